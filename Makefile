@@ -1,0 +1,28 @@
+# The four things a developer does. `make train` and `make test` need no more than Python 3.11-3.13 and a package index.
+PYTHON ?= $(firstword $(foreach python,python3.13 python3.12 python3.11 python3,$(shell $(python) -c 'import sys; 0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else sys.exit(1)' 2>/dev/null && command -v $(python))))
+BIN = .venv/bin
+
+.PHONY: train test check bench
+
+train: .venv/installed
+	$(BIN)/python -m keras_transformer.train --flagfile=tiny.flags
+
+test: .venv/tested
+	$(BIN)/python -m pytest --cov=keras_transformer --cov=pipelines --cov-report=term
+
+check: .venv/tested
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+bench: .venv/installed
+	$(BIN)/python -m benchmarks.agreement
+
+.venv/installed: setup.cfg
+	@test -n "$(PYTHON)" || { echo "error: no Python 3.11, 3.12 or 3.13 found. Install one, or name it: make PYTHON=/path/to/python"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+.venv/tested: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@

@@ -1,0 +1,50 @@
+"""Train and serve your own translator: "Attention Is All You Need" (Vaswani et al. 2017) on TensorFlow and Keras 3."""
+
+import contextlib
+import importlib.metadata
+import os
+import sys
+
+__version__ = "0.1.0"
+
+
+def _refuse_the_dead_namesake():
+    """PyPI's `keras-transformer` (2022, another project) installs the same import name over ours."""
+    try:
+        version = importlib.metadata.version("keras-transformer")
+    except importlib.metadata.PackageNotFoundError:
+        return
+    raise ImportError(
+        f"The package `keras-transformer` {version} is installed: another, retired project with the same import name, whose files mix "
+        "with ours. Run `pip uninstall keras-transformer`, then `pip install --force-reinstall --no-deps keras-transformer-nmt`."
+    )
+
+
+@contextlib.contextmanager
+def _standard_error_to_nowhere():
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _import_tensorflow_quietly():
+    """TensorFlow's C++ tells at every start of missing GPUs and compiled-in instructions, in part before it reads its log level.
+
+    What goes wrong is raised all the same.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if "tensorflow" not in sys.modules and os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":
+        with _standard_error_to_nowhere():
+            import tensorflow as tf
+
+            tf.config.list_physical_devices()
+
+
+_refuse_the_dead_namesake()
+_import_tensorflow_quietly()

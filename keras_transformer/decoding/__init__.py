@@ -1,0 +1,17 @@
+"""Searching for a translation (Vaswani et al. 2017, section 6.1).
+
+A search knows a step function and a cache, never a model:
+
+    step(ids, position, past) -> logits, past
+
+with the newest ids of K hypotheses a sentence (B, K), how many tokens came before them, and the cache of those tokens, whose tensors
+have B K rows. Both searches give ids (B, n, L), each row closed by EOS and filled with PAD, and their scores (B, n), best first; a row
+without a hypothesis is all PAD, with a score of -inf.
+
+What a sentence is decoded with changes nothing: each has a length limit of its own, and one that is done is never touched again.
+"""
+
+from keras_transformer.decoding.beam import BeamSearch, length_penalty
+from keras_transformer.decoding.greedy import GreedySearch
+
+__all__ = ["BeamSearch", "GreedySearch", "length_penalty"]

@@ -1,0 +1,44 @@
+"""BLEU of a run or a SavedModel (Vaswani et al. 2017, section 6.1), on a split of its corpus or on two files.
+
+python -m keras_transformer.evaluate --model=runs/home_assistant_en_de --split=test
+python -m keras_transformer.evaluate --model=saved_models/home_assistant_en_de --source_file=a.en --reference_file=a.de
+"""
+
+import json
+
+from keras_transformer import flags
+from keras_transformer.evaluation import bleu
+from keras_transformer.serving.translator import Translator
+from pipelines import corpora
+from pipelines.corpora import text_files
+
+GROUPS = ("model_path", "search", "evaluate")
+
+
+def main(FLAGS):
+    if FLAGS.model is None:
+        raise ValueError("--model is missing: a run's folder, or a SavedModel such as saved_models/home_assistant_en_de.")
+    translator = Translator.load(FLAGS.model, FLAGS.beam_size, FLAGS.length_penalty)
+    sources, references = _text(FLAGS, translator)
+    print(json.dumps(bleu.score(translator.translate(sources), references), indent=2))
+
+
+def _text(FLAGS, translator):
+    files = (FLAGS.source_file, FLAGS.reference_file)
+    if any(files):
+        if not all(files):
+            raise ValueError("--source_file and --reference_file go together: pass both, or neither for --split.")
+        sources, references = map(text_files.read_lines, files)
+        if not sources or len(sources) != len(references):
+            raise ValueError(
+                f"{files[0]} has {len(sources):,} lines and {files[1]} has {len(references):,}: they must be as many, and at least one."
+            )
+        return sources, references
+    if "corpus" not in translator.description:
+        raise ValueError(f"{FLAGS.model} does not say what it was trained on: pass --source_file and --reference_file.")
+    text = getattr(corpora.load(**translator.description["corpus"]), FLAGS.split)
+    return text.sources, text.targets
+
+
+if __name__ == "__main__":
+    flags.run(main, GROUPS)

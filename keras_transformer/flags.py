@@ -1,0 +1,236 @@
+"""Every flag of every command, flag files that are found from any folder, and errors of one line.
+
+The only module that defines flags. A command declares those it reads (`declare`), so that its `--help` shows no others; only commands read
+them. The defaults are the paper's base model (Vaswani et al. 2017, table 3 and section 5).
+"""
+
+import os
+import pathlib
+import sys
+
+import tensorflow as tf
+from absl import app, logging
+from absl import flags as absl_flags
+
+FLAGS = absl_flags.FLAGS
+FLAGFILES = pathlib.Path(__file__).parent / "flagfiles"
+
+
+def _define_corpus():
+    absl_flags.DEFINE_string("corpus", "home_assistant", "Where the text comes from: home_assistant, text_files or reverse.")
+    absl_flags.DEFINE_string("data_dir", None, "With --corpus=text_files: the folder of train.en[.gz], train.de[.gz], valid.*, test.*.")
+    absl_flags.DEFINE_string("train_prefix", "train", "Name of the training files before the language.")
+    absl_flags.DEFINE_string("valid_prefix", "valid", "Name of the validation files before the language.")
+    absl_flags.DEFINE_string("test_prefix", "test", "Name of the test files before the language.")
+    absl_flags.DEFINE_string("source_language", "en", "Code of the language to translate from.")
+    absl_flags.DEFINE_string("target_language", "de", "Code of the language to translate into.")
+    absl_flags.DEFINE_string("cache_dir", None, "Folder for downloads. Default: the user's cache folder.")
+
+
+def _define_model():
+    absl_flags.DEFINE_integer("vocabulary_size", 37000, "V: pieces shared by both languages.", lower_bound=1)
+    absl_flags.DEFINE_integer("num_layers", 6, "N: layers of the encoder and of the decoder.", lower_bound=1)
+    absl_flags.DEFINE_integer("d_model", 512, "Width of the residual stream.", lower_bound=2)
+    absl_flags.DEFINE_integer("d_ff", 2048, "Inner width of the feed-forward networks.", lower_bound=1)
+    absl_flags.DEFINE_integer("num_heads", 8, "h: attention heads.", lower_bound=1)
+    absl_flags.DEFINE_integer("d_k", None, "Width of a head's queries and keys. Default: d_model / num_heads.", lower_bound=1)
+    absl_flags.DEFINE_integer("d_v", None, "Width of a head's values. Default: d_k.", lower_bound=1)
+    absl_flags.DEFINE_float("dropout", 0.1, "P_drop, a probability below 1.", lower_bound=0, upper_bound=0.99)
+    absl_flags.DEFINE_float("label_smoothing", 0.1, "epsilon_ls, a probability below 1.", lower_bound=0, upper_bound=0.99)
+
+
+def _define_training():
+    absl_flags.DEFINE_integer("max_length", 256, "Longest sentence to train on, in pieces; longer pairs are dropped.", lower_bound=2)
+    absl_flags.DEFINE_integer("batch_tokens", 25000, "Tokens of a batch, source and target each, padding included.", lower_bound=1)
+    absl_flags.DEFINE_integer("warmup_steps", 4000, "Steps until the learning rate peaks.", lower_bound=1)
+    absl_flags.DEFINE_float("learning_rate_scale", 1.0, "Factor on the paper's learning rate.", lower_bound=1e-9)
+    absl_flags.DEFINE_integer("max_steps", 100000, "Training ends after so many steps,", lower_bound=1)
+    absl_flags.DEFINE_integer("max_epochs", None, "or so many passes over the text,", lower_bound=1)
+    absl_flags.DEFINE_float("max_minutes", None, "or so many minutes: whichever comes first.", lower_bound=0)
+    absl_flags.DEFINE_float("checkpoint_minutes", 10.0, "Minutes between checkpoints inside an epoch.", lower_bound=0)
+    absl_flags.DEFINE_integer("keep_checkpoints", 10, "How many of the last checkpoints stay.", lower_bound=1)
+    absl_flags.DEFINE_integer("validation_sentences", 500, "Sentences translated for BLEU after each epoch; 0: none.", lower_bound=0)
+    absl_flags.DEFINE_integer("seed", 1, "Of the weights, the dropout and the order of the batches.", lower_bound=0)
+    absl_flags.DEFINE_enum("mixed_precision", "auto", ["auto", "float32", "bfloat16"], "auto: bfloat16 where the processor is fast at it.")
+
+
+def _define_averaging():
+    absl_flags.DEFINE_integer("average_checkpoints", 5, "How many of the last checkpoints are averaged.", lower_bound=1)
+
+
+def _define_model_dir():
+    absl_flags.DEFINE_string("model_dir", None, "Folder of the run. Default: runs/<corpus>_<source>_<target>.")
+
+
+def _define_search():
+    absl_flags.DEFINE_integer("beam_size", 4, "K: hypotheses kept; 1 is greedy search.", lower_bound=1)
+    absl_flags.DEFINE_float("length_penalty", 0.6, "alpha of ((5 + length) / 6)^alpha; 0: none.", lower_bound=0)
+
+
+def _define_export():
+    absl_flags.DEFINE_string("export_dir", None, "Folder of the versions. Default: saved_models/<name of the model_dir>.")
+
+
+def _define_model_path():
+    absl_flags.DEFINE_string("model", None, "What translates: a run's folder, or a SavedModel: saved_models/<name>[/<version>].")
+
+
+def _define_translate():
+    absl_flags.DEFINE_string("input", "-", "File of lines to translate, UTF-8; -: standard input.")
+    absl_flags.DEFINE_string("output", "-", "File for the translations; -: standard output.")
+
+
+def _define_evaluate():
+    absl_flags.DEFINE_enum("split", "test", ["train", "valid", "test"], "Split of the corpus that the model was trained on,")
+    absl_flags.DEFINE_string("source_file", None, "or a file of source lines,")
+    absl_flags.DEFINE_string("reference_file", None, "and a file of their translations.")
+
+
+GROUPS = {
+    define.__name__.removeprefix("_define_"): define
+    for define in (
+        _define_corpus,
+        _define_model,
+        _define_training,
+        _define_averaging,
+        _define_model_dir,
+        _define_search,
+        _define_export,
+        _define_model_path,
+        _define_translate,
+        _define_evaluate,
+    )
+}
+
+
+def declare(*groups):
+    """Define the flags of some groups, those excepted that are defined already.
+
+    Args:
+        groups: keys of `GROUPS`.
+
+    Returns:
+        absl's FLAGS.
+    """
+    for group in groups:
+        define = GROUPS.pop(group, None)
+        if define:
+            define()
+    return FLAGS
+
+
+def model_dir(FLAGS):
+    """The run's folder: --model_dir, or one named after the corpus and its languages."""
+    return FLAGS.model_dir or f"runs/{FLAGS.corpus}_{FLAGS.source_language}_{FLAGS.target_language}"
+
+
+def required_model_dir(FLAGS):
+    """--model_dir, of a command that cannot guess it."""
+    if not FLAGS.model_dir:
+        raise ValueError("--model_dir is missing: the folder of a run, such as runs/home_assistant_en_de.")
+    return FLAGS.model_dir
+
+
+def export_dir(FLAGS, model_dir):
+    """The folder of a model's versions: --export_dir, or saved_models/<name of the run's folder>."""
+    return FLAGS.export_dir or pathlib.Path("saved_models") / pathlib.Path(model_dir).resolve().name
+
+
+def corpus_settings(FLAGS):
+    """What `pipelines.corpora.load` needs to load the same text again."""
+    return {
+        "name": FLAGS.corpus,
+        "source_language": FLAGS.source_language,
+        "target_language": FLAGS.target_language,
+        "data_dir": FLAGS.data_dir and os.path.abspath(FLAGS.data_dir),
+        "prefixes": [FLAGS.train_prefix, FLAGS.valid_prefix, FLAGS.test_prefix],
+        "seed": FLAGS.seed,
+    }
+
+
+# The commands' modules, not this one, own the flags: absl shows in --help those of the command alone.
+absl_flags.disclaim_key_flags()
+
+
+def run(main, groups):
+    """Parse the command line, call `main`, and tell errors in one line.
+
+    Args:
+        main: takes the parsed FLAGS.
+        groups: the groups of flags that the command reads.
+    """
+    declare(*groups)
+    absl_flags.DEFINE_bool("traceback", False, "Show where an error came from.")
+    # Of all that libraries log, only what needs attention; of our own pipelines also what takes long, such as a download.
+    logging.set_verbosity(logging.WARNING)
+    pipelines = logging.logging.getLogger("pipelines")
+    pipelines.setLevel(logging.logging.INFO)
+    pipelines.propagate = False
+    pipelines.addHandler(logging.logging.StreamHandler())
+    app.run(lambda _: _call(main), flags_parser=_parse)
+
+
+def _parse(argv):
+    try:
+        rest = FLAGS(expand_flagfiles(argv))
+    except (absl_flags.Error, OSError, ValueError) as error:
+        _exit(" ".join(str(error).split()), status=2)
+    if len(rest) > 1:
+        _exit(f"unexpected argument {rest[1]!r}: every argument is a flag, --name=value. See --help.", status=2)
+    return rest
+
+
+def _call(main):
+    try:
+        main(FLAGS)
+    except (ValueError, OSError, tf.errors.OpError) as error:
+        if FLAGS.traceback:
+            raise
+        _exit(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
+    except KeyboardInterrupt:
+        _exit("interrupted. What was saved stays; the same command goes on from there.", status=130)
+
+
+def _exit(message, status=1):
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(status)
+
+
+def expand_flagfiles(argv, including=()):
+    """Replace each --flagfile by the flags in it, those of the files that it includes too.
+
+    A name is looked up in the working folder, then among the package's own flag files.
+
+    Args:
+        argv: arguments.
+        including: files that are being read, outermost first.
+
+    Returns:
+        Arguments without --flagfile, in order, so that a later flag overrides an earlier one.
+
+    Raises:
+        FileNotFoundError: if there is no such file, naming those the package has.
+        ValueError: if a file includes itself.
+    """
+    expanded, arguments = [], iter(argv)
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if name not in ("--flagfile", "-flagfile"):
+            expanded.append(argument)
+            continue
+        path = _find(value if equals else next(arguments, ""))
+        if path in including:
+            raise ValueError(f"flag file {path} includes itself, by way of {', '.join(map(str, including))}.")
+        lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+        inner = [line for line in lines if line and not line.startswith(("#", "//"))]
+        expanded += expand_flagfiles(inner, (*including, path))
+    return expanded
+
+
+def _find(name):
+    for folder in (pathlib.Path(), FLAGFILES):
+        path = (folder / name).expanduser()
+        if name and path.is_file():
+            return path.resolve()
+    known = ", ".join(sorted(path.name for path in FLAGFILES.glob("*.flags")))
+    raise FileNotFoundError(f"flag file {name!r} is neither in the working folder nor one of the package's own: {known}.")

@@ -1,0 +1,39 @@
+"""The Transformer's layers: section 3 of "Attention Is All You Need" (Vaswani et al. 2017), one idea a file.
+
+Everything here is written in `keras.ops`, so that the same layers train on TensorFlow, JAX or torch.
+
+One alphabet of shapes, used in every docstring of this package:
+
+    B        sentences in a batch          h        attention heads
+    T        length of the target          d_model  width of the residual stream
+    S        length of the source          d_k, d_v width of one head's keys and values
+    K        hypotheses per sentence       d_ff     inner width of the feed-forward network
+    V        size of the vocabulary
+
+Masks are boolean; True means "may attend".
+"""
+
+from keras_transformer.layers.attention import MultiHeadAttention, attention_weights, scaled_dot_product_attention
+from keras_transformer.layers.decoder import Decoder, DecoderLayer
+from keras_transformer.layers.embedding import PositionalEmbedding
+from keras_transformer.layers.encoder import Encoder, EncoderLayer
+from keras_transformer.layers.feed_forward import FeedForward
+from keras_transformer.layers.masks import causal_mask, padding_mask
+from keras_transformer.layers.positions import sinusoidal_positions
+from keras_transformer.layers.residual import PostNorm
+
+__all__ = [
+    "Decoder",
+    "DecoderLayer",
+    "Encoder",
+    "EncoderLayer",
+    "FeedForward",
+    "MultiHeadAttention",
+    "PositionalEmbedding",
+    "PostNorm",
+    "attention_weights",
+    "causal_mask",
+    "padding_mask",
+    "scaled_dot_product_attention",
+    "sinusoidal_positions",
+]

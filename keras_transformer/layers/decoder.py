@@ -1,0 +1,148 @@
+"""The decoder: N layers of masked self-attention, attention to the memory, and feed-forward (Vaswani et al. 2017, section 3.1).
+
+`call` sees a whole target and trains; `step` sees one token a hypothesis, with what came before in a cache, and decodes.
+Both give the same activations.
+"""
+
+import keras
+from keras import ops
+
+from keras_transformer.layers.attention import MultiHeadAttention
+from keras_transformer.layers.encoder import Encoder, EncoderLayer
+from keras_transformer.layers.masks import causal_mask
+from keras_transformer.layers.residual import PostNorm
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class DecoderLayer(EncoderLayer):
+    """An `EncoderLayer` with a third sublayer in its middle: "multi-head attention over the output of the encoder stack".
+
+        x = PostNorm(x, MultiHead(x, x, x))            masked, so that no position sees a later one
+        x = PostNorm(x, MultiHead(x, memory, memory))
+        x = PostNorm(x, FFN(x))
+
+    Args: as in `EncoderLayer`.
+
+    Call arguments:
+        x: (B, T, d_model).
+        memory: the encoder's output, (B, S, d_model).
+        attention_mask: booleans broadcastable to (B, T, T).
+        memory_mask: booleans broadcastable to (B, T, S).
+
+    Returns:
+        (B, T, d_model).
+    """
+
+    def __init__(
+        self, num_heads, d_model, d_ff, d_k=None, d_v=None, dropout=0.0, activation="relu", output_initializer="glorot_uniform", **kwargs
+    ):
+        super().__init__(num_heads, d_model, d_ff, d_k, d_v, dropout, activation, output_initializer, **kwargs)
+        policy = self.dtype_policy
+        self.cross_attention = MultiHeadAttention(num_heads, d_model, d_k, d_v, output_initializer, dtype=policy, name="cross_attention")
+        self.cross_attention_norm = PostNorm(dropout, dtype=policy, name="cross_attention_norm")
+
+    def build(self, x_shape, memory_shape):
+        super().build(x_shape)
+        self.cross_attention.build(x_shape, memory_shape, memory_shape)
+        self.cross_attention_norm.build(x_shape, x_shape)
+
+    def call(self, x, memory, attention_mask=None, memory_mask=None):
+        x = self.self_attention_norm(x, self.self_attention(x, x, x, attention_mask=attention_mask))
+        x = self.cross_attention_norm(x, self.cross_attention(x, memory, memory, attention_mask=memory_mask))
+        return self.feed_forward_norm(x, self.feed_forward(x))
+
+    def step(self, x, past, memory, memory_mask=None):
+        """One new position for each of K hypotheses a sentence.
+
+        The K hypotheses attend to one copy of their sentence's memory as K queries; each has a past of its own.
+
+        Args:
+            x: the new token's activations, (B, K, d_model).
+            past: (keys, values) of the tokens before it, (B K, h, t, d_k) and (B K, h, t, d_v).
+            memory: (keys, values) from `cross_attention.keys_and_values`, (B, h, S, d_k) and (B, h, S, d_v).
+            memory_mask: booleans, (B, 1, S).
+
+        Returns:
+            (B, K, d_model), and the past with the new token appended at t.
+        """
+        token = ops.reshape(x, (-1, 1, x.shape[-1]))
+        keys, values = self.self_attention.keys_and_values(token, token)
+        past = (ops.concatenate([past[0], keys], axis=2), ops.concatenate([past[1], values], axis=2))
+        attended = self.self_attention.attend(token, *past)
+        x = self.self_attention_norm(x, ops.reshape(attended, ops.shape(x)))
+        x = self.cross_attention_norm(x, self.cross_attention.attend(x, *memory, attention_mask=memory_mask))
+        return self.feed_forward_norm(x, self.feed_forward(x)), past
+
+    def compute_output_shape(self, x_shape, memory_shape):
+        return x_shape
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class Decoder(Encoder):
+    """A stack of N `DecoderLayer`s.
+
+    Args:
+        num_layers: N.
+        num_heads, d_model, d_ff, d_k, d_v, dropout, activation: as in `EncoderLayer`.
+
+    Call arguments:
+        x: embedded target, shifted right, (B, T, d_model).
+        memory: the encoder's output, (B, S, d_model).
+        memory_mask: booleans broadcastable to (B, T, S).
+
+    Returns:
+        (B, T, d_model); position t depends on positions up to t alone, so padding at the end needs no mask.
+    """
+
+    layer = DecoderLayer
+    sublayers = 3
+
+    def build(self, x_shape, memory_shape):
+        for layer in self.layers:
+            layer.build(x_shape, memory_shape)
+
+    def call(self, x, memory, memory_mask=None):
+        mask = causal_mask(ops.shape(x)[1])
+        for layer in self.layers:
+            x = layer(x, memory, attention_mask=mask, memory_mask=memory_mask)
+        return x
+
+    def memory_cache(self, memory):
+        """The memory's keys and values for every layer, projected once a sentence."""
+        return [layer.cross_attention.keys_and_values(memory, memory) for layer in self.layers]
+
+    def empty_past(self, hypotheses):
+        """The past before the first token.
+
+        Args:
+            hypotheses: B K, how many hypotheses will be extended.
+
+        Returns:
+            For every layer (keys, values), (B K, h, 0, d_k) and (B K, h, 0, d_v).
+        """
+        attention = self.layers[0].self_attention
+        widths = (attention.d_k, attention.d_v)
+        return [
+            tuple(ops.zeros((hypotheses, attention.num_heads, 0, width), dtype=self.compute_dtype) for width in widths) for _ in self.layers
+        ]
+
+    def step(self, x, past, memory, memory_mask=None):
+        """One token further: `DecoderLayer.step` through the stack.
+
+        Args:
+            x: embedded new tokens, (B, K, d_model).
+            past: from `empty_past` or the step before.
+            memory: from `memory_cache`.
+            memory_mask: booleans, (B, 1, S).
+
+        Returns:
+            (B, K, d_model), and the new past.
+        """
+        new_past = []
+        for layer, layer_past, layer_memory in zip(self.layers, past, memory, strict=True):
+            x, layer_past = layer.step(x, layer_past, layer_memory, memory_mask)
+            new_past.append(layer_past)
+        return x, new_past
+
+    def compute_output_shape(self, x_shape, memory_shape):
+        return x_shape

@@ -1,0 +1,62 @@
+"""Token embeddings, tied to the output projection, plus positions (Vaswani et al. 2017, sections 3.4, 3.5 and 5.4)."""
+
+import keras
+from keras import ops
+
+from keras_transformer.layers.positions import sinusoidal_positions
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class PositionalEmbedding(keras.layers.Layer):
+    """One table E of (V, d_model) for both embeddings and the pre-softmax projection ("we share the same weight matrix").
+
+        embedding: Dropout(E[ids] * sqrt(d_model) + PE(positions))
+        reverse:   x E^T
+
+    Args:
+        vocabulary_size: V.
+        d_model: width of the embedding.
+        dropout: probability in [0, 1), applied to "the sums of the embeddings and the positional encodings".
+
+    Call arguments:
+        inputs: ids, integers (B, T); with `reverse=True` activations, (B, T, d_model).
+        positions: integers broadcastable to (B, T); 0, 1, 2... when left out.
+        reverse: project onto the vocabulary instead of embedding.
+
+    Returns:
+        (B, T, d_model); with `reverse=True` logits, (B, T, V).
+
+    Example:
+        embedding = PositionalEmbedding(vocabulary_size=8000, d_model=256)
+        x = embedding(ids)
+        logits = embedding(x, reverse=True)
+
+    Reference: Press and Wolf 2016, "Using the Output Embedding to Improve Language Models".
+    """
+
+    def __init__(self, vocabulary_size, d_model, dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.d_model = d_model
+        self.dropout = dropout
+        self.sum_dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="sum_dropout")
+
+    def build(self, inputs_shape):
+        # Standard deviation d_model^-0.5: unit variance after the scaling by sqrt(d_model), and logits of unit variance.
+        self.table = self.add_weight(
+            name="table",
+            shape=(self.vocabulary_size, self.d_model),
+            initializer=keras.initializers.RandomNormal(stddev=self.d_model**-0.5),
+        )
+
+    def call(self, inputs, positions=None, reverse=False):
+        if reverse:
+            return ops.matmul(inputs, ops.transpose(self.table))
+        if positions is None:
+            positions = ops.arange(ops.shape(inputs)[1])[None]
+        x = ops.take(self.table, inputs, axis=0) * self.d_model**0.5
+        x = x + ops.cast(sinusoidal_positions(positions, self.d_model), x.dtype)
+        return self.sum_dropout(x)
+
+    def get_config(self):
+        return {**super().get_config(), "vocabulary_size": self.vocabulary_size, "d_model": self.d_model, "dropout": self.dropout}

@@ -1,0 +1,56 @@
+"""The columns of Table 3 (Vaswani et al. 2017, section 6.2)."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Hyperparameters:
+    """What sizes a model. The defaults are the paper's base row.
+
+    Args:
+        vocabulary_size: V, pieces shared by source and target; the logits' width.
+        num_layers: N, layers of the encoder and of the decoder.
+        d_model: width of the residual stream, even.
+        d_ff: inner width of the feed-forward networks.
+        num_heads: h.
+        d_k, d_v: widths of a head's keys and values; None means d_model / h.
+        dropout: P_drop, probability in [0, 1).
+        label_smoothing: epsilon_ls, probability in [0, 1).
+
+    Raises:
+        ValueError: naming the argument, what was expected, what came, and a remedy.
+    """
+
+    vocabulary_size: int
+    num_layers: int = 6
+    d_model: int = 512
+    d_ff: int = 2048
+    num_heads: int = 8
+    d_k: int | None = None
+    d_v: int | None = None
+    dropout: float = 0.1
+    label_smoothing: float = 0.1
+
+    def __post_init__(self):
+        for name in ("vocabulary_size", "num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"):
+            value = getattr(self, name)
+            if value is None and name in ("d_k", "d_v"):
+                continue
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"`{name}` must be an integer of at least 1. Received: {name}={value!r}.")
+        for name in ("dropout", "label_smoothing"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float)) or not 0 <= value < 1:
+                raise ValueError(f"`{name}` must be a probability in [0, 1). Received: {name}={value!r}.")
+        if self.d_model % 2:
+            raise ValueError(f"`d_model` must be even. Received: d_model={self.d_model}. Try {self.d_model + 1}.")
+        if self.d_k is None and self.d_model % self.num_heads:
+            remedy = -(-self.d_model // self.num_heads) * self.num_heads
+            raise ValueError(
+                f"`d_model` must be divisible by `num_heads`. Received: d_model={self.d_model}, num_heads={self.num_heads}. "
+                f"Try d_model={remedy + remedy % 2 * self.num_heads}, or pass `d_k`."
+            )
+
+    def as_dict(self):
+        """A plain dictionary, for JSON; `Hyperparameters(**d)` is the way back."""
+        return dataclasses.asdict(self)

@@ -1,0 +1,85 @@
+"""The Transformer, encoder to logits (Vaswani et al. 2017, figure 1), as a functional Keras model."""
+
+import keras
+
+from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding, padding_mask
+from keras_transformer.models.hyperparameters import Hyperparameters
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class Transformer(keras.Model):
+    """Two stacks between one shared, three-way tied embedding.
+
+    Called with `(source, target)` ids it gives logits, and trains with `model.fit`. `encode` and `step` decode from the same weights.
+
+    Args:
+        hyperparameters: the sizes; or its fields as keywords.
+
+    Call arguments:
+        source: ids, (B, S), padded with 0.
+        target: ids shifted right by a start token, (B, T), padded with 0.
+
+    Returns:
+        Logits in float32, (B, T, V).
+
+    Example:
+        model = Transformer(Hyperparameters(vocabulary_size=8000))
+        logits = model((source, target))
+    """
+
+    def __init__(self, hyperparameters=None, dtype=None, name="transformer", **sizes):
+        hp = hyperparameters or Hyperparameters(**sizes)
+        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        sizes = {name: getattr(hp, name) for name in ("num_layers", "num_heads", "d_model", "d_ff", "d_k", "d_v", "dropout")}
+        embedding = PositionalEmbedding(hp.vocabulary_size, hp.d_model, hp.dropout, dtype=policy, name="embedding")
+        encoder = Encoder(**sizes, dtype=policy, name="encoder")
+        decoder = Decoder(**sizes, dtype=policy, name="decoder")
+
+        source = keras.Input((None,), dtype="int32", name="source")
+        target = keras.Input((None,), dtype="int32", name="target")
+        source_mask = padding_mask(source)
+        memory = encoder(embedding(source), attention_mask=source_mask)
+        x = decoder(embedding(target), memory, memory_mask=source_mask)
+        logits = keras.ops.cast(embedding(x, reverse=True), "float32")
+        super().__init__(inputs=(source, target), outputs=logits, name=name)
+
+        self.hyperparameters = hp
+        self.embedding = embedding
+        self.encoder = encoder
+        self.decoder = decoder
+
+    def encode(self, source):
+        """Run the encoder once and keep what decoding needs of it.
+
+        Args:
+            source: ids, (B, S).
+
+        Returns:
+            A cache: the memory's keys and values for every layer of the decoder, and the (B, 1, S) mask of its tokens.
+        """
+        mask = padding_mask(source)
+        memory = self.encoder(self.embedding(source), attention_mask=mask)
+        return {"memory": self.decoder.memory_cache(memory), "mask": mask}
+
+    def step(self, ids, position, past, encoded):
+        """Logits of the next token, given one new token for each of K hypotheses a sentence.
+
+        Args:
+            ids: the newest tokens, (B, K).
+            position: how many tokens came before them, a scalar.
+            past: from `decoder.empty_past` or the step before.
+            encoded: from `encode`.
+
+        Returns:
+            Logits in float32, (B, K, V), and the new past.
+        """
+        x = self.embedding(ids, positions=keras.ops.reshape(position, (1, 1)))
+        x, past = self.decoder.step(x, past, encoded["memory"], encoded["mask"])
+        return keras.ops.cast(self.embedding(x, reverse=True), "float32"), past
+
+    def get_config(self):
+        return {"name": self.name, "dtype": keras.dtype_policies.serialize(self.decoder.dtype_policy), **self.hyperparameters.as_dict()}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        return cls(**config)

@@ -1,0 +1,35 @@
+"""From a trained model to a SavedModel that TF Serving takes: strings in, strings out."""
+
+import os
+import pathlib
+import shutil
+
+import tensorflow as tf
+
+from keras_transformer.serving.model_folder import write_json
+from keras_transformer.serving.translator import newest_version
+
+
+def export(module, folder, description):
+    """Write the next version of a model, whole or not at all.
+
+    Args:
+        module: a `TranslationModule`.
+        folder: `saved_models/<name>`, where TF Serving looks for numbered versions.
+        description: what the model is, written beside the graph as `model.json`.
+
+    Returns:
+        The path of the new version, `<folder>/<version>`.
+    """
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    version = newest_version(folder) + 1
+    temporary = folder / f".{version}.tmp"
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        tf.saved_model.save(module, str(temporary), signatures={"serving_default": module.translate})
+        write_json(temporary / "model.json", description)
+        os.rename(temporary, folder / str(version))
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return folder / str(version)

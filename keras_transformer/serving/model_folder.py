@@ -1,0 +1,104 @@
+"""A run's folder: what a model is, its vocabulary, its checkpoints and their average (Vaswani et al. 2017, section 6.1).
+
+<model_dir>/model.json        sizes, languages, corpus, fingerprint of the vocabulary
+<model_dir>/vocabulary.model  SentencePiece
+<model_dir>/checkpoints/      the last K, whole states
+<model_dir>/averaged.npz      weights alone
+<model_dir>/history.jsonl     losses and BLEU after each epoch
+<model_dir>/evaluation.json   the final scores
+<model_dir>/logs/             TensorBoard's
+"""
+
+import json
+import os
+import pathlib
+
+from keras_transformer.models import Hyperparameters, Transformer
+from keras_transformer.training import checkpoint
+from pipelines.vocabulary import Vocabulary
+
+
+class ModelFolder:
+    """The paths of a run, and what reads them.
+
+    Args:
+        path: the folder; it need not exist yet.
+    """
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        self.description = self.path / "model.json"
+        self.vocabulary = self.path / "vocabulary.model"
+        self.checkpoints = self.path / "checkpoints"
+        self.averaged = self.path / "averaged.npz"
+        self.history = self.path / "history.jsonl"
+        self.evaluation = self.path / "evaluation.json"
+        self.logs = self.path / "logs"
+
+    @property
+    def is_started(self):
+        """Whether the run has saved anything that another run would spoil."""
+        return bool(checkpoint.checkpoints(self.checkpoints))
+
+    def describe(self, description):
+        """Write what the run is; refuse to go on with a run that is something else.
+
+        Args:
+            description: dictionary with `hyperparameters`, `corpus` and `vocabulary`, each a dictionary.
+
+        Raises:
+            ValueError: naming each value that differs from the run's.
+        """
+        if self.is_started:
+            _refuse_differences(self.path, self.read_description(), description)
+        else:
+            write_json(self.description, description)
+
+    def read_description(self):
+        """The dictionary that `describe` wrote.
+
+        Raises:
+            FileNotFoundError: if the folder holds no run.
+            ValueError: if the file is damaged.
+        """
+        try:
+            return json.loads(self.description.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{self.path} holds no trained model: there is no {self.description.name} in it.") from None
+        except ValueError as error:
+            raise ValueError(f"{self.description} is damaged ({error}).") from error
+
+    def load(self):
+        """The trained model in float32, averaged weights where there are any, else the newest checkpoint's; and its vocabulary.
+
+        Raises:
+            FileNotFoundError: if the folder holds no run, or a run without a checkpoint.
+            ValueError: if a file is damaged.
+        """
+        hyperparameters = Hyperparameters(**self.read_description()["hyperparameters"])
+        weights = self.averaged if self.averaged.exists() else checkpoint.newest(self.checkpoints)
+        if weights is None:
+            raise FileNotFoundError(f"{self.path} holds no checkpoint yet. Train first.")
+        model = Transformer(hyperparameters, dtype="float32")
+        checkpoint.load_weights(weights, model)
+        return model, Vocabulary.load(self.vocabulary)
+
+
+def write_json(path, value):
+    """Write JSON whole or not at all."""
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def _refuse_differences(path, before, now):
+    differences = [
+        f"{name} was {before.get(part, {}).get(name)}, now {value}"
+        for part, values in now.items()
+        for name, value in values.items()
+        if before.get(part, {}).get(name) != value
+    ]
+    if differences:
+        raise ValueError(f"{path} holds another run: {'; '.join(differences)}. Name another --model_dir, or delete this one.")

@@ -1,0 +1,36 @@
+"""Checkpoint averaging: "a single model obtained by averaging the last 5 checkpoints" (Vaswani et al. 2017, section 6.1)."""
+
+import numpy as np
+
+from keras_transformer.training.checkpoint import weights_of, write_whole
+
+
+def average(paths):
+    """The mean of the weights of some checkpoints, summed in float64.
+
+    Args:
+        paths: checkpoints of one model, at least one.
+
+    Returns:
+        Arrays by name, for `write_average`.
+
+    Raises:
+        ValueError: if there is none, or they are not of one model.
+    """
+    paths = list(paths)
+    if not paths:
+        raise ValueError("There is no checkpoint to average. Train first, or name another --model_dir.")
+    first = weights_of(paths[0])
+    total = {name: array.astype(np.float64) for name, array in first.items()}
+    for path in paths[1:]:
+        weights = weights_of(path)
+        if {name: array.shape for name, array in weights.items()} != {name: array.shape for name, array in first.items()}:
+            raise ValueError(f"{paths[0]} and {path} are not of one model: names or shapes of their weights differ.")
+        for name, array in weights.items():
+            total[name] += array
+    return {name: (total[name] / len(paths)).astype(first[name].dtype) for name in first}
+
+
+def write_average(path, paths):
+    """Average checkpoints into a file of weights, whole or not at all."""
+    write_whole(path, average(paths))

@@ -1,0 +1,130 @@
+"""Everything that makes the future of a run, in one file (the checkpoints of Vaswani et al. 2017, section 6.1).
+
+A checkpoint is a NumPy archive: each weight under `weights/<its path>`, then the optimizer's slots, the states of the random generators,
+and what the run knows of its own progress. Any Keras backend writes and reads it; zip's checksums tell when it is damaged.
+"""
+
+import json
+import os
+import pathlib
+import zipfile
+import zlib
+
+import numpy as np
+
+WEIGHTS = "weights/"
+# What reading a zip file or an array in it raises, depending on the byte that was hit.
+DAMAGE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, KeyError, RuntimeError)
+
+
+def write_whole(path, arrays):
+    """Write an archive whole or not at all: under a temporary name, flushed to the disk, then renamed."""
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            np.savez(file, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_whole(path):
+    """All arrays of an archive, by name.
+
+    Raises:
+        ValueError: if the file is damaged.
+    """
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (FileNotFoundError, PermissionError):
+        raise
+    except DAMAGE as error:
+        raise ValueError(f"{path} is damaged or no checkpoint ({error}).") from error
+
+
+def save(path, model, progress):
+    """Write a model in training, whole or not at all.
+
+    Args:
+        path: the file.
+        model: a compiled `keras.Model` with a built optimizer.
+        progress: JSON-serializable dictionary, given back by `restore`.
+    """
+    arrays = {name: np.asarray(variable) for name, variable in _state(model).items()}
+    write_whole(path, {**arrays, "progress": np.array(json.dumps(progress))})
+
+
+def restore(path, model):
+    """Set a model, its optimizer and its random generators to what `save` wrote, and return the progress."""
+    arrays = read_whole(path)
+    _refuse_lack(path, "progress", arrays)
+    _assign(path, _state(model), arrays)
+    return json.loads(str(arrays["progress"]))
+
+
+def weights_of(path):
+    """The model's weights alone, by path."""
+    return {name: array for name, array in read_whole(path).items() if name.startswith(WEIGHTS)}
+
+
+def load_weights(path, model):
+    """Set the weights alone, from a checkpoint or an average of some."""
+    _assign(path, _weights(model), weights_of(path))
+
+
+def newest(folder, log=print):
+    """The checkpoint with the highest step that can be read; None where there is none. A damaged one is told and passed over."""
+    for path in reversed(checkpoints(folder)):
+        try:
+            read_whole(path)
+        except ValueError as error:
+            log(f"{error} Taking the one before.")
+        else:
+            return path
+    return None
+
+
+def checkpoints(folder):
+    """The checkpoint files of a folder, oldest first."""
+    return sorted(pathlib.Path(folder).glob("step-*.npz"))
+
+
+def path_of(folder, step):
+    """Where the checkpoint of a step lies."""
+    return pathlib.Path(folder) / f"step-{step:09d}.npz"
+
+
+def _weights(model):
+    named = {WEIGHTS + variable.path: variable for variable in model.weights}
+    if len(named) != len(model.weights):
+        raise ValueError("Two weights of the model have one path. Give every layer a name of its own.")
+    return named
+
+
+def _state(model):
+    weights = _weights(model)
+    others = [variable for variable in model.variables if WEIGHTS + variable.path not in weights]
+    return {
+        **weights,
+        **{f"random/{index}": variable for index, variable in enumerate(others)},
+        **{f"optimizer/{index}": variable for index, variable in enumerate(model.optimizer.variables)},
+    }
+
+
+def _refuse_lack(path, name, arrays):
+    if name not in arrays:
+        raise ValueError(f"{path} lacks {name}: it comes from a model of another make.")
+
+
+def _assign(path, variables, arrays):
+    for name, variable in variables.items():
+        _refuse_lack(path, name, arrays)
+        if arrays[name].shape != tuple(variable.shape):
+            raise ValueError(f"{path}: {name} has shape {arrays[name].shape}, the model expects {tuple(variable.shape)}.")
+    for name, variable in variables.items():
+        variable.assign(arrays[name])

@@ -1,0 +1,88 @@
+"""The progress of a run (Vaswani et al. 2017, section 5.2: "each training step took about 0.4 seconds"), drawn with rich."""
+
+import math
+import time
+
+import keras
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Column
+
+LINE_EVERY_SECONDS = 30
+
+
+class ProgressBar(keras.callbacks.Callback):
+    """One bar for the whole run: loss, token accuracy, target tokens a second, learning rate, time left.
+
+    On a terminal it is a bar; in a pipe or a file, a line every half minute.
+
+    Args:
+        last_step: step at which the run ends.
+        stopwatch: the run's `Stopwatch`.
+        max_minutes: when it ends at the latest.
+        console: where it is drawn; standard output when left out.
+    """
+
+    def __init__(self, last_step, stopwatch, max_minutes=math.inf, console=None):
+        super().__init__()
+        self.last_step = last_step
+        self.stopwatch = stopwatch
+        self.max_minutes = max_minutes
+        self.console = console or Console()
+        words = TextColumn("{task.description}", table_column=Column(no_wrap=False))
+        self.bar = Progress(BarColumn(24), words, console=self.console, auto_refresh=False)
+
+    def on_train_begin(self, logs=None):
+        self.step = self.first_step = int(self.model.optimizer.iterations)
+        self.tokens = self.tokens_before = 0.0
+        self.training_seconds = 0.0
+        self.printed_at = time.monotonic()
+        if self.console.is_terminal:
+            # A run that goes on inside an epoch is two calls of `fit`, and still one bar.
+            self.task = self.bar.task_ids[0] if self.bar.task_ids else self.bar.add_task("", total=1.0)
+            self.bar.start()
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.batch_began = time.monotonic()
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.tokens_before = self.tokens
+
+    def on_train_batch_end(self, batch, logs=None):
+        now = time.monotonic()
+        self.step += 1
+        self.training_seconds += now - self.batch_began
+        self.tokens = self.tokens_before + float(logs["tokens"])
+        if self.console.is_terminal:
+            self.bar.update(self.task, completed=self.share_done(), description=self.line(logs), refresh=True)
+        elif now - self.printed_at >= LINE_EVERY_SECONDS:
+            self.printed_at = now
+            self.report(self.line(logs))
+
+    def on_train_end(self, logs=None):
+        if self.console.is_terminal:
+            self.bar.stop()
+
+    def report(self, line):
+        """Print a line without tearing the bar."""
+        self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    def share_done(self):
+        """Of the run, in [0, 1], by whichever limit is nearer."""
+        return min(1.0, max(self.step / self.last_step, self.stopwatch.seconds / 60 / self.max_minutes))
+
+    def line(self, logs):
+        """The state of the run in words."""
+        here = self.step - self.first_step
+        left = min((self.last_step - self.step) * self.training_seconds / max(here, 1), self.max_minutes * 60 - self.stopwatch.seconds)
+        return (
+            f"step {self.step}  loss {logs['loss']:.3f}  accuracy {logs['accuracy']:.3f}  "
+            f"{self.tokens / max(self.training_seconds, 1e-9):,.0f} target tokens/s  "
+            f"learning rate {float(self.model.optimizer.learning_rate):.2e}  {_clock(left)} left"
+        )
+
+
+def _clock(seconds):
+    minutes, seconds = divmod(max(0, int(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -1,0 +1,200 @@
+"""Default corpus: the interface texts of Home Assistant (Apache-2.0), human translations of English in about 60 languages.
+
+They lie in the PyPI wheel `homeassistant`, which pip downloads once into the user's cache folder; nothing of it is copied into this
+project.
+"""
+
+import collections
+import contextlib
+import csv
+import hashlib
+import io
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipelines.corpora.parallel_text import Corpus, ParallelText
+
+RELEASE = "2026.11.0"
+WHEEL = f"homeassistant-{RELEASE}-py3-none-any.whl"
+RECORD = f"homeassistant-{RELEASE}.dist-info/RECORD"
+TRANSLATION = r"homeassistant/components/[^/]+/translations/{language}\.json"
+MARKUP = re.compile(r"[{}<>`\n]|\]\(|https?://|www\.|\*\*|\[%")
+PIP = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--python-version", "3.13"]
+
+logger = logging.getLogger(__name__)
+
+
+class BrokenWheelError(OSError):
+    """A wheel that is truncated or damaged."""
+
+
+def load(source_language: str, target_language: str, *, cache_dir: str | os.PathLike | None = None) -> Corpus:
+    """Loads the corpus, downloading the wheel (68 MB) if the cache folder lacks it or holds a broken one.
+
+    Args:
+        source_language: language code as in the wheel ("de", "pt-BR", "zh-Hans"), or "en".
+        target_language: the same; exactly one of the two is "en".
+        cache_dir: folder that keeps the wheel. None: `$XDG_CACHE_HOME/keras_transformer`, or `~/.cache/keras_transformer`.
+
+    Returns:
+        The `Corpus`, its three splits non-empty; no English sentence stands in two of them.
+
+    Raises:
+        ValueError: neither or both languages are English, a language that it lacks or has too little of.
+        OSError: the wheel cannot be downloaded or read.
+    """
+    if (source_language == "en") == (target_language == "en"):
+        raise ValueError(
+            "Corpus home_assistant pairs English with another language: one of `source_language` and `target_language` must be 'en'. "
+            f"Received: source_language={source_language!r}, target_language={target_language!r}. Try 'en' and 'de'."
+        )
+    language = source_language if target_language == "en" else target_language
+    default = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "keras_transformer"
+    documents = _read_or_download(Path(cache_dir or default).expanduser() / WHEEL, language)
+    pairs, dropped = select_pairs(documents)
+    splits: dict[str, list[tuple[str, str]]] = {"train": [], "valid": [], "test": []}
+    for english, other in pairs:
+        splits[split_of(english)].append((english, other) if source_language == "en" else (other, english))
+    if not all(splits.values()):
+        sizes = ", ".join(f"{name} {len(split)}" for name, split in splits.items())
+        raise ValueError(
+            f"Corpus home_assistant has too little of {language!r}: {len(pairs)} usable pair(s) ({sizes}), and no split may be empty. "
+            "Choose another language."
+        )
+    texts = {name: ParallelText.from_pairs(split) for name, split in splits.items()}
+    return Corpus("home_assistant", source_language, target_language, **texts, dropped=dropped)
+
+
+def split_of(english: str) -> str:
+    """Assigns a pair to a split by its English text alone: 3 % test, 3 % valid, the rest train.
+
+    Args:
+        english: the English sentence, stripped.
+
+    Returns:
+        "train", "valid" or "test".
+    """
+    bucket = int(hashlib.sha256(english.encode("utf-8")).hexdigest(), 16) % 1000
+    return "test" if bucket < 30 else "valid" if bucket < 60 else "train"
+
+
+def select_pairs(documents: list[tuple[dict, dict]]) -> tuple[list[tuple[str, str]], dict[str, int]]:
+    """Aligns translation documents by key path, and keeps the pairs worth learning from.
+
+    Args:
+        documents: (English, other language) JSON objects of one component each: nested dicts of strings.
+
+    Returns:
+        The pairs (English, other), each once, in the order of their first occurrence; and reason -> number of pairs dropped for it.
+    """
+    pairs: dict[tuple[str, str], None] = {}
+    dropped: collections.Counter[str] = collections.Counter()
+    for english_document, other_document in documents:
+        others = dict(_leaves(other_document))
+        for path, english in _leaves(english_document):
+            if path not in others:
+                continue
+            pair = (english.strip(), others[path].strip())
+            if reason := _objection(*pair):
+                dropped[reason] += 1
+            elif pair in pairs:
+                dropped["duplicate"] += 1
+            else:
+                pairs[pair] = None
+    return list(pairs), dict(dropped)
+
+
+def _objection(english: str, other: str) -> str | None:
+    if not english or not other:
+        return "empty"
+    if english == other:
+        return "untranslated"
+    return "markup" if MARKUP.search(english) or MARKUP.search(other) else None
+
+
+def _leaves(document: dict, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    for key, value in document.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, (*path, key))
+        elif isinstance(value, str):
+            yield (*path, key), value
+
+
+def _read_or_download(wheel: Path, language: str) -> list[tuple[dict, dict]]:
+    if wheel.exists():
+        try:
+            return _read(wheel, language)
+        except BrokenWheelError as error:
+            logger.warning("%s Downloading it again.", error)
+    else:
+        logger.info("Downloading homeassistant==%s (68 MB, once) to %s", RELEASE, wheel)
+    _download(wheel)
+    return _read(wheel, language)
+
+
+def _read(wheel: Path, language: str) -> list[tuple[dict, dict]]:
+    wanted = re.compile(TRANSLATION.format(language=f"(en|{re.escape(language)})"))
+    with _archive(wheel) as archive:
+        names = archive.namelist()
+        texts = {name: archive.read(name) for name in names if wanted.fullmatch(name)}
+    aligned = [(name.replace(f"/{language}.json", "/en.json"), name) for name in sorted(texts) if name.endswith(f"/{language}.json")]
+    if not aligned:
+        anyone = re.compile(TRANSLATION.format(language="(.+)"))
+        languages = sorted({match[1] for match in map(anyone.fullmatch, names) if match} - {"en"})
+        raise ValueError(f"Corpus home_assistant has no language {language!r}. Besides en it has: {', '.join(languages)}.")
+    return [(json.loads(texts[english]), json.loads(texts[other])) for english, other in aligned if english in texts]
+
+
+@contextlib.contextmanager
+def _archive(wheel: Path) -> Iterator[zipfile.ZipFile]:
+    """Opens a wheel whose table of contents is whole; zipfile checks the CRC of each member that is read.
+
+    Whatever goes wrong inside counts as a broken wheel, so only read there, and interpret outside.
+    """
+    with open(wheel, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                listed = {row[0] for row in csv.reader(io.StringIO(archive.read(RECORD).decode("utf-8")))}
+                if listed != set(archive.namelist()):
+                    raise zipfile.BadZipFile("its members are not those that its RECORD lists")
+                yield archive
+        except Exception as error:  # Damaged bytes make zipfile raise a dozen unrelated types.
+            raise BrokenWheelError(f"{wheel} is broken: {' '.join(str(error).split())}.") from error
+
+
+def _download(wheel: Path) -> None:
+    failure = f"Could not download homeassistant=={RELEASE}:"
+    remedy = f"Train on your own text with --corpus=text_files --data_dir=FOLDER, or put the wheel at {wheel}."
+    wheel.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=wheel.parent, prefix="download-") as folder:
+        command = [*PIP, "--ignore-requires-python", f"homeassistant=={RELEASE}", "-d", folder]
+        answer = subprocess.run(command, capture_output=True, check=False, encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL)
+        if answer.returncode != 0:
+            raise OSError(f"{failure} {_complaint(answer)}. {remedy}")
+        download = Path(folder) / WHEEL
+        if not download.exists():
+            raise OSError(f"{failure} pip brought no {WHEEL}. {remedy}")
+        try:
+            with _archive(download) as archive:
+                if damaged := archive.testzip():
+                    raise zipfile.BadZipFile(f"bad CRC of {damaged}")
+        except BrokenWheelError as error:
+            raise OSError(f"{failure} what came is broken ({error.__cause__}). {remedy}") from error
+        os.replace(download, wheel)
+
+
+def _complaint(answer: subprocess.CompletedProcess) -> str:
+    if "No module named pip" in answer.stderr:
+        return f"{sys.executable} has no pip (python -m ensurepip installs it)"
+    lines = [line.strip() for line in answer.stderr.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+    said = (errors or lines or [f"nothing, exit status {answer.returncode}"])[-1]
+    return f"pip said: {said.rstrip('.')} (is the package index reachable?)"

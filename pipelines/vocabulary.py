@@ -1,0 +1,110 @@
+"""Text to ids and back: one SentencePiece BPE vocabulary shared by both languages (Vaswani et al. 2017, section 5.1).
+
+Byte fallback spells what no piece covers, so that any text survives the way there and back but for NFKC and runs of white space.
+"""
+
+import contextlib
+import functools
+import hashlib
+import io
+import os
+import pathlib
+
+import sentencepiece
+
+PAD, UNK, BOS, EOS = range(4)
+BYTES = 256
+
+
+def learn(lines, size):
+    """Learn a joint byte-pair encoding.
+
+    Args:
+        lines: text of the training side only, both languages.
+        size: number of pieces V, the 4 special ones and 256 bytes among them.
+
+    Returns:
+        A `Vocabulary`.
+
+    Raises:
+        ValueError: if the text does not hold that many pieces, or `size` leaves no room for any.
+    """
+    smallest = BYTES + 5
+    if size < smallest:
+        raise ValueError(f"`vocabulary_size` must be at least {smallest}: 4 special pieces, 256 bytes, 1 of text. Received: {size}.")
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=model,
+            vocab_size=size,
+            model_type="bpe",
+            byte_fallback=True,
+            normalization_rule_name="nmt_nfkc",
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        reason = str(error).strip().splitlines()[-1]
+        remedy = "larger" if "smaller than" in reason else "smaller"
+        raise ValueError(f"`vocabulary_size`={size} could not be learned from the training text: {reason}. Try a {remedy} one.") from error
+    return Vocabulary(model.getvalue())
+
+
+class Vocabulary:
+    """A learned SentencePiece model.
+
+    Args:
+        model: its bytes.
+
+    Attributes:
+        size: V, the number of pieces.
+        fingerprint: 16 hexadecimal digits of the model's SHA-256; equal for equal vocabularies.
+    """
+
+    def __init__(self, model):
+        self.model = model
+        self.size = sentencepiece.SentencePieceProcessor(model_proto=model).vocab_size()
+        self.fingerprint = hashlib.sha256(model).hexdigest()[:16]
+
+    @classmethod
+    def load(cls, path):
+        """Read what `save` wrote.
+
+        Raises:
+            FileNotFoundError: if there is no such file.
+            ValueError: if the file is not a SentencePiece model.
+        """
+        model = pathlib.Path(path).read_bytes()
+        # SentencePiece takes no bytes at all for a model without pieces.
+        with contextlib.suppress(RuntimeError):
+            if model:
+                return cls(model)
+        raise ValueError(f"{path} is not a SentencePiece model, or is damaged. Delete it to learn the vocabulary anew.")
+
+    def save(self, path):
+        """Write the model, whole or not at all."""
+        temporary = pathlib.Path(f"{path}.tmp")
+        try:
+            temporary.write_bytes(self.model)
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    @functools.cached_property
+    def tokenizer(self):
+        """The same model as a TensorFlow op, for the inside of a graph. Track it where the graph is saved."""
+        import tensorflow_text
+
+        return tensorflow_text.SentencepieceTokenizer(model=self.model, add_eos=True)
+
+    def tokenize(self, text):
+        """Strings (B,) to a ragged tensor of ids (B, None), each row closed by EOS."""
+        return self.tokenizer.tokenize(text)
+
+    def detokenize(self, ids):
+        """A ragged tensor of ids (B, None), special ids left out of the text, to strings (B,)."""
+        return self.tokenizer.detokenize(ids)

@@ -1,0 +1,64 @@
+"""Greedy search against a loop over the likeliest next token."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import enumeration
+from oracles.enumeration import BOS, EOS, PAD, Table, decode
+
+from keras_transformer.decoding import GreedySearch
+
+SENTENCES = st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 12)), min_size=1, max_size=6)
+
+
+def likeliest(table, limit):
+    """The likeliest token that may come, until EOS, which must come at the limit; and log P."""
+    ids, total = (), 0.0
+    while EOS not in ids:
+        row = table.log_probabilities([ids])[0]
+        total += row[EOS] if len(ids) + 1 == limit else max(np.delete(row, [PAD, BOS]))
+        row[[PAD, BOS]] = -np.inf
+        ids += (EOS if len(ids) + 1 == limit else int(np.argmax(row)),)
+    return ids, total
+
+
+@settings(max_examples=50, deadline=None)
+@given(sentences=SENTENCES, words=st.integers(3, 5), levels=st.sampled_from([None, 1, 2]))
+def test_each_sentence_of_a_batch_gets_its_likeliest_tokens_and_their_log_p(sentences, words, levels):
+    tables, limits = [Table(seed, words, levels) for seed, _ in sentences], [limit for _, limit in sentences]
+    for [(ids, score)], table, limit in zip(decode(GreedySearch(), tables, limits), tables, limits, strict=True):
+        expected_ids, expected_score = likeliest(table, limit)
+        assert ids == expected_ids
+        assert score == pytest.approx(expected_score, rel=1e-5, abs=1e-5)
+
+
+@settings(max_examples=30, deadline=None)
+@given(sentences=SENTENCES, data=st.data())
+def test_company_and_order_change_nothing(sentences, data):
+    shuffled = data.draw(st.permutations(sentences))
+    together = decode(GreedySearch(), [Table(seed, 4) for seed, _ in shuffled], [limit for _, limit in shuffled])
+    for [(ids, score)], (seed, limit) in zip(together, shuffled, strict=True):
+        assert [[(ids, pytest.approx(score, rel=1e-6, abs=1e-5))]] == decode(GreedySearch(), [Table(seed, 4)], [limit])
+
+
+def test_at_limit_one_there_is_only_eos():
+    table = Table(seed=5, words=3)
+    assert decode(GreedySearch(), [table], [1]) == [[((EOS,), pytest.approx(table.score((EOS,), 0.0), abs=1e-5))]]
+
+
+def test_no_sentences_give_no_translations():
+    ids, scores = GreedySearch()(enumeration.step_of([]), enumeration.empty_past(0), tf.zeros([0], tf.int32))
+    assert ids.shape[:2] == scores.shape == (0, 1)
+
+
+def test_control_a_table_that_forgets_its_prefix_gives_other_ids():
+    class Forgetful(Table):
+        def logits(self, prefixes):
+            return super().logits(np.zeros((len(prefixes), 0)))
+
+    seeds, limits = range(10), [12] * 10
+    assert decode(GreedySearch(), [Table(seed, 5) for seed in seeds], limits) != decode(
+        GreedySearch(), [Forgetful(seed, 5) for seed in seeds], limits
+    )

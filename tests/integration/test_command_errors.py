@@ -1,0 +1,69 @@
+"""What users get wrong is told in one line, with exit status 1 or 2 and no traceback."""
+
+import concurrent.futures
+import os
+
+import pytest
+
+RUN = "runs/reverse_words_reversed"
+TEXT = ("train", "--corpus=text_files", "--data_dir=text")
+
+WRONG = {
+    "heads": (("train", "--num_heads=7"), b"`d_model` must be divisible by `num_heads`"),
+    "corpus": (("train", "--corpus=nonsense"), b"home_assistant, reverse, text_files"),
+    "rate": (("train", "--learning_rate_scale=-1"), b"learning_rate_scale"),
+    "beam": (("translate", f"--model={RUN}", "--beam_size=0"), b"beam_size"),
+    "unknown flag": (("train", "--learning_rte=1"), b"learning_rte"),
+    "flag file": (("train", "--flagfile=huge.flags"), b"base.flags"),
+    "argument": (("train", "tiny.flags"), b"every argument is a flag"),
+    "no model": (("translate",), b"--model"),
+    "model path": (("translate", "--model=nowhere"), b"there is no model at nowhere"),
+    "broken model": (("translate", "--model=broken"), b"no SavedModel that can be loaded"),
+    "empty input": (("translate", f"--model={RUN}", "--input=empty.txt"), b"is empty"),
+    "missing input": (("translate", f"--model={RUN}", "--input=absent.txt"), b"absent.txt"),
+    "bad UTF-8": (("translate", f"--model={RUN}", "--input=latin1.txt"), b"line 2: must be UTF-8"),
+    "huge line": (("translate", f"--model={RUN}", "--input=huge.txt"), b"line 2 has"),
+    "search of a SavedModel": (("translate", "--model=saved_models/reverse_words_reversed", "--beam_size=2"), b"search inside"),
+    "unequal files": ((*TEXT, "--train_prefix=unequal"), b"unequal"),
+    "missing side": ((*TEXT, "--train_prefix=onesided"), b"onesided.de"),
+    "vocabulary": (("train", "--corpus=reverse", "--vocabulary_size=20", "--model_dir=v"), b"vocabulary_size"),
+    "average nothing": (("average", "--model_dir=text"), b"holds no trained model"),
+    "one file of two": (("evaluate", f"--model={RUN}", "--source_file=empty.txt"), b"--reference_file"),
+}
+
+
+@pytest.fixture(scope="module")
+def answers(toy):
+    folder = toy.folder
+    (folder / "empty.txt").write_bytes(b"")
+    (folder / "latin1.txt").write_bytes(b"a b\nsch\xf6n\n")
+    (folder / "huge.txt").write_bytes(b"a b\n" + b"a b c d e " * 2000 + b"\n")
+    (folder / "broken").mkdir()
+    (folder / "broken" / "saved_model.pb").write_bytes(b"nonsense")
+    (folder / "text").mkdir()
+    for name, lines in (("unequal.en", 3), ("unequal.de", 2), ("onesided.en", 2), ("valid.en", 2), ("valid.de", 2)):
+        (folder / "text" / name).write_text("a line\n" * lines, encoding="utf-8")
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        calls = {name: pool.submit(toy, *command) for name, (command, _) in WRONG.items()}
+        return {name: call.result() for name, call in calls.items()}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_one_clear_line(answers, name):
+    answer = answers[name]
+    assert answer.returncode in (1, 2)
+    assert answer.stderr.count(b"\n") == 1, answer.stderr.decode()
+    assert answer.stderr.startswith(b"error: ")
+    assert WRONG[name][1] in answer.stderr
+    assert b"Traceback" not in answer.stdout + answer.stderr
+
+
+def test_the_traceback_can_be_had(toy):
+    answer = toy("translate", "--model=nowhere", "--traceback")
+    assert b"Traceback" in answer.stderr
+
+
+def test_help_shows_the_command_s_own_flags(toy):
+    answer = toy("translate", "--help")
+    assert b"--beam_size" in answer.stdout
+    assert b"--num_heads" not in answer.stdout

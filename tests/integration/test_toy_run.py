@@ -1,0 +1,129 @@
+"""From text to a served translator with the commands, on the toy corpus."""
+
+import json
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.serving.translator import Translator
+from pipelines import corpora
+
+RUN = "runs/reverse_words_reversed"
+SAVED = "saved_models/reverse_words_reversed"
+
+
+@pytest.fixture(scope="module")
+def sentences():
+    draw = random.Random(5)
+    return [" ".join(draw.choices("abcdefghijklmnopqrst", k=draw.randint(1, 14))) for _ in range(500)]
+
+
+@pytest.fixture(scope="module")
+def live(toy):
+    return Translator.load(toy.folder / RUN)
+
+
+@pytest.fixture(scope="module")
+def batched(live, sentences):
+    return live.translate(sentences)
+
+
+def test_the_toy_task_is_learned(toy):
+    history = [json.loads(line) for line in (toy.folder / RUN / "history.jsonl").read_text().splitlines()]
+    final = json.loads((toy.folder / RUN / "evaluation.json").read_text())
+    assert history[0]["val_bleu"] < 20
+    assert final["bleu"] > 90
+    assert final["bleu_signature"].startswith("nrefs:1|case:mixed")
+
+
+def test_training_prints_sizes_progress_scores_and_translations(toy):
+    printed = toy.trained.stdout.decode()
+    for words in ("parameters", "padding", "val_bleu", "BLEU", "translation", "exported to"):
+        assert words in printed
+    assert toy.trained.stderr == b""
+
+
+def test_a_finished_run_is_not_trained_again(toy):
+    before = (toy.folder / RUN / "history.jsonl").read_text()
+    again = toy("train", "--flagfile=toy.flags", "--seed=3", "--export_dir=elsewhere")
+    assert again.returncode == 0, again.stderr.decode()
+    assert b"going on from step" in again.stdout
+    assert (toy.folder / RUN / "history.jsonl").read_text() == before
+
+
+def test_the_same_folder_with_other_sizes_is_refused(toy):
+    other = toy("train", "--flagfile=toy.flags", "--d_model=32")
+    assert other.returncode == 1
+    assert b"d_model was 64, now 32" in other.stderr
+
+
+def test_a_sentence_alone_and_in_a_batch_of_64_is_translated_the_same(live, sentences, batched):
+    alone = [live.translate([sentence])[0] for sentence in sentences]
+    assert alone == batched
+    assert len(set(batched)) > 400
+
+
+def test_the_saved_model_gives_the_live_model_s_strings(toy, sentences, batched):
+    assert Translator.load(toy.folder / SAVED).translate(sentences) == batched
+
+
+def test_the_saved_model_needs_only_tensorflow_and_tensorflow_text(toy, sentences, batched):
+    program = (
+        "import sys, json, tensorflow as tf, tensorflow_text\n"
+        f"model = tf.saved_model.load({str(toy.folder / SAVED / '1')!r})\n"
+        "serve = model.signatures['serving_default']\n"
+        "text = json.load(sys.stdin)\n"
+        "out = [s.decode() for i in range(0, len(text), 50) for s in serve(text=tf.constant(text[i:i+50]))['translation'].numpy()]\n"
+        "assert not {'keras_transformer', 'pipelines'} & set(sys.modules)\n"
+        "json.dump(out, sys.stdout)\n"
+    )
+    process = subprocess.run([sys.executable, "-c", program], input=json.dumps(sentences), capture_output=True, text=True, cwd=toy.folder)
+    assert process.returncode == 0, process.stderr
+    assert json.loads(process.stdout) == batched
+
+
+def test_lines_in_are_lines_out(toy):
+    piped = toy("translate", f"--model={RUN}", stdin=b"a b c\n\n  \nd e f g\r\n")
+    assert piped.returncode == 0, piped.stderr.decode()
+    lines = piped.stdout.decode().split("\n")
+    assert len(lines) == 5
+    assert lines[1] == lines[2] == lines[4] == ""
+    assert lines[0]
+    assert lines[3]
+
+
+def test_files_in_and_out(toy):
+    (toy.folder / "in.txt").write_text("a b c d\ne f g", encoding="utf-8")
+    result = toy("translate", f"--model={SAVED}", "--input=in.txt", "--output=out.txt")
+    assert result.returncode == 0, result.stderr.decode()
+    assert len((toy.folder / "out.txt").read_text(encoding="utf-8").splitlines()) == 2
+    assert result.stdout == result.stderr == b""
+
+
+def test_evaluate_scores_a_saved_model_as_training_did(toy):
+    result = toy("evaluate", f"--model={SAVED}")
+    assert result.returncode == 0, result.stderr.decode()
+    trained = json.loads((toy.folder / RUN / "evaluation.json").read_text())
+    assert json.loads(result.stdout)["bleu"] == trained["bleu"]
+
+
+def test_evaluate_takes_two_files(toy):
+    test = corpora.load("reverse", source_language="words", target_language="reversed", seed=3).test
+    for name, lines in (("s.txt", test.sources[:20]), ("r.txt", test.targets[:20])):
+        (toy.folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    result = toy("evaluate", f"--model={RUN}", "--source_file=s.txt", "--reference_file=r.txt", "--beam_size=1")
+    assert json.loads(result.stdout)["sentences"] == 20
+
+
+def test_average_and_export_again(toy):
+    averaged = toy("average", f"--model_dir={RUN}", "--average_checkpoints=2")
+    assert averaged.returncode == 0, averaged.stderr.decode()
+    exported = toy("export", f"--model_dir={RUN}", "--export_dir=again", "--beam_size=2")
+    assert exported.returncode == 0, exported.stderr.decode()
+    assert sorted(path.name for path in (toy.folder / "again").iterdir()) == ["1"]
+    names = [variable.name for variable in tf.saved_model.load(str(toy.folder / "again" / "1")).weights]
+    assert len(names) == len(set(names)) == len(np.load(toy.folder / RUN / "averaged.npz").files)

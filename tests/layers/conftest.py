@@ -1,0 +1,58 @@
+"""What every layer is tested with: random inputs, random weights, and the way through its config and back."""
+
+import inspect
+
+import keras
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def random(rng):
+    """Standard normal float32 arrays of a shape."""
+    return lambda *shape: rng.normal(size=shape).astype("float32")
+
+
+@pytest.fixture
+def randomized(rng):
+    """Builds a layer on inputs and shakes all its weights: a gain of 1 or a bias of 0 may hide a mistake."""
+
+    def randomize(layer, *inputs):
+        layer(*inputs)
+        layer.set_weights([rng.normal(w, 0.1) for w in layer.get_weights()])
+        return layer
+
+    return randomize
+
+
+@pytest.fixture
+def round_trip(randomized):
+    """A layer's copy by way of its config, with its weights. No argument may stand at its default, where leaving it out would not show."""
+
+    def copy(layer, *inputs):
+        config, arguments = layer.get_config(), inspect.signature(type(layer).__init__).parameters
+        assert [name for name, a in arguments.items() if a.default is not a.empty and config[name] == a.default] == []
+        randomized(layer, *inputs)
+        clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
+        assert clone.get_config() == config
+        clone(*inputs)
+        clone.set_weights(layer.get_weights())
+        return clone
+
+    return copy
+
+
+@pytest.fixture
+def parts():
+    """The weights of an encoder or decoder layer by the oracle's names."""
+
+    def by_name(layer):
+        names = ("self_attention", "self_attention_norm", "cross_attention", "cross_attention_norm", "feed_forward", "feed_forward_norm")
+        return {name: getattr(layer, name).get_weights() for name in names if hasattr(layer, name)}
+
+    return by_name

@@ -1,0 +1,154 @@
+"""Section 3.2: against the equation in float64, against Keras' own layer, and what masks may do."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from oracles import paper
+
+from keras_transformer.layers import MultiHeadAttention, attention_weights, causal_mask, scaled_dot_product_attention
+
+B, T, S, H, D_MODEL = 2, 5, 7, 4, 16
+SOME = np.random.default_rng(1).random((B, T, S)) < 0.6
+MASKS = {"none": None, "random": SOME, "keys": SOME[:, :1], "first key": np.eye(1, S, dtype=bool)[None]}
+
+
+@pytest.fixture
+def attention(random, randomized):
+    """Four heads of d_k = 3 and d_v = 5, neither of them d_model / h."""
+    return randomized(MultiHeadAttention(H, D_MODEL, d_k=3, d_v=5), random(B, T, D_MODEL), random(B, S, D_MODEL), random(B, S, D_MODEL))
+
+
+@pytest.fixture
+def qkv(random):
+    return random(B, T, D_MODEL), random(B, S, D_MODEL), random(B, S, D_MODEL)
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+@pytest.mark.parametrize("heads", [(), (H,)], ids=["one head", "heads"])
+def test_scaled_dot_product_attention_is_equation_1(random, mask, heads):
+    query, key, value = random(B, *heads, T, 3), random(B, *heads, S, 3), random(B, *heads, S, 5)
+    mask = mask if mask is None or not heads else mask[:, None]
+    expected = paper.scaled_dot_product_attention(query, key, value, mask)
+    np.testing.assert_allclose(scaled_dot_product_attention(query, key, value, mask), expected, rtol=0, atol=1e-6)
+
+
+def test_scores_are_divided_by_the_root_of_d_k_before_the_bias(random):
+    query, key, value, bias = random(B, T, 9), random(B, S, 9), random(B, S, 4), random(T, S)
+    actual = scaled_dot_product_attention(query, key, value, attention_bias=bias)
+    np.testing.assert_allclose(actual, paper.scaled_dot_product_attention(query, key, value, bias=bias), rtol=0, atol=1e-6)
+    unscaled = paper.scaled_dot_product_attention(query * 3, key, value, bias=bias)
+    assert np.abs(actual - unscaled).max() > 0.1
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+def test_multi_head_attention_is_the_paper_s(attention, qkv, mask):
+    expected = paper.multi_head_attention(*qkv, *attention.get_weights(), num_heads=H, mask=mask)
+    np.testing.assert_allclose(attention(*qkv, attention_mask=mask), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("mask", [None, SOME, SOME[:, :1]], ids=["none", "random", "keys"])
+def test_multi_head_attention_is_that_of_keras(attention, qkv, mask):
+    mask = mask if mask is None else mask | (np.arange(S) == 0)  # where everything is masked Keras averages the values
+    theirs = keras.layers.MultiHeadAttention(H, key_dim=3, value_dim=5, use_bias=False, output_shape=D_MODEL)
+    query, key, value = qkv
+    theirs.build(query.shape, value.shape, key.shape)
+    theirs.set_weights([ours.reshape(w.shape) for ours, w in zip(attention.get_weights(), theirs.weights, strict=True)])
+    expected = theirs(query=query, key=key, value=value, attention_mask=mask)
+    np.testing.assert_allclose(attention(*qkv, attention_mask=mask), expected, rtol=0, atol=1e-6)
+
+
+def test_rows_of_the_weights_sum_to_one_over_what_may_be_attended(random):
+    weights = np.array(attention_weights(random(B, T, 3), random(B, S, 3), SOME | np.eye(T, S, dtype=bool)))
+    np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-6)
+    assert (weights[~(SOME | np.eye(T, S, dtype=bool))] == 0).all()
+    assert (weights > 0).any()
+
+
+def test_a_fully_masked_row_gives_zeros_and_its_gradient_is_finite(random):
+    query, key, value = (tf.constant(random(1, 2, 3)) for _ in range(3))
+    with tf.GradientTape() as tape:
+        tape.watch((query, key, value))
+        out = scaled_dot_product_attention(query, key, value, np.array([[[False, False], [True, False]]]))
+    assert (out[0, 0].numpy() == 0).all()
+    assert (out[0, 1].numpy() == value[0, 0].numpy()).all()
+    for gradient in tape.gradient(out, (query, key, value)):
+        assert np.isfinite(gradient).all()
+
+
+def test_what_is_masked_does_not_matter_and_what_is_not_does(attention, qkv, random):
+    query, key, value = qkv
+    mask = np.arange(S)[None, None] < S - 1
+    changed = key.copy(), value.copy()
+    for array in changed:
+        array[:, -1] = 1e4 * random(D_MODEL)
+    before, after = attention(*qkv, attention_mask=mask), attention(query, *changed, attention_mask=mask)
+    np.testing.assert_array_equal(before, after)
+    assert np.abs(attention(*qkv) - attention(query, *changed)).max() > 1
+
+
+def test_huge_scores_stay_finite(random):
+    out = scaled_dot_product_attention(1e4 * random(B, T, 3), 1e4 * random(B, S, 3), random(B, S, 3), SOME)
+    assert np.isfinite(out).all()
+
+
+def test_with_a_causal_mask_later_tokens_change_nothing(attention, random):
+    x = random(B, T, D_MODEL)
+    later = x.copy()
+    later[:, 3:] = random(B, T - 3, D_MODEL)
+    before, after = (attention(a, a, a, attention_mask=causal_mask(T)) for a in (x, later))
+    np.testing.assert_allclose(before[:, :3], after[:, :3], rtol=0, atol=1e-6)
+    assert np.abs(before[:, 3:] - after[:, 3:]).min(-1).max() > 1e-3
+    assert np.abs(attention(x, x, x) - attention(later, later, later))[:, :3].max() > 0.1
+
+
+def test_keys_projected_once_attend_as_call_does(attention, qkv):
+    query, key, value = qkv
+    keys, values = attention.keys_and_values(key, value)
+    assert (keys.shape, values.shape) == ((B, H, S, 3), (B, H, S, 5))
+    np.testing.assert_allclose(attention.attend(query, keys, values, SOME), attention(*qkv, attention_mask=SOME), rtol=0, atol=1e-6)
+
+
+def test_the_weights_for_looking_at_are_those_that_call_applies(attention, qkv):
+    query, key, value = qkv
+    weights = attention.attention_weights(query, key, SOME)
+    assert weights.shape == (B, H, T, S)
+    heads = np.einsum("bhts,bhsd->bthd", weights, attention.keys_and_values(key, value)[1]).reshape(B, T, H * 5)
+    np.testing.assert_allclose(heads @ attention.output_kernel.numpy(), attention(*qkv, attention_mask=SOME), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("d_k", "d_v", "expected"), [(None, None, (4, 4)), (3, None, (3, 3)), (None, 5, (4, 5)), (3, 5, (3, 5))])
+def test_widths_of_a_head_default_to_the_paper_s(d_k, d_v, expected, qkv):
+    attention = MultiHeadAttention(H, D_MODEL, d_k, d_v)
+    assert attention(*qkv).shape == (B, T, D_MODEL)
+    assert (attention.d_k, attention.d_v) == expected
+    assert attention.count_params() == 2 * D_MODEL * H * sum(expected)
+
+
+def test_heads_that_do_not_divide_d_model_are_refused_with_a_remedy_that_works():
+    with pytest.raises(ValueError, match=r"`d_model`.*`num_heads`.*d_model=500, num_heads=8\. Try d_model=504, or pass `d_k`\."):
+        MultiHeadAttention(8, 500)
+    MultiHeadAttention(8, 504)
+    MultiHeadAttention(8, 500, d_k=64)
+
+
+def test_no_heads_are_refused():
+    with pytest.raises(ValueError, match="`num_heads` must be at least 1"):
+        MultiHeadAttention(0, 8)
+
+
+def test_config_round_trip(round_trip, qkv):
+    attention = MultiHeadAttention(H, D_MODEL, d_k=3, d_v=5, name="a")
+    np.testing.assert_array_equal(round_trip(attention, *qkv)(*qkv), attention(*qkv))
+
+
+def test_mixed_bfloat16_computes_in_bfloat16_keeps_float32_weights_and_masks(qkv, attention):
+    mixed = MultiHeadAttention(H, D_MODEL, d_k=3, d_v=5, dtype="mixed_bfloat16")
+    mask = SOME & (np.arange(T) > 0)[:, None]
+    mixed(*qkv)
+    mixed.set_weights(attention.get_weights())
+    out = mixed(*qkv, attention_mask=mask)
+    assert keras.backend.standardize_dtype(out.dtype) == "bfloat16"
+    assert {w.dtype for w in mixed.weights} == {"float32"}
+    assert (keras.ops.convert_to_numpy(keras.ops.cast(out, "float32"))[:, 0] == 0).all()
+    np.testing.assert_allclose(keras.ops.cast(out, "float32"), attention(*qkv, attention_mask=mask), atol=0.1)

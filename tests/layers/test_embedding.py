@@ -1,0 +1,92 @@
+"""Sections 3.4 and 3.5: one table, scaled, with positions; and back to the vocabulary."""
+
+import keras
+import numpy as np
+import pytest
+from oracles import paper
+
+from keras_transformer.layers import PositionalEmbedding
+
+IDS = np.array([[3, 1, 4, 1], [5, 9, 2, 6]])
+
+
+@pytest.fixture
+def embedding(randomized):
+    return randomized(PositionalEmbedding(10, 8, dropout=0.5), IDS)
+
+
+def test_embedding_is_the_scaled_row_plus_its_position(embedding):
+    table = embedding.table.numpy()
+    expected = paper.embedding(IDS, table)
+    np.testing.assert_allclose(embedding(IDS), expected, rtol=0, atol=1e-6)
+    assert np.abs(expected - table[IDS] * 8**0.5).max() > 0.5
+
+
+def test_reverse_is_the_product_with_the_same_table(embedding, random):
+    x = random(2, 4, 8)
+    assert len(embedding.weights) == 1
+    np.testing.assert_allclose(embedding(x, reverse=True), x.astype("float64") @ embedding.table.numpy().T, rtol=0, atol=1e-6)
+
+
+def test_the_table_starts_at_unit_variance_after_scaling():
+    keras.utils.set_random_seed(0)
+    layer = PositionalEmbedding(1000, 64)
+    layer(IDS)
+    assert abs(np.std(layer.table.numpy() * 8) - 1) < 0.02
+
+
+def test_given_positions_take_the_place_of_counting(embedding):
+    whole = np.array(embedding(IDS))
+    one = embedding(IDS[:, 2:3], positions=np.array([[2]]))
+    np.testing.assert_allclose(one, whole[:, 2:3], rtol=0, atol=1e-6)
+    assert np.abs(embedding(IDS[:, 2:3]) - whole[:, 2:3]).max() > 0.5
+
+
+def test_padding_width_and_batch_order_change_nothing(embedding):
+    wide = np.pad(IDS, [(0, 0), (0, 3)])[::-1]
+    np.testing.assert_allclose(embedding(wide)[::-1, :4], embedding(IDS), rtol=0, atol=1e-6)
+    assert np.abs(embedding(wide)[:, :4] - embedding(IDS)).max() > 0.5
+
+
+def test_dropout_acts_in_training_only_on_the_sum_and_preserves_its_expectation():
+    keras.utils.set_random_seed(0)
+    layer = PositionalEmbedding(10, 64, dropout=0.2)
+    ids = np.tile(IDS, (64, 8))
+    plain = np.array(layer(ids))
+    np.testing.assert_array_equal(layer(ids, training=False), plain)
+    dropped = np.array(layer(ids, training=True))
+    kept = dropped != 0
+    assert abs(kept.mean() - 0.8) < 0.01
+    np.testing.assert_allclose(dropped[kept], plain[kept] / 0.8, rtol=1e-5)
+
+
+def test_the_projection_is_not_dropped(embedding, random):
+    x = random(2, 4, 8)
+    np.testing.assert_array_equal(embedding(x, reverse=True, training=True), embedding(x, reverse=True))
+    assert np.abs(embedding(IDS, training=True) - embedding(IDS)).max() > 0.1
+
+
+def test_an_odd_d_model_is_refused_with_a_remedy():
+    with pytest.raises(ValueError, match=r"`d_model` must be even.*d_model=7\. Try 8\."):
+        PositionalEmbedding(10, 7)(IDS)
+
+
+def test_config_round_trip(round_trip):
+    layer = PositionalEmbedding(10, 8, dropout=0.3, name="e")
+    clone = round_trip(layer, IDS)
+    np.testing.assert_array_equal(clone(IDS), layer(IDS))
+    assert clone.sum_dropout.rate == 0.3
+
+
+def test_mixed_bfloat16_keeps_a_float32_table_and_float32_positions():
+    layer = PositionalEmbedding(10, 8, dtype="mixed_bfloat16")
+    layer(IDS)
+    layer.table.assign(np.zeros((10, 8)))
+    positions = np.array([[256, 257]])
+    out = layer(np.zeros((1, 2), "int32"), positions=positions)
+    assert keras.backend.standardize_dtype(out.dtype) == "bfloat16"
+    assert {w.dtype for w in layer.weights} == {"float32"}
+    expected = paper.sinusoidal_positions(positions[0], 8)
+    np.testing.assert_allclose(keras.ops.cast(out, "float32")[0], expected, atol=2**-8)
+    assert float(keras.ops.cast(257, "bfloat16")) == 256  # why it matters
+    assert np.abs(expected[0] - expected[1]).max() > 0.5

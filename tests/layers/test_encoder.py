@@ -1,0 +1,115 @@
+"""Section 3.1: the encoder's layers against the equations in float64, and what must not matter to them."""
+
+import keras
+import numpy as np
+import pytest
+from oracles import paper
+
+from keras_transformer.layers import Encoder, EncoderLayer, causal_mask, padding_mask
+
+B, S, H, D_MODEL, D_FF = 3, 6, 2, 8, 16
+SIZES = {"num_heads": H, "d_model": D_MODEL, "d_ff": D_FF}
+IDS = np.array([[5, 6, 7, 8, 0, 0], [5, 6, 7, 8, 9, 5], [5, 0, 0, 0, 0, 0]])
+MASK = np.array(padding_mask(IDS))
+
+
+@pytest.fixture
+def x(random):
+    return random(B, S, D_MODEL)
+
+
+@pytest.fixture
+def encoder(randomized, x):
+    return randomized(Encoder(2, **SIZES, d_k=3, d_v=5), x)
+
+
+@pytest.mark.parametrize("mask", [None, MASK, causal_mask(S)], ids=["none", "padding", "causal"])
+@pytest.mark.parametrize("widths", [{}, {"d_k": 3, "d_v": 5}], ids=["paper", "free"])
+def test_an_encoder_layer_is_the_paper_s(x, mask, widths, randomized, parts):
+    layer = randomized(EncoderLayer(**SIZES, **widths), x)
+    expected = paper.encoder_layer(x, parts(layer), H, None if mask is None else np.array(mask))
+    np.testing.assert_allclose(layer(x, attention_mask=mask), expected, rtol=0, atol=1e-6)
+
+
+def test_an_encoder_is_its_layers_one_after_another(encoder, x, parts):
+    expected = x
+    for layer in encoder.layers:
+        expected = paper.encoder_layer(expected, parts(layer), H, MASK)
+    np.testing.assert_allclose(encoder(x, attention_mask=MASK), expected, rtol=0, atol=2e-6)
+    assert np.abs(encoder(x, attention_mask=MASK) - expected[::-1]).max() > 0.1
+
+
+def test_padding_width_changes_nothing(encoder, x, random):
+    wide = np.concatenate([x, random(B, 3, D_MODEL)], axis=1)
+    wide_mask = np.pad(MASK, [(0, 0), (0, 0), (0, 3)])
+    narrow = encoder(x, attention_mask=MASK)
+    np.testing.assert_allclose(encoder(wide, attention_mask=wide_mask)[:, :S], narrow, rtol=0, atol=2e-6)
+    assert np.abs(encoder(wide)[:, :S] - encoder(x)).max() > 0.01
+
+
+def test_what_stands_in_the_padding_changes_nothing(encoder, x, random):
+    real = MASK[:, 0, :, None]
+    other = np.where(real, x, random(B, S, D_MODEL))
+    before, after = (np.array(encoder(a, attention_mask=MASK)) for a in (x, other))
+    np.testing.assert_allclose(before[MASK[:, 0]], after[MASK[:, 0]], rtol=0, atol=1e-6)
+    assert np.abs(encoder(x) - encoder(other))[MASK[:, 0]].max() > 0.01
+
+
+def test_batch_order_and_company_change_nothing(encoder, x):
+    out = np.array(encoder(x, attention_mask=MASK))
+    order = [2, 0, 1]
+    np.testing.assert_allclose(encoder(x[order], attention_mask=MASK[order]), out[order], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(encoder(x[1:2], attention_mask=MASK[1:2]), out[1:2], rtol=0, atol=1e-6)
+    assert np.abs(encoder(x[order], attention_mask=MASK) - out[order]).max() > 0.01
+
+
+def test_with_a_causal_mask_it_is_a_decoder_only_layer(encoder, x, random):
+    later = np.concatenate([x[:, :4], random(B, 2, D_MODEL)], axis=1)
+    before, after = (encoder(a, attention_mask=causal_mask(S))[:, :4] for a in (x, later))
+    np.testing.assert_allclose(before, after, rtol=0, atol=1e-6)
+    assert np.abs(encoder(x)[:, :4] - encoder(later)[:, :4]).max() > 0.01
+
+
+def test_a_sentence_of_nothing_but_padding_stays_finite(encoder, x):
+    assert np.isfinite(encoder(x, attention_mask=np.zeros((B, 1, S), bool))).all()
+
+
+def test_dropout_acts_in_training_only(x):
+    keras.utils.set_random_seed(0)
+    encoder = Encoder(2, **SIZES, dropout=0.5)
+    np.testing.assert_array_equal(encoder(x, training=False), encoder(x))
+    assert np.abs(encoder(x, training=True) - encoder(x)).max() > 0.1
+
+
+def test_dropout_stands_on_each_sublayer_s_output_and_nowhere_else(x, random):
+    """Training an encoder layer without its two Add & Norm dropouts is deterministic; either of them alone is not."""
+    layer = EncoderLayer(**SIZES, dropout=0.5)
+    plain = np.array(layer(x))
+    norms = (layer.self_attention_norm, layer.feed_forward_norm)
+    for rates in ((0, 0), (0.5, 0), (0, 0.5)):
+        for norm, rate in zip(norms, rates, strict=True):
+            norm.sublayer_dropout.rate = rate
+        assert (np.abs(layer(x, training=True) - plain).max() > 0.1) == any(rates)
+
+
+def test_heads_that_do_not_divide_d_model_are_refused():
+    with pytest.raises(ValueError, match=r"d_model=8, num_heads=3\. Try d_model=9, or pass `d_k`"):
+        Encoder(1, 3, 8, 16)
+
+
+@pytest.mark.parametrize("layer_type", [EncoderLayer, Encoder])
+def test_config_round_trip(layer_type, x, round_trip):
+    stack = {"num_layers": 2} if layer_type is Encoder else {}
+    layer = layer_type(**stack, **SIZES, d_k=3, d_v=5, dropout=0.3, activation="gelu", name="e")
+    np.testing.assert_array_equal(round_trip(layer, x)(x), layer(x))
+
+
+def test_mixed_bfloat16_reaches_every_sublayer_and_keeps_float32_weights(x, encoder):
+    mixed = Encoder(2, **SIZES, d_k=3, d_v=5, dtype="mixed_bfloat16")
+    mixed(x)
+    mixed.set_weights(encoder.get_weights())
+    out = mixed(x, attention_mask=MASK)
+    assert {layer.compute_dtype for layer in mixed._flatten_layers()} == {"bfloat16"}
+    assert keras.backend.standardize_dtype(out.dtype) == "bfloat16"
+    assert {w.dtype for w in mixed.weights} == {"float32"}
+    np.testing.assert_allclose(keras.ops.cast(out, "float32"), encoder(x, attention_mask=MASK), atol=0.2)

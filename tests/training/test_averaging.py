@@ -1,0 +1,61 @@
+"""The mean of checkpoints (section 6.1) against NumPy in float64."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from keras_transformer.training import averaging, checkpoint
+
+FLOATS = st.floats(-(2.0**60), 2.0**60, width=32)
+
+
+def write(folder, *weights):
+    """One checkpoint for each array of weights, with an optimizer's slot beside it."""
+    paths = [checkpoint.path_of(folder, step) for step in range(len(weights))]
+    for path, array in zip(paths, weights, strict=True):
+        checkpoint.write_whole(path, {"weights/a/kernel": array, "optimizer/0": np.ones(2), "progress": np.array("{}")})
+    return paths
+
+
+@settings(max_examples=30, deadline=None)
+@given(array=arrays(np.float32, (2, 3), elements=FLOATS), count=st.integers(1, 6))
+def test_the_mean_of_equal_checkpoints_is_itself_to_the_last_bit(tmp_path_factory, array, count):
+    mean = averaging.average(write(tmp_path_factory.mktemp("equal"), *[array] * count))
+    np.testing.assert_array_equal(mean["weights/a/kernel"], array)
+    assert mean["weights/a/kernel"].dtype == np.float32
+
+
+@settings(max_examples=30, deadline=None)
+@given(stack=arrays(np.float32, st.tuples(st.integers(1, 5), st.integers(1, 4)), elements=FLOATS))
+def test_the_mean_is_numpys_in_float64(tmp_path_factory, stack):
+    mean = averaging.average(write(tmp_path_factory.mktemp("mean"), *stack))
+    np.testing.assert_array_equal(mean["weights/a/kernel"], stack.astype(np.float64).mean(axis=0).astype(np.float32))
+
+
+def test_control_float32_would_lose_what_float64_keeps(tmp_path):
+    stack = np.array([[2.0**24], [1.0], [1.0], [2.0]], np.float32)
+    mean = averaging.average(write(tmp_path, *stack))["weights/a/kernel"]
+    assert mean == (2.0**24 + 4) / 4
+    assert mean != (((stack[0] + stack[1]) + stack[2]) + stack[3]) / np.float32(4)
+
+
+def test_the_weights_alone_are_written(tmp_path):
+    averaging.write_average(tmp_path / "averaged.npz", write(tmp_path, np.zeros(3, np.float32), np.ones(3, np.float32)))
+    [(name, array)] = checkpoint.read_whole(tmp_path / "averaged.npz").items()
+    assert (name, array.tolist()) == ("weights/a/kernel", [0.5, 0.5, 0.5])
+
+
+@pytest.mark.parametrize("other", [{"weights/a/kernel": np.zeros(4, np.float32)}, {"weights/b/kernel": np.zeros(3, np.float32)}, {}])
+def test_checkpoints_of_two_models_are_refused_by_name(tmp_path, other):
+    [first] = write(tmp_path, np.zeros(3, np.float32))
+    second = checkpoint.path_of(tmp_path, 1)
+    checkpoint.write_whole(second, {**other, "progress": np.array("{}")})
+    with pytest.raises(ValueError, match=rf"^{first} and {second} are not of one model"):
+        averaging.average([first, second])
+
+
+def test_no_checkpoint_is_refused():
+    with pytest.raises(ValueError, match=r"^There is no checkpoint to average\. Train first"):
+        averaging.average([])

@@ -1,0 +1,192 @@
+"""Checkpoints: the future of a run, bit for bit; whole or not at all; damage is told."""
+
+import contextlib
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from keras_transformer.models import Transformer
+from keras_transformer.training import checkpoint
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+
+
+def model_in_training(seed=0, d_model=8):
+    keras.utils.set_random_seed(seed)
+    model = Transformer(vocabulary_size=12, num_layers=1, d_model=d_model, d_ff=16, num_heads=2, dropout=0.5)
+    model.compile(optimizer=keras.optimizers.Adam(0.01), loss=LabelSmoothedCrossEntropy(0.1), run_eagerly=True)
+    model.optimizer.build(model.trainable_variables)
+    return model
+
+
+def train(model, steps):
+    ids = np.random.default_rng(0).integers(4, 12, (3, 4, 5), dtype=np.int32)
+    for _ in range(steps):
+        model.train_on_batch((ids[0], ids[1]), ids[2])
+
+
+def state(model):
+    """Every number that decides how training goes on."""
+    return [np.asarray(variable).tobytes() for variable in [*model.variables, *model.optimizer.variables]]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of six steps: the checkpoint after the third, and how it ended."""
+    path, model = checkpoint.path_of(tmp_path_factory.mktemp("run"), 3), model_in_training()
+    train(model, 3)
+    checkpoint.save(path, model, {"step": 3, "seconds": 1.5})
+    train(model, 3)
+    return path, state(model)
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A small archive."""
+    path = checkpoint.path_of(tmp_path, 1)
+    checkpoint.write_whole(path, {"weights/a": np.arange(6, dtype=np.float32), "progress": np.array('{"step": 1}')})
+    return path
+
+
+def test_a_restored_run_ends_as_the_uninterrupted_one_to_the_last_bit(run):
+    path, ended = run
+    model = model_in_training(seed=1)
+    assert checkpoint.restore(path, model) == {"step": 3, "seconds": 1.5}
+    assert int(model.optimizer.iterations) == 3
+    train(model, 3)
+    assert state(model) == ended
+
+
+@pytest.mark.parametrize("kind", ["random/", "optimizer/", "weights/"])
+def test_control_without_each_part_of_the_state_it_ends_otherwise(run, tmp_path, kind):
+    path, ended = run
+    fresh, model = tmp_path / "fresh.npz", model_in_training(seed=1)
+    checkpoint.save(fresh, model, {})
+    parts = {name: array for name, array in checkpoint.read_whole(fresh).items() if name.startswith(kind)}
+    assert parts
+    checkpoint.write_whole(fresh, {**checkpoint.read_whole(path), **parts})
+    checkpoint.restore(fresh, model)
+    train(model, 3)
+    assert state(model) != ended
+
+
+def test_weights_alone_are_loaded_without_touching_the_optimizer(run):
+    path, _ = run
+    model = model_in_training(seed=1)
+    slots = [np.asarray(variable) for variable in model.optimizer.variables]
+    checkpoint.load_weights(path, model)
+    saved = checkpoint.weights_of(path)
+    assert set(saved) == {f"weights/{variable.path}" for variable in model.weights}
+    for variable in model.weights:
+        np.testing.assert_array_equal(variable, saved[f"weights/{variable.path}"])
+    for before, variable in zip(slots, model.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(before, variable)
+
+
+def test_another_size_is_refused_by_name_and_nothing_is_set(run):
+    path, _ = run
+    model = model_in_training(seed=1, d_model=12)
+    before = state(model)
+    with pytest.raises(ValueError, match=rf"^{path}: weights/\S+ has shape \(.*8.*\), the model expects \(.*12.*\)\.$"):
+        checkpoint.restore(path, model)
+    assert state(model) == before
+
+
+@pytest.mark.parametrize("name", ["optimizer/3", "random/0", "progress"])
+def test_a_lacking_array_is_refused_by_name(run, tmp_path, name):
+    arrays = checkpoint.read_whole(run[0])
+    del arrays[name]
+    checkpoint.write_whole(tmp_path / "lacking.npz", arrays)
+    with pytest.raises(ValueError, match=rf"^.*lacking\.npz lacks {name}: it comes from a model of another make\.$"):
+        checkpoint.restore(tmp_path / "lacking.npz", model_in_training())
+
+
+@pytest.mark.parametrize("failing", ["os.fsync", "os.replace", "numpy.savez"])
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(small, monkeypatch, failing):
+    def fail(*arguments, **arrays):
+        with contextlib.suppress(AttributeError):
+            arguments[0].write(b"half of it")
+        raise OSError("disk full")
+
+    before = small.read_bytes()
+    monkeypatch.setattr(failing, fail)
+    with pytest.raises(OSError, match="disk full"):
+        checkpoint.write_whole(small, {"weights/a": np.zeros(1000)})
+    assert [path.name for path in small.parent.iterdir()] == [small.name]
+    assert small.read_bytes() == before
+
+
+def test_any_truncation_is_refused_by_name(small):
+    whole = small.read_bytes()
+    for length in range(0, len(whole), 7):
+        small.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match=rf"^{small} is damaged or no checkpoint"):
+            checkpoint.read_whole(small)
+
+
+def flipped(path, places):
+    """The file with one bit after another turned over."""
+    whole = path.read_bytes()
+    for place in places:
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :])
+        yield path
+
+
+def test_any_turned_bit_of_an_array_is_refused_by_name(small):
+    start = small.read_bytes().index(np.arange(6, dtype=np.float32).tobytes())
+    for path in flipped(small, range(start, start + 24)):
+        with pytest.raises(ValueError, match=rf"^{small} is damaged or no checkpoint"):
+            checkpoint.read_whole(path)
+
+
+def test_a_turned_bit_anywhere_is_refused_by_name_or_changes_no_array(small):
+    """A bit of the directory can make it forget an array, which `restore` then misses, but never alter one."""
+    expected = checkpoint.read_whole(small)
+    for path in flipped(small, range(len(small.read_bytes()))):
+        try:
+            found = checkpoint.read_whole(path)
+        except ValueError as error:
+            assert str(error).startswith(f"{path} is damaged or no checkpoint")  # noqa: PT017
+        else:
+            assert all(array.tobytes() == expected[name].tobytes() for name, array in found.items())
+
+
+def test_the_newest_is_taken_and_a_damaged_one_is_told_and_passed_over(small):
+    second, third = (checkpoint.path_of(small.parent, step) for step in (20, 100))
+    second.write_bytes(small.read_bytes())
+    said = []
+    assert checkpoint.newest(small.parent, said.append) == second
+    third.write_bytes(small.read_bytes()[:-10])
+    assert checkpoint.newest(small.parent, said.append) == second
+    [line] = said
+    assert line.startswith(f"{third} is damaged")
+    assert line.endswith("Taking the one before.")
+
+
+def test_without_a_readable_checkpoint_there_is_no_newest(tmp_path):
+    assert checkpoint.newest(tmp_path / "nowhere") is None
+    checkpoint.path_of(tmp_path, 1).write_bytes(b"")
+    assert checkpoint.newest(tmp_path, lambda line: None) is None
+
+
+def test_checkpoints_stand_in_the_order_of_their_steps(tmp_path):
+    for step in (1000, 20, 3):
+        checkpoint.path_of(tmp_path, step).write_bytes(b"")
+    (tmp_path / ".step-000000004.npz.tmp").write_bytes(b"left by a killed run")
+    assert checkpoint.checkpoints(tmp_path) == [checkpoint.path_of(tmp_path, step) for step in (3, 20, 1000)]
+
+
+def test_two_weights_of_one_path_are_refused(tmp_path):
+    inputs = keras.Input((2,))
+    model = keras.Model(inputs, keras.layers.Dense(2, name="same")(inputs))
+    model.compile(optimizer="sgd", loss="mse")
+    model.layers[-1].bias._path = model.layers[-1].kernel.path
+    with pytest.raises(ValueError, match=r"Give every layer a name of its own\.$"):
+        checkpoint.save(tmp_path / "x.npz", model, {})
+
+
+def test_progress_is_given_back(tmp_path):
+    model, progress = model_in_training(), {"step": 7, "seconds": 2.25, "note": "größe"}
+    checkpoint.save(tmp_path / "x.npz", model, progress)
+    assert checkpoint.restore(tmp_path / "x.npz", model) == json.loads(json.dumps(progress))

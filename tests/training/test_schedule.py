@@ -1,0 +1,87 @@
+"""Section 5.3: equation 3 at every kind of step, and its way into a saved model."""
+
+import keras
+import numpy as np
+import pytest
+from oracles import paper
+
+from keras_transformer.models import Transformer
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.training.schedule import TransformerSchedule
+
+
+@pytest.mark.parametrize(("d_model", "warmup_steps"), [(512, 4000), (1024, 4000), (64, 10), (256, 1)])
+def test_the_rate_is_equation_3(d_model, warmup_steps):
+    schedule = TransformerSchedule(d_model, warmup_steps)
+    steps = [*range(1, 200), 3998, 3999, 4000, 4001, 4002, 10_000, 100_000, 300_000]
+    actual = [float(schedule(step - 1)) for step in steps]  # Keras counts the updates already made
+    np.testing.assert_allclose(actual, [paper.learning_rate(step, d_model, warmup_steps) for step in steps], rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32"])
+def test_the_step_may_be_a_tensor(dtype):
+    rate = TransformerSchedule(512)(keras.ops.convert_to_tensor(99, dtype=dtype))
+    assert keras.backend.standardize_dtype(rate.dtype) == "float32"
+    assert float(rate) == pytest.approx(paper.learning_rate(100, 512, 4000), rel=1e-6)
+
+
+def test_the_peak_stands_at_the_end_of_the_warm_up():
+    schedule = TransformerSchedule(64, 100)
+    rates = [float(schedule(updates)) for updates in range(300)]
+    assert np.argmax(rates) == 99
+    assert rates[99] == pytest.approx((64 * 100) ** -0.5, rel=1e-6)
+    assert np.allclose(np.diff(rates[:100]), rates[0], rtol=1e-3)
+    assert (np.diff(rates[99:]) < 0).all()
+
+
+def test_the_first_update_has_a_rate_above_zero():
+    assert float(TransformerSchedule(512)(0)) == pytest.approx(paper.learning_rate(1, 512, 4000), rel=1e-6)
+
+
+def test_scale_is_a_factor_on_the_whole_curve():
+    plain, scaled = TransformerSchedule(512), TransformerSchedule(512, scale=2.5)
+    for step in (0, 100, 3999, 50_000):
+        assert float(scaled(step)) == pytest.approx(2.5 * float(plain(step)), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["d_model", "warmup_steps", "scale"])
+@pytest.mark.parametrize("value", [0, -1])
+def test_what_is_not_positive_is_refused_by_name(name, value):
+    with pytest.raises(ValueError, match=rf"`{name}` must be positive\. Received: {name}={value}\."):
+        TransformerSchedule(**{"d_model": 512, name: value})
+
+
+def test_config_round_trip():
+    schedule = TransformerSchedule(64, warmup_steps=10, scale=2.0)
+    clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(schedule))
+    assert (type(clone), clone.get_config()) == (TransformerSchedule, schedule.get_config())
+    assert clone.get_config() != TransformerSchedule(64).get_config()
+    assert float(clone(7)) == float(schedule(7))
+
+
+def test_the_optimizer_uses_it_step_by_step():
+    optimizer = keras.optimizers.SGD(TransformerSchedule(64, warmup_steps=3))
+    weight = keras.Variable(0.0)
+    expected = 0.0
+    for step in range(1, 7):
+        optimizer.apply([keras.ops.ones(())], [weight])
+        expected -= paper.learning_rate(step, 64, 3)
+    assert float(weight) == pytest.approx(expected, rel=1e-5)
+
+
+# Keras 3.15 hands TensorFlow's variables to NumPy 2.4 as they are.
+@pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword:DeprecationWarning")
+def test_a_trained_model_with_the_schedule_saves_and_goes_on_after_loading(tmp_path):
+    ids = np.full((2, 3), 4)
+    model = Transformer(vocabulary_size=7, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.0)
+    optimizer = keras.optimizers.Adam(TransformerSchedule(8, warmup_steps=5, scale=2.0), 0.9, 0.98, 1e-9)
+    model.compile(optimizer, LabelSmoothedCrossEntropy(0.2), run_eagerly=True)
+    model.fit((ids, ids), ids, verbose=0)
+    model.save(tmp_path / "trained.keras")
+    loaded = keras.models.load_model(tmp_path / "trained.keras")
+    assert loaded.optimizer._learning_rate.get_config() == optimizer._learning_rate.get_config()
+    assert loaded.loss.get_config() == model.loss.get_config()
+    for each in (model, loaded):
+        each.fit((ids, ids), ids, verbose=0)
+    assert int(loaded.optimizer.iterations) == 2
+    np.testing.assert_allclose(loaded((ids, ids)), model((ids, ids)), rtol=0, atol=1e-6)
