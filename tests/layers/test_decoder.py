@@ -7,6 +7,8 @@ from oracles import paper
 
 from keras_transformer.layers import Decoder, DecoderLayer, causal_mask, padding_mask
 
+# Of one equation float32 gives 1e-6; of a chain of them, which norms stretch on the way, this.
+ATOL = 2e-6
 B, T, S, H, D_MODEL, D_FF = 2, 5, 6, 2, 8, 16
 SIZES = {"num_heads": H, "d_model": D_MODEL, "d_ff": D_FF}
 MEMORY_MASK = np.array(padding_mask(np.array([[5, 6, 7, 8, 0, 0], [5, 6, 7, 8, 9, 5]])))
@@ -43,19 +45,19 @@ def stepped(decoder, x, memory, memory_mask):
 def test_a_decoder_layer_is_the_paper_s(x, memory, mask, memory_mask, widths, randomized, parts):
     layer = randomized(DecoderLayer(**SIZES, **widths), x, memory)
     expected = paper.decoder_layer(x, memory, parts(layer), H, None if mask is None else np.array(mask), memory_mask)
-    np.testing.assert_allclose(layer(x, memory, attention_mask=mask, memory_mask=memory_mask), expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(layer(x, memory, attention_mask=mask, memory_mask=memory_mask), expected, rtol=0, atol=ATOL)
 
 
 def test_a_decoder_is_its_layers_one_after_another_and_causal(decoder, x, memory, parts):
     expected = x
     for layer in decoder.layers:
         expected = paper.decoder_layer(expected, memory, parts(layer), H, np.tril(np.ones((T, T), bool)), MEMORY_MASK)
-    np.testing.assert_allclose(decoder(x, memory, memory_mask=MEMORY_MASK), expected, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(decoder(x, memory, memory_mask=MEMORY_MASK), expected, rtol=0, atol=ATOL)
 
 
 def test_later_tokens_change_nothing(decoder, x, memory, random):
     later = np.concatenate([x[:, :3], random(B, 2, D_MODEL)], axis=1)
-    np.testing.assert_allclose(decoder(later, memory)[:, :3], decoder(x, memory)[:, :3], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(decoder(later, memory)[:, :3], decoder(x, memory)[:, :3], rtol=0, atol=ATOL)
     layer = decoder.layers[0]
     assert np.abs(layer(later, memory)[:, :3] - layer(x, memory)[:, :3]).max() > 0.01  # without the causal mask
 
@@ -64,14 +66,14 @@ def test_padding_of_target_and_source_changes_nothing(decoder, x, memory, random
     wide_x, wide_memory = (np.concatenate([a, random(B, 3, D_MODEL)], axis=1) for a in (x, memory))
     wide_mask = np.pad(MEMORY_MASK, [(0, 0), (0, 0), (0, 3)])
     expected = decoder(x, memory, memory_mask=MEMORY_MASK)
-    np.testing.assert_allclose(decoder(wide_x, wide_memory, memory_mask=wide_mask)[:, :T], expected, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(decoder(wide_x, wide_memory, memory_mask=wide_mask)[:, :T], expected, rtol=0, atol=ATOL)
     assert np.abs(decoder(wide_x, wide_memory)[:, :T] - decoder(x, memory)).max() > 0.01
 
 
 def test_batch_order_changes_nothing(decoder, x, memory):
     out = np.array(decoder(x, memory, memory_mask=MEMORY_MASK))
     turned = decoder(x[::-1], memory[::-1], memory_mask=MEMORY_MASK[::-1])
-    np.testing.assert_allclose(turned[::-1], out, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(turned[::-1], out, rtol=0, atol=ATOL)
     assert np.abs(decoder(x[::-1], memory, memory_mask=MEMORY_MASK)[::-1] - out).max() > 0.01
 
 
@@ -81,7 +83,7 @@ def test_steps_with_a_cache_equal_the_whole_target(decoder, memory, random, hypo
     x = random(B, hypotheses, T, D_MODEL)
     memories, masks = (np.repeat(a, hypotheses, axis=0) for a in (memory, MEMORY_MASK))
     expected = np.array(decoder(x.reshape(-1, T, D_MODEL), memories, memory_mask=masks)).reshape(x.shape)
-    np.testing.assert_allclose(stepped(decoder, x, memory, MEMORY_MASK), expected, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(stepped(decoder, x, memory, MEMORY_MASK), expected, rtol=0, atol=ATOL)
     assert np.abs(stepped(decoder, x, memory, None) - expected).max() > 0.01
 
 
@@ -92,7 +94,7 @@ def test_each_hypothesis_continues_its_own_past(decoder, memory, random):
     reordered = [tuple(keras.ops.take(half, order, axis=0) for half in layer) for layer in past]
     mixed_up, _ = decoder.step(x[:, :, 1], reordered, cache)
     moved_along = stepped(decoder, np.stack([x.reshape(-1, 2, D_MODEL)[order, 0].reshape(B, 3, D_MODEL), x[:, :, 1]], axis=2), memory, None)
-    np.testing.assert_allclose(mixed_up, moved_along[:, :, 1], rtol=0, atol=2e-6)
+    np.testing.assert_allclose(mixed_up, moved_along[:, :, 1], rtol=0, atol=ATOL)
     assert np.abs(mixed_up - stepped(decoder, x, memory, None)[:, :, 1]).max() > 0.01
 
 
