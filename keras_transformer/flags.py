@@ -1,4 +1,4 @@
-"""Every flag of every command, flag files that are found from any folder, and errors of one line.
+"""Every flag of every command, and errors of one line.
 
 The only module that defines flags. A command declares those it reads (`declare`), so that its `--help` shows no others; only commands read
 them. The defaults are the paper's base model (Vaswani et al. 2017, table 3 and section 5).
@@ -12,8 +12,9 @@ import tensorflow as tf
 from absl import app, logging
 from absl import flags as absl_flags
 
+from keras_transformer.flagfiles import expand_flagfiles
+
 FLAGS = absl_flags.FLAGS
-FLAGFILES = pathlib.Path(__file__).parent / "flagfiles"
 
 
 def _define_corpus():
@@ -25,10 +26,14 @@ def _define_corpus():
     absl_flags.DEFINE_string("source_language", "en", "Code of the language to translate from.")
     absl_flags.DEFINE_string("target_language", "de", "Code of the language to translate into.")
     absl_flags.DEFINE_string("cache_dir", None, "Folder for downloads. Default: the user's cache folder.")
+    absl_flags.DEFINE_integer("seed", 1, "Of generated text, the weights, the dropout and the order of the batches.", lower_bound=0)
+
+
+def _define_vocabulary():
+    absl_flags.DEFINE_integer("vocabulary_size", 37000, "V: pieces shared by both languages.", lower_bound=1)
 
 
 def _define_model():
-    absl_flags.DEFINE_integer("vocabulary_size", 37000, "V: pieces shared by both languages.", lower_bound=1)
     absl_flags.DEFINE_integer("num_layers", 6, "N: layers of the encoder and of the decoder.", lower_bound=1)
     absl_flags.DEFINE_integer("d_model", 512, "Width of the residual stream.", lower_bound=2)
     absl_flags.DEFINE_integer("d_ff", 2048, "Inner width of the feed-forward networks.", lower_bound=1)
@@ -39,19 +44,38 @@ def _define_model():
     absl_flags.DEFINE_float("label_smoothing", 0.1, "epsilon_ls, a probability below 1.", lower_bound=0, upper_bound=0.99)
 
 
-def _define_training():
+def _define_batches():
     absl_flags.DEFINE_integer("max_length", 256, "Longest sentence to train on, in pieces; longer pairs are dropped.", lower_bound=2)
-    absl_flags.DEFINE_integer("batch_tokens", 25000, "Tokens of a batch, source and target each, padding included.", lower_bound=1)
+    absl_flags.DEFINE_integer("batch_tokens", 25000, "Tokens of a replica's batch, source and target each, with padding.", lower_bound=1)
+    absl_flags.DEFINE_integer("accumulate", 1, "Batches that each replica adds up before an update.", lower_bound=1)
+    absl_flags.DEFINE_bool("static_shapes", False, "Compile a graph a shape, as TPUs and XLA want it: fewer shapes, one a step.")
+    absl_flags.DEFINE_bool("jit_compile", False, "Compile forward and backward pass by XLA; slower on a CPU.")
+    absl_flags.DEFINE_enum("distribution", "one", ["one", "mirrored", "multi_worker", "tpu"], "Replicas: see README.md, Many replicas.")
+    absl_flags.DEFINE_string("tpu", "", "With --distribution=tpu: name or address of the TPU.")
+
+
+def _define_optimizer():
+    absl_flags.DEFINE_enum("schedule", "transformer", ["transformer", "cosine", "constant"], "transformer: the paper's section 5.3.")
     absl_flags.DEFINE_integer("warmup_steps", 4000, "Steps until the learning rate peaks.", lower_bound=1)
     absl_flags.DEFINE_float("learning_rate_scale", 1.0, "Factor on the paper's learning rate.", lower_bound=1e-9)
+    absl_flags.DEFINE_float("learning_rate", None, "Peak of --schedule=cosine or constant. Default: the paper's.", lower_bound=1e-9)
+    absl_flags.DEFINE_enum("optimizer", "adam", ["adam", "adamw"], "adamw: with decoupled weight decay.")
+    absl_flags.DEFINE_float("weight_decay", 0.0, "Of --optimizer=adamw, on matrices.", lower_bound=0)
+    absl_flags.DEFINE_float("clip_norm", None, "Largest global norm of the gradients. Default: not clipped.", lower_bound=1e-9)
+    absl_flags.DEFINE_float("ema", None, "Momentum of a moving average of the weights, which is then what is scored and exported.")
+
+
+def _define_training():
     absl_flags.DEFINE_integer("max_steps", 100000, "Training ends after so many steps,", lower_bound=1)
     absl_flags.DEFINE_integer("max_epochs", None, "or so many passes over the text,", lower_bound=1)
-    absl_flags.DEFINE_float("max_minutes", None, "or so many minutes: whichever comes first.", lower_bound=0)
+    absl_flags.DEFINE_float("max_minutes", None, "or so many minutes,", lower_bound=0)
+    absl_flags.DEFINE_integer("patience", None, "or so many epochs without a better --keep_best: whichever comes first.", lower_bound=1)
+    absl_flags.DEFINE_enum("keep_best", None, ["bleu", "cross_entropy"], "Score and export the best epoch by this instead of an average.")
     absl_flags.DEFINE_float("checkpoint_minutes", 10.0, "Minutes between checkpoints inside an epoch.", lower_bound=0)
     absl_flags.DEFINE_integer("keep_checkpoints", 10, "How many of the last checkpoints stay.", lower_bound=1)
     absl_flags.DEFINE_integer("validation_sentences", 500, "Sentences translated for BLEU after each epoch; 0: none.", lower_bound=0)
-    absl_flags.DEFINE_integer("seed", 1, "Of the weights, the dropout and the order of the batches.", lower_bound=0)
     absl_flags.DEFINE_enum("mixed_precision", "auto", ["auto", "float32", "bfloat16"], "auto: bfloat16 where the processor is fast at it.")
+    absl_flags.DEFINE_string("init_from", None, "Start from the weights of a run's folder, a checkpoint in one, or a SavedModel.")
 
 
 def _define_averaging():
@@ -86,21 +110,20 @@ def _define_evaluate():
     absl_flags.DEFINE_string("reference_file", None, "and a file of their translations.")
 
 
-GROUPS = {
-    define.__name__.removeprefix("_define_"): define
-    for define in (
-        _define_corpus,
-        _define_model,
-        _define_training,
-        _define_averaging,
-        _define_model_dir,
-        _define_search,
-        _define_export,
-        _define_model_path,
-        _define_translate,
-        _define_evaluate,
-    )
-}
+def _define_prepare():
+    absl_flags.DEFINE_string("output_dir", None, "Folder of the prepared corpus. The same command again makes only what is missing.")
+    absl_flags.DEFINE_string("vocabulary", None, "A vocabulary.model to take. Default: that of --output_dir, or learned from the text.")
+    absl_flags.DEFINE_integer("vocabulary_sentences", 5000000, "Sentences, sampled, that it is learned from.", lower_bound=2)
+    absl_flags.DEFINE_integer("shards", 16, "Files to cut the training side into; each is one group in a worker's memory.", lower_bound=1)
+    absl_flags.DEFINE_integer("parts", None, "Workers that read the text at a time. Default: the processors here.", lower_bound=1)
+    absl_flags.DEFINE_bool("deduplicate", True, "Of equal pairs keep one.")
+    absl_flags.DEFINE_float("max_length_ratio", None, "Drop pairs with a side so many times longer, in characters.", lower_bound=1)
+    absl_flags.DEFINE_bool("filter_untranslated", False, "Drop pairs with equal sides.")
+    absl_flags.DEFINE_bool("filter_scripts", False, "Drop pairs with a side mostly in letters that its language is not written in.")
+    absl_flags.DEFINE_string("beam_options", "", "Apache Beam's, such as '--runner=FlinkRunner --flink_master=host:8081'.")
+
+
+GROUPS = {name.removeprefix("_define_"): define for name, define in [*globals().items()] if name.startswith("_define_")}
 
 
 def declare(*groups):
@@ -194,43 +217,3 @@ def _call(main):
 def _exit(message, status=1):
     print(f"error: {message}", file=sys.stderr)
     sys.exit(status)
-
-
-def expand_flagfiles(argv, including=()):
-    """Replace each --flagfile by the flags in it, those of the files that it includes too.
-
-    A name is looked up in the working folder, then among the package's own flag files.
-
-    Args:
-        argv: arguments.
-        including: files that are being read, outermost first.
-
-    Returns:
-        Arguments without --flagfile, in order, so that a later flag overrides an earlier one.
-
-    Raises:
-        FileNotFoundError: if there is no such file, naming those the package has.
-        ValueError: if a file includes itself.
-    """
-    expanded, arguments = [], iter(argv)
-    for argument in arguments:
-        name, equals, value = argument.partition("=")
-        if name not in ("--flagfile", "-flagfile"):
-            expanded.append(argument)
-            continue
-        path = _find(value if equals else next(arguments, ""))
-        if path in including:
-            raise ValueError(f"flag file {path} includes itself, by way of {', '.join(map(str, including))}.")
-        lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
-        inner = [line for line in lines if line and not line.startswith(("#", "//"))]
-        expanded += expand_flagfiles(inner, (*including, path))
-    return expanded
-
-
-def _find(name):
-    for folder in (pathlib.Path(), FLAGFILES):
-        path = (folder / name).expanduser()
-        if name and path.is_file():
-            return path.resolve()
-    known = ", ".join(sorted(path.name for path in FLAGFILES.glob("*.flags")))
-    raise FileNotFoundError(f"flag file {name!r} is neither in the working folder nor one of the package's own: {known}.")

@@ -10,40 +10,43 @@ import math
 import keras
 
 from keras_transformer import flags
-from keras_transformer.evaluation import bleu
 from keras_transformer.models import Hyperparameters, Transformer
-from keras_transformer.serving.export import export
-from keras_transformer.serving.model_folder import ModelFolder, write_json
-from keras_transformer.serving.translation_module import TranslationModule
-from keras_transformer.serving.translator import Translator, search
-from keras_transformer.training import averaging, callbacks, checkpoint, fit
-from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.training.metrics import TokenAccuracy, TokenCrossEntropy
+from keras_transformer.serving.model_folder import ModelFolder
+from keras_transformer.serving.release import choose_weights, release
+from keras_transformer.serving.starting_point import starting_point
+from keras_transformer.serving.translator import search
+from keras_transformer.serving.validation import validation
+from keras_transformer.training import callbacks, fit, initialization, schedule, strategy
+from keras_transformer.training.early_stopping import BestSoFar
+from keras_transformer.training.optimizer import averaged_weights, optimizer
 from keras_transformer.training.precision import dtype_policy
 from keras_transformer.training.progress import ProgressBar
-from keras_transformer.training.schedule import TransformerSchedule
-from pipelines import batching, corpora
+from pipelines import batching, bucketing, corpora
 from pipelines.vocabulary import Vocabulary, learn
 
-GROUPS = ("corpus", "model", "training", "averaging", "model_dir", "search", "export")
+GROUPS = ("corpus", "vocabulary", "model", "batches", "optimizer", "training", "averaging", "model_dir", "search", "export")
 
 
 def main(FLAGS):
+    replicas = strategy.make_strategy(FLAGS.distribution, FLAGS.tpu)
     # Before the tokenizer is made: TensorFlow forgets the resources of ops when it is seeded.
     keras.utils.set_random_seed(FLAGS.seed)
-    hyperparameters = Hyperparameters(**{field.name: getattr(FLAGS, field.name) for field in dataclasses.fields(Hyperparameters)})
     folder = ModelFolder(flags.model_dir(FLAGS))
     settings = flags.corpus_settings(FLAGS)
     corpus = corpora.load(**settings, cache_dir=FLAGS.cache_dir)
-    vocabulary = _vocabulary(folder, corpus, hyperparameters.vocabulary_size)
+    sizes = {field.name: getattr(FLAGS, field.name) for field in dataclasses.fields(Hyperparameters)}
+    vocabulary = _vocabulary(folder, corpus, FLAGS.vocabulary_size, replicas)
+    hyperparameters = Hyperparameters(**{**sizes, "vocabulary_size": vocabulary.size})
     description = {
         "hyperparameters": hyperparameters.as_dict(),
         "corpus": settings,
         "vocabulary": {"fingerprint": vocabulary.fingerprint},
         "training": {name: getattr(FLAGS, name) for name in ("batch_tokens", "max_length", "seed")},
     }
-    folder.describe(description)
-    pairs, valid = (batching.tokenize_pairs(text, vocabulary, FLAGS.max_length) for text in (corpus.train, corpus.valid))
+    if strategy.is_chief(replicas):
+        folder.describe(description)
+    pairs = batching.tokenize_pairs(corpus.train, vocabulary, FLAGS.max_length)
+    valid = batching.tokenize_pairs(corpus.valid, vocabulary, FLAGS.max_length)
     if not len(pairs) or not len(valid):
         raise ValueError(f"no pair is left to train or validate on: all are over --max_length={FLAGS.max_length} tokens. Raise it.")
     dropped = {**corpus.dropped, f"over {FLAGS.max_length} tokens": pairs.too_long}
@@ -52,82 +55,115 @@ def main(FLAGS):
     print(f"dropped: {', '.join(f'{count:,} {reason}' for reason, count in dropped.items() if count) or 'none'}")
 
     inference = Transformer(hyperparameters, dtype="float32")
-    train(FLAGS, hyperparameters, folder, pairs, _measure(inference, vocabulary, corpus.valid, valid, FLAGS))
-    finish(FLAGS, inference, vocabulary, folder, corpus, description)
+    few = slice(FLAGS.validation_sentences)
+    measure = validation(
+        inference,
+        vocabulary,
+        lambda: batching.evaluation_batches(valid, max(FLAGS.batch_tokens, FLAGS.max_length)),
+        corpus.valid.sources[few],
+        corpus.valid.targets[few],
+    )
+    data = batching.training_batches(
+        pairs,
+        FLAGS.batch_tokens,
+        FLAGS.seed,
+        getattr(corpus, "weights", None),
+        *((replicas.num_replicas_in_sync, bucketing.MOST_PADDING_STATIC) if FLAGS.static_shapes else ()),
+    )
+    model = train(FLAGS, hyperparameters, folder, vocabulary, data, measure, replicas)
+    if model is None or not strategy.is_chief(replicas):
+        return
+    averages = averaged_weights(model) if FLAGS.ema else None
+    chosen = choose_weights(folder, FLAGS.average_checkpoints, best=bool(FLAGS.keep_best), averages=averages)
+    if keras.backend.backend() != "tensorflow":
+        print(f"{chosen}: {folder.averaged}. Score and export it with TensorFlow: run the same command without KERAS_BACKEND.")
+        return
+    searching = search(FLAGS.beam_size, FLAGS.length_penalty)
+    release(folder, inference, vocabulary, searching, corpus.test, chosen, flags.export_dir(FLAGS, folder.path), description)
 
 
-def _vocabulary(folder, corpus, size):
-    if folder.is_started:
-        return Vocabulary.load(folder.vocabulary)
-    vocabulary = learn(corpus.train.sources + corpus.train.targets, size)
-    folder.path.mkdir(parents=True, exist_ok=True)
-    vocabulary.save(folder.vocabulary)
+def _vocabulary(folder, corpus, size, replicas):
+    """That of the run or of the records; else learned, by one host, from the training side."""
+    prepared = getattr(corpus.train, "vocabulary", None)
+    if strategy.is_chief(replicas) and not folder.is_started:
+        vocabulary = prepared or learn(corpus.train.sources + corpus.train.targets, size, getattr(corpus, "tags", ()))
+        folder.path.mkdir(parents=True, exist_ok=True)
+        vocabulary.save(folder.vocabulary)
+    strategy.wait_for_all(replicas)
+    vocabulary = Vocabulary.load(folder.vocabulary)
+    if prepared and prepared.fingerprint != vocabulary.fingerprint:
+        raise ValueError(
+            f"{folder.path} was trained with vocabulary {vocabulary.fingerprint}, the records are of {prepared.fingerprint}. Name another "
+            "--model_dir, or prepare the records with --vocabulary=" + str(folder.vocabulary) + "."
+        )
     return vocabulary
 
 
-def _measure(inference, vocabulary, text, pairs, FLAGS):
-    """What is measured after each epoch: cross-entropy, perplexity and accuracy of the validation pairs, BLEU of the first of them."""
-    batches = batching.evaluation_batches(pairs, max(FLAGS.batch_tokens, FLAGS.max_length))
-    inference.compile(loss=LabelSmoothedCrossEntropy(0.0), metrics=[TokenCrossEntropy(), TokenAccuracy()], jit_compile=False)
-    greedy = Translator(TranslationModule(inference, vocabulary, search(1, 0.0)))
-    sources, references = text.sources[: FLAGS.validation_sentences], text.targets[: FLAGS.validation_sentences]
+def train(FLAGS, hyperparameters, folder, vocabulary, data, measure, replicas):
+    """Train from the newest checkpoint, from --init_from or from nothing, to the first limit that is met.
 
-    def measure(model):
-        inference.set_weights(model.get_weights())
-        result = inference.evaluate(batches, verbose=0, return_dict=True)
-        result["perplexity"] = math.exp(result["cross_entropy"])
-        numbers = {name: result[name] for name in ("cross_entropy", "perplexity", "accuracy")}
-        return {**numbers, "bleu": bleu.score(greedy.translate(sources), references)["bleu"]} if references else numbers
-
-    return measure
-
-
-def train(FLAGS, hyperparameters, folder, pairs, measure):
-    """Train from the newest checkpoint, or from nothing, to the first limit that is met."""
+    Returns:
+        The model; None if the machine is about to be taken away.
+    """
     policy = dtype_policy(FLAGS.mixed_precision)
-    model = Transformer(hyperparameters, dtype=policy)
-    schedule = TransformerSchedule(hyperparameters.d_model, FLAGS.warmup_steps, FLAGS.learning_rate_scale)
-    fit.compile_model(model, schedule, hyperparameters.label_smoothing)
-    step, stopwatch = fit.resume(model, folder.checkpoints)
-    buckets = batching.training_batches(pairs, FLAGS.batch_tokens, FLAGS.seed)[1]
-    last_step = min(FLAGS.max_steps, (FLAGS.max_epochs or math.inf) * buckets.steps_per_epoch)
-    minutes = math.inf if FLAGS.max_minutes is None else FLAGS.max_minutes
-    print(f"{model.count_params():,} parameters, {policy}; {buckets.describe()}")
+    with replicas.scope():
+        model = Transformer(hyperparameters, dtype=policy)
+        fit.compile_model(model, _optimizer(FLAGS), hyperparameters.label_smoothing)
+    step, seen, stopwatch = fit.resume(model, folder.checkpoints)
+    if FLAGS.init_from and not step:
+        weights, old = starting_point(FLAGS.init_from)
+        report = initialization.initialize(model, weights, vocabulary.pieces, old.pieces)
+        print(f"from {FLAGS.init_from}: {report.copied_rows:,} pieces keep their embeddings, {report.new_rows:,} are new")
+    batches_per_step = replicas.num_replicas_in_sync * FLAGS.accumulate
+    steps_per_epoch = max(1, round(data.batches_per_epoch / batches_per_step))
+    last_step = min(FLAGS.max_steps, (FLAGS.max_epochs or math.inf) * steps_per_epoch)
+    print(f"{model.count_params():,} parameters, {policy}; {data.describe()}; {batches_per_step:,} batches a step")
     print(f"{f'going on from step {step}' if step else 'starting'} in {folder.path}", flush=True)
 
-    bar = ProgressBar(last_step, stopwatch, minutes)
-    watchers = [
-        callbacks.Checkpointing(folder.checkpoints, stopwatch, FLAGS.keep_checkpoints, FLAGS.checkpoint_minutes),
-        callbacks.Validation(measure, folder.history, bar.report),
-        keras.callbacks.TensorBoard(folder.logs, write_graph=False, update_freq=100),
-        bar,
-    ]
-    fit.fit(
-        model,
-        lambda step: batching.training_batches(pairs, FLAGS.batch_tokens, FLAGS.seed, skip=step)[0],
-        buckets.steps_per_epoch,
-        last_step,
-        stopwatch,
-        minutes,
-        watchers,
+    def batches_before(later_step):
+        # The rest of a group that other replicas began is seen again.
+        return seen // replicas.num_replicas_in_sync * replicas.num_replicas_in_sync + (later_step - step) * batches_per_step
+
+    data_from = strategy.attach(model, replicas, data, batches_before, FLAGS.accumulate, FLAGS.static_shapes, FLAGS.jit_compile)
+    limit = callbacks.StopAtLimit(stopwatch, math.inf if FLAGS.max_minutes is None else FLAGS.max_minutes, last_step)
+    bar = ProgressBar(last_step, stopwatch, limit.minutes)
+    saving = callbacks.Checkpointing(
+        folder.checkpoints, stopwatch, FLAGS.keep_checkpoints, FLAGS.checkpoint_minutes, batches_before, bar.report
     )
+    watchers = [callbacks.StopOnDivergence(), limit, callbacks.StopOnSignal()]
+    if strategy.is_chief(replicas):
+        watchers[2:2] = [saving]
+        watchers += [callbacks.Validation(measure, folder.history, bar.report)]
+        watchers += [keras.callbacks.TensorBoard(folder.logs, write_graph=False, update_freq=100), bar]
+        if FLAGS.keep_best or FLAGS.patience:
+            best = BestSoFar(folder.history, folder.best, FLAGS.keep_best or "cross_entropy", step, FLAGS.patience, report=bar.report)
+            watchers += [best]
+            if best.is_over:
+                return model
+    if limit.is_out_of_time:
+        return model
+    try:
+        fit.fit(model, data_from, steps_per_epoch, last_step, watchers)
+    except callbacks.Preempted:
+        bar.on_train_end()
+        saved = (
+            "nothing could be saved."
+            if saving.saved_step is None
+            else f"step {saving.saved_step} is saved; the same command goes on from there."
+        )
+        print(f"SIGTERM: {saved}")
+        return None
+    return model
 
 
-def finish(FLAGS, inference, vocabulary, folder, corpus, description):
-    """Average, score the test split, export, and show some translations."""
-    last = checkpoint.checkpoints(folder.checkpoints)[-FLAGS.average_checkpoints :]
-    averaging.write_average(folder.averaged, last)
-    checkpoint.load_weights(folder.averaged, inference)
-    module = TranslationModule(inference, vocabulary, search(FLAGS.beam_size, FLAGS.length_penalty))
-    translations = Translator(module).translate(corpus.test.sources)
-    scores = bleu.score(translations, corpus.test.targets)
-    write_json(folder.evaluation, {"split": "test", "averaged_checkpoints": len(last), "beam_size": FLAGS.beam_size, **scores})
-    print(f"mean of the last {len(last)} checkpoints, beam {FLAGS.beam_size}: BLEU {scores['bleu']}  chrF {scores['chrf']}")
-    print(f"  {scores['bleu_signature']}")
-    for source, translation, reference in list(zip(corpus.test.sources, translations, corpus.test.targets, strict=True))[:5]:
-        print(f"\n  source       {source}\n  translation  {translation}\n  reference    {reference}")
-    version = export(module, flags.export_dir(FLAGS, folder.path), {**description, "scores": scores})
-    print(f"\nexported to {version}. Try it:\n  echo '{corpus.test.sources[0]}' | python -m keras_transformer.translate --model={version}")
+def _optimizer(FLAGS):
+    peak = FLAGS.learning_rate or FLAGS.learning_rate_scale * (FLAGS.d_model * FLAGS.warmup_steps) ** -0.5
+    rate = {
+        "transformer": lambda: schedule.TransformerSchedule(FLAGS.d_model, FLAGS.warmup_steps, FLAGS.learning_rate_scale),
+        "cosine": lambda: schedule.CosineSchedule(peak, FLAGS.warmup_steps, FLAGS.max_steps),
+        "constant": lambda: schedule.ConstantSchedule(peak, FLAGS.warmup_steps),
+    }[FLAGS.schedule]()
+    return optimizer(rate, FLAGS.optimizer, FLAGS.weight_decay, FLAGS.clip_norm, FLAGS.ema)
 
 
 if __name__ == "__main__":

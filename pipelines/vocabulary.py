@@ -14,24 +14,33 @@ import sentencepiece
 
 PAD, UNK, BOS, EOS = range(4)
 BYTES = 256
+RESERVED = {"<pad>", "<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(BYTES))}
 
 
-def learn(lines, size):
+def learn(lines, size, tags=()):
     """Learn a joint byte-pair encoding.
 
     Args:
         lines: text of the training side only, both languages.
-        size: number of pieces V, the 4 special ones and 256 bytes among them.
+        size: number of pieces V, the 4 special ones, 256 bytes and the tags among them.
+        tags: strings such as "<2de>", that tell the model what is wanted of it. Each is one piece wherever it stands, and no other piece
+            holds any of it, for nothing is learned across it.
 
     Returns:
         A `Vocabulary`.
 
     Raises:
-        ValueError: if the text does not hold that many pieces, or `size` leaves no room for any.
+        ValueError: if the text does not hold that many pieces, `size` leaves no room for any, or a tag stands twice or is a piece already.
     """
-    smallest = BYTES + 5
+    tags = list(tags)
+    if taken := sorted({tag for tag in tags if tag in RESERVED or tags.count(tag) > 1}):
+        raise ValueError(
+            f"`tags` must differ from each other and from the special pieces and bytes. Received: {', '.join(taken)}. Choose another name."
+        )
+    smallest = BYTES + 5 + len(tags)
     if size < smallest:
-        raise ValueError(f"`vocabulary_size` must be at least {smallest}: 4 special pieces, 256 bytes, 1 of text. Received: {size}.")
+        held = f"4 special pieces, 256 bytes, {len(tags)} tags, 1 of text" if tags else "4 special pieces, 256 bytes, 1 of text"
+        raise ValueError(f"`vocabulary_size` must be at least {smallest}: {held}. Received: {size}.")
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -45,6 +54,7 @@ def learn(lines, size):
             unk_id=UNK,
             bos_id=BOS,
             eos_id=EOS,
+            user_defined_symbols=tags,
             minloglevel=2,
         )
     except RuntimeError as error:
@@ -62,6 +72,7 @@ class Vocabulary:
 
     Attributes:
         size: V, the number of pieces.
+        pieces: the pieces themselves, V strings by id.
         fingerprint: 16 hexadecimal digits of the model's SHA-256; equal for equal vocabularies.
     """
 
@@ -93,6 +104,12 @@ class Vocabulary:
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
+
+    @functools.cached_property
+    def pieces(self):
+        """V strings by id, "\u2581" for a space."""
+        processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
+        return [processor.id_to_piece(number) for number in range(self.size)]
 
     @functools.cached_property
     def tokenizer(self):

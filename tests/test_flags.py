@@ -2,7 +2,7 @@
 
 import pytest
 
-from keras_transformer.flags import expand_flagfiles
+from keras_transformer.flagfiles import expand_flagfiles
 
 
 def values(arguments):

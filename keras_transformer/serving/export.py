@@ -13,10 +13,12 @@ from keras_transformer.serving.translator import newest_version
 def export(module, folder, description):
     """Write the next version of a model, whole or not at all.
 
+    Beside the graph lie `model.json` and `assets.extra/vocabulary.model`: with them another model can be trained from this one.
+
     Args:
         module: a `TranslationModule`.
         folder: `saved_models/<name>`, where TF Serving looks for numbered versions.
-        description: what the model is, written beside the graph as `model.json`.
+        description: what the model is, the content of `model.json`.
 
     Returns:
         The path of the new version, `<folder>/<version>`.
@@ -29,6 +31,9 @@ def export(module, folder, description):
     try:
         tf.saved_model.save(module, str(temporary), signatures={"serving_default": module.translate})
         write_json(temporary / "model.json", description)
+        vocabulary = temporary / "assets.extra" / "vocabulary.model"
+        vocabulary.parent.mkdir()
+        module.vocabulary.save(vocabulary)
         os.rename(temporary, folder / str(version))
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -3,7 +3,8 @@
 <model_dir>/model.json        sizes, languages, corpus, fingerprint of the vocabulary
 <model_dir>/vocabulary.model  SentencePiece
 <model_dir>/checkpoints/      the last K, whole states
-<model_dir>/averaged.npz      weights alone
+<model_dir>/averaged.npz      the weights that are scored and served
+<model_dir>/best.npz          those of the best epoch, with --keep_best
 <model_dir>/history.jsonl     losses and BLEU after each epoch
 <model_dir>/evaluation.json   the final scores
 <model_dir>/logs/             TensorBoard's
@@ -31,6 +32,7 @@ class ModelFolder:
         self.vocabulary = self.path / "vocabulary.model"
         self.checkpoints = self.path / "checkpoints"
         self.averaged = self.path / "averaged.npz"
+        self.best = self.path / "best.npz"
         self.history = self.path / "history.jsonl"
         self.evaluation = self.path / "evaluation.json"
         self.logs = self.path / "logs"
@@ -76,12 +78,20 @@ class ModelFolder:
             ValueError: if a file is damaged.
         """
         hyperparameters = Hyperparameters(**self.read_description()["hyperparameters"])
+        model = Transformer(hyperparameters, dtype="float32")
+        checkpoint.load_weights(self.newest_weights(), model)
+        return model, Vocabulary.load(self.vocabulary)
+
+    def newest_weights(self):
+        """The file with the averaged weights where there is one, else the newest checkpoint that can be read.
+
+        Raises:
+            FileNotFoundError: if there is neither.
+        """
         weights = self.averaged if self.averaged.exists() else checkpoint.newest(self.checkpoints)
         if weights is None:
             raise FileNotFoundError(f"{self.path} holds no checkpoint yet. Train first.")
-        model = Transformer(hyperparameters, dtype="float32")
-        checkpoint.load_weights(weights, model)
-        return model, Vocabulary.load(self.vocabulary)
+        return weights
 
 
 def write_json(path, value):

@@ -27,6 +27,7 @@ class TranslationModule(tf.Module):
         width = model.hyperparameters.vocabulary_size
         if vocabulary.size != width:
             raise ValueError(f"`vocabulary` must have the {width} pieces that the model was trained with. Received: {vocabulary.size}.")
+        self.vocabulary = vocabulary
         self.tokenizer = vocabulary.tokenizer
         # The variables are tracked and not the Keras model: tracking both doubles the artefact.
         self.weights = [variable.value for variable in model.weights]

@@ -1,8 +1,9 @@
-"""What watches over a run of `model.fit`: checkpoints (Vaswani et al. 2017, section 6.1), validation, time limit, divergence."""
+"""What watches over a run of `model.fit`: checkpoints (Vaswani et al. 2017, section 6.1), validation, limits, divergence, preemption."""
 
 import json
 import math
 import pathlib
+import signal
 import time
 
 import keras
@@ -21,12 +22,21 @@ class Stopwatch:
         return time.monotonic() - self._started
 
 
+def end_training(model):
+    """End `model.fit` with this step, or with the one that all hosts agree upon."""
+    train_function = getattr(model, "train_function", None)
+    if hasattr(train_function, "end_training"):
+        train_function.end_training()
+    else:
+        model.stop_training = True
+
+
 class StopOnDivergence(keras.callbacks.Callback):
     """Ends the run when the loss is no longer a number, before anything is saved."""
 
     def on_train_batch_end(self, batch, logs=None):
         if not math.isfinite(logs["loss"]):
-            step = int(self.model.optimizer.iterations)
+            step = checkpoint.step_of(self.model)
             raise ValueError(
                 f"The loss became {logs['loss']} at step {step}: training diverged. Lower --learning_rate_scale or raise --warmup_steps; "
                 "the last checkpoint is from before and stays good."
@@ -48,28 +58,77 @@ class StopAtLimit(keras.callbacks.Callback):
         self.minutes = minutes
         self.last_step = last_step
 
+    @property
+    def is_out_of_time(self):
+        return self.stopwatch.seconds >= self.minutes * 60
+
     def on_train_batch_end(self, batch, logs=None):
-        if self.stopwatch.seconds >= self.minutes * 60 or int(self.model.optimizer.iterations) >= self.last_step:
+        if checkpoint.step_of(self.model) >= self.last_step:
             self.model.stop_training = True
+        elif self.is_out_of_time:
+            end_training(self.model)
+
+
+class Preempted(Exception):
+    """The machine is about to be taken away, and everything is saved."""
+
+
+class StopOnSignal(keras.callbacks.Callback):
+    """On SIGTERM, which announces a preemption: the step is finished and saved, then training ends with `Preempted`.
+
+    Stands behind `Checkpointing` in the list: what comes behind it at the end of an epoch, validation, is not waited for.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.is_asked = False
+        self.is_saved = False
+
+    def on_train_begin(self, logs=None):
+        self.before = signal.signal(signal.SIGTERM, self.ask)
+
+    def on_train_end(self, logs=None):
+        signal.signal(signal.SIGTERM, self.before)
+
+    def ask(self, number, frame):
+        self.is_asked = True
+        if self.is_saved:
+            raise Preempted
+        end_training(self.model)
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.is_saved = False
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.is_saved = True
+        if self.is_asked:
+            raise Preempted
 
 
 class Checkpointing(keras.callbacks.Callback):
     """Saves the whole state at the end of every epoch and every so many minutes, and keeps the last K.
+
+    A checkpoint that cannot be written, for a full disk, is told; training goes on, and those before stay.
 
     Args:
         folder: where the checkpoints lie.
         stopwatch: the run's `Stopwatch`, saved with each.
         keep: K, at least 1.
         minutes: between two checkpoints inside an epoch.
+        batches_before: takes a step, gives how many batches were seen before it.
+        report: takes a line for the user.
     """
 
-    def __init__(self, folder, stopwatch, keep, minutes):
+    def __init__(self, folder, stopwatch, keep, minutes, batches_before=lambda step: step, report=print):
         super().__init__()
         self.folder = folder
         self.stopwatch = stopwatch
         self.keep = keep
         self.minutes = minutes
+        self.batches_before = batches_before
+        self.report = report
         self.saved_at = stopwatch.seconds
+        self.saved_step = None
 
     def on_train_batch_end(self, batch, logs=None):
         if self.stopwatch.seconds - self.saved_at >= self.minutes * 60:
@@ -79,11 +138,17 @@ class Checkpointing(keras.callbacks.Callback):
         self.save()
 
     def save(self):
-        step = int(self.model.optimizer.iterations)
-        checkpoint.save(checkpoint.path_of(self.folder, step), self.model, {"step": step, "seconds": self.stopwatch.seconds})
+        self.saved_at = self.stopwatch.seconds
+        step = checkpoint.step_of(self.model)
+        progress = {"step": step, "batches": self.batches_before(step), "seconds": self.stopwatch.seconds}
+        try:
+            checkpoint.save(checkpoint.path_of(self.folder, step), self.model, progress)
+        except OSError as error:
+            self.report(f"step {step} could not be saved: {error}. Training goes on; the checkpoints before it stay. Make room.")
+            return
+        self.saved_step = step
         for old in checkpoint.checkpoints(self.folder)[: -self.keep]:
             old.unlink()
-        self.saved_at = self.stopwatch.seconds
 
 
 class Validation(keras.callbacks.Callback):
@@ -104,7 +169,11 @@ class Validation(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         logs.update({f"val_{name}": value for name, value in self.measure(self.model).items()})
         logs.pop("tokens", None)
-        step = int(self.model.optimizer.iterations)
-        with open(self.path, "a", encoding="utf-8") as file:
-            file.write(json.dumps({"epoch": epoch + 1, "step": step, **{name: float(value) for name, value in logs.items()}}) + "\n")
+        step = checkpoint.step_of(self.model)
+        line = json.dumps({"epoch": epoch + 1, "step": step, **{name: float(value) for name, value in logs.items()}})
+        try:
+            with open(self.path, "a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        except OSError as error:
+            self.report(f"{self.path} could not be written: {error}.")
         self.report(f"epoch {epoch + 1}  step {step}  " + "  ".join(f"{name} {value:.4g}" for name, value in logs.items()))

@@ -10,6 +10,7 @@ import pathlib
 import zipfile
 import zlib
 
+import keras
 import numpy as np
 
 WEIGHTS = "weights/"
@@ -55,7 +56,7 @@ def save(path, model, progress):
         model: a compiled `keras.Model` with a built optimizer.
         progress: JSON-serializable dictionary, given back by `restore`.
     """
-    arrays = {name: np.asarray(variable) for name, variable in _state(model).items()}
+    arrays = {name: keras.ops.convert_to_numpy(variable) for name, variable in _state(model).items()}
     write_whole(path, {**arrays, "progress": np.array(json.dumps(progress))})
 
 
@@ -87,6 +88,12 @@ def newest(folder, log=print):
         else:
             return path
     return None
+
+
+def step_of(model):
+    """How many updates a compiled model has had."""
+    # Under a distribution strategy int() does not take the variable.
+    return int(keras.ops.convert_to_numpy(model.optimizer.iterations))
 
 
 def checkpoints(folder):

@@ -71,9 +71,13 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         self.padding_id = padding_id
 
     def call(self, y_true, y_pred):
+        tokens = ops.sum(ops.cast(ops.not_equal(y_true, self.padding_id), "float32"))
+        return self.total(y_true, y_pred) / ops.maximum(tokens, 1.0)
+
+    def total(self, y_true, y_pred):
+        """The sum over the tokens, not yet divided by their number: batches of different sizes can be added up."""
         losses = label_smoothed_cross_entropy(y_true, y_pred, self.label_smoothing)
-        tokens = ops.cast(ops.not_equal(y_true, self.padding_id), losses.dtype)
-        return ops.sum(losses * tokens) / ops.maximum(ops.sum(tokens), 1.0)
+        return ops.sum(losses * ops.cast(ops.not_equal(y_true, self.padding_id), losses.dtype))
 
     def get_config(self):
         return {"name": self.name, "label_smoothing": self.label_smoothing, "padding_id": self.padding_id}

@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
+from keras_transformer.training import checkpoint
+
 LINE_EVERY_SECONDS = 30
 
 
@@ -33,7 +35,7 @@ class ProgressBar(keras.callbacks.Callback):
         self.bar = Progress(BarColumn(24), words, console=self.console, auto_refresh=False)
 
     def on_train_begin(self, logs=None):
-        self.step = self.first_step = int(self.model.optimizer.iterations)
+        self.step = self.first_step = checkpoint.step_of(self.model)
         self.tokens = self.tokens_before = 0.0
         self.training_seconds = 0.0
         self.printed_at = time.monotonic()
@@ -78,7 +80,7 @@ class ProgressBar(keras.callbacks.Callback):
         return (
             f"step {self.step}  loss {logs['loss']:.3f}  accuracy {logs['accuracy']:.3f}  "
             f"{self.tokens / max(self.training_seconds, 1e-9):,.0f} target tokens/s  "
-            f"learning rate {float(self.model.optimizer.learning_rate):.2e}  {_clock(left)} left"
+            f"learning rate {float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate)):.2e}  {_clock(left)} left"
         )
 
 

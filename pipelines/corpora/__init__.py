@@ -5,14 +5,21 @@ Example:
     print(len(corpus.train), corpus.train.sources[0], corpus.train.targets[0])
 """
 
+import collections
+import dataclasses
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from pipelines.corpora import home_assistant, reverse, text_files
+from pipelines.corpora import home_assistant, records, reverse, text_files, tfds
+from pipelines.corpora.mixture import load as load_mixture
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 
-__all__ = ["CORPORA", "Corpus", "ParallelText", "load"]
+__all__ = ["CORPORA", "Corpus", "ParallelText", "held_out", "load", "stream"]
 
+SPLITS = ("train", "valid", "test")
+TFDS_SPLITS = ("train", "validation", "test")
+# Arguments that only some corpora read.
+READERS = {"data_dir": ("text_files", "records", "tfds"), "dataset": ("tfds",), "mixture": ("mixture",)}
 # Each entry takes the keywords of `load` and hands its corpus those that it reads.
 CORPORA: dict[str, Callable[..., Corpus]] = {
     "home_assistant": lambda source_language, target_language, cache_dir, **_: home_assistant.load(
@@ -22,6 +29,20 @@ CORPORA: dict[str, Callable[..., Corpus]] = {
         source_language, target_language, data_dir=data_dir, prefixes=prefixes
     ),
     "reverse": lambda source_language, target_language, seed, **_: reverse.load(source_language, target_language, seed=seed),
+    "records": lambda data_dir, **_: records.load(data_dir),
+    "tfds": lambda source_language, target_language, dataset, data_dir, splits, **_: tfds.load(
+        source_language, target_language, dataset=dataset, data_dir=data_dir, splits=splits
+    ),
+    "mixture": lambda mixture, cache_dir, **_: load_mixture(mixture, load, cache_dir=cache_dir),
+}
+# Those that need not be loaded whole. Each entry takes the number of a split, how to read it, and the keywords of `load`.
+STREAMS: dict[str, Callable[..., Iterator[tuple[str, str]]]] = {
+    "text_files": lambda split, reading, *, source_language, target_language, data_dir=None, prefixes=SPLITS, **_: text_files.stream(
+        source_language, target_language, data_dir=data_dir, prefix=prefixes[split], **reading
+    ),
+    "tfds": lambda split, reading, *, source_language, target_language, dataset=None, data_dir=None, splits=TFDS_SPLITS, **_: tfds.stream(
+        source_language, target_language, dataset=dataset, data_dir=data_dir, split=splits[split], **reading
+    ),
 }
 
 
@@ -32,33 +53,35 @@ def load(
     target_language: str,
     data_dir: str | os.PathLike | None = None,
     cache_dir: str | os.PathLike | None = None,
-    prefixes: Sequence[str] = ("train", "valid", "test"),
+    prefixes: Sequence[str] = SPLITS,
     seed: int = 0,
+    dataset: str | None = None,
+    splits: Sequence[str] = TFDS_SPLITS,
+    mixture: str | os.PathLike | None = None,
 ) -> Corpus:
     """Loads a corpus by its name.
 
     Args:
         name: a key of `CORPORA`.
-        source_language: language code to translate from.
-        target_language: language code to translate into.
-        data_dir: folder of the user's own files; `text_files` needs it and no other corpus takes it.
+        source_language: language code to translate from; `records` and `mixture` have their own.
+        target_language: language code to translate into; the same.
+        data_dir: folder of the user's own files, or of the records that `pipelines.prepare` made of them, or of TFDS' sets; `text_files`
+            and `records` need it, `tfds` may have it, and no other corpus takes it.
         cache_dir: folder that keeps the download of `home_assistant`; None: the user's cache folder.
         prefixes: names of the three splits of `text_files`: training, validation, test.
         seed: seed of the generated corpus `reverse`.
+        dataset: name of a set of TensorFlow Datasets ("wmt14_translate/de-en"); `tfds` needs it and no other corpus takes it.
+        splits: names of the three splits of `tfds`, or slices of them.
+        mixture: the JSON file of `mixture`, which needs it; no other corpus takes it.
 
     Returns:
         The `Corpus`, its three splits non-empty.
 
     Raises:
-        ValueError: unknown `name`, `data_dir` with a corpus that reads none, or text that cannot be used.
+        ValueError: unknown `name`, an argument that this corpus does not read, or text that cannot be used.
         OSError: a file that is missing or cannot be read or downloaded.
     """
-    if name not in CORPORA:
-        raise ValueError(f"`corpus` must be one of {', '.join(sorted(CORPORA))}. Received: {name!r}.")
-    if data_dir is not None and name != "text_files":
-        raise ValueError(
-            f"Only corpus text_files reads `data_dir`. Received: corpus={name}, data_dir={data_dir}. Pass --corpus=text_files."
-        )
+    _check(name, {"data_dir": data_dir, "dataset": dataset, "mixture": mixture})
     return CORPORA[name](
         source_language=source_language,
         target_language=target_language,
@@ -66,4 +89,72 @@ def load(
         cache_dir=cache_dir,
         prefixes=prefixes,
         seed=seed,
+        dataset=dataset,
+        splits=splits,
+        mixture=mixture,
     )
+
+
+def stream(
+    name: str, *, part: int = 0, parts: int = 1, dropped: collections.Counter[str] | None = None, **settings
+) -> Iterator[tuple[str, str]]:
+    """Reads one of several parts of a corpus' training side; together they give each pair once.
+
+    Args:
+        name: a key of `CORPORA`, other than "records".
+        part: which part, from 0 to `parts` - 1.
+        parts: how many parts there are.
+        dropped: counter to which the pairs left out are added by reason, as they are met. Those of a corpus that is loaded whole, and so
+            counts all its splits together, are left to `held_out`.
+        **settings: the other keywords of `load`.
+
+    Returns:
+        Iterator over (source, target).
+
+    Raises:
+        ValueError, OSError: as `load`; or records, which hold no text, or a corpus with weights, which the pairs alone would lose.
+    """
+    _check(name, settings)
+    if name in STREAMS:
+        return STREAMS[name](0, {"part": part, "parts": parts, "dropped": dropped}, **settings)
+    if name == "records":
+        raise ValueError("Corpus records holds token ids, no text. Name the corpus that they were made of.")
+    corpus = load(name, **settings)
+    if corpus.weights is not None:
+        raise ValueError(f"Corpus {name} has weights other than 1, and pairs read alone would lose them. Train on it without preparing it.")
+    train = corpus.train
+    return zip(train.sources[part::parts], train.targets[part::parts], strict=True)
+
+
+def held_out(name: str, **settings) -> Corpus:
+    """Loads the validation and the test split of a corpus whose training side `stream` reads.
+
+    Args:
+        name: a key of `CORPORA`, other than "records".
+        **settings: the other keywords of `load`.
+
+    Returns:
+        The `Corpus`, without pairs to learn from.
+
+    Raises:
+        ValueError, OSError: as `load`, and for the training side too whatever is seen without reading it.
+    """
+    empty = ParallelText([], [])
+    if name not in STREAMS:
+        return dataclasses.replace(load(name, **settings), train=empty, weights=None)
+    _check(name, settings)
+    dropped: collections.Counter[str] = collections.Counter()
+    splits = [STREAMS[name](split, {"dropped": dropped}, **settings) for split in range(3)]
+    valid, test = (ParallelText.from_pairs(split) for split in splits[1:])
+    return Corpus(name, settings["source_language"], settings["target_language"], empty, valid, test, dropped=dict(dropped))
+
+
+def _check(name: str, settings: Mapping[str, object]) -> None:
+    if name not in CORPORA:
+        raise ValueError(f"`corpus` must be one of {', '.join(sorted(CORPORA))}. Received: {name!r}.")
+    for argument, readers in READERS.items():
+        if settings.get(argument) is not None and name not in readers:
+            raise ValueError(
+                f"Only corpus {' or '.join(readers)} reads `{argument}`. Received: corpus={name}, {argument}={settings[argument]}. "
+                f"Pass --corpus={readers[0]}, or leave it out."
+            )

@@ -1,7 +1,13 @@
 """Sentence pairs and the corpus made of them (Vaswani et al. 2017, section 5.1)."""
 
 import dataclasses
+import typing
 from collections.abc import Iterable
+
+import numpy as np
+
+if typing.TYPE_CHECKING:
+    from pipelines.records import Records
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,16 +57,31 @@ class Corpus:
         name: the corpus' key in `pipelines.corpora.CORPORA`.
         source_language: language code of the sources.
         target_language: language code of the targets.
-        train: pairs to learn from.
+        train: pairs to learn from: text, or of a corpus that `pipelines.prepare` tokenized its `Records`, whose `pairs()` are ids.
         valid: pairs to watch while learning.
         test: pairs to report on.
         dropped: reason -> number of pairs left out for it, all splits together; only reasons that occurred.
+        tags: the tags that stand before sources, such as "<2de>", each once; the vocabulary must hold each as one piece.
+        weights: how often each training pair is seen in an epoch, on average, float64 (len(train),), positive; None: all once. No part of
+            what makes corpora equal.
+
+    Raises:
+        ValueError: `weights` of another shape.
     """
 
     name: str
     source_language: str
     target_language: str
-    train: ParallelText
+    train: "ParallelText | Records"
     valid: ParallelText
     test: ParallelText
     dropped: dict[str, int]
+    tags: tuple[str, ...] = ()
+    weights: np.ndarray | None = dataclasses.field(default=None, compare=False)  # Arrays have no one truth value.
+
+    def __post_init__(self):
+        if self.weights is not None and self.weights.shape != (len(self.train),):
+            raise ValueError(
+                f"`weights` must have one weight for each of the {len(self.train)} training pairs. Received: shape {self.weights.shape}. "
+                "Pass None where all weigh the same."
+            )

@@ -2,9 +2,10 @@
 
 import collections
 import gzip
+import itertools
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -38,23 +39,52 @@ def load(
         ValueError: arguments that cannot work; a file that is empty, not UTF-8 or not whole; unequal line counts; no pair left.
         OSError: a file or folder that is missing or cannot be read.
     """
+    if len(prefixes) != 3 or not all(prefixes):
+        raise ValueError(
+            f"`prefixes` must name three splits: training, validation, test. Received: {','.join(prefixes)!r}. Try train,valid,test."
+        )
+    dropped: collections.Counter[str] = collections.Counter()
+    streams = [stream(source_language, target_language, data_dir=data_dir, prefix=prefix, dropped=dropped) for prefix in prefixes]
+    splits = [ParallelText.from_pairs(pairs) for pairs in streams]
+    return Corpus("text_files", source_language, target_language, *splits, dropped=dict(dropped))
+
+
+def stream(
+    source_language: str,
+    target_language: str,
+    *,
+    data_dir: str | os.PathLike | None,
+    prefix: str = "train",
+    part: int = 0,
+    parts: int = 1,
+    dropped: collections.Counter[str] | None = None,
+) -> Iterator[tuple[str, str]]:
+    """Reads every `parts`-th pair of two text files, line by line: text that memory does not hold.
+
+    Args:
+        source_language, target_language, data_dir: as in `load`.
+        prefix: name of the split.
+        part: which part, from 0 to `parts` - 1.
+        parts: how many parts there are; together they give each pair once.
+        dropped: counter to which the pairs left out, as in `load`, are added by reason as they are met.
+
+    Returns:
+        Iterator over (source, target).
+
+    Raises:
+        ValueError, OSError: as `load`; what the arguments and missing files cause at once, before the first pair is asked for.
+    """
     if not data_dir:
         raise ValueError(
             f"Corpus text_files needs `data_dir`, the folder with the text files. Received: {data_dir!r}. Pass --data_dir=FOLDER."
         )
     if source_language == target_language:
         raise ValueError(f"`source_language` and `target_language` must differ. Received: {source_language!r} twice. Name two languages.")
-    if len(prefixes) != 3 or not all(prefixes):
-        raise ValueError(
-            f"`prefixes` must name three splits: training, validation, test. Received: {','.join(prefixes)!r}. Try train,valid,test."
-        )
     folder = Path(data_dir).expanduser()
     if not folder.is_dir():
         raise FileNotFoundError(f"`data_dir` must be an existing folder. Received: {folder}. Check the path.")
-    files = [[_locate(folder, f"{prefix}.{language}") for language in (source_language, target_language)] for prefix in prefixes]
-    dropped: collections.Counter[str] = collections.Counter()
-    splits = [_read_pairs(source, target, dropped) for source, target in files]
-    return Corpus("text_files", source_language, target_language, *splits, dropped=dict(dropped))
+    paths = [_locate(folder, f"{prefix}.{language}") for language in (source_language, target_language)]
+    return _read_pairs(paths, part, parts, collections.Counter() if dropped is None else dropped)
 
 
 def read_lines(path: str | os.PathLike) -> list[str]:
@@ -73,8 +103,12 @@ def read_lines(path: str | os.PathLike) -> list[str]:
         ValueError: not UTF-8 (names the line), or a truncated or damaged gzip file.
         OSError: the file is missing or cannot be read.
     """
-    with gzip.open(path, "rb") if Path(path).suffix == ".gz" else open(path, "rb") as file:
+    with _open(path) as file:
         return decode_lines(file, path)
+
+
+def _open(path: str | os.PathLike) -> BinaryIO:
+    return gzip.open(path, "rb") if Path(path).suffix == ".gz" else open(path, "rb")
 
 
 def decode_lines(file: BinaryIO, name: str | os.PathLike) -> list[str]:
@@ -90,13 +124,17 @@ def decode_lines(file: BinaryIO, name: str | os.PathLike) -> list[str]:
     Raises:
         ValueError: not UTF-8 (names the line), or a truncated or damaged gzip file.
     """
-    lines = []
+    return [_decode(line, name, number) for number, line in enumerate(_lines(file, name), start=1)]
+
+
+def _lines(file: BinaryIO, name: str | os.PathLike) -> Iterator[bytes]:
+    """The lines of an open file as bytes, without a byte order mark."""
+    number = 0
     try:
         for number, line in enumerate(file, start=1):
-            lines.append(_decode(line if number > 1 else line.removeprefix(BYTE_ORDER_MARK), name, number))
+            yield line if number > 1 else line.removeprefix(BYTE_ORDER_MARK)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{name} must be a whole gzip file. After {len(lines)} lines: {error}. Compress or copy it again.") from error
-    return lines
+        raise ValueError(f"{name} must be a whole gzip file. After {number} lines: {error}. Compress or copy it again.") from error
 
 
 def _decode(line: bytes, name: str | os.PathLike, number: int) -> str:
@@ -124,24 +162,35 @@ def _locate(folder: Path, name: str) -> Path:
     return found[0]
 
 
-def _read_pairs(source_path: Path, target_path: Path, dropped: collections.Counter[str]) -> ParallelText:
-    sides = [read_lines(source_path), read_lines(target_path)]
-    for path, lines in zip((source_path, target_path), sides, strict=True):
-        if not lines:
-            raise ValueError(f"{path} must hold one sentence a line. Received: an empty file. Fill it, or name another prefix.")
-    if len(sides[0]) != len(sides[1]):
-        raise ValueError(
-            f"{source_path} and {target_path} must have as many lines. Received: {len(sides[0])} and {len(sides[1])}. "
-            "Line N of one must translate line N of the other."
-        )
-    pairs = []
-    for source, target in zip(*sides, strict=True):
-        if not source or not target:
-            dropped["empty"] += 1
-        elif max(len(source), len(target)) > LONGEST_LINE:
-            dropped["huge line"] += 1
-        else:
-            pairs.append((source, target))
-    if not pairs:
-        raise ValueError(f"{source_path} and {target_path} have no usable pair: all {len(sides[0])} have an empty side or a huge line.")
-    return ParallelText.from_pairs(pairs)
+def _read_pairs(paths: Sequence[Path], part: int, parts: int, dropped: collections.Counter[str]) -> Iterator[tuple[str, str]]:
+    lines = usable = 0
+    with _open(paths[0]) as source_file, _open(paths[1]) as target_file:
+        sides = [_lines(file, path) for file, path in zip((source_file, target_file), paths, strict=True)]
+        for lines, pair in enumerate(itertools.zip_longest(*sides), start=1):
+            if None in pair:
+                rest = sum(1 for side in sides for _ in side)
+                raise ValueError(_unequal(paths, [lines - 1 if line is None else lines + rest for line in pair]))
+            if (lines - 1) % parts != part:
+                continue
+            source, target = (_decode(line, path, lines) for line, path in zip(pair, paths, strict=True))
+            if not source or not target:
+                dropped["empty"] += 1
+            elif max(len(source), len(target)) > LONGEST_LINE:
+                dropped["huge line"] += 1
+            else:
+                usable += 1
+                yield source, target
+    if not lines:
+        raise ValueError(f"{paths[0]} must hold one sentence a line. Received: an empty file. Fill it, or name another prefix.")
+    if not usable and parts == 1:
+        raise ValueError(f"{paths[0]} and {paths[1]} have no usable pair: all {lines} have an empty side or a huge line.")
+
+
+def _unequal(paths: Sequence[Path], counts: Sequence[int]) -> str:
+    for path, count in zip(paths, counts, strict=True):
+        if not count:
+            return f"{path} must hold one sentence a line. Received: an empty file. Fill it, or name another prefix."
+    return (
+        f"{paths[0]} and {paths[1]} must have as many lines. Received: {counts[0]} and {counts[1]}. "
+        "Line N of one must translate line N of the other."
+    )

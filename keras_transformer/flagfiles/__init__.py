@@ -1,0 +1,45 @@
+"""The recipes of this folder, one a `.flags` file, and how flag files are found and read from any folder."""
+
+import pathlib
+
+FLAGFILES = pathlib.Path(__file__).parent
+
+
+def expand_flagfiles(argv, including=()):
+    """Replace each --flagfile by the flags in it, those of the files that it includes too.
+
+    A name is looked up in the working folder, then among the package's own flag files.
+
+    Args:
+        argv: arguments.
+        including: files that are being read, outermost first.
+
+    Returns:
+        Arguments without --flagfile, in order, so that a later flag overrides an earlier one.
+
+    Raises:
+        FileNotFoundError: if there is no such file, naming those the package has.
+        ValueError: if a file includes itself.
+    """
+    expanded, arguments = [], iter(argv)
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if name not in ("--flagfile", "-flagfile"):
+            expanded.append(argument)
+            continue
+        path = _find(value if equals else next(arguments, ""))
+        if path in including:
+            raise ValueError(f"flag file {path} includes itself, by way of {', '.join(map(str, including))}.")
+        lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+        inner = [line for line in lines if line and not line.startswith(("#", "//"))]
+        expanded += expand_flagfiles(inner, (*including, path))
+    return expanded
+
+
+def _find(name):
+    for folder in (pathlib.Path(), FLAGFILES):
+        path = (folder / name).expanduser()
+        if name and path.is_file():
+            return path.resolve()
+    known = ", ".join(sorted(path.name for path in FLAGFILES.glob("*.flags")))
+    raise FileNotFoundError(f"flag file {name!r} is neither in the working folder nor one of the package's own: {known}.")

@@ -1,0 +1,57 @@
+"""From the checkpoints of a finished run to a translator that can be served (Vaswani et al. 2017, section 6.1)."""
+
+from keras_transformer.evaluation import bleu
+from keras_transformer.serving.export import export
+from keras_transformer.serving.model_folder import write_json
+from keras_transformer.serving.translation_module import TranslationModule
+from keras_transformer.serving.translator import Translator
+from keras_transformer.training import averaging, checkpoint
+
+
+def choose_weights(folder, last, best=False, averages=None):
+    """Write the weights that are scored and served, `folder.averaged`.
+
+    Args:
+        folder: the run's `ModelFolder`.
+        last: how many of the last checkpoints are averaged,
+        best: unless those of the best epoch are asked for,
+        averages: or arrays by name, those of a moving average.
+
+    Returns:
+        What was chosen, in words.
+    """
+    if best:
+        averaging.write_average(folder.averaged, [folder.best])
+        return "best epoch"
+    if averages:
+        checkpoint.write_whole(folder.averaged, averages)
+        return "moving average of the weights"
+    checkpoints = checkpoint.checkpoints(folder.checkpoints)[-last:]
+    averaging.write_average(folder.averaged, checkpoints)
+    return f"mean of the last {len(checkpoints)} checkpoints"
+
+
+def release(folder, model, vocabulary, search, test, chosen, export_dir, description):
+    """Score the chosen weights on the test split, export them, and show some translations.
+
+    Args:
+        folder: the run's `ModelFolder`.
+        model: a float32 `Transformer`, which takes over the weights.
+        vocabulary: its `Vocabulary`.
+        search: a search of `keras_transformer.decoding`.
+        test: sentences with `sources` and `targets`.
+        chosen: what the weights are, in words.
+        export_dir: folder of the model's versions.
+        description: what the model is, for its `model.json`.
+    """
+    checkpoint.load_weights(folder.averaged, model)
+    module = TranslationModule(model, vocabulary, search)
+    translations = Translator(module).translate(test.sources)
+    scores = {**bleu.score(translations, test.targets), "weights": chosen}
+    write_json(folder.evaluation, {"split": "test", "beam_size": search.beam_size, **scores})
+    print(f"{chosen}, beam {search.beam_size}: BLEU {scores['bleu']}  chrF {scores['chrf']}")
+    print(f"  {scores['bleu_signature']}")
+    for source, translation, reference in list(zip(test.sources, translations, test.targets, strict=True))[:5]:
+        print(f"\n  source       {source}\n  translation  {translation}\n  reference    {reference}")
+    version = export(module, export_dir, {**description, "scores": scores})
+    print(f"\nexported to {version}. Try it:\n  echo '{test.sources[0]}' | python -m keras_transformer.translate --model={version}")

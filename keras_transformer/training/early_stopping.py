@@ -1,0 +1,147 @@
+"""The best weights of a run, and its end when they get no better: choices are made "on the development set" (Vaswani et al. 2017, section 6.1)."""
+
+import dataclasses
+import json
+import math
+import pathlib
+
+import keras
+import numpy as np
+
+from keras_transformer.training import checkpoint
+from keras_transformer.training.callbacks import end_training
+from keras_transformer.training.optimizer import averaged_weights
+
+HIGHER_IS_BETTER = {"bleu": True, "cross_entropy": False}
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """What a run's validations amount to.
+
+    Attributes:
+        value: the best result; None before there is a finite one.
+        step: where it was measured.
+        waited: validations since then that were no better.
+    """
+
+    value: float | None = None
+    step: int | None = None
+    waited: int = 0
+
+    def after(self, step, value, higher_is_better):
+        """The standing after one more validation. An equal result is no better, and a NaN or infinite one never is."""
+        if math.isfinite(value) and (self.value is None or (value > self.value if higher_is_better else value < self.value)):
+            return Standing(value, step, 0)
+        return dataclasses.replace(self, waited=self.waited + 1)
+
+
+def validations(path, name, last_step):
+    """The results that lead to a step of a run, from the file that `callbacks.Validation` writes.
+
+    A run that was killed goes on from its last checkpoint and validates again what came after it: a line voids those before it of its own step
+    or of a later one, and lines beyond `last_step` are still to be repeated. A line that was cut has the next one glued to it.
+
+    Args:
+        path: file of one flat JSON object a line; it need not exist.
+        name: of the result, such as "val_bleu".
+        last_step: the step that the run goes on from.
+
+    Returns:
+        List of (step, value), steps ascending.
+    """
+    path, results = pathlib.Path(path), []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:
+        try:
+            result = json.loads(line[line.rfind("{") :])
+            step, value = int(result["step"]), float(result[name])
+        except (ValueError, KeyError, TypeError):
+            continue
+        results = [earlier for earlier in results if earlier[0] < step] + [(step, value)]
+    return [(step, value) for step, value in results if step <= last_step]
+
+
+class BestSoFar(keras.callbacks.Callback):
+    """Keeps the weights of the best validation, and ends training after so many that were no better.
+
+    Stands behind `callbacks.Validation` in the list, whose results it reads, and `callbacks.Checkpointing`. What a killed run knew is read
+    back from its history.
+
+    Args:
+        history_path: the file that `Validation` appends to.
+        path: where the weights are kept, an archive that `checkpoint.load_weights` reads.
+        monitor: "bleu", more of which is better, or "cross_entropy", less of which is.
+        step: the step that the run goes on from.
+        patience: validations without improvement after which training ends; None: it does not.
+        weights: takes the model, gives arrays by name; the averaged ones unless told otherwise.
+        report: takes a line for the user.
+
+    Raises:
+        ValueError: if `monitor` or `patience` makes no sense, or what is monitored is not measured.
+    """
+
+    def __init__(self, history_path, path, monitor, step, patience=None, weights=averaged_weights, report=print):
+        super().__init__()
+        if monitor not in HIGHER_IS_BETTER:
+            raise ValueError(f"`monitor` must be one of {', '.join(HIGHER_IS_BETTER)}. Received: monitor={monitor!r}.")
+        if patience is not None and patience < 1:
+            raise ValueError(f"`patience` must be at least 1 validation. Received: patience={patience}. Pass None to train on regardless.")
+        self.path = pathlib.Path(path)
+        self.monitor = monitor
+        self.patience = patience
+        self.weights = weights
+        self.report = report
+        self.standing = Standing()
+        for measured_at, value in validations(history_path, f"val_{monitor}", step):
+            self.standing = self.standing.after(measured_at, value, HIGHER_IS_BETTER[monitor])
+        self._kept_step = _step_of(self.path)
+        best = self.standing.step
+        if best is not None and best != step and (self._kept_step is None or self._kept_step < best):
+            report(f"{self.path} lacks the best weights of step {best}, or is damaged: the best is sought anew.")
+            self.standing = Standing()
+
+    @property
+    def is_over(self):
+        """Whether patience is spent. `model.fit` forgets that it was stopped: ask before calling it again."""
+        return self.patience is not None and self.standing.waited >= self.patience
+
+    def on_train_begin(self, logs=None):
+        # A kill between the line in the history and the archive, while the checkpoint of that very step was there already.
+        if self.standing.step == checkpoint.step_of(self.model) != self._kept_step:
+            self._keep()
+
+    def on_epoch_end(self, epoch, logs=None):
+        name = f"val_{self.monitor}"
+        if name not in (logs or {}):
+            raise ValueError(
+                f"`monitor`={self.monitor!r} needs {name}, which was not measured. Received: {', '.join(sorted(logs or {})) or 'nothing'}. "
+                "--validation_sentences=0 gives no BLEU: raise it, or monitor cross_entropy."
+            )
+        step = checkpoint.step_of(self.model)
+        self.standing = self.standing.after(step, float(logs[name]), HIGHER_IS_BETTER[self.monitor])
+        if self.standing.step == step:
+            self._keep()
+        if self.is_over:
+            best = (
+                "none was a number"
+                if self.standing.step is None
+                else f"the best was {self.standing.value:.4g} at step {self.standing.step}"
+            )
+            self.report(f"{name} has not improved for {self.standing.waited} validations; {best}. Training ends.")
+            end_training(self.model)
+
+    def _keep(self):
+        progress = {"step": self.standing.step, f"val_{self.monitor}": self.standing.value}
+        try:
+            checkpoint.write_whole(self.path, {**self.weights(self.model), "progress": np.array(json.dumps(progress))})
+        except OSError as error:
+            self.report(f"the best weights, of step {self.standing.step}, could not be saved: {error}. Training goes on. Make room.")
+            return
+        self._kept_step = self.standing.step
+
+
+def _step_of(path):
+    try:
+        return json.loads(str(checkpoint.read_whole(path)["progress"]))["step"]
+    except (FileNotFoundError, ValueError, KeyError):
+        return None

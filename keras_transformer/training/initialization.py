@@ -1,0 +1,88 @@
+"""Training that starts from another model's weights (Vaswani et al. 2017, section 3.4: the one table that a vocabulary has a say in)."""
+
+import dataclasses
+
+import keras
+import numpy as np
+
+from keras_transformer.training.checkpoint import WEIGHTS
+
+TABLE = f"{WEIGHTS}embedding/table"
+NAMED = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Initialization:
+    """What became of the rows of the embedding table.
+
+    Attributes:
+        copied_rows: pieces that the other model knew.
+        new_rows: pieces that keep their fresh initialization.
+    """
+
+    copied_rows: int
+    new_rows: int
+
+
+def initialize(model, weights, pieces=None, old_pieces=None):
+    """Set a model's weights to those of another of the same sizes, which may have another vocabulary. The optimizer stays as it is.
+
+    Args:
+        model: a built `keras.Model`.
+        weights: arrays by name, as `checkpoint.weights_of` gives them.
+        pieces: the model's vocabulary, V strings by id; None: it has that of the other model.
+        old_pieces: the other model's, likewise.
+
+    Returns:
+        An `Initialization`.
+
+    Raises:
+        ValueError: naming what does not fit, before anything is set.
+    """
+    if (pieces is None) != (old_pieces is None):
+        given, lacking = ("pieces", "old_pieces") if old_pieces is None else ("old_pieces", "pieces")
+        raise ValueError(f"`{lacking}` must come with `{given}`. Received: {lacking}=None. Pass both, or neither for one vocabulary.")
+    variables = {WEIGHTS + variable.path: variable for variable in model.weights}
+    fitted, copied = dict(weights), []
+    if pieces is not None and _width(variables.get(TABLE)) == _width(weights.get(TABLE)) is not None:
+        table, old_table = np.array(np.asarray(keras.ops.stop_gradient(variables[TABLE]))), weights[TABLE]
+        _refuse_other_length("pieces", pieces, table)
+        _refuse_other_length("old_pieces", old_pieces, old_table)
+        copied = shared_rows(pieces, old_pieces)
+        table[[row for row, _ in copied]] = old_table[[old_row for _, old_row in copied]]
+        fitted[TABLE] = table
+    _refuse_misfits(variables, fitted)
+    for name, variable in variables.items():
+        variable.assign(fitted[name])
+    rows = len(fitted.get(TABLE, ()))
+    copied_rows = rows if pieces is None else len(copied)
+    return Initialization(copied_rows, rows - copied_rows)
+
+
+def shared_rows(pieces, old_pieces):
+    """Where the pieces of two vocabularies are the same strings: list of (id, old id), ids ascending."""
+    old_id = {piece: number for number, piece in enumerate(old_pieces)}
+    return [(number, old_id[piece]) for number, piece in enumerate(pieces) if piece in old_id]
+
+
+def _width(table):
+    return None if table is None else tuple(table.shape[1:])
+
+
+def _refuse_other_length(name, pieces, table):
+    if len(pieces) != len(table):
+        raise ValueError(
+            f"`{name}` must name the {len(table)} rows of the embedding table. Received: {len(pieces)} pieces. "
+            "Pass the vocabulary that the model was made for."
+        )
+
+
+def _refuse_misfits(variables, weights):
+    shapes, expected = ({name: tuple(array.shape) for name, array in named.items()} for named in (weights, variables))
+    misfits = [name for name in {**expected, **shapes} if shapes.get(name) != expected.get(name)]
+    if misfits:
+        told = [f"{name} is {shapes.get(name, 'missing')}, not {expected.get(name, 'in the model')}" for name in misfits[:NAMED]]
+        if len(misfits) > NAMED:
+            told.append(f"and {len(misfits) - NAMED} more")
+        remedy = "Pass both vocabularies, `pieces` and `old_pieces`" if misfits == [TABLE] else "Give the model the sizes of the other"
+        raise ValueError(f"`weights` must have the names and shapes of the model's. Received: {'; '.join(told)}. {remedy}.")

@@ -1,0 +1,144 @@
+"""Several corpora as one, weighted and tagged: a model of many languages or domains (Johnson et al. 2017: a tag asks for the language).
+
+Example:
+    {"corpora": [
+        {"corpus": "text_files", "data_dir": "news", "source_language": "en", "target_language": "de", "weight": 2.0, "tag": "<2de>"},
+        {"corpus": "text_files", "data_dir": "talks", "source_language": "en", "target_language": "fr", "tag": "<2fr>"}
+    ]}
+"""
+
+import collections
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pipelines.corpora.parallel_text import Corpus, ParallelText
+
+TAG = re.compile(r"<[A-Za-z0-9_-]+>")
+NEEDED = ("corpus", "source_language", "target_language")
+FOLDERS = ("data_dir", "cache_dir")
+
+
+def _is_three_names(value) -> bool:
+    return isinstance(value, list) and len(value) == 3 and all(isinstance(name, str) for name in value)
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+A_STRING = ("a string", lambda value: isinstance(value, str) and value != "")
+THREE_NAMES = ("a list of three strings", _is_three_names)
+# What a member may say: key -> (what its value must be, whether it is).
+KEYS = {
+    "corpus": A_STRING,
+    "source_language": A_STRING,
+    "target_language": A_STRING,
+    "data_dir": A_STRING,
+    "cache_dir": A_STRING,
+    "dataset": A_STRING,
+    "prefixes": THREE_NAMES,
+    "splits": THREE_NAMES,
+    "seed": ("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
+    "weight": ("a positive number", lambda value: _is_number(value) and 0 < value <= sys.float_info.max),
+    "tag": (
+        "a string such as <2de>: letters, digits, _ and - between < and >",
+        lambda value: isinstance(value, str) and TAG.fullmatch(value),
+    ),
+}
+
+
+def load(path: str | os.PathLike | None, load_corpus: Callable[..., Corpus], *, cache_dir: str | os.PathLike | None = None) -> Corpus:
+    """Loads the corpora that a JSON file lists, one behind the other, split by split.
+
+    Args:
+        path: the JSON file: `{"corpora": [member, ...]}`. A member has the keywords of `load_corpus`, its name as "corpus", and may have
+            "weight", how often a pair of it is seen in one epoch (positive, 1.0 if not given; 0.5: every pair each second epoch), and
+            "tag", put before each of its sources with a space. Relative folders in it are relative to the file's folder.
+        load_corpus: loads a member by its name and its keywords, as `pipelines.corpora.load` does.
+        cache_dir: folder for downloads, of members that name none.
+
+    Returns:
+        The `Corpus`: its languages those of the members, joined by "+" where they differ; its validation and test splits tagged too.
+
+    Raises:
+        ValueError: no `path`, JSON that says something else, or a member that cannot be loaded.
+        OSError: a file that is missing or cannot be read or downloaded.
+    """
+    members = _read(path)
+    corpora = [_load_member(f"{path}, member {number}", member, load_corpus, cache_dir) for number, member in enumerate(members, start=1)]
+    dropped: collections.Counter[str] = collections.Counter()
+    for corpus in corpora:
+        dropped.update(corpus.dropped)
+    tags = [member.get("tag") for member in members]
+    weights = np.repeat([float(member.get("weight", 1)) for member in members], [len(corpus.train) for corpus in corpora])
+    return Corpus(
+        "mixture",
+        _joined(corpus.source_language for corpus in corpora),
+        _joined(corpus.target_language for corpus in corpora),
+        **{split: _concatenated([getattr(corpus, split) for corpus in corpora], tags) for split in ("train", "valid", "test")},
+        dropped=dict(dropped),
+        tags=tuple(dict.fromkeys(filter(None, tags))),
+        weights=None if np.all(weights == 1) else weights,
+    )
+
+
+def _read(path: str | os.PathLike | None) -> list[dict]:
+    if not path:
+        raise ValueError(f"Corpus mixture needs `mixture`, the JSON file that lists its members. Received: {path!r}. Pass --mixture=FILE.")
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise FileNotFoundError(f"`mixture` must be an existing JSON file. Received: {path}. Check the path.")
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} must be JSON in UTF-8. Received: {error}. Correct the file.") from error
+    members = content.get("corpora") if isinstance(content, dict) else None
+    if not isinstance(members, list) or not members or len(content) != 1:
+        received = ", ".join(content) or "no key" if isinstance(content, dict) else type(content).__name__
+        raise ValueError(f'{path} must be {{"corpora": [...]}}, with one member or more. Received: {received}. List the members.')
+    for number, member in enumerate(members, start=1):
+        _check(f"{path}, member {number}", member)
+    return [{key: _placed(value, file.parent) if key in FOLDERS else value for key, value in member.items()} for member in members]
+
+
+def _check(name: str, member) -> None:
+    if not isinstance(member, dict):
+        raise ValueError(f'{name}: must be {{"corpus": ..., ...}}. Received: {member!r}. See pipelines/corpora/mixture.py.')
+    for key, value in member.items():
+        if key not in KEYS:
+            raise ValueError(f"{name}: `{key}` is no key of a member. Known: {', '.join(sorted(KEYS))}. Correct or remove it.")
+        expected, is_met = KEYS[key]
+        if not is_met(value):
+            raise ValueError(f"{name}: `{key}` must be {expected}. Received: {value!r}. Correct it.")
+    if missing := [key for key in NEEDED if key not in member]:
+        raise ValueError(f"{name}: `{missing[0]}` is missing. Received: {', '.join(member) or 'no key'}. Add it.")
+    if member["corpus"] in ("mixture", "records"):
+        raise ValueError(f"{name}: `corpus` must be of text, and no mixture. Received: {member['corpus']!r}. List what it was made of.")
+
+
+def _placed(folder: str, beside: Path) -> str:
+    return folder if "://" in folder else str(beside / Path(folder).expanduser())  # gs:// is no path
+
+
+def _load_member(name: str, member: dict, load_corpus: Callable[..., Corpus], cache_dir: str | os.PathLike | None) -> Corpus:
+    keywords = {"cache_dir": cache_dir, **{key: value for key, value in member.items() if key not in ("corpus", "weight", "tag")}}
+    try:
+        return load_corpus(member["corpus"], **keywords)
+    except (ValueError, OSError) as error:
+        kind = ValueError if isinstance(error, ValueError) else OSError
+        raise kind(f"{name}: {error}") from error
+
+
+def _joined(languages) -> str:
+    return "+".join(dict.fromkeys(languages))
+
+
+def _concatenated(texts: Sequence[ParallelText], tags: Sequence[str | None]) -> ParallelText:
+    sources = [f"{tag} {source}" if tag else source for text, tag in zip(texts, tags, strict=True) for source in text.sources]
+    return ParallelText(sources, [target for text in texts for target in text.targets])

@@ -1,0 +1,52 @@
+"""A corpus that `pipelines.prepare` has tokenized: training pairs as ids, the other splits as text (Vaswani et al. 2017, section 5.1)."""
+
+import os
+from pathlib import Path
+
+from pipelines.corpora.parallel_text import Corpus, ParallelText
+from pipelines.corpora.text_files import read_lines
+
+
+def load(data_dir: str | os.PathLike | None) -> Corpus:
+    """Opens the corpus; its records are read by `Corpus.train.pairs()`.
+
+    Args:
+        data_dir: the folder that `pipelines.prepare` filled.
+
+    Returns:
+        The `Corpus`, its `train` a `pipelines.records.Records`, its languages those that it was prepared with.
+
+    Raises:
+        ValueError: no `data_dir`; a file that is damaged, or of another version or vocabulary.
+        FileNotFoundError: a corpus that is not there or not finished, or a file of it that is missing.
+    """
+    if not data_dir:
+        raise ValueError(
+            f"Corpus records needs `data_dir`, the folder that pipelines.prepare filled. Received: {data_dir!r}. Pass --data_dir=FOLDER."
+        )
+    from pipelines.records import Records  # TensorFlow's: the other corpora do without it.
+
+    records = Records(data_dir)
+    texts = {split: ParallelText(*map(_read, text_paths(data_dir, split))) for split in ("valid", "test")}
+    dropped = records.manifest["dropped"]
+    return Corpus("records", records.source_language, records.target_language, records, **texts, dropped=dropped)
+
+
+def text_paths(folder: str | os.PathLike, split: str) -> tuple[Path, Path]:
+    """The files with the sources and the targets of a split.
+
+    Args:
+        folder: of the corpus.
+        split: "valid" or "test".
+
+    Returns:
+        Their paths.
+    """
+    source, target = (Path(folder).expanduser() / f"{split}.{side}.gz" for side in ("source", "target"))
+    return source, target
+
+
+def _read(path: Path) -> list[str]:
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing. Run pipelines.prepare again: it makes only what is missing.")
+    return read_lines(path)

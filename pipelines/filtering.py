@@ -1,0 +1,107 @@
+"""Which pairs are not worth learning from, judged one pair at a time (Vaswani et al. 2017, section 5.1: the training data)."""
+
+import dataclasses
+import functools
+import logging
+
+from pipelines.corpora.text_files import LONGEST_LINE
+
+# "OK" and "In Ordnung" differ fivefold in length, and translate each other: a ratio says something of sentences only.
+SHORT = 10
+# Names and quotations in another script are common; a sentence that consists of them is not in its language.
+LEAST_SHARE = 0.5
+# CLDR's scripts that are several of Unicode's, or one of another name.
+UNICODE_SCRIPTS = {
+    "Jpan": ("Han", "Hiragana", "Katakana"),
+    "Kore": ("Hangul", "Han"),
+    "Hans": ("Han",),
+    "Hant": ("Han",),
+    "Hanb": ("Han", "Bopomofo"),
+    "Jamo": ("Hangul",),
+    "Latf": ("Latin",),
+    "Latg": ("Latin",),
+}
+
+logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Filters:
+    """What a pair must be like to be kept.
+
+    Args:
+        max_length_ratio: the longer side may have so many times the characters of the shorter one, at least 1; None: any number.
+        drop_untranslated: whether a pair with identical sides is dropped.
+        source_scripts, target_scripts: Unicode scripts that at least half of a side's letters must be in; None: any.
+    """
+
+    max_length_ratio: float | None = None
+    drop_untranslated: bool = False
+    source_scripts: tuple[str, ...] | None = None
+    target_scripts: tuple[str, ...] | None = None
+
+    def reason_to_drop(self, source: str, target: str) -> str | None:
+        """Why a pair is not worth learning from, or None if it is."""
+        if not source.strip() or not target.strip():
+            return "empty"
+        shorter, longer = sorted((len(source), len(target)))
+        if longer > LONGEST_LINE:
+            return "huge line"
+        if self.drop_untranslated and source == target:
+            return "untranslated"
+        if self.max_length_ratio and longer > SHORT and longer > self.max_length_ratio * shorter:
+            return "length ratio"
+        if not is_written_in(self.source_scripts, source) or not is_written_in(self.target_scripts, target):
+            return "other script"
+        return None
+
+
+def is_written_in(scripts: tuple[str, ...] | None, text: str) -> bool:
+    """Whether at least half of a text's letters are in some scripts. Letters of all scripts, such as the Japanese "ー", do not count.
+
+    Args:
+        scripts: Unicode's names or codes; None: any script.
+        text: any text; without letters it is in every script.
+    """
+    if scripts is None:
+        return True
+    inside, outside = (sum(map(len, runs.findall(text))) for runs in _letters(scripts))
+    return inside * (1 - LEAST_SHARE) >= outside * LEAST_SHARE
+
+
+@functools.cache
+def _letters(scripts):
+    """Runs of letters in some scripts, and in others."""
+    import regex
+
+    named = "".join(rf"\p{{Script={script}}}" for script in scripts)
+    of_none = r"\p{Script=Common}\p{Script=Inherited}"
+    return regex.compile(rf"(?V1)[\p{{L}}&&[{named}]]+"), regex.compile(rf"(?V1)[\p{{L}}--[{named}{of_none}]]+")
+
+
+def scripts_of(language: str) -> tuple[str, ...] | None:
+    """The Unicode scripts that a language is written in, by CLDR's likely subtags.
+
+    Args:
+        language: code such as "de", "pt-BR", "sr-Latn" or "zh_TW".
+
+    Returns:
+        The scripts; None if CLDR does not know the language, which is logged.
+
+    Example:
+        scripts_of("ja") -> ("Han", "Hiragana", "Katakana")
+    """
+    import regex
+    from babel.core import get_global, parse_locale
+
+    likely, aliases = get_global("likely_subtags"), get_global("language_aliases")
+    try:
+        code, territory, script, *_ = parse_locale(language.replace("-", "_"))
+        code, _, own_script, *_ = parse_locale(aliases.get(code, code))
+        script = script or own_script or (likely.get(f"{code}_{territory}") or likely[code]).split("_")[1]
+        scripts = UNICODE_SCRIPTS.get(script, (script,))
+        _letters(scripts)
+    except (ValueError, KeyError, regex.error):
+        logger.warning("CLDR knows no script of language %r: its sentences are not filtered by script.", language)
+        return None
+    return scripts

@@ -1,0 +1,163 @@
+"""Pairs of sentences to shards of token ids, in Apache Beam (Vaswani et al. 2017, section 5.1).
+
+What a pair is decides where it lands: the digest of its text chooses its shard, and its place in it. So the records are the same however
+many workers read the text in however many parts, they are shuffled, equal pairs lie side by side, and a shard that is whole stays when an
+interrupted preparation goes on.
+
+A shard is one group of Beam's, which one worker holds in memory, about 200 bytes a pair of 30 tokens a side: 16 shards for up to 36
+million pairs on a machine of 16 GB, where Beam's in-process runner holds all of them; more shards on a cluster of small workers.
+"""
+
+import collections
+import functools
+import hashlib
+import itertools
+import logging
+import pathlib
+
+import numpy as np
+
+from pipelines import records
+from pipelines.token_ids import TokenIds, TokenizedPairs, smallest_dtype
+
+BATCH = 8192
+DIGEST, HEADER = 16, 24
+LONGEST_COUNTED = 1000
+
+logger = logging.getLogger(__name__)
+
+
+def digest(source, target):
+    """16 bytes that pairs share only if they are equal."""
+    source = source.encode("utf-8")
+    return hashlib.blake2b(b"%d %b%b" % (len(source), source, target.encode("utf-8")), digest_size=DIGEST).digest()
+
+
+def kept(pairs, filters, dropped):
+    """The pairs that the filters leave, with their digests; the others are counted by reason in `dropped`."""
+    for source, target in pairs:
+        if reason := filters.reason_to_drop(source, target):
+            dropped[reason] += 1
+        else:
+            yield digest(source, target), source, target
+
+
+def sample(pairs, size):
+    """The `size` different pairs with the least digests: a random sample that no order of reading changes.
+
+    Args:
+        pairs: as `kept` gives them.
+        size: how many, if there are as many.
+
+    Returns:
+        (source, target), in the order of the digests.
+    """
+    least, bound = {}, b"\xff" * (DIGEST + 1)
+    for key, source, target in pairs:
+        if key < bound:
+            least[key] = source, target
+        if len(least) > size + size // 4 + 1000:
+            least = dict(sorted(least.items())[:size])
+            bound = next(reversed(least))
+    return [pair for _, pair in sorted(least.items())[:size]]
+
+
+def shard_of(key, shards):
+    """The shard of the pair with this digest."""
+    return int.from_bytes(key[-8:], "little") % shards
+
+
+def tokenized(pairs, model, shards, wanted):
+    """Tokenize pairs in batches.
+
+    Args:
+        pairs: as `kept` gives them.
+        model: bytes of a SentencePiece model.
+        shards: how many there are in all.
+        wanted: numbers of those to make; pairs of others are left out before they cost anything.
+
+    Yields:
+        (shard, pairs), these as bytes behind each other, each pair: digest, bytes of source ids and of target ids (int32), the ids.
+    """
+    processor = _processor(model)
+    dtype = smallest_dtype(processor.vocab_size()).newbyteorder("<")
+    numbered = ((shard_of(key, shards), key, source, target) for key, source, target in pairs)
+    numbered = (pair for pair in numbered if pair[0] in wanted)
+    while batch := list(itertools.islice(numbered, BATCH)):
+        packed = collections.defaultdict(bytearray)
+        numbers, keys, *sides = zip(*batch, strict=True)
+        sides = (processor.encode(list(side), add_eos=True) for side in sides)
+        for number, key, *ids in zip(numbers, keys, *sides, strict=True):
+            source, target = (np.array(side, dtype).tobytes() for side in ids)
+            packed[number] += b"".join((key, np.array([len(source), len(target)], "<i4").tobytes(), source, target))
+        yield from ((number, bytes(pairs)) for number, pairs in packed.items())
+
+
+@functools.cache
+def _processor(model):
+    import sentencepiece
+
+    return sentencepiece.SentencePieceProcessor(model_proto=model)
+
+
+def unpacked(packed):
+    """(digest, source, target), the sides as bytes of ids, of each pair in what `tokenized` gave."""
+    start = 0
+    while start < len(packed):
+        key, sizes = packed[start : start + DIGEST], np.frombuffer(packed, "<i4", 2, start + DIGEST).tolist()
+        middle = start + HEADER + sizes[0]
+        end = middle + sizes[1]
+        yield key, packed[start + HEADER : middle], packed[middle:end]
+        start = end
+
+
+class Shards:
+    """The shards of a preparation, each a file and, beside it, its counts.
+
+    Args:
+        folder: where they lie; all workers must see it.
+        number: how many.
+        vocabulary: the `Vocabulary`.
+        deduplicate: whether of equal pairs one stays.
+    """
+
+    def __init__(self, folder, number, vocabulary, deduplicate):
+        self.folder, self.number, self.deduplicate = pathlib.Path(folder), number, deduplicate
+        self.model, self.fingerprint = vocabulary.model, vocabulary.fingerprint
+        self.vocabulary_size, self.dtype = vocabulary.size, smallest_dtype(vocabulary.size)
+
+    def path(self, shard):
+        return self.folder / f"train-{shard:05d}-of-{self.number:05d}.tfrecord.gz"
+
+    def counts_path(self, shard):
+        return self.folder / f"train-{shard:05d}-of-{self.number:05d}.json"
+
+    def counts(self, shard):
+        """What is in a shard, or None if it is not whole or of another vocabulary."""
+        try:
+            counts = records.read_json(self.counts_path(shard))
+            whole = counts and (self.path(shard).stat().st_size, self.fingerprint) == (counts["bytes"], counts["vocabulary"])
+        except (ValueError, KeyError, FileNotFoundError):
+            return None
+        return counts if whole else None
+
+    def write(self, shard, parts):
+        """Write the pairs of a shard, in the order of their digests, then its counts."""
+        pairs = sorted(itertools.chain.from_iterable(map(unpacked, parts)))
+        found = len(pairs)
+        if self.deduplicate:
+            pairs = [next(equal) for _, equal in itertools.groupby(pairs, lambda pair: pair[0])]
+        sides = [self._token_ids([pair[side] for pair in pairs]) for side in (1, 2)]
+        path = self.path(shard)
+        records.write_shard(path, TokenizedPairs(*sides))
+        counts = {"file": path.name, "vocabulary": self.fingerprint, "pairs": len(pairs), "duplicates": found - len(pairs)}
+        counts["bytes"] = path.stat().st_size
+        for name, ids in zip(("source", "target"), sides, strict=True):
+            counts[f"{name}_tokens"] = len(ids.flat)
+            counts[f"{name}_lengths"] = np.bincount(np.minimum(ids.lengths, LONGEST_COUNTED)).tolist()
+        records.write_json(self.counts_path(shard), counts)
+        logger.info("%s: %s pairs", path.name, f"{len(pairs):,}")
+
+    def _token_ids(self, sentences):
+        flat = np.frombuffer(b"".join(sentences), self.dtype.newbyteorder("<")).astype(self.dtype, copy=False)
+        return TokenIds.of_lengths(flat, [len(sentence) // self.dtype.itemsize for sentence in sentences])
