@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.metadata
+import importlib.util
 import os
 import sys
 
@@ -36,14 +37,17 @@ def _standard_error_to_nowhere():
 def _import_tensorflow_quietly():
     """TensorFlow's C++ tells at every start of missing GPUs and compiled-in instructions, in part before it reads its log level.
 
-    What goes wrong is raised all the same.
+    What goes wrong is raised all the same. Another backend's GPU stays its own: TensorFlow would take all of its memory to tokenize.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    if "tensorflow" not in sys.modules and os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":
+    backend = os.environ.get("KERAS_BACKEND", "tensorflow")
+    if "tensorflow" not in sys.modules and (backend == "tensorflow" or importlib.util.find_spec("tensorflow")):
         with _standard_error_to_nowhere():
             import tensorflow as tf
 
             tf.config.list_physical_devices()
+            if backend != "tensorflow":
+                tf.config.set_visible_devices([], "GPU")
 
 
 _refuse_the_dead_namesake()

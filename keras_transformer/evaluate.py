@@ -37,6 +37,10 @@ def _text(FLAGS, translator):
     if "corpus" not in translator.description:
         raise ValueError(f"{FLAGS.model} does not say what it was trained on: pass --source_file and --reference_file.")
     text = getattr(corpora.load(**translator.description["corpus"]), FLAGS.split)
+    if not isinstance(text, corpora.ParallelText):
+        raise ValueError(
+            "--split=train of a corpus of records is ids, no text. Choose valid or test, or pass --source_file and --reference_file."
+        )
     return text.sources, text.targets
 
 

@@ -18,8 +18,11 @@ FLAGS = absl_flags.FLAGS
 
 
 def _define_corpus():
-    absl_flags.DEFINE_string("corpus", "home_assistant", "Where the text comes from: home_assistant, text_files or reverse.")
-    absl_flags.DEFINE_string("data_dir", None, "With --corpus=text_files: the folder of train.en[.gz], train.de[.gz], valid.*, test.*.")
+    absl_flags.DEFINE_string("corpus", "home_assistant", "The text: home_assistant, text_files, tfds, records, mixture or reverse.")
+    absl_flags.DEFINE_string("data_dir", None, "Folder of text_files (train.en[.gz], train.de[.gz], valid.*, test.*), records, or tfds.")
+    absl_flags.DEFINE_string("dataset", None, "With --corpus=tfds: a TensorFlow Datasets name, such as wmt14_translate/de-en.")
+    absl_flags.DEFINE_list("splits", ["train", "validation", "test"], "With --corpus=tfds: its splits to train, validate and test on.")
+    absl_flags.DEFINE_string("mixture", None, "With --corpus=mixture: a JSON file of corpora, weights and tags; see README.md.")
     absl_flags.DEFINE_string("train_prefix", "train", "Name of the training files before the language.")
     absl_flags.DEFINE_string("valid_prefix", "valid", "Name of the validation files before the language.")
     absl_flags.DEFINE_string("test_prefix", "test", "Name of the test files before the language.")
@@ -114,7 +117,8 @@ def _define_prepare():
     absl_flags.DEFINE_string("output_dir", None, "Folder of the prepared corpus. The same command again makes only what is missing.")
     absl_flags.DEFINE_string("vocabulary", None, "A vocabulary.model to take. Default: that of --output_dir, or learned from the text.")
     absl_flags.DEFINE_integer("vocabulary_sentences", 5000000, "Sentences, sampled, that it is learned from.", lower_bound=2)
-    absl_flags.DEFINE_integer("shards", 16, "Files to cut the training side into; each is one group in a worker's memory.", lower_bound=1)
+    absl_flags.DEFINE_integer("shards", 16, "Files to cut the training side into; a worker holds one in memory.", lower_bound=1)
+    absl_flags.DEFINE_integer("shards_at_a_time", None, "Made in one reading of the text. Default: all. Fewer: less memory.", lower_bound=1)
     absl_flags.DEFINE_integer("parts", None, "Workers that read the text at a time. Default: the processors here.", lower_bound=1)
     absl_flags.DEFINE_bool("deduplicate", True, "Of equal pairs keep one.")
     absl_flags.DEFINE_float("max_length_ratio", None, "Drop pairs with a side so many times longer, in characters.", lower_bound=1)
@@ -165,10 +169,18 @@ def corpus_settings(FLAGS):
         "name": FLAGS.corpus,
         "source_language": FLAGS.source_language,
         "target_language": FLAGS.target_language,
-        "data_dir": FLAGS.data_dir and os.path.abspath(FLAGS.data_dir),
+        "data_dir": _absolute(FLAGS.data_dir),
+        "dataset": FLAGS.dataset,
+        "splits": FLAGS.splits,
+        "mixture": _absolute(FLAGS.mixture),
         "prefixes": [FLAGS.train_prefix, FLAGS.valid_prefix, FLAGS.test_prefix],
         "seed": FLAGS.seed,
     }
+
+
+def _absolute(path):
+    """The same path from any folder; an address such as gs://bucket/folder is one already."""
+    return path if not path or "://" in path else os.path.abspath(path)
 
 
 # The commands' modules, not this one, own the flags: absl shows in --help those of the command alone.

@@ -67,7 +67,7 @@ def main(FLAGS):
         pairs,
         FLAGS.batch_tokens,
         FLAGS.seed,
-        getattr(corpus, "weights", None),
+        corpus.weights,
         *((replicas.num_replicas_in_sync, bucketing.MOST_PADDING_STATIC) if FLAGS.static_shapes else ()),
     )
     model = train(FLAGS, hyperparameters, folder, vocabulary, data, measure, replicas)
@@ -86,7 +86,7 @@ def _vocabulary(folder, corpus, size, replicas):
     """That of the run or of the records; else learned, by one host, from the training side."""
     prepared = getattr(corpus.train, "vocabulary", None)
     if strategy.is_chief(replicas) and not folder.is_started:
-        vocabulary = prepared or learn(corpus.train.sources + corpus.train.targets, size, getattr(corpus, "tags", ()))
+        vocabulary = prepared or learn(corpus.train.sources + corpus.train.targets, size, corpus.tags)
         folder.path.mkdir(parents=True, exist_ok=True)
         vocabulary.save(folder.vocabulary)
     strategy.wait_for_all(replicas)

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from pipelines.bucketing import MOST_PADDING, Buckets, bucket_pairs
 from pipelines.ordering import BatchOrder
+from pipelines.records import Records
 from pipelines.token_ids import TokenIds, TokenizedPairs, smallest_dtype
 from pipelines.vocabulary import BOS
 
@@ -18,13 +19,15 @@ def tokenize_pairs(text, vocabulary, max_length=None):
     """Turn text into ids, and drop pairs with a side above `max_length`.
 
     Args:
-        text: a `ParallelText`.
+        text: a `ParallelText`; or `Records`, whose ids are read.
         vocabulary: a `Vocabulary`.
         max_length: tokens, EOS among them; None keeps every pair.
 
     Returns:
         `TokenizedPairs`.
     """
+    if isinstance(text, Records):
+        return text.pairs(max_length)
     pairs = TokenizedPairs(*(_tokenize(lines, vocabulary) for lines in (text.sources, text.targets)))
     return pairs if max_length is None else pairs.up_to(max_length)
 

@@ -10,7 +10,6 @@ import pathlib
 import zipfile
 import zlib
 
-import keras
 import numpy as np
 
 WEIGHTS = "weights/"
@@ -56,7 +55,7 @@ def save(path, model, progress):
         model: a compiled `keras.Model` with a built optimizer.
         progress: JSON-serializable dictionary, given back by `restore`.
     """
-    arrays = {name: keras.ops.convert_to_numpy(variable) for name, variable in _state(model).items()}
+    arrays = {name: np.asarray(variable) for name, variable in _state(model).items()}
     write_whole(path, {**arrays, "progress": np.array(json.dumps(progress))})
 
 
@@ -92,8 +91,8 @@ def newest(folder, log=print):
 
 def step_of(model):
     """How many updates a compiled model has had."""
-    # Under a distribution strategy int() does not take the variable.
-    return int(keras.ops.convert_to_numpy(model.optimizer.iterations))
+    # Under a distribution strategy int() does not take the variable itself.
+    return int(np.asarray(model.optimizer.iterations))
 
 
 def checkpoints(folder):

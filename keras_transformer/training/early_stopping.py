@@ -1,4 +1,7 @@
-"""The best weights of a run, and its end when they get no better: choices are made "on the development set" (Vaswani et al. 2017, section 6.1)."""
+"""The best weights of a run, and its end when they get no better.
+
+Both are chosen "on the development set", as all else (Vaswani et al. 2017, section 6.1).
+"""
 
 import dataclasses
 import json
@@ -39,8 +42,8 @@ class Standing:
 def validations(path, name, last_step):
     """The results that lead to a step of a run, from the file that `callbacks.Validation` writes.
 
-    A run that was killed goes on from its last checkpoint and validates again what came after it: a line voids those before it of its own step
-    or of a later one, and lines beyond `last_step` are still to be repeated. A line that was cut has the next one glued to it.
+    A run that was killed goes on from its last checkpoint and validates again what came after it: a line voids those before it of its own
+    step or of a later one, and lines beyond `last_step` are still to be repeated. A line that was cut has the next one glued to it.
 
     Args:
         path: file of one flat JSON object a line; it need not exist.

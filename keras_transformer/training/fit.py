@@ -44,6 +44,9 @@ def fit(model, data_from, steps_per_epoch, last_step, callbacks):
         last_step: most steps.
         callbacks: Keras callbacks.
     """
+    if keras.backend.backend() == "tensorflow":
+        new_means = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: model.train_function.start_epoch())
+        callbacks = [new_means, *callbacks]
     while (step := checkpoint.step_of(model)) < last_step and not getattr(model, "stop_training", False):
         epoch, done = divmod(step, steps_per_epoch)
         model.fit(

@@ -4,6 +4,7 @@ import math
 import time
 
 import keras
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
@@ -80,7 +81,7 @@ class ProgressBar(keras.callbacks.Callback):
         return (
             f"step {self.step}  loss {logs['loss']:.3f}  accuracy {logs['accuracy']:.3f}  "
             f"{self.tokens / max(self.training_seconds, 1e-9):,.0f} target tokens/s  "
-            f"learning rate {float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate)):.2e}  {_clock(left)} left"
+            f"learning rate {float(np.asarray(self.model.optimizer.learning_rate)):.2e}  {_clock(left)} left"
         )
 
 
