@@ -1,8 +1,8 @@
-# The four things a developer does. `make train` and `make test` need no more than Python 3.11-3.13 and a package index.
+# The things a developer does. `make train` and `make test` need no more than Python 3.11-3.13 and a package index.
 PYTHON ?= $(firstword $(foreach python,python3.13 python3.12 python3.11 python3,$(shell $(python) -c 'import sys; 0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else sys.exit(1)' 2>/dev/null && command -v $(python))))
 BIN = .venv/bin
 
-.PHONY: train test check bench
+.PHONY: train test check bench soak
 
 train: .venv/installed
 	$(BIN)/python -m keras_transformer.train --flagfile=tiny.flags
@@ -16,6 +16,9 @@ check: .venv/tested
 
 bench: .venv/installed
 	$(BIN)/python -m benchmarks.agreement
+
+soak: .venv/installed
+	$(BIN)/python -m benchmarks.soak
 
 .venv/installed: setup.cfg
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11, 3.12 or 3.13 found. Install one, or name it: make PYTHON=/path/to/python"; exit 1; }

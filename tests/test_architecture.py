@@ -105,7 +105,7 @@ DOCSTRING = '"""Section 3."""\n'
         ("keras_transformer.evaluation.x", "import keras_transformer", "imports keras_transformer"),
         ("keras_transformer.models.x", "import keras_transformer.flags as f", "imports keras_transformer.flags"),
         ("keras_transformer.decoding.x", "def f():\n    from pipelines.vocabulary import EOS", "imports pipelines.vocabulary.EOS"),
-        ("keras_transformer.serving.x", "from keras_transformer.training import loss", "imports keras_transformer.training.loss"),
+        ("keras_transformer.serving.x", "from keras_transformer.train import main", "imports keras_transformer.train.main"),
         ("keras_transformer.serving.x", "from pipelines import batching", "imports pipelines.batching"),
         ("pipelines.corpora.x", "import keras_transformer.decoding", "imports keras_transformer.decoding"),
         ("keras_transformer.training.loss", "from tensorflow.math import exp", "imports tensorflow"),

@@ -130,6 +130,11 @@ class Checkpointing(keras.callbacks.Callback):
         self.saved_at = stopwatch.seconds
         self.saved_step = None
 
+    def on_train_begin(self, logs=None):
+        # What a killed run left half written.
+        for stale in pathlib.Path(self.folder).glob(".step-*.tmp"):
+            stale.unlink()
+
     def on_train_batch_end(self, batch, logs=None):
         if self.stopwatch.seconds - self.saved_at >= self.minutes * 60:
             self.save()

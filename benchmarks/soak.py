@@ -1,0 +1,96 @@
+"""A run that is killed again and again ends where the uninterrupted one ends, bit for bit: `python -m benchmarks.soak` (`make soak`).
+
+Trains the toy recipe with dropout twice from the same seed. The one run is left alone. The other saves at every step and is killed by
+SIGKILL, half of the times at a random moment, half of the times while a checkpoint is being written; then the same command is given
+again. Prints a line a kill, and fails if a weight, an optimizer slot or a random state differs, or a temporary file is left.
+"""
+
+import argparse
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+from keras_transformer.training import checkpoint
+
+RUN = pathlib.Path("run", "checkpoints")
+COMMAND = [
+    sys.executable,
+    "-m",
+    "keras_transformer.train",
+    "--flagfile=toy.flags",
+    "--dropout=0.1",
+    "--model_dir=run",
+    "--export_dir=saved",
+]
+COMMAND += ["--validation_sentences=0", "--keep_checkpoints=2", "--average_checkpoints=1"]
+
+
+def train(folder, *flags):
+    return subprocess.Popen([*COMMAND, *flags], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def finish(process):
+    output, _ = process.communicate()
+    if process.returncode:
+        sys.exit(f"training failed with status {process.returncode}:\n{output}")
+
+
+def wait_until_it_trains(process):
+    for line in process.stdout:
+        if "in run" in line:
+            return
+    sys.exit(f"training ended with status {process.wait()} before it began.")
+
+
+def kill(process, folder, while_writing, seconds):
+    """Kill within so many seconds of training; tell whether a checkpoint was half written."""
+    deadline = time.monotonic() + (60 if while_writing else seconds)
+    while time.monotonic() < deadline and process.poll() is None:
+        if while_writing and any((folder / RUN).glob(".*.tmp")):
+            break
+    process.kill()
+    process.communicate()
+    return any((folder / RUN).glob(".*.tmp"))
+
+
+def state(folder):
+    arrays = checkpoint.read_whole(checkpoint.checkpoints(folder / RUN)[-1])
+    return {name: array for name, array in arrays.items() if name != "progress"}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills")
+    arguments = parser.parse_args()
+    draw, epochs = random.Random(arguments.seed), f"--max_epochs={arguments.epochs}"
+    with tempfile.TemporaryDirectory() as alone, tempfile.TemporaryDirectory() as killed:
+        alone, killed = pathlib.Path(alone), pathlib.Path(killed)
+        finish(train(alone, epochs))
+        half_written = 0
+        for number in range(1, arguments.kills + 1):
+            process = train(killed, epochs, "--checkpoint_minutes=0")
+            wait_until_it_trains(process)
+            caught = kill(process, killed, while_writing=number % 2 == 0, seconds=draw.uniform(0, 4))
+            half_written += caught
+            steps = [path.stem for path in checkpoint.checkpoints(killed / RUN)]
+            print(f"kill {number}: newest {steps[-1] if steps else 'none'}{', a checkpoint half written' if caught else ''}", flush=True)
+        finish(train(killed, epochs))
+        expected, actual = state(alone), state(killed)
+        different = [name for name in expected if not np.array_equal(expected[name], actual.get(name))]
+        left = [str(path) for path in killed.rglob("*.tmp")]
+        if different or left or expected.keys() != actual.keys():
+            sys.exit(f"DIFFERENT: {different[:5]} of {len(expected)} arrays; left behind: {left}")
+        print(
+            f"{arguments.kills} kills, {half_written} of them while a checkpoint was written: all {len(expected)} arrays are equal bit for bit"
+        )
+
+
+if __name__ == "__main__":
+    main()
