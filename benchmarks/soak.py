@@ -47,12 +47,19 @@ def wait_until_it_trains(process):
     sys.exit(f"training ended with status {process.wait()} before it began.")
 
 
-def kill(process, folder, while_writing, seconds):
-    """Kill within so many seconds of training; tell whether a checkpoint was half written."""
-    deadline = time.monotonic() + (60 if while_writing else seconds)
-    while time.monotonic() < deadline and process.poll() is None:
-        if while_writing and any((folder / RUN).glob(".*.tmp")):
-            break
+def newest_step(folder):
+    steps = [int(path.stem.removeprefix("step-")) for path in checkpoint.checkpoints(folder / RUN)]
+    return steps[-1] if steps else 0
+
+
+def kill(process, folder, steps, while_writing, seconds):
+    """Kill after so many steps and seconds, or in the writing of what comes after them; tell whether a checkpoint was half written."""
+    goal = newest_step(folder) + steps
+    while newest_step(folder) < goal and process.poll() is None:
+        time.sleep(0.002)
+    deadline = time.monotonic() + seconds
+    while process.poll() is None and (not any((folder / RUN).glob(".*.tmp")) if while_writing else time.monotonic() < deadline):
+        pass
     process.kill()
     process.communicate()
     return any((folder / RUN).glob(".*.tmp"))
@@ -66,7 +73,7 @@ def state(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills")
     arguments = parser.parse_args()
     draw, epochs = random.Random(arguments.seed), f"--max_epochs={arguments.epochs}"
@@ -77,10 +84,9 @@ def main():
         for number in range(1, arguments.kills + 1):
             process = train(killed, epochs, "--checkpoint_minutes=0")
             wait_until_it_trains(process)
-            caught = kill(process, killed, while_writing=number % 2 == 0, seconds=draw.uniform(0, 4))
+            caught = kill(process, killed, draw.randint(0, 60), while_writing=number % 2 == 0, seconds=draw.uniform(0, 0.1))
             half_written += caught
-            steps = [path.stem for path in checkpoint.checkpoints(killed / RUN)]
-            print(f"kill {number}: newest {steps[-1] if steps else 'none'}{', a checkpoint half written' if caught else ''}", flush=True)
+            print(f"kill {number}: step {newest_step(killed)}{', a checkpoint half written' if caught else ''}", flush=True)
         finish(train(killed, epochs))
         expected, actual = state(alone), state(killed)
         different = [name for name in expected if not np.array_equal(expected[name], actual.get(name))]
@@ -88,7 +94,7 @@ def main():
         if different or left or expected.keys() != actual.keys():
             sys.exit(f"DIFFERENT: {different[:5]} of {len(expected)} arrays; left behind: {left}")
         print(
-            f"{arguments.kills} kills, {half_written} of them while a checkpoint was written: all {len(expected)} arrays are equal bit for bit"
+            f"{arguments.kills} kills, {half_written} in mid-checkpoint: all {len(expected)} arrays are equal bit for bit"
         )
 
 

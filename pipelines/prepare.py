@@ -1,4 +1,4 @@
-"""Tokenize a corpus once, into sharded and compressed records: `python -m pipelines.prepare --output_dir=prepared/mine --corpus=text_files ...`.
+"""Tokenize a corpus once, into sharded and compressed records: `python -m pipelines.prepare --corpus=reverse --output_dir=prepared/toy`.
 
 For corpora that are trained on often, or that memory does not hold as text (Vaswani et al. 2017, section 5.1). The same command again goes
 on where it was interrupted: a shard that is whole is not made again.
@@ -10,14 +10,17 @@ import itertools
 import logging
 import os
 import pathlib
+import signal
+import sys
 import time
 
 from keras_transformer import flags
-from pipelines import corpora, distributed, records
+from pipelines import corpora, distributed, manifest
 from pipelines.corpora.records import text_paths
 from pipelines.filtering import Filters, scripts_of
 from pipelines.sharding import Shards, kept, sample
 from pipelines.vocabulary import Vocabulary, learn
+from pipelines.whole_files import read_json, write_json, write_whole
 
 GROUPS = ("corpus", "vocabulary", "prepare")
 PREPARATION = "preparation.json"
@@ -25,17 +28,19 @@ PREPARATION = "preparation.json"
 
 def main(FLAGS):
     started = time.monotonic()
-    distributed.require_beam()
+    options = distributed.beam_options(FLAGS.beam_options)
     # What goes wrong there is raised, and told in one line.
-    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+    logging.getLogger("apache_beam.runners").setLevel(logging.CRITICAL)
     if not FLAGS.output_dir:
         raise ValueError("--output_dir is missing: the folder of the prepared corpus, such as prepared/mine.")
     folder = pathlib.Path(FLAGS.output_dir).expanduser()
     preparation = _preparation(FLAGS)
     _refuse_differences(folder / PREPARATION, preparation)
     if not _is_finished(folder):
-        _prepare(FLAGS, folder, preparation)
-    _report(folder, time.monotonic() - started)
+        _prepare(FLAGS, folder, preparation, options)
+    print(manifest.describe(manifest.read(folder)))
+    print(f"{folder} is ready after {time.monotonic() - started:.0f} s. Train on it:")
+    print(f"  python -m keras_transformer.train --corpus=records --data_dir={folder}")
 
 
 def _preparation(FLAGS):
@@ -46,11 +51,11 @@ def _preparation(FLAGS):
         vocabulary = f"{FLAGS.vocabulary_size} pieces of {FLAGS.vocabulary_sentences} sentences"
     names = ("shards", "deduplicate", "max_length_ratio", "filter_untranslated", "filter_scripts")
     settings = {name: getattr(FLAGS, name) for name in names}
-    return {"format": records.FORMAT, **flags.corpus_settings(FLAGS), "vocabulary": vocabulary, **settings}
+    return {"format": manifest.FORMAT, **flags.corpus_settings(FLAGS), "vocabulary": vocabulary, **settings}
 
 
 def _refuse_differences(path, preparation):
-    before = records.read_json(path) or preparation
+    before = read_json(path) or preparation
     differences = [f"{name} was {before.get(name)}, now {value}" for name, value in preparation.items() if before.get(name) != value]
     if differences:
         raise ValueError(
@@ -66,16 +71,16 @@ def _is_finished(folder):
     return True
 
 
-def _prepare(FLAGS, folder, preparation):
+def _prepare(FLAGS, folder, preparation, options):
     settings = {**flags.corpus_settings(FLAGS), "cache_dir": FLAGS.cache_dir}
     held_out = corpora.held_out(**settings)
     filters = _filters(FLAGS, held_out)
-    vocabulary = _vocabulary(FLAGS, folder, settings, filters)
+    vocabulary = _vocabulary(FLAGS, folder, settings, filters, held_out.tags)
     preparation = {**preparation, "fingerprint": vocabulary.fingerprint}
     _refuse_differences(folder / PREPARATION, preparation)
     folder.mkdir(parents=True, exist_ok=True)
-    records.write_json(folder / PREPARATION, preparation)
-    vocabulary.save(folder / records.VOCABULARY)
+    write_json(folder / PREPARATION, preparation)
+    vocabulary.save(folder / manifest.VOCABULARY)
     for path in folder.glob(".*.tmp"):  # Left by a killed run.
         path.unlink()
     for split in ("valid", "test"):
@@ -86,8 +91,12 @@ def _prepare(FLAGS, folder, preparation):
     wanted = [shard for shard in range(FLAGS.shards) if not shards.counts(shard)]
     if len(wanted) < FLAGS.shards:
         print(f"going on: {FLAGS.shards - len(wanted)} of {FLAGS.shards} shards are whole", flush=True)
-    dropped = distributed.make_shards(shards, wanted, settings, filters, FLAGS.parts or os.cpu_count(), FLAGS.beam_options)
-    _write_manifest(folder, preparation, held_out, shards, dropped)
+    parts = FLAGS.parts or os.cpu_count()
+    dropped = distributed.make_shards(shards, wanted, settings, filters, parts, FLAGS.shards_at_a_time, options)
+    counts = [shards.counts(shard) for shard in range(FLAGS.shards)]
+    if None in counts:
+        raise OSError(f"{shards.path(counts.index(None))} is not there. Name an --output_dir that all workers of Beam see.")
+    write_json(folder / manifest.MANIFEST, manifest.make(preparation, held_out, vocabulary, counts, dropped))
 
 
 def _filters(FLAGS, corpus):
@@ -95,69 +104,30 @@ def _filters(FLAGS, corpus):
     return Filters(FLAGS.max_length_ratio, FLAGS.filter_untranslated, *scripts)
 
 
-def _vocabulary(FLAGS, folder, settings, filters):
+def _vocabulary(FLAGS, folder, settings, filters, tags):
     """The vocabulary that is asked for, else the folder's own, else a new one."""
-    for path in (FLAGS.vocabulary, folder / records.VOCABULARY):
+    for path in (FLAGS.vocabulary, folder / manifest.VOCABULARY):
         if path and os.path.exists(path):
             return Vocabulary.load(path)
     dropped = collections.Counter()
     pairs = sample(kept(corpora.stream(**settings, dropped=dropped), filters, dropped), FLAGS.vocabulary_sentences // 2)
     if not pairs:
-        raise ValueError(f"no pair is left to learn a vocabulary from: {_list(dropped)} were dropped.")
+        raise ValueError(f"no pair is left to learn a vocabulary from: {manifest.enumeration(dropped)} were dropped.")
     print(f"learning a vocabulary of {FLAGS.vocabulary_size:,} pieces from {2 * len(pairs):,} sentences", flush=True)
-    return learn(itertools.chain.from_iterable(pairs), FLAGS.vocabulary_size)
+    return learn(itertools.chain.from_iterable(pairs), FLAGS.vocabulary_size, tags)
 
 
 def _write_lines(path, lines):
-    text = "".join(" ".join(line.splitlines()) + "\n" for line in lines).encode("utf-8")
-    records.write_whole(path, lambda temporary: temporary.write_bytes(gzip.compress(text, mtime=0)))
+    text = "".join(line.replace("\n", " ") + "\n" for line in lines).encode("utf-8")
+    write_whole(path, lambda temporary: temporary.write_bytes(gzip.compress(text, mtime=0)))
 
 
-def _write_manifest(folder, preparation, held_out, shards, dropped):
-    counts = [shards.counts(shard) for shard in range(shards.number)]
-    if None in counts:
-        raise OSError(f"{shards.path(counts.index(None))} is not there. Name an --output_dir that all workers of Beam see.")
-    dropped = collections.Counter(held_out.dropped) + collections.Counter(dropped)
-    dropped["duplicate"] += sum(count["duplicates"] for count in counts)
-    total = {name: sum(count[name] for count in counts) for name in ("pairs", "source_tokens", "target_tokens")}
-    if not total["pairs"]:
-        raise ValueError(f"no pair is left: {_list(dropped)} were dropped.")
-    lengths = {
-        name: [sum(column) for column in itertools.zip_longest(*(count[name] for count in counts), fillvalue=0)]
-        for name in ("source_lengths", "target_lengths")
-    }
-    manifest = {
-        "format": records.FORMAT,
-        "preparation": preparation,
-        "source_language": held_out.source_language,
-        "target_language": held_out.target_language,
-        "vocabulary": {"fingerprint": shards.fingerprint, "size": shards.vocabulary_size},
-        **total,
-        "valid_pairs": len(held_out.valid),
-        "test_pairs": len(held_out.test),
-        **lengths,
-        "dropped": {reason: count for reason, count in dropped.items() if count},
-        "shards": [{name: count[name] for name in ("file", "pairs", "bytes")} for count in counts],
-    }
-    records.write_json(folder / records.MANIFEST, manifest)
-
-
-def _report(folder, seconds):
-    manifest = records.read_manifest(folder)
-    languages = f"{manifest['source_language']}-{manifest['target_language']}"
-    print(f"{manifest['preparation']['name']} {languages}: {manifest['pairs']:,} pairs in {len(manifest['shards'])} shards, ", end="")
-    print(f"{manifest['valid_pairs']:,} to validate, {manifest['test_pairs']:,} to test")
-    print(f"dropped: {_list(manifest['dropped'])}")
-    print(
-        f"{manifest['source_tokens']:,} source and {manifest['target_tokens']:,} target tokens of {manifest['vocabulary']['size']:,} pieces"
-    )
-    print(f"{folder} is ready after {seconds:.0f} s. Train on it:")
-    print(f"  python -m keras_transformer.train --corpus=records --data_dir={folder}")
-
-
-def _list(dropped):
-    return ", ".join(f"{count:,} {reason}" for reason, count in dropped.items() if count) or "none"
+def _stop_at_once(*_):
+    # Files are whole or not there, so nothing is to be tidied; Beam, and what runs inside it, would take the interruption for an error.
+    print("error: interrupted. What was saved stays; the same command goes on from there.", file=sys.stderr)
+    os._exit(130)
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, _stop_at_once)
     flags.run(main, GROUPS)

@@ -13,23 +13,20 @@ A record is a `tf.train.Example` of four byte strings, and holds a block of up t
 """
 
 import concurrent.futures
-import json
 import os
 import pathlib
-import uuid
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf import message
 
+from pipelines import manifest
 from pipelines.token_ids import TokenIds, TokenizedPairs, smallest_dtype
 from pipelines.vocabulary import Vocabulary
+from pipelines.whole_files import AGAIN, damaged, write_whole
 
-FORMAT = 1
 BLOCK = 1024
 LENGTH = np.dtype("<i4")
-MANIFEST, VOCABULARY = "manifest.json", "vocabulary.model"
-IN_A_MANIFEST = {"source_language", "target_language", "vocabulary", "pairs", "source_tokens", "target_tokens", "dropped", "shards"}
-REMEDY = "Run pipelines.prepare again: it makes only what is missing."
 
 
 class Records:
@@ -50,17 +47,17 @@ class Records:
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder).expanduser()
-        self.manifest = read_manifest(self.folder)
+        self.manifest = manifest.read(self.folder)
         self.source_language, self.target_language = self.manifest["source_language"], self.manifest["target_language"]
         for shard in self.manifest["shards"]:
             path = self.folder / shard["file"]
             if not path.exists():
-                raise FileNotFoundError(f"{path} is missing. {REMEDY}")
+                raise FileNotFoundError(f"{path} is missing. {AGAIN}")
             if path.stat().st_size != shard["bytes"]:
-                raise ValueError(f"{path} must have {shard['bytes']:,} bytes. Received: {path.stat().st_size:,}. {REMEDY}")
-        path, fingerprint = self.folder / VOCABULARY, self.manifest["vocabulary"]["fingerprint"]
+                raise ValueError(f"{path} must have {shard['bytes']:,} bytes. Received: {path.stat().st_size:,}. {AGAIN}")
+        path, fingerprint = self.folder / manifest.VOCABULARY, self.manifest["vocabulary"]["fingerprint"]
         if not path.exists():
-            raise FileNotFoundError(f"{path} is missing. {REMEDY}")
+            raise FileNotFoundError(f"{path} is missing. {AGAIN}")
         self.vocabulary = Vocabulary.load(path)
         if self.vocabulary.fingerprint != fingerprint:
             raise ValueError(
@@ -89,77 +86,32 @@ class Records:
         return TokenizedPairs(*sides, too_long=sum(part.too_long for part in parts))
 
     def _read(self, shard, max_length):
-        path, dtype = self.folder / shard["file"], smallest_dtype(self.vocabulary.size)
-        try:
-            records = tf.data.TFRecordDataset(str(path), compression_type="GZIP").prefetch(4)
-            pairs = deserialize(records.as_numpy_iterator(), dtype)
-        except (tf.errors.OpError, ValueError) as error:
-            raise ValueError(_damaged(path, str(error).splitlines()[0])) from error
-        if len(pairs) != shard["pairs"]:  # TensorFlow takes a gzip file that breaks off for one that ends.
-            raise ValueError(_damaged(path, f"it should hold {shard['pairs']:,} pairs, and {len(pairs):,} can be read"))
+        pairs = read_shard(self.folder / shard["file"], smallest_dtype(self.vocabulary.size), shard["pairs"])
         return pairs if max_length is None else pairs.up_to(max_length)
 
 
-def _damaged(path, reason):
-    return f"{path} is damaged: {reason}. Delete it, and run pipelines.prepare again: it makes only what is missing."
-
-
-def read_manifest(folder):
-    """What `manifest.json` says.
-
-    Raises:
-        FileNotFoundError: there is none.
-        ValueError: it is damaged, or of another version.
-    """
-    path = pathlib.Path(folder) / MANIFEST
-    manifest = read_json(path)
-    if manifest is None:
-        raise FileNotFoundError(f"{folder} holds no prepared corpus, or one that is not finished: it has no {MANIFEST}. {REMEDY}")
-    if manifest.get("format", FORMAT) != FORMAT:
-        raise ValueError(f"{path} must be of format {FORMAT}. Received: {manifest['format']}. Prepare the corpus again in another folder.")
-    if missing := IN_A_MANIFEST - manifest.keys():
-        raise ValueError(_damaged(path, f"it does not say {', '.join(sorted(missing))}"))
-    return manifest
-
-
-def read_json(path):
-    """The JSON object in a file, or None without such a file.
-
-    Raises:
-        ValueError: it is damaged.
-    """
-    try:
-        value = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        raise ValueError(_damaged(path, f"no JSON ({error})")) from error
-    if not isinstance(value, dict):
-        raise ValueError(_damaged(path, "no JSON object"))
-    return value
-
-
-def write_whole(path, write):
-    """Make a file that is whole or not there, even if the machine stops.
+def read_shard(path, dtype, number):
+    """The pairs of one file.
 
     Args:
         path: the file.
-        write: writes the content to the path that it gets.
+        dtype: of the ids.
+        number: of pairs that it must hold.
+
+    Returns:
+        `TokenizedPairs`.
+
+    Raises:
+        ValueError: if it is truncated or damaged.
     """
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")  # A cluster may have two workers at one shard.
     try:
-        write(temporary)
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def write_json(path, value):
-    """Write a JSON object, whole or not at all, one entry a line."""
-    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}" for name, entry in value.items())
-    write_whole(path, lambda temporary: temporary.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8"))
+        records = tf.data.TFRecordDataset(str(path), compression_type="GZIP").prefetch(4)
+        pairs = deserialize(records.as_numpy_iterator(), dtype)
+    except (tf.errors.OpError, ValueError) as error:
+        raise ValueError(damaged(path, str(error).splitlines()[0])) from error
+    if len(pairs) != number:  # TensorFlow takes a gzip file that breaks off for one that ends.
+        raise ValueError(damaged(path, f"it should hold {number:,} pairs, and {len(pairs):,} can be read"))
+    return pairs
 
 
 def write_shard(path, pairs):
@@ -209,13 +161,16 @@ def deserialize(records, dtype):
     Raises:
         ValueError: bytes that are no block of pairs.
     """
-    blocks = [tf.train.Example.FromString(record).features.feature for record in records]
+    try:
+        blocks = [tf.train.Example.FromString(record).features.feature for record in records]
+        return TokenizedPairs(*(_side(blocks, name, np.dtype(dtype)) for name in ("source", "target")))
+    except (message.DecodeError, IndexError) as error:
+        raise ValueError("a record that is no block of pairs") from error
 
-    def side(name):
-        def arrays(kind, dtype):
-            buffers = [block[f"{name}_{kind}"].bytes_list.value[0] for block in blocks]
-            return np.frombuffer(b"".join(buffers), dtype.newbyteorder("<")).astype(dtype, copy=False)
 
-        return TokenIds.of_lengths(arrays("ids", np.dtype(dtype)), arrays("lengths", LENGTH))
+def _side(blocks, name, dtype):
+    def arrays(kind, dtype):
+        buffers = [block[f"{name}_{kind}"].bytes_list.value[0] for block in blocks]
+        return np.frombuffer(b"".join(buffers), dtype.newbyteorder("<")).astype(dtype, copy=False)
 
-    return TokenizedPairs(side("source"), side("target"))
+    return TokenIds.of_lengths(arrays("ids", dtype), arrays("lengths", LENGTH))

@@ -1,11 +1,11 @@
-"""Pairs of sentences to shards of token ids, in Apache Beam (Vaswani et al. 2017, section 5.1).
+"""Pairs of sentences to shards of token ids (Vaswani et al. 2017, section 5.1).
 
 What a pair is decides where it lands: the digest of its text chooses its shard, and its place in it. So the records are the same however
 many workers read the text in however many parts, they are shuffled, equal pairs lie side by side, and a shard that is whole stays when an
 interrupted preparation goes on.
 
-A shard is one group of Beam's, which one worker holds in memory, about 200 bytes a pair of 30 tokens a side: 16 shards for up to 36
-million pairs on a machine of 16 GB, where Beam's in-process runner holds all of them; more shards on a cluster of small workers.
+A shard is one group of Beam's, which one worker holds in memory: about 0.4 GB a million pairs of 20 tokens a side, so take shards of at
+most two million pairs or so. Beam's in-process runner holds all shards that are made at a time: about 0.6 GB a million pairs.
 """
 
 import collections
@@ -17,8 +17,9 @@ import pathlib
 
 import numpy as np
 
-from pipelines import records
+from pipelines.records import write_shard
 from pipelines.token_ids import TokenIds, TokenizedPairs, smallest_dtype
+from pipelines.whole_files import read_json, write_json
 
 BATCH = 8192
 DIGEST, HEADER = 16, 24
@@ -124,7 +125,7 @@ class Shards:
     def __init__(self, folder, number, vocabulary, deduplicate):
         self.folder, self.number, self.deduplicate = pathlib.Path(folder), number, deduplicate
         self.model, self.fingerprint = vocabulary.model, vocabulary.fingerprint
-        self.vocabulary_size, self.dtype = vocabulary.size, smallest_dtype(vocabulary.size)
+        self.dtype = smallest_dtype(vocabulary.size)
 
     def path(self, shard):
         return self.folder / f"train-{shard:05d}-of-{self.number:05d}.tfrecord.gz"
@@ -135,7 +136,7 @@ class Shards:
     def counts(self, shard):
         """What is in a shard, or None if it is not whole or of another vocabulary."""
         try:
-            counts = records.read_json(self.counts_path(shard))
+            counts = read_json(self.counts_path(shard))
             whole = counts and (self.path(shard).stat().st_size, self.fingerprint) == (counts["bytes"], counts["vocabulary"])
         except (ValueError, KeyError, FileNotFoundError):
             return None
@@ -149,13 +150,13 @@ class Shards:
             pairs = [next(equal) for _, equal in itertools.groupby(pairs, lambda pair: pair[0])]
         sides = [self._token_ids([pair[side] for pair in pairs]) for side in (1, 2)]
         path = self.path(shard)
-        records.write_shard(path, TokenizedPairs(*sides))
+        write_shard(path, TokenizedPairs(*sides))
         counts = {"file": path.name, "vocabulary": self.fingerprint, "pairs": len(pairs), "duplicates": found - len(pairs)}
         counts["bytes"] = path.stat().st_size
         for name, ids in zip(("source", "target"), sides, strict=True):
             counts[f"{name}_tokens"] = len(ids.flat)
             counts[f"{name}_lengths"] = np.bincount(np.minimum(ids.lengths, LONGEST_COUNTED)).tolist()
-        records.write_json(self.counts_path(shard), counts)
+        write_json(self.counts_path(shard), counts)
         logger.info("%s: %s pairs", path.name, f"{len(pairs):,}")
 
     def _token_ids(self, sentences):

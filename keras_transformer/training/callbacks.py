@@ -22,11 +22,11 @@ class Stopwatch:
         return time.monotonic() - self._started
 
 
-def end_training(model):
+def end_training(model, preempted=False):
     """End `model.fit` with this step, or with the one that all hosts agree upon."""
     train_function = getattr(model, "train_function", None)
     if hasattr(train_function, "end_training"):
-        train_function.end_training()
+        train_function.end_training(preempted)
     else:
         model.stop_training = True
 
@@ -74,7 +74,7 @@ class Preempted(Exception):
 
 
 class StopOnSignal(keras.callbacks.Callback):
-    """On SIGTERM, which announces a preemption: the step is finished and saved, then training ends with `Preempted`.
+    """On SIGTERM, which announces a preemption: the step is finished and saved, then training ends with `Preempted`, on all hosts.
 
     Stands behind `Checkpointing` in the list: what comes behind it at the end of an epoch, validation, is not waited for.
     """
@@ -93,16 +93,21 @@ class StopOnSignal(keras.callbacks.Callback):
     def ask(self, number, frame):
         self.is_asked = True
         if self.is_saved:
-            raise Preempted
-        end_training(self.model)
+            self.leave()
+        end_training(self.model, preempted=True)
+
+    def leave(self):
+        # `model.fit` does not come to the end of training.
+        self.on_train_end()
+        raise Preempted
 
     def on_epoch_begin(self, epoch, logs=None):
         self.is_saved = False
 
     def on_epoch_end(self, epoch, logs=None):
         self.is_saved = True
-        if self.is_asked:
-            raise Preempted
+        if self.is_asked or getattr(self.model.train_function, "is_preempted", False):
+            self.leave()
 
 
 class Checkpointing(keras.callbacks.Callback):

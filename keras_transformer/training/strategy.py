@@ -5,6 +5,7 @@ would weigh a token by the length of its neighbours, and the result would depend
 `training` that knows TensorFlow.
 """
 
+import contextlib
 import json
 import os
 
@@ -30,7 +31,8 @@ def make_strategy(distribution, tpu=""):
     if distribution == "one":
         return tf.distribute.get_strategy()
     if distribution == "mirrored":
-        return tf.distribute.MirroredStrategy([device.name for device in _devices()])
+        devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+        return tf.distribute.MirroredStrategy([device.name for device in devices])
     if distribution == "multi_worker":
         _check_cluster(os.environ.get("TF_CONFIG", ""))
         return tf.distribute.MultiWorkerMirroredStrategy()
@@ -39,18 +41,15 @@ def make_strategy(distribution, tpu=""):
     raise ValueError(f"`distribution` must be one of {', '.join(DISTRIBUTIONS)}. Received: {distribution!r}.")
 
 
-def _devices():
-    return tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-
-
 def _check_cluster(text):
     expected = '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}}'
     try:
-        config = json.loads(text)
-        assert config["task"]["type"] in ("worker", "chief")
-        assert 0 <= config["task"]["index"] < len(config["cluster"][config["task"]["type"]])
-    except (ValueError, KeyError, TypeError, AssertionError):
-        raise ValueError(f"--distribution=multi_worker needs the environment variable TF_CONFIG, {expected}. Received: {text!r}.") from None
+        cluster, task = (json.loads(text)[name] for name in ("cluster", "task"))
+        is_in_it = task["index"] in range(len(cluster[task["type"]])) and task["type"] in ("worker", "chief")
+    except (ValueError, KeyError, TypeError):
+        is_in_it = False
+    if not is_in_it:
+        raise ValueError(f"--distribution=multi_worker needs the environment variable TF_CONFIG, {expected}. Received: {text!r}.")
 
 
 def _tpu_strategy(tpu):
@@ -58,15 +57,19 @@ def _tpu_strategy(tpu):
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu)
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
-    except (ValueError, tf.errors.OpError) as error:
+    except (ValueError, OSError, tf.errors.OpError) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ValueError(f"--distribution=tpu found no TPU at --tpu={tpu!r} ({reason}). Name its address, or choose another.") from error
     return tf.distribute.TPUStrategy(resolver)
 
 
+def _has_hosts(strategy):
+    return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+
+
 def is_chief(strategy):
     """Whether this process is the one that writes files."""
-    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+    if not _has_hosts(strategy):
         return True
     resolver = strategy.cluster_resolver
     return resolver.task_id == 0 and (resolver.task_type == "chief" or not resolver.cluster_spec().as_dict().get("chief"))
@@ -74,28 +77,34 @@ def is_chief(strategy):
 
 def wait_for_all(strategy):
     """Wait until all hosts have come here."""
-    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
-        strategy.reduce("SUM", strategy.run(lambda: tf.constant(1.0)), axis=None)
+    if _has_hosts(strategy):
+        tf.function(lambda: strategy.reduce("SUM", strategy.run(lambda: tf.constant(1.0)), axis=None))()
+
+
+@contextlib.contextmanager
+def telling_of_lost_hosts(strategy):
+    """Raise a `ConnectionError` when another host is gone, of which there is but an echo here in whichever operation was under way."""
+    try:
+        yield
+    except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError, tf.errors.DeadlineExceededError) as error:
+        if not _has_hosts(strategy):
+            raise
+        reason = (str(error).partition("aborted by: ")[2] or str(error)).strip().splitlines()[0]
+        raise ConnectionError(f"another host is gone ({reason}). Start all again: the run goes on from its last checkpoint.") from error
 
 
 def distribute(strategy, batches, start):
-    """Give each replica the batches that are its own.
+    """A distributed dataset in which of R batches in a row, from `start`, a multiple of R, each of the R replicas takes one.
 
-    Of R batches in a row each of the R replicas takes one: R replicas see in one step what one replica sees in R.
-
-    Args:
-        strategy: from `make_strategy`.
-        batches: `pipelines.batching.TrainingBatches`, or whatever has its method `dataset`.
-        start: number of the first batch, a multiple of R.
-
-    Returns:
-        A distributed dataset.
+    R replicas see in one step what one replica sees in R.
     """
     replicas = strategy.num_replicas_in_sync
 
     def of_this_host(context):
         here = replicas // context.num_input_pipelines
-        return batches.dataset(start, replicas, context.input_pipeline_id * here, here)
+        endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
+        # Of data that may end, all hosts ask each other before each batch whether there is more.
+        return batches.dataset(start, replicas, context.input_pipeline_id * here, here).apply(endless)
 
     return strategy.distribute_datasets_from_function(of_this_host)
 
@@ -147,7 +156,8 @@ class TrainFunction:
         self.strategy = strategy
         self.accumulate = accumulate
         self.static_shapes = static_shapes
-        self.stop_here = False
+        # Whether this host asks for an end, and for one by preemption; and whether some host did the latter.
+        self.votes, self.is_preempted = [0.0, 0.0], False
         self._gradients = tf.function(self._gradients, jit_compile=True) if jit_compile else self._gradients
         # Keras adds the gradients up over the replicas behind clipping, which clips each replica's share. They come to it added up.
         model.optimizer._all_reduce_sum_gradients = list
@@ -165,12 +175,10 @@ class TrainFunction:
         """Begin the means anew."""
         self._epoch = [0.0, 0.0, 0.0]
 
-    def end_training(self):
+    def end_training(self, preempted=False):
         """End `model.fit` after this step; where several hosts train, after the next: all must stop at the same."""
-        if isinstance(self.strategy, tf.distribute.MultiWorkerMirroredStrategy):
-            self.stop_here = True
-        else:
-            self.model.stop_training = True
+        self.votes = [1.0, float(preempted)]
+        self.model.stop_training |= not _has_hosts(self.strategy)
 
     def __call__(self, iterator):
         for _ in range(self.accumulate - 1):
@@ -178,8 +186,9 @@ class TrainFunction:
             self._of_shape(batch, iterator)[0](batch)
         batch = next(iterator)
         # The hosts vote in the step itself: one that left alone would leave the others waiting.
-        *counts, votes = self._of_shape(batch, iterator)[1](batch, tf.constant(float(self.stop_here))).numpy()
-        self.model.stop_training |= bool(votes)
+        *counts, stop, preempted = self._of_shape(batch, iterator)[1](batch, tf.constant(self.votes)).numpy()
+        self.model.stop_training |= bool(stop)
+        self.is_preempted = bool(preempted)
         self._epoch = [float(total + count) for total, count in zip(self._epoch, counts, strict=True)]
         tokens, loss, correct = self._epoch
         return {"loss": loss / max(tokens, 1), "accuracy": correct / max(tokens, 1), "tokens": tokens}
@@ -190,9 +199,9 @@ class TrainFunction:
         shape = shape if self.static_shapes else ()
         if shape not in self._compiled:
             spec = tf.nest.map_structure(tf.type_spec_from_value, batch) if self.static_shapes else iterator.element_spec
-            vote = tf.TensorSpec((), tf.float32)
+            votes = tf.TensorSpec((2,), tf.float32)
             add = self._add_all.get_concrete_function(spec) if self.accumulate > 1 else None
-            self._compiled[shape] = add, self._update_all.get_concrete_function(spec, vote)
+            self._compiled[shape] = add, self._update_all.get_concrete_function(spec, votes)
         return self._compiled[shape]
 
     def _gradients(self, batch, tokens):
@@ -204,29 +213,29 @@ class TrainFunction:
             scaled = losses / tokens
         real = labels != PAD
         right = tf.cast(tf.argmax(logits, axis=-1, output_type=labels.dtype) == labels, tf.float32)
-        counts = tf.stack([_count(real), losses, tf.reduce_sum(tf.where(real, right, 0.0))])
+        counts = tf.stack([tf.math.count_nonzero(real, dtype=tf.float32), losses, tf.reduce_sum(tf.where(real, right, 0.0))])
         return [tf.convert_to_tensor(gradient) for gradient in tape.gradient(scaled, self.model.trainable_variables)], counts
 
     def _add_all(self, batch):
         self.strategy.run(self._add, (batch,))
 
-    def _update_all(self, batch, vote):
-        return self.strategy.experimental_local_results(self.strategy.run(self._update, (batch, vote)))[0]
+    def _update_all(self, batch, votes):
+        return self.strategy.experimental_local_results(self.strategy.run(self._update, (batch, votes)))[0]
 
     def _add(self, batch):
         gradients, counts = self._gradients(batch, tf.constant(1.0))
         for total, value in zip([*self._sums, self._counts], [*gradients, counts], strict=True):
             total.assign_add(value)
 
-    def _update(self, batch, vote):
+    def _update(self, batch, votes):
         replicas = tf.distribute.get_replica_context()
         if self.accumulate == 1:
-            tokens = replicas.all_reduce("SUM", _count(batch[1] != PAD))
+            tokens = replicas.all_reduce("SUM", tf.math.count_nonzero(batch[1] != PAD, dtype=tf.float32))
             gradients, counts = self._gradients(batch, tf.maximum(tokens, 1.0))
-            *gradients, counts = replicas.all_reduce("SUM", [*gradients, tf.concat([counts, [vote]], 0)])
+            *gradients, counts = replicas.all_reduce("SUM", [*gradients, tf.concat([counts, votes], 0)])
         else:
             self._add(batch)
-            sums = [*(total.read_value() for total in self._sums), tf.concat([self._counts.read_value(), [vote]], 0)]
+            sums = [*(total.read_value() for total in self._sums), tf.concat([self._counts.read_value(), votes], 0)]
             *gradients, counts = replicas.all_reduce("SUM", sums)
             gradients = [gradient / tf.maximum(counts[0], 1.0) for gradient in gradients]
             for total in (*self._sums, self._counts):
@@ -235,15 +244,7 @@ class TrainFunction:
         return counts
 
 
-def _count(booleans):
-    return tf.math.count_nonzero(booleans, dtype=tf.float32)
-
-
 def _local(shape):
     """A variable of which each replica has its own."""
-    return tf.Variable(
-        tf.zeros(shape),
-        trainable=False,
-        synchronization=tf.VariableSynchronization.ON_READ,
-        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-    )
+    on_read, first = tf.VariableSynchronization.ON_READ, tf.VariableAggregation.ONLY_FIRST_REPLICA
+    return tf.Variable(tf.zeros(shape), trainable=False, synchronization=on_read, aggregation=first)

@@ -27,9 +27,17 @@ def load(data_dir: str | os.PathLike | None) -> Corpus:
     from pipelines.records import Records  # TensorFlow's: the other corpora do without it.
 
     records = Records(data_dir)
+    manifest = records.manifest
     texts = {split: ParallelText(*map(_read, text_paths(data_dir, split))) for split in ("valid", "test")}
-    dropped = records.manifest["dropped"]
-    return Corpus("records", records.source_language, records.target_language, records, **texts, dropped=dropped)
+    return Corpus(
+        "records",
+        records.source_language,
+        records.target_language,
+        records,
+        **texts,
+        dropped=manifest["dropped"],
+        tags=tuple(manifest["tags"]),
+    )
 
 
 def text_paths(folder: str | os.PathLike, split: str) -> tuple[Path, Path]:

@@ -87,8 +87,8 @@ def stream(
         Iterator over (source, target), the usable pairs as in `load`; a part may have none, a whole split may not.
 
     Raises:
-        ValueError: as `load`, or a `part` that there is not; at once, before the first pair is asked for.
-        OSError: as `load`; the set may also turn out to be damaged on the way.
+        ValueError: as `load`, or a `part` that there is not; at once, but for a whole split without a usable pair, which its end shows.
+        OSError: as `load`; at once, but for a set that is damaged.
     """
     if not 0 <= part < parts:
         raise ValueError(f"`part` must be from 0 to `parts` - 1. Received: part={part}, parts={parts}. Count parts from 0.")

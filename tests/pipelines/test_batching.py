@@ -1,4 +1,4 @@
-"""Batches: every pair, aligned, in full batches of a few shapes, in an order that the seed decides."""
+"""Batches: every pair, aligned, in full batches of a few shapes, in an order that the seed decides, on any number of replicas."""
 
 import collections
 import itertools
@@ -10,22 +10,35 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.batching import TokenizedPairs, evaluation_batches, tokenize_pairs, training_batches
+from pipelines.batching import evaluation_batches, tokenize_pairs, training_batches
 from pipelines.corpora.parallel_text import ParallelText
+from pipelines.token_ids import TokenIds, TokenizedPairs
 from pipelines.vocabulary import BOS, EOS
 
-WORDS = types.SimpleNamespace(
-    tokenize=lambda text: tf.concat([tf.strings.to_number(tf.strings.split(text), tf.int32), tf.fill([len(text), 1], EOS)], axis=1)
-)
 LENGTHS = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=25)
 BUDGET = 24
 
 
+def numbers_as_words(size):
+    """A vocabulary: the id of a word is the number that it spells."""
+
+    def tokenize(text):
+        return tf.concat([tf.strings.to_number(tf.strings.split(text), tf.int32), tf.fill([len(text), 1], EOS)], axis=1)
+
+    return types.SimpleNamespace(size=size, tokenize=tokenize)
+
+
+WORDS = numbers_as_words(100)
+
+
 def pairs_of(lengths):
     """Pair i is 100 + i and words after it, on the left; 100 + i and other words, on the right."""
-    sources = [[100 + i, *range(10, 9 + source)] for i, (source, _) in enumerate(lengths)]
-    targets = [[100 + i, *range(50, 49 + target)] for i, (_, target) in enumerate(lengths)]
-    return TokenizedPairs(*(tf.ragged.constant(side, tf.int32) for side in (sources, targets)), too_long=0)
+
+    def packed(side, first_word):
+        ids = [[100 + i, *range(first_word, first_word - 1 + pair[side])] for i, pair in enumerate(lengths)]
+        return TokenIds.of_lengths(np.concatenate(ids).astype(np.uint16), [len(sentence) for sentence in ids])
+
+    return TokenizedPairs(packed(0, 10), packed(1, 50))
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +46,10 @@ def pairs():
     return pairs_of(np.random.default_rng(0).integers(1, 13, (60, 2)).tolist())
 
 
-def numpy_batches(dataset, count=None):
-    batches = itertools.islice(dataset.as_numpy_iterator(), count)
-    return [(source, target_input, output) for (source, target_input), output in batches]
+def taken(batches, count=None):
+    """The first batches of a dataset or of an iterator of arrays: (source, target input, output)."""
+    iterator = batches.as_numpy_iterator() if isinstance(batches, tf.data.Dataset) else batches
+    return [(source, target_input, output) for (source, target_input), output in itertools.islice(iterator, count)]
 
 
 def numbers(batches):
@@ -43,11 +57,17 @@ def numbers(batches):
     return [(output[:, 0] - 100).tolist() for _, _, output in batches]
 
 
+def assert_same(batches, expected):
+    for batch, other in zip(batches, expected, strict=True):
+        for left, right in zip(batch, other, strict=True):
+            np.testing.assert_array_equal(left, right, strict=True)
+
+
 def assert_holds_its_pairs(batch, pairs):
     for source, target_input, output in zip(*batch, strict=True):
         number = output[0] - 100
         for row, side in ((source, pairs.sources), (output, pairs.targets)):
-            expected = side[number].numpy()
+            expected = side[number]
             assert row[: len(expected)].tolist() == expected.tolist()
             assert not row[len(expected) :].any()
         assert target_input.tolist() == [BOS, *output[:-1]]
@@ -57,72 +77,152 @@ def assert_holds_its_pairs(batch, pairs):
 @given(LENGTHS, st.integers(0, 100))
 def test_pairs_stay_aligned_padded_with_0_and_shifted_behind_bos(lengths, seed):
     pairs = pairs_of(lengths)
-    for batch in numpy_batches(training_batches(pairs, BUDGET, seed)[0], 10) + numpy_batches(evaluation_batches(pairs, BUDGET)):
+    for batch in taken(training_batches(pairs, BUDGET, seed).arrays(), 10) + taken(evaluation_batches(pairs, BUDGET)):
         assert_holds_its_pairs(batch, pairs)
         assert {side.dtype for side in batch} == {np.dtype("int32")}
 
 
+def test_a_source_beside_the_next_target_would_show(pairs):
+    """The control."""
+    [(source, target_input, output)] = taken(training_batches(pairs, BUDGET, seed=1, most_padding=0.5).arrays(), 1)
+    assert_holds_its_pairs((source, target_input, output), pairs)
+    with pytest.raises(AssertionError):
+        assert_holds_its_pairs((np.roll(source, 1, axis=0), target_input, output), pairs)
+
+
+@pytest.mark.parametrize("start", [0, 9])
+def test_arrays_and_dataset_are_the_batches_by_number(pairs, start):
+    batches = training_batches(pairs, BUDGET, seed=1)
+    by_number = [(source, target_input, output) for (source, target_input), output in (batches[start + n] for n in range(40))]
+    assert_same(taken(batches.arrays(start), 40), by_number)
+    assert_same(taken(batches.dataset(start), 40), by_number)
+
+
+def test_the_dataset_says_what_it_holds(pairs):
+    ids = tf.TensorSpec((None, None), tf.int32)
+    assert training_batches(pairs, BUDGET, seed=1).dataset().element_spec == ((ids, ids), ids)
+    assert evaluation_batches(pairs, BUDGET).element_spec == ((ids, ids), ids)
+
+
 def test_every_training_batch_is_full_and_of_a_known_shape(pairs):
-    dataset, buckets = training_batches(pairs, BUDGET, seed=1)
+    batches = training_batches(pairs, BUDGET, seed=1)
+    buckets = batches.buckets
     shapes = set(zip(buckets.batch_sizes, buckets.source_lengths, buckets.target_lengths, strict=True))
-    seen = {(*source.shape, target_input.shape[1]) for source, target_input, _ in numpy_batches(dataset, 400)}
+    seen = {(*source.shape, target_input.shape[1]) for source, target_input, _ in taken(batches.arrays(), 400)}
     assert seen == shapes
     assert all(size * max(source, target) <= BUDGET for size, source, target in shapes)
 
 
 def test_every_pair_comes_once_an_epoch_but_for_what_waits_for_a_full_batch(pairs):
-    """The pairs of a bucket come in one order after another; and no bucket is ahead of the rest by more than a batch and an epoch."""
-    dataset, buckets = training_batches(pairs, BUDGET, seed=1)
-    streams = collections.defaultdict(list)
-    for batch in numbers(numpy_batches(dataset, 20 * buckets.steps_per_epoch)):
-        streams[buckets.bucket_of[batch[0]]] += batch
-    epochs = []
-    for bucket, stream in streams.items():
-        members = set(np.flatnonzero(buckets.bucket_of == bucket))
-        orders = [stream[start : start + len(members)] for start in range(0, len(stream), len(members))]
-        assert all(set(order) == members for order in orders[:-1])
-        assert len(set(orders[-1])) == len(orders[-1])
-        epochs.append((len(stream) / len(members), (len(stream) + buckets.batch_sizes[bucket] - 1) / len(members)))
-    assert len(streams) == len(buckets.batch_sizes)
-    assert max(least for least, _ in epochs) <= min(most for _, most in epochs) + 1
+    """After 20 epochs each bucket has given all full batches of its pairs, and of these pairs none is a turn ahead."""
+    batches = training_batches(pairs, BUDGET, seed=1)
+    members = np.bincount(batches.buckets.bucket_of)
+    pairs_given = 20 * members // batches.buckets.batch_sizes * batches.buckets.batch_sizes
+    stream = numbers(taken(batches.arrays(), (pairs_given // batches.buckets.batch_sizes).sum()))
+    come = np.bincount([*itertools.chain(*stream)], minlength=len(pairs))
+    for bucket, given_by_bucket in enumerate(pairs_given):
+        turns = come[batches.buckets.bucket_of == bucket]
+        assert turns.sum() == given_by_bucket
+        assert turns.max() - turns.min() <= 1
+
+
+@pytest.mark.parametrize(
+    ("lengths", "expected", "description"),
+    [
+        ([(12, 12)] * 20, 10, "10 batches an epoch in 1 shapes, 0.0% padding"),
+        ([(12, 12)] * 2600, 1300, "1,300 batches an epoch in 1 shapes, 0.0% padding"),
+        ([(12, 12)] * 3 + [(4, 4)] * 7, 3, "3 batches an epoch in 2 shapes, 0.0% padding"),
+        ([(1, 3)], 1, "1 batches an epoch in 1 shapes, 33.3% padding"),
+    ],
+)
+def test_batches_an_epoch_are_counted_and_told(lengths, expected, description):
+    """3/2 + 7/6 batches are rounded to 3; one pair in a batch of 8 is called 1."""
+    batches = training_batches(pairs_of(lengths), BUDGET, seed=1)
+    assert (batches.batches_per_epoch, batches.describe()) == (expected, description)
 
 
 def test_the_seed_decides_the_order(pairs):
-    first, again, other = (numbers(numpy_batches(training_batches(pairs, BUDGET, seed)[0], 50)) for seed in (1, 1, 2))
+    first, again, other = (numbers(taken(training_batches(pairs, BUDGET, seed).arrays(), 50)) for seed in (1, 1, 2))
     assert first == again
     assert first != other
 
 
 def test_each_epoch_has_an_order_of_its_own():
-    dataset, _ = training_batches(pairs_of([(12, 12)] * 20), batch_tokens=12, seed=1)
-    order = [number for [number] in numbers(numpy_batches(dataset, 40))]
+    order = [number for [number] in numbers(taken(training_batches(pairs_of([(12, 12)] * 20), 12, seed=1).arrays(), 40))]
     assert sorted(order[:20]) == sorted(order[20:]) == list(range(20))
-    assert order[:20] != order[20:] != sorted(order)
+    assert order[:20] != order[20:]
+    assert order[:20] != sorted(order[:20])
 
 
-@pytest.mark.parametrize("skip", [1, 7, 100])
-def test_skipping_goes_on_where_an_interrupted_run_stopped(pairs, skip):
-    whole = numpy_batches(training_batches(pairs, BUDGET, seed=3)[0], skip + 20)
-    rest = numpy_batches(training_batches(pairs, BUDGET, seed=3, skip=skip)[0], 20)
-    for expected, batch in zip(whole[skip:], rest, strict=True):
-        for left, right in zip(expected, batch, strict=True):
-            np.testing.assert_array_equal(left, right)
+@pytest.mark.parametrize("start", [1, 7, 100])
+def test_the_stream_goes_on_where_an_interrupted_run_stopped(pairs, start):
+    whole = taken(training_batches(pairs, BUDGET, seed=3).arrays(), start + 20)
+    for rest in (training_batches(pairs, BUDGET, seed=3).arrays(start), training_batches(pairs, BUDGET, seed=3).dataset(start)):
+        assert_same(taken(rest, 20), whole[start:])
+
+
+def replicated(batches, hosts, start, steps):
+    """What the hosts of a job read, `hosts` their numbers of replicas, put together step by step and there replica by replica."""
+    streams = [
+        iter(taken(batches.dataset(start, replicas=sum(hosts), first=sum(hosts[:host]), here=here), steps * here))
+        for host, here in enumerate(hosts)
+    ]
+    return [next(stream) for _ in range(steps) for stream, here in zip(streams, hosts, strict=True) for _ in range(here)]
+
+
+@pytest.mark.parametrize("hosts", [(1,), (3,), (1, 1), (2, 2), (1, 2, 1)])
+@pytest.mark.parametrize("steps_before", [0, 5])
+def test_replicas_read_together_what_one_replica_would(pairs, hosts, steps_before):
+    replicas = sum(hosts)
+    batches = training_batches(pairs, BUDGET, seed=4, group=replicas)
+    start = steps_before * replicas
+    together = replicated(batches, hosts, start, steps=12)
+    assert_same(together, taken(batches.arrays(start), 12 * replicas))
+    for step in range(0, len(together), replicas):
+        assert len({tuple(side.shape for side in batch) for batch in together[step : step + replicas]}) == 1
+
+
+def test_hosts_that_do_not_know_their_place_would_read_the_same(pairs):
+    """The control."""
+    batches = training_batches(pairs, BUDGET, seed=4, group=2)
+    one, other = (numbers(taken(batches.dataset(replicas=2, first=first), 10)) for first in (0, 1))
+    assert one == numbers(taken(batches.dataset(replicas=2), 10)) != other
+
+
+def test_pairs_of_twice_the_weight_come_twice_as_often():
+    """2 epochs are 45 pairs; the last of them waits for a full batch."""
+    batches = training_batches(pairs_of([(12, 12)] * 20), BUDGET, seed=1, weights=[2.0] * 5 + [1.0] * 10 + [0.5] * 5)
+    come = collections.Counter(itertools.chain(*numbers(taken(batches.arrays(), 45 // 2))))
+    assert batches.batches_per_epoch == round(22.5 / 2)
+    assert all(3 <= come[pair] <= 4 for pair in range(5))
+    assert all(1 <= come[pair] <= 2 for pair in range(5, 15))
+    assert all(0 <= come[pair] <= 1 for pair in range(15, 20))
+
+
+def test_more_padding_buys_fewer_shapes(pairs):
+    none, some, much = (len(training_batches(pairs, BUDGET, 1, most_padding=share).buckets.batch_sizes) for share in (0, 0.2, 0.5))
+    assert none > some > much
 
 
 @settings(max_examples=8, deadline=None)
 @given(LENGTHS)
-def test_evaluation_sees_every_pair_once_in_as_many_batches_as_it_says(lengths):
+def test_evaluation_sees_every_pair_once_in_order_in_as_many_batches_as_it_says(lengths):
     dataset = evaluation_batches(pairs_of(lengths), BUDGET)
-    batches = numbers(numpy_batches(dataset))
+    batches = numbers(taken(dataset))
     assert sorted(itertools.chain(*batches)) == list(range(len(lengths)))
     assert len(batches) == int(dataset.cardinality())
+    assert all(batch == sorted(batch) for batch in batches)
+
+
+def listed(ids):
+    return [sentence.tolist() for sentence in ids]
 
 
 def test_pairs_over_the_limit_on_either_side_are_dropped_and_counted():
     text = ParallelText(["5 6", "5 6 7", "5", "8 9"], ["7 8", "5", "5 6 7", ""])
     pairs = tokenize_pairs(text, WORDS, max_length=3)
-    assert pairs.sources.to_list() == [[5, 6, EOS], [8, 9, EOS]]
-    assert pairs.targets.to_list() == [[7, 8, EOS], [EOS]]
+    assert listed(pairs.sources) == [[5, 6, EOS], [8, 9, EOS]]
+    assert listed(pairs.targets) == [[7, 8, EOS], [EOS]]
     assert (len(pairs), pairs.too_long) == (2, 2)
 
 
@@ -135,4 +235,12 @@ def test_without_a_limit_every_pair_stays():
 def test_many_lines_are_tokenized_in_parts_and_in_order(monkeypatch):
     lines = [str(number) for number in range(10, 20)]
     monkeypatch.setattr("pipelines.batching.SENTENCES_A_CALL", 3)
-    assert tokenize_pairs(ParallelText(lines, lines[::-1]), WORDS).sources.to_list() == [[number, EOS] for number in range(10, 20)]
+    assert listed(tokenize_pairs(ParallelText(lines, lines[::-1]), WORDS).sources) == [[number, EOS] for number in range(10, 20)]
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(2**16, np.uint16), (2**16 + 1, np.int32)])
+def test_ids_take_two_bytes_where_the_vocabulary_allows(size, dtype):
+    greatest = size - 1
+    pairs = tokenize_pairs(ParallelText([f"{greatest} 5"], [f"{greatest}"]), numbers_as_words(size))
+    assert (listed(pairs.sources), listed(pairs.targets)) == ([[greatest, 5, EOS]], [[greatest, EOS]])
+    assert pairs.sources.flat.dtype == pairs.targets.flat.dtype == dtype

@@ -55,6 +55,12 @@ def test_it_has_the_size_that_was_asked_for_and_the_special_pieces_first(vocabul
     assert [processor.id_to_piece(4 + byte) for byte in range(BYTES)] == [f"<0x{byte:02X}>" for byte in range(BYTES)]
 
 
+def test_its_pieces_stand_in_the_order_of_their_ids(vocabulary, processor):
+    assert len(vocabulary.pieces) == SIZE
+    assert vocabulary.pieces[:5] == ["<pad>", "<unk>", "<s>", "</s>", "<0x00>"]
+    assert [processor.piece_to_id(piece) for piece in vocabulary.pieces] == list(range(SIZE))
+
+
 def test_learned_twice_it_is_the_same_and_from_other_text_another(vocabulary):
     assert learn(LINES, SIZE).fingerprint == vocabulary.fingerprint
     assert learn([*LINES, "sea and sky"], SIZE).fingerprint != vocabulary.fingerprint
@@ -138,3 +144,65 @@ def test_a_size_that_cannot_be_learned_is_refused_in_one_line_with_the_remedy(si
         learn(LINES, size)
     assert "\n" not in str(caught.value)
     assert caught.match(remedy)
+
+
+TAGS = ("<2de>", "<2fr>", "<news_wire-2>")
+TAGGED = [f"{tag} {line}" for tag in TAGS for line in LINES]
+
+
+@pytest.fixture(scope="module")
+def tagged():
+    return learn(TAGGED, SIZE, TAGS)
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(st.sampled_from(TAGS), st.sampled_from([" ", "<", ">", "2de", "<2"]), st.text(max_size=5)), max_size=8))
+@example(["<2de>", " ", "the house"])
+@example(["the house", "<2de>", "<2fr>", "is big"])
+@example(["<", "<2de>", ">"])
+def test_a_tag_is_one_piece_wherever_it_stands_inside_a_graph_as_outside(tagged, parts):
+    text = "".join(parts)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=tagged.model)
+    ids, pieces = tagged.tokenize([text]).to_list()[0], processor.encode(text, out_type=str)
+    assert ids == [*processor.encode(text), EOS]
+    for tag in TAGS:
+        assert pieces.count(tag) == text.count(tag)
+    assert there_and_back(tagged, text) == processor.decode(ids)
+
+
+def test_a_tag_before_the_source_is_one_piece_and_leaves_the_rest_as_it_was(tagged):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=tagged.model)
+    for line in LINES:
+        assert processor.encode(f"<2de> {line}", out_type=str) == ["\u2581", "<2de>", *processor.encode(line, out_type=str)]
+        assert there_and_back(tagged, f"<2de> {line}") == f"<2de> {line}"
+
+
+def test_nothing_of_a_tag_leaks_into_learned_pieces(tagged):
+    learned = [piece for piece in tagged.pieces[4:] if piece not in TAGS and not piece.startswith("<0x")]
+    assert tagged.size == SIZE
+    assert set(TAGS) < set(tagged.pieces)
+    assert not [piece for piece in learned if set("<>2_-w") & set(piece)]
+
+
+def test_control_without_tags_it_splits_and_leaks():
+    vocabulary = learn(TAGGED, SIZE)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=vocabulary.model)
+    assert not {"<2de>", "<2fr>"} & set(processor.encode("<2de> the <2fr> house", out_type=str))
+    assert [piece for piece in vocabulary.pieces[4 + BYTES :] if "<" in piece]
+
+
+def test_without_tags_it_is_the_vocabulary_that_it_always_was(vocabulary):
+    assert learn(LINES, SIZE, ()).fingerprint == vocabulary.fingerprint
+    assert learn(LINES, SIZE, TAGS).fingerprint != vocabulary.fingerprint
+
+
+@pytest.mark.parametrize("tags", [("<s>",), ("<2de>", "<pad>"), ("<unk>",), ("<0x41>",), ("<2de>", "<2fr>", "<2de>")])
+def test_a_tag_that_is_a_piece_already_is_refused(tags):
+    with pytest.raises(ValueError, match=r"^`tags` must differ .*Received: <[\w>]+\. ") as caught:
+        learn(LINES, SIZE, tags)
+    assert tags[-1] in str(caught.value)
+
+
+def test_tags_take_room():
+    with pytest.raises(ValueError, match=r"at least 264: 4 special pieces, 256 bytes, 3 tags, 1 of text\. Received: 263\."):
+        learn(LINES, 263, TAGS)

@@ -95,3 +95,22 @@ def test_the_saved_model_holds_each_weight_once(module, model, tmp_path):
     weights = sum(variable.value.numpy().nbytes for variable in model.weights)
     assert weights <= stored < 1.2 * weights + 20_000
     assert Translator.load(tmp_path / "m", 4, 0.6).translate([]) == []
+
+
+def test_a_version_holds_what_another_model_is_trained_from(module, model, pieces, tmp_path):
+    path = export(module, tmp_path / "m", {"name": "m"})
+    assert vocabulary.Vocabulary.load(path / "assets.extra" / "vocabulary.model").fingerprint == pieces.fingerprint
+    stored = {f"weights/{variable.name.removesuffix(':0')}": variable.numpy() for variable in tf.saved_model.load(str(path)).weights}
+    assert list(stored) == [f"weights/{variable.path}" for variable in model.weights]
+    for variable, array in zip(model.weights, stored.values(), strict=True):
+        assert variable.value.numpy().tobytes() == array.tobytes()
+
+
+def test_a_version_whose_vocabulary_could_not_be_written_is_none(module, tmp_path, monkeypatch):
+    def full_disk(path):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(module.vocabulary, "save", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        export(module, tmp_path / "m", {})
+    assert list((tmp_path / "m").iterdir()) == []

@@ -1,4 +1,6 @@
-"""Section 5.3: equation 3 at every kind of step, and its way into a saved model."""
+"""Section 5.3: equation 3 at every kind of step, and its way into a saved model; the cosine and the constant rate beside it."""
+
+import math
 
 import keras
 import numpy as np
@@ -7,7 +9,7 @@ from oracles import paper
 
 from keras_transformer.models import Transformer
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.training.schedule import TransformerSchedule
+from keras_transformer.training.schedule import ConstantSchedule, CosineSchedule, TransformerSchedule
 
 
 @pytest.mark.parametrize(("d_model", "warmup_steps"), [(512, 4000), (1024, 4000), (64, 10), (256, 1)])
@@ -57,6 +59,93 @@ def test_config_round_trip():
     assert (type(clone), clone.get_config()) == (TransformerSchedule, schedule.get_config())
     assert clone.get_config() != TransformerSchedule(64).get_config()
     assert float(clone(7)) == float(schedule(7))
+
+
+def cosine(step, peak, warmup_steps, total_steps, end_factor=0.0):
+    """SGDR's equation 5 (Loshchilov and Hutter 2016) behind a linear warm-up: eta_min + (eta_max - eta_min) (1 + cos(pi T / T_i)) / 2."""
+    if step <= warmup_steps:
+        return peak * step / warmup_steps
+    done = min((step - warmup_steps) / (total_steps - warmup_steps), 1.0)
+    return end_factor * peak + (1 - end_factor) * peak * (1 + math.cos(math.pi * done)) / 2
+
+
+COSINES = [(1e-3, 100, 1000, 0.0), (3e-4, 4000, 100_000, 0.1), (0.5, 1, 2, 0.0), (2.0, 7, 60, 1.0)]
+
+
+@pytest.mark.parametrize("arguments", COSINES)
+def test_the_cosine_is_that_of_sgdr_behind_a_warm_up(arguments):
+    schedule = CosineSchedule(*arguments)
+    _, warmup_steps, total_steps, _ = arguments
+    steps = [*range(1, 50), warmup_steps - 1, warmup_steps, warmup_steps + 1, total_steps // 2, *range(total_steps - 5, total_steps + 5)]
+    steps = sorted({max(step, 1) for step in steps})
+    actual = [float(schedule(step - 1)) for step in steps]  # Keras counts the updates already made
+    # At the end of a cosine to zero the oracle itself is only as good as cos(pi) in float64.
+    np.testing.assert_allclose(actual, [cosine(step, *arguments) for step in steps], rtol=1e-6, atol=1e-16)
+
+
+def test_control_the_cosine_as_it_is_written_loses_its_digits_in_float32():
+    """Hence the squared sine."""
+    step, (peak, warmup_steps, total_steps, end_factor) = 99_990, (1e-3, 100, 100_000, 0.0)
+    expected = cosine(step, peak, warmup_steps, total_steps, end_factor)
+    done = np.float32(step - warmup_steps) / np.float32(total_steps - warmup_steps)
+    written = np.float32(peak) * (1 + np.cos(np.float32(math.pi) * done)) / 2
+    assert written != pytest.approx(expected, rel=1e-2)
+    assert float(CosineSchedule(peak, warmup_steps, total_steps)(step - 1)) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("end_factor", [0.0, 0.25])
+def test_the_cosine_rises_to_its_peak_falls_to_its_end_and_stays(end_factor):
+    rates = np.array([float(CosineSchedule(2.0, 20, 60, end_factor)(updates)) for updates in range(80)])
+    assert np.argmax(rates) == 19
+    assert rates[19] == 2.0
+    assert (np.diff(rates[:20]) > 0).all()
+    assert (np.diff(rates[19:60]) < 0).all()
+    assert rates[39] == pytest.approx(2.0 * (1 + end_factor) / 2, rel=1e-6)
+    assert (rates[59:] == 2.0 * end_factor).all()
+
+
+def test_the_constant_rate_rises_and_stays():
+    rates = [float(ConstantSchedule(0.3, 4)(updates)) for updates in range(7)]
+    np.testing.assert_allclose(rates, [0.3 * min(step / 4, 1.0) for step in range(1, 8)], rtol=1e-6, atol=0)
+    assert float(ConstantSchedule(0.3, 1)(0)) == pytest.approx(0.3, rel=1e-7)
+
+
+@pytest.mark.parametrize("schedule", [CosineSchedule(1e-3, 10, 100), ConstantSchedule(1e-3, 10)])
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32"])
+def test_the_other_curves_take_a_tensor_too(schedule, dtype):
+    rate = schedule(keras.ops.convert_to_tensor(4, dtype=dtype))
+    assert keras.backend.standardize_dtype(rate.dtype) == "float32"
+    assert float(rate) == pytest.approx(5e-4, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [(CosineSchedule, {"peak": 1e-3, "warmup_steps": 10, "total_steps": 100}), (ConstantSchedule, {"rate": 1e-3, "warmup_steps": 10})],
+)
+@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
+def test_the_other_curves_refuse_what_is_not_positive_by_name(kind, sizes, value):
+    for name in sizes:
+        with pytest.raises(ValueError, match=rf"`{name}` must be positive\. Received: {name}={value}\."):
+            kind(**{**sizes, name: value})
+
+
+@pytest.mark.parametrize("total_steps", [9, 10])
+def test_a_cosine_that_ends_before_its_warm_up_is_refused_with_a_remedy(total_steps):
+    with pytest.raises(ValueError, match=rf"`total_steps` must be above .*total_steps={total_steps}, warmup_steps=10\. Train for more"):
+        CosineSchedule(1e-3, 10, total_steps)
+
+
+@pytest.mark.parametrize("end_factor", [-0.1, 1.1, math.nan])
+def test_an_end_that_is_no_share_of_the_peak_is_refused(end_factor):
+    with pytest.raises(ValueError, match=r"`end_factor` must be in \[0, 1\]\. Received: end_factor="):
+        CosineSchedule(1e-3, 10, 100, end_factor)
+
+
+@pytest.mark.parametrize("schedule", [CosineSchedule(2e-3, 3, 9, 0.2), ConstantSchedule(2e-3, 3)])
+def test_the_other_curves_config_round_trip(schedule):
+    clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(schedule))
+    assert (type(clone), clone.get_config()) == (type(schedule), schedule.get_config())
+    assert [float(clone(updates)) for updates in range(12)] == [float(schedule(updates)) for updates in range(12)]
 
 
 def test_the_optimizer_uses_it_step_by_step():

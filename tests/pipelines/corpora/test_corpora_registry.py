@@ -32,14 +32,31 @@ def test_home_assistant_gets_cache_folder(tmp_path):
 
 
 def test_unknown_corpus_lists_the_known_ones():
-    with pytest.raises(ValueError, match=r"home_assistant, reverse, text_files\. Received: 'wmt'"):
+    with pytest.raises(ValueError, match=r"home_assistant, mixture, records, reverse, text_files, tfds\. Received: 'wmt'"):
         corpora.load("wmt", source_language="en", target_language="de")
 
 
-@pytest.mark.parametrize("name", ["home_assistant", "reverse"])
-def test_own_text_is_never_silently_passed_over(name, tmp_path):
-    with pytest.raises(ValueError, match="Only corpus text_files reads `data_dir`"):
-        corpora.load(name, source_language="en", target_language="de", data_dir=tmp_path)
+@pytest.mark.parametrize("call", [corpora.load, corpora.stream, corpora.held_out])
+@pytest.mark.parametrize(
+    ("argument", "readers", "others"),
+    [
+        ("data_dir", "text_files or records or tfds", ["home_assistant", "mixture", "reverse"]),
+        ("dataset", "tfds", ["home_assistant", "mixture", "records", "reverse", "text_files"]),
+        ("mixture", "mixture", ["home_assistant", "records", "reverse", "text_files", "tfds"]),
+    ],
+)
+def test_own_text_is_never_silently_passed_over(call, argument, readers, others):
+    for name in others:
+        with pytest.raises(ValueError, match=rf"^Only corpus {readers} reads `{argument}`\. Received: corpus={name}, {argument}=here\. "):
+            call(name, source_language="en", target_language="de", **{argument: "here"})
+
+
+@pytest.mark.parametrize(
+    ("name", "needed"), [("text_files", "data_dir"), ("records", "data_dir"), ("tfds", "dataset"), ("mixture", "mixture")]
+)
+def test_a_corpus_without_what_it_needs_says_so(name, needed):
+    with pytest.raises(ValueError, match=rf"^Corpus {name} needs `{needed}`"):
+        corpora.load(name, source_language="en", target_language="de")
 
 
 def test_imports_neither_tensorflow_nor_the_model():

@@ -1,0 +1,34 @@
+"""Batches of ids in a file, the same for every system whatever its framework."""
+
+import numpy as np
+
+BOS = 2
+
+
+class Batches:
+    """What `save` wrote. Batch n is (source, target) of int32 ids (B, S) and (B, T), padded with 0; behind the last comes the first.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path):
+        with np.load(path) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        self._pairs = [(arrays[f"source_{n}"], arrays[f"target_{n}"]) for n in range(len(arrays) // 2)]
+
+    def __len__(self):
+        return len(self._pairs)
+
+    def __getitem__(self, number):
+        return self._pairs[number % len(self)]
+
+    def shifted(self, number):
+        """Batch n as (source, target behind BOS, target)."""
+        source, target = self[number]
+        return source, np.concatenate([np.full_like(target[:, :1], BOS), target[:, :-1]], axis=1), target
+
+
+def save(path, pairs):
+    """Write (source, target) batches."""
+    np.savez(path, **{f"{side}_{n}": array for n, pair in enumerate(pairs) for side, array in zip(("source", "target"), pair, strict=True)})

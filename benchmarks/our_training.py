@@ -1,0 +1,74 @@
+"""How `keras_transformer.train` trains, for the benchmarks: the only place to adapt when that changes."""
+
+import io
+import math
+
+import keras
+import numpy as np
+from rich.console import Console
+
+from keras_transformer.models import Hyperparameters, Transformer
+from keras_transformer.training import callbacks, fit, strategy
+from keras_transformer.training.optimizer import optimizer
+from keras_transformer.training.precision import dtype_policy
+from keras_transformer.training.progress import ProgressBar
+from keras_transformer.training.schedule import TransformerSchedule
+from pipelines import batching, corpora
+from pipelines.records import Records
+from pipelines.token_ids import TokenIds, TokenizedPairs
+
+SEED = 1
+PREFIXES = ("train", "val", "test_2016_flickr")
+LAST_STEP = 10**9
+
+
+def read_text(data_dir):
+    """The training pairs of Multi30k En-De."""
+    return corpora.load("text_files", source_language="en", target_language="de", data_dir=data_dir, prefixes=PREFIXES).train
+
+
+def tokenize(text, vocabulary):
+    """Text to what `batches` takes."""
+    return batching.tokenize_pairs(text, vocabulary, max_length=256)
+
+
+def read_records(folder):
+    """What `pipelines.prepare` left to what `batches` takes."""
+    return Records(folder).pairs(max_length=256)
+
+
+def as_pairs(sources, targets):
+    """Rectangles of ids without padding, (pairs, length), to what `batches` takes."""
+    return TokenizedPairs(*(TokenIds.of_lengths(ids.reshape(-1), np.full(len(ids), ids.shape[1])) for ids in (sources, targets)))
+
+
+def batches(pairs, batch_tokens):
+    """The endless stream of training batches: number n of it is ((source, target_input), target_output)."""
+    return batching.training_batches(pairs, batch_tokens, SEED)
+
+
+def compiled(size, vocabulary_size, precision, dropout, label_smoothing):
+    """A model ready for `train`."""
+    keras.utils.set_random_seed(SEED)
+    hyperparameters = Hyperparameters(vocabulary_size=vocabulary_size, dropout=dropout, label_smoothing=label_smoothing, **size)
+    model = Transformer(hyperparameters, dtype=dtype_policy(precision))
+    fit.compile_model(model, optimizer(TransformerSchedule(hyperparameters.d_model)), label_smoothing)
+    return model
+
+
+def train(model, pairs, batch_tokens, watcher, last_step=LAST_STEP):
+    """`model.fit` with the callbacks of a run that neither saves nor validates.
+
+    Args:
+        model: from `compiled`.
+        pairs: from `tokenize`, `read_records` or `as_pairs`.
+        batch_tokens: positions of a batch on either side.
+        watcher: one more callback, the last.
+        last_step: most steps.
+    """
+    stream = batches(pairs, batch_tokens)
+    data_from = strategy.attach(model, strategy.make_strategy("one"), stream, lambda step: step)
+    limit = callbacks.StopAtLimit(callbacks.Stopwatch(), math.inf, last_step)
+    bar = ProgressBar(last_step, limit.stopwatch, math.inf, Console(file=io.StringIO()))
+    watchers = [callbacks.StopOnDivergence(), limit, callbacks.StopOnSignal(), bar, watcher]
+    fit.fit(model, data_from, stream.batches_per_epoch, last_step, watchers)

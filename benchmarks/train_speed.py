@@ -1,0 +1,229 @@
+"""Training speed beside the peers', and beside the processor's own limit: `python -m benchmarks.train_speed --data_dir=multi30k`.
+
+Every system trains on the same batches of ids, in a process of its own; they take turns, round by round (A B C A B C ...), and a number is
+the median of the rounds. The first round compiles and warms up, and does not count. tok/s counts source and target tokens, no padding.
+Run it on a quiet machine: all processes of a size stay in memory (base: about 2 GB each), only one works at a time.
+"""
+
+import pathlib
+import statistics
+import tempfile
+
+import numpy as np
+from absl import app, flags
+
+from benchmarks import batches, input_speed, opennmt_environment, our_training
+from benchmarks.sizes import SIZES, training_flops
+from benchmarks.turns import Trainer
+from pipelines.vocabulary import learn
+
+OURS, TORCH, OPENNMT = "benchmarks.trainers.ours", "benchmarks.trainers.torch_transformer", "benchmarks.trainers.opennmt_tf"
+# By name: module, then what its task says beside the sizes.
+SYSTEMS = {
+    "fit_float32": (OURS, {"precision": "float32", "by": "fit"}),
+    "fit_bfloat16": (OURS, {"precision": "bfloat16", "by": "fit"}),
+    "bare_float32": (OURS, {"precision": "float32", "by": "step"}),
+    "bare_bfloat16": (OURS, {"precision": "bfloat16", "by": "step"}),
+    "torch_float32": (TORCH, {"precision": "float32"}),
+    "torch_bfloat16": (TORCH, {"precision": "bfloat16"}),
+    "opennmt_float32": (OPENNMT, {"precision": "float32"}),
+}
+# (of, over, least ratio) by size: what this project promises.
+GOALS = {
+    "small": [("fit_float32", "torch_float32", 1.3), ("fit_bfloat16", "torch_bfloat16", 1.3)],
+    "base": [("fit_float32", "torch_float32", 1.3), ("fit_bfloat16", "torch_bfloat16", 1.1)],
+}
+GOALS_OF_ALL = [
+    ("fit_float32", "opennmt_float32", 1.0),
+    ("fit_float32", "bare_float32", 0.95),
+    ("fit_bfloat16", "bare_bfloat16", 0.95),
+]
+PEAK_GOALS = {"base": {"fit_float32": 0.70, "fit_bfloat16": 0.65}}
+
+DATA_DIR = flags.DEFINE_string("data_dir", None, "Folder of Multi30k: train.*, val.*, test_2016_flickr.* in en and de.", required=True)
+CHOSEN_SIZES = flags.DEFINE_list("sizes", list(SIZES), "Models: small, base.")
+CHOSEN_SYSTEMS = flags.DEFINE_list("systems", list(SYSTEMS), "Which systems take turns.")
+ROUNDS = flags.DEFINE_integer("rounds", 5, "Rounds that count.", lower_bound=1)
+STEPS = flags.DEFINE_list("steps", ["20", "6"], "Steps of a system in a round, for each size; the last serves for the rest.")
+BATCH_TOKENS = flags.DEFINE_integer("batch_tokens", 2048, "Positions of a batch on either side, padding included.")
+VOCABULARY_SIZE = flags.DEFINE_integer("vocabulary_size", 8000, "Pieces.")
+PIECES = flags.DEFINE_list("pieces", ["base"], "Sizes whose step is taken apart.")
+INPUT = flags.DEFINE_bool("input", True, "Measure the input pipeline alone.")
+
+
+def print_table(columns, rows):
+    print("\n| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+
+
+class Size:
+    """One size of model: its batches in a file, its systems, and what their rounds took."""
+
+    def __init__(self, name, steps, pairs, vocabulary, folder):
+        self.name = name
+        self.steps = steps
+        stream = our_training.batches(pairs, BATCH_TOKENS.value)
+        self.batches = [(source, target) for (source, _), target in map(stream.__getitem__, range(steps * (ROUNDS.value + 1)))]
+        batches.save(folder / f"{name}.npz", self.batches)
+        vocabulary.save(folder / "vocabulary.model")
+        self.folder = folder
+        self.task = {
+            "size": SIZES[name],
+            "vocabulary_size": vocabulary.size,
+            "batch_tokens": BATCH_TOKENS.value,
+            "batches": str(folder / f"{name}.npz"),
+            "data_dir": str(pathlib.Path(DATA_DIR.value).resolve()),
+            "vocabulary": str(folder / "vocabulary.model"),
+        }
+        lengths = [tuple(np.count_nonzero(ids, axis=1) for ids in pair) for pair in self.batches]
+        widths = [tuple(np.full(len(ids), ids.shape[1]) for ids in pair) for pair in self.batches]
+        self.tokens, self.useful, self.padded = (
+            self._by_round(values)
+            for values in (
+                [float(source.sum() + target.sum()) for source, target in lengths],
+                [training_flops(SIZES[name], vocabulary.size, *pair) for pair in lengths],
+                [training_flops(SIZES[name], vocabulary.size, *pair) for pair in widths],
+            )
+        )
+        self.seconds, self.peaks, self.unavailable = {}, [], {}
+
+    def _by_round(self, values):
+        """Sums over the batches of each round that counts."""
+        return np.array(values).reshape(-1, self.steps).sum(axis=1)[1:]
+
+    def describe(self):
+        positions = np.mean([[ids.size for ids in pair] for pair in self.batches], axis=0)
+        padding = 1 - self.tokens.sum() / sum(ids.size for pair in self.batches[self.steps :] for ids in pair)
+        work = self.useful.sum() / self.tokens.sum() / 1e6
+        return (
+            f"{positions[0]:,.0f} + {positions[1]:,.0f} positions a batch, {padding:.0%} of them padding; "
+            f"{work:.1f} MFLOP to train a token, {self.padded.sum() / self.tokens.sum() / 1e6:.1f} with the padding"
+        )
+
+    def run(self, chosen):
+        """Let the systems take turns."""
+        trainers = {"peak": Trainer("benchmarks.trainers.matrix_product", {}, self.folder / "peak.log")}
+        try:
+            for name in chosen:
+                trainers[name] = self._start(name)
+            for name, trainer in trainers.items():
+                if trainer is None or trainer.unavailable:
+                    self.unavailable.setdefault(name, getattr(trainer, "unavailable", None))
+            for number in range(ROUNDS.value + 1):
+                for name in [name for name in trainers if name not in self.unavailable]:
+                    answer = trainers[name].train(4 if name == "peak" else self.steps)
+                    if "unavailable" in answer:
+                        self.unavailable[name] = answer["unavailable"]
+                    elif number:
+                        (self.peaks if name == "peak" else self.seconds.setdefault(name, [])).append(answer.get("seconds", answer))
+                print(f"{self.name}: round {number} of {ROUNDS.value}", flush=True)
+        finally:
+            for trainer in filter(None, trainers.values()):
+                trainer.close()
+
+    def _start(self, name):
+        module, of_system = SYSTEMS[name]
+        interpreter = {}
+        if module == OPENNMT:
+            python, self.unavailable[name] = opennmt_environment.find_or_make()
+            if python is None:
+                return None
+            del self.unavailable[name]
+            interpreter = {"python": python}
+        return Trainer(module, {**self.task, **of_system}, self.folder / f"{self.name}_{name}.log", **interpreter)
+
+    def speeds(self, name):
+        """Tokens a second, round by round."""
+        return self.tokens / np.array(self.seconds[name])
+
+    def ratio(self, of, over):
+        """The median of the rounds' ratios; None if either did not run."""
+        measured = of in self.seconds and over in self.seconds
+        return statistics.median(self.speeds(of) / self.speeds(over)) if measured else None
+
+    def share_of_peak(self, name, flops):
+        precision = SYSTEMS[name][1]["precision"]
+        return statistics.median(flops / np.array(self.seconds[name]) / np.array([peak[precision] for peak in self.peaks]))
+
+    def rows(self):
+        for precision in ("float32", "bfloat16"):
+            peaks = [peak[precision] / 1e9 for peak in self.peaks]
+            ceiling = statistics.median(peaks) * 1e9 / (self.useful.sum() / self.tokens.sum())
+            spread = f"{min(peaks):.0f}-{max(peaks):.0f} GFLOP/s"
+            yield [self.name, f"limit: matrix product {precision}", f"{ceiling:.0f}", spread, "", "", ""]
+        for name in [*self.seconds, *self.unavailable]:
+            if name in self.unavailable:
+                yield [self.name, name, f"not run: {self.unavailable[name]}", "", "", "", ""]
+                continue
+            speeds, ratio = self.speeds(name), self.ratio(name, "torch_float32")
+            yield [
+                self.name,
+                name,
+                f"{statistics.median(speeds):.0f}",
+                f"{speeds.min():.0f}-{speeds.max():.0f}",
+                f"{ratio:.2f}" if ratio else "",
+                f"{self.share_of_peak(name, self.useful):.0%}",
+                f"{self.share_of_peak(name, self.padded):.0%}",
+            ]
+
+    def goals(self):
+        for of, over, least in [*GOALS.get(self.name, []), *GOALS_OF_ALL]:
+            ratio = self.ratio(of, over)
+            verdict = "not measured" if ratio is None else "met" if ratio >= least else "missed"
+            yield [self.name, f"{of} / {over}", f"{ratio:.2f}" if ratio else "", f"{least:.2f}", verdict]
+        for name, least in PEAK_GOALS.get(self.name, {}).items():
+            if name in self.seconds:
+                share = self.share_of_peak(name, self.useful)
+                yield [self.name, f"{name}: share of its peak", f"{share:.2f}", f"{least:.2f}", "met" if share >= least else "missed"]
+
+    def pieces(self):
+        """The parts of a step, on the batch of median size."""
+        typical = int(np.argsort([source.size + target.size for source, target in self.batches])[len(self.batches) // 2])
+        trainer = Trainer("benchmarks.trainers.pieces", {**self.task, "batch": typical}, self.folder / "pieces.log")
+        try:
+            answer = trainer.train(1)
+        finally:
+            trainer.close()
+        if "unavailable" in answer:
+            return [[answer["unavailable"], "", "", "", ""]]
+        for parts in answer.values():
+            whole = parts.pop("whole step")
+            parts["sum of the pieces"] = sum(value for name, value in parts.items() if name != "accuracy")
+            parts["whole bare step"] = whole
+        names = list(answer["bfloat16"])
+        cells = {name: [answer[precision].get(name) for precision in ("float32", "bfloat16")] for name in names}
+        totals = cells["whole bare step"]
+        source, target = self.batches[typical]
+        print(f"\n{self.name}, a batch of {source.shape} and {target.shape} positions, each piece compiled alone, forward and backward:")
+        return [[name, *_piece(values[0], totals[0]), *_piece(values[1], totals[1])] for name, values in cells.items()]
+
+
+def _piece(seconds, whole):
+    return ("", "") if seconds is None else (f"{seconds * 1e3:.0f}", f"{seconds / whole:.0%}")
+
+
+def main(_):
+    text = our_training.read_text(DATA_DIR.value)
+    vocabulary = learn(text.sources + text.targets, VOCABULARY_SIZE.value)
+    pairs = our_training.tokenize(text, vocabulary)
+    with tempfile.TemporaryDirectory() as folder:
+        sizes = []
+        for place, name in enumerate(CHOSEN_SIZES.value):
+            steps = int(STEPS.value[min(place, len(STEPS.value) - 1)])
+            sizes.append(Size(name, steps, pairs, vocabulary, pathlib.Path(folder)))
+            print(f"{name}: {sizes[-1].describe()}", flush=True)
+            sizes[-1].run(CHOSEN_SYSTEMS.value)
+        columns = ["size", "system", "tok/s", "rounds", "x torch float32", "share of own peak", "with padding"]
+        print_table(columns, [row for size in sizes for row in size.rows()])
+        print_table(["size", "goal", "measured", "least", ""], [row for size in sizes for row in size.goals()])
+        for size in sizes:
+            if size.name in PIECES.value:
+                print_table(["piece", "float32 ms", "share", "bfloat16 ms", "share"], size.pieces())
+    if INPUT.value:
+        speeds = input_speed.measure(text, vocabulary, BATCH_TOKENS.value)
+        print_table(["input pipeline alone", "tok/s"], [[name, f"{speed:,.0f}"] for name, speed in speeds.items()])
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,78 @@
+"""Our training, taking turns: by `model.fit` as `keras_transformer.train` calls it, or as the bare compiled step."""
+
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from benchmarks import our_training
+from benchmarks.batches import Batches
+from benchmarks.sizes import DROPOUT, LABEL_SMOOTHING
+from benchmarks.turns import Parent
+from pipelines.vocabulary import Vocabulary
+
+
+class TakeTurns(keras.callbacks.Callback):
+    """Lets `fit` go so many steps, answers what they took, and holds it until the next order."""
+
+    def __init__(self, parent):
+        super().__init__()
+        self.parent = parent
+        self.orders = parent.orders()
+
+    def on_train_begin(self, logs=None):
+        self.parent.say(ready=True)
+        self.wait()
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.left -= 1
+        if not self.left:
+            self.parent.say(seconds=time.perf_counter() - self.began, loss=float(logs["loss"]))
+            self.wait()
+
+    def wait(self):
+        self.left = next(self.orders, None)
+        if self.left is None:
+            raise SystemExit
+        self.began = time.perf_counter()
+
+
+def train_by_fit(parent, model):
+    task = parent.task
+    pairs = our_training.tokenize(our_training.read_text(task["data_dir"]), Vocabulary.load(task["vocabulary"]))
+    (source, _), labels = our_training.batches(pairs, task["batch_tokens"])[0]
+    for ours, of_all in zip((source, labels), Batches(task["batches"])[0], strict=True):
+        if not np.array_equal(ours, of_all):
+            raise RuntimeError("The stream of batches is not the one that the other systems train on.")
+    our_training.train(model, pairs, task["batch_tokens"], TakeTurns(parent))
+
+
+def bare_step(model):
+    """Forward pass, loss, gradient, update: one compiled function of a batch and nothing else."""
+    ids = tf.TensorSpec((None, None), tf.int32)
+
+    @tf.function(input_signature=[ids, ids, ids])
+    def step(source, target, labels):
+        with tf.GradientTape() as tape:
+            loss = model.loss(labels, model((source, target), training=True))
+        weights = model.trainable_variables
+        model.optimizer.apply(tape.gradient(loss, weights), weights)
+        return loss
+
+    return step
+
+
+def main():
+    parent = Parent()
+    task = parent.task
+    model = our_training.compiled(task["size"], task["vocabulary_size"], task["precision"], DROPOUT, LABEL_SMOOTHING)
+    if task["by"] == "fit":
+        train_by_fit(parent, model)
+    else:
+        batches, step = Batches(task["batches"]), bare_step(model)
+        parent.serve(lambda number: float(step(*map(tf.constant, batches.shifted(number)))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""What a prepared corpus holds: `manifest.json`, written last, when all the rest is there."""
+
+import collections
+import itertools
+import pathlib
+
+from pipelines.whole_files import AGAIN, damaged, read_json
+
+FORMAT = 1
+MANIFEST, VOCABULARY = "manifest.json", "vocabulary.model"
+ENTRIES = {"source_language", "target_language", "tags", "vocabulary", "pairs", "dropped", "shards"}
+
+
+def read(folder):
+    """What the manifest in a folder says.
+
+    Raises:
+        FileNotFoundError: there is none.
+        ValueError: it is damaged, or of another version.
+    """
+    path = pathlib.Path(folder) / MANIFEST
+    manifest = read_json(path)
+    if manifest is None:
+        raise FileNotFoundError(f"{folder} holds no prepared corpus, or one that is not finished: it has no {MANIFEST}. {AGAIN}")
+    if manifest.get("format") != FORMAT:
+        raise ValueError(
+            f"{path} must be of format {FORMAT}. Received: {manifest.get('format')}. Prepare the corpus again in another folder."
+        )
+    if missing := ENTRIES - manifest.keys():
+        raise ValueError(damaged(path, f"it does not say {', '.join(sorted(missing))}"))
+    return manifest
+
+
+def make(preparation, held_out, vocabulary, counts, dropped):
+    """Sum up a preparation.
+
+    Args:
+        preparation: the settings that it was made with.
+        held_out: the `Corpus`, without its training side.
+        vocabulary: the `Vocabulary`.
+        counts: what each shard holds, in order.
+        dropped: reason -> number of training pairs left out, duplicates apart.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        ValueError: if no pair is left.
+    """
+    dropped = collections.Counter(held_out.dropped) + collections.Counter(dropped)
+    dropped["duplicate"] += sum(shard["duplicates"] for shard in counts)
+    totals = {name: sum(shard[name] for shard in counts) for name in ("pairs", "source_tokens", "target_tokens")}
+    if not totals["pairs"]:
+        raise ValueError(f"no pair is left: {enumeration(dropped)} were dropped. Loosen the filters.")
+    return {
+        "format": FORMAT,
+        "preparation": preparation,
+        "source_language": held_out.source_language,
+        "target_language": held_out.target_language,
+        "tags": list(held_out.tags),
+        "vocabulary": {"fingerprint": vocabulary.fingerprint, "size": vocabulary.size},
+        **totals,
+        "source_lengths": _sum_columns(shard["source_lengths"] for shard in counts),
+        "target_lengths": _sum_columns(shard["target_lengths"] for shard in counts),
+        "valid_pairs": len(held_out.valid),
+        "test_pairs": len(held_out.test),
+        "dropped": {reason: count for reason, count in sorted(dropped.items()) if count},
+        "shards": [{name: shard[name] for name in ("file", "pairs", "bytes")} for shard in counts],
+    }
+
+
+def _sum_columns(rows):
+    return [sum(column) for column in itertools.zip_longest(*rows, fillvalue=0)]
+
+
+def describe(manifest):
+    """A manifest in words, in three lines."""
+    languages = f"{manifest['source_language']}-{manifest['target_language']}"
+    shards, pieces = len(manifest["shards"]), manifest["vocabulary"]["size"]
+    return (
+        f"{manifest['preparation']['name']} {languages}: {manifest['pairs']:,} pairs in {shards} shards, "
+        f"{manifest['valid_pairs']:,} to validate, {manifest['test_pairs']:,} to test\n"
+        f"dropped: {enumeration(manifest['dropped'])}\n"
+        f"{manifest['source_tokens']:,} source and {manifest['target_tokens']:,} target tokens of {pieces:,} pieces"
+    )
+
+
+def enumeration(dropped):
+    """Reasons and counts in words."""
+    return ", ".join(f"{count:,} {reason}" for reason, count in sorted(dropped.items()) if count) or "none"

@@ -1,0 +1,246 @@
+"""A mixture: its members one behind the other, each pair with its member's tag and weight; every fault told with file, member and key."""
+
+import inspect
+import itertools
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines import corpora
+from pipelines.corpora import mixture
+from pipelines.corpora.parallel_text import Corpus, ParallelText
+
+PAIRS = st.lists(st.tuples(st.text(max_size=5), st.text(max_size=5)), min_size=1, max_size=4)
+TAGS = st.one_of(st.none(), st.from_regex(r"<[A-Za-z0-9_-]+>", fullmatch=True))
+LANGUAGES = st.sampled_from(["en", "de", "fr"])
+MEMBER = st.fixed_dictionaries(
+    {"splits": st.tuples(PAIRS, PAIRS, PAIRS), "languages": st.tuples(LANGUAGES, LANGUAGES), "tag": TAGS},
+    optional={"weight": st.one_of(st.integers(1, 5), st.floats(0.01, 100))},
+)
+REVERSE = {"corpus": "reverse", "source_language": "en", "target_language": "de"}
+
+
+def write(folder, content):
+    path = folder / "mixture.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def load(folder, *members, **options):
+    return mixture.load(write(folder, {"corpora": list(members)}), corpora.load, **options)
+
+
+def complaint(folder, content, error_type=ValueError):
+    with pytest.raises(error_type) as caught:
+        mixture.load(write(folder, content), corpora.load)
+    assert "\n" not in str(caught.value)
+    assert str(folder / "mixture.json") in str(caught.value)
+    return str(caught.value)
+
+
+def text_files(folder, name, languages=("en", "de"), lines=2):
+    (folder / name).mkdir()
+    for prefix, language in itertools.product(("train", "valid", "test"), languages):
+        (folder / name / f"{prefix}.{language}").write_text("".join(f"{name} {prefix} {language} {n}\n" for n in range(lines)))
+    return {"corpus": "text_files", "data_dir": name, "source_language": languages[0], "target_language": languages[1]}
+
+
+@settings(deadline=None)
+@given(st.lists(MEMBER, min_size=1, max_size=4))
+def test_members_stand_one_behind_the_other_with_their_tags_and_weights(tmp_path_factory, members):
+    def load_corpus(name, *, source_language, target_language, cache_dir):
+        texts = map(ParallelText.from_pairs, members[int(name)]["splits"])
+        return Corpus(name, source_language, target_language, *texts, dropped={"empty": 1, name: 2})
+
+    said = [
+        {
+            "corpus": str(number),
+            "source_language": member["languages"][0],
+            "target_language": member["languages"][1],
+            **({"tag": member["tag"]} if member["tag"] else {}),
+            **({"weight": member["weight"]} if "weight" in member else {}),
+        }
+        for number, member in enumerate(members)
+    ]
+    mixed = mixture.load(write(tmp_path_factory.mktemp("mixture"), {"corpora": said}), load_corpus)
+
+    for number, text in enumerate((mixed.train, mixed.valid, mixed.test)):
+        expected = [
+            (f"{member['tag']} {source}" if member["tag"] else source, target)
+            for member in members
+            for source, target in member["splits"][number]
+        ]
+        assert list(zip(text.sources, text.targets, strict=True)) == expected
+    weights = [member.get("weight", 1) for member in members for _ in member["splits"][0]]
+    if set(weights) == {1}:
+        assert mixed.weights is None
+    else:
+        assert mixed.weights.dtype == np.float64
+        np.testing.assert_array_equal(mixed.weights, weights)
+    assert set(mixed.tags) == {member["tag"] for member in members} - {None}
+    assert len(set(mixed.tags)) == len(mixed.tags)
+    assert mixed.dropped == {"empty": len(members), **{str(number): 2 for number in range(len(members))}}
+    assert mixed.name == "mixture"
+    assert mixed.source_language.split("+") == list(dict.fromkeys(member["languages"][0] for member in members))
+    assert mixed.target_language.split("+") == list(dict.fromkeys(member["languages"][1] for member in members))
+
+
+def test_real_members_from_folders_beside_the_file(tmp_path):
+    german, french = text_files(tmp_path, "news"), text_files(tmp_path, "talks", ("en", "fr"), lines=3)
+    mixed = corpora.load(
+        "mixture",
+        source_language="en",
+        target_language="de",
+        mixture=write(tmp_path, {"corpora": [{**german, "weight": 2, "tag": "<2de>"}, {**french, "tag": "<2fr>"}, {**REVERSE, "seed": 3}]}),
+    )
+    assert mixed.train.sources[:5] == [
+        "<2de> news train en 0",
+        "<2de> news train en 1",
+        "<2fr> talks train en 0",
+        "<2fr> talks train en 1",
+        "<2fr> talks train en 2",
+    ]
+    assert mixed.train.sources[5:] == corpora.load("reverse", source_language="en", target_language="de", seed=3).train.sources
+    assert mixed.valid.targets[:3] == ["news valid de 0", "news valid de 1", "talks valid fr 0"]
+    assert mixed.weights.tolist() == [2.0] * 2 + [1.0] * 4003
+    assert (mixed.tags, mixed.source_language, mixed.target_language) == (("<2de>", "<2fr>"), "en", "de+fr")
+
+
+def test_folders_are_those_beside_the_file_unless_they_are_absolute_or_elsewhere(tmp_path, monkeypatch):
+    seen = []
+
+    def load_corpus(name, **keywords):
+        seen.append({key: str(value) for key, value in keywords.items() if key.endswith("_dir")})
+        return corpora.load("reverse", source_language="a", target_language="b")
+
+    monkeypatch.setenv("HOME", "/home/someone")
+    members = [{"data_dir": "a/b"}, {"data_dir": "/c", "cache_dir": "d"}, {"data_dir": "~/e"}, {"data_dir": "gs://bucket/f"}]
+    mixture.load(write(tmp_path, {"corpora": [{**REVERSE, **member} for member in members]}), load_corpus, cache_dir="given")
+    assert seen == [
+        {"data_dir": str(tmp_path / "a/b"), "cache_dir": "given"},
+        {"data_dir": "/c", "cache_dir": str(tmp_path / "d")},
+        {"data_dir": "/home/someone/e", "cache_dir": "given"},
+        {"data_dir": "gs://bucket/f", "cache_dir": "given"},
+    ]
+
+
+def test_a_member_may_say_all_that_corpora_load_takes():
+    keywords = set(inspect.signature(corpora.load).parameters)
+    assert set(mixture.KEYS) == keywords - {"name", "mixture"} | {"corpus", "weight", "tag"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("weight", 0, "a positive number"),
+        ("weight", -1.5, "a positive number"),
+        ("weight", "2", "a positive number"),
+        ("weight", True, "a positive number"),
+        ("weight", float("nan"), "a positive number"),
+        ("weight", float("inf"), "a positive number"),
+        ("weight", 10**400, "a positive number"),
+        ("weight", None, "a positive number"),
+        ("tag", "2de", "a string such as <2de>"),
+        ("tag", "<2 de>", "a string such as <2de>"),
+        ("tag", "<2de>\n", "a string such as <2de>"),
+        ("tag", "<>", "a string such as <2de>"),
+        ("tag", "<größe>", "a string such as <2de>"),
+        ("tag", 2, "a string such as <2de>"),
+        ("seed", 1.5, "a whole number"),
+        ("seed", False, "a whole number"),
+        ("data_dir", "", "a string"),
+        ("dataset", 1, "a string"),
+        ("source_language", None, "a string"),
+        ("prefixes", "train,valid,test", "a list of three strings"),
+        ("splits", ["train", "test"], "a list of three strings"),
+        ("splits", ["train", "test", 1], "a list of three strings"),
+    ],
+)
+def test_a_wrong_value_names_file_member_and_key(tmp_path, key, value, expected):
+    message = complaint(tmp_path, {"corpora": [REVERSE, {**REVERSE, key: value}]})
+    assert f"mixture.json, member 2: `{key}` must be {expected}" in message
+    assert f"Received: {value!r}." in message
+
+
+@pytest.mark.parametrize("key", ["weigth", "mixture", "name", ""])
+def test_an_unknown_key_names_file_and_member_and_lists_the_known(tmp_path, key):
+    message = complaint(tmp_path, {"corpora": [{**REVERSE, key: 1}]})
+    assert f"mixture.json, member 1: `{key}` is no key of a member. Known: cache_dir, corpus, " in message
+
+
+@pytest.mark.parametrize("key", ["corpus", "source_language", "target_language"])
+def test_a_missing_key_is_named(tmp_path, key):
+    member = {name: value for name, value in REVERSE.items() if name != key}
+    assert f"mixture.json, member 1: `{key}` is missing." in complaint(tmp_path, {"corpora": [member]})
+
+
+@pytest.mark.parametrize("content", [{}, {"corpora": []}, {"corpora": {}}, [], "3", '"corpora"', {"corpora": [REVERSE], "weight": 2}])
+def test_a_file_without_members_or_with_something_else_is_refused(tmp_path, content):
+    assert 'mixture.json must be {"corpora": [...]}, with one member or more.' in complaint(tmp_path, content)
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"corpora": [,]}', "{'corpora': []}"])
+def test_a_file_that_is_no_json_is_refused(tmp_path, content):
+    assert "mixture.json must be JSON in UTF-8. Received: " in complaint(tmp_path, content)
+
+
+def test_a_file_that_is_no_utf8_is_refused(tmp_path):
+    (tmp_path / "mixture.json").write_bytes(b'{"corpora": "\xff"}')
+    with pytest.raises(ValueError, match=r"mixture\.json must be JSON in UTF-8\. Received: .*0xff"):
+        mixture.load(tmp_path / "mixture.json", corpora.load)
+
+
+@pytest.mark.parametrize("member", ["reverse", 1, None, []])
+def test_a_member_that_is_no_object_is_refused(tmp_path, member):
+    assert "mixture.json, member 2: must be {" in complaint(tmp_path, {"corpora": [REVERSE, member]})
+
+
+@pytest.mark.parametrize("name", ["mixture", "records"])
+def test_a_mixture_holds_neither_mixtures_nor_records(tmp_path, name):
+    assert f"member 1: `corpus` must be of text, and no mixture. Received: '{name}'." in complaint(
+        tmp_path, {"corpora": [{**REVERSE, "corpus": name}]}
+    )
+
+
+def test_what_is_wrong_with_a_member_is_told_with_its_number(tmp_path):
+    good, bad = text_files(tmp_path, "good"), text_files(tmp_path, "bad")
+    (tmp_path / "bad" / "train.de").write_bytes(b"\xff\n")
+    assert f"member 2: {tmp_path / 'bad' / 'train.de'}, line 1: must be UTF-8." in complaint(tmp_path, {"corpora": [good, bad]})
+    (tmp_path / "bad" / "train.de").unlink()
+    assert "member 2: Neither " in complaint(tmp_path, {"corpora": [good, bad]}, OSError)
+    assert "member 1: `corpus` must be one of " in complaint(tmp_path, {"corpora": [{**good, "corpus": "wmt"}]})
+    assert "member 1: Only corpus tfds reads `dataset`." in complaint(tmp_path, {"corpora": [{**good, "dataset": "wmt14_translate"}]})
+    assert load(tmp_path, good, good).train.sources == ["good train en 0", "good train en 1"] * 2  # control
+
+
+def test_a_missing_file_is_told(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"`mixture` must be an existing JSON file\. Received: .*nowhere\.json\."):
+        mixture.load(tmp_path / "nowhere.json", corpora.load)
+    for nothing in (None, ""):
+        with pytest.raises(ValueError, match=r"Corpus mixture needs `mixture`, .* Pass --mixture=FILE\."):
+            corpora.load("mixture", source_language="en", target_language="de", mixture=nothing)
+
+
+def test_a_mixture_is_read_in_parts_only_where_no_weight_would_be_lost(tmp_path):
+    member = text_files(tmp_path, "news")
+    options = {"source_language": "en", "target_language": "de"}
+    options["mixture"] = write(tmp_path, {"corpora": [{**member, "tag": "<2de>"}]})
+    assert list(corpora.stream("mixture", part=1, parts=2, **options)) == [("<2de> news train en 1", "news train de 1")]
+    write(tmp_path, {"corpora": [{**member, "tag": "<2de>", "weight": 0.5}]})
+    with pytest.raises(ValueError, match="has weights other than 1"):
+        corpora.stream("mixture", **options)
+    held_out = corpora.held_out("mixture", **options)
+    assert (held_out.tags, held_out.weights, len(held_out.train), len(held_out.valid)) == (("<2de>",), None, 0, 2)
+
+
+def test_a_corpus_takes_one_weight_a_pair():
+    text = ParallelText(["a", "b"], ["A", "B"])
+    corpus = Corpus("name", "en", "de", text, text, text, {})
+    assert (corpus.tags, corpus.weights) == ((), None)
+    assert corpus == Corpus("name", "en", "de", text, text, text, {}, weights=np.ones(2))
+    for weights in (np.ones(3), np.ones((2, 1)), np.ones(())):
+        with pytest.raises(ValueError, match=r"`weights` must have one weight for each of the 2 training pairs\. Received: shape \("):
+            Corpus("name", "en", "de", text, text, text, {}, weights=weights)

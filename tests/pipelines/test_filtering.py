@@ -1,0 +1,143 @@
+"""Filters: each reason holds exactly where its definition says, and what is kept has none."""
+
+import dataclasses
+import logging
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.corpora.text_files import LONGEST_LINE
+from pipelines.filtering import SHORT, Filters, is_written_in, scripts_of
+
+for package in ("babel", "regex"):
+    pytest.importorskip(package)
+
+ALPHABETS = {
+    "Latn": "abcxyzäßøąñ",
+    "Cyrl": "абвгюяїђ",
+    "Grek": "αβγδωϊ",
+    "Hira": "あいうえお",
+    "Kana": "アイウエオ",
+    "Hani": "漢字東京語",
+    "Hang": "한글말",
+    "Arab": "ابتثج",
+}
+NAMES = {"Latn": "LATIN", "Cyrl": "CYRILLIC", "Grek": "GREEK", "Hira": "HIRAGANA", "Kana": "KATAKANA", "Hang": "HANGUL", "Arab": "ARABIC"}
+OF_NO_SCRIPT = " .,!?-()1234567890٠١٢٣ー🙂"
+TEXT = st.text("".join(ALPHABETS.values()) + OF_NO_SCRIPT, max_size=30)
+SENTENCE = TEXT.filter(str.strip)
+SCRIPTS = st.lists(st.sampled_from(list(ALPHABETS)), min_size=1, max_size=3, unique=True).map(tuple)
+FILTERS = st.builds(
+    Filters, st.none() | st.floats(1, 5), st.booleans(), source_scripts=st.none() | SCRIPTS, target_scripts=st.none() | SCRIPTS
+)
+
+
+def script(character):
+    """The code of a letter's script, by its name in the character database of Python."""
+    name = unicodedata.name(character)
+    return next((code for code, beginning in NAMES.items() if name.startswith(beginning)), "Hani")
+
+
+def share(scripts, text):
+    letters = [character for character in text if unicodedata.category(character)[0] == "L" and character != "ー"]
+    return sum(script(character) in scripts for character in letters) / len(letters) if letters else 1
+
+
+@given(SCRIPTS, TEXT)
+def test_half_of_the_letters_decide_what_a_text_is_written_in(scripts, text):
+    assert is_written_in(scripts, text) == (share(scripts, text) >= 0.5)
+
+
+@given(st.lists(st.sampled_from(list(ALPHABETS)), min_size=2, max_size=2, unique=True), st.data())
+def test_control_a_text_in_another_script_is_not_in_this_one(pair, data):
+    one, other = pair
+    text = data.draw(st.text(ALPHABETS[one], min_size=1))
+    assert is_written_in((one,), text)
+    assert not is_written_in((other,), text)
+
+
+@given(FILTERS, SENTENCE, SENTENCE)
+def test_every_reason_holds_where_its_definition_says_and_what_is_kept_has_none(filters, source, target):
+    shorter, longer = sorted((len(source), len(target)))
+    scripts = [(filters.source_scripts, source), (filters.target_scripts, target)]
+    reasons = {
+        "untranslated": filters.drop_untranslated and source == target,
+        "length ratio": filters.max_length_ratio is not None and longer > SHORT and longer / shorter > filters.max_length_ratio,
+        "other script": any(wanted and share(wanted, text) < 0.5 for wanted, text in scripts),
+    }
+    reason = filters.reason_to_drop(source, target)
+    assert reasons[reason] if reason else not any(reasons.values())
+
+
+@given(FILTERS, SENTENCE, SENTENCE)
+def test_the_direction_makes_no_difference(filters, source, target):
+    backward = dataclasses.replace(filters, source_scripts=filters.target_scripts, target_scripts=filters.source_scripts)
+    assert filters.reason_to_drop(source, target) == backward.reason_to_drop(target, source)
+
+
+@given(TEXT, TEXT)
+def test_without_filters_only_an_empty_side_is_a_reason(source, target):
+    assert Filters().reason_to_drop(source, target) == (None if source.strip() and target.strip() else "empty")
+
+
+def test_huge_lines_are_dropped():
+    assert Filters().reason_to_drop("a", "b" * (LONGEST_LINE + 1)) == "huge line"
+    assert Filters().reason_to_drop("a", "b" * LONGEST_LINE) is None
+
+
+def test_short_phrases_may_differ_in_length():
+    filters = Filters(max_length_ratio=3)
+    assert filters.reason_to_drop("OK", "In Ordnung") is None
+    assert filters.reason_to_drop("OK", "In Ordnung.") == "length ratio"  # control: a character more
+
+
+@pytest.mark.parametrize(
+    ("language", "scripts"),
+    [
+        ("de", ("Latn",)),
+        ("pt-BR", ("Latn",)),
+        ("ru", ("Cyrl",)),
+        ("sr", ("Cyrl",)),
+        ("sr-Latn", ("Latn",)),
+        ("ja", ("Han", "Hiragana", "Katakana")),
+        ("ko", ("Hangul", "Han")),
+        ("zh", ("Han",)),
+        ("zh_TW", ("Han",)),
+        ("zh-Hant-HK", ("Han",)),
+        ("hi", ("Deva",)),
+        ("iw", ("Hebr",)),
+        ("eng", ("Latn",)),
+        ("sh", ("Latn",)),
+    ],
+)
+def test_cldr_says_what_a_language_is_written_in(language, scripts, caplog):
+    assert scripts_of(language) == scripts
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("language", ["words", "xx", "english", "", "?", "de-"])
+def test_an_unknown_language_is_not_filtered_and_said_once(language, caplog):
+    with caplog.at_level(logging.WARNING):
+        assert scripts_of(language) is None
+    assert [record.getMessage() for record in caplog.records] == [
+        f"CLDR knows no script of language {language!r}: its sentences are not filtered by script."
+    ]
+    assert Filters(target_scripts=None).reason_to_drop("a", "я") is None
+    assert Filters(target_scripts=("Latn",)).reason_to_drop("a", "я") == "other script"  # control
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("ja", "東京タワーへ行きました。"),
+        ("ko", "나는 한국어를 공부합니다."),
+        ("zh", "我在学习中文。"),
+        ("hi", "मैं हिन्दी सीख रहा हूँ।"),
+        ("de", "Straße"),
+    ],
+)
+def test_sentences_are_in_their_own_language_s_scripts_alone(language, text):
+    assert is_written_in(scripts_of(language), text)
+    assert not is_written_in(scripts_of("ru"), text)

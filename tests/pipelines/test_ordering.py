@@ -1,0 +1,264 @@
+"""Order: full batches of one bucket, every pair as often as any, the same wherever the stream is entered.
+
+Counts are held against closed forms in fractions. Weights are sums of powers of 2, so that floats are exact too.
+"""
+
+import collections
+import fractions
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.ordering import BatchOrder
+
+EPOCHS = st.integers(0, 6)
+GROUPS = st.integers(1, 3)
+WEIGHTS = st.sampled_from([0.25, 0.5, 0.75, 1.0, 1.5, 3.0])
+
+
+@st.composite
+def arguments(draw, weighted=True):
+    """Those of a `BatchOrder`: few pairs; buckets that are empty, smaller than a batch, or larger."""
+    sizes = draw(st.lists(st.integers(1, 8), min_size=1, max_size=4))
+    bucket_of = draw(st.lists(st.integers(0, len(sizes) - 1), min_size=1, max_size=30))
+    weights = draw(st.none() | st.lists(WEIGHTS, min_size=len(bucket_of), max_size=len(bucket_of))) if weighted else None
+    seed, group = draw(st.tuples(st.integers(0, 2**40), GROUPS))
+    return {"bucket_of": bucket_of, "batch_sizes": sizes, "seed": seed, "weights": weights, "group": group}
+
+
+CASES = arguments()
+
+
+def walk(case, batches, order=BatchOrder):
+    """The first batches of the stream: (bucket, list of pairs)."""
+    order = order(**case)
+    return [(bucket, pairs.tolist()) for bucket, pairs in map(order.batch, range(batches))]
+
+
+def classes(case):
+    """(bucket, weight) -> its pairs."""
+    pairs = collections.defaultdict(list)
+    weights = case["weights"] or [1] * len(case["bucket_of"])
+    for pair, place in enumerate(zip(case["bucket_of"], weights, strict=True)):
+        pairs[place].append(pair)
+    return pairs
+
+
+def pairs_due(case, epochs):
+    """Per bucket, how many pairs have come after so many epochs, those that wait for a full batch among them."""
+    due = [0] * len(case["batch_sizes"])
+    for (bucket, weight), members in classes(case).items():
+        due[bucket] += math.floor(fractions.Fraction(weight) * len(members) * epochs)
+    return due
+
+
+def batches_due(case, epochs):
+    """Per bucket, how many batches are full after so many epochs; a group is filled as one."""
+    group = case["group"]
+    return [due // (size * group) * group for due, size in zip(pairs_due(case, epochs), case["batch_sizes"], strict=True)]
+
+
+@settings(deadline=None)
+@given(CASES)
+def test_every_batch_is_full_and_of_one_bucket(case):
+    for bucket, pairs in walk(case, 30):
+        assert len(pairs) == case["batch_sizes"][bucket]
+        assert {case["bucket_of"][pair] for pair in pairs} == {bucket}
+
+
+@settings(deadline=None)
+@given(CASES, st.lists(st.integers(0, 29), min_size=1, max_size=10))
+def test_a_batch_is_the_same_wherever_the_stream_is_entered(case, numbers):
+    walked, jumping = walk(case, 30), BatchOrder(**case)
+    for number in numbers:
+        for order in (jumping, BatchOrder(**case)):
+            bucket, pairs = order.batch(number)
+            assert (bucket, pairs.tolist()) == walked[number]
+
+
+@settings(deadline=None)
+@given(CASES, st.integers(10**9, 10**10))
+def test_a_place_that_no_replay_would_reach_is_entered_at_once(case, number):
+    bucket, pairs = BatchOrder(**case).batch(number)
+    assert len(pairs) == case["batch_sizes"][bucket]
+
+
+@settings(deadline=None)
+@given(CASES, EPOCHS)
+def test_no_bucket_lags(case, epochs):
+    """After whole epochs each bucket has given all the batches that its pairs fill."""
+    due = batches_due(case, epochs)
+    come = collections.Counter(bucket for bucket, _ in walk(case, sum(due)))
+    assert [come[bucket] for bucket in range(len(due))] == due
+
+
+def test_what_does_not_fill_a_batch_waits_for_the_next_epoch():
+    """7 pairs fill 3 batches of 2 an epoch, and one more in two. Were the rest dropped, pairs would not come equally often."""
+    come = collections.Counter(itertools.chain(*(pairs for _, pairs in walk({"bucket_of": [0] * 7, "batch_sizes": [2], "seed": 1}, 7))))
+    assert come == dict.fromkeys(range(7), 2)
+    dropped = collections.Counter(itertools.chain(*(np.random.default_rng(epoch).permutation(7)[:6].tolist() for epoch in range(2))))
+    assert dropped != dict.fromkeys(range(7), 2)
+
+
+@given(CASES)
+def test_batches_an_epoch_are_counted_as_by_hand(case):
+    pairs = ((bucket, fractions.Fraction(weight) * len(members)) for (bucket, weight), members in classes(case).items())
+    expected = sum(due / case["batch_sizes"][bucket] for bucket, due in pairs)
+    assert BatchOrder(**case).batches_per_epoch == pytest.approx(float(expected))
+
+
+@settings(deadline=None)
+@given(arguments(weighted=False), EPOCHS)
+def test_unweighted_pairs_of_a_bucket_come_equally_often(case, epochs):
+    """At the end of any epoch no pair of a bucket is more than one turn ahead of another."""
+    due = batches_due(case, epochs)
+    come = collections.Counter(itertools.chain(*(pairs for _, pairs in walk(case, sum(due)))))
+    for (bucket, _), members in classes(case).items():
+        turns = due[bucket] * case["batch_sizes"][bucket] / len(members)
+        assert {come[pair] for pair in members} <= {math.floor(turns), math.ceil(turns)}
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(0, 9), st.integers(0, 100), GROUPS)
+def test_a_bucket_comes_in_one_order_of_all_its_pairs_after_another(members, more, seed, group):
+    """Told from buckets that no batch is smaller than: an epoch completes one group of theirs at most."""
+    bucket_of = np.repeat(np.arange(len(members)), members).tolist()
+    streams = collections.defaultdict(list)
+    case = {"bucket_of": bucket_of, "batch_sizes": [n + more for n in members], "seed": seed, "group": group}
+    for bucket, pairs in walk(case, 40):
+        streams[bucket] += pairs
+    for bucket, stream in streams.items():
+        laps = [stream[start : start + members[bucket]] for start in range(0, len(stream), members[bucket])]
+        everyone = [pair for pair, of in enumerate(bucket_of) if of == bucket]
+        assert all(sorted(lap) == everyone for lap in laps[:-1])
+        assert len(set(laps[-1])) == len(laps[-1])
+
+
+class OneLap(BatchOrder):
+    """The control: every lap and every epoch is drawn as the first."""
+
+    def _random(self, purpose, lap, *place):
+        return super()._random(purpose, 0, *place)
+
+
+def test_laps_and_buckets_have_orders_of_their_own():
+    """20 pairs in batches of 20: each batch is a lap."""
+    case = {"bucket_of": [0] * 20 + [1] * 20, "batch_sizes": [20, 20], "seed": 1}
+
+    def laps(order):
+        return {tuple(pair - 20 * bucket for pair in pairs) for bucket, pairs in walk(case, 10, order)}
+
+    assert all(sorted(lap) == [*range(20)] for lap in laps(BatchOrder))
+    assert len(laps(BatchOrder)) == 10
+    assert len(laps(OneLap)) == 2
+
+
+def test_batches_are_mixed_anew_in_each_epoch():
+    def buckets(order):
+        walked = [bucket for bucket, _ in walk({"bucket_of": [0] * 20 + [1] * 20, "batch_sizes": [1, 1], "seed": 1}, 80, order)]
+        return walked[:40], walked[40:]
+
+    first, second = buckets(BatchOrder)
+    assert sorted(first) == sorted(second) == [0] * 20 + [1] * 20
+    assert first != second
+    assert first != sorted(first)
+    first, second = buckets(OneLap)
+    assert first == second
+
+
+def test_the_seed_decides():
+    first, again, other = (walk({"bucket_of": [0] * 9 + [1] * 9, "batch_sizes": [2, 3], "seed": seed}, 20) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def unweighted_sample(case, epochs):
+    """As many pairs, drawn without regard to weights or turns."""
+    rng = np.random.default_rng(case["seed"])
+    return collections.Counter(rng.choice(len(case["bucket_of"]), sum(pairs_due(case, epochs))).tolist())
+
+
+def assert_pairs_come_by_weight(case, epochs, come):
+    """Floor or ceiling of weight times epochs, but for those that wait in their bucket for a full batch."""
+    waiting = [
+        pairs - batches * size
+        for pairs, batches, size in zip(pairs_due(case, epochs), batches_due(case, epochs), case["batch_sizes"], strict=True)
+    ]
+    for (bucket, weight), members in classes(case).items():
+        due = fractions.Fraction(weight) * epochs
+        assert max(come[pair] for pair in members) <= math.ceil(due)
+        waiting[bucket] -= sum(max(0, math.floor(due) - come[pair]) for pair in members)
+    assert min(waiting) >= 0
+
+
+@settings(deadline=None)
+@given(CASES, EPOCHS)
+def test_pairs_come_by_weight(case, epochs):
+    walked = walk(case, sum(batches_due(case, epochs)))
+    assert_pairs_come_by_weight(case, epochs, collections.Counter(itertools.chain(*(pairs for _, pairs in walked))))
+
+
+def test_pairs_that_are_drawn_do_not_come_by_weight():
+    case = {"bucket_of": [0] * 20, "batch_sizes": [4], "seed": 1, "weights": [0.5] * 10 + [2.0] * 10, "group": 1}
+    with pytest.raises(AssertionError):
+        assert_pairs_come_by_weight(case, 4, unweighted_sample(case, 4))
+
+
+def test_pairs_of_different_weight_are_mixed():
+    """An epoch as one batch, 20 pairs once and 20 twice: neither kind is first."""
+    case = {"bucket_of": [0] * 40, "batch_sizes": [60], "seed": 1, "weights": [1.0] * 20 + [2.0] * 20}
+    [(_, pairs)] = walk(case, 1)
+    assert collections.Counter(pairs) == {pair: 1 if pair < 20 else 2 for pair in range(40)}
+    assert 5 <= sum(pair < 20 for pair in pairs[:30]) <= 15
+
+
+@settings(deadline=None)
+@given(CASES)
+def test_a_group_is_one_larger_batch_in_parts(case):
+    group = case["group"]
+    walked = walk(case, 8 * group)
+    whole = walk({**case, "batch_sizes": [size * group for size in case["batch_sizes"]], "group": 1}, 8)
+    for number, (bucket, pairs) in enumerate(whole):
+        buckets, parts = zip(*walked[number * group : (number + 1) * group], strict=True)
+        assert set(buckets) == {bucket}
+        assert [*itertools.chain(*parts)] == pairs
+
+
+def test_batches_that_are_no_group_do_not_share_their_bucket():
+    case = {"bucket_of": [0] * 20 + [1] * 20, "batch_sizes": [1, 1], "seed": 1}
+    for group, shared in ((1, False), (2, True)):
+        buckets = [bucket for bucket, _ in walk({**case, "group": group}, 40)]
+        assert (buckets[::2] == buckets[1::2]) is shared
+
+
+@settings(deadline=None)
+@given(arguments(weighted=False), st.integers(1, 6))
+def test_the_pairs_of_a_group_are_distinct_within_a_lap(case, epochs):
+    """A pair comes twice in a group only where the group ends one lap and begins another."""
+    group, due = case["group"], batches_due(case, epochs)
+    walked = walk(case, sum(due))
+    repeating, straddling = collections.Counter(), collections.Counter()
+    for start in range(0, len(walked), group):
+        pairs = [*itertools.chain(*(pairs for _, pairs in walked[start : start + group]))]
+        repeating[walked[start][0]] += len(set(pairs)) < len(pairs)
+    for (bucket, _), members in classes(case).items():
+        size = case["batch_sizes"][bucket] * group
+        straddling[bucket] = sum(n * size // len(members) < ((n + 1) * size - 1) // len(members) for n in range(due[bucket] // group))
+    assert all(repeating[bucket] <= straddling[bucket] for bucket in repeating)
+
+
+@pytest.mark.parametrize("number", [0, 1, 1000])
+def test_one_pair_fills_batches_of_64(number):
+    bucket, pairs = BatchOrder([0], [64], seed=1).batch(number)
+    assert (bucket, pairs.tolist()) == (0, [0] * 64)
+
+
+def test_a_small_bucket_comes_among_large_ones_as_often_as_is_due():
+    """640 pairs in batches of 64, and one pair in such a bucket of its own: one batch in 641."""
+    case = {"bucket_of": [0] * 640 + [1], "batch_sizes": [64, 64], "seed": 1}
+    places = [number for number, (bucket, _) in enumerate(walk(case, 3 * 641)) if bucket == 1]
+    assert [number // 641 for number in places] == [0, 1, 2]

@@ -1,0 +1,220 @@
+"""The best weights and the end of patience, over runs that are killed and go on."""
+
+import json
+import math
+import types
+
+import keras
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from keras_transformer.training import callbacks, checkpoint
+from keras_transformer.training.early_stopping import BestSoFar, validations
+
+STEPS_PER_EPOCH = 10
+
+
+class Run:
+    """A run whose weight is its step and whose results are given, in a folder that outlives it."""
+
+    def __init__(self, folder, results, monitor="bleu", patience=None, step=0):
+        self.history, self.path, self.results, self.said = folder / "history.jsonl", folder / "best.npz", results, []
+        self.monitor = monitor
+        self.model = types.SimpleNamespace(optimizer=types.SimpleNamespace(iterations=np.array(step)), stop_training=False)
+        self.best = BestSoFar(self.history, self.path, monitor, step, patience, self.weights, self.said.append)
+        self.best.set_model(self.model)
+        self.best.on_train_begin()
+
+    @staticmethod
+    def weights(model):
+        return {"weights/a": np.asarray(model.optimizer.iterations)}
+
+    @property
+    def step(self):
+        return int(self.model.optimizer.iterations)
+
+    def validate(self, dies=False):
+        """Train an epoch and validate; a run that dies does so between the line in the history and the best weights."""
+        self.model.optimizer.iterations += STEPS_PER_EPOCH
+        value = self.results[self.step // STEPS_PER_EPOCH - 1]
+        with open(self.history, "a", encoding="utf-8") as file:
+            file.write(json.dumps({"epoch": 1, "step": self.step, "loss": 1.0, f"val_{self.monitor}": value}) + "\n")
+        if not dies:
+            self.best.on_epoch_end(0, {"loss": 1.0, f"val_{self.monitor}": value})
+
+    def go_on(self):
+        while not self.best.is_over and self.step < len(self.results) * STEPS_PER_EPOCH:
+            self.validate()
+        return self
+
+
+def kept(path):
+    return int(checkpoint.weights_of(path)["weights/a"]) if path.exists() else None
+
+
+def outcome(run):
+    return run.best.standing, run.step, kept(run.path)
+
+
+@pytest.mark.parametrize(
+    ("monitor", "results", "best"),
+    [
+        ("bleu", [1.0, 3.0, 2.0], 20),
+        ("cross_entropy", [1.0, 3.0, 0.5, 2.0], 30),
+        ("bleu", [3.0, 3.0], 10),
+        ("bleu", [math.nan, 0.0, math.nan], 20),
+        ("cross_entropy", [math.nan, -math.inf, 7.0, math.nan], 30),
+        ("bleu", [math.nan], None),
+    ],
+)
+def test_the_weights_of_the_best_validation_are_kept(tmp_path, monitor, results, best):
+    run = Run(tmp_path, results, monitor).go_on()
+    assert kept(run.path) == run.best.standing.step == best
+    assert run.best.standing.waited == len(results) - (best or 0) // STEPS_PER_EPOCH
+    assert not run.model.stop_training
+
+
+@pytest.mark.parametrize(
+    ("results", "patience", "last"),
+    [
+        ([1, 2, 2, 1, 3, 4], 2, 40),
+        ([1, 2, 2, 1, 3, 2, 2, 2, 9], 3, 80),
+        ([5, 4], 1, 20),
+        ([math.nan, math.nan, 1], 2, 20),
+        ([1, 2, 3], 1, 30),
+    ],
+)
+def test_training_ends_when_patience_is_spent(tmp_path, results, patience, last):
+    run = Run(tmp_path, results, patience=patience).go_on()
+    assert run.step == last
+    assert run.model.stop_training == run.best.is_over == (last < 10 * len(results) or run.best.standing.waited == patience)
+    assert len(run.said) == run.best.is_over
+
+
+def test_the_end_is_told_with_the_best(tmp_path):
+    assert Run(tmp_path, [31.25, 30.0], patience=1).go_on().said == [
+        "val_bleu has not improved for 1 validations; the best was 31.25 at step 10. Training ends."
+    ]
+
+
+RESULTS = st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.0, math.nan]), min_size=1, max_size=8)
+# Each kill: how many validations after going on, whether it hits before the best weights are written, how many checkpoints are damaged.
+KILLS = st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.integers(0, 3), st.booleans()), max_size=4)
+
+
+@settings(max_examples=150, deadline=None)
+@given(results=RESULTS, patience=st.none() | st.integers(1, 4), monitor=st.sampled_from(["bleu", "cross_entropy"]), kills=KILLS)
+@example(results=[1.0, 2.0, 1.0], patience=None, monitor="bleu", kills=[(1, True, 0, False)])
+@example(results=[1.0, 3.0, 2.0, 2.0, 4.0, 1.0], patience=3, monitor="bleu", kills=[(5, False, 3, True)])
+def test_a_run_that_is_killed_and_goes_on_ends_as_one_that_is_not(tmp_path_factory, results, patience, monitor, kills):
+    whole = Run(tmp_path_factory.mktemp("whole"), results, monitor, patience).go_on()
+    folder, step = tmp_path_factory.mktemp("killed"), 0
+    for count, dies, lost, cut in kills:
+        run = Run(folder, results, monitor, patience, step)
+        for remaining in range(count, 0, -1):
+            if run.best.is_over or run.step == len(results) * STEPS_PER_EPOCH:
+                break
+            run.validate(dies=dies and remaining == 1)
+        step = max(0, run.step - lost * STEPS_PER_EPOCH)
+        if cut and run.history.exists() and step < run.step:  # a checkpoint stands before its line in the history is begun
+            with open(run.history, "a", encoding="utf-8") as file:
+                file.write('{"epoch": 9, "step": 99, "va')
+    assert outcome(Run(folder, results, monitor, patience, step).go_on()) == outcome(whole)
+
+
+def test_control_a_run_that_forgets_its_history_ends_otherwise(tmp_path):
+    results = [4.0, 1.0, 2.0, 1.0]
+    whole = Run(tmp_path, results).go_on()
+    whole.history.unlink()
+    assert outcome(Run(tmp_path, results, step=20).go_on()) != outcome(whole)
+
+
+def test_a_full_disk_is_told_and_training_goes_on(tmp_path, monkeypatch):
+    def full_disk(*arguments):
+        raise OSError("No space left on device")
+
+    run = Run(tmp_path, [1.0, 2.0, 3.0])
+    run.validate()
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "write_whole", full_disk)
+        run.validate()
+    assert run.said == ["the best weights, of step 20, could not be saved: No space left on device. Training goes on. Make room."]
+    assert kept(run.path) == 10
+    assert kept(run.go_on().path) == 30
+
+
+def write(path, *lines):
+    path.write_text("\n".join(json.dumps(line) if isinstance(line, dict) else line for line in lines) + "\n", encoding="utf-8")
+
+
+def test_a_line_voids_those_of_its_step_and_later_ones_before_it(tmp_path):
+    path = tmp_path / "history.jsonl"
+    write(path, *({"step": step, "val_bleu": value} for step, value in [(10, 1.0), (20, 2.0), (30, 3.0), (20, 2.5), (40, 4.0)]))
+    assert validations(path, "val_bleu", 40) == [(10, 1.0), (20, 2.5), (40, 4.0)]
+    assert validations(path, "val_bleu", 39) == [(10, 1.0), (20, 2.5)]
+    assert validations(path, "val_bleu", 0) == []
+
+
+def test_lines_that_say_nothing_are_passed_over_and_a_cut_line_hides_none(tmp_path):
+    path = tmp_path / "history.jsonl"
+    good = {"step": 20, "val_bleu": 2.0}
+    write(
+        path,
+        {"step": 10},
+        "",
+        "[1, 2]",
+        "7",
+        '{"step": 10, "val_bleu": null}',
+        '{"step": 10, "val_' + json.dumps(good),
+        '{"step": 30, "val_bl',
+    )
+    assert validations(path, "val_bleu", 99) == [(20, 2.0)]
+    assert validations(tmp_path / "nowhere", "val_bleu", 99) == []
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:50])])
+def test_without_the_archive_the_best_is_sought_anew(tmp_path, damage):
+    run = Run(tmp_path, [3.0, 2.0, 1.0]).go_on()
+    damage(run.path)
+    again = Run(tmp_path, [3.0, 2.0, 1.0, 0.5], step=30)
+    assert again.said == [f"{again.path} lacks the best weights of step 10, or is damaged: the best is sought anew."]
+    assert kept(again.go_on().path) == 40
+
+
+@pytest.mark.parametrize("logs", [None, {}, {"loss": 1.0, "val_cross_entropy": 2.0}])
+def test_a_result_that_is_not_measured_is_refused_with_the_remedy(tmp_path, logs):
+    run = Run(tmp_path, [])
+    with pytest.raises(
+        ValueError, match=r"`monitor`='bleu' needs val_bleu, which was not measured.*--validation_sentences=0 gives no BLEU"
+    ):
+        run.best.on_epoch_end(0, logs)
+
+
+def test_nonsense_is_refused_by_name(tmp_path):
+    with pytest.raises(ValueError, match=r"`monitor` must be one of bleu, cross_entropy\. Received: monitor='loss'"):
+        Run(tmp_path, [], monitor="loss")
+    with pytest.raises(ValueError, match=r"`patience` must be at least 1 validation\. Received: patience=0\. Pass None"):
+        Run(tmp_path, [], patience=0)
+
+
+def test_behind_validation_in_fit_it_keeps_the_weights_and_stops(tmp_path):
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, name="dense")])
+    model.compile(optimizer=keras.optimizers.SGD(0.01), loss="mse", run_eagerly=True)
+    results, weights = iter([5.0, 7.0, 6.0, 6.5, 9.0]), []
+
+    def measure(model):
+        weights.append(model.get_weights())
+        return {"bleu": next(results)}
+
+    history, path = tmp_path / "history.jsonl", tmp_path / "best.npz"
+    best = BestSoFar(history, path, "bleu", 0, patience=2, report=lambda line: None)
+    data = np.arange(1.0, 4.0)[:, None]
+    validating = callbacks.Validation(measure, history, lambda line: None)
+    model.fit(data, data, batch_size=1, epochs=5, callbacks=[validating, best], shuffle=False, verbose=0)
+    assert len(weights) == 4
+    checkpoint.load_weights(path, model)
+    for found, expected, last in zip(model.get_weights(), weights[1], weights[-1], strict=True):
+        np.testing.assert_array_equal(found, expected)
+        assert not np.array_equal(expected, last)

@@ -1,0 +1,130 @@
+"""Starting from another model: shared pieces keep their rows, all else is equal or refused."""
+
+import keras
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keras_transformer.models import Transformer
+from keras_transformer.training import checkpoint
+from keras_transformer.training.initialization import TABLE, Initialization, initialize, shared_rows
+from keras_transformer.training.optimizer import optimizer
+
+OLD = ["<pad>", "<unk>", "▁the", "▁house", "▁lamp"]
+NEW = ["<pad>", "<unk>", "▁lamp", "▁ship", "▁the", "▁sea"]
+
+
+def transformer(vocabulary_size=5, seed=0, **sizes):
+    keras.utils.set_random_seed(seed)
+    return Transformer(vocabulary_size=vocabulary_size, **{"num_layers": 1, "d_model": 4, "d_ff": 8, "num_heads": 2, **sizes})
+
+
+def weights_of(model):
+    return {f"weights/{variable.path}": np.array(np.asarray(variable)) for variable in model.weights}
+
+
+@pytest.fixture(scope="module")
+def old():
+    """Weights of a model of the old vocabulary, no two alike."""
+    random = np.random.default_rng(5)
+    return {name: random.normal(size=array.shape).astype(np.float32) for name, array in weights_of(transformer()).items()}
+
+
+def same(some, others):
+    return some.keys() == others.keys() and all(np.array_equal(some[name], others[name]) for name in some)
+
+
+@pytest.mark.parametrize("vocabularies", [(), (OLD, OLD)])
+def test_a_model_of_the_same_vocabulary_becomes_the_other(old, vocabularies):
+    model = transformer(seed=1)
+    assert initialize(model, old, *vocabularies) == Initialization(copied_rows=5, new_rows=0)
+    assert same(weights_of(model), old)
+
+
+def test_shared_pieces_keep_their_rows_and_new_ones_are_fresh(old):
+    model, fresh = transformer(6, seed=1), weights_of(transformer(6, seed=1))[TABLE]
+    assert initialize(model, old, NEW, OLD) == Initialization(copied_rows=4, new_rows=2)
+    found = weights_of(model)
+    for row, piece in enumerate(NEW):
+        expected = old[TABLE][OLD.index(piece)] if piece in OLD else fresh[row]
+        np.testing.assert_array_equal(found[TABLE][row], expected)
+    assert same({**found, TABLE: 0}, {**old, TABLE: 0})
+
+
+def test_control_a_vocabulary_in_another_order_moves_the_rows_though_the_shape_is_the_same(old):
+    model = transformer(seed=1)
+    assert initialize(model, old, OLD[::-1], OLD) == Initialization(5, 0)
+    np.testing.assert_array_equal(weights_of(model)[TABLE], old[TABLE][::-1])
+    assert not same(weights_of(model), old)
+
+
+def test_without_a_shared_piece_the_table_is_fresh(old):
+    model, fresh = transformer(3, seed=1), weights_of(transformer(3, seed=1))[TABLE]
+    assert initialize(model, old, ["a", "b", "c"], OLD) == Initialization(0, 3)
+    np.testing.assert_array_equal(weights_of(model)[TABLE], fresh)
+
+
+PIECES = st.lists(st.text("ab▁", min_size=1, max_size=3), unique=True, min_size=1, max_size=12)
+
+
+@settings(deadline=None)
+@given(pieces=PIECES, old_pieces=PIECES)
+def test_rows_are_shared_where_the_pieces_are_the_same_strings(pieces, old_pieces):
+    rows = shared_rows(pieces, old_pieces)
+    assert all(pieces[row] == old_pieces[old_row] for row, old_row in rows)
+    assert {pieces[row] for row, _ in rows} == set(pieces) & set(old_pieces)
+    assert len(rows) == len(set(pieces) & set(old_pieces))
+    assert shared_rows(old_pieces, pieces) == sorted((old_row, row) for row, old_row in rows)
+    assert shared_rows(pieces, pieces) == [(row, row) for row in range(len(pieces))]
+
+
+def test_the_optimizer_is_not_touched(old):
+    model = transformer()
+    model.compile(optimizer(0.01, ema=0.9), "mse")
+    model.optimizer.build(model.trainable_variables)
+    for number, slot in enumerate(model.optimizer.variables):
+        slot.assign(np.full(slot.shape, number))
+    before = [np.array(np.asarray(slot)) for slot in model.optimizer.variables]
+    initialize(model, old)
+    assert all(np.array_equal(slot, kept) for slot, kept in zip(model.optimizer.variables, before, strict=True))
+
+
+def test_what_a_checkpoint_holds_is_taken(old, tmp_path):
+    checkpoint.write_whole(tmp_path / "step-000000001.npz", {**old, "optimizer/0": np.zeros(3), "progress": np.array("{}")})
+    model = transformer(6, seed=1)
+    assert initialize(model, checkpoint.weights_of(tmp_path / "step-000000001.npz"), NEW, OLD).copied_rows == 4
+
+
+LAYER = "weights/encoder/layer_0/self_attention/query_kernel"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "vocabularies", "message"),
+    [
+        (
+            {"d_model": 6},
+            (),
+            rf"{TABLE} is \(5, 4\), not \(5, 6\); {LAYER} is \(4, 4\), not \(6, 6\); .*; and \d+ more\. Give .* the sizes",
+        ),
+        ({"d_model": 6}, (OLD, OLD), rf"{TABLE} is \(5, 4\), not \(5, 6\); .*; and \d+ more\. Give .* the sizes"),
+        ({"d_ff": 9}, (OLD, OLD), r"feed_forward/inner/kernel is \(4, 8\), not \(4, 9\); .*Give the model the sizes of the other\."),
+        ({"num_layers": 2}, (), r"weights/encoder/layer_1/self_attention/query_kernel is missing, not \(4, 4\); .*; and \d+ more\."),
+        ({"vocabulary_size": 6}, (), rf"{TABLE} is \(5, 4\), not \(6, 4\)\. Pass both vocabularies, `pieces` and `old_pieces`\."),
+        ({"vocabulary_size": 6}, (OLD, OLD), r"`pieces` must name the 6 rows of the embedding table\. Received: 5 pieces\."),
+        ({}, (OLD, NEW), r"`old_pieces` must name the 5 rows of the embedding table\. Received: 6 pieces\."),
+        ({}, (OLD,), r"`old_pieces` must come with `pieces`\. Received: old_pieces=None\."),
+        ({}, (None, OLD), r"`pieces` must come with `old_pieces`\. Received: pieces=None\."),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name_and_nothing_is_set(old, sizes, vocabularies, message):
+    model = transformer(**sizes)
+    before = weights_of(model)
+    with pytest.raises(ValueError, match=message):
+        initialize(model, old, *vocabularies)
+    assert same(weights_of(model), before)
+
+
+def test_a_layer_too_many_is_refused_by_name(old):
+    with pytest.raises(ValueError, match=r"weights/encoder/layer_1/gain is \(4,\), not in the model\. Give the model the sizes"):
+        initialize(transformer(), {**old, "weights/encoder/layer_1/gain": np.ones(4)})
