@@ -89,9 +89,9 @@ def bucket_pairs(source_lengths, target_lengths, batch_tokens, most_padding=MOST
     if batch_tokens < longest:
         raise ValueError(f"`batch_tokens` must hold the longest sentence, {longest} tokens. Received: batch_tokens={batch_tokens}.")
     edges = boundaries(longest)
-    rectangles = np.stack([np.searchsorted(edges, source_lengths), np.searchsorted(edges, target_lengths)], axis=-1)
-    occupied, bucket_of = np.unique(rectangles, axis=0, return_inverse=True)
-    shapes, bucket_of = edges[occupied], bucket_of.reshape(-1)
+    rectangles = np.searchsorted(edges, source_lengths) * len(edges) + np.searchsorted(edges, target_lengths)
+    occupied, bucket_of = np.unique(rectangles, return_inverse=True)
+    shapes = edges[np.stack(np.divmod(occupied, len(edges)), axis=-1)]
     tokens = int(source_lengths.sum() + target_lengths.sum())
     shapes, merged = merge(shapes, np.bincount(bucket_of), int(tokens / (1 - most_padding)))
     bucket_of = merged[bucket_of]

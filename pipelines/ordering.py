@@ -1,9 +1,9 @@
 """In which order pairs are trained on: an endless stream of full batches that can be entered at any place.
 
 Each bucket has a stream of its own: its pairs in one random order after another, cut into full batches; what does not fill a batch in one
-epoch waits for the next. Epoch e of the run holds, shuffled, the batches that its pairs complete. All of it follows from (seed, epoch,
-bucket) by counting, so that an interrupted run goes on at batch number n without replaying those before, and so that R replicas take the
-batches that one replica would take in R times as many.
+epoch waits for the next. Epoch e of the run holds, the buckets shuffled, the batches that its pairs complete. All of it follows from
+(seed, epoch, bucket) by counting, so that an interrupted run goes on at batch number n without replaying those before, and so that R
+replicas take the batches that one replica would take in R times as many.
 """
 
 import functools
@@ -28,7 +28,7 @@ class BatchOrder:
         self.seed = seed
         self.group = group
         self.sizes = np.asarray(batch_sizes, np.int64) * group
-        self.laps = _laps(np.asarray(bucket_of), weights, len(self.sizes))
+        self.laps = _laps(np.asarray(bucket_of, np.int64), weights, len(self.sizes))
         self._streams = functools.lru_cache(maxsize=4)(self._make_streams)
         self._epoch = functools.lru_cache(maxsize=2)(self._make_epoch)
 
@@ -46,10 +46,9 @@ class BatchOrder:
         """
         group, part = divmod(number, self.group)
         epoch = self._epoch_of(group)
-        buckets, pairs, starts = self._epoch(epoch)
+        buckets, batches = self._epoch(epoch)
         place = group - self._groups_before(epoch)
-        whole = pairs[starts[place] : starts[place + 1]]
-        return int(buckets[place]), whole[part * len(whole) // self.group : (part + 1) * len(whole) // self.group]
+        return int(buckets[place]), batches[place].reshape(self.group, -1)[part]
 
     def _pairs_before(self, epoch, bucket):
         """How long the bucket's stream is when the epoch begins."""
@@ -63,35 +62,32 @@ class BatchOrder:
         return int((self._streams(epoch) // self.sizes).sum())
 
     def _epoch_of(self, group):
-        # The estimate is off by no more than what waits for a full batch; from there it is a step or two.
-        epoch = max(0, int(group / (self.batches_per_epoch / self.group)))
-        while self._groups_before(epoch) > group:
-            epoch -= 1
+        # Never too late, for what waits for a full batch is not counted yet.
+        epoch = int(group / (self.batches_per_epoch / self.group))
         while self._groups_before(epoch + 1) <= group:
             epoch += 1
         return epoch
 
     def _make_epoch(self, epoch):
-        """All batches of an epoch: their buckets, their pairs in a row, and where each begins there."""
+        """All batches of an epoch: their buckets, and the pairs of each."""
         first, last = (self._streams(e) // self.sizes for e in (epoch, epoch + 1))
-        stream = [self._stream(bucket, first[bucket] * size, last[bucket] * size, epoch) for bucket, size in enumerate(self.sizes)]
-        buckets = np.repeat(np.arange(len(self.sizes)), last - first)
-        places = np.arange(len(buckets)) - np.repeat(np.cumsum(last - first) - (last - first), last - first)
-        order = self._random(BATCHES, epoch).permutation(len(buckets))
-        buckets, places = buckets[order], places[order]
-        batches = [stream[b][p * self.sizes[b] : (p + 1) * self.sizes[b]] for b, p in zip(buckets, places, strict=True)]
-        starts = np.concatenate([[0], np.cumsum(self.sizes[buckets])])
-        return buckets, np.concatenate([np.zeros(0, np.int64), *batches]), starts
+        buckets = self._random(BATCHES, epoch).permutation(np.repeat(np.arange(len(self.sizes)), last - first))
+        streams = [
+            iter(self._stream(bucket, first[bucket] * size, last[bucket] * size, epoch).reshape(-1, size))
+            for bucket, size in enumerate(self.sizes)
+        ]
+        return buckets, [next(streams[bucket]) for bucket in buckets]
 
     def _stream(self, bucket, start, stop, epoch):
         """The pairs from `start` to `stop` of a bucket's stream, which ends in this epoch."""
+        if start == stop:
+            return np.zeros(0, np.int64)
         parts, end = [], self._pairs_before(epoch + 1, bucket)
         while end > start:
             parts.append(self._one_epoch_of(bucket, epoch))
             end -= len(parts[-1])
             epoch -= 1
-        whole = np.concatenate([np.zeros(0, np.int64), *parts[::-1]])
-        return whole[start - end : stop - end]
+        return np.concatenate(parts[::-1])[start - end : stop - end]
 
     def _one_epoch_of(self, bucket, epoch):
         """The pairs that an epoch adds to the bucket's stream."""

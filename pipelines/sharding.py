@@ -4,7 +4,7 @@ What a pair is decides where it lands: the digest of its text chooses its shard,
 many workers read the text in however many parts, they are shuffled, equal pairs lie side by side, and a shard that is whole stays when an
 interrupted preparation goes on.
 
-A shard is one group of Beam's, which one worker holds in memory: about 0.4 GB a million pairs of 20 tokens a side, so take shards of at
+A shard is one group of Beam's, which one worker holds in memory: about 0.5 GB a million pairs of 20 tokens a side, so take shards of at
 most two million pairs or so. Beam's in-process runner holds all shards that are made at a time: about 0.6 GB a million pairs.
 """
 
@@ -14,6 +14,7 @@ import hashlib
 import itertools
 import logging
 import pathlib
+import struct
 
 import numpy as np
 
@@ -22,7 +23,8 @@ from pipelines.token_ids import TokenIds, TokenizedPairs, smallest_dtype
 from pipelines.whole_files import read_json, write_json
 
 BATCH = 8192
-DIGEST, HEADER = 16, 24
+DIGEST = 16
+HEADER = struct.Struct(f"<{DIGEST}sii")  # of a packed pair: digest, bytes of source ids, bytes of target ids
 LONGEST_COUNTED = 1000
 
 logger = logging.getLogger(__name__)
@@ -78,10 +80,11 @@ def tokenized(pairs, model, shards, wanted):
         wanted: numbers of those to make; pairs of others are left out before they cost anything.
 
     Yields:
-        (shard, pairs), these as bytes behind each other, each pair: digest, bytes of source ids and of target ids (int32), the ids.
+        (shard, pairs), these as bytes behind each other, each pair a header and its ids.
     """
     processor = _processor(model)
     dtype = smallest_dtype(processor.vocab_size()).newbyteorder("<")
+    wanted = frozenset(wanted)
     numbered = ((shard_of(key, shards), key, source, target) for key, source, target in pairs)
     numbered = (pair for pair in numbered if pair[0] in wanted)
     while batch := list(itertools.islice(numbered, BATCH)):
@@ -90,7 +93,7 @@ def tokenized(pairs, model, shards, wanted):
         sides = (processor.encode(list(side), add_eos=True) for side in sides)
         for number, key, *ids in zip(numbers, keys, *sides, strict=True):
             source, target = (np.array(side, dtype).tobytes() for side in ids)
-            packed[number] += b"".join((key, np.array([len(source), len(target)], "<i4").tobytes(), source, target))
+            packed[number] += HEADER.pack(key, len(source), len(target)) + source + target
         yield from ((number, bytes(pairs)) for number, pairs in packed.items())
 
 
@@ -105,10 +108,10 @@ def unpacked(packed):
     """(digest, source, target), the sides as bytes of ids, of each pair in what `tokenized` gave."""
     start = 0
     while start < len(packed):
-        key, sizes = packed[start : start + DIGEST], np.frombuffer(packed, "<i4", 2, start + DIGEST).tolist()
-        middle = start + HEADER + sizes[0]
-        end = middle + sizes[1]
-        yield key, packed[start + HEADER : middle], packed[middle:end]
+        key, source, target = HEADER.unpack_from(packed, start)
+        middle = start + HEADER.size + source
+        end = middle + target
+        yield key, packed[start + HEADER.size : middle], packed[middle:end]
         start = end
 
 

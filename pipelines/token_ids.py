@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class TokenIds:
     """The ids of many sentences, two bytes each where the vocabulary allows: 36 million pairs of WMT14 take about 4 GB.
 
@@ -70,7 +70,7 @@ class TokenIds:
         return out
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class TokenizedPairs:
     """Pairs as ids: sentence i of one side translates sentence i of the other.
 

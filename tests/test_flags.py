@@ -36,7 +36,7 @@ def test_order_is_kept():
 
 
 def test_a_missing_flag_file_names_those_there_are():
-    with pytest.raises(FileNotFoundError, match=r"'none.flags'.*base.flags, big.flags, tiny.flags"):
+    with pytest.raises(FileNotFoundError, match=r"'none.flags'.*base.flags, base_en_fr.flags, big.flags, tiny.flags"):
         expand_flagfiles(["--flagfile=none.flags"])
 
 

@@ -84,7 +84,7 @@ def test_inside_an_epoch_it_saves_every_so_many_minutes_since_the_last_save(mode
 def test_a_checkpoint_holds_its_step_and_the_seconds_of_the_run(model, stopwatch, tmp_path):
     stopwatch.seconds = 12.5
     fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10), epochs=1)
-    assert checkpoint.restore(checkpoint.newest(tmp_path), model) == {"step": 3, "seconds": 12.5}
+    assert checkpoint.restore(checkpoint.newest(tmp_path), model) == {"step": 3, "batches": 3, "seconds": 12.5}
 
 
 def test_validation_appends_a_json_line_an_epoch_and_reports_it(model, tmp_path):

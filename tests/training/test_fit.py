@@ -8,29 +8,34 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.models import Transformer
-from keras_transformer.training import checkpoint, fit
-from keras_transformer.training.callbacks import Checkpointing
+from keras_transformer.training import checkpoint, fit, strategy
+from keras_transformer.training.callbacks import Checkpointing, StopAtLimit
+from keras_transformer.training.optimizer import optimizer
 
 STEPS_PER_EPOCH = 3
 
 
-def batches_from(step):
+class Numbered:
     """An endless stream of batches, each told by its number."""
-    ids = np.random.default_rng(7).integers(4, 20, (10, 2, 5)).astype("int32")
-    numbered = tf.data.Dataset.range(step, 10**9).map(lambda number: tf.constant(ids)[number % 10])
-    return numbered.map(lambda rows: ((rows, rows), rows))
+
+    def dataset(self, start, *replicas):
+        ids = np.random.default_rng(7).integers(4, 20, (10, 2, 5)).astype("int32")
+        numbered = tf.data.Dataset.range(start, 10**9).map(lambda number: tf.constant(ids)[number % 10])
+        return numbered.map(lambda rows: ((rows, rows), rows))
 
 
 def run(folder, *, last_step, minutes=math.inf):
     """Train in a folder as a new process would, and give the model and the epochs that were begun."""
     keras.utils.set_random_seed(3)
     model = Transformer(vocabulary_size=20, num_layers=1, d_model=8, d_ff=16, num_heads=2, dropout=0.2)
-    fit.compile_model(model, 1e-3, label_smoothing=0.1)
-    step, stopwatch = fit.resume(model, folder)
+    fit.compile_model(model, optimizer(1e-3), label_smoothing=0.1)
+    step, batches, stopwatch = fit.resume(model, folder)
+    assert step == batches
     begun = []
-    noting = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: begun.append((epoch, int(model.optimizer.iterations))))
+    noting = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: begun.append((epoch, checkpoint.step_of(model))))
     saving = Checkpointing(folder, stopwatch, keep=2, minutes=math.inf)
-    fit.fit(model, batches_from, STEPS_PER_EPOCH, last_step, stopwatch, minutes, [noting, saving])
+    data_from = strategy.attach(model, strategy.make_strategy("one"), Numbered(), lambda step: step)
+    fit.fit(model, data_from, STEPS_PER_EPOCH, last_step, [noting, saving, StopAtLimit(stopwatch, minutes, last_step)])
     return model, begun, step
 
 
@@ -41,10 +46,10 @@ def test_it_ends_at_the_last_step(tmp_path):
     assert begun == [(0, 0), (1, 3), (2, 6)]
 
 
-def test_no_time_is_no_step(tmp_path):
+def test_a_callback_ends_it(tmp_path):
     model, begun, _ = run(tmp_path, last_step=7, minutes=0)
-    assert int(model.optimizer.iterations) == 0
-    assert begun == []
+    assert int(model.optimizer.iterations) == 1
+    assert begun == [(0, 0)]
 
 
 @pytest.mark.parametrize("stop", [2, 3, 5])
