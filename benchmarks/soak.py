@@ -93,9 +93,7 @@ def main():
         left = [str(path) for path in killed.rglob("*.tmp")]
         if different or left or expected.keys() != actual.keys():
             sys.exit(f"DIFFERENT: {different[:5]} of {len(expected)} arrays; left behind: {left}")
-        print(
-            f"{arguments.kills} kills, {half_written} in mid-checkpoint: all {len(expected)} arrays are equal bit for bit"
-        )
+        print(f"{arguments.kills} kills, {half_written} in mid-checkpoint: all {len(expected)} arrays are equal bit for bit")
 
 
 if __name__ == "__main__":

@@ -170,7 +170,8 @@ def corpus_settings(FLAGS):
         "source_language": FLAGS.source_language,
         "target_language": FLAGS.target_language,
         "data_dir": _absolute(FLAGS.data_dir),
-        "dataset": FLAGS.dataset,
+        # base.flags names a data set, and its user another corpus.
+        "dataset": FLAGS.dataset if FLAGS.corpus == "tfds" else None,
         "splits": FLAGS.splits,
         "mixture": _absolute(FLAGS.mixture),
         "prefixes": [FLAGS.train_prefix, FLAGS.valid_prefix, FLAGS.test_prefix],

@@ -22,6 +22,7 @@ from keras_transformer.training.optimizer import averaged_weights, optimizer
 from keras_transformer.training.precision import dtype_policy
 from keras_transformer.training.progress import ProgressBar
 from pipelines import batching, bucketing, corpora
+from pipelines.records import Records
 from pipelines.vocabulary import Vocabulary, learn
 
 GROUPS = ("corpus", "vocabulary", "model", "batches", "optimizer", "training", "averaging", "model_dir", "search", "export")
@@ -29,14 +30,21 @@ GROUPS = ("corpus", "vocabulary", "model", "batches", "optimizer", "training", "
 
 def main(FLAGS):
     replicas = strategy.make_strategy(FLAGS.distribution, FLAGS.tpu)
+    with strategy.telling_of_lost_hosts(replicas):
+        make_translator(FLAGS, replicas)
+
+
+def make_translator(FLAGS, replicas):
+    """All that the command does, on the replicas of a strategy."""
     # Before the tokenizer is made: TensorFlow forgets the resources of ops when it is seeded.
     keras.utils.set_random_seed(FLAGS.seed)
+    hyperparameters = Hyperparameters(**{field.name: getattr(FLAGS, field.name) for field in dataclasses.fields(Hyperparameters)})
     folder = ModelFolder(flags.model_dir(FLAGS))
     settings = flags.corpus_settings(FLAGS)
     corpus = corpora.load(**settings, cache_dir=FLAGS.cache_dir)
-    sizes = {field.name: getattr(FLAGS, field.name) for field in dataclasses.fields(Hyperparameters)}
     vocabulary = _vocabulary(folder, corpus, FLAGS.vocabulary_size, replicas)
-    hyperparameters = Hyperparameters(**{**sizes, "vocabulary_size": vocabulary.size})
+    if isinstance(corpus.train, Records):
+        hyperparameters = dataclasses.replace(hyperparameters, vocabulary_size=vocabulary.size)
     description = {
         "hyperparameters": hyperparameters.as_dict(),
         "corpus": settings,
@@ -131,27 +139,22 @@ def train(FLAGS, hyperparameters, folder, vocabulary, data, measure, replicas):
         folder.checkpoints, stopwatch, FLAGS.keep_checkpoints, FLAGS.checkpoint_minutes, batches_before, bar.report
     )
     watchers = [callbacks.StopOnDivergence(), limit, callbacks.StopOnSignal()]
+    best = None
+    if FLAGS.keep_best or FLAGS.patience:
+        best = BestSoFar(folder.history, folder.best, FLAGS.keep_best or "cross_entropy", step, FLAGS.patience, report=bar.report)
     if strategy.is_chief(replicas):
         watchers[2:2] = [saving]
         watchers += [callbacks.Validation(measure, folder.history, bar.report)]
         watchers += [keras.callbacks.TensorBoard(folder.logs, write_graph=False, update_freq=100), bar]
-        if FLAGS.keep_best or FLAGS.patience:
-            best = BestSoFar(folder.history, folder.best, FLAGS.keep_best or "cross_entropy", step, FLAGS.patience, report=bar.report)
-            watchers += [best]
-            if best.is_over:
-                return model
-    if limit.is_out_of_time:
+        watchers += [best] if best else []
+    if limit.is_out_of_time or (best and best.is_over):
         return model
     try:
         fit.fit(model, data_from, steps_per_epoch, last_step, watchers)
     except callbacks.Preempted:
         bar.on_train_end()
-        saved = (
-            "nothing could be saved."
-            if saving.saved_step is None
-            else f"step {saving.saved_step} is saved; the same command goes on from there."
-        )
-        print(f"SIGTERM: {saved}")
+        saved = "nothing could be saved." if saving.saved_step is None else f"step {saving.saved_step} is saved; the same command goes on."
+        print(f"SIGTERM: {saved if saving in watchers else 'the first host saves the run.'}")
         return None
     return model
 

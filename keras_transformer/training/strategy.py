@@ -78,7 +78,7 @@ def is_chief(strategy):
 def wait_for_all(strategy):
     """Wait until all hosts have come here."""
     if _has_hosts(strategy):
-        tf.function(lambda: strategy.reduce("SUM", strategy.run(lambda: tf.constant(1.0)), axis=None))()
+        tf.function(lambda: strategy.reduce("SUM", strategy.run(tf.ones, ([],)), axis=None), autograph=False)()
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ TEXT = ("train", "--corpus=text_files", "--data_dir=text")
 
 WRONG = {
     "heads": (("train", "--num_heads=7"), b"`d_model` must be divisible by `num_heads`"),
-    "corpus": (("train", "--corpus=nonsense"), b"home_assistant, reverse, text_files"),
+    "corpus": (("train", "--corpus=nonsense"), b"home_assistant, mixture, records, reverse, text_files, tfds"),
     "rate": (("train", "--learning_rate_scale=-1"), b"learning_rate_scale"),
     "beam": (("translate", f"--model={RUN}", "--beam_size=0"), b"beam_size"),
     "unknown flag": (("train", "--learning_rte=1"), b"learning_rte"),
