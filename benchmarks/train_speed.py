@@ -2,7 +2,8 @@
 
 Every system trains on the same batches of ids, in a process of its own; they take turns, round by round (A B C A B C ...), and a number is
 the median of the rounds. The first round compiles and warms up, and does not count. tok/s counts source and target tokens, no padding.
-Run it on a quiet machine: all processes of a size stay in memory (base: about 2 GB each), only one works at a time.
+Run it on a quiet machine: "cores busy" below the number of cores by more than a tenth or two means that something else ran, or that the
+system waits for itself. All processes of a size stay in memory (base: about 2 GB each).
 """
 
 import pathlib
@@ -49,6 +50,7 @@ BATCH_TOKENS = flags.DEFINE_integer("batch_tokens", 2048, "Positions of a batch 
 VOCABULARY_SIZE = flags.DEFINE_integer("vocabulary_size", 8000, "Pieces.")
 PIECES = flags.DEFINE_list("pieces", ["base"], "Sizes whose step is taken apart.")
 INPUT = flags.DEFINE_bool("input", True, "Measure the input pipeline alone.")
+RECORDS = flags.DEFINE_string("records", None, "Folder that pipelines.prepare filled: measure the input pipeline from there, too.")
 
 
 def print_table(columns, rows):
@@ -86,7 +88,7 @@ class Size:
                 [training_flops(SIZES[name], vocabulary.size, *pair) for pair in widths],
             )
         )
-        self.seconds, self.peaks, self.unavailable = {}, [], {}
+        self.answers, self.unavailable = {}, {}
 
     def _by_round(self, values):
         """Sums over the batches of each round that counts."""
@@ -102,21 +104,21 @@ class Size:
         )
 
     def run(self, chosen):
-        """Let the systems take turns."""
+        """Let the systems take turns, and keep their answers."""
         trainers = {"peak": Trainer("benchmarks.trainers.matrix_product", {}, self.folder / "peak.log")}
         try:
             for name in chosen:
                 trainers[name] = self._start(name)
             for name, trainer in trainers.items():
-                if trainer is None or trainer.unavailable:
-                    self.unavailable.setdefault(name, getattr(trainer, "unavailable", None))
+                if trainer and trainer.unavailable:
+                    self.unavailable[name] = trainer.unavailable
             for number in range(ROUNDS.value + 1):
                 for name in [name for name in trainers if name not in self.unavailable]:
                     answer = trainers[name].train(4 if name == "peak" else self.steps)
                     if "unavailable" in answer:
                         self.unavailable[name] = answer["unavailable"]
                     elif number:
-                        (self.peaks if name == "peak" else self.seconds.setdefault(name, [])).append(answer.get("seconds", answer))
+                        self.answers.setdefault(name, []).append(answer)
                 print(f"{self.name}: round {number} of {ROUNDS.value}", flush=True)
         finally:
             for trainer in filter(None, trainers.values()):
@@ -126,35 +128,39 @@ class Size:
         module, of_system = SYSTEMS[name]
         interpreter = {}
         if module == OPENNMT:
-            python, self.unavailable[name] = opennmt_environment.find_or_make()
-            if python is None:
+            python, reason = opennmt_environment.find_or_make()
+            if reason:
+                self.unavailable[name] = reason
                 return None
-            del self.unavailable[name]
             interpreter = {"python": python}
         return Trainer(module, {**self.task, **of_system}, self.folder / f"{self.name}_{name}.log", **interpreter)
 
+    def answered(self, name, what):
+        """What a system answered, round by round."""
+        return np.array([answer[what] for answer in self.answers[name]])
+
     def speeds(self, name):
         """Tokens a second, round by round."""
-        return self.tokens / np.array(self.seconds[name])
+        return self.tokens / self.answered(name, "seconds")
 
     def ratio(self, of, over):
         """The median of the rounds' ratios; None if either did not run."""
-        measured = of in self.seconds and over in self.seconds
-        return statistics.median(self.speeds(of) / self.speeds(over)) if measured else None
+        if of in self.unavailable or over in self.unavailable or not {of, over} <= self.answers.keys():
+            return None
+        return statistics.median(self.speeds(of) / self.speeds(over))
 
     def share_of_peak(self, name, flops):
-        precision = SYSTEMS[name][1]["precision"]
-        return statistics.median(flops / np.array(self.seconds[name]) / np.array([peak[precision] for peak in self.peaks]))
+        return statistics.median(flops / self.answered(name, "seconds") / self.answered("peak", SYSTEMS[name][1]["precision"]))
 
     def rows(self):
         for precision in ("float32", "bfloat16"):
-            peaks = [peak[precision] / 1e9 for peak in self.peaks]
-            ceiling = statistics.median(peaks) * 1e9 / (self.useful.sum() / self.tokens.sum())
-            spread = f"{min(peaks):.0f}-{max(peaks):.0f} GFLOP/s"
-            yield [self.name, f"limit: matrix product {precision}", f"{ceiling:.0f}", spread, "", "", ""]
-        for name in [*self.seconds, *self.unavailable]:
+            peaks = self.answered("peak", precision)
+            ceiling = statistics.median(peaks) / (self.useful.sum() / self.tokens.sum())
+            spread = f"{peaks.min() / 1e9:.0f}-{peaks.max() / 1e9:.0f} GFLOP/s"
+            yield [self.name, f"limit: matrix product {precision}", f"{ceiling:.0f}", spread, "", "", "", ""]
+        for name in CHOSEN_SYSTEMS.value:
             if name in self.unavailable:
-                yield [self.name, name, f"not run: {self.unavailable[name]}", "", "", "", ""]
+                yield [self.name, name, f"not run: {self.unavailable[name]}", "", "", "", "", ""]
                 continue
             speeds, ratio = self.speeds(name), self.ratio(name, "torch_float32")
             yield [
@@ -162,6 +168,7 @@ class Size:
                 name,
                 f"{statistics.median(speeds):.0f}",
                 f"{speeds.min():.0f}-{speeds.max():.0f}",
+                f"{statistics.median(self.answered(name, 'core_seconds') / self.answered(name, 'seconds')):.2f}",
                 f"{ratio:.2f}" if ratio else "",
                 f"{self.share_of_peak(name, self.useful):.0%}",
                 f"{self.share_of_peak(name, self.padded):.0%}",
@@ -173,7 +180,7 @@ class Size:
             verdict = "not measured" if ratio is None else "met" if ratio >= least else "missed"
             yield [self.name, f"{of} / {over}", f"{ratio:.2f}" if ratio else "", f"{least:.2f}", verdict]
         for name, least in PEAK_GOALS.get(self.name, {}).items():
-            if name in self.seconds:
+            if name in self.answers and name not in self.unavailable:
                 share = self.share_of_peak(name, self.useful)
                 yield [self.name, f"{name}: share of its peak", f"{share:.2f}", f"{least:.2f}", "met" if share >= least else "missed"]
 
@@ -214,14 +221,14 @@ def main(_):
             sizes.append(Size(name, steps, pairs, vocabulary, pathlib.Path(folder)))
             print(f"{name}: {sizes[-1].describe()}", flush=True)
             sizes[-1].run(CHOSEN_SYSTEMS.value)
-        columns = ["size", "system", "tok/s", "rounds", "x torch float32", "share of own peak", "with padding"]
+        columns = ["size", "system", "tok/s", "rounds", "cores busy", "x torch float32", "share of own peak", "with padding"]
         print_table(columns, [row for size in sizes for row in size.rows()])
         print_table(["size", "goal", "measured", "least", ""], [row for size in sizes for row in size.goals()])
         for size in sizes:
             if size.name in PIECES.value:
                 print_table(["piece", "float32 ms", "share", "bfloat16 ms", "share"], size.pieces())
     if INPUT.value:
-        speeds = input_speed.measure(text, vocabulary, BATCH_TOKENS.value)
+        speeds = input_speed.measure(text, vocabulary, BATCH_TOKENS.value, RECORDS.value)
         print_table(["input pipeline alone", "tok/s"], [[name, f"{speed:,.0f}"] for name, speed in speeds.items()])
 
 

@@ -4,6 +4,7 @@ The trainer says {"ready": true} once it is built, or {"unavailable": why}. Then
 with what they took. Standard library only: the trainers live in environments of their own.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -12,6 +13,16 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).parents[1]
+
+
+class Clock:
+    """Seconds from its making on: on the wall, and those that all cores worked for this process."""
+
+    def __init__(self):
+        self._wall, self._cores = time.perf_counter(), time.process_time()
+
+    def read(self):
+        return {"seconds": time.perf_counter() - self._wall, "core_seconds": time.process_time() - self._cores}
 
 
 class Parent:
@@ -44,11 +55,11 @@ class Parent:
         self.say(ready=True)
         done = 0
         for count in self.orders():
-            began = time.perf_counter()
+            clock = Clock()
             for number in range(done, done + count):
                 step(number)
             done += count
-            self.say(seconds=time.perf_counter() - began)
+            self.say(**clock.read())
 
 
 class Trainer:
@@ -80,11 +91,13 @@ class Trainer:
 
     def train(self, steps):
         """Train so many steps; returns the answer."""
-        print(steps, file=self._process.stdin, flush=True)
+        with contextlib.suppress(BrokenPipeError):
+            print(steps, file=self._process.stdin, flush=True)
         return self._answer()
 
     def close(self):
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._process.stdout.close()
         self._process.wait()
 

@@ -1,7 +1,5 @@
 """Our training, taking turns: by `model.fit` as `keras_transformer.train` calls it, or as the bare compiled step."""
 
-import time
-
 import keras
 import numpy as np
 import tensorflow as tf
@@ -9,7 +7,7 @@ import tensorflow as tf
 from benchmarks import our_training
 from benchmarks.batches import Batches
 from benchmarks.sizes import DROPOUT, LABEL_SMOOTHING
-from benchmarks.turns import Parent
+from benchmarks.turns import Clock, Parent
 from pipelines.vocabulary import Vocabulary
 
 
@@ -28,14 +26,14 @@ class TakeTurns(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         self.left -= 1
         if not self.left:
-            self.parent.say(seconds=time.perf_counter() - self.began, loss=float(logs["loss"]))
+            self.parent.say(**self.clock.read())
             self.wait()
 
     def wait(self):
         self.left = next(self.orders, None)
         if self.left is None:
             raise SystemExit
-        self.began = time.perf_counter()
+        self.clock = Clock()
 
 
 def train_by_fit(parent, model):

@@ -89,7 +89,7 @@ def telling_of_lost_hosts(strategy):
     except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError, tf.errors.DeadlineExceededError) as error:
         if not _has_hosts(strategy):
             raise
-        reason = (str(error).partition("aborted by: ")[2] or str(error)).strip().splitlines()[0]
+        reason = " ".join((str(error).partition("aborted by: ")[2] or str(error)).split())[:160]
         raise ConnectionError(f"another host is gone ({reason}). Start all again: the run goes on from its last checkpoint.") from error
 
 

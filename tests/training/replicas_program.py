@@ -1,9 +1,13 @@
-"""Trains a fixed model for 20 steps on batches of different lengths, and writes its weights and the loss of each step to a file.
+"""Trains a small model on batches of different lengths, spread over the replicas of a strategy.
 
-Arguments as JSON: distribution, accumulate, output; and `mean_of_means`, the mistake of dividing each replica's loss by its own tokens.
+Arguments: a folder; a distribution, where "mirrored" is two processors that TensorFlow is told this one is; and experiments, `K` or `K-HOW`:
+K batches a replica and step, in a way of their own. Each leaves `<distribution>-<experiment>-<process>.npz` in the folder: the weights
+after 20 steps, their moving averages, and what was reported of each step.
 """
 
 import json
+import os
+import pathlib
 import sys
 
 import keras
@@ -12,60 +16,72 @@ import tensorflow as tf
 
 from keras_transformer.models import Transformer
 from keras_transformer.training import fit, strategy
-from keras_transformer.training.optimizer import optimizer
+from keras_transformer.training.metrics import PAD
+from keras_transformer.training.optimizer import averaged_weights, optimizer
 from pipelines.batching import training_batches
+from pipelines.bucketing import MOST_PADDING, MOST_PADDING_STATIC
 from pipelines.token_ids import TokenIds, TokenizedPairs
 
 STEPS = 20
 
 
-def side(random):
+class MeanOfMeans(strategy.TrainFunction):
+    """Weighs each replica's mean alike, however many tokens it is of: what Keras does."""
+
+    def _gradients(self, batch, tokens):
+        own_tokens = tf.math.count_nonzero(batch[1] != PAD, dtype=tf.float32)
+        return super()._gradients(batch, own_tokens * self.strategy.num_replicas_in_sync)
+
+
+class Reports(keras.callbacks.Callback):
+    """What is reported of each step."""
+
+    def on_train_begin(self, logs=None):
+        self.reports = []
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.reports.append([logs["loss"], logs["accuracy"], logs["tokens"]])
+
+
+def _side(random):
     lengths = random.integers(2, 30, 500)
     return TokenIds.of_lengths(random.integers(4, 50, lengths.sum()).astype(np.uint16), lengths)
 
 
-class Losses(keras.callbacks.Callback):
-    """The loss of each step; an epoch is one step."""
-
-    def on_train_begin(self, logs=None):
-        self.losses = []
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.losses.append(logs["loss"])
-
-
-class MeanOfMeans:
-    """A loss whose sum is divided by the replica's own tokens, and so by `tokens` once more than it should."""
-
-    def __init__(self, loss):
-        self.loss = loss
-
-    def total(self, labels, logits):
-        tokens = tf.math.count_nonzero(labels, dtype=tf.float32)
-        everywhere = tf.distribute.get_replica_context().all_reduce("SUM", tokens)
-        replicas = tf.distribute.get_strategy().num_replicas_in_sync
-        return self.loss.total(labels, logits) / tokens * everywhere / replicas
-
-
-def main(distribution, accumulate, output, mean_of_means=False):
-    if distribution == "mirrored":
-        two = [tf.config.LogicalDeviceConfiguration()] * 2
-        tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], two)
-    replicas = strategy.make_strategy(distribution)
-    keras.utils.set_random_seed(1)
+def batches_of_different_lengths(group=1):
     random = np.random.default_rng(0)
-    batches = training_batches(TokenizedPairs(side(random), side(random)), batch_tokens=200, seed=1)
+    pairs = TokenizedPairs(_side(random), _side(random))
+    return training_batches(pairs, batch_tokens=200, seed=1, group=group, most_padding=MOST_PADDING if group == 1 else MOST_PADDING_STATIC)
+
+
+def train(replicas, experiment):
+    accumulate, _, how = experiment.partition("-")
+    keras.utils.set_random_seed(1)
     with replicas.scope():
         model = Transformer(vocabulary_size=50, num_layers=1, d_model=16, d_ff=32, num_heads=2, dropout=0.0)
-        fit.compile_model(model, optimizer(1e-2, clip_norm=0.1, ema=0.9), label_smoothing=0.1)
-    if mean_of_means:
-        model.loss = MeanOfMeans(model.loss)
-    losses, batches_a_step = Losses(), replicas.num_replicas_in_sync * accumulate
-    data_from = strategy.attach(model, replicas, batches, lambda step: step * batches_a_step, accumulate)
-    fit.fit(model, data_from, 1, STEPS, [losses])
-    if strategy.is_chief(replicas):
-        np.savez(output, *model.get_weights(), losses=losses.losses)
+        fit.compile_model(model, optimizer(0.003, clip_norm=None if how == "unclipped" else 0.1, ema=0.9), label_smoothing=0.1)
+    make = MeanOfMeans if how == "mean_of_means" else strategy.TrainFunction
+    make(model, replicas, int(accumulate), static_shapes=how == "static")
+    reports = Reports()
+    # Two batches in a row have one shape where shapes are static.
+    data = strategy.distribute(replicas, batches_of_different_lengths(2 if how == "static" else 1), 0)
+    fit.fit(model, lambda step: data, STEPS, STEPS, [reports])
+    return {
+        **{f"weight {number}": array for number, array in enumerate(model.get_weights())},
+        **{f"average {number}": array for number, array in enumerate(averaged_weights(model).values())},
+        "reports": np.array(reports.reports),
+    }
+
+
+def main(folder, distribution, *experiments):
+    if distribution == "mirrored":
+        [processor] = tf.config.list_physical_devices("CPU")
+        tf.config.set_logical_device_configuration(processor, [tf.config.LogicalDeviceConfiguration()] * 2)
+    replicas = strategy.make_strategy(distribution)
+    process = json.loads(os.environ["TF_CONFIG"])["task"]["index"] if "TF_CONFIG" in os.environ else 0
+    for experiment in experiments:
+        np.savez(pathlib.Path(folder) / f"{distribution}-{experiment}-{process}.npz", **train(replicas, experiment))
 
 
 if __name__ == "__main__":
-    main(**json.loads(sys.argv[1]))
+    main(*sys.argv[1:])
