@@ -1,7 +1,7 @@
 """Trains a small model on batches of different lengths, spread over the replicas of a strategy.
 
-Arguments: a folder; a distribution, where "mirrored" is two processors that TensorFlow is told this one is; and experiments, `K` or `K-HOW`:
-K batches a replica and step, in a way of their own. Each leaves `<distribution>-<experiment>-<process>.npz` in the folder: the weights
+Arguments: a folder; a distribution, where "mirrored" is two processors that TensorFlow is told this one is; and experiments, `K` or
+`K-HOW`: K batches a replica and step, in a way of their own. Each leaves `<distribution>-<experiment>-<process>.npz` in the folder: weights
 after 20 steps, their moving averages, and what was reported of each step.
 """
 
@@ -19,7 +19,6 @@ from keras_transformer.training import fit, strategy
 from keras_transformer.training.metrics import PAD
 from keras_transformer.training.optimizer import averaged_weights, optimizer
 from pipelines.batching import training_batches
-from pipelines.bucketing import MOST_PADDING, MOST_PADDING_STATIC
 from pipelines.token_ids import TokenIds, TokenizedPairs
 
 STEPS = 20
@@ -48,10 +47,9 @@ def _side(random):
     return TokenIds.of_lengths(random.integers(4, 50, lengths.sum()).astype(np.uint16), lengths)
 
 
-def batches_of_different_lengths(group=1):
+def batches_of_different_lengths(**shapes):
     random = np.random.default_rng(0)
-    pairs = TokenizedPairs(_side(random), _side(random))
-    return training_batches(pairs, batch_tokens=200, seed=1, group=group, most_padding=MOST_PADDING if group == 1 else MOST_PADDING_STATIC)
+    return training_batches(TokenizedPairs(_side(random), _side(random)), batch_tokens=200, seed=1, **shapes)
 
 
 def train(replicas, experiment):
@@ -63,8 +61,9 @@ def train(replicas, experiment):
     make = MeanOfMeans if how == "mean_of_means" else strategy.TrainFunction
     make(model, replicas, int(accumulate), static_shapes=how == "static")
     reports = Reports()
-    # Two batches in a row have one shape where shapes are static.
-    data = strategy.distribute(replicas, batches_of_different_lengths(2 if how == "static" else 1), 0)
+    # Where shapes are static there are two of them, and two batches in a row have one.
+    batches = batches_of_different_lengths(**({"group": 2, "most_padding": 0.4} if how == "static" else {}))
+    data = strategy.distribute(replicas, batches, 0)
     fit.fit(model, lambda step: data, STEPS, STEPS, [reports])
     return {
         **{f"weight {number}": array for number, array in enumerate(model.get_weights())},
