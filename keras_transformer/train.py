@@ -138,7 +138,8 @@ def train(FLAGS, hyperparameters, folder, vocabulary, data, measure, replicas):
     saving = callbacks.Checkpointing(
         folder.checkpoints, stopwatch, FLAGS.keep_checkpoints, FLAGS.checkpoint_minutes, batches_before, bar.report
     )
-    watchers = [callbacks.StopOnDivergence(), limit, callbacks.StopOnSignal()]
+    # A host that writes nothing waits for the one that does: were it gone, they would be lost to each other.
+    watchers = [callbacks.StopOnDivergence(), limit, callbacks.StopOnSignal(at_once=strategy.is_chief(replicas))]
     best = None
     if FLAGS.keep_best or FLAGS.patience:
         best = BestSoFar(folder.history, folder.best, FLAGS.keep_best or "cross_entropy", step, FLAGS.patience, report=bar.report)

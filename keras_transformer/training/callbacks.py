@@ -77,10 +77,14 @@ class StopOnSignal(keras.callbacks.Callback):
     """On SIGTERM, which announces a preemption: the step is finished and saved, then training ends with `Preempted`, on all hosts.
 
     Stands behind `Checkpointing` in the list: what comes behind it at the end of an epoch, validation, is not waited for.
+
+    Args:
+        at_once: whether training ends at once when all is saved; else with the next step, in which all hosts learn of it.
     """
 
-    def __init__(self):
+    def __init__(self, at_once=True):
         super().__init__()
+        self.at_once = at_once
         self.is_asked = False
         self.is_saved = False
 
@@ -92,7 +96,7 @@ class StopOnSignal(keras.callbacks.Callback):
 
     def ask(self, number, frame):
         self.is_asked = True
-        if self.is_saved:
+        if self.is_saved and self.at_once:
             self.leave()
         end_training(self.model, preempted=True)
 
@@ -106,7 +110,7 @@ class StopOnSignal(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         self.is_saved = True
-        if self.is_asked or getattr(self.model.train_function, "is_preempted", False):
+        if (self.is_asked and self.at_once) or getattr(self.model.train_function, "is_preempted", False):
             self.leave()
 
 

@@ -1,5 +1,6 @@
-"""One toy run, trained for real by the command that users type, shared by all tests of this folder."""
+"""Runs that tests of this folder share, trained for real by the command that users type."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -21,6 +22,28 @@ class Shell:
     def __call__(self, name, *flags, stdin=b""):
         return subprocess.run(self.command(name, *flags), cwd=self.folder, input=stdin, capture_output=True, check=False)
 
+    def another(self, name):
+        """A `Shell` in a folder inside this one's."""
+        (self.folder / name).mkdir(exist_ok=True)
+        return Shell(self.folder / name)
+
+    def start(self, name, *flags, **environment):
+        """A command under way, with variables added to its environment."""
+        pipe = subprocess.PIPE
+        # Unbuffered, so that `communicate` gives what `read_until` left.
+        return subprocess.Popen(
+            self.command(name, *flags), cwd=self.folder, env=os.environ | environment, stdout=pipe, stderr=pipe, bufsize=0
+        )
+
+    def read_until(self, process, words):
+        """The output of a command up to a line with these words."""
+        read = b""
+        for line in process.stdout:
+            read += line
+            if words in line:
+                return read
+        raise AssertionError((read + process.stderr.read()).decode())
+
 
 @pytest.fixture(scope="session")
 def toy(tmp_path_factory):
@@ -28,6 +51,16 @@ def toy(tmp_path_factory):
     shell = Shell(tmp_path_factory.mktemp("toy"))
     shell.trained = shell(*TRAIN)
     assert shell.trained.returncode == 0, shell.trained.stderr.decode()
+    return shell
+
+
+@pytest.fixture(scope="session")
+def uninterrupted(tmp_path_factory):
+    """A `Shell` in the folder of three epochs with dropout that nothing interrupted; `uninterrupted.training` is its command."""
+    shell = Shell(tmp_path_factory.mktemp("uninterrupted"))
+    shell.training = [*TRAIN, "--max_epochs=3", "--dropout=0.1", "--keep_checkpoints=5", "--validation_sentences=0"]
+    trained = shell(*shell.training)
+    assert trained.returncode == 0, trained.stderr.decode()
     return shell
 
 

@@ -1,7 +1,12 @@
-"""What watches over a run: divergence, limits, checkpoints, validation."""
+"""What watches over a run: divergence, limits, preemption, checkpoints, validation."""
 
+import contextlib
+import errno
 import json
 import math
+import os
+import resource
+import signal
 import types
 
 import keras
@@ -85,6 +90,148 @@ def test_a_checkpoint_holds_its_step_and_the_seconds_of_the_run(model, stopwatch
     stopwatch.seconds = 12.5
     fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10), epochs=1)
     assert checkpoint.restore(checkpoint.newest(tmp_path), model) == {"step": 3, "batches": 3, "seconds": 12.5}
+
+
+def test_a_checkpoint_counts_the_batches_of_the_whole_run(model, stopwatch, tmp_path):
+    fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10, batches_before=lambda step: 100 + 8 * step), epochs=1)
+    assert checkpoint.restore(checkpoint.newest(tmp_path), model)["batches"] == 124
+
+
+def test_what_a_killed_run_left_half_written_is_removed(model, stopwatch, tmp_path):
+    checkpoint.path_of(tmp_path, 2).write_bytes(b"another checkpoint")
+    (tmp_path / ".step-000000003.npz.tmp").write_bytes(b"half of it")
+    fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10), epochs=0)
+    assert steps_in(tmp_path) == [2]
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000000002.npz"]
+
+
+def no_space(descriptor):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@contextlib.contextmanager
+def disk_that_fills_up_before_the_end():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", no_space)
+        yield
+
+
+@contextlib.contextmanager
+def disk_that_is_full_after_some_bytes():
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("full_disk", [disk_that_fills_up_before_the_end, disk_that_is_full_after_some_bytes])
+def test_on_a_full_disk_it_is_told_training_goes_on_and_the_checkpoints_before_stay(model, stopwatch, tmp_path, monkeypatch, full_disk):
+    write, said = checkpoint.write_whole, []
+
+    def write_whole(path, arrays):
+        with full_disk() if checkpoint.step_of(model) == 6 else contextlib.nullcontext():
+            write(path, arrays)
+
+    monkeypatch.setattr(checkpoint, "write_whole", write_whole)
+    saving, found = callbacks.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10, report=said.append), []
+    in_between = keras.callbacks.LambdaCallback(
+        on_epoch_begin=lambda epoch, logs: found.append(([path.name for path in tmp_path.iterdir()], saving.saved_step))
+    )
+    fit(model, saving, in_between, epochs=4)
+    [line] = said
+    assert line.startswith("step 6 could not be saved: [Errno ")
+    assert line.endswith("Training goes on; the checkpoints before it stay. Make room.")
+    kept = (["step-000000003.npz"], 3)
+    assert found == [([], None), kept, kept, (["step-000000009.npz"], 9)]
+    assert steps_in(tmp_path) == [12]
+
+
+def test_control_what_is_not_the_disk_s_fault_is_raised(model, stopwatch, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "write_whole", lambda path, arrays: {}["nothing"])
+    with pytest.raises(KeyError):
+        fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10))
+
+
+@pytest.fixture
+def received():
+    """The signals that reach the handler that was there before training."""
+    received = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
+    yield received
+    signal.signal(signal.SIGTERM, before)
+
+
+def terminate():
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def terminate_once_at(moment):
+    """A callback that sends this process SIGTERM, once."""
+    moments = iter([terminate])
+    return keras.callbacks.LambdaCallback(**{moment: lambda *arguments, **logs: next(moments, lambda: None)()})
+
+
+@pytest.mark.parametrize(
+    ("moment", "saved"),
+    [("on_train_begin", 1), ("on_train_batch_begin", 1), ("on_train_batch_end", 1), ("on_epoch_begin", 1), ("on_epoch_end", 3)],
+)
+def test_on_sigterm_the_step_is_finished_and_saved_and_training_ends(model, stopwatch, tmp_path, received, moment, saved):
+    preempted, measured = callbacks.StopOnSignal(), []
+    validation = callbacks.Validation(lambda model: measured.append(1) or {}, tmp_path / "history.jsonl", lambda line: None)
+    watchers = [preempted, terminate_once_at(moment)] if moment == "on_train_begin" else [terminate_once_at(moment), preempted]
+    with pytest.raises(callbacks.Preempted):
+        fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10), *watchers, validation)
+    assert checkpoint.step_of(model) == saved
+    assert steps_in(tmp_path) == [saved]
+    assert measured == []
+    terminate()
+    assert received == [signal.SIGTERM]  # the handler is as it was
+
+
+def test_on_sigterm_validation_is_not_waited_for(model, stopwatch, tmp_path, received):
+    began, ended = [], []
+
+    def measure(model):
+        began.append(checkpoint.step_of(model))
+        if len(began) == 2:
+            terminate()
+        ended.append(checkpoint.step_of(model))
+        return {}
+
+    history = tmp_path / "history.jsonl"
+    validation = callbacks.Validation(measure, history, lambda line: None)
+    with pytest.raises(callbacks.Preempted):
+        fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10), callbacks.StopOnSignal(), validation, epochs=9)
+    assert (began, ended) == ([3, 6], [3])
+    assert steps_in(tmp_path) == [3, 6]
+    assert len(history.read_text(encoding="utf-8").splitlines()) == 1
+    terminate()
+    assert received == [signal.SIGTERM]
+
+
+def test_control_without_it_the_signal_goes_elsewhere_and_training_goes_on(model, received):
+    fit(model, terminate_once_at("on_train_batch_begin"))
+    assert checkpoint.step_of(model) == 6
+    assert received == [signal.SIGTERM]
+
+
+def test_without_a_signal_training_ends_as_ever(model, received):
+    fit(model, callbacks.StopOnSignal())
+    assert checkpoint.step_of(model) == 6
+    terminate()
+    assert received == [signal.SIGTERM]
+
+
+@pytest.mark.parametrize("is_preempted", [False, True])
+def test_it_ends_too_when_another_host_was_asked(received, is_preempted):
+    watcher = callbacks.StopOnSignal()
+    watcher.set_model(types.SimpleNamespace(train_function=types.SimpleNamespace(is_preempted=is_preempted)))
+    watcher.on_train_begin()
+    with pytest.raises(callbacks.Preempted) if is_preempted else contextlib.nullcontext():
+        watcher.on_epoch_end(0)
+    assert (signal.getsignal(signal.SIGTERM) == watcher.ask) is not is_preempted
 
 
 def test_validation_appends_a_json_line_an_epoch_and_reports_it(model, tmp_path):
