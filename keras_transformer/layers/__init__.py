@@ -15,19 +15,23 @@ Masks are boolean; True means "may attend".
 
 from keras_transformer.layers.attention import MultiHeadAttention, attention_weights, scaled_dot_product_attention
 from keras_transformer.layers.decoder import Decoder, DecoderLayer
+from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.embedding import PositionalEmbedding
 from keras_transformer.layers.encoder import Encoder, EncoderLayer
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.masks import causal_mask, padding_mask
+from keras_transformer.layers.normalization import LayerNormalization
 from keras_transformer.layers.positions import sinusoidal_positions
 from keras_transformer.layers.residual import PostNorm
 
 __all__ = [
     "Decoder",
     "DecoderLayer",
+    "Dropout",
     "Encoder",
     "EncoderLayer",
     "FeedForward",
+    "LayerNormalization",
     "MultiHeadAttention",
     "PositionalEmbedding",
     "PostNorm",

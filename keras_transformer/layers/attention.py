@@ -18,7 +18,7 @@ def attention_weights(query, key, attention_mask=None, attention_bias=None):
     Returns:
         (..., T, S) of the query's dtype; rows sum to 1, or to 0 where everything is masked.
     """
-    scores = ops.einsum("...td,...sd->...ts", query, key)
+    scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
     scores = ops.cast(scores, "float32") * key.shape[-1] ** -0.5
     if attention_bias is not None:
         scores = scores + ops.cast(attention_bias, "float32")
@@ -41,7 +41,7 @@ def scaled_dot_product_attention(query, key, value, attention_mask=None, attenti
         (..., T, d_v).
     """
     weights = attention_weights(query, key, attention_mask, attention_bias)
-    return ops.einsum("...ts,...sd->...td", weights, value)
+    return ops.matmul(weights, value)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

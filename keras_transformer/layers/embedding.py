@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.positions import sinusoidal_positions
 
 
@@ -39,7 +40,7 @@ class PositionalEmbedding(keras.layers.Layer):
         self.vocabulary_size = vocabulary_size
         self.d_model = d_model
         self.dropout = dropout
-        self.sum_dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="sum_dropout")
+        self.sum_dropout = Dropout(dropout, dtype=self.dtype_policy, name="sum_dropout")
 
     def build(self, inputs_shape):
         # Standard deviation d_model^-0.5: unit variance after the scaling by sqrt(d_model), and logits of unit variance.

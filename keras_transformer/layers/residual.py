@@ -2,6 +2,9 @@
 
 import keras
 
+from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.normalization import LayerNormalization
+
 
 def residual_initializer(branches):
     """How the last matrix of each sublayer starts: Glorot's uniform, times branches^-0.5.
@@ -39,8 +42,8 @@ class PostNorm(keras.layers.Layer):
     def __init__(self, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
         self.dropout = dropout
-        self.sublayer_dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="sublayer_dropout")
-        self.norm = keras.layers.LayerNormalization(epsilon=1e-6, dtype=self.dtype_policy, name="norm")
+        self.sublayer_dropout = Dropout(dropout, dtype=self.dtype_policy, name="sublayer_dropout")
+        self.norm = LayerNormalization(epsilon=1e-6, dtype=self.dtype_policy, name="norm")
 
     def build(self, x_shape, sublayer_output_shape):
         self.norm.build(x_shape)

@@ -10,7 +10,7 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
         loss     = -sum_v q_v log p_v = log sum_v exp(z_v) - (1 - epsilon) z_y - epsilon mean_v z_v
         gradient = p - q
 
-    Neither q nor log p is ever made, and the gradient is written out: one softmax serves both.
+    Neither q nor log p is ever made, and p only in the gradient, which is written out.
 
     Args:
         labels: ids y, (B, T).
@@ -30,18 +30,19 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
 
     @ops.custom_gradient
     def losses(z):
-        p = ops.softmax(z)
-        # Everything relative to the largest entry, whose p_max = exp(z_max) / sum exp z is at least 1 / V: nothing cancels.
-        z_max, p_max = ops.max(z, axis=-1), ops.max(p, axis=-1)
-        flat = at_label[:, 0] * vocabulary_size + at_label[:, 1]
-        z_label, p_label = ops.take(ops.reshape(z, (-1,)), flat), ops.take(ops.reshape(p, (-1,)), flat)
+        # Everything relative to the largest entry, whose exponential is 1: nothing cancels.
+        z_max = ops.max(z, axis=-1)
+        total = ops.sum(ops.exp(z - z_max[:, None]), axis=-1)
+        z_label = ops.take(ops.reshape(z, (-1,)), at_label[:, 0] * vocabulary_size + at_label[:, 1])
 
         def gradient(*args, upstream=None):
             upstream = args[-1] if upstream is None else upstream
-            dense = (p - off) * upstream[:, None]
+            # The exponentials once more: kept since the forward pass, they would take as much memory as the logits.
+            dense = ops.exp(z - z_max[:, None]) * (upstream / total)[:, None] - (off * upstream)[:, None]
+            p_label = ops.exp(z_label - z_max) / total
             return ops.scatter_update(dense, at_label, (p_label - off - on) * upstream)
 
-        return on * (z_max - z_label) + label_smoothing * (z_max - ops.mean(z, axis=-1)) - ops.log(p_max), gradient
+        return on * (z_max - z_label) + label_smoothing * (z_max - ops.mean(z, axis=-1)) + ops.log(total), gradient
 
     flat_logits = ops.reshape(ops.cast(logits, "float32"), (-1, vocabulary_size))
     return ops.reshape(losses(flat_logits), ops.shape(labels))

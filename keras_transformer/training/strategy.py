@@ -1,8 +1,7 @@
 """One update from many batches (Vaswani et al. 2017, section 5.2: one machine with 8 GPUs; section 5.1: 25,000 tokens a batch).
 
 The gradient is the sum of the token losses of all batches of a step, over all replicas, divided by their target tokens. A mean of means
-would weigh a token by the length of its neighbours, and the result would depend on how the batches are spread. The one module of
-`training` that knows TensorFlow.
+would weigh a token by its neighbours' length, and depend on how the batches are spread. No other module here knows TensorFlow.
 """
 
 import contextlib
@@ -94,10 +93,7 @@ def telling_of_lost_hosts(strategy):
 
 
 def distribute(strategy, batches, start):
-    """A distributed dataset in which of R batches in a row, from `start`, a multiple of R, each of the R replicas takes one.
-
-    R replicas see in one step what one replica sees in R.
-    """
+    """A distributed dataset in which of R batches in a row, from `start`, a multiple of R, each of the R replicas takes one."""
     replicas = strategy.num_replicas_in_sync
 
     def of_this_host(context):
@@ -210,11 +206,15 @@ class TrainFunction:
         with tf.GradientTape() as tape:
             logits = self.model(inputs, training=True)
             losses = self.model.loss.total(labels, logits)
-            scaled = losses / tokens
-        real = labels != PAD
-        right = tf.cast(tf.argmax(logits, axis=-1, output_type=labels.dtype) == labels, tf.float32)
-        counts = tf.stack([tf.math.count_nonzero(real, dtype=tf.float32), losses, tf.reduce_sum(tf.where(real, right, 0.0))])
-        return [tf.convert_to_tensor(gradient) for gradient in tape.gradient(scaled, self.model.trainable_variables)], counts
+        # Flat, as in the loss: TensorFlow would cast logits of two shapes to float32 twice.
+        flat, labels = tf.reshape(logits, (-1, logits.shape[-1])), tf.reshape(labels, (-1,))
+        real, right = labels != PAD, tf.argmax(flat, axis=-1, output_type=labels.dtype) == labels
+        counts = tf.stack([tf.math.count_nonzero(real, dtype=tf.float32), losses, tf.math.count_nonzero(real & right, dtype=tf.float32)])
+        # Counted first: the gradient can then take the logits' place in memory.
+        with tf.control_dependencies([counts]):
+            upstream = 1.0 / tokens
+        gradients = tape.gradient(losses, self.model.trainable_variables, upstream)
+        return [tf.convert_to_tensor(gradient) for gradient in gradients], counts
 
     def _add_all(self, batch):
         self.strategy.run(self._add, (batch,))

@@ -27,6 +27,13 @@ WRONG = {
     "unequal files": ((*TEXT, "--train_prefix=unequal"), b"unequal"),
     "missing side": ((*TEXT, "--train_prefix=onesided"), b"onesided.de"),
     "vocabulary": (("train", "--corpus=reverse", "--vocabulary_size=20", "--model_dir=v"), b"vocabulary_size"),
+    "start from nothing": (("train", "--flagfile=toy.flags", "--model_dir=n", "--init_from=nowhere"), b"nowhere holds no trained model"),
+    "start from other sizes": (
+        ("train", "--flagfile=toy.flags", "--d_ff=64", "--model_dir=o", f"--init_from={RUN}"),
+        b"the sizes of the other",
+    ),
+    "no cluster": (("train", "--flagfile=toy.flags", "--model_dir=c", "--distribution=multi_worker"), b"environment variable TF_CONFIG"),
+    "no TPU": (("train", "--flagfile=toy.flags", "--model_dir=t", "--distribution=tpu"), b"found no TPU at --tpu=''"),
     "average nothing": (("average", "--model_dir=text"), b"holds no trained model"),
     "one file of two": (("evaluate", f"--model={RUN}", "--source_file=empty.txt"), b"--reference_file"),
 }

@@ -1,0 +1,65 @@
+"""Layer normalization (Vaswani et al. 2017, section 3.1; Ba et al. 2016)."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class LayerNormalization(keras.layers.Layer):
+    """Each position's activations shifted to mean 0 and scaled to variance 1, then to a learned mean and gain.
+
+        y    = gamma * unit + beta
+        unit = (x - mean(x)) / sqrt(var(x) + epsilon)          over the last axis, in float32
+        dx   = (g - mean(g) - unit * mean(g * unit)) / sqrt(var(x) + epsilon),  g = gamma * dy
+
+    The gradient is written out: it keeps `unit` alone, in the dtype of `x`, where differentiating each operation would keep them all.
+
+    Args:
+        epsilon: added to the variance.
+
+    Call arguments:
+        x: (..., d_model).
+
+    Returns:
+        The shape and dtype of `x`.
+
+    Reference: Ba et al. 2016, "Layer Normalization".
+    """
+
+    def __init__(self, epsilon=1e-6, **kwargs):
+        super().__init__(**kwargs)
+        self.epsilon = epsilon
+
+    def build(self, x_shape):
+        # Not cast with the activations: what is learned stays in float32.
+        self.gamma = self.add_weight(name="gamma", shape=(x_shape[-1],), initializer="ones", autocast=False)
+        self.beta = self.add_weight(name="beta", shape=(x_shape[-1],), initializer="zeros", autocast=False)
+
+    def call(self, x):
+        width = x.shape[-1]
+
+        @ops.custom_gradient
+        def normalized(x, gamma, beta):
+            centred = ops.cast(x, "float32")
+            centred = centred - ops.mean(centred, axis=-1, keepdims=True)
+            inverse = ops.rsqrt(ops.mean(ops.square(centred), axis=-1, keepdims=True) + self.epsilon)
+            unit = centred * inverse
+            kept = ops.cast(unit, x.dtype)
+
+            def gradient(*args, upstream=None):
+                upstream, unit = (ops.cast(values, "float32") for values in (args[-1] if upstream is None else upstream, kept))
+                at_unit, along = upstream * gamma, upstream * unit
+                d_gamma, d_beta = (ops.sum(ops.reshape(values, (-1, width)), axis=0) for values in (along, upstream))
+                means = ops.mean(at_unit, axis=-1, keepdims=True), ops.mean(along * gamma, axis=-1, keepdims=True)
+                return ops.cast(inverse * (at_unit - means[0] - unit * means[1]), x.dtype), d_gamma, d_beta
+
+            return ops.cast(unit * gamma + beta, x.dtype), gradient
+
+        # Read here: TensorFlow lets no function with a gradient of its own read a variable.
+        return normalized(x, ops.reshape(self.gamma, (width,)), ops.reshape(self.beta, (width,)))
+
+    def compute_output_shape(self, x_shape):
+        return x_shape
+
+    def get_config(self):
+        return {**super().get_config(), "epsilon": self.epsilon}

@@ -1,0 +1,74 @@
+"""A new run starts from what another one learned: its folder, a checkpoint in it, or its SavedModel."""
+
+import concurrent.futures
+import json
+import os
+
+import numpy as np
+import pytest
+
+from keras_transformer.serving.model_folder import ModelFolder
+from keras_transformer.serving.starting_point import starting_point
+from keras_transformer.training import checkpoint
+
+RUN = "runs/reverse_words_reversed"
+SAVED = "saved_models/reverse_words_reversed"
+FEW = ["train", "--flagfile=toy.flags", "--seed=3", "--max_steps=10", "--validation_sentences=0", "--beam_size=1"]
+
+
+@pytest.fixture(scope="module")
+def tuned(toy):
+    """What ten steps from each starting point gave, by its name, and what the command gave."""
+    last = checkpoint.checkpoints(toy.folder / RUN / "checkpoints")[-1]
+    starts = {
+        "run": [f"--init_from={toy.folder / RUN}"],
+        "checkpoint": [f"--init_from={last}"],
+        "SavedModel": [f"--init_from={toy.folder / SAVED / '1'}"],
+        "another vocabulary": [f"--init_from={toy.folder / SAVED}", "--vocabulary_size=290"],
+        "nothing": [],
+    }
+    shells = {name: toy.another(name) for name in starts}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        calls = {name: pool.submit(shells[name], *FEW, *flags) for name, flags in starts.items()}
+        return {name: (shells[name], call.result()) for name, call in calls.items()}
+
+
+def first_validation(shell):
+    return json.loads((shell.folder / RUN / "history.jsonl").read_text(encoding="utf-8").splitlines()[0])
+
+
+@pytest.mark.parametrize("start", ["run", "checkpoint", "SavedModel", "another vocabulary"])
+def test_what_was_learned_is_there_from_the_first_epoch_on(toy, tuned, start):
+    shell, called = tuned[start]
+    assert called.returncode == 0, called.stderr.decode()
+    fresh, learned = first_validation(tuned["nothing"][0]), json.loads((toy.folder / RUN / "history.jsonl").read_text().splitlines()[-1])
+    assert first_validation(shell)["step"] == fresh["step"] == 10
+    assert first_validation(shell)["val_cross_entropy"] < learned["val_cross_entropy"] + 0.1
+    assert fresh["val_cross_entropy"] > learned["val_cross_entropy"] + 1
+
+
+def test_pieces_that_both_vocabularies_have_are_counted(tuned):
+    same, fewer = (tuned[start][1].stdout.decode() for start in ("run", "another vocabulary"))
+    assert ": 300 pieces keep their embeddings, 0 are new" in same
+    assert " pieces keep their embeddings, " in fewer
+    assert ": 300 pieces" not in fewer
+    assert b"pieces keep" not in tuned["nothing"][1].stdout
+
+
+def test_a_saved_model_has_the_averaged_weights_of_its_run_to_the_last_bit(toy):
+    folder = ModelFolder(toy.folder / RUN)
+    averaged = checkpoint.weights_of(folder.averaged)
+    for path in (folder.path, toy.folder / SAVED, toy.folder / SAVED / "1"):
+        weights, vocabulary = starting_point(path)
+        assert weights.keys() == averaged.keys()
+        assert all(np.array_equal(weights[name], averaged[name]) for name in averaged)
+        assert vocabulary.fingerprint == folder.read_description()["vocabulary"]["fingerprint"]
+    last, _ = starting_point(checkpoint.checkpoints(folder.checkpoints)[-1])
+    assert not all(np.array_equal(last[name], averaged[name]) for name in averaged)
+
+
+def test_a_run_under_way_goes_on_and_does_not_start_anew(toy, tuned):
+    shell, _ = tuned["run"]
+    again = shell(*FEW, f"--init_from={toy.folder / 'nowhere'}")
+    assert again.returncode == 0, again.stderr.decode()
+    assert b"going on from step 10 " in again.stdout

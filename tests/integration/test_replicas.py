@@ -1,0 +1,107 @@
+"""Several hosts make one run: one writes, all stop at the same step, and when one is lost the others say so."""
+
+import json
+import signal
+
+import pytest
+from hosts import tf_configs
+
+from keras_transformer.training import checkpoint
+
+RUN = "run"
+LONGEST_SECONDS = 300
+TRAIN = ["train", "--flagfile=toy.flags", "--distribution=multi_worker", "--d_model=16", "--d_ff=16", "--num_heads=2"]
+TRAIN += ["--validation_sentences=0", "--beam_size=1"]
+
+
+class Job:
+    """The hosts of a run, under way, each in a folder of its own beside the run's; the first is the chief."""
+
+    def __init__(self, shell, *flags):
+        self.shell = shell
+        where = f"--model_dir={shell.folder / RUN}"
+        folders = [shell.another(name) for name in ("chief", "worker")]
+        self.hosts = [folder.start(*TRAIN, where, *flags, TF_CONFIG=config) for folder, config in zip(folders, tf_configs(2), strict=True)]
+
+    def wait_for_epoch(self):
+        """What the chief said until it had finished an epoch."""
+        return self.shell.read_until(self.hosts[0], b"  step ")
+
+    def results(self):
+        """Exit status, output and errors of each host."""
+        outputs = [host.communicate(timeout=LONGEST_SECONDS) for host in self.hosts]
+        return [(host.returncode, *output) for host, output in zip(self.hosts, outputs, strict=True)]
+
+
+@pytest.fixture
+def start(fresh_shell):
+    """Starts a `Job`; what is left of it ends with the test."""
+    jobs = []
+
+    def start(*flags):
+        jobs.append(Job(fresh_shell, *flags))
+        return jobs[-1]
+
+    yield start
+    for host in (host for job in jobs for host in job.hosts):
+        host.kill()
+        host.communicate()
+
+
+def newest_step(shell):
+    path = checkpoint.checkpoints(shell.folder / RUN / "checkpoints")[-1]
+    return json.loads(str(checkpoint.read_whole(path)["progress"]))["step"]
+
+
+def files(shell):
+    return {str(path.relative_to(shell.folder)) for path in shell.folder.rglob("*") if path.is_file()}
+
+
+def processes_that_logged(shell):
+    """TensorBoard's files are named for the process: `events.out.tfevents.<time>.<host>.<process>.<number>.v2`."""
+    return {int(path.name.split(".")[-3]) for path in (shell.folder / RUN / "logs").rglob("events.*")}
+
+
+def test_a_run_of_two_hosts_survives_a_preemption_and_the_loss_of_a_host(fresh_shell, start):
+    # 1. Any host that is asked to leave ends the run on all.
+    job = start()
+    begun = job.wait_for_epoch()
+    assert b" 2 batches a step" in begun
+    job.hosts[1].send_signal(signal.SIGTERM)
+    (chief_status, chief_output, chief_errors), (status, output, errors) = job.results()
+    assert (chief_status, chief_errors, status, errors) == (0, b"", 0, b"")
+    preempted_at = newest_step(fresh_shell)
+    assert f"SIGTERM: step {preempted_at} is saved; the same command goes on.".encode() in chief_output
+    assert output.endswith(b"SIGTERM: the first host saves the run.\n")
+    assert not {"run/averaged.npz", "run/evaluation.json"} & files(fresh_shell)
+
+    # 2. One that is lost is told by the others.
+    job = start("--checkpoint_minutes=0")
+    assert f"going on from step {preempted_at} ".encode() in job.wait_for_epoch()
+    job.hosts[1].kill()
+    (status, _, errors), (lost, _, _) = job.results()
+    assert lost == -signal.SIGKILL
+    assert status == 1
+    assert errors.startswith(b"error: another host is gone (")
+    assert errors.endswith(b"Start all again: the run goes on from its last checkpoint.\n")
+    assert errors.count(b"\n") == 1
+    lost_at = newest_step(fresh_shell)
+    assert lost_at > preempted_at
+
+    # 3. Together again they finish; one alone writes.
+    chiefs = processes_that_logged(fresh_shell)
+    job = start(f"--max_steps={lost_at + 3}")
+    (chief_status, chief_output, chief_errors), (status, output, errors) = job.results()
+    assert (chief_status, chief_errors, status, errors) == (0, b"", 0, b"")
+    assert f"going on from step {lost_at} ".encode() in chief_output
+    assert f"going on from step {lost_at} ".encode() in output
+    assert newest_step(fresh_shell) == lost_at + 3
+    assert b"exported to" in chief_output
+    assert b"exported to" not in output
+    assert processes_that_logged(fresh_shell) == {*chiefs, job.hosts[0].pid}
+    assert len(chiefs) == 2
+    history = [json.loads(line) for line in (fresh_shell.folder / RUN / "history.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len({line["step"] for line in history}) == len(history)
+    written = files(fresh_shell)
+    assert {"run/averaged.npz", "run/evaluation.json", "chief/saved_models/run/1/saved_model.pb"} <= written
+    assert not [name for name in written if name.startswith("worker/") or name.endswith(".tmp")]
