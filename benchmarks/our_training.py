@@ -47,9 +47,9 @@ def batches(pairs, batch_tokens):
     return batching.training_batches(pairs, batch_tokens, SEED)
 
 
-def compiled(size, vocabulary_size, precision, dropout, label_smoothing):
+def compiled(size, vocabulary_size, precision, dropout, label_smoothing, seed=SEED):
     """A model ready for `train`."""
-    keras.utils.set_random_seed(SEED)
+    keras.utils.set_random_seed(seed)
     hyperparameters = Hyperparameters(vocabulary_size=vocabulary_size, dropout=dropout, label_smoothing=label_smoothing, **size)
     model = Transformer(hyperparameters, dtype=dtype_policy(precision))
     fit.compile_model(model, optimizer(TransformerSchedule(hyperparameters.d_model)), label_smoothing)

@@ -15,6 +15,7 @@ from absl import app, flags
 
 from benchmarks import batches, input_speed, opennmt_environment, our_training
 from benchmarks.sizes import SIZES, training_flops
+from benchmarks.tables import print_table
 from benchmarks.turns import Trainer
 from pipelines.vocabulary import learn
 
@@ -51,12 +52,6 @@ VOCABULARY_SIZE = flags.DEFINE_integer("vocabulary_size", 8000, "Pieces.")
 PIECES = flags.DEFINE_list("pieces", ["base"], "Sizes whose step is taken apart.")
 INPUT = flags.DEFINE_bool("input", True, "Measure the input pipeline alone.")
 RECORDS = flags.DEFINE_string("records", None, "Folder that pipelines.prepare filled: measure the input pipeline from there, too.")
-
-
-def print_table(columns, rows):
-    print("\n| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
-    for row in rows:
-        print("| " + " | ".join(row) + " |")
 
 
 class Size:

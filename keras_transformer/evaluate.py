@@ -12,7 +12,7 @@ from keras_transformer.serving.translator import Translator
 from pipelines import corpora
 from pipelines.corpora import text_files
 
-GROUPS = ("model_path", "search", "evaluate")
+GROUPS = ("model_path", "search", "evaluate", "files")
 
 
 def main(FLAGS):
@@ -28,12 +28,7 @@ def _text(FLAGS, translator):
     if any(files):
         if not all(files):
             raise ValueError("--source_file and --reference_file go together: pass both, or neither for --split.")
-        sources, references = map(text_files.read_lines, files)
-        if not sources or len(sources) != len(references):
-            raise ValueError(
-                f"{files[0]} has {len(sources):,} lines and {files[1]} has {len(references):,}: they must be as many, and at least one."
-            )
-        return sources, references
+        return text_files.read_aligned(*files)
     if "corpus" not in translator.description:
         raise ValueError(f"{FLAGS.model} does not say what it was trained on: pass --source_file and --reference_file.")
     text = getattr(corpora.load(**translator.description["corpus"]), FLAGS.split)

@@ -98,18 +98,28 @@ def _define_export():
     absl_flags.DEFINE_string("export_dir", None, "Folder of the versions. Default: saved_models/<name of the model_dir>.")
 
 
+def _define_format():
+    absl_flags.DEFINE_enum("format", "saved_model", ["saved_model", "ctranslate2"], "ctranslate2: for that engine and its own search.")
+
+
 def _define_model_path():
     absl_flags.DEFINE_string("model", None, "What translates: a run's folder, or a SavedModel: saved_models/<name>[/<version>].")
 
 
 def _define_translate():
     absl_flags.DEFINE_string("input", "-", "File of lines to translate, UTF-8; -: standard input.")
-    absl_flags.DEFINE_string("output", "-", "File for the translations; -: standard output.")
+
+
+def _define_output():
+    absl_flags.DEFINE_string("output", "-", "File for what comes out, a line for each line; -: standard output.")
 
 
 def _define_evaluate():
-    absl_flags.DEFINE_enum("split", "test", ["train", "valid", "test"], "Split of the corpus that the model was trained on,")
-    absl_flags.DEFINE_string("source_file", None, "or a file of source lines,")
+    absl_flags.DEFINE_enum("split", "test", ["train", "valid", "test"], "Split of the corpus that the model was trained on.")
+
+
+def _define_files():
+    absl_flags.DEFINE_string("source_file", None, "A file of source lines,")
     absl_flags.DEFINE_string("reference_file", None, "and a file of their translations.")
 
 
@@ -131,19 +141,21 @@ GROUPS = {name.removeprefix("_define_"): define for name, define in [*globals().
 
 
 def declare(*groups):
-    """Define the flags of some groups, those excepted that are defined already.
-
-    Args:
-        groups: keys of `GROUPS`.
-
-    Returns:
-        absl's FLAGS.
-    """
+    """Define the flags of some groups, keys of `GROUPS`, those excepted that are defined already. Gives absl's FLAGS."""
     for group in groups:
-        define = GROUPS.pop(group, None)
-        if define:
-            define()
+        GROUPS.pop(group, lambda: None)()
     return FLAGS
+
+
+def _foreign():
+    """Names of the flags that this command does not read, with those that negate them."""
+    before = set(FLAGS)
+    for define in GROUPS.values():
+        define()
+    names = set(FLAGS) - before
+    for name in names:
+        delattr(FLAGS, name)
+    return names | {f"no{name}" for name in names}
 
 
 def model_dir(FLAGS):
@@ -208,7 +220,7 @@ def run(main, groups):
 
 def _parse(argv):
     try:
-        rest = FLAGS(expand_flagfiles(argv))
+        rest = FLAGS(expand_flagfiles(argv, _foreign()))
     except (absl_flags.Error, OSError, ValueError) as error:
         _exit(" ".join(str(error).split()), status=2)
     if len(rest) > 1:

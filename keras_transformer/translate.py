@@ -9,17 +9,19 @@ import pathlib
 import sys
 
 from keras_transformer import flags
-from keras_transformer.serving.translator import Translator
+from keras_transformer.serving.translator import Translator, spread_over_cores
 from pipelines.corpora import text_files
 
-GROUPS = ("model_path", "search", "translate")
+GROUPS = ("model_path", "search", "translate", "output")
 
 
 def main(FLAGS):
     if FLAGS.model is None:
         raise ValueError("--model is missing: a run's folder, or a SavedModel such as saved_models/home_assistant_en_de.")
+    lines = read_lines(FLAGS.input)
+    at_once = spread_over_cores()
     translator = Translator.load(FLAGS.model, FLAGS.beam_size, FLAGS.length_penalty)
-    write_lines(FLAGS.output, translator.translate(read_lines(FLAGS.input)))
+    write_lines(FLAGS.output, translator.translate(lines, batches_at_once=at_once))
 
 
 def read_lines(name):

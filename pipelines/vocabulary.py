@@ -94,7 +94,9 @@ class Vocabulary:
         with contextlib.suppress(RuntimeError):
             if model:
                 return cls(model)
-        raise ValueError(f"{path} is not a SentencePiece model, or is damaged. Delete it to learn the vocabulary anew.")
+        raise ValueError(
+            f"{path} is not a SentencePiece model, or is damaged. Every export of its run has a copy: assets.extra/vocabulary.model."
+        )
 
     def save(self, path):
         """Write the model, whole or not at all."""

@@ -35,6 +35,16 @@ def test_order_is_kept():
     assert expand_flagfiles(["--d_model=1", "--flagfile=toy.flags", "--d_model=2"])[-1] == "--d_model=2"
 
 
+def test_what_other_commands_read_is_left_out_of_files_but_not_of_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.flags").write_text("--flagfile=toy.flags\n--d_model=32\n--noema\n")
+    expanded = expand_flagfiles(["--d_ff=1", "--flagfile=mine.flags", "--seed=2"], {"d_model", "d_ff", "noema"})
+    assert expanded[0] == "--d_ff=1"
+    assert expanded[-1] == "--seed=2"
+    assert not {"d_model", "d_ff", "noema"} & {argument.lstrip("-").partition("=")[0] for argument in expanded[1:]}
+    assert "--num_heads=4" in expanded
+
+
 def test_a_missing_flag_file_names_those_there_are():
     with pytest.raises(FileNotFoundError, match=r"'none.flags'.*base.flags, base_en_fr.flags, big.flags, tiny.flags"):
         expand_flagfiles(["--flagfile=none.flags"])

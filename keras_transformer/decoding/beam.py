@@ -2,7 +2,8 @@
 
 import tensorflow as tf
 
-from keras_transformer.decoding.cache import BOS, EOS, PAD, growing_shapes, reorder, token_log_probabilities
+from keras_transformer.decoding.cache import any_rows, growing, take, take_some
+from keras_transformer.decoding.candidates import BOS, EOS, PAD, best_tokens, log_normalizer
 
 
 def length_penalty(length, alpha):
@@ -16,7 +17,8 @@ class BeamSearch:
     1. Every hypothesis is extended by every token; the 2 K best extensions are the candidates.
     2. A candidate among the first K that ends in EOS is finished.
     3. The K best candidates that do not end in EOS go on.
-    4. A sentence is done when K hypotheses are finished, or when no unfinished one can still win.
+    4. A sentence is done when K hypotheses are finished, or when no unfinished one can still win. It leaves the batch: from then on only
+       the others cost anything.
 
     A beam of 1 is greedy search: when its first candidate ends in EOS, one hypothesis is finished and the sentence is done.
 
@@ -28,6 +30,7 @@ class BeamSearch:
     Call arguments:
         step: see `keras_transformer.decoding`.
         past: the cache before the first token, B K rows.
+        source: what `step` needs of the source, any nest of tensors with B rows.
         limits: most tokens of each sentence, EOS among them, integers (B,), each at least 1. EOS is forced there.
 
     Returns:
@@ -48,53 +51,70 @@ class BeamSearch:
         self.length_penalty = length_penalty
         self.num_hypotheses = num_hypotheses
 
-    def __call__(self, step, past, limits):
-        batch, width = tf.shape(limits)[0], self.beam_size
+    def __call__(self, step, past, source, limits):
+        sentences, width = tf.shape(limits)[0], self.beam_size
 
-        def unfinished(position, alive, finished, done, past):
+        def unfinished(position, searched, finished, source, past):
             # The second half ends the search of a model whose logits are not numbers.
-            return ~tf.reduce_all(done) & (position < tf.reduce_max(limits))
+            return (tf.size(searched["sentence"]) > 0) & (position < tf.reduce_max(limits))
 
-        def extend(position, alive, finished, done, past):
-            ids, scores = alive
-            newest = ids[:, :, -1]
-            logits, past = step(newest, position, past)
-            log_probabilities = token_log_probabilities(logits, limits == position + 1) + scores[:, :, None]
-            candidates = self._candidates(ids, log_probabilities)
-            finished = self._finish(candidates, finished, done, position + 1)
+        def extend(position, searched, finished, source, past):
+            logits, past = step(searched["ids"][:, :, -1], position, past, source)
+            candidates = self._candidates(searched, logits, searched["limit"] == position + 1)
+            finished = self._finish(candidates, finished, searched["sentence"], position + 1)
             alive, parents = self._survivors(candidates)
-            past = reorder(past, tf.reshape(tf.range(batch)[:, None] * width + parents, [-1]))
-            return position + 1, alive, finished, done | self._settled(alive[1], finished[1], limits), past
+            done = self._settled(alive[1], tf.gather(finished[1], searched["sentence"]), searched["limit"])
+            going_on = tf.cast(tf.where(~done)[:, 0], tf.int32)
+            searched = take({**searched, "ids": alive[0], "scores": alive[1]}, going_on)
+            rows = tf.reshape(going_on[:, None] * width + tf.gather(parents, going_on), [-1])
+            return position + 1, searched, finished, take_some(source, going_on), take(past, rows)
 
-        one_alive = tf.tile([[0.0] + [-float("inf")] * (width - 1)], [batch, 1])
-        alive = (tf.fill([batch, width, 1], BOS), one_alive)
-        finished = (tf.fill([batch, width, 1], BOS), tf.fill([batch, width], -float("inf")))
-        state = (0, alive, finished, tf.zeros([batch], tf.bool), past)
-        hypotheses = (tf.TensorShape([None, width, None]), tf.TensorShape([None, width]))
-        shapes = (tf.TensorShape([]), hypotheses, hypotheses, tf.TensorShape([None]), growing_shapes(past))
+        def hypotheses(scores):
+            return tf.fill([sentences, width, 1], BOS), scores
+
+        ids, scores = hypotheses(tf.tile([[0.0] + [-float("inf")] * (width - 1)], [sentences, 1]))
+        searched = {"sentence": tf.range(sentences), "limit": tf.cast(limits, tf.int32), "ids": ids, "scores": scores}
+        finished = hypotheses(tf.fill([sentences, width], -float("inf")))
+        state = (0, searched, finished, source, past)
+        growing_ids = tf.TensorShape([None, width, None])
+        shapes = (
+            tf.TensorShape([]),
+            {**any_rows(searched), "ids": growing_ids},
+            (growing_ids, tf.TensorShape([None, width])),
+            any_rows(source),
+            growing(past),
+        )
         _, _, (ids, scores), _, _ = tf.while_loop(unfinished, extend, state, shape_invariants=shapes)
         return ids[:, : self.num_hypotheses, 1:], scores[:, : self.num_hypotheses]
 
-    def _candidates(self, ids, scores):
-        """The 2 K best extensions: ids (B, 2K, t + 1), log P (B, 2K), best first, and the hypotheses they extend (B, 2K)."""
-        vocabulary_size = tf.shape(scores)[-1]
-        flat = tf.reshape(scores, [tf.shape(scores)[0], self.beam_size * vocabulary_size])
-        best, extensions = tf.math.top_k(flat, 2 * self.beam_size)
-        parents, tokens = extensions // vocabulary_size, extensions % vocabulary_size
-        extended = tf.concat([tf.gather(ids, parents, batch_dims=1), tokens[:, :, None]], axis=-1)
-        return extended, best, parents
+    def _candidates(self, searched, logits, must_end):
+        """The 2 K best extensions: ids (b, 2K, t + 1), log P (b, 2K), best first, and the hypotheses they extend (b, 2K)."""
+        sentences, width, vocabulary_size = tf.shape(logits)[0], self.beam_size, logits.shape[-1]
+        rows = tf.reshape(logits, [sentences * width, vocabulary_size])
+        count = min(2 * width, vocabulary_size)
+        best, tokens = best_tokens(rows, count, may_end=tf.ones([sentences * width], tf.bool))
+        # Where a sentence must end its first candidate is EOS, and there is no other.
+        is_first, ends = tf.range(count)[None] == 0, tf.repeat(must_end, width)[:, None]
+        best = tf.where(ends, tf.where(is_first, rows[:, EOS][:, None], -float("inf")), best)
+        tokens = tf.where(ends, EOS, tokens)
+        scores = tf.reshape(best - log_normalizer(rows)[:, None], [sentences, width, count]) + searched["scores"][:, :, None]
+        best, places = tf.math.top_k(tf.reshape(scores, [sentences, width * count]), 2 * width)
+        parents, tokens = places // count, tf.gather(tf.reshape(tokens, [sentences, -1]), places, batch_dims=1)
+        return tf.concat([tf.gather(searched["ids"], parents, batch_dims=1), tokens[:, :, None]], axis=-1), best, parents
 
-    def _finish(self, candidates, finished, done, length):
-        """The K best of the hypotheses finished before and now."""
+    def _finish(self, candidates, finished, sentence, length):
+        """The K best of the hypotheses finished before and now, of all sentences."""
         ids, scores, _ = candidates
-        in_beam = tf.range(2 * self.beam_size) < self.beam_size
-        ends = (ids[:, :, -1] == EOS) & in_beam[None] & ~done[:, None]
+        ends = (ids[:, :, -1] == EOS) & (tf.range(2 * self.beam_size) < self.beam_size)[None]
         penalized = tf.where(ends, scores / length_penalty(length, self.length_penalty), -float("inf"))
         longer = tf.pad(finished[0], [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
-        return self._best(tf.concat([longer, ids], axis=1), tf.concat([finished[1], penalized], axis=1))[0]
+        before, scores_before = tf.gather(longer, sentence), tf.gather(finished[1], sentence)
+        (ids, scores), _ = self._best(tf.concat([before, ids], axis=1), tf.concat([scores_before, penalized], axis=1))
+        places = sentence[:, None]
+        return tf.tensor_scatter_nd_update(longer, places, ids), tf.tensor_scatter_nd_update(finished[1], places, scores)
 
     def _survivors(self, candidates):
-        """The K best candidates that do not end, and the hypotheses that they extend (B, K)."""
+        """The K best candidates that do not end, and the hypotheses that they extend (b, K)."""
         ids, scores, parents = candidates
         alive, chosen = self._best(ids, tf.where(ids[:, :, -1] == EOS, -float("inf"), scores))
         return alive, tf.gather(parents, chosen, batch_dims=1)

@@ -5,13 +5,14 @@ import pathlib
 FLAGFILES = pathlib.Path(__file__).parent
 
 
-def expand_flagfiles(argv, including=()):
+def expand_flagfiles(argv, foreign=(), including=()):
     """Replace each --flagfile by the flags in it, those of the files that it includes too.
 
     A name is looked up in the working folder, then among the package's own flag files.
 
     Args:
         argv: arguments.
+        foreign: names of flags that other commands read. In a file they are left out, so that one file serves all commands of a job.
         including: files that are being read, outermost first.
 
     Returns:
@@ -32,8 +33,12 @@ def expand_flagfiles(argv, including=()):
             raise ValueError(f"flag file {path} includes itself, by way of {', '.join(map(str, including))}.")
         lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
         inner = [line for line in lines if line and not line.startswith(("#", "//"))]
-        expanded += expand_flagfiles(inner, (*including, path))
+        expanded += expand_flagfiles([line for line in inner if _name(line) not in foreign], foreign, (*including, path))
     return expanded
+
+
+def _name(argument):
+    return argument.lstrip("-").partition("=")[0]
 
 
 def _find(name):

@@ -1,5 +1,8 @@
 """`Translator.load(path).translate(lines)`: the same for a run's folder and for a SavedModel."""
 
+import collections
+import concurrent.futures
+import os
 import pathlib
 
 import tensorflow as tf
@@ -53,12 +56,13 @@ class Translator:
         except (OSError, ValueError, KeyError, tf.errors.OpError) as error:
             raise ValueError(f"{saved} is no SavedModel that can be loaded: {_first_line(error)}") from error
 
-    def translate(self, lines, batch_size=BATCH_SENTENCES):
+    def translate(self, lines, batch_size=BATCH_SENTENCES, batches_at_once=1):
         """Translate sentences; each gets the translation that it would get alone.
 
         Args:
             lines: strings.
             batch_size: sentences decoded at once, those of similar length together.
+            batches_at_once: how many threads decode a batch each; see `spread_over_cores`.
 
         Returns:
             As many strings, in the same order; "" for an empty or blank line.
@@ -67,6 +71,53 @@ class Translator:
             ValueError: naming the first line that is longer than the model takes, before anything is translated.
         """
         lines = list(lines)
+        translations = [""] * len(lines)
+
+        def decode(batch):
+            output = self.module.translate(tf.constant([lines[index] for index in batch]))["translation"]
+            for index, translation in zip(batch, output.numpy(), strict=True):
+                translations[index] = translation.decode("utf-8", errors="replace")
+
+        with concurrent.futures.ThreadPoolExecutor(batches_at_once) as pool:
+            # Read to the end, so that what went wrong in one is raised.
+            collections.deque(pool.map(decode, self._batches(lines, batch_size)), maxlen=0)
+        return translations
+
+    def score(self, lines, references, batch_size=BATCH_SENTENCES):
+        """How likely the model finds given translations.
+
+        Args:
+            lines: strings.
+            references: as many, their translations.
+            batch_size: sentences at once, those of similar length together.
+
+        Returns:
+            For each pair log P(Y | X) in nats and |Y|, the number of its tokens, EOS included in both.
+
+        Raises:
+            ValueError: for unequal numbers of strings, a line or reference that is too long, or a SavedModel that cannot do this.
+        """
+        lines, references = list(lines), list(references)
+        if len(lines) != len(references):
+            raise ValueError(f"`references` must be as many as `lines`. Received: {len(references):,} and {len(lines):,}.")
+        if not hasattr(self.module, "score"):
+            raise ValueError("the SavedModel was exported before 0.3 and cannot score. Export it again, or name the folder of its run.")
+        scores = [None] * len(lines)
+        self._lengths(references)
+        for batch in self._batches(lines, batch_size):
+            output = self.module.score(*(tf.constant([side[index] for index in batch]) for side in (lines, references)))
+            for index, *score in zip(batch, output["log_probability"].numpy(), output["tokens"].numpy(), strict=True):
+                scores[index] = (float(score[0]), int(score[1]))
+        return scores
+
+    def _batches(self, lines, batch_size):
+        """Numbers of lines of similar length, the long ones first: the last batches, over which not all threads have work, are short."""
+        lengths = self._lengths(lines)
+        order = sorted(range(len(lines)), key=lambda index: -lengths[index])
+        return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+
+    def _lengths(self, lines):
+        """How many tokens each line has."""
         lengths = []
         for start in range(0, len(lines), 1024):
             lengths += self.module.source_lengths(tf.constant(lines[start : start + 1024])).numpy().tolist()
@@ -75,14 +126,19 @@ class Translator:
                 raise ValueError(
                     f"line {number} has {length:,} tokens, more than the {MAX_SOURCE_LENGTH:,} allowed. Split it into sentences."
                 )
-        translations = [""] * len(lines)
-        order = sorted(range(len(lines)), key=lambda index: lengths[index])
-        for start in range(0, len(order), batch_size):
-            batch = order[start : start + batch_size]
-            output = self.module.translate(tf.constant([lines[index] for index in batch]))["translation"]
-            for index, translation in zip(batch, output.numpy(), strict=True):
-                translations[index] = translation.decode("utf-8", errors="replace")
-        return translations
+        return lengths
+
+
+def spread_over_cores():
+    """Let each operation of TensorFlow work on one core, before it is asked for anything.
+
+    Decoding is made of small operations: two batches at once on a core each are decoded faster than one batch on two cores.
+
+    Returns:
+        How many batches to decode at once.
+    """
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 def search(beam_size, length_penalty):

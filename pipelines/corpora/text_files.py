@@ -107,6 +107,22 @@ def read_lines(path: str | os.PathLike) -> list[str]:
         return decode_lines(file, path)
 
 
+def read_aligned(source_file: str | os.PathLike, target_file: str | os.PathLike) -> tuple[list[str], list[str]]:
+    """Reads two files whose lines belong together, none left out.
+
+    Returns:
+        The lines of both, as many, at least one.
+
+    Raises:
+        ValueError, OSError: as `read_lines`; unequal line counts, or none.
+    """
+    paths = (Path(source_file), Path(target_file))
+    sources, targets = map(read_lines, paths)
+    if not sources or len(sources) != len(targets):
+        raise ValueError(_unequal(paths, [len(sources), len(targets)]))
+    return sources, targets
+
+
 def _open(path: str | os.PathLike) -> BinaryIO:
     return gzip.open(path, "rb") if Path(path).suffix == ".gz" else open(path, "rb")
 
@@ -189,7 +205,7 @@ def _read_pairs(paths: Sequence[Path], part: int, parts: int, dropped: collectio
 def _unequal(paths: Sequence[Path], counts: Sequence[int]) -> str:
     for path, count in zip(paths, counts, strict=True):
         if not count:
-            return f"{path} must hold one sentence a line. Received: an empty file. Fill it, or name another prefix."
+            return f"{path} must hold one sentence a line. Received: an empty file. Fill it, or name another."
     return (
         f"{paths[0]} and {paths[1]} must have as many lines. Received: {counts[0]} and {counts[1]}. "
         "Line N of one must translate line N of the other."

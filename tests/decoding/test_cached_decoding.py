@@ -42,9 +42,8 @@ def translate_with(search):
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)])
     def decode(source, limits):
-        encoded = transformer.encode(source)
         past = transformer.decoder.empty_past(tf.shape(source)[0] * search.beam_size)
-        return search(lambda ids, position, past: transformer.step(ids, position, past, encoded), past, limits)[0][:, 0]
+        return search(transformer.step, past, transformer.encode(source), limits)[0][:, 0]
 
     def translate(sentences):
         ids = decode(tf.ragged.constant(sentences, tf.int32).to_tensor(PAD), tf.constant([len(s) + EXTRA_LENGTH for s in sentences]))
@@ -91,8 +90,8 @@ def test_a_sentence_alone_and_in_a_batch_of_64_is_translated_alike(search):
 
 def test_control_positions_that_are_off_by_one_change_tokens():
     class Late(BeamSearch):
-        def __call__(self, step, past, limits):
-            return super().__call__(lambda ids, position, past: step(ids, position + 1, past), past, limits)
+        def __call__(self, step, past, source, limits):
+            return super().__call__(lambda ids, position, *rest: step(ids, position + 1, *rest), past, source, limits)
 
     some = sources()[:20]
     assert translate_with(Late(4, 0.6))(some) != translate_with(BEAM)(some)

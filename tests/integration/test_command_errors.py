@@ -34,6 +34,12 @@ WRONG = {
     ),
     "no cluster": (("train", "--flagfile=toy.flags", "--model_dir=c", "--distribution=multi_worker"), b"environment variable TF_CONFIG"),
     "no TPU": (("train", "--flagfile=toy.flags", "--model_dir=t", "--distribution=tpu"), b"found no TPU at --tpu=''"),
+    "score without files": (("score", f"--model={RUN}", "--source_file=empty.txt"), b"--reference_file are needed"),
+    "score unequal files": (
+        ("score", f"--model={RUN}", "--source_file=text/unequal.en", "--reference_file=text/unequal.de"),
+        b"must have as many lines. Received: 3 and 2.",
+    ),
+    "score nothing": (("score", f"--model={RUN}", "--source_file=empty.txt", "--reference_file=empty.txt"), b"an empty file"),
     "average nothing": (("average", "--model_dir=text"), b"holds no trained model"),
     "one file of two": (("evaluate", f"--model={RUN}", "--source_file=empty.txt"), b"--reference_file"),
 }

@@ -24,7 +24,7 @@ def tuned(toy):
         "run": [f"--init_from={toy.folder / RUN}"],
         "checkpoint": [f"--init_from={last}"],
         "SavedModel": [f"--init_from={toy.folder / SAVED / '1'}"],
-        "another vocabulary": [f"--init_from={toy.folder / SAVED}", "--vocabulary_size=290"],
+        "another vocabulary": [f"--init_from={toy.folder / SAVED}", "--vocabulary_size=299"],
         "nothing": [],
     }
     shells = {name: toy.another(name) for name in starts}
@@ -43,8 +43,10 @@ def test_what_was_learned_is_there_from_the_first_epoch_on(toy, tuned, start):
     assert called.returncode == 0, called.stderr.decode()
     fresh, learned = first_validation(tuned["nothing"][0]), json.loads((toy.folder / RUN / "history.jsonl").read_text().splitlines()[-1])
     assert first_validation(shell)["step"] == fresh["step"] == 10
-    assert first_validation(shell)["val_cross_entropy"] < learned["val_cross_entropy"] + 0.1
-    assert fresh["val_cross_entropy"] > learned["val_cross_entropy"] + 1
+    reached = [validated["val_cross_entropy"] for validated in (learned, first_validation(shell), fresh)]
+    assert reached[2] > reached[0] + 1
+    # Of another vocabulary some pieces are new, and some words are other pieces than those that were learned.
+    assert reached[1] < (sum(reached[::2]) / 2 if start == "another vocabulary" else reached[0] + 0.1), reached
 
 
 def test_pieces_that_both_vocabularies_have_are_counted(tuned):
@@ -56,9 +58,11 @@ def test_pieces_that_both_vocabularies_have_are_counted(tuned):
 
 
 def test_a_saved_model_has_the_averaged_weights_of_its_run_to_the_last_bit(toy):
+    exported = toy("export", f"--model_dir={RUN}", "--export_dir=start")
+    assert exported.returncode == 0, exported.stderr.decode()
     folder = ModelFolder(toy.folder / RUN)
     averaged = checkpoint.weights_of(folder.averaged)
-    for path in (folder.path, toy.folder / SAVED, toy.folder / SAVED / "1"):
+    for path in (folder.path, toy.folder / "start", toy.folder / "start" / "1"):
         weights, vocabulary = starting_point(path)
         assert weights.keys() == averaged.keys()
         assert all(np.array_equal(weights[name], averaged[name]) for name in averaged)

@@ -119,6 +119,20 @@ def test_evaluate_takes_two_files(toy):
     assert json.loads(result.stdout)["sentences"] == 20
 
 
+def test_score_tells_how_likely_each_line_is_from_a_run_and_from_its_export(toy):
+    (toy.folder / "p.txt").write_text("a b c d\na b c d\n", encoding="utf-8")
+    (toy.folder / "q.txt").write_text("d c b a\na b c d\n", encoding="utf-8")
+    scores = {}
+    for model in (RUN, SAVED):
+        result = toy("score", f"--model={model}", "--source_file=p.txt", "--reference_file=q.txt")
+        assert result.returncode == 0, result.stderr.decode()
+        scores[model] = [line.split("\t") for line in result.stdout.decode().splitlines()]
+    (right, tokens), (wrong, wrong_tokens) = ((float(score), int(count)) for score, count in scores[RUN])
+    assert tokens == wrong_tokens == 5
+    assert wrong < right - 1 < 0
+    np.testing.assert_allclose(np.array(scores[SAVED], float), np.array(scores[RUN], float), atol=2e-5)
+
+
 def test_average_and_export_again(toy):
     averaged = toy("average", f"--model_dir={RUN}", "--average_checkpoints=2")
     assert averaged.returncode == 0, averaged.stderr.decode()

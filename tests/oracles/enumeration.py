@@ -105,10 +105,10 @@ def _descending(scored):
 def step_of(tables):
     """A step function as `keras_transformer.decoding` wants it, one table a sentence, whose cache is the prefix itself.
 
-    So a hypothesis whose cache belongs to another one gets the other's logits.
+    So a hypothesis whose cache belongs to another one gets the other's logits. What it needs of the source is the number of its table.
     """
 
-    def step(ids, position, past):
+    def step(ids, position, past, source):
         ids, keys, values = np.asarray(ids), np.asarray(past["keys"]), np.asarray(past["values"])
         newest = ids.reshape(-1, 1, 1, 1)
         keys = np.concatenate([keys, np.tile(newest, (1, 2, 1, 1))], axis=2)
@@ -116,7 +116,7 @@ def step_of(tables):
         assert keys.shape[2] == int(position) + 1
         assert (keys[:, 0] == -values[:, 0, :, :1]).all(), "the two halves of the cache came apart"
         prefixes = keys[:, 0, 1:, 0].reshape(*ids.shape, -1)
-        logits = np.stack([table.logits(rows) for table, rows in zip(tables, prefixes, strict=True)])
+        logits = np.stack([table.logits(rows) for table, rows in zip([tables[n] for n in source], prefixes, strict=True)])
         return logits, {"keys": keys, "values": values}
 
     return step
@@ -129,7 +129,8 @@ def empty_past(rows):
 
 def decode(search, tables, limits):
     """Run a search of `keras_transformer.decoding` on tables: for each sentence, (ids, score) best first, unfinished ones left out."""
-    ids, scores = search(step_of(tables), empty_past(len(tables) * search.beam_size), np.array(limits, np.int32))
+    past, source = empty_past(len(tables) * search.beam_size), np.arange(len(tables), dtype=np.int32)
+    ids, scores = search(step_of(tables), past, source, np.array(limits, np.int32))
     sentences = zip(ids.numpy(), scores.numpy().tolist(), strict=True)
     return [[(_closed(row), score) for row, score in zip(*sentence, strict=True) if score > -np.inf] for sentence in sentences]
 

@@ -126,7 +126,7 @@ def test_a_failing_write_leaves_the_old_file(vocabulary, tmp_path, monkeypatch):
 def test_a_damaged_file_is_refused_by_name(vocabulary, tmp_path, damage):
     path = tmp_path / "vocabulary.model"
     path.write_bytes(damage(vocabulary.model))
-    with pytest.raises(ValueError, match=r"^.*vocabulary\.model is not a SentencePiece model, or is damaged\. Delete it .*$"):
+    with pytest.raises(ValueError, match=r"^.*vocabulary\.model is not a SentencePiece model, or is damaged\. Every export .*$"):
         Vocabulary.load(path)
 
 

@@ -70,6 +70,38 @@ def test_lines_come_back_in_their_order(module):
     assert translator.translate(lines, batch_size=2) == [translator.translate([line])[0] for line in lines]
 
 
+def test_batches_decoded_at_once_give_what_one_by_one_gives(module, monkeypatch):
+    lines, translator = [f"{word} b c d" for word in "abcdefghijk"], Translator(module)
+    assert translator.translate(lines, batch_size=2, batches_at_once=3) == translator.translate(lines, batch_size=2)
+
+    def gone(text):
+        raise OSError("gone")
+
+    monkeypatch.setattr(module, "translate", gone)
+    with pytest.raises(OSError, match="gone"):
+        translator.translate(lines, batch_size=2, batches_at_once=3)
+
+
+def test_scores_come_in_order_and_are_those_of_each_pair_alone(module):
+    lines, references = ["a b c d e f", "b", "c d"], ["f e", "b b b b b b", ""]
+    translator = Translator(module)
+    together = translator.score(lines, references, batch_size=2)
+    assert [tokens for _, tokens in together] == [3, 7, 1]
+    alone = [translator.score([line], [reference])[0] for line, reference in zip(lines, references, strict=True)]
+    assert together == [(pytest.approx(score, rel=1e-5), tokens) for score, tokens in alone]
+    assert all(score < 0 for score, _ in together)
+
+
+def test_what_cannot_be_scored_is_told(module):
+    translator = Translator(module)
+    with pytest.raises(ValueError, match=r"`references` must be as many as `lines`. Received: 1 and 2."):
+        translator.score(["a", "b"], ["a"])
+    with pytest.raises(ValueError, match="line 1 has 3,001 tokens"):
+        translator.score(["a"], ["a " * 3000])
+    with pytest.raises(ValueError, match="cannot score"):
+        Translator(tf.Module()).score(["a"], ["a"])
+
+
 def test_a_line_that_is_too_long_is_named_before_anything_is_translated(module):
     with pytest.raises(ValueError, match="line 2 has 3,001 tokens"):
         Translator(module).translate(["a", "a " * 3000])

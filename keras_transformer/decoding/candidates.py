@@ -1,0 +1,62 @@
+"""What may come next, and how likely it is: the arithmetic of one step of section 6.1's decoding."""
+
+import tensorflow as tf
+
+PAD, UNK, BOS, EOS = range(4)
+BLOCK = 64
+
+
+def log_normalizer(logits):
+    """Log sum_v exp z_v of each row, to the last bit the same wherever the row stands: so ties stay ties in any company.
+
+    Args:
+        logits: float32 (rows, V).
+
+    Returns:
+        float32, (rows,).
+    """
+    # Rounding depends on an entry's place in a vector register. A row of whole registers begins one, wherever it stands; and the few
+    # logarithms are taken in float64.
+    logits = _whole_blocks(logits)
+    largest = tf.reduce_max(logits, axis=-1, keepdims=True)
+    total = tf.reduce_sum(tf.exp(logits - largest), axis=-1)
+    return largest[:, 0] + tf.cast(tf.math.log(tf.cast(total, tf.float64)), tf.float32)
+
+
+def best_tokens(logits, count, may_end):
+    """The likeliest next tokens of each row, PAD and BOS left out; of equal ones the lower id first.
+
+    In two stages, for a search through whole rows is slow: first the blocks with the highest maxima, then the best inside of these. At
+    least `count` entries in them come before every entry of another block.
+
+    Args:
+        logits: float32 (rows, V).
+        count: how many, an integer, at most V.
+        may_end: booleans, (rows,): whether EOS may come.
+
+    Returns:
+        logits and ids, both (rows, count), best first; a logit of -inf is of a token that may not come.
+    """
+    logits = _whole_blocks(logits)
+    rows, blocks = tf.shape(logits)[0], tf.shape(logits)[1] // BLOCK
+    logits = tf.reshape(logits, [rows, blocks, BLOCK])
+
+    def allowed(values, ids):
+        never = (ids == PAD) | (ids == BOS) | ((ids == EOS) & ~may_end[:, None])
+        return tf.where(never, -float("inf"), values)
+
+    first = tf.reduce_max(allowed(logits[:, 0], tf.range(BLOCK)[None]), axis=-1, keepdims=True)
+    maxima = tf.concat([first, tf.reduce_max(logits[:, 1:], axis=-1)], axis=1)
+    chosen = tf.sort(tf.math.top_k(maxima, tf.minimum(count, blocks), sorted=False).indices, axis=-1)
+    ids = tf.reshape(chosen[:, :, None] * BLOCK + tf.range(BLOCK), [rows, -1])
+    inside = allowed(tf.reshape(tf.gather(logits, chosen, batch_dims=1), [rows, -1]), ids)
+    values, places = tf.math.top_k(inside, count)
+    return values, tf.gather(ids, places, batch_dims=1)
+
+
+def _whole_blocks(logits):
+    """The vocabulary filled up with -inf to a multiple of BLOCK."""
+    width = logits.shape[-1]
+    if width % BLOCK == 0:
+        return logits
+    return tf.pad(logits, [[0, 0], [0, -width % BLOCK]], constant_values=-float("inf"))

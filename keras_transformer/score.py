@@ -1,0 +1,26 @@
+"""How likely a model finds given translations: `python -m keras_transformer.score --model=PATH --source_file=a.en --reference_file=a.de`.
+
+Writes for every pair of lines log P(Y | X) in nats, which the search of section 6.1 (Vaswani et al. 2017) maximizes, a tab, and how many
+tokens Y has, EOS included in both. To filter text, to rank translations of other systems, to find what a model has not learned.
+"""
+
+from keras_transformer import flags
+from keras_transformer.serving.translator import Translator
+from keras_transformer.translate import write_lines
+from pipelines.corpora import text_files
+
+GROUPS = ("model_path", "files", "output")
+
+
+def main(FLAGS):
+    if FLAGS.model is None:
+        raise ValueError("--model is missing: a run's folder, or a SavedModel such as saved_models/home_assistant_en_de.")
+    if not (FLAGS.source_file and FLAGS.reference_file):
+        raise ValueError("--source_file and --reference_file are needed: two files of as many lines.")
+    sources, targets = text_files.read_aligned(FLAGS.source_file, FLAGS.reference_file)
+    scores = Translator.load(FLAGS.model).score(sources, targets)
+    write_lines(FLAGS.output, [f"{log_probability:.5f}\t{tokens}" for log_probability, tokens in scores])
+
+
+if __name__ == "__main__":
+    flags.run(main, GROUPS)

@@ -1,0 +1,62 @@
+"""CTranslate2 with the same weights: the same log-probabilities, the same translations."""
+
+import json
+
+import numpy as np
+import pytest
+
+from keras_transformer.serving.model_folder import ModelFolder
+from keras_transformer.serving.translation_module import TranslationModule
+from keras_transformer.serving.translator import Translator, search
+from pipelines import corpora
+
+RUN = "runs/reverse_words_reversed"
+CONVERTED = "saved_models/reverse_words_reversed_ctranslate2"
+
+
+@pytest.fixture(scope="module")
+def engine(toy):
+    """The exported folder, loaded there; and what a line is there: pieces."""
+    ctranslate2, sentencepiece = pytest.importorskip("ctranslate2"), pytest.importorskip("sentencepiece")
+    exported = toy("export", f"--model_dir={RUN}", "--format=ctranslate2")
+    assert exported.returncode == 0, exported.stderr.decode()
+    assert f"exported to {CONVERTED}".encode() in exported.stdout
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(toy.folder / CONVERTED / "vocabulary.model"))
+    return ctranslate2.Translator(str(toy.folder / CONVERTED), compute_type="float32"), pieces
+
+
+@pytest.fixture(scope="module")
+def text(toy):
+    description = json.loads((toy.folder / RUN / "model.json").read_text(encoding="utf-8"))
+    return corpora.load(**description["corpus"]).test
+
+
+def translator(toy, beam_size, length_penalty=0.0):
+    return Translator(TranslationModule(*ModelFolder(toy.folder / RUN).load(), search(beam_size, length_penalty)))
+
+
+def test_log_probabilities_agree(toy, engine, text):
+    ctranslate2, pieces = engine
+    sides = ([pieces.encode(line, out_type=str) for line in side] for side in (text.sources, text.targets))
+    theirs = [sum(result.log_probs) for result in ctranslate2.score_batch(*sides)]
+    ours = translator(toy, 1).score(text.sources, text.targets)
+    np.testing.assert_allclose([log_probability for log_probability, _ in ours], theirs, rtol=0, atol=1e-4)
+    assert [tokens for _, tokens in ours] == [len(pieces.encode(line)) + 1 for line in text.targets]
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_translations_agree(toy, engine, text, beam_size):
+    ctranslate2, pieces = engine
+    sources = [pieces.encode(line, out_type=str) for line in text.sources]
+    results = ctranslate2.translate_batch(sources, beam_size=beam_size, length_penalty=0, max_decoding_length=100)
+    theirs = [pieces.decode(result.hypotheses[0]) for result in results]
+    ours = translator(toy, beam_size).translate(text.sources)
+    assert sum(a == b for a, b in zip(ours, theirs, strict=True)) >= 0.99 * len(ours)
+    assert len(set(ours)) > len(ours) / 2
+
+
+def test_what_is_there_is_not_overwritten(toy, engine):
+    again = toy("export", f"--model_dir={RUN}", "--format=ctranslate2")
+    assert again.returncode == 1
+    assert again.stderr.startswith(f"error: {CONVERTED} exists.".encode())
+    assert again.stderr.count(b"\n") == 1
