@@ -17,10 +17,10 @@ class BeamSearch:
     1. Every hypothesis is extended by every token; the 2 K best extensions are the candidates.
     2. A candidate among the first K that ends in EOS is finished.
     3. The K best candidates that do not end in EOS go on.
-    4. A sentence is done when K hypotheses are finished, or when no unfinished one can still win. It leaves the batch: from then on only
-       the others cost anything.
+    4. A sentence is done when no unfinished hypothesis can still come among the n best. It leaves the batch: from then on only the others
+       cost anything.
 
-    A beam of 1 is greedy search: when its first candidate ends in EOS, one hypothesis is finished and the sentence is done.
+    A beam of 1 is greedy search: a sentence is done with its first finished hypothesis, though a longer one might gain by the penalty.
 
     Args:
         beam_size: K, at least 1; the paper's 4.
@@ -129,6 +129,7 @@ class BeamSearch:
         log P only falls as a hypothesis grows, and lp only rises up to its value at the limit; so an unfinished hypothesis
         can never end above log P / lp(limit). Once the n-th best finished score is no less than that, it stands.
         """
-        enough = finished_scores[:, -1] > -float("inf")
+        if self.beam_size == 1:
+            return finished_scores[:, 0] > -float("inf")
         within_reach = tf.reduce_max(alive_scores, axis=-1) / length_penalty(limits, self.length_penalty)
-        return enough | (finished_scores[:, self.num_hypotheses - 1] >= within_reach)
+        return finished_scores[:, self.num_hypotheses - 1] >= within_reach
