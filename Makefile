@@ -8,7 +8,7 @@ train: .venv/installed
 	$(BIN)/python -m keras_transformer.train --flagfile=tiny.flags
 
 test: .venv/tested
-	$(BIN)/python -m pytest --cov=keras_transformer --cov=pipelines --cov-report=term
+	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile --cov=keras_transformer --cov=pipelines --cov-report=term
 
 check: .venv/tested
 	$(BIN)/ruff check .
