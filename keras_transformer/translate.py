@@ -18,10 +18,9 @@ GROUPS = ("model_path", "search", "translate", "output")
 def main(FLAGS):
     if FLAGS.model is None:
         raise ValueError("--model is missing: a run's folder, or a SavedModel such as saved_models/home_assistant_en_de.")
-    lines = read_lines(FLAGS.input)
     at_once = spread_over_cores()
     translator = Translator.load(FLAGS.model, FLAGS.beam_size, FLAGS.length_penalty)
-    write_lines(FLAGS.output, translator.translate(lines, batches_at_once=at_once))
+    write_lines(FLAGS.output, translator.translate(read_lines(FLAGS.input), batches_at_once=at_once))
 
 
 def read_lines(name):

@@ -70,7 +70,7 @@ def test_a_beam_of_one_is_greedy_search(seed, limit, alpha, levels):
     assert score == pytest.approx(log_probability / enumeration.length_penalty(len(ids), alpha), rel=1e-6, abs=ATOL)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(sentences=st.lists(st.tuples(SEEDS, st.integers(1, 10)), min_size=2, max_size=6), alpha=ALPHAS, data=st.data())
 def test_company_and_order_change_nothing(sentences, alpha, data):
     search = BeamSearch(3, alpha, num_hypotheses=2)
