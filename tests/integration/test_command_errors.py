@@ -39,7 +39,6 @@ WRONG = {
         ("score", f"--model={RUN}", "--source_file=text/unequal.en", "--reference_file=text/unequal.de"),
         b"must have as many lines. Received: 3 and 2.",
     ),
-    "score nothing": (("score", f"--model={RUN}", "--source_file=empty.txt", "--reference_file=empty.txt"), b"an empty file"),
     "average nothing": (("average", "--model_dir=text"), b"holds no trained model"),
     "one file of two": (("evaluate", f"--model={RUN}", "--source_file=empty.txt"), b"--reference_file"),
 }

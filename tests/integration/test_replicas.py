@@ -11,8 +11,9 @@ from keras_transformer.training import checkpoint
 
 RUN = "run"
 LONGEST_SECONDS = 300
-# Now and then TensorFlow's C++ tells of a data set that it does not optimize, whatever TF_CPP_MIN_LOG_LEVEL says.
-TENSORFLOW_LOG = re.compile(rb"^W0000 .* dataset\.cc:.*\n", re.MULTILINE)
+# Now and then TensorFlow's C++ logs, whatever TF_CPP_MIN_LOG_LEVEL says: of a data set that it does not optimize, or of a host that ended a
+# moment earlier. An entry goes on until the next one, or until something of ours.
+TENSORFLOW_LOG = re.compile(rb"^[WE]\d{4} \d\d:\d\d:.*\n(?:(?![WE]\d{4} |error: |Traceback).*\n)*", re.MULTILINE)
 TRAIN = ["train", "--flagfile=toy.flags", "--distribution=multi_worker", "--d_model=16", "--d_ff=16", "--num_heads=2"]
 TRAIN += ["--validation_sentences=0", "--beam_size=1"]
 
@@ -51,6 +52,14 @@ def start(fresh_shell):
     for host in (host for job in jobs for host in job.hosts):
         host.kill()
         host.communicate()
+
+
+def test_what_tensorflow_logs_hides_nothing_of_ours():
+    log = b"E0000 00:00:1.2 3 base.cc:252] StartAbort\nAdditional information:\n:{refused}\n"
+    assert TENSORFLOW_LOG.sub(b"", log + b"W0000 00:00:1.3 4 dataset.cc:997] Input\n") == b""
+    for ours in (b"error: another host is gone.\n", b"Traceback (most recent call last):\n  File\n"):
+        assert TENSORFLOW_LOG.sub(b"", ours + log) == TENSORFLOW_LOG.sub(b"", log + ours) == ours
+    assert TENSORFLOW_LOG.sub(b"", b"warning\n" + log) == b"warning\n"
 
 
 def newest_step(shell):
