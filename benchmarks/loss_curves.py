@@ -12,6 +12,7 @@ import sys
 import numpy as np
 from absl import app, flags
 
+from benchmarks.tables import print_table
 from benchmarks.turns import ROOT
 
 PRECISIONS = ("float32", "bfloat16")
@@ -63,13 +64,12 @@ def main(_):
         if output.returncode:
             raise SystemExit(f"{run} failed:\n{output.stderr[-2000:]}")
         curves[run] = np.array(json.loads(output.stdout.splitlines()[-1]))
-    print(f"| steps to | {' | '.join(runs)} | between precisions | between seeds |\n|{'---|' * (len(runs) + 3)}")
     of = {precision: np.array([curves[f"{precision}-{seed}"] for seed in SEEDS.value]) for precision in PRECISIONS}
     between_precisions = np.abs(of["float32"].mean(axis=0) - of["bfloat16"].mean(axis=0))
     between_seeds = np.max([np.ptp(curve, axis=0) for curve in of.values()], axis=0)
-    for place in range(len(between_seeds)):
-        losses = " | ".join(f"{curve[place]:.3f}" for curve in curves.values())
-        print(f"| {(place + 1) * STRETCH.value} | {losses} | {between_precisions[place]:.3f} | {between_seeds[place]:.3f} |")
+    columns = np.transpose([*curves.values(), between_precisions, between_seeds])
+    rows = [[str((place + 1) * STRETCH.value), *(f"{loss:.3f}" for loss in losses)] for place, losses in enumerate(columns)]
+    print_table(["steps to", *runs, "between precisions", "between seeds"], rows)
 
 
 if __name__ == "__main__":

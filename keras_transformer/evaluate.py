@@ -16,9 +16,7 @@ GROUPS = ("model_path", "search", "evaluate", "files")
 
 
 def main(FLAGS):
-    if FLAGS.model is None:
-        raise ValueError("--model is missing: a run's folder, or a SavedModel such as saved_models/home_assistant_en_de.")
-    translator = Translator.load(FLAGS.model, FLAGS.beam_size, FLAGS.length_penalty)
+    translator = Translator.load(flags.required_model(FLAGS), FLAGS.beam_size, FLAGS.length_penalty)
     sources, references = _text(FLAGS, translator)
     print(json.dumps(bleu.score(translator.translate(sources), references), indent=2))
 

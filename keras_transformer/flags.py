@@ -170,6 +170,13 @@ def required_model_dir(FLAGS):
     return FLAGS.model_dir
 
 
+def required_model(FLAGS):
+    """--model, of a command that translates with it."""
+    if FLAGS.model is None:
+        raise ValueError("--model is missing: a run's folder, or a SavedModel such as saved_models/home_assistant_en_de.")
+    return FLAGS.model
+
+
 def export_dir(FLAGS, model_dir):
     """The folder of a model's versions: --export_dir, or saved_models/<name of the run's folder>."""
     return FLAGS.export_dir or pathlib.Path("saved_models") / pathlib.Path(model_dir).resolve().name
@@ -182,8 +189,7 @@ def corpus_settings(FLAGS):
         "source_language": FLAGS.source_language,
         "target_language": FLAGS.target_language,
         "data_dir": _absolute(FLAGS.data_dir),
-        # base.flags names a data set, and its user another corpus.
-        "dataset": FLAGS.dataset if FLAGS.corpus == "tfds" else None,
+        "dataset": FLAGS.dataset if FLAGS.corpus == "tfds" else None,  # base.flags names a data set, and its user another corpus
         "splits": FLAGS.splits,
         "mixture": _absolute(FLAGS.mixture),
         "prefixes": [FLAGS.train_prefix, FLAGS.valid_prefix, FLAGS.test_prefix],

@@ -13,12 +13,11 @@ GROUPS = ("model_path", "files", "output")
 
 
 def main(FLAGS):
-    if FLAGS.model is None:
-        raise ValueError("--model is missing: a run's folder, or a SavedModel such as saved_models/home_assistant_en_de.")
+    model = flags.required_model(FLAGS)
     if not (FLAGS.source_file and FLAGS.reference_file):
         raise ValueError("--source_file and --reference_file are needed: two files of as many lines.")
     sources, targets = text_files.read_aligned(FLAGS.source_file, FLAGS.reference_file)
-    scores = Translator.load(FLAGS.model).score(sources, targets)
+    scores = Translator.load(model).score(sources, targets)
     write_lines(FLAGS.output, [f"{log_probability:.5f}\t{tokens}" for log_probability, tokens in scores])
 
 

@@ -16,10 +16,8 @@ GROUPS = ("model_path", "search", "translate", "output")
 
 
 def main(FLAGS):
-    if FLAGS.model is None:
-        raise ValueError("--model is missing: a run's folder, or a SavedModel such as saved_models/home_assistant_en_de.")
-    at_once = spread_over_cores()
-    translator = Translator.load(FLAGS.model, FLAGS.beam_size, FLAGS.length_penalty)
+    model, at_once = flags.required_model(FLAGS), spread_over_cores()
+    translator = Translator.load(model, FLAGS.beam_size, FLAGS.length_penalty)
     write_lines(FLAGS.output, translator.translate(read_lines(FLAGS.input), batches_at_once=at_once))
 
 

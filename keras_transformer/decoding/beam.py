@@ -92,11 +92,7 @@ class BeamSearch:
         sentences, width, vocabulary_size = tf.shape(logits)[0], self.beam_size, logits.shape[-1]
         rows = tf.reshape(logits, [sentences * width, vocabulary_size])
         count = min(2 * width, vocabulary_size)
-        best, tokens = best_tokens(rows, count, may_end=tf.ones([sentences * width], tf.bool))
-        # Where a sentence must end its first candidate is EOS, and there is no other.
-        is_first, ends = tf.range(count)[None] == 0, tf.repeat(must_end, width)[:, None]
-        best = tf.where(ends, tf.where(is_first, rows[:, EOS][:, None], -float("inf")), best)
-        tokens = tf.where(ends, EOS, tokens)
+        best, tokens = best_tokens(rows, count, tf.repeat(must_end, width))
         scores = tf.reshape(best - log_normalizer(rows)[:, None], [sentences, width, count]) + searched["scores"][:, :, None]
         best, places = tf.math.top_k(tf.reshape(scores, [sentences, width * count]), 2 * width)
         parents, tokens = places // count, tf.gather(tf.reshape(tokens, [sentences, -1]), places, batch_dims=1)

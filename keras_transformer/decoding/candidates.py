@@ -23,8 +23,8 @@ def log_normalizer(logits):
     return largest[:, 0] + tf.cast(tf.math.log(tf.cast(total, tf.float64)), tf.float32)
 
 
-def best_tokens(logits, count, may_end):
-    """The likeliest next tokens of each row, PAD and BOS left out; of equal ones the lower id first.
+def best_tokens(logits, count, must_end):
+    """The likeliest next tokens of each row, PAD and BOS left out; of equal ones the lower id first. Where a row must end, EOS alone.
 
     In two stages, for a search through whole rows is slow: first the blocks with the highest maxima, then the best inside of these. At
     least `count` entries in them come before every entry of another block.
@@ -32,18 +32,18 @@ def best_tokens(logits, count, may_end):
     Args:
         logits: float32 (rows, V).
         count: how many, an integer, at most V.
-        may_end: booleans, (rows,): whether EOS may come.
+        must_end: booleans, (rows,).
 
     Returns:
         logits and ids, both (rows, count), best first; a logit of -inf is of a token that may not come.
     """
+    at_end = logits[:, EOS]
     logits = _whole_blocks(logits)
     rows, blocks = tf.shape(logits)[0], tf.shape(logits)[1] // BLOCK
     logits = tf.reshape(logits, [rows, blocks, BLOCK])
 
     def allowed(values, ids):
-        never = (ids == PAD) | (ids == BOS) | ((ids == EOS) & ~may_end[:, None])
-        return tf.where(never, -float("inf"), values)
+        return tf.where((ids == PAD) | (ids == BOS), -float("inf"), values)
 
     first = tf.reduce_max(allowed(logits[:, 0], tf.range(BLOCK)[None]), axis=-1, keepdims=True)
     maxima = tf.concat([first, tf.reduce_max(logits[:, 1:], axis=-1)], axis=1)
@@ -51,7 +51,9 @@ def best_tokens(logits, count, may_end):
     ids = tf.reshape(chosen[:, :, None] * BLOCK + tf.range(BLOCK), [rows, -1])
     inside = allowed(tf.reshape(tf.gather(logits, chosen, batch_dims=1), [rows, -1]), ids)
     values, places = tf.math.top_k(inside, count)
-    return values, tf.gather(ids, places, batch_dims=1)
+    is_first, must_end = tf.range(count)[None] == 0, must_end[:, None]
+    values = tf.where(must_end, tf.where(is_first, at_end[:, None], -float("inf")), values)
+    return values, tf.where(must_end, EOS, tf.gather(ids, places, batch_dims=1))
 
 
 def _whole_blocks(logits):

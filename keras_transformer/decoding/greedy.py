@@ -30,12 +30,11 @@ class GreedySearch:
 
         def extend(position, searched, ids, scores, source, past):
             logits, past = step(searched["newest"][:, None], position, past, source)
-            logits, must_end = logits[:, 0], searched["limit"] == position + 1
-            best, tokens = best_tokens(logits, 1, may_end=tf.ones_like(must_end))
-            newest = tf.where(must_end, EOS, tokens[:, 0])
-            best = tf.where(must_end, logits[:, EOS], best[:, 0])
+            logits = logits[:, 0]
+            best, tokens = best_tokens(logits, 1, searched["limit"] == position + 1)
+            newest = tokens[:, 0]
             places = searched["sentence"][:, None]
-            scores = tf.tensor_scatter_nd_add(scores, places, best - log_normalizer(logits))
+            scores = tf.tensor_scatter_nd_add(scores, places, best[:, 0] - log_normalizer(logits))
             ids = tf.concat([ids, tf.scatter_nd(places, newest, [sentences])[:, None]], axis=1)
             going_on = tf.cast(tf.where(newest != EOS)[:, 0], tf.int32)
             searched = take({**searched, "newest": newest}, going_on)

@@ -106,8 +106,9 @@ class Translator:
         self._lengths(references)
         for batch in self._batches(lines, batch_size):
             output = self.module.score(*(tf.constant([side[index] for index in batch]) for side in (lines, references)))
-            for index, *score in zip(batch, output["log_probability"].numpy(), output["tokens"].numpy(), strict=True):
-                scores[index] = (float(score[0]), int(score[1]))
+            pairs = zip(output["log_probability"].numpy().tolist(), output["tokens"].numpy().tolist(), strict=True)
+            for index, pair in zip(batch, pairs, strict=True):
+                scores[index] = pair
         return scores
 
     def _batches(self, lines, batch_size):

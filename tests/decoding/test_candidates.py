@@ -16,10 +16,10 @@ def random_logits(seed, rows, width, levels=None):
     return (random.integers(0, levels, (rows, width)) if levels else 5 * random.normal(size=(rows, width))).astype("float32")
 
 
-def sorted_tokens(row, count, may_end):
+def sorted_tokens(row, count, must_end):
     """The best by a stable sort, which leaves equal ones in the order of their ids."""
     row = row.astype("float64")
-    row[[PAD, BOS] if may_end else [PAD, BOS, EOS]] = -np.inf
+    row[np.arange(len(row)) != EOS if must_end else [PAD, BOS]] = -np.inf
     return np.argsort(-row, kind="stable")[:count]
 
 
@@ -54,12 +54,12 @@ def test_no_bit_of_a_normalizer_depends_on_company(width):
 )
 def test_the_best_tokens_are_those_of_a_stable_sort(seed, width, levels, count, data):
     logits, count = random_logits(seed, 5, width, levels), min(count, width)
-    may_end = data.draw(st.lists(st.booleans(), min_size=5, max_size=5))
-    values, ids = best_tokens(tf.constant(logits), count, tf.constant(may_end))
+    must_end = data.draw(st.lists(st.booleans(), min_size=5, max_size=5))
+    values, ids = best_tokens(tf.constant(logits), count, tf.constant(must_end))
     for row, (row_values, row_ids) in enumerate(zip(values.numpy(), ids.numpy(), strict=True)):
-        expected = sorted_tokens(logits[row], count, may_end[row])
+        expected = sorted_tokens(logits[row], count, must_end[row])
         there = np.isfinite(row_values)
-        assert there.sum() == min(count, width - (2 if may_end[row] else 3))
+        assert there.sum() == min(count, 1 if must_end[row] else width - 2)
         assert row_ids[there].tolist() == expected[: there.sum()].tolist()
         np.testing.assert_array_equal(row_values[there], logits[row, row_ids[there]])
 
@@ -67,8 +67,8 @@ def test_the_best_tokens_are_those_of_a_stable_sort(seed, width, levels, count, 
 def test_control_blocks_in_the_order_of_their_maxima_would_put_higher_ids_first(monkeypatch):
     logits = np.zeros((1, 3 * BLOCK), "float32")
     logits[0, [BLOCK - 1, 2 * BLOCK]] = 1.0, 2.0
-    _, ids = best_tokens(tf.constant(logits), 3, tf.constant([True]))
+    _, ids = best_tokens(tf.constant(logits), 3, tf.constant([False]))
     assert ids.numpy().tolist() == [[2 * BLOCK, BLOCK - 1, 1]]
     monkeypatch.setattr(tf, "sort", lambda values, axis: values)
-    _, ids = best_tokens(tf.constant(logits), 3, tf.constant([True]))
+    _, ids = best_tokens(tf.constant(logits), 3, tf.constant([False]))
     assert ids.numpy().tolist() != [[2 * BLOCK, BLOCK - 1, 1]]
