@@ -8,17 +8,20 @@ import json
 
 from keras_transformer import flags
 from keras_transformer.evaluation import bleu
+from keras_transformer.serving.cores import spread_over_cores
 from keras_transformer.serving.translator import Translator
 from pipelines import corpora
 from pipelines.corpora import text_files
 
-GROUPS = ("model_path", "search", "evaluate", "files")
+GROUPS = ("model_path", "search", "decoding", "seed", "batch_tokens", "evaluate", "files")
 
 
 def main(FLAGS):
-    translator = Translator.load(flags.required_model(FLAGS), FLAGS.beam_size, FLAGS.length_penalty)
+    model, at_once = flags.required_model(FLAGS), spread_over_cores()
+    translator = Translator.load(model, **flags.decoding_options(FLAGS))
     sources, references = _text(FLAGS, translator)
-    print(json.dumps(bleu.score(translator.translate(sources), references), indent=2))
+    translations = translator.translate(sources, batch_tokens=FLAGS.batch_tokens, batches_at_once=at_once)
+    print(json.dumps(bleu.score(translations, references), indent=2))
 
 
 def _text(FLAGS, translator):

@@ -4,13 +4,13 @@ The search of section 6.1 (Vaswani et al. 2017) goes into the graph. `--format=c
 """
 
 from keras_transformer import flags
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.serving import ctranslate2_model
 from keras_transformer.serving.export import export
 from keras_transformer.serving.model_folder import ModelFolder
 from keras_transformer.serving.translation_module import TranslationModule
-from keras_transformer.serving.translator import search
 
-GROUPS = ("model_dir", "search", "export", "format")
+GROUPS = ("model_dir", "search", "decoding", "seed", "export", "format")
 
 
 def main(FLAGS):
@@ -19,7 +19,8 @@ def main(FLAGS):
     if FLAGS.format == "ctranslate2":
         path = ctranslate2_model.convert(*folder.load(), FLAGS.export_dir or f"{export_dir}_ctranslate2", description)
     else:
-        path = export(TranslationModule(*folder.load(), search(FLAGS.beam_size, FLAGS.length_penalty)), export_dir, description)
+        options = DecodingOptions(**flags.decoding_options(FLAGS))
+        path = export(TranslationModule(*folder.load(), options), export_dir, description)
     print(f"exported to {path}")
 
 

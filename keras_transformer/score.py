@@ -9,15 +9,13 @@ from keras_transformer.serving.translator import Translator
 from keras_transformer.translate import write_lines
 from pipelines.corpora import text_files
 
-GROUPS = ("model_path", "files", "output")
+GROUPS = ("model_path", "batch_tokens", "files", "output")
 
 
 def main(FLAGS):
     model = flags.required_model(FLAGS)
-    if not (FLAGS.source_file and FLAGS.reference_file):
-        raise ValueError("--source_file and --reference_file are needed: two files of as many lines.")
-    sources, targets = text_files.read_aligned(FLAGS.source_file, FLAGS.reference_file)
-    scores = Translator.load(model).score(sources, targets)
+    sources, targets = text_files.read_aligned(*flags.required_files(FLAGS))
+    scores = Translator.load(model).score(sources, targets, batch_tokens=FLAGS.batch_tokens)
     write_lines(FLAGS.output, [f"{log_probability:.5f}\t{tokens}" for log_probability, tokens in scores])
 
 

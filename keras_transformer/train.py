@@ -10,11 +10,11 @@ import math
 import keras
 
 from keras_transformer import flags
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.serving.model_folder import ModelFolder
 from keras_transformer.serving.release import choose_weights, release
 from keras_transformer.serving.starting_point import starting_point
-from keras_transformer.serving.translator import search
 from keras_transformer.serving.validation import validation
 from keras_transformer.training import callbacks, fit, initialization, schedule, strategy
 from keras_transformer.training.early_stopping import BestSoFar
@@ -25,7 +25,12 @@ from pipelines import batching, bucketing, corpora
 from pipelines.records import Records
 from pipelines.vocabulary import Vocabulary, learn
 
-GROUPS = ("corpus", "vocabulary", "model", "batches", "optimizer", "training", "averaging", "model_dir", "search", "export")
+GROUPS = (
+    *("corpus", "seed", "vocabulary", "model", "batch_tokens", "batches", "optimizer", "training", "averaging", "model_dir"),
+    *("search", "export"),
+)
+# Section 5.1.
+BATCH_TOKENS = 25000
 
 
 def main(FLAGS):
@@ -38,6 +43,7 @@ def make_translator(FLAGS, replicas):
     """All that the command does, on the replicas of a strategy."""
     # Before the tokenizer is made: TensorFlow forgets the resources of ops when it is seeded.
     keras.utils.set_random_seed(FLAGS.seed)
+    batch_tokens = FLAGS.batch_tokens or BATCH_TOKENS
     hyperparameters = Hyperparameters(**{field.name: getattr(FLAGS, field.name) for field in dataclasses.fields(Hyperparameters)})
     folder = ModelFolder(flags.model_dir(FLAGS))
     settings = flags.corpus_settings(FLAGS)
@@ -49,15 +55,17 @@ def make_translator(FLAGS, replicas):
         "hyperparameters": hyperparameters.as_dict(),
         "corpus": settings,
         "vocabulary": {"fingerprint": vocabulary.fingerprint},
-        "training": {name: getattr(FLAGS, name) for name in ("batch_tokens", "max_length", "seed")},
+        "training": {"batch_tokens": batch_tokens, "max_length": FLAGS.max_train_length, "seed": FLAGS.seed},
     }
     if strategy.is_chief(replicas):
         folder.describe(description)
-    pairs = batching.tokenize_pairs(corpus.train, vocabulary, FLAGS.max_length)
-    valid = batching.tokenize_pairs(corpus.valid, vocabulary, FLAGS.max_length)
+    pairs = batching.tokenize_pairs(corpus.train, vocabulary, FLAGS.max_train_length)
+    valid = batching.tokenize_pairs(corpus.valid, vocabulary, FLAGS.max_train_length)
     if not len(pairs) or not len(valid):
-        raise ValueError(f"no pair is left to train or validate on: all are over --max_length={FLAGS.max_length} tokens. Raise it.")
-    dropped = {**corpus.dropped, f"over {FLAGS.max_length} tokens": pairs.too_long}
+        raise ValueError(
+            f"no pair is left to train or validate on: all are over --max_train_length={FLAGS.max_train_length} tokens. Raise it."
+        )
+    dropped = {**corpus.dropped, f"over {FLAGS.max_train_length} tokens": pairs.too_long}
     print(f"{corpus.name} {corpus.source_language}-{corpus.target_language}: ", end="")
     print(f"{len(pairs):,} pairs to train, {len(corpus.valid):,} to validate, {len(corpus.test):,} to test")
     print(f"dropped: {', '.join(f'{count:,} {reason}' for reason, count in dropped.items() if count) or 'none'}")
@@ -67,13 +75,13 @@ def make_translator(FLAGS, replicas):
     measure = validation(
         inference,
         vocabulary,
-        lambda: batching.evaluation_batches(valid, max(FLAGS.batch_tokens, FLAGS.max_length)),
+        lambda: batching.evaluation_batches(valid, max(batch_tokens, FLAGS.max_train_length)),
         corpus.valid.sources[few],
         corpus.valid.targets[few],
     )
     data = batching.training_batches(
         pairs,
-        FLAGS.batch_tokens,
+        batch_tokens,
         FLAGS.seed,
         corpus.weights,
         *((replicas.num_replicas_in_sync, bucketing.MOST_PADDING_STATIC) if FLAGS.static_shapes else ()),
@@ -86,8 +94,8 @@ def make_translator(FLAGS, replicas):
     if keras.backend.backend() != "tensorflow":
         print(f"{chosen}: {folder.averaged}. Score and export it with TensorFlow: run the same command without KERAS_BACKEND.")
         return
-    searching = search(FLAGS.beam_size, FLAGS.length_penalty)
-    release(folder, inference, vocabulary, searching, corpus.test, chosen, flags.export_dir(FLAGS, folder.path), description)
+    options = DecodingOptions(**flags.decoding_options(FLAGS))
+    release(folder, inference, vocabulary, options, corpus.test, chosen, flags.export_dir(FLAGS, folder.path), description)
 
 
 def _vocabulary(folder, corpus, size, replicas):

@@ -22,7 +22,7 @@ from pipelines.sharding import Shards, kept, sample
 from pipelines.vocabulary import Vocabulary, learn
 from pipelines.whole_files import read_json, write_json, write_whole
 
-GROUPS = ("corpus", "vocabulary", "prepare")
+GROUPS = ("corpus", "seed", "vocabulary", "prepare")
 PREPARATION = "preparation.json"
 
 

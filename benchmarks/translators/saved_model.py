@@ -3,7 +3,8 @@
 import pathlib
 
 from benchmarks.turns import Clock, Parent
-from keras_transformer.serving.translator import Translator, spread_over_cores
+from keras_transformer.serving.cores import spread_over_cores
+from keras_transformer.serving.translator import Translator
 from pipelines.vocabulary import Vocabulary
 
 

@@ -4,6 +4,8 @@ import tensorflow as tf
 
 from keras_transformer.decoding.cache import any_rows, growing, take, take_some
 from keras_transformer.decoding.candidates import BOS, EOS, PAD, best_tokens, log_normalizer
+from keras_transformer.decoding.constraints import Constraints, wanted
+from keras_transformer.decoding.coverage import coverage_penalty
 
 
 def length_penalty(length, alpha):
@@ -12,7 +14,7 @@ def length_penalty(length, alpha):
 
 
 class BeamSearch:
-    """Keeps the K likeliest unfinished hypotheses; of the finished ones the best by log P(Y | X) / lp(Y).
+    """Keeps the K likeliest unfinished hypotheses; of the finished ones the best by log P(Y | X) / lp(Y) + cp(X; Y).
 
     1. Every hypothesis is extended by every token; the 2 K best extensions are the candidates.
     2. A candidate among the first K that ends in EOS is finished.
@@ -26,42 +28,51 @@ class BeamSearch:
         beam_size: K, at least 1; the paper's 4.
         length_penalty: alpha, at least 0; the paper's 0.6.
         num_hypotheses: n, how many translations to give for a sentence, at most K.
+        coverage_penalty: beta, at least 0, which takes a step function of `coverage.covering`; 0: none, as in the paper.
+        constraints: `Constraints` on the tokens; none by default.
 
     Call arguments:
         step: see `keras_transformer.decoding`.
         past: the cache before the first token, B K rows.
         source: what `step` needs of the source, any nest of tensors with B rows.
         limits: most tokens of each sentence, EOS among them, integers (B,), each at least 1. EOS is forced there.
+        minima, prefixes: see `constraints.wanted`.
 
     Returns:
-        ids, int32 (B, n, L); and log P(Y | X) / lp(Y), float32 (B, n), best first, -inf where fewer than n were finished.
+        ids, int32 (B, n, L); and log P(Y | X) / lp(Y) + cp(X; Y), float32 (B, n), best first, -inf where fewer than n were finished.
 
     Raises:
         ValueError: naming the argument that is out of range.
     """
 
-    def __init__(self, beam_size=4, length_penalty=0.6, num_hypotheses=1):
+    def __init__(self, beam_size=4, length_penalty=0.6, num_hypotheses=1, coverage_penalty=0.0, constraints=None):
         if not isinstance(beam_size, int) or beam_size < 1:
             raise ValueError(f"`beam_size` must be an integer of at least 1. Received: beam_size={beam_size}.")
         if not 0 <= length_penalty < float("inf"):
             raise ValueError(f"`length_penalty` must be at least 0 and finite. Received: length_penalty={length_penalty}.")
         if not 1 <= num_hypotheses <= beam_size:
             raise ValueError(f"`num_hypotheses` must lie in 1..beam_size={beam_size}. Received: num_hypotheses={num_hypotheses}.")
+        if not 0 <= coverage_penalty < float("inf"):
+            raise ValueError(f"`coverage_penalty` must be at least 0 and finite. Received: coverage_penalty={coverage_penalty}.")
         self.beam_size = beam_size
         self.length_penalty = length_penalty
         self.num_hypotheses = num_hypotheses
+        self.coverage_penalty = coverage_penalty
+        self.constraints = constraints or Constraints()
 
-    def __call__(self, step, past, source, limits):
+    def __call__(self, step, past, source, limits, minima=None, prefixes=None):
+        searched = wanted(limits, minima, prefixes)
         sentences, width = tf.shape(limits)[0], self.beam_size
+        longest = tf.reduce_max(searched["limit"])
 
         def unfinished(position, searched, finished, source, past):
             # The second half ends the search of a model whose logits are not numbers.
-            return (tf.size(searched["sentence"]) > 0) & (position < tf.reduce_max(limits))
+            return (tf.size(searched["sentence"]) > 0) & (position < longest)
 
         def extend(position, searched, finished, source, past):
             logits, past = step(searched["ids"][:, :, -1], position, past, source)
-            candidates = self._candidates(searched, logits, searched["limit"] == position + 1)
-            finished = self._finish(candidates, finished, searched["sentence"], position + 1)
+            candidates = self._candidates(searched, logits, position)
+            finished = self._finish(candidates, finished, searched["sentence"], position + 1, self._coverage(past))
             alive, parents = self._survivors(candidates)
             done = self._settled(alive[1], tf.gather(finished[1], searched["sentence"]), searched["limit"])
             going_on = tf.cast(tf.where(~done)[:, 0], tf.int32)
@@ -73,7 +84,7 @@ class BeamSearch:
             return tf.fill([sentences, width, 1], BOS), scores
 
         ids, scores = hypotheses(tf.tile([[0.0] + [-float("inf")] * (width - 1)], [sentences, 1]))
-        searched = {"sentence": tf.range(sentences), "limit": tf.cast(limits, tf.int32), "ids": ids, "scores": scores}
+        searched |= {"sentence": tf.range(sentences), "ids": ids, "scores": scores}
         finished = hypotheses(tf.fill([sentences, width], -float("inf")))
         state = (0, searched, finished, source, past)
         growing_ids = tf.TensorShape([None, width, None])
@@ -87,22 +98,31 @@ class BeamSearch:
         _, _, (ids, scores), _, _ = tf.while_loop(unfinished, extend, state, shape_invariants=shapes)
         return ids[:, : self.num_hypotheses, 1:], scores[:, : self.num_hypotheses]
 
-    def _candidates(self, searched, logits, must_end):
+    def _candidates(self, searched, logits, position):
         """The 2 K best extensions: ids (b, 2K, t + 1), log P (b, 2K), best first, and the hypotheses they extend (b, 2K)."""
         sentences, width, vocabulary_size = tf.shape(logits)[0], self.beam_size, logits.shape[-1]
-        rows = tf.reshape(logits, [sentences * width, vocabulary_size])
+        logits, allowed, forced, may_end = self.constraints(logits, searched["ids"], position, searched)
         count = min(2 * width, vocabulary_size)
-        best, tokens = best_tokens(rows, count, tf.repeat(must_end, width))
-        scores = tf.reshape(best - log_normalizer(rows)[:, None], [sentences, width, count]) + searched["scores"][:, :, None]
+        best, tokens = best_tokens(allowed, count, forced, may_end)
+        scores = tf.reshape(best - log_normalizer(logits)[:, None], [sentences, width, count]) + searched["scores"][:, :, None]
         best, places = tf.math.top_k(tf.reshape(scores, [sentences, width * count]), 2 * width)
         parents, tokens = places // count, tf.gather(tf.reshape(tokens, [sentences, -1]), places, batch_dims=1)
         return tf.concat([tf.gather(searched["ids"], parents, batch_dims=1), tokens[:, :, None]], axis=-1), best, parents
 
-    def _finish(self, candidates, finished, sentence, length):
+    def _coverage(self, past):
+        """Cp of each hypothesis that was extended, (b, K), or None without such a penalty."""
+        if not self.coverage_penalty:
+            return None
+        return tf.reshape(coverage_penalty(past["coverage"], self.coverage_penalty), [-1, self.beam_size])
+
+    def _finish(self, candidates, finished, sentence, length, coverage):
         """The K best of the hypotheses finished before and now, of all sentences."""
-        ids, scores, _ = candidates
+        ids, scores, parents = candidates
         ends = (ids[:, :, -1] == EOS) & (tf.range(2 * self.beam_size) < self.beam_size)[None]
-        penalized = tf.where(ends, scores / length_penalty(length, self.length_penalty), -float("inf"))
+        scores = scores / length_penalty(length, self.length_penalty)
+        if coverage is not None:
+            scores += tf.gather(coverage, parents, batch_dims=1)
+        penalized = tf.where(ends, scores, -float("inf"))
         longer = tf.pad(finished[0], [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
         before, scores_before = tf.gather(longer, sentence), tf.gather(finished[1], sentence)
         (ids, scores), _ = self._best(tf.concat([before, ids], axis=1), tf.concat([scores_before, penalized], axis=1))
@@ -123,9 +143,10 @@ class BeamSearch:
         """Whether nothing that is still alive can change the answer.
 
         log P only falls as a hypothesis grows, and lp only rises up to its value at the limit; so an unfinished hypothesis
-        can never end above log P / lp(limit). Once the n-th best finished score is no less than that, it stands.
+        can never end above log P / lp(limit), and cp is never above 0. Once the n-th best finished score is no less than that, it stands.
+        Where nothing is alive, nothing is within reach.
         """
         if self.beam_size == 1:
-            return finished_scores[:, 0] > -float("inf")
+            return (finished_scores[:, 0] > -float("inf")) | (alive_scores[:, 0] == -float("inf"))
         within_reach = tf.reduce_max(alive_scores, axis=-1) / length_penalty(limits, self.length_penalty)
         return finished_scores[:, self.num_hypotheses - 1] >= within_reach

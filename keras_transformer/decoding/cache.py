@@ -34,5 +34,13 @@ def any_rows(state):
 
 
 def growing(past):
-    """The same for a cache: the number of tokens may change, too, and what is known of the rest, heads and their width, stays."""
-    return tf.nest.map_structure(lambda tensor: tf.TensorShape([None, tensor.shape[1], None, *tensor.shape[3:]]), past)
+    """The same for a cache: the number of tokens may change, too, and what is known of the rest, heads and their width, stays.
+
+    Args:
+        past: tensors of (rows, h, t, d), and those that do not grow, of (rows, S).
+    """
+
+    def invariant(shape):
+        return [None, shape[1], None, *shape[3:]] if shape.rank > 2 else [None, *shape[1:]]
+
+    return tf.nest.map_structure(lambda tensor: tf.TensorShape(invariant(tensor.shape)), past)

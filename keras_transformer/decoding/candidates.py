@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 PAD, UNK, BOS, EOS = range(4)
+FREE = -1
 BLOCK = 64
 
 
@@ -23,8 +24,14 @@ def log_normalizer(logits):
     return largest[:, 0] + tf.cast(tf.math.log(tf.cast(total, tf.float64)), tf.float32)
 
 
-def best_tokens(logits, count, must_end):
-    """The likeliest next tokens of each row, PAD and BOS left out; of equal ones the lower id first. Where a row must end, EOS alone.
+def possible_tokens(logits, forced, may_end=None):
+    """The logits of all tokens that may come, -inf elsewhere: (rows, V). Arguments as in `best_tokens`."""
+    ids, forced = tf.range(tf.shape(logits)[1])[None], forced[:, None]
+    return tf.where(tf.where(forced == FREE, ~_barred(ids, may_end), ids == forced), logits, -float("inf"))
+
+
+def best_tokens(logits, count, forced, may_end=None):
+    """The likeliest next tokens of each row, PAD and BOS left out; of equal ones the lower id first.
 
     In two stages, for a search through whole rows is slow: first the blocks with the highest maxima, then the best inside of these. At
     least `count` entries in them come before every entry of another block.
@@ -32,18 +39,19 @@ def best_tokens(logits, count, must_end):
     Args:
         logits: float32 (rows, V).
         count: how many, an integer, at most V.
-        must_end: booleans, (rows,).
+        forced: integers (rows,): the only token that may come, or FREE.
+        may_end: booleans (rows,), whether EOS is among them; everywhere where left out.
 
     Returns:
         logits and ids, both (rows, count), best first; a logit of -inf is of a token that may not come.
     """
-    at_end = logits[:, EOS]
+    of_forced = tf.gather(logits, tf.maximum(forced, 0), batch_dims=1)[:, None]
     logits = _whole_blocks(logits)
     rows, blocks = tf.shape(logits)[0], tf.shape(logits)[1] // BLOCK
     logits = tf.reshape(logits, [rows, blocks, BLOCK])
 
     def allowed(values, ids):
-        return tf.where((ids == PAD) | (ids == BOS), -float("inf"), values)
+        return tf.where(_barred(ids, may_end), -float("inf"), values)
 
     first = tf.reduce_max(allowed(logits[:, 0], tf.range(BLOCK)[None]), axis=-1, keepdims=True)
     maxima = tf.concat([first, tf.reduce_max(logits[:, 1:], axis=-1)], axis=1)
@@ -51,9 +59,14 @@ def best_tokens(logits, count, must_end):
     ids = tf.reshape(chosen[:, :, None] * BLOCK + tf.range(BLOCK), [rows, -1])
     inside = allowed(tf.reshape(tf.gather(logits, chosen, batch_dims=1), [rows, -1]), ids)
     values, places = tf.math.top_k(inside, count)
-    is_first, must_end = tf.range(count)[None] == 0, must_end[:, None]
-    values = tf.where(must_end, tf.where(is_first, at_end[:, None], -float("inf")), values)
-    return values, tf.where(must_end, EOS, tf.gather(ids, places, batch_dims=1))
+    is_first, is_forced, forced = tf.range(count)[None] == 0, (forced != FREE)[:, None], forced[:, None]
+    values = tf.where(is_forced, tf.where(is_first, of_forced, -float("inf")), values)
+    return values, tf.where(is_forced, forced, tf.gather(ids, places, batch_dims=1))
+
+
+def _barred(ids, may_end):
+    barred = (ids == PAD) | (ids == BOS)
+    return barred if may_end is None else barred | ((ids == EOS) & ~may_end[:, None])
 
 
 def _whole_blocks(logits):

@@ -138,9 +138,18 @@ class MultiHeadAttention(keras.layers.Layer):
         concatenated = ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (batch, length, self.num_heads * self.d_v))
         return self._project(concatenated, self.output_kernel)
 
-    def attention_weights(self, query, key, attention_mask=None, attention_bias=None):
-        """The weights that `call` applies to the values, for looking at: (B, h, T, S)."""
-        queries, keys = self._heads(query, self.query_kernel), self._heads(key, self.key_kernel)
+    def attention_weights(self, query, keys, attention_mask=None, attention_bias=None):
+        """The weights that `attend` applies to the values, for looking at.
+
+        Args:
+            query: (B, T, d_model).
+            keys: (B, h, S, d_k), the first that `keys_and_values` returned.
+            attention_mask, attention_bias: as in `call`.
+
+        Returns:
+            (B, h, T, S).
+        """
+        queries = self._heads(query, self.query_kernel)
         mask = None if attention_mask is None else ops.expand_dims(attention_mask, -3)
         return attention_weights(queries, keys, mask, attention_bias)
 

@@ -65,13 +65,35 @@ class DecoderLayer(EncoderLayer):
         Returns:
             (B, K, d_model), and the past with the new token appended at t.
         """
+        x, past = self._look_back(x, past)
+        return self._look_across(x, memory, memory_mask), past
+
+    def attentive_step(self, x, past, memory, memory_mask=None):
+        """`step` that also tells how much each hypothesis attends to the memory: (B, h, K, S), last of three."""
+        x, past = self._look_back(x, past)
+        weights = self.cross_attention.attention_weights(x, memory[0], memory_mask)
+        return self._look_across(x, memory, memory_mask), past, weights
+
+    def attention_weights(self, x, memory, attention_mask=None, memory_mask=None):
+        """What the heads attend to in `call`, for looking at: the target (B, h, T, T) and the memory (B, h, T, S)."""
+        keys, values = self.self_attention.keys_and_values(x, x)
+        to_target = self.self_attention.attention_weights(x, keys, attention_mask)
+        x = self.self_attention_norm(x, self.self_attention.attend(x, keys, values, attention_mask))
+        keys, _ = self.cross_attention.keys_and_values(memory, memory)
+        return to_target, self.cross_attention.attention_weights(x, keys, memory_mask)
+
+    def _look_back(self, x, past):
+        """The first sublayer, from the past with the new token appended."""
         token = ops.reshape(x, (-1, 1, x.shape[-1]))
         keys, values = self.self_attention.keys_and_values(token, token)
         past = (ops.concatenate([past[0], keys], axis=2), ops.concatenate([past[1], values], axis=2))
         attended = self.self_attention.attend(token, *past)
-        x = self.self_attention_norm(x, ops.reshape(attended, ops.shape(x)))
+        return self.self_attention_norm(x, ops.reshape(attended, ops.shape(x))), past
+
+    def _look_across(self, x, memory, memory_mask):
+        """The second and third sublayer."""
         x = self.cross_attention_norm(x, self.cross_attention.attend(x, *memory, attention_mask=memory_mask))
-        return self.feed_forward_norm(x, self.feed_forward(x)), past
+        return self.feed_forward_norm(x, self.feed_forward(x))
 
     def compute_output_shape(self, x_shape, memory_shape):
         return x_shape
@@ -143,6 +165,30 @@ class Decoder(Encoder):
             x, layer_past = layer.step(x, layer_past, layer_memory, memory_mask)
             new_past.append(layer_past)
         return x, new_past
+
+    def attentive_step(self, x, past, memory, memory_mask=None):
+        """`step` that also tells how much each hypothesis attends to the memory: the mean of the last layer's heads, (B, K, S)."""
+        new_past = []
+        for layer, layer_past, layer_memory in zip(self.layers, past, memory, strict=True):
+            x, layer_past, weights = layer.attentive_step(x, layer_past, layer_memory, memory_mask)
+            new_past.append(layer_past)
+        return x, new_past, ops.mean(ops.cast(weights, "float32"), axis=1)
+
+    def attention_weights(self, x, memory, memory_mask=None):
+        """What every layer's heads attend to, for looking at.
+
+        Args:
+            x, memory, memory_mask: as in `call`.
+
+        Returns:
+            To the target, (B, N, h, T, T), and to the memory, (B, N, h, T, S).
+        """
+        mask, weights = causal_mask(ops.shape(x)[1]), []
+        for layer in self.layers:
+            weights.append(layer.attention_weights(x, memory, mask, memory_mask))
+            x = layer(x, memory, attention_mask=mask, memory_mask=memory_mask)
+        to_target, to_memory = zip(*weights, strict=True)
+        return ops.stack(to_target, axis=1), ops.stack(to_memory, axis=1)
 
     def compute_output_shape(self, x_shape, memory_shape):
         return x_shape

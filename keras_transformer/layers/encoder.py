@@ -1,6 +1,7 @@
 """The encoder: a stack of N identical layers of self-attention and feed-forward (Vaswani et al. 2017, section 3.1)."""
 
 import keras
+from keras import ops
 
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.feed_forward import FeedForward
@@ -101,6 +102,22 @@ class Encoder(keras.layers.Layer):
         for layer in self.layers:
             x = layer(x, attention_mask=attention_mask)
         return x
+
+    def attention_weights(self, x, attention_mask=None):
+        """What every layer's heads attend to, for looking at.
+
+        Args:
+            x, attention_mask: as in `call`.
+
+        Returns:
+            (B, N, h, S, S).
+        """
+        weights = []
+        for layer in self.layers:
+            keys, _ = layer.self_attention.keys_and_values(x, x)
+            weights.append(layer.self_attention.attention_weights(x, keys, attention_mask))
+            x = layer(x, attention_mask=attention_mask)
+        return ops.stack(weights, axis=1)
 
     def compute_output_shape(self, x_shape):
         return x_shape

@@ -61,21 +61,53 @@ class Transformer(keras.Model):
         memory = self.encoder(self.embedding(source), attention_mask=mask)
         return {"memory": self.decoder.memory_cache(memory), "mask": mask}
 
+    def empty_past(self, hypotheses):
+        """The cache before the first token: see `Decoder.empty_past`."""
+        return self.decoder.empty_past(hypotheses)
+
     def step(self, ids, position, past, encoded):
         """Logits of the next token, given one new token for each of K hypotheses a sentence.
 
         Args:
             ids: the newest tokens, (B, K).
             position: how many tokens came before them, a scalar.
-            past: from `decoder.empty_past` or the step before.
+            past: from `empty_past` or the step before.
             encoded: from `encode`.
 
         Returns:
             Logits in float32, (B, K, V), and the new past.
         """
-        x = self.embedding(ids, positions=keras.ops.reshape(position, (1, 1)))
-        x, past = self.decoder.step(x, past, encoded["memory"], encoded["mask"])
-        return keras.ops.cast(self.embedding(x, reverse=True), "float32"), past
+        x, past = self.decoder.step(self._embedded(ids, position), past, encoded["memory"], encoded["mask"])
+        return self._logits(x), past
+
+    def attentive_step(self, ids, position, past, encoded):
+        """`step` that also tells how much each hypothesis attends to the source, last of three.
+
+        Returns:
+            Logits and the new past as of `step`; and the mean of the last layer's heads, float32 (B, K, S).
+        """
+        x, past, attention = self.decoder.attentive_step(self._embedded(ids, position), past, encoded["memory"], encoded["mask"])
+        return self._logits(x), past, attention
+
+    def attention_weights(self, source, target):
+        """What every layer's heads attend to, for looking at.
+
+        Args:
+            source, target: as in `call`.
+
+        Returns:
+            A dictionary: "encoder" (B, N, h, S, S), "decoder" (B, N, h, T, T) and "cross" (B, N, h, T, S); rows sum to 1.
+        """
+        mask, embedded = padding_mask(source), self.embedding(target)
+        x = self.embedding(source)
+        to_target, to_memory = self.decoder.attention_weights(embedded, self.encoder(x, attention_mask=mask), memory_mask=mask)
+        return {"encoder": self.encoder.attention_weights(x, mask), "decoder": to_target, "cross": to_memory}
+
+    def _embedded(self, ids, position):
+        return self.embedding(ids, positions=keras.ops.reshape(position, (1, 1)))
+
+    def _logits(self, x):
+        return keras.ops.cast(self.embedding(x, reverse=True), "float32")
 
     def get_config(self):
         return {"name": self.name, "dtype": keras.dtype_policies.serialize(self.decoder.dtype_policy), **self.hyperparameters.as_dict()}

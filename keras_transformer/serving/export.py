@@ -6,8 +6,8 @@ import shutil
 
 import tensorflow as tf
 
+from keras_transformer.serving.loading import newest_version
 from keras_transformer.serving.model_folder import write_json
-from keras_transformer.serving.translator import newest_version
 
 
 def export(module, folder, description):

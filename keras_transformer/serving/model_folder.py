@@ -70,8 +70,11 @@ class ModelFolder:
         except ValueError as error:
             raise ValueError(f"{self.description} is damaged ({error}).") from error
 
-    def load(self):
-        """The trained model in float32, averaged weights where there are any, else the newest checkpoint's; and its vocabulary.
+    def load(self, weights=None):
+        """The trained model in float32, and its vocabulary.
+
+        Args:
+            weights: a checkpoint to take; by default the averaged weights where there are any, else the newest checkpoint's.
 
         Raises:
             FileNotFoundError: if the folder holds no run, or a run without a checkpoint.
@@ -79,7 +82,7 @@ class ModelFolder:
         """
         hyperparameters = Hyperparameters(**self.read_description()["hyperparameters"])
         model = Transformer(hyperparameters, dtype="float32")
-        checkpoint.load_weights(self.newest_weights(), model)
+        checkpoint.load_weights(weights or self.newest_weights(), model)
         return model, Vocabulary.load(self.vocabulary)
 
     def newest_weights(self):

@@ -31,25 +31,26 @@ def choose_weights(folder, last, best=False, averages=None):
     return f"mean of the last {len(checkpoints)} checkpoints"
 
 
-def release(folder, model, vocabulary, search, test, chosen, export_dir, description):
+def release(folder, model, vocabulary, options, test, chosen, export_dir, description):
     """Score the chosen weights on the test split, export them, and show some translations.
 
     Args:
         folder: the run's `ModelFolder`.
         model: a float32 `Transformer`, which takes over the weights.
         vocabulary: its `Vocabulary`.
-        search: a search of `keras_transformer.decoding`.
+        options: `DecodingOptions`.
         test: sentences with `sources` and `targets`.
         chosen: what the weights are, in words.
         export_dir: folder of the model's versions.
         description: what the model is, for its `model.json`.
     """
     checkpoint.load_weights(folder.averaged, model)
-    module = TranslationModule(model, vocabulary, search)
+    module = TranslationModule(model, vocabulary, options)
     translations = Translator(module).translate(test.sources)
     scores = {**bleu.score(translations, test.targets), "weights": chosen}
-    write_json(folder.evaluation, {"split": "test", "beam_size": search.beam_size, **scores})
-    print(f"{chosen}, beam {search.beam_size}: BLEU {scores['bleu']}  chrF {scores['chrf']}")
+    beam_size = options.search().beam_size
+    write_json(folder.evaluation, {"split": "test", "beam_size": beam_size, **scores})
+    print(f"{chosen}, beam {beam_size}: BLEU {scores['bleu']}  chrF {scores['chrf']}")
     print(f"  {scores['bleu_signature']}")
     for source, translation, reference in list(zip(test.sources, translations, test.targets, strict=True))[:5]:
         print(f"\n  source       {source}\n  translation  {translation}\n  reference    {reference}")

@@ -5,8 +5,8 @@ import pathlib
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  a SavedModel's tokenizer needs its ops
 
+from keras_transformer.serving.loading import newest_version, run_of
 from keras_transformer.serving.model_folder import ModelFolder
-from keras_transformer.serving.translator import newest_version
 from keras_transformer.training import checkpoint
 from pipelines.vocabulary import Vocabulary
 
@@ -27,10 +27,7 @@ def starting_point(path):
     """
     path = pathlib.Path(path)
     if path.suffix == ".npz":
-        run = next((ModelFolder(parent) for parent in path.parents[:2] if ModelFolder(parent).vocabulary.exists()), None)
-        if run is None:
-            raise FileNotFoundError(f"{path} lies in no run's folder: its vocabulary.model is missing. Name the folder of the run.")
-        return checkpoint.weights_of(path), Vocabulary.load(run.vocabulary)
+        return checkpoint.weights_of(path), Vocabulary.load(run_of(path).vocabulary)
     version = path if (path / "saved_model.pb").exists() else path / str(newest_version(path))
     if (version / "saved_model.pb").exists():
         return _of_saved_model(version)

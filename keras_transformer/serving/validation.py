@@ -4,9 +4,10 @@ import math
 
 import keras
 
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
 from keras_transformer.serving.translation_module import TranslationModule
-from keras_transformer.serving.translator import Translator, search
+from keras_transformer.serving.translator import Translator
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.metrics import TokenAccuracy, TokenCrossEntropy
 from keras_transformer.training.optimizer import averaged_weights
@@ -26,7 +27,7 @@ def validation(inference, vocabulary, batches, sources, references):
     """
     inference.compile(loss=LabelSmoothedCrossEntropy(0.0), metrics=[TokenCrossEntropy(), TokenAccuracy()], jit_compile=False)
     translates = bool(references) and keras.backend.backend() == "tensorflow"
-    greedy = Translator(TranslationModule(inference, vocabulary, search(1, 0.0))) if translates else None
+    greedy = Translator(TranslationModule(inference, vocabulary, DecodingOptions(beam_size=1))) if translates else None
 
     def measure(model):
         inference.set_weights([*averaged_weights(model).values()])

@@ -1,20 +1,9 @@
-"""Every flag of every command, and errors of one line.
+"""The definition of every flag, in groups that commands declare; nowhere else is one defined.
 
-The only module that defines flags. A command declares those it reads (`declare`), so that its `--help` shows no others; only commands read
-them. The defaults are the paper's base model (Vaswani et al. 2017, table 3 and section 5).
+The defaults are the paper's base model (Vaswani et al. 2017, table 3 and section 5).
 """
 
-import os
-import pathlib
-import sys
-
-import tensorflow as tf
-from absl import app, logging
 from absl import flags as absl_flags
-
-from keras_transformer.flagfiles import expand_flagfiles
-
-FLAGS = absl_flags.FLAGS
 
 
 def _define_corpus():
@@ -29,7 +18,12 @@ def _define_corpus():
     absl_flags.DEFINE_string("source_language", "en", "Code of the language to translate from.")
     absl_flags.DEFINE_string("target_language", "de", "Code of the language to translate into.")
     absl_flags.DEFINE_string("cache_dir", None, "Folder for downloads. Default: the user's cache folder.")
-    absl_flags.DEFINE_integer("seed", 1, "Of generated text, the weights, the dropout and the order of the batches.", lower_bound=0)
+
+
+def _define_seed():
+    absl_flags.DEFINE_integer(
+        "seed", 1, "Of generated text, the weights, the dropout, the order of the batches, the samples.", lower_bound=0
+    )
 
 
 def _define_vocabulary():
@@ -47,9 +41,17 @@ def _define_model():
     absl_flags.DEFINE_float("label_smoothing", 0.1, "epsilon_ls, a probability below 1.", lower_bound=0, upper_bound=0.99)
 
 
+def _define_batch_tokens():
+    absl_flags.DEFINE_integer(
+        "batch_tokens",
+        None,
+        "Tokens of a batch with padding. Default: 25,000 to train, source and target each, of a replica; 1,024 of the source to translate.",
+        lower_bound=1,
+    )
+
+
 def _define_batches():
-    absl_flags.DEFINE_integer("max_length", 256, "Longest sentence to train on, in pieces; longer pairs are dropped.", lower_bound=2)
-    absl_flags.DEFINE_integer("batch_tokens", 25000, "Tokens of a replica's batch, source and target each, with padding.", lower_bound=1)
+    absl_flags.DEFINE_integer("max_train_length", 256, "Longest sentence to train on, in pieces; longer pairs are dropped.", lower_bound=2)
     absl_flags.DEFINE_integer("accumulate", 1, "Batches that each replica adds up before an update.", lower_bound=1)
     absl_flags.DEFINE_bool("static_shapes", False, "Compile a graph a shape, as TPUs and XLA want it: fewer shapes, one a step.")
     absl_flags.DEFINE_bool("jit_compile", False, "Compile forward and backward pass by XLA; slower on a CPU.")
@@ -90,8 +92,23 @@ def _define_model_dir():
 
 
 def _define_search():
-    absl_flags.DEFINE_integer("beam_size", 4, "K: hypotheses kept; 1 is greedy search.", lower_bound=1)
-    absl_flags.DEFINE_float("length_penalty", 0.6, "alpha of ((5 + length) / 6)^alpha; 0: none.", lower_bound=0)
+    absl_flags.DEFINE_integer("beam_size", None, "K: hypotheses kept; 1 is greedy search. Default: 4.", lower_bound=1)
+    absl_flags.DEFINE_float("length_penalty", None, "alpha of ((5 + length) / 6)^alpha; 0: none. Default: 0.6.", lower_bound=0)
+
+
+def _define_decoding():
+    absl_flags.DEFINE_float("coverage_penalty", 0.0, "beta of Wu et al. 2016, eq. 14: source words must be attended to.", lower_bound=0)
+    absl_flags.DEFINE_integer("num_hypotheses", 1, "Translations of a line, best first; more than one with --json.", lower_bound=1)
+    absl_flags.DEFINE_string("max_length", "+50", 'Longest translation in pieces: 80, "+50" or "1.5x" the source\'s, or "2x+10".')
+    absl_flags.DEFINE_string("min_length", "1", "Shortest translation, likewise.")
+    absl_flags.DEFINE_integer("no_repeat_ngram_size", 0, "So many pieces in a row come once in a translation; 0: any may.", lower_bound=0)
+    absl_flags.DEFINE_float("repetition_penalty", 1.0, "Above 1: what has come before comes less likely again.", lower_bound=1e-9)
+    absl_flags.DEFINE_integer("samples", 0, "Draw so many translations instead of a search, and give the likeliest.", lower_bound=0)
+    absl_flags.DEFINE_float("temperature", None, "Of samples: below 1 draws the likely more often. Default: 1.", lower_bound=1e-9)
+    absl_flags.DEFINE_integer("top_k", None, "Of samples: draw from so many likeliest pieces. Default: all.", lower_bound=0)
+    absl_flags.DEFINE_float(
+        "top_p", None, "Of samples: draw from this share of the probability. Default: 1.", lower_bound=1e-9, upper_bound=1
+    )
 
 
 def _define_export():
@@ -103,11 +120,15 @@ def _define_format():
 
 
 def _define_model_path():
-    absl_flags.DEFINE_string("model", None, "What translates: a run's folder, or a SavedModel: saved_models/<name>[/<version>].")
+    absl_flags.DEFINE_string("model", None, "What translates: a run's folder, a checkpoint in it, or saved_models/<name>[/<version>].")
 
 
 def _define_translate():
     absl_flags.DEFINE_string("input", "-", "File of lines to translate, UTF-8; -: standard input.")
+    absl_flags.DEFINE_string("prefix_file", None, "File of as many lines: what each translation shall begin with; empty: anything.")
+    absl_flags.DEFINE_bool("split_sentences", False, "Split each line into sentences, and join their translations to one line again.")
+    absl_flags.DEFINE_bool("stream", False, "Answer each line of standard input when it comes.")
+    absl_flags.DEFINE_bool("json", False, "Write a JSON object a line: all hypotheses, their scores, and log P of each piece.")
 
 
 def _define_output():
@@ -139,112 +160,5 @@ def _define_prepare():
 
 GROUPS = {name.removeprefix("_define_"): define for name, define in [*globals().items()] if name.startswith("_define_")}
 
-
-def declare(*groups):
-    """Define the flags of some groups, keys of `GROUPS`, those excepted that are defined already. Gives absl's FLAGS."""
-    for group in groups:
-        GROUPS.pop(group, lambda: None)()
-    return FLAGS
-
-
-def _foreign():
-    """Names of the flags that this command does not read, with those that negate them."""
-    before = set(FLAGS)
-    for define in GROUPS.values():
-        define()
-    names = set(FLAGS) - before
-    for name in names:
-        delattr(FLAGS, name)
-    return names | {f"no{name}" for name in names}
-
-
-def model_dir(FLAGS):
-    """The run's folder: --model_dir, or one named after the corpus and its languages."""
-    return FLAGS.model_dir or f"runs/{FLAGS.corpus}_{FLAGS.source_language}_{FLAGS.target_language}"
-
-
-def required_model_dir(FLAGS):
-    """--model_dir, of a command that cannot guess it."""
-    if not FLAGS.model_dir:
-        raise ValueError("--model_dir is missing: the folder of a run, such as runs/home_assistant_en_de.")
-    return FLAGS.model_dir
-
-
-def required_model(FLAGS):
-    """--model, of a command that translates with it."""
-    if FLAGS.model is None:
-        raise ValueError("--model is missing: a run's folder, or a SavedModel such as saved_models/home_assistant_en_de.")
-    return FLAGS.model
-
-
-def export_dir(FLAGS, model_dir):
-    """The folder of a model's versions: --export_dir, or saved_models/<name of the run's folder>."""
-    return FLAGS.export_dir or pathlib.Path("saved_models") / pathlib.Path(model_dir).resolve().name
-
-
-def corpus_settings(FLAGS):
-    """What `pipelines.corpora.load` needs to load the same text again."""
-    return {
-        "name": FLAGS.corpus,
-        "source_language": FLAGS.source_language,
-        "target_language": FLAGS.target_language,
-        "data_dir": _absolute(FLAGS.data_dir),
-        "dataset": FLAGS.dataset if FLAGS.corpus == "tfds" else None,  # base.flags names a data set, and its user another corpus
-        "splits": FLAGS.splits,
-        "mixture": _absolute(FLAGS.mixture),
-        "prefixes": [FLAGS.train_prefix, FLAGS.valid_prefix, FLAGS.test_prefix],
-        "seed": FLAGS.seed,
-    }
-
-
-def _absolute(path):
-    """The same path from any folder; an address such as gs://bucket/folder is one already."""
-    return path if not path or "://" in path else os.path.abspath(path)
-
-
 # The commands' modules, not this one, own the flags: absl shows in --help those of the command alone.
 absl_flags.disclaim_key_flags()
-
-
-def run(main, groups):
-    """Parse the command line, call `main`, and tell errors in one line.
-
-    Args:
-        main: takes the parsed FLAGS.
-        groups: the groups of flags that the command reads.
-    """
-    declare(*groups)
-    absl_flags.DEFINE_bool("traceback", False, "Show where an error came from.")
-    # Of all that libraries log, only what needs attention; of our own pipelines also what takes long, such as a download.
-    logging.set_verbosity(logging.WARNING)
-    pipelines = logging.logging.getLogger("pipelines")
-    pipelines.setLevel(logging.logging.INFO)
-    pipelines.propagate = False
-    pipelines.addHandler(logging.logging.StreamHandler())
-    app.run(lambda _: _call(main), flags_parser=_parse)
-
-
-def _parse(argv):
-    try:
-        rest = FLAGS(expand_flagfiles(argv, _foreign()))
-    except (absl_flags.Error, OSError, ValueError) as error:
-        _exit(" ".join(str(error).split()), status=2)
-    if len(rest) > 1:
-        _exit(f"unexpected argument {rest[1]!r}: every argument is a flag, --name=value. See --help.", status=2)
-    return rest
-
-
-def _call(main):
-    try:
-        main(FLAGS)
-    except (ValueError, OSError, tf.errors.OpError) as error:
-        if FLAGS.traceback:
-            raise
-        _exit(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
-    except KeyboardInterrupt:
-        _exit("interrupted. What was saved stays; the same command goes on from there.", status=130)
-
-
-def _exit(message, status=1):
-    print(f"error: {message}", file=sys.stderr)
-    sys.exit(status)

@@ -1,0 +1,24 @@
+"""Which words belong together: `python -m keras_transformer.align --model=PATH --source_file=a.en --reference_file=a.de`.
+
+Writes for every pair of lines links such as 0-0 2-1 (source word - target word, words between spaces, counted from 0), one a target word,
+from what the decoder attends to (Vaswani et al. 2017, section 3.2.3): the mean of the heads of its last layer but one, or of its only one,
+which Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer Models", found the best.
+"""
+
+from keras_transformer import flags
+from keras_transformer.serving.translator import Translator
+from keras_transformer.translate import write_lines
+from pipelines.corpora import text_files
+
+GROUPS = ("model_path", "batch_tokens", "files", "output")
+
+
+def main(FLAGS):
+    model = flags.required_model(FLAGS)
+    sources, targets = text_files.read_aligned(*flags.required_files(FLAGS))
+    links = Translator.load(model).align(sources, targets, FLAGS.batch_tokens)
+    write_lines(FLAGS.output, [" ".join(f"{source}-{target}" for source, target in line) for line in links])
+
+
+if __name__ == "__main__":
+    flags.run(main, GROUPS)

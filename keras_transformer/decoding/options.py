@@ -1,0 +1,146 @@
+"""How to decode, in one place: section 6.1's beam search by default, and what else users of translators expect."""
+
+import dataclasses
+import math
+import re
+
+import tensorflow as tf
+
+from keras_transformer.decoding.beam import BeamSearch
+from keras_transformer.decoding.constraints import Constraints
+from keras_transformer.decoding.greedy import GreedySearch
+from keras_transformer.decoding.sampling import Sampling
+
+LENGTH = re.compile(r"(?:(?P<factor>\d+(?:\.\d+)?)x)?(?P<extra>\+?\d+)?")
+
+
+@dataclasses.dataclass(frozen=True)
+class DecodingOptions:
+    """What is wanted of a translation; what makes no sense together is refused.
+
+    Lengths count tokens with EOS: 80 is 80 tokens, "+50" 50 more than the source has, "1.5x" one and a half times as many, "2x+10" both.
+
+    Args:
+        beam_size: K, hypotheses kept; 1 is greedy search. Default: the paper's 4.
+        length_penalty: alpha of ((5 + |Y|) / 6)^alpha. Default: the paper's 0.6.
+        coverage_penalty: beta of Wu et al. 2016, eq. 14; 0: none.
+        num_hypotheses: how many translations of a sentence to give, best first.
+        max_length: the longest translation; by default the paper's "+50".
+        min_length: the shortest.
+        no_repeat_ngram_size: so many tokens in a row come once in a translation; 0: as often as they like.
+        repetition_penalty: above 1 makes what has come before less likely.
+        samples: translations to draw, of which the likeliest are given, instead of a search; 0: search.
+        temperature, top_k, top_p, seed: what is drawn from, see `Sampling`. Defaults: 1, all, all, 1.
+
+    Raises:
+        ValueError: naming the argument, or the arguments that exclude each other and why.
+    """
+
+    beam_size: int | None = None
+    length_penalty: float | None = None
+    coverage_penalty: float = 0.0
+    num_hypotheses: int = 1
+    max_length: int | str = "+50"
+    min_length: int | str = 1
+    no_repeat_ngram_size: int = 0
+    repetition_penalty: float = 1.0
+    samples: int = 0
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int | None = None
+
+    def __post_init__(self):
+        if not isinstance(self.samples, int) or self.samples < 0:
+            raise ValueError(f"`samples` must be an integer, at least 0. Received: samples={self.samples}.")
+        self._refuse_what_excludes_each_other()
+        shortest, longest = parse_length("min_length", self.min_length), parse_length("max_length", self.max_length)
+        if all(_tokens(shortest, source) > _tokens(longest, source) for source in (1, 2, 1024)):
+            raise ValueError(
+                f"`min_length` must not be above `max_length`. Received: min_length={self.min_length}, max_length={self.max_length}."
+            )
+        self.search()
+
+    def _refuse_what_excludes_each_other(self):
+        def given(*names):
+            return next((f"{name}={getattr(self, name)}" for name in names if getattr(self, name) not in (None, 0.0)), None)
+
+        search = given("beam_size", "length_penalty", "coverage_penalty")
+        if self.samples and search:
+            raise ValueError(f"samples={self.samples} and {search} exclude each other: what is drawn is not searched for. Leave one out.")
+        drawing = given("temperature", "top_k", "top_p", "seed")
+        if not self.samples and drawing:
+            raise ValueError(f"{drawing} shapes what is drawn, and without `samples` nothing is. Add samples=1 or more, or leave it out.")
+        if self.samples > 1 and self.top_k == 1:
+            raise ValueError(f"top_k=1 draws the same translation {self.samples} times. Leave `samples` and `top_k` out for beam_size=1.")
+        if self.coverage_penalty and self.beam_size == 1:
+            raise ValueError(
+                f"coverage_penalty={self.coverage_penalty} chooses among hypotheses, and beam_size=1 has one. Raise beam_size."
+            )
+
+    def search(self):
+        """A `BeamSearch`, `GreedySearch` or `Sampling`."""
+
+        def given(**values):
+            return {name: value for name, value in values.items() if value is not None}
+
+        constraints = Constraints(self.no_repeat_ngram_size, self.repetition_penalty)
+        if self.samples:
+            drawing = given(temperature=self.temperature, top_k=self.top_k, top_p=self.top_p, seed=self.seed)
+            return Sampling(self.samples, num_hypotheses=self.num_hypotheses, constraints=constraints, **drawing)
+        beam = BeamSearch(
+            **given(beam_size=self.beam_size, length_penalty=self.length_penalty),
+            num_hypotheses=self.num_hypotheses,
+            coverage_penalty=self.coverage_penalty,
+            constraints=constraints,
+        )
+        return GreedySearch(constraints) if beam.beam_size == 1 else beam
+
+    def limits(self, source_lengths):
+        """Most tokens of each translation.
+
+        Args:
+            source_lengths: tokens of each source with EOS, integers (B,).
+        """
+        return _limits(parse_length("max_length", self.max_length), source_lengths)
+
+    def minima(self, source_lengths):
+        """Fewest tokens of each translation, or None where one will do."""
+        shortest = parse_length("min_length", self.min_length)
+        return None if shortest == (0.0, 1) else _limits(shortest, source_lengths)
+
+
+def parse_length(name, length):
+    """What a length says: so many times the source's tokens, and so many more.
+
+    Args:
+        name: the argument, for the error.
+        length: such as 80, "80", "+50", "1.5x" or "2x+10".
+
+    Returns:
+        (factor, extra).
+
+    Raises:
+        ValueError: for anything else, or less than one token.
+    """
+    match = LENGTH.fullmatch(str(length))
+    factor, extra = match.groups() if match else (None, None)
+    # "2x10" would be two numbers without a sign between them.
+    if not (factor or extra) or (factor and extra and not extra.startswith("+")):
+        raise ValueError(f'`{name}` must be such as 80, "+50", "1.5x" or "2x+10". Received: {name}={length}.')
+    relative = float(factor) if factor else float(extra.startswith("+"))
+    tokens = relative, int(extra or 0)
+    if not any(tokens):
+        raise ValueError(f"`{name}` must be at least one token. Received: {name}={length}.")
+    return tokens
+
+
+def _tokens(length, source):
+    return math.ceil(length[0] * source) + length[1]
+
+
+def _limits(length, source_lengths):
+    factor, extra = length
+    # In float64, which holds every product of a length and a factor of a few digits.
+    relative = tf.math.ceil(tf.cast(source_lengths, tf.float64) * factor)
+    return tf.maximum(tf.cast(relative, tf.int32) + extra, 1)

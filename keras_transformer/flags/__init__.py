@@ -1,0 +1,141 @@
+"""Every flag of every command, and errors of one line.
+
+A command declares the flags that it reads (`declare`), so that its `--help` shows no others; only commands read them.
+"""
+
+import os
+import pathlib
+import sys
+
+import tensorflow as tf
+from absl import app, logging
+from absl import flags as absl_flags
+
+from keras_transformer.flagfiles import expand_flagfiles
+from keras_transformer.flags.definitions import GROUPS
+
+FLAGS = absl_flags.FLAGS
+DECODING = (
+    *("beam_size", "length_penalty", "coverage_penalty", "num_hypotheses", "max_length", "min_length", "no_repeat_ngram_size"),
+    *("repetition_penalty", "samples", "temperature", "top_k", "top_p", "seed"),
+)
+
+
+def declare(*groups):
+    """Define the flags of some groups, keys of `GROUPS`, those excepted that are defined already. Gives absl's FLAGS."""
+    for group in groups:
+        GROUPS.pop(group, lambda: None)()
+    return FLAGS
+
+
+def _foreign():
+    """Names of the flags that this command does not read, with those that negate them."""
+    before = set(FLAGS)
+    for define in GROUPS.values():
+        define()
+    names = set(FLAGS) - before
+    for name in names:
+        delattr(FLAGS, name)
+    return names | {f"no{name}" for name in names}
+
+
+def model_dir(FLAGS):
+    """The run's folder: --model_dir, or one named after the corpus and its languages."""
+    return FLAGS.model_dir or f"runs/{FLAGS.corpus}_{FLAGS.source_language}_{FLAGS.target_language}"
+
+
+def required_model_dir(FLAGS):
+    """--model_dir, of a command that cannot guess it."""
+    if not FLAGS.model_dir:
+        raise ValueError("--model_dir is missing: the folder of a run, such as runs/home_assistant_en_de.")
+    return FLAGS.model_dir
+
+
+def required_model(FLAGS):
+    """--model, of a command that translates with it."""
+    if not FLAGS.model:
+        raise ValueError("--model is missing: a run's folder, or a SavedModel such as saved_models/home_assistant_en_de.")
+    return FLAGS.model
+
+
+def required_files(FLAGS):
+    """--source_file and --reference_file, of a command that needs both."""
+    if not (FLAGS.source_file and FLAGS.reference_file):
+        raise ValueError("--source_file and --reference_file are needed: two files of as many lines.")
+    return FLAGS.source_file, FLAGS.reference_file
+
+
+def export_dir(FLAGS, model_dir):
+    """The folder of a model's versions: --export_dir, or saved_models/<name of the run's folder>."""
+    return FLAGS.export_dir or pathlib.Path("saved_models") / pathlib.Path(model_dir).resolve().name
+
+
+def decoding_options(FLAGS):
+    """What the flags of the groups "search" and "decoding" say, as arguments of `DecodingOptions`."""
+    names = [name for name in DECODING if name in FLAGS]
+    # A flag file of training has a seed as well.
+    return {name: FLAGS[name].value for name in names if name != "seed" or FLAGS.samples}
+
+
+def corpus_settings(FLAGS):
+    """What `pipelines.corpora.load` needs to load the same text again."""
+    return {
+        "name": FLAGS.corpus,
+        "source_language": FLAGS.source_language,
+        "target_language": FLAGS.target_language,
+        "data_dir": _absolute(FLAGS.data_dir),
+        "dataset": FLAGS.dataset if FLAGS.corpus == "tfds" else None,  # base.flags names a data set, and its user another corpus
+        "splits": FLAGS.splits,
+        "mixture": _absolute(FLAGS.mixture),
+        "prefixes": [FLAGS.train_prefix, FLAGS.valid_prefix, FLAGS.test_prefix],
+        "seed": FLAGS.seed,
+    }
+
+
+def _absolute(path):
+    """The same path from any folder; an address such as gs://bucket/folder is one already."""
+    return path if not path or "://" in path else os.path.abspath(path)
+
+
+def run(main, groups):
+    """Parse the command line, call `main`, and tell errors in one line.
+
+    Args:
+        main: takes the parsed FLAGS.
+        groups: the groups of flags that the command reads.
+    """
+    declare(*groups)
+    absl_flags.DEFINE_bool("traceback", False, "Show where an error came from.")
+    # Of all that libraries log, only what needs attention; of our own pipelines also what takes long, such as a download.
+    logging.set_verbosity(logging.WARNING)
+    pipelines = logging.logging.getLogger("pipelines")
+    pipelines.setLevel(logging.logging.INFO)
+    pipelines.propagate = False
+    pipelines.addHandler(logging.logging.StreamHandler())
+    app.run(lambda _: _call(main), flags_parser=_parse)
+
+
+def _parse(argv):
+    try:
+        rest = FLAGS(expand_flagfiles(argv, _foreign()))
+    except (absl_flags.Error, OSError, ValueError) as error:
+        _exit(" ".join(str(error).split()), status=2)
+    if len(rest) > 1:
+        _exit(f"unexpected argument {rest[1]!r}: every argument is a flag, --name=value. See --help.", status=2)
+    return rest
+
+
+def _call(main):
+    try:
+        main(FLAGS)
+    except (ValueError, OSError, tf.errors.OpError) as error:
+        if FLAGS.traceback:
+            raise
+        _exit(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
+    except KeyboardInterrupt:
+        _exit("interrupted. What was saved stays; the same command goes on from there.", status=130)
+
+
+def _exit(message, status=1):
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(status)

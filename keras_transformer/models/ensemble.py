@@ -1,0 +1,55 @@
+"""Several Transformers that translate as one: an addition to the single models of Vaswani et al. 2017, table 2."""
+
+from keras import ops
+
+
+class Ensemble:
+    """The mean of what several models find likely.
+
+        P(y_t | ...) = 1/M sum_m P_m(y_t | ...)
+
+    It decodes and scores as a `Transformer` does, and cannot be trained.
+
+    Args:
+        models: `Transformer`s with one vocabulary; their other sizes may differ.
+
+    Raises:
+        ValueError: if there is no model, or their vocabularies have different sizes.
+    """
+
+    def __init__(self, models):
+        self.models = list(models)
+        sizes = sorted({model.hyperparameters.vocabulary_size for model in self.models})
+        if len(sizes) != 1:
+            raise ValueError(f"`models` must be at least one, of one vocabulary. Received: {len(self.models)}, of vocabulary_size={sizes}.")
+        self.hyperparameters = self.models[0].hyperparameters
+        self.weights = [weight for model in self.models for weight in model.weights]
+
+    def __call__(self, inputs, training=False):
+        """Log P of every next token, float32 (B, T, V), as logits. Arguments as of `Transformer`."""
+        return _log_mean([model(inputs, training=training) for model in self.models])
+
+    def encode(self, source):
+        """What each model keeps of the source, (B, S), for decoding."""
+        return [model.encode(source) for model in self.models]
+
+    def empty_past(self, hypotheses):
+        """Each model's cache before the first token."""
+        return [model.empty_past(hypotheses) for model in self.models]
+
+    def step(self, ids, position, past, encoded):
+        """`Transformer.step`, with a past and an encoded source a model."""
+        logits, past = zip(*(m.step(ids, position, p, e) for m, p, e in zip(self.models, past, encoded, strict=True)), strict=True)
+        return _log_mean(logits), list(past)
+
+    def attentive_step(self, ids, position, past, encoded):
+        """`Transformer.attentive_step`; the attention is the mean of the models'."""
+        steps = (m.attentive_step(ids, position, p, e) for m, p, e in zip(self.models, past, encoded, strict=True))
+        logits, past, attention = zip(*steps, strict=True)
+        return _log_mean(logits), list(past), ops.mean(ops.stack(attention), axis=0)
+
+
+def _log_mean(logits):
+    """Log of the mean probability: float32 (..., V), from each model's logits."""
+    log_probabilities = ops.stack([ops.log_softmax(model, axis=-1) for model in logits])
+    return ops.logsumexp(log_probabilities, axis=0) - ops.log(float(len(logits)))

@@ -1,0 +1,93 @@
+"""What `--model` may name, and how it is loaded: a run's folder, a checkpoint in one, several of them as an ensemble, or a SavedModel."""
+
+import pathlib
+
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  a SavedModel's tokenizer needs its ops
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.models import Ensemble
+from keras_transformer.serving.model_folder import ModelFolder
+from keras_transformer.serving.translation_module import TranslationModule
+
+
+def load_module(path, options):
+    """Load what was trained or exported.
+
+    Args:
+        path: see `Translator.load`.
+        options: arguments of `DecodingOptions`.
+
+    Returns:
+        A `TranslationModule`, live or reloaded, and the description of its (first) run.
+
+    Raises:
+        FileNotFoundError: if there is no model.
+        ValueError: if it is damaged, models of one ensemble do not fit together, or a SavedModel is asked for other options.
+    """
+    paths = [
+        pathlib.Path(one) for one in (path.split(",") if isinstance(path, str) else path if isinstance(path, list | tuple) else [path])
+    ]
+    options = DecodingOptions(**options)
+    if len(paths) == 1 and (version := saved_model(paths[0])):
+        return _reload(version, options), ModelFolder(version).read_description()
+    loaded = [_load_run(one) for one in paths]
+    model, vocabulary, description = loaded[0]
+    for one, (_, another, _) in zip(paths, loaded, strict=True):
+        if another.fingerprint != vocabulary.fingerprint:
+            raise ValueError(f"{one} has another vocabulary than {paths[0]}: models of an ensemble must share theirs.")
+    model = Ensemble([model for model, _, _ in loaded]) if len(loaded) > 1 else model
+    return TranslationModule(model, vocabulary, options), description
+
+
+def saved_model(path):
+    """The folder of a SavedModel, the newest of its versions; None where a run's folder or a checkpoint lies.
+
+    Raises:
+        FileNotFoundError: if nothing is there.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"there is no model at {path}: neither a run's folder nor a SavedModel.")
+    if (path / "saved_model.pb").exists():
+        return path
+    version = newest_version(path)
+    return path / str(version) if version else None
+
+
+def newest_version(folder):
+    """The highest integer among the names of a folder's SavedModels; 0 where there is none."""
+    folder = pathlib.Path(folder)
+    return max((int(path.name) for path in folder.glob("*") if path.name.isdigit()), default=0) if folder.is_dir() else 0
+
+
+def run_of(checkpoint):
+    """The `ModelFolder` that a checkpoint lies in.
+
+    Raises:
+        FileNotFoundError: if it lies in none.
+    """
+    for parent in checkpoint.parents[:2]:
+        if ModelFolder(parent).vocabulary.exists():
+            return ModelFolder(parent)
+    raise FileNotFoundError(f"{checkpoint} lies in no run's folder: its vocabulary.model is missing. Name the folder of the run.")
+
+
+def _load_run(path):
+    """Model, vocabulary and description of a run's folder or a checkpoint in one."""
+    if saved_model(path):
+        raise ValueError(f"{path} is a SavedModel: an ensemble is made of runs' folders or of checkpoints in them.")
+    folder, weights = (run_of(path), path) if path.suffix == ".npz" else (ModelFolder(path), None)
+    return (*folder.load(weights), folder.read_description())
+
+
+def _reload(version, options):
+    if options != DecodingOptions():
+        raise ValueError(
+            f"{version} was exported with its own way to decode: name the folder of the run, or export it with other options "
+            "(python -m keras_transformer.export)."
+        )
+    try:
+        return tf.saved_model.load(str(version))
+    except (OSError, ValueError, KeyError, tf.errors.OpError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(f"{version} is no SavedModel that can be loaded: {reason}") from error
