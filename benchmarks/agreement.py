@@ -11,13 +11,15 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from keras_transformer.decoding import GreedySearch
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
 from keras_transformer.serving.model_folder import ModelFolder
-from keras_transformer.serving.translation_module import EXTRA_LENGTH, TranslationModule
+from keras_transformer.serving.translation_module import TranslationModule
 from keras_transformer.serving.translator import Translator
 from pipelines import corpora
 from pipelines.vocabulary import BOS, EOS, PAD
+
+EXTRA_LENGTH = 50
 
 MODEL = flags.DEFINE_string("model", "runs/home_assistant_en_de", "A run's folder.")
 SAVED_MODEL = flags.DEFINE_string("saved_model", None, "Its SavedModel. Default: saved_models/<name of the run>.")
@@ -49,7 +51,7 @@ def main(_):
     rows = {}
     outputs = {}
     for name, beam_size in (("greedy", 1), ("beam 4", 4)):
-        translator = Translator.load(folder.path, beam_size)
+        translator = Translator.load(folder.path, beam_size=beam_size)
         translator.translate(test.sources[:64])
         began = time.perf_counter()
         outputs[name] = translator.translate(test.sources)
@@ -61,7 +63,7 @@ def main(_):
     saved = Translator.load(SAVED_MODEL.value or pathlib.Path("saved_models") / folder.path.resolve().name)
     rows["SavedModel as live, beam 4"] = same(saved.translate(some), outputs["beam 4"][:500])
     model, vocabulary = folder.load()
-    module = TranslationModule(model, vocabulary, GreedySearch())
+    module = TranslationModule(model, vocabulary, DecodingOptions(beam_size=1))
     rows["cached as recomputed, greedy"] = same([recomputed(model, module, line) for line in some[:200]], outputs["greedy"][:200])
     for name, value in rows.items():
         print(f"| {name} | {value} |")

@@ -41,6 +41,6 @@ def growing(past):
     """
 
     def invariant(shape):
-        return [None, shape[1], None, *shape[3:]] if shape.rank > 2 else [None, *shape[1:]]
+        return [None, shape[1], None, *shape[3:]] if len(shape) > 2 else [None, *shape[1:]]
 
     return tf.nest.map_structure(lambda tensor: tf.TensorShape(invariant(tensor.shape)), past)

@@ -90,8 +90,8 @@ def test_a_sentence_alone_and_in_a_batch_of_64_is_translated_alike(search):
 
 def test_control_positions_that_are_off_by_one_change_tokens():
     class Late(BeamSearch):
-        def __call__(self, step, past, source, limits):
-            return super().__call__(lambda ids, position, *rest: step(ids, position + 1, *rest), past, source, limits)
+        def __call__(self, step, *rest):
+            return super().__call__(lambda ids, position, *past: step(ids, position + 1, *past), *rest)
 
     some = sources()[:20]
     assert translate_with(Late(4, 0.6))(some) != translate_with(BEAM)(some)

@@ -6,7 +6,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keras_transformer.decoding.candidates import BLOCK, BOS, EOS, PAD, best_tokens, log_normalizer
+from keras_transformer.decoding.candidates import BLOCK, BOS, EOS, FREE, PAD, UNK, best_tokens, log_normalizer, possible_tokens
 
 WIDTHS = [4, 5, 63, 64, 65, 300, 640]
 
@@ -16,11 +16,11 @@ def random_logits(seed, rows, width, levels=None):
     return (random.integers(0, levels, (rows, width)) if levels else 5 * random.normal(size=(rows, width))).astype("float32")
 
 
-def sorted_tokens(row, count, must_end):
+def sorted_tokens(row, count, forced, may_end):
     """The best by a stable sort, which leaves equal ones in the order of their ids."""
     row = row.astype("float64")
-    row[np.arange(len(row)) != EOS if must_end else [PAD, BOS]] = -np.inf
-    return np.argsort(-row, kind="stable")[:count]
+    row[np.arange(len(row)) != forced if forced != FREE else [PAD, BOS, *([] if may_end else [EOS])]] = -np.inf
+    return np.argsort(-row, kind="stable")[: min(count, np.isfinite(row).sum())]
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -54,21 +54,26 @@ def test_no_bit_of_a_normalizer_depends_on_company(width):
 )
 def test_the_best_tokens_are_those_of_a_stable_sort(seed, width, levels, count, data):
     logits, count = random_logits(seed, 5, width, levels), min(count, width)
-    must_end = data.draw(st.lists(st.booleans(), min_size=5, max_size=5))
-    values, ids = best_tokens(tf.constant(logits), count, tf.constant(must_end))
+    forced = data.draw(st.lists(st.sampled_from([FREE, FREE, EOS, UNK]), min_size=5, max_size=5))
+    may_end = data.draw(st.none() | st.lists(st.booleans(), min_size=5, max_size=5))
+    barring = [tf.constant(forced)] + ([] if may_end is None else [tf.constant(may_end)])
+    values, ids = best_tokens(tf.constant(logits), count, *barring)
+    possible = possible_tokens(tf.constant(logits), *barring).numpy()
     for row, (row_values, row_ids) in enumerate(zip(values.numpy(), ids.numpy(), strict=True)):
-        expected = sorted_tokens(logits[row], count, must_end[row])
+        expected = sorted_tokens(logits[row], count, forced[row], may_end is None or may_end[row])
         there = np.isfinite(row_values)
-        assert there.sum() == min(count, 1 if must_end[row] else width - 2)
-        assert row_ids[there].tolist() == expected[: there.sum()].tolist()
+        assert row_ids[there].tolist() == expected.tolist()
         np.testing.assert_array_equal(row_values[there], logits[row, row_ids[there]])
+        everything = sorted_tokens(logits[row], width, forced[row], may_end is None or may_end[row])
+        assert np.flatnonzero(np.isfinite(possible[row])).tolist() == sorted(everything)
+        np.testing.assert_array_equal(possible[row, everything], logits[row, everything])
 
 
 def test_control_blocks_in_the_order_of_their_maxima_would_put_higher_ids_first(monkeypatch):
     logits = np.zeros((1, 3 * BLOCK), "float32")
     logits[0, [BLOCK - 1, 2 * BLOCK]] = 1.0, 2.0
-    _, ids = best_tokens(tf.constant(logits), 3, tf.constant([False]))
+    _, ids = best_tokens(tf.constant(logits), 3, tf.constant([FREE]))
     assert ids.numpy().tolist() == [[2 * BLOCK, BLOCK - 1, 1]]
     monkeypatch.setattr(tf, "sort", lambda values, axis: values)
-    _, ids = best_tokens(tf.constant(logits), 3, tf.constant([False]))
+    _, ids = best_tokens(tf.constant(logits), 3, tf.constant([FREE]))
     assert ids.numpy().tolist() != [[2 * BLOCK, BLOCK - 1, 1]]

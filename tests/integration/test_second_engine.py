@@ -5,9 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from keras_transformer.serving.model_folder import ModelFolder
-from keras_transformer.serving.translation_module import TranslationModule
-from keras_transformer.serving.translator import Translator, search
+from keras_transformer.serving.translator import Translator
 from pipelines import corpora
 
 RUN = "runs/reverse_words_reversed"
@@ -32,7 +30,7 @@ def text(toy):
 
 
 def translator(toy, beam_size, length_penalty=0.0):
-    return Translator(TranslationModule(*ModelFolder(toy.folder / RUN).load(), search(beam_size, length_penalty)))
+    return Translator.load(toy.folder / RUN, beam_size=beam_size, length_penalty=length_penalty)
 
 
 def test_log_probabilities_agree(toy, engine, text):

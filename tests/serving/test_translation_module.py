@@ -4,11 +4,12 @@ import keras
 import pytest
 import tensorflow as tf
 
-from keras_transformer.decoding import BeamSearch, GreedySearch
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models import Transformer
 from keras_transformer.serving.export import export
+from keras_transformer.serving.loading import newest_version
 from keras_transformer.serving.translation_module import MAX_SOURCE_LENGTH, TranslationModule
-from keras_transformer.serving.translator import Translator, newest_version
+from keras_transformer.serving.translator import Translator
 from pipelines import corpora, vocabulary
 
 
@@ -26,7 +27,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def module(model, pieces):
-    return TranslationModule(model, pieces, BeamSearch(2))
+    return TranslationModule(model, pieces, DecodingOptions(beam_size=2))
 
 
 def translate(module, text):
@@ -55,7 +56,7 @@ def test_lengths_count_the_end_of_sentence(module):
 def test_a_vocabulary_of_another_width_is_refused(pieces):
     other = Transformer(vocabulary_size=299, num_layers=1, d_model=16, d_ff=32, num_heads=2)
     with pytest.raises(ValueError, match="299 pieces"):
-        TranslationModule(other, pieces, GreedySearch())
+        TranslationModule(other, pieces)
 
 
 def test_one_graph_serves_every_shape(module):
@@ -67,25 +68,25 @@ def test_one_graph_serves_every_shape(module):
 def test_lines_come_back_in_their_order(module):
     lines = ["a b c d e f", "b", "", "c d", "e " * 9]
     translator = Translator(module)
-    assert translator.translate(lines, batch_size=2) == [translator.translate([line])[0] for line in lines]
+    assert translator.translate(lines, batch_tokens=12) == [translator.translate([line])[0] for line in lines]
 
 
 def test_batches_decoded_at_once_give_what_one_by_one_gives(module, monkeypatch):
     lines, translator = [f"{word} b c d" for word in "abcdefghijk"], Translator(module)
-    assert translator.translate(lines, batch_size=2, batches_at_once=3) == translator.translate(lines, batch_size=2)
+    assert translator.translate(lines, batch_tokens=12, batches_at_once=3) == translator.translate(lines, batch_tokens=12)
 
     def gone(text):
         raise OSError("gone")
 
     monkeypatch.setattr(module, "translate", gone)
     with pytest.raises(OSError, match="gone"):
-        translator.translate(lines, batch_size=2, batches_at_once=3)
+        translator.translate(lines, batch_tokens=12, batches_at_once=3)
 
 
 def test_scores_come_in_order_and_are_those_of_each_pair_alone(module):
     lines, references = ["a b c d e f", "b", "c d"], ["f e", "b b b b b b", ""]
     translator = Translator(module)
-    together = translator.score(lines, references, batch_size=2)
+    together = translator.score(lines, references, batch_tokens=12)
     assert [tokens for _, tokens in together] == [3, 7, 1]
     alone = [translator.score([line], [reference])[0] for line, reference in zip(lines, references, strict=True)]
     assert together == [(pytest.approx(score, rel=1e-5), tokens) for score, tokens in alone]
@@ -94,11 +95,11 @@ def test_scores_come_in_order_and_are_those_of_each_pair_alone(module):
 
 def test_what_cannot_be_scored_is_told(module):
     translator = Translator(module)
-    with pytest.raises(ValueError, match=r"`references` must be as many as `lines`. Received: 1 and 2."):
+    with pytest.raises(ValueError, match=r"there must be as many of the one as of the other. Received: 2 and 1 lines."):
         translator.score(["a", "b"], ["a"])
     with pytest.raises(ValueError, match="line 1 has 3,001 tokens"):
         translator.score(["a"], ["a " * 3000])
-    with pytest.raises(ValueError, match="cannot score"):
+    with pytest.raises(ValueError, match="has no `score`"):
         Translator(tf.Module()).score(["a"], ["a"])
 
 
@@ -126,7 +127,7 @@ def test_the_saved_model_holds_each_weight_once(module, model, tmp_path):
     stored = sum(file.stat().st_size for file in (path / "variables").iterdir())
     weights = sum(variable.value.numpy().nbytes for variable in model.weights)
     assert weights <= stored < 1.2 * weights + 20_000
-    assert Translator.load(tmp_path / "m", 4, 0.6).translate([]) == []
+    assert Translator.load(tmp_path / "m").translate([]) == []
 
 
 def test_a_version_holds_what_another_model_is_trained_from(module, model, pieces, tmp_path):
