@@ -13,7 +13,7 @@ import tempfile
 import numpy as np
 from absl import app, flags
 
-from benchmarks import batches, input_speed, opennmt_environment, our_training
+from benchmarks import batches, environments, input_speed, our_training
 from benchmarks.sizes import SIZES, training_flops
 from benchmarks.tables import print_table
 from benchmarks.turns import Trainer
@@ -123,7 +123,7 @@ class Size:
         module, of_system = SYSTEMS[name]
         interpreter = {}
         if module == OPENNMT:
-            python, reason = opennmt_environment.find_or_make()
+            python, reason = environments.OPENNMT.find_or_make()
             if reason:
                 self.unavailable[name] = reason
                 return None

@@ -1,6 +1,6 @@
 """OpenNMT-tf's Transformer, taking turns: its own model, loss, gradient and optimizer, compiled into one step.
 
-Runs in an environment of its own (see `benchmarks.opennmt_environment`), without this project's packages. Post-norm, without attention and
+Runs in an environment of its own (see `benchmarks.environments`), without this project's packages. Post-norm, without attention and
 output biases, dropout on sublayer outputs and embedding sums only: as ours.
 """
 
@@ -15,7 +15,13 @@ from benchmarks.sizes import DROPOUT, LABEL_SMOOTHING
 from benchmarks.turns import Parent
 
 
-def make_model(size, vocabulary_size):
+def make_model(size, tokens):
+    """Random weights.
+
+    Args:
+        size: an entry of `SIZES`.
+        tokens: V - 1 different strings, by id; the last id is that of unknown words, which OpenNMT-tf adds.
+    """
     model = opennmt.models.Transformer(
         num_layers=size["num_layers"],
         num_units=size["d_model"],
@@ -31,8 +37,7 @@ def make_model(size, vocabulary_size):
     )
     with tempfile.TemporaryDirectory() as folder:
         vocabulary = pathlib.Path(folder) / "vocabulary.txt"
-        # OpenNMT-tf adds one entry for unknown words.
-        vocabulary.write_text("".join(f"{n}\n" for n in range(vocabulary_size - 1)))
+        vocabulary.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
         data = {"source_vocabulary": str(vocabulary), "target_vocabulary": str(vocabulary)}
         model.initialize(data, params={"label_smoothing": LABEL_SMOOTHING, "average_loss_in_time": True})
     model.create_variables()
@@ -43,7 +48,7 @@ def main():
     parent = Parent()
     task = parent.task
     tf.random.set_seed(1)
-    model = make_model(task["size"], task["vocabulary_size"])
+    model = make_model(task["size"], map(str, range(task["vocabulary_size"] - 1)))
     optimizer = opennmt.optimizers.make_optimizer("Adam", 1e-4, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
     batches = Batches(task["batches"])
     ids = tf.TensorSpec((None, None), tf.int32)
