@@ -22,9 +22,10 @@ PREFIXES = ("train", "val", "test_2016_flickr")
 LAST_STEP = 10**9
 
 
-def read_text(data_dir):
-    """The training pairs of Multi30k En-De."""
-    return corpora.load("text_files", source_language="en", target_language="de", data_dir=data_dir, prefixes=PREFIXES).train
+def read_text(data_dir, split="train"):
+    """The pairs of Multi30k En-De: split "train", "valid" or "test"."""
+    corpus = corpora.load("text_files", source_language="en", target_language="de", data_dir=data_dir, prefixes=PREFIXES)
+    return getattr(corpus, split)
 
 
 def tokenize(text, vocabulary):

@@ -1,41 +1,33 @@
 """CTranslate2, translating in turns."""
 
-import os
-import pathlib
-
 import ctranslate2
 import sentencepiece
 
-from benchmarks.turns import Clock, Parent
+from benchmarks.translators.service import cores, serve
 
 
-def main():
-    parent = Parent()
-    task = parent.task
-    lines = pathlib.Path(task["lines"]).read_text(encoding="utf-8").splitlines()
+def load(task):
     pieces = sentencepiece.SentencePieceProcessor(model_file=task["vocabulary"])
-    cores = len(os.sched_getaffinity(0))
-    at_once = cores if task["spread"] else 1
-    began = Clock()
-    engine = ctranslate2.Translator(task["model"], compute_type=task["precision"], inter_threads=at_once, intra_threads=cores // at_once)
+    at_once = cores() if task["spread"] else 1
+    engine = ctranslate2.Translator(task["model"], compute_type=task["precision"], inter_threads=at_once, intra_threads=cores() // at_once)
+    forced = task["forced_length"]
+    search = {"max_decoding_length": 1024}
+    if forced:
+        # It counts a forced length in words, and ends there without EOS. PAD and BOS, which the others forbid, come of random weights only.
+        unwanted = [[pieces.id_to_piece(number)] for number in (pieces.pad_id(), pieces.bos_id())]
+        search = {"min_decoding_length": forced, "max_decoding_length": forced, "suppress_sequences": unwanted}
 
     def translate(lines):
         sources = [pieces.encode(line, out_type=str) for line in lines]
         # Its penalty is another: |Y|^alpha.
         results = engine.translate_batch(
-            sources, beam_size=task["beam_size"], length_penalty=0.6, max_batch_size=task["batch_size"], max_decoding_length=1024
+            sources, beam_size=task["beam_size"], length_penalty=0.6, max_batch_size=task["batch_size"], **search
         )
         best = [result.hypotheses[0] for result in results]
-        return [pieces.decode(words) for words in best], sum(len(words) + 1 for words in best)
+        return [pieces.decode(words) for words in best], sum(len(words) + (forced is None) for words in best)
 
-    translate(lines[:1])
-    first = began.read()["seconds"]
-    parent.say(ready=True)
-    for _ in parent.orders():
-        clock = Clock()
-        translations, tokens = translate(lines)
-        parent.say(**clock.read(), tokens=tokens, first=first, translations=translations)
+    return translate
 
 
 if __name__ == "__main__":
-    main()
+    serve(load)

@@ -1,30 +1,26 @@
 """Our SavedModel, translating in turns."""
 
-import pathlib
+import sentencepiece
 
-from benchmarks.turns import Clock, Parent
+from benchmarks.translators.service import in_batches, serve
 from keras_transformer.serving.cores import spread_over_cores
 from keras_transformer.serving.translator import Translator
-from pipelines.vocabulary import Vocabulary
 
 
-def main():
-    parent = Parent()
-    task = parent.task
-    lines = pathlib.Path(task["lines"]).read_text(encoding="utf-8").splitlines()
+def load(task):
     at_once = spread_over_cores() if task["spread"] else 1
-    began = Clock()
+    pieces = sentencepiece.SentencePieceProcessor(model_file=task["vocabulary"])
     translator = Translator.load(task["model"])
-    translator.translate(lines[:1])
-    first = began.read()["seconds"]
-    parent.say(ready=True)
-    count = Vocabulary.load(task["vocabulary"]).tokenizer.tokenize
-    for _ in parent.orders():
-        clock = Clock()
-        translations = translator.translate(lines, batch_size=task["batch_size"], batches_at_once=at_once)
-        taken = clock.read()
-        parent.say(**taken, tokens=int(count(translations).row_lengths().numpy().sum()), first=first, translations=translations)
+
+    def decode(lines):
+        # As many sentences at once as the others decode: no fewer for long ones.
+        return translator.translate(lines, batch_tokens=10**9)
+
+    def translate(lines):
+        return in_batches(decode, lines, list(map(len, pieces.encode(lines))), task["batch_size"], at_once), None
+
+    return translate
 
 
 if __name__ == "__main__":
-    main()
+    serve(load)

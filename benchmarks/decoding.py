@@ -1,0 +1,173 @@
+"""What the benchmarks of decoding share: the systems, one model in the form of each, the lines, and the taking of turns."""
+
+import functools
+import pathlib
+import sys
+
+import keras
+import sentencepiece
+from absl import flags
+
+from benchmarks import environments, our_training
+from benchmarks.sizes import SIZES
+from benchmarks.turns import Trainer
+from keras_transformer.decoding.options import DecodingOptions
+from keras_transformer.models import Hyperparameters, Transformer
+from keras_transformer.serving import ctranslate2_model
+from keras_transformer.serving.export import export
+from keras_transformer.serving.model_folder import ModelFolder
+from keras_transformer.serving.translation_module import TranslationModule
+from keras_transformer.training import checkpoint
+from pipelines.vocabulary import learn
+
+OURS, ENGINE = "benchmarks.translators.saved_model", "benchmarks.translators.ctranslate2_model"
+MARIAN, OPENNMT = "benchmarks.translators.marian", "benchmarks.translators.opennmt_tf"
+ENVIRONMENTS = {MARIAN: environments.MARIAN, OPENNMT: environments.OPENNMT}
+# By name: module, then what its task says beside the model and the search. Spread: as many batches at once as there are cores.
+SYSTEMS = {
+    "ctranslate2_float32": (ENGINE, {"precision": "float32", "spread": False}),
+    "ctranslate2_float32_spread": (ENGINE, {"precision": "float32", "spread": True}),
+    "ctranslate2_int8_spread": (ENGINE, {"precision": "int8", "spread": True}),
+    "saved_model_float32": (OURS, {"spread": False}),
+    "saved_model_float32_spread": (OURS, {"spread": True}),
+    "marian_float32": (MARIAN, {"spread": False}),
+    "marian_float32_spread": (MARIAN, {"spread": True}),
+    "opennmt_float32": (OPENNMT, {"spread": False}),
+    "opennmt_float32_spread": (OPENNMT, {"spread": True}),
+}
+LENGTH_PENALTY = 0.6
+
+MODEL = flags.DEFINE_string("model", None, "Folder of a run.")
+SIZE = flags.DEFINE_enum("size", None, list(SIZES), "Instead of a run: random weights of this size. Then lengths must be forced.")
+DATA_DIR = flags.DEFINE_string("data_dir", None, "Folder of Multi30k: the vocabulary of --size, and the lines where there is no --lines.")
+LINES = flags.DEFINE_string("lines", None, "File of source lines; blank ones are left out.")
+SENTENCES = flags.DEFINE_integer("sentences", None, "Only the first so many lines.", lower_bound=1)
+VOCABULARY_SIZE = flags.DEFINE_integer("vocabulary_size", 8000, "Pieces, with --size.")
+
+
+def read_model():
+    """The model to decode with, its vocabulary and its description, from the flags."""
+    if MODEL.value:
+        run = ModelFolder(MODEL.value)
+        return *run.load(), run.read_description()
+    text = our_training.read_text(DATA_DIR.value)
+    vocabulary = learn(text.sources + text.targets, VOCABULARY_SIZE.value)
+    keras.utils.set_random_seed(our_training.SEED)
+    hyperparameters = Hyperparameters(vocabulary_size=vocabulary.size, **SIZES[SIZE.value])
+    return Transformer(hyperparameters, dtype="float32"), vocabulary, {"hyperparameters": hyperparameters.as_dict()}
+
+
+def read_lines():
+    if LINES.value:
+        lines = pathlib.Path(LINES.value).read_text(encoding="utf-8").splitlines()
+    else:
+        lines = our_training.read_text(DATA_DIR.value, "test").sources
+    return [line for line in lines if line.strip()][: SENTENCES.value]
+
+
+class Systems:
+    """One model and its lines, in the form that each system takes.
+
+    Args:
+        folder: for files, empty.
+
+    Attributes:
+        lines: the source lines.
+    """
+
+    def __init__(self, folder):
+        if bool(MODEL.value) == bool(SIZE.value):
+            raise SystemExit("name either --model=runs/NAME or --size.")
+        if not DATA_DIR.value and (SIZE.value or not LINES.value):
+            raise SystemExit("--data_dir is needed: for the vocabulary of --size, and for lines where there is no --lines.")
+        self.model, self.vocabulary, self.description = read_model()
+        self.lines = read_lines()
+        self._pieces = sentencepiece.SentencePieceProcessor(model_proto=self.vocabulary.model)
+        self._folder = folder.resolve()
+        self.vocabulary.save(self._folder / "vocabulary.model")
+        (self._folder / "lines.txt").write_text("\n".join(self.lines) + "\n", encoding="utf-8")
+
+    def prepare(self, name, beam_size, batch_size, forced_length=None, one_at_a_time=False):
+        """Write what a system needs.
+
+        Args:
+            name: a key of `SYSTEMS`.
+            beam_size: 1 for greedy search.
+            batch_size: sentences at once.
+            forced_length: see `benchmarks.translators.service`.
+            one_at_a_time: translate line by line, and tell how long each took.
+
+        Returns:
+            (a function that starts its process and returns a `Trainer` once it has translated a line, None), or (None, why it cannot run).
+        """
+        module, options = SYSTEMS[name]
+        if not forced_length and (SIZE.value or module == OPENNMT):
+            return None, "random weights do not end their sentences: force a length"
+        python, reason = ENVIRONMENTS[module].find_or_make() if module in ENVIRONMENTS else (sys.executable, None)
+        if reason:
+            return None, reason
+        task = {
+            **options,
+            "model": str(self._written(module, beam_size, forced_length)),
+            "size": self.model.hyperparameters.as_dict(),
+            "lines": str(self._folder / "lines.txt"),
+            "vocabulary": str(self._folder / "vocabulary.model"),
+            "beam_size": beam_size,
+            "batch_size": batch_size,
+            "forced_length": forced_length,
+            "one_at_a_time": one_at_a_time,
+        }
+        return functools.partial(Trainer, module, task, self._folder / f"{name}.log", python), None
+
+    def take_turns(self, names, rounds, **decoding):
+        """Let systems translate the lines in turns. The first round warms up, and does not count.
+
+        Args:
+            names: of `SYSTEMS`.
+            rounds: that count.
+            **decoding: as in `prepare`.
+
+        Returns:
+            The answers of each system, round by round; and why others did not run; both by name.
+        """
+        running, answers, unavailable = {}, {}, {}
+        try:
+            for name in names:
+                start, unavailable[name] = self.prepare(name, **decoding)
+                if start:
+                    running[name] = start()
+                    unavailable[name] = running[name].unavailable
+            for number in range(rounds + 1):
+                for name in [name for name in names if not unavailable[name]]:
+                    answer = running[name].train(1)
+                    unavailable[name] = answer.get("unavailable")
+                    if number:
+                        answers.setdefault(name, []).append(answer)
+        finally:
+            for trainer in running.values():
+                trainer.close()
+        unavailable = {name: reason for name, reason in unavailable.items() if reason}
+        return {name: given for name, given in answers.items() if name not in unavailable}, unavailable
+
+    def tokens(self, answer):
+        """How many tokens a system translated the lines to, EOS included. Ours gives text alone, which is tokenized again."""
+        return answer["tokens"] or sum(len(ids) + 1 for ids in self._pieces.encode(answer["translations"]))
+
+    def _written(self, module, beam_size, forced_length):
+        """The model as a system takes it, written when it is first asked for."""
+        if module == OURS:
+            # The search is inside of the graph.
+            options = {"beam_size": beam_size, "length_penalty": LENGTH_PENALTY}
+            if forced_length:
+                options |= {"min_length": forced_length, "max_length": forced_length}
+            path = self._folder / f"saved_model_{beam_size}_{forced_length}"
+            if not path.exists():
+                export(TranslationModule(self.model, self.vocabulary, DecodingOptions(**options)), path, self.description)
+            return path
+        if module == ENGINE:
+            path = self._folder / "ctranslate2"
+            return path if path.exists() else ctranslate2_model.convert(self.model, self.vocabulary, path, self.description)
+        path = self._folder / "weights.npz"
+        if not path.exists():
+            checkpoint.write_whole(path, {checkpoint.WEIGHTS + weight.path: weight.numpy() for weight in self.model.weights})
+        return path
