@@ -19,7 +19,7 @@ def log_normalizer(logits):
     # Rounding depends on an entry's place in a vector register. A row of whole registers begins one, wherever it stands; and the few
     # logarithms are taken in float64.
     logits = _whole_blocks(logits)
-    largest = tf.reduce_max(logits, axis=-1, keepdims=True)
+    largest = tf.reduce_max(_block_maxima(logits), axis=-1, keepdims=True)
     total = tf.reduce_sum(tf.exp(logits - largest), axis=-1)
     return largest[:, 0] + tf.cast(tf.math.log(tf.cast(total, tf.float64)), tf.float32)
 
@@ -47,6 +47,7 @@ def best_tokens(logits, count, forced, may_end=None):
     """
     of_forced = tf.gather(logits, tf.maximum(forced, 0), batch_dims=1)[:, None]
     logits = _whole_blocks(logits)
+    maxima = _block_maxima(logits)
     rows, blocks = tf.shape(logits)[0], tf.shape(logits)[1] // BLOCK
     logits = tf.reshape(logits, [rows, blocks, BLOCK])
 
@@ -54,7 +55,7 @@ def best_tokens(logits, count, forced, may_end=None):
         return tf.where(_barred(ids, may_end), -float("inf"), values)
 
     first = tf.reduce_max(allowed(logits[:, 0], tf.range(BLOCK)[None]), axis=-1, keepdims=True)
-    maxima = tf.concat([first, tf.reduce_max(logits[:, 1:], axis=-1)], axis=1)
+    maxima = tf.concat([first, maxima[:, 1:]], axis=1)
     chosen = tf.sort(tf.math.top_k(maxima, tf.minimum(count, blocks), sorted=False).indices, axis=-1)
     ids = tf.reshape(chosen[:, :, None] * BLOCK + tf.range(BLOCK), [rows, -1])
     inside = allowed(tf.reshape(tf.gather(logits, chosen, batch_dims=1), [rows, -1]), ids)
@@ -67,6 +68,11 @@ def best_tokens(logits, count, forced, may_end=None):
 def _barred(ids, may_end):
     barred = (ids == PAD) | (ids == BOS)
     return barred if may_end is None else barred | ((ids == EOS) & ~may_end[:, None])
+
+
+def _block_maxima(logits):
+    """The largest of each block: (rows, V) of whole blocks to (rows, V / BLOCK). Asked for twice, TensorFlow computes them once."""
+    return tf.reduce_max(tf.reshape(logits, [tf.shape(logits)[0], -1, BLOCK]), axis=-1)
 
 
 def _whole_blocks(logits):

@@ -23,15 +23,18 @@ from keras_transformer.layers.masks import causal_mask, padding_mask
 from keras_transformer.layers.normalization import LayerNormalization
 from keras_transformer.layers.positions import sinusoidal_positions
 from keras_transformer.layers.residual import PostNorm
+from keras_transformer.layers.stepping import DecoderStepper, Matrix
 
 __all__ = [
     "Decoder",
     "DecoderLayer",
+    "DecoderStepper",
     "Dropout",
     "Encoder",
     "EncoderLayer",
     "FeedForward",
     "LayerNormalization",
+    "Matrix",
     "MultiHeadAttention",
     "PositionalEmbedding",
     "PostNorm",

@@ -1,6 +1,6 @@
 """The decoder: N layers of masked self-attention, attention to the memory, and feed-forward (Vaswani et al. 2017, section 3.1).
 
-`call` sees a whole target and trains; `step` sees one token a hypothesis, with what came before in a cache, and decodes.
+`call` sees a whole target and trains; a `stepper` sees one token a hypothesis, with what came before in a cache, and decodes.
 Both give the same activations.
 """
 
@@ -11,6 +11,7 @@ from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.encoder import Encoder, EncoderLayer
 from keras_transformer.layers.masks import causal_mask
 from keras_transformer.layers.residual import PostNorm
+from keras_transformer.layers.stepping import DecoderStepper
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -51,29 +52,6 @@ class DecoderLayer(EncoderLayer):
         x = self.cross_attention_norm(x, self.cross_attention(x, memory, memory, attention_mask=memory_mask))
         return self.feed_forward_norm(x, self.feed_forward(x))
 
-    def step(self, x, past, memory, memory_mask=None):
-        """One new position for each of K hypotheses a sentence.
-
-        The K hypotheses attend to one copy of their sentence's memory as K queries; each has a past of its own.
-
-        Args:
-            x: the new token's activations, (B, K, d_model).
-            past: (keys, values) of the tokens before it, (B K, h, t, d_k) and (B K, h, t, d_v).
-            memory: (keys, values) from `cross_attention.keys_and_values`, (B, h, S, d_k) and (B, h, S, d_v).
-            memory_mask: booleans, (B, 1, S).
-
-        Returns:
-            (B, K, d_model), and the past with the new token appended at t.
-        """
-        x, past = self._look_back(x, past)
-        return self._look_across(x, memory, memory_mask), past
-
-    def attentive_step(self, x, past, memory, memory_mask=None):
-        """`step` that also tells how much each hypothesis attends to the memory: (B, h, K, S), last of three."""
-        x, past = self._look_back(x, past)
-        weights = self.cross_attention.attention_weights(x, memory[0], memory_mask)
-        return self._look_across(x, memory, memory_mask), past, weights
-
     def attention_weights(self, x, memory, attention_mask=None, memory_mask=None):
         """What the heads attend to in `call`, for looking at: the target (B, h, T, T) and the memory (B, h, T, S)."""
         keys, values = self.self_attention.keys_and_values(x, x)
@@ -81,19 +59,6 @@ class DecoderLayer(EncoderLayer):
         x = self.self_attention_norm(x, self.self_attention.attend(x, keys, values, attention_mask))
         keys, _ = self.cross_attention.keys_and_values(memory, memory)
         return to_target, self.cross_attention.attention_weights(x, keys, memory_mask)
-
-    def _look_back(self, x, past):
-        """The first sublayer, from the past with the new token appended."""
-        token = ops.reshape(x, (-1, 1, x.shape[-1]))
-        keys, values = self.self_attention.keys_and_values(token, token)
-        past = (ops.concatenate([past[0], keys], axis=2), ops.concatenate([past[1], values], axis=2))
-        attended = self.self_attention.attend(token, *past)
-        return self.self_attention_norm(x, ops.reshape(attended, ops.shape(x))), past
-
-    def _look_across(self, x, memory, memory_mask):
-        """The second and third sublayer."""
-        x = self.cross_attention_norm(x, self.cross_attention.attend(x, *memory, attention_mask=memory_mask))
-        return self.feed_forward_norm(x, self.feed_forward(x))
 
     def compute_output_shape(self, x_shape, memory_shape):
         return x_shape
@@ -148,31 +113,9 @@ class Decoder(Encoder):
             tuple(ops.zeros((hypotheses, attention.num_heads, 0, width), dtype=self.compute_dtype) for width in widths) for _ in self.layers
         ]
 
-    def step(self, x, past, memory, memory_mask=None):
-        """One token further: `DecoderLayer.step` through the stack.
-
-        Args:
-            x: embedded new tokens, (B, K, d_model).
-            past: from `empty_past` or the step before.
-            memory: from `memory_cache`.
-            memory_mask: booleans, (B, 1, S).
-
-        Returns:
-            (B, K, d_model), and the new past.
-        """
-        new_past = []
-        for layer, layer_past, layer_memory in zip(self.layers, past, memory, strict=True):
-            x, layer_past = layer.step(x, layer_past, layer_memory, memory_mask)
-            new_past.append(layer_past)
-        return x, new_past
-
-    def attentive_step(self, x, past, memory, memory_mask=None):
-        """`step` that also tells how much each hypothesis attends to the memory: the mean of the last layer's heads, (B, K, S)."""
-        new_past = []
-        for layer, layer_past, layer_memory in zip(self.layers, past, memory, strict=True):
-            x, layer_past, weights = layer.attentive_step(x, layer_past, layer_memory, memory_mask)
-            new_past.append(layer_past)
-        return x, new_past, ops.mean(ops.cast(weights, "float32"), axis=1)
+    def stepper(self):
+        """One token further, as often as it is called: a `DecoderStepper` of the weights as they are now."""
+        return DecoderStepper(self)
 
     def attention_weights(self, x, memory, memory_mask=None):
         """What every layer's heads attend to, for looking at.

@@ -37,14 +37,26 @@ class Ensemble:
         """Each model's cache before the first token."""
         return [model.empty_past(hypotheses) for model in self.models]
 
+    def stepper(self):
+        """What decodes with the weights as they are now."""
+        return EnsembleStepper(self.models)
+
+
+class EnsembleStepper:
+    """A `Stepper` a model, with a past and an encoded source each."""
+
+    def __init__(self, models):
+        self._steppers = [model.stepper() for model in models]
+
     def step(self, ids, position, past, encoded):
-        """`Transformer.step`, with a past and an encoded source a model."""
-        logits, past = zip(*(m.step(ids, position, p, e) for m, p, e in zip(self.models, past, encoded, strict=True)), strict=True)
+        """`Stepper.step` of the mean."""
+        steps = (one.step(ids, position, *own) for one, *own in zip(self._steppers, past, encoded, strict=True))
+        logits, past = zip(*steps, strict=True)
         return _log_mean(logits), list(past)
 
     def attentive_step(self, ids, position, past, encoded):
-        """`Transformer.attentive_step`; the attention is the mean of the models'."""
-        steps = (m.attentive_step(ids, position, p, e) for m, p, e in zip(self.models, past, encoded, strict=True))
+        """`Stepper.attentive_step` of the mean, of the attention as well."""
+        steps = (one.attentive_step(ids, position, *own) for one, *own in zip(self._steppers, past, encoded, strict=True))
         logits, past, attention = zip(*steps, strict=True)
         return _log_mean(logits), list(past), ops.mean(ops.stack(attention), axis=0)
 

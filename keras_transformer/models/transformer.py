@@ -4,13 +4,14 @@ import keras
 
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding, padding_mask
 from keras_transformer.models.hyperparameters import Hyperparameters
+from keras_transformer.models.stepper import Stepper
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Transformer(keras.Model):
     """Two stacks between one shared, three-way tied embedding.
 
-    Called with `(source, target)` ids it gives logits, and trains with `model.fit`. `encode` and `step` decode from the same weights.
+    Called with `(source, target)` ids it gives logits, and trains with `model.fit`. `encode` and a `stepper` decode from the same weights.
 
     Args:
         hyperparameters: the sizes; or its fields as keywords.
@@ -65,29 +66,9 @@ class Transformer(keras.Model):
         """The cache before the first token: see `Decoder.empty_past`."""
         return self.decoder.empty_past(hypotheses)
 
-    def step(self, ids, position, past, encoded):
-        """Logits of the next token, given one new token for each of K hypotheses a sentence.
-
-        Args:
-            ids: the newest tokens, (B, K).
-            position: how many tokens came before them, a scalar.
-            past: from `empty_past` or the step before.
-            encoded: from `encode`.
-
-        Returns:
-            Logits in float32, (B, K, V), and the new past.
-        """
-        x, past = self.decoder.step(self._embedded(ids, position), past, encoded["memory"], encoded["mask"])
-        return self._logits(x), past
-
-    def attentive_step(self, ids, position, past, encoded):
-        """`step` that also tells how much each hypothesis attends to the source, last of three.
-
-        Returns:
-            Logits and the new past as of `step`; and the mean of the last layer's heads, float32 (B, K, S).
-        """
-        x, past, attention = self.decoder.attentive_step(self._embedded(ids, position), past, encoded["memory"], encoded["mask"])
-        return self._logits(x), past, attention
+    def stepper(self):
+        """What decodes with the weights as they are now: see `Stepper`."""
+        return Stepper(self)
 
     def attention_weights(self, source, target):
         """What every layer's heads attend to, for looking at.
@@ -102,12 +83,6 @@ class Transformer(keras.Model):
         x = self.embedding(source)
         to_target, to_memory = self.decoder.attention_weights(embedded, self.encoder(x, attention_mask=mask), memory_mask=mask)
         return {"encoder": self.encoder.attention_weights(x, mask), "decoder": to_target, "cross": to_memory}
-
-    def _embedded(self, ids, position):
-        return self.embedding(ids, positions=keras.ops.reshape(position, (1, 1)))
-
-    def _logits(self, x):
-        return keras.ops.cast(self.embedding(x, reverse=True), "float32")
 
     def get_config(self):
         return {"name": self.name, "dtype": keras.dtype_policies.serialize(self.decoder.dtype_policy), **self.hyperparameters.as_dict()}

@@ -107,9 +107,10 @@ class TranslationModule(tf.Module):
 def _decode(model, options, ids, text, prefixes=None):
     """Ragged source ids (B, None) to a search's hypotheses (B, n, L) and scores (B, n)."""
     search, source, lengths = options.search(), ids.to_tensor(default_value=PAD), ids.row_lengths()
-    step, past = model.step, model.empty_past(tf.shape(source)[0] * search.beam_size)
+    stepper, past = model.stepper(), model.empty_past(tf.shape(source)[0] * search.beam_size)
+    step = stepper.step
     if options.coverage_penalty:
-        step, past = covering(model.attentive_step), no_coverage(past, source != PAD, search.beam_size)
+        step, past = covering(stepper.attentive_step), no_coverage(past, source != PAD, search.beam_size)
     # What is drawn for a sentence depends on its words, not on its place.
     own = {"seeds": tf.strings.to_hash_bucket_fast(text, 2**62)} if isinstance(search, Sampling) else {}
     return search(step, past, model.encode(source), options.limits(lengths), options.minima(lengths), prefixes, **own)

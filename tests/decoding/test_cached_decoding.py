@@ -42,8 +42,8 @@ def translate_with(search):
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)])
     def decode(source, limits):
-        past = transformer.decoder.empty_past(tf.shape(source)[0] * search.beam_size)
-        return search(transformer.step, past, transformer.encode(source), limits)[0][:, 0]
+        past = transformer.empty_past(tf.shape(source)[0] * search.beam_size)
+        return search(transformer.stepper().step, past, transformer.encode(source), limits)[0][:, 0]
 
     def translate(sentences):
         ids = decode(tf.ragged.constant(sentences, tf.int32).to_tensor(PAD), tf.constant([len(s) + EXTRA_LENGTH for s in sentences]))

@@ -34,7 +34,7 @@ def stepped(decoder, x, memory, memory_mask):
     past, cache = decoder.empty_past(x.shape[0] * x.shape[1]), decoder.memory_cache(memory)
     outputs = []
     for t in range(x.shape[2]):
-        output, past = decoder.step(x[:, :, t], past, cache, memory_mask)
+        output, past = decoder.stepper()(x[:, :, t], past, cache, memory_mask)
         outputs.append(np.array(output))
     return np.stack(outputs, axis=2)
 
@@ -89,10 +89,10 @@ def test_steps_with_a_cache_equal_the_whole_target(decoder, memory, random, hypo
 
 def test_each_hypothesis_continues_its_own_past(decoder, memory, random):
     x, cache = random(B, 3, 2, D_MODEL), decoder.memory_cache(memory)
-    _, past = decoder.step(x[:, :, 0], decoder.empty_past(B * 3), cache)
+    _, past = decoder.stepper()(x[:, :, 0], decoder.empty_past(B * 3), cache)
     order = np.array([1, 2, 0, 4, 5, 3])
     reordered = [tuple(keras.ops.take(half, order, axis=0) for half in layer) for layer in past]
-    mixed_up, _ = decoder.step(x[:, :, 1], reordered, cache)
+    mixed_up, _ = decoder.stepper()(x[:, :, 1], reordered, cache)
     moved_along = stepped(decoder, np.stack([x.reshape(-1, 2, D_MODEL)[order, 0].reshape(B, 3, D_MODEL), x[:, :, 1]], axis=2), memory, None)
     np.testing.assert_allclose(mixed_up, moved_along[:, :, 1], rtol=0, atol=ATOL)
     assert np.abs(mixed_up - stepped(decoder, x, memory, None)[:, :, 1]).max() > 0.01
@@ -103,7 +103,7 @@ def test_the_cache_has_the_stated_shapes(decoder, memory, random):
     past = decoder.empty_past(B * 3)
     for t in range(3):
         assert [(k.shape, v.shape) for k, v in past] == [((B * 3, H, t, 3), (B * 3, H, t, 5))] * 2
-        output, past = decoder.step(random(B, 3, D_MODEL), past, decoder.memory_cache(memory), MEMORY_MASK)
+        output, past = decoder.stepper()(random(B, 3, D_MODEL), past, decoder.memory_cache(memory), MEMORY_MASK)
         assert output.shape == (B, 3, D_MODEL)
 
 
@@ -151,5 +151,5 @@ def test_under_mixed_bfloat16_the_cache_keeps_its_dtype(x, memory):
     decoder = Decoder(1, **SIZES, dtype="mixed_bfloat16")
     decoder(x, memory)
     before = decoder.empty_past(B)
-    _, after = decoder.step(x[:, :1].astype("float32"), before, decoder.memory_cache(memory))
+    _, after = decoder.stepper()(x[:, :1].astype("float32"), before, decoder.memory_cache(memory))
     assert before[0][0].dtype == after[0][0].dtype

@@ -87,11 +87,11 @@ def test_encode_and_steps_equal_call(model, hypotheses):
     targets = np.random.default_rng(0).integers(1, 11, (2, hypotheses, 5))
     expected = model((np.repeat(SOURCE, hypotheses, axis=0), targets.reshape(-1, 5)))
     expected = np.reshape(expected, (2, hypotheses, 5, 11))
-    encoded, past = model.encode(SOURCE), model.decoder.empty_past(2 * hypotheses)
+    encoded, past = model.encode(SOURCE), model.empty_past(2 * hypotheses)
     for t in range(5):
-        logits, past = model.step(targets[:, :, t], t, past, encoded)
+        logits, past = model.stepper().step(targets[:, :, t], t, past, encoded)
         np.testing.assert_allclose(logits, expected[:, :, t], rtol=0, atol=1e-5)
-    assert np.abs(model.step(targets[:, :, 4], 0, past, encoded)[0] - expected[:, :, 4]).max() > 0.01
+    assert np.abs(model.stepper().step(targets[:, :, 4], 0, past, encoded)[0] - expected[:, :, 4]).max() > 0.01
 
 
 def test_padding_width_batch_order_and_later_tokens_change_nothing(model):
