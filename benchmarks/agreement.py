@@ -1,18 +1,24 @@
 """What a trained translator must agree with, on real text: `python -m benchmarks.agreement --model=runs/home_assistant_en_de`.
 
-Prints a table: BLEU of greedy search and of beam 4 on the test split; how many sentences are translated the same alone as in batches of
-64, by the SavedModel as by the live model, and by the key-value cache as by recomputing every prefix from nothing.
+Prints a table: BLEU of greedy search and of beam 4 on the test split; how many sentences are translated the same alone as in batches, in
+small batches as in large ones, by the SavedModel as by the live model, by the key-value cache as by recomputing every prefix from nothing,
+and by CTranslate2 with the same weights.
 """
 
 import pathlib
+import tempfile
 import time
 
+import ctranslate2
 import numpy as np
+import sentencepiece
 import tensorflow as tf
 from absl import app, flags
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
+from keras_transformer.serving import ctranslate2_model
+from keras_transformer.serving.cores import spread_over_cores
 from keras_transformer.serving.model_folder import ModelFolder
 from keras_transformer.serving.translation_module import TranslationModule
 from keras_transformer.serving.translator import Translator
@@ -20,6 +26,8 @@ from pipelines import corpora
 from pipelines.vocabulary import BOS, EOS, PAD
 
 EXTRA_LENGTH = 50
+TIE = 1e-4
+MOST_TOKENS = 200
 
 MODEL = flags.DEFINE_string("model", "runs/home_assistant_en_de", "A run's folder.")
 SAVED_MODEL = flags.DEFINE_string("saved_model", None, "Its SavedModel. Default: saved_models/<name of the run>.")
@@ -45,7 +53,40 @@ def recomputed(model, module, sentence):
     return module.tokenizer.detokenize(tf.constant(target[1:-1], tf.int32)).numpy().decode()
 
 
+def second_engine(folder, sources, references):
+    """CTranslate2 of the same weights. It normalizes by |Y|^alpha, we by ((5 + |Y|) / 6)^alpha: alpha 0 is the same in both."""
+    ours = Translator.load(folder.path, length_penalty=0.0, max_length=MOST_TOKENS)
+    with tempfile.TemporaryDirectory() as temporary:
+        converted = ctranslate2_model.convert(*folder.load(), pathlib.Path(temporary) / "model", folder.read_description())
+        engine = ctranslate2.Translator(str(converted), compute_type="float32")
+        processor = sentencepiece.SentencePieceProcessor(model_file=str(converted / "vocabulary.model"))
+    pieces = [processor.encode(line, out_type=str) for line in sources]
+    scored = engine.score_batch(pieces, [processor.encode(line, out_type=str) for line in references])
+    given = [log_probability for log_probability, _ in ours.score(sources, references)]
+    apart = max(abs(sum(one.log_probs) - other) for one, other in zip(scored, given, strict=True))
+    # Its own default is at least one word; ours, as the paper says nothing of it, none.
+    results = engine.translate_batch(pieces, beam_size=4, length_penalty=0, min_decoding_length=0, max_decoding_length=MOST_TOKENS)
+    theirs, found = [processor.decode(result.hypotheses[0]) for result in results], ours.translate(sources)
+    different = [number for number in range(len(sources)) if found[number] != theirs[number]]
+    lines = [sources[number] for number in different]
+    gains = [
+        one - other
+        for (one, _), (other, _) in zip(
+            ours.score(lines, [found[number] for number in different]),
+            ours.score(lines, [theirs[number] for number in different]),
+            strict=True,
+        )
+    ]
+    ties, better = sum(abs(gain) < TIE for gain in gains), sum(gain >= TIE for gain in gains)
+    return {
+        "largest difference of log P(reference) from CTranslate2's": f"{apart:.1e}",
+        "beam 4 as CTranslate2, alpha 0": same(found, theirs),
+        "of the others: ties, ours is likelier, CTranslate2's is": f"{ties}, {better}, {len(gains) - ties - better}",
+    }
+
+
 def main(_):
+    at_once = spread_over_cores()
     folder = ModelFolder(MODEL.value)
     test = corpora.load(**folder.read_description()["corpus"]).test
     rows = {}
@@ -54,17 +95,20 @@ def main(_):
         translator = Translator.load(folder.path, beam_size=beam_size)
         translator.translate(test.sources[:64])
         began = time.perf_counter()
-        outputs[name] = translator.translate(test.sources)
+        outputs[name] = translator.translate(test.sources, batches_at_once=at_once)
         speed = len(test) / (time.perf_counter() - began)
         scores = bleu.score(outputs[name], test.targets)
         rows[f"{name}: BLEU, chrF, sentences/s"] = f"{scores['bleu']}, {scores['chrf']}, {speed:.0f}"
-    some = test.sources[:500]
-    rows["alone as in batches of 64, beam 4"] = same([translator.translate([line])[0] for line in some], translator.translate(some))
+    some = test.sources[:1000]
+    together = outputs["beam 4"][: len(some)]
+    rows["alone as in batches, beam 4"] = same([translator.translate([line])[0] for line in some], together)
+    rows["in small batches as in large ones, beam 4"] = same(translator.translate(some, batch_tokens=100), together)
     saved = Translator.load(SAVED_MODEL.value or pathlib.Path("saved_models") / folder.path.resolve().name)
-    rows["SavedModel as live, beam 4"] = same(saved.translate(some), outputs["beam 4"][:500])
+    rows["SavedModel as live, beam 4"] = same(saved.translate(some), together)
     model, vocabulary = folder.load()
     module = TranslationModule(model, vocabulary, DecodingOptions(beam_size=1))
     rows["cached as recomputed, greedy"] = same([recomputed(model, module, line) for line in some[:200]], outputs["greedy"][:200])
+    rows |= second_engine(folder, test.sources[:1000], test.targets[:1000])
     for name, value in rows.items():
         print(f"| {name} | {value} |")
 

@@ -1,11 +1,12 @@
 """Strings in, strings out: the graph around the model."""
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.models import Transformer
+from keras_transformer.models import Ensemble, Transformer
 from keras_transformer.serving.export import export
 from keras_transformer.serving.loading import newest_version
 from keras_transformer.serving.translation_module import MAX_SOURCE_LENGTH, TranslationModule
@@ -147,3 +148,104 @@ def test_a_version_whose_vocabulary_could_not_be_written_is_none(module, tmp_pat
     with pytest.raises(OSError, match="No space"):
         export(module, tmp_path / "m", {})
     assert list((tmp_path / "m").iterdir()) == []
+
+
+def test_hypotheses_come_best_first_with_what_each_piece_costs(model, pieces):
+    translator = Translator(TranslationModule(model, pieces, DecodingOptions(beam_size=4, num_hypotheses=3, max_length=6)))
+    lines = ["a b c d e f", "b", ""]
+    for hypotheses in translator.translate_in_detail(lines):
+        assert len(hypotheses) == 3
+        assert [one.score for one in hypotheses] == sorted((one.score for one in hypotheses), reverse=True)
+        for one in hypotheses:
+            assert one.pieces[-1] == "</s>"
+            assert len(one.pieces) == len(one.log_probabilities) <= 6
+            penalty = ((5 + len(one.pieces)) / 6) ** 0.6
+            assert sum(one.log_probabilities) / penalty == pytest.approx(one.score, rel=1e-5)
+    best = [hypotheses[0].text for hypotheses in translator.translate_in_detail(lines)]
+    assert best == translator.translate(lines)
+
+
+def test_a_translation_begins_with_its_prefix(module):
+    translator, lines, prefixes = Translator(module), ["a b c", "d", "e f"], ["c", "", "f e d"]
+    translations = translator.translate(lines, prefixes)
+    assert [translation.startswith(prefix) for translation, prefix in zip(translations, prefixes, strict=True)] == [True] * 3
+    assert translations[1] == translator.translate(lines)[1]
+    assert translations == [translator.translate([line], [prefix])[0] for line, prefix in zip(lines, prefixes, strict=True)]
+    with pytest.raises(ValueError, match="Received: 3 and 1 lines"):
+        translator.translate(lines, ["c"])
+
+
+def test_each_sentence_of_a_line_is_translated_on_its_own(module):
+    translator = Translator(module)
+    both, one, other = translator.translate(["A b. C d.", "A b.", "C d."], split_sentences=True)
+    assert both == f"{one} {other}"
+    assert [one, other] == translator.translate(["A b.", "C d."])
+    long = " ".join(["A b c d."] * 500)
+    assert translator.translate([long], split_sentences=True) == [" ".join(translator.translate(["A b c d."]) * 500)]
+    with pytest.raises(ValueError, match="exclude each other"):
+        translator.translate(["a"], ["b"], split_sentences=True)
+
+
+def test_what_is_done_is_reported(module):
+    done = []
+    Translator(module).translate(["a", "b c", "d"] * 3, batch_tokens=6, report=done.append)
+    assert sum(done) == 9
+    assert len(done) > 2
+
+
+def test_attention_is_that_of_the_pair_alone_without_padding(module, model):
+    translator = Translator(module)
+    attention = translator.attention("a b", "b a c")
+    source, target = attention["source_pieces"], attention["target_pieces"]
+    assert (source[-1], target[-1]) == ("</s>", "</s>")
+    sizes = (1, 2)
+    assert attention["encoder"].shape == (*sizes, len(source), len(source))
+    assert attention["decoder"].shape == (*sizes, len(target), len(target))
+    assert attention["cross"].shape == (*sizes, len(target), len(source))
+    np.testing.assert_allclose(attention["cross"].sum(-1), 1, atol=1e-5)
+    ids = module.source_ids(tf.constant(["a b", "b a c"]))
+    shifted = [[vocabulary.BOS, *ids[1, :-1].numpy()]]
+    np.testing.assert_allclose(attention["cross"], model.attention_weights(ids[:1].to_tensor(), np.array(shifted))["cross"][0], atol=1e-6)
+
+
+def test_words_are_aligned_in_any_company(module):
+    translator, lines, references = Translator(module), ["a b c", "d", ""], ["c b", "d d d", "a"]
+    links = translator.align(lines, references)
+    assert links == [translator.align([line], [reference])[0] for line, reference in zip(lines, references, strict=True)]
+    assert [[target for _, target in line] for line in links] == [[0, 1], [0, 1, 2], []]
+
+
+def test_what_is_drawn_depends_on_the_line_and_the_seed_alone(model, pieces):
+    def draw(lines, seed):
+        return Translator(TranslationModule(model, pieces, DecodingOptions(samples=2, seed=seed, max_length="+3"))).translate(lines)
+
+    lines = ["a b c", "d", "e f g h i", "a b c"]
+    drawn = draw(lines, 1)
+    assert drawn[0] == drawn[3]
+    assert draw(lines[::-1], 1) == drawn[::-1]
+    assert draw(lines[1:2], 1) == drawn[1:2]
+    assert draw(lines, 2) != drawn
+
+
+def test_a_reloaded_module_does_all_that_the_live_one_does(module, tmp_path):
+    export(module, tmp_path / "m", {})
+    live, reloaded = Translator(module), Translator.load(tmp_path / "m")
+    lines, others = ["a b c", "d"], ["c b", "d d"]
+    assert reloaded.translate(lines, others) == live.translate(lines, others)
+    assert reloaded.translate_in_detail(lines) == live.translate_in_detail(lines)
+    assert reloaded.align(lines, others) == live.align(lines, others)
+    assert reloaded.score(lines, others) == live.score(lines, others)
+
+
+def test_an_ensemble_translates_scores_and_has_no_attention(model, pieces):
+    other = Transformer(vocabulary_size=300, num_layers=1, d_model=24, d_ff=32, num_heads=2)
+    ensemble = Ensemble([model, other])
+    for coverage_penalty in (0.0, 0.5):
+        options = DecodingOptions(beam_size=2, length_penalty=0.0, coverage_penalty=coverage_penalty, max_length=5)
+        translator = Translator(TranslationModule(ensemble, pieces, options))
+        [[best]] = translator.translate_in_detail(["a b c"])
+        lost = sum(best.log_probabilities) - best.score
+        assert lost > 0.01 if coverage_penalty else lost == pytest.approx(0, abs=1e-4)
+    assert translator.score(["a b c"], ["b"])[0][0] < 0
+    with pytest.raises(ValueError, match="an ensemble has no attention of its own"):
+        translator.align(["a"], ["b"])
