@@ -64,8 +64,7 @@ def second_engine(folder, sources, references):
     scored = engine.score_batch(pieces, [processor.encode(line, out_type=str) for line in references])
     given = [log_probability for log_probability, _ in ours.score(sources, references)]
     apart = max(abs(sum(one.log_probs) - other) for one, other in zip(scored, given, strict=True))
-    # Its own default is at least one word; ours, as the paper says nothing of it, none.
-    results = engine.translate_batch(pieces, beam_size=4, length_penalty=0, min_decoding_length=0, max_decoding_length=MOST_TOKENS)
+    results = engine.translate_batch(pieces, beam_size=4, length_penalty=0, max_decoding_length=MOST_TOKENS)
     theirs, found = [processor.decode(result.hypotheses[0]) for result in results], ours.translate(sources)
     different = [number for number in range(len(sources)) if found[number] != theirs[number]]
     lines = [sources[number] for number in different]

@@ -26,7 +26,7 @@ class DecodingOptions:
         coverage_penalty: beta of Wu et al. 2016, eq. 14; 0: none.
         num_hypotheses: how many translations of a sentence to give, best first.
         max_length: the longest translation; by default the paper's "+50".
-        min_length: the shortest.
+        min_length: the shortest; by default a word and EOS, for the likeliest translation of a hard sentence is often none at all.
         no_repeat_ngram_size: so many tokens in a row come once in a translation; 0: as often as they like.
         repetition_penalty: above 1 makes what has come before less likely.
         samples: translations to draw, of which the likeliest are given, instead of a search; 0: search.
@@ -41,7 +41,7 @@ class DecodingOptions:
     coverage_penalty: float = 0.0
     num_hypotheses: int = 1
     max_length: int | str = "+50"
-    min_length: int | str = 1
+    min_length: int | str = 2
     no_repeat_ngram_size: int = 0
     repetition_penalty: float = 1.0
     samples: int = 0

@@ -100,7 +100,7 @@ def _define_decoding():
     absl_flags.DEFINE_float("coverage_penalty", 0.0, "beta of Wu et al. 2016, eq. 14: source words must be attended to.", lower_bound=0)
     absl_flags.DEFINE_integer("num_hypotheses", 1, "Translations of a line, best first; more than one with --json.", lower_bound=1)
     absl_flags.DEFINE_string("max_length", "+50", 'Longest translation in pieces: 80, "+50" or "1.5x" the source\'s, or "2x+10".')
-    absl_flags.DEFINE_string("min_length", "1", "Shortest translation, likewise.")
+    absl_flags.DEFINE_string("min_length", "2", "Shortest translation, likewise, its end counted.")
     absl_flags.DEFINE_integer("no_repeat_ngram_size", 0, "So many pieces in a row come once in a translation; 0: any may.", lower_bound=0)
     absl_flags.DEFINE_float("repetition_penalty", 1.0, "Above 1: what has come before comes less likely again.", lower_bound=1e-9)
     absl_flags.DEFINE_integer("samples", 0, "Draw so many translations instead of a search, and give the likeliest.", lower_bound=0)

@@ -177,11 +177,11 @@ def test_a_translation_begins_with_its_prefix(module):
 
 def test_each_sentence_of_a_line_is_translated_on_its_own(module):
     translator = Translator(module)
-    both, one, other = translator.translate(["A b. C d.", "A b.", "C d."], split_sentences=True)
+    both, one, other = translator.translate(["The dog runs. The cat sleeps.", "The dog runs.", "The cat sleeps."], split_sentences=True)
     assert both == f"{one} {other}"
-    assert [one, other] == translator.translate(["A b.", "C d."])
-    long = " ".join(["A b c d."] * 500)
-    assert translator.translate([long], split_sentences=True) == [" ".join(translator.translate(["A b c d."]) * 500)]
+    assert [one, other] == translator.translate(["The dog runs.", "The cat sleeps."])
+    long = " ".join(["The dog runs."] * 500)
+    assert translator.translate([long], split_sentences=True) == [" ".join(translator.translate(["The dog runs."]) * 500)]
     with pytest.raises(ValueError, match="exclude each other"):
         translator.translate(["a"], ["b"], split_sentences=True)
 
@@ -241,7 +241,7 @@ def test_an_ensemble_translates_scores_and_has_no_attention(model, pieces):
     other = Transformer(vocabulary_size=300, num_layers=1, d_model=24, d_ff=32, num_heads=2)
     ensemble = Ensemble([model, other])
     for coverage_penalty in (0.0, 0.5):
-        options = DecodingOptions(beam_size=2, length_penalty=0.0, coverage_penalty=coverage_penalty, max_length=5)
+        options = DecodingOptions(beam_size=2, length_penalty=0.0, coverage_penalty=coverage_penalty, max_length=2)
         translator = Translator(TranslationModule(ensemble, pieces, options))
         [[best]] = translator.translate_in_detail(["a b c"])
         lost = sum(best.log_probabilities) - best.score
