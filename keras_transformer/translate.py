@@ -28,9 +28,9 @@ def main(FLAGS):
     at_once = spread_over_cores()
     translator = Translator.load(model, **flags.decoding_options(FLAGS))
     if FLAGS.stream:
-        for number, line in enumerate(sys.stdin.buffer, 1):
-            [text] = text_files.decode_lines([line], f"standard input, line {number}")
-            write_lines("-", _translate(FLAGS, translator, [text], None, 1, None))
+        for line in text_files.decode_lines(sys.stdin.buffer, "standard input"):
+            if not write_lines("-", _translate(FLAGS, translator, [line], None, 1, None)):
+                break
         return
     lines = read_lines(FLAGS.input)
     prefixes = text_files.read_lines(FLAGS.prefix_file) if FLAGS.prefix_file else None
@@ -104,23 +104,32 @@ def read_lines(name):
     Raises:
         ValueError: if a line is not UTF-8, naming it, or there is none.
     """
-    lines = text_files.decode_lines(sys.stdin.buffer, "standard input") if name == "-" else text_files.read_lines(name)
+    lines = list(text_files.decode_lines(sys.stdin.buffer, "standard input")) if name == "-" else text_files.read_lines(name)
     if not lines:
         raise ValueError(f"{'standard input' if name == '-' else name} is empty: there is nothing to translate.")
     return lines
 
 
 def write_lines(name, lines):
-    """Write lines to standard output, or to a file whole or not at all."""
+    """Write lines to standard output, or to a file whole or not at all.
+
+    Returns:
+        Whether anyone reads it: False where standard output was closed.
+    """
     text = "".join(f"{' '.join(line.splitlines())}\n" for line in lines)
     if name == "-":
-        with contextlib.suppress(BrokenPipeError):
+        try:
             sys.stdout.buffer.write(text.encode("utf-8"))
             sys.stdout.buffer.flush()
-        return
+        except BrokenPipeError:
+            # What is left in the buffer would be tried again at exit, and be told as an error.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return False
+        return True
     temporary = pathlib.Path(f"{name}.tmp")
     temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, name)
+    return True
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ def read_lines(path: str | os.PathLike) -> list[str]:
         OSError: the file is missing or cannot be read.
     """
     with _open(path) as file:
-        return decode_lines(file, path)
+        return list(decode_lines(file, path))
 
 
 def read_aligned(source_file: str | os.PathLike, target_file: str | os.PathLike) -> tuple[list[str], list[str]]:
@@ -127,20 +127,21 @@ def _open(path: str | os.PathLike) -> BinaryIO:
     return gzip.open(path, "rb") if Path(path).suffix == ".gz" else open(path, "rb")
 
 
-def decode_lines(file: BinaryIO, name: str | os.PathLike) -> list[str]:
-    """The lines of an open file, as `read_lines` gives them.
+def decode_lines(file: BinaryIO, name: str | os.PathLike) -> Iterator[str]:
+    """The lines of an open file, as `read_lines` gives them, each when it comes.
 
     Args:
         file: opened for bytes: a file, or standard input.
         name: what errors call it.
 
-    Returns:
+    Yields:
         Its lines, empty ones included.
 
     Raises:
         ValueError: not UTF-8 (names the line), or a truncated or damaged gzip file.
     """
-    return [_decode(line, name, number) for number, line in enumerate(_lines(file, name), start=1)]
+    for number, line in enumerate(_lines(file, name), start=1):
+        yield _decode(line, name, number)
 
 
 def _lines(file: BinaryIO, name: str | os.PathLike) -> Iterator[bytes]:
