@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import re
+from fractions import Fraction
 
 import tensorflow as tf
 
@@ -107,7 +108,7 @@ class DecodingOptions:
     def minima(self, source_lengths):
         """Fewest tokens of each translation, or None where one will do."""
         shortest = parse_length("min_length", self.min_length)
-        return None if shortest == (0.0, 1) else _limits(shortest, source_lengths)
+        return None if shortest == (0, 1) else _limits(shortest, source_lengths)
 
 
 def parse_length(name, length):
@@ -118,7 +119,7 @@ def parse_length(name, length):
         length: such as 80, "80", "+50", "1.5x" or "2x+10".
 
     Returns:
-        (factor, extra).
+        (factor, extra), a fraction and an integer.
 
     Raises:
         ValueError: for anything else, or less than one token.
@@ -128,7 +129,7 @@ def parse_length(name, length):
     # "2x10" would be two numbers without a sign between them.
     if not (factor or extra) or (factor and extra and not extra.startswith("+")):
         raise ValueError(f'`{name}` must be such as 80, "+50", "1.5x" or "2x+10". Received: {name}={length}.')
-    relative = float(factor) if factor else float(extra.startswith("+"))
+    relative = Fraction(factor) if factor else Fraction(extra.startswith("+"))
     tokens = relative, int(extra or 0)
     if not any(tokens):
         raise ValueError(f"`{name}` must be at least one token. Received: {name}={length}.")
@@ -141,6 +142,6 @@ def _tokens(length, source):
 
 def _limits(length, source_lengths):
     factor, extra = length
-    # In float64, which holds every product of a length and a factor of a few digits.
-    relative = tf.math.ceil(tf.cast(source_lengths, tf.float64) * factor)
+    # In integers: 1.1 times 50 is 55, and in float64 more than that.
+    relative = -(-tf.cast(source_lengths, tf.int64) * factor.numerator // factor.denominator)
     return tf.maximum(tf.cast(relative, tf.int32) + extra, 1)

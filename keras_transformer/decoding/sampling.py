@@ -68,7 +68,9 @@ class Sampling(GreedySearch):
         def draw(pair):
             return tf.random.stateless_uniform([longest], pair)
 
-        searched["uniform"] = tf.map_fn(draw, tf.reshape(pairs, [-1, 2]), fn_output_signature=tf.TensorSpec([None], tf.float32))
+        # A row more, without which `map_fn` refuses a batch of no sentences.
+        pairs = tf.pad(tf.reshape(pairs, [-1, 2]), [[0, 1], [0, 0]])
+        searched["uniform"] = tf.map_fn(draw, pairs, fn_output_signature=tf.TensorSpec([None], tf.float32))[:-1]
         ids, scores = self._one_by_one(step, past, source, searched)
         scores, order = tf.math.top_k(tf.reshape(scores, [sentences, samples]), self.num_hypotheses)
         return tf.gather(tf.reshape(ids, [sentences, samples, -1]), order, batch_dims=1), scores
@@ -85,7 +87,9 @@ class Sampling(GreedySearch):
         if self.top_p < 1:
             # A token is in while those before it hold less than top_p; the first always is.
             held = tf.math.count_nonzero(summed - likely < self.top_p * total[:, None], axis=-1, dtype=tf.int32)
-            total = tf.gather(summed, held - 1, batch_dims=1)
+            total = tf.gather(summed, tf.maximum(held - 1, 0), batch_dims=1)
         # The uniform number is below 1, so that what is drawn lies inside, and is never of probability 0.
         drawn = tf.searchsorted(summed, (searched["uniform"][:, position] * total)[:, None], side="right")
+        # But where nothing may come, all of this is NaN, and any entry will do: its logit is -inf.
+        drawn = tf.minimum(drawn, tf.shape(summed)[1] - 1)
         return tf.gather(logits, drawn, batch_dims=1)[:, 0], tf.gather(tokens, drawn, batch_dims=1)[:, 0]

@@ -1,7 +1,10 @@
 """Decoding by brute force (Vaswani et al. 2017, section 6.1): every sequence with its score, and beam search one sentence at a time.
 
-Plain Python and NumPy. A "model" here is `log_probabilities(prefixes) -> (prefixes, V)`: what may follow each prefix, BOS left out.
+Plain Python and NumPy, with the rules on tokens that a user may ask for. A "model" here is `log_probabilities(prefixes) -> (prefixes, V)`:
+what may follow each prefix, BOS left out.
 """
+
+import dataclasses
 
 import numpy as np
 
@@ -55,39 +58,74 @@ def length_penalty(length, alpha):
     return ((5 + length) / 6) ** alpha
 
 
-def every_sequence(log_probabilities, limit):
-    """All (ids, log P) that end in EOS before `limit` tokens, or are made to end there."""
-    complete, unfinished = [], [((), 0.0)]
-    for _ in range(limit):
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """What a sequence of at most `limit` tokens must keep, besides ending in EOS. By default nothing.
+
+    Args:
+        minimum: fewest tokens, EOS among them, where the limit lets it.
+        prefix: tokens to begin with, whatever the other rules say.
+        ngram: no so many tokens in a row come twice; 0: any may.
+    """
+
+    minimum: int = 1
+    prefix: tuple = ()
+    ngram: int = 0
+
+    def grown(self, limit):
+        """The limit that leaves room for the prefix and EOS."""
+        return max(limit, len(self.prefix) + 1) if self.prefix else limit
+
+    def allow(self, ids, token, limit):
+        """Whether `token` may come after `ids`; of a grown limit."""
+        if len(ids) < len(self.prefix):
+            return token == self.prefix[len(ids)]
+        if len(ids) + 1 == limit:
+            return token == EOS
+        if token == EOS:
+            return len(ids) + 1 >= self.minimum
+        return token not in (PAD, BOS) and not (self.ngram and self._repeats((*ids, token)))
+
+    def _repeats(self, ids):
+        ngrams = [ids[start : start + self.ngram] for start in range(len(ids) - self.ngram + 1)]
+        return len(ngrams) > 0 and ngrams[-1] in ngrams[:-1]
+
+
+FREE = Rules()
+
+
+def every_sequence(log_probabilities, limit, rules=FREE):
+    """All (ids, log P) that end in EOS before `limit` tokens, or are made to end there, and keep the rules."""
+    complete, unfinished, limit = [], [((), 0.0)], rules.grown(limit)
+    while unfinished:
         rows = log_probabilities([ids for ids, _ in unfinished]).tolist()
-        complete += [((*ids, EOS), score + row[EOS]) for (ids, score), row in zip(unfinished, rows, strict=True)]
-        unfinished = [
-            ((*ids, token), score + row[token])
-            for (ids, score), row in zip(unfinished, rows, strict=True)
-            for token in range(len(row))
-            if token not in (PAD, BOS, EOS)
-        ]
+        extended = _extensions(unfinished, rows, limit, rules)
+        complete += [extension for extension in extended if extension[0][-1] == EOS]
+        unfinished = [extension for extension in extended if extension[0][-1] != EOS]
     return complete
 
 
-def n_best(log_probabilities, limit, alpha, n):
-    """The n best (ids, log P / lp) of all sequences, best first."""
-    scored = [(ids, score / length_penalty(len(ids), alpha)) for ids, score in every_sequence(log_probabilities, limit)]
+def _extensions(hypotheses, rows, limit, rules):
+    return [
+        ((*ids, token), score + row[token])
+        for (ids, score), row in zip(hypotheses, rows, strict=True)
+        for token in range(len(row))
+        if rules.allow(ids, token, limit)
+    ]
+
+
+def n_best(log_probabilities, limit, alpha, n, rules=FREE):
+    """The n best (ids, log P / lp) of all sequences that keep the rules, best first."""
+    scored = [(ids, score / length_penalty(len(ids), alpha)) for ids, score in every_sequence(log_probabilities, limit, rules)]
     return sorted(scored, key=_descending)[:n]
 
 
-def beam_search(log_probabilities, limit, beam_size, alpha, n=1):
+def beam_search(log_probabilities, limit, beam_size, alpha, n=1, rules=FREE):
     """The rules of `keras_transformer.decoding.beam`, for one sentence; of equal scores the earlier wins."""
-    alive, finished = [((), 0.0)], []
+    alive, finished, limit = [((), 0.0)], [], rules.grown(limit)
     for length in range(1, limit + 1):
         rows = log_probabilities([ids for ids, _ in alive]).tolist()
-        extensions = [
-            ((*ids, token), score + row[token])
-            for (ids, score), row in zip(alive, rows, strict=True)
-            for token in range(len(row))
-            if token not in (PAD, BOS) and (token == EOS or length < limit)
-        ]
-        candidates = sorted(extensions, key=_descending)[: 2 * beam_size]  # rule 1
+        candidates = sorted(_extensions(alive, rows, limit, rules), key=_descending)[: 2 * beam_size]  # rule 1
         ended = [(ids, score / length_penalty(length, alpha)) for ids, score in candidates[:beam_size] if ids[-1] == EOS]  # rule 2
         finished = sorted(finished + ended, key=_descending)[:beam_size]
         alive = [candidate for candidate in candidates if candidate[0][-1] != EOS][:beam_size]  # rule 3
@@ -127,12 +165,24 @@ def empty_past(rows):
     return {"keys": np.zeros((rows, 2, 0, 1), np.int32), "values": np.zeros((rows, 1, 0, 3), np.int32)}
 
 
-def decode(search, tables, limits):
-    """Run a search of `keras_transformer.decoding` on tables: for each sentence, (ids, score) best first, unfinished ones left out."""
+def decode(search, tables, limits, minima=None, prefixes=None, **more):
+    """Run a search of `keras_transformer.decoding` on tables: for each sentence, (ids, score) best first, unfinished ones left out.
+
+    `prefixes` are tuples of any lengths; `more` goes to the search as it is.
+    """
     past, source = empty_past(len(tables) * search.beam_size), np.arange(len(tables), dtype=np.int32)
-    ids, scores = search(step_of(tables), past, source, np.array(limits, np.int32))
-    sentences = zip(ids.numpy(), scores.numpy().tolist(), strict=True)
+    more |= {} if minima is None else {"minima": np.array(minima, np.int32)}
+    more |= {} if prefixes is None else {"prefixes": padded(prefixes)}
+    ids, scores = search(step_of(tables), past, source, np.array(limits, np.int32), **more)
+    sentences = list(zip(ids.numpy(), scores.numpy().tolist(), strict=True))
+    assert not any(row.any() for sentence in sentences for row, score in zip(*sentence, strict=True) if score == -np.inf)
     return [[(_closed(row), score) for row, score in zip(*sentence, strict=True) if score > -np.inf] for sentence in sentences]
+
+
+def padded(prefixes):
+    """int32 (B, P) of tuples, filled with PAD."""
+    width = max(map(len, prefixes), default=0)
+    return np.array([[*prefix, *[PAD] * (width - len(prefix))] for prefix in prefixes], np.int32).reshape(len(prefixes), width)
 
 
 def _closed(row):

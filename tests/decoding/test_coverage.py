@@ -1,0 +1,150 @@
+"""The coverage penalty against enumeration of all sequences, with attention drawn from a seed."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from oracles import enumeration
+from oracles.enumeration import Table
+
+from keras_transformer.decoding import BeamSearch, beam
+from keras_transformer.decoding.coverage import coverage_penalty, covering, no_coverage
+
+ATOL = 1e-5
+ALL, LIMIT, WORDS = 1 + 4 + 16 + 64, 4, 3
+
+
+class Attentive(Table):
+    """A table that attends to `length` source tokens, by the whole prefix."""
+
+    def __init__(self, seed, length):
+        super().__init__(seed, WORDS)
+        self.length = length
+        self.scores = Table(seed + 1, length - 4)
+
+    def attention(self, prefixes):
+        """float64 (prefixes, length), rows that sum to 1."""
+        likely = np.exp(self.scores.logits(prefixes).astype(np.float64) / 3)
+        return likely / likely.sum(axis=-1, keepdims=True)
+
+    def coverage_penalty(self, ids, beta):
+        """Beta sum_i log(min(sum_j p_ij, 1)), where EOS attends as well."""
+        covered = sum(self.attention(np.array([ids[:t]], np.uint64).reshape(1, t))[0] for t in range(len(ids)))
+        return beta * sum(np.log(min(token, 1.0)) for token in covered)
+
+
+def best_covered(table, limit, alpha, beta):
+    """All (ids, log P / lp + cp), best first."""
+    everything = enumeration.n_best(table.log_probabilities, limit, alpha, None)
+    return sorted(((ids, score + table.coverage_penalty(ids, beta)) for ids, score in everything), key=lambda scored: -scored[1])
+
+
+def search(tables, limits, alpha, beta, beam_size=ALL, n=ALL, padding=0):
+    """`BeamSearch` with attention over sources of different lengths, padded to the longest and `padding` more."""
+    width = max(table.length for table in tables) + padding
+    step, lengths = enumeration.step_of(tables), np.array([table.length for table in tables])
+
+    def attentive_step(ids, position, past, source):
+        logits, past = step(ids, position, past, source)
+        prefixes = past["keys"][:, 0, 1:, 0].reshape(*ids.shape, -1)
+        attention = np.zeros((*ids.shape, width), np.float32)
+        for sentence, rows, number in zip(attention, prefixes, np.asarray(source), strict=True):
+            sentence[:, : tables[number].length] = tables[number].attention(rows)
+        return logits, past, attention
+
+    past = no_coverage(enumeration.empty_past(len(tables) * beam_size), tf.constant(np.arange(width) < lengths[:, None]), beam_size)
+    ids, scores = BeamSearch(beam_size, alpha, n, beta)(covering(attentive_step), past, tf.range(len(tables)), tf.constant(limits))
+    return [
+        [(tuple(row[row > 0].tolist()), score) for row, score in zip(*sentence, strict=True) if score > -np.inf]
+        for sentence in zip(ids.numpy(), scores.numpy(), strict=True)
+    ]
+
+
+def assert_equals_enumeration(tables, alpha, beta, n=ALL, padding=0):
+    """A beam that holds everything gives the n best of all sequences, for sentences of several limits together."""
+    limits = [LIMIT - place % 3 for place in range(len(tables))]
+    for found, table, limit in zip(search(tables, limits, alpha, beta, n=n, padding=padding), tables, limits, strict=True):
+        expected = best_covered(table, limit, alpha, beta)
+        score_of = dict(expected)
+        assert len({ids for ids, _ in found}) == min(n, len(expected))
+        np.testing.assert_allclose([score for _, score in found], [score for _, score in expected[:n]], rtol=1e-5, atol=ATOL)
+        np.testing.assert_allclose([score for _, score in found], [score_of[ids] for ids, _ in found], rtol=1e-5, atol=ATOL)
+
+
+@settings(max_examples=10, deadline=None)
+@example(sentences=[(0, 3), (1, 1), (2, 5)], alpha=0.6, beta=0.2, n=ALL)
+@given(
+    sentences=st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 5)), min_size=1, max_size=3),
+    alpha=st.sampled_from([0.0, 0.6, 1.0]),
+    beta=st.sampled_from([0.05, 0.2, 3.0]),
+    n=st.sampled_from([1, 4, ALL]),
+)
+def test_a_beam_that_holds_everything_equals_enumeration(sentences, alpha, beta, n):
+    assert_equals_enumeration([Attentive(*sentence) for sentence in sentences], alpha, beta, n)
+
+
+def test_padding_counts_as_covered():
+    tables = [Attentive(seed, 3) for seed in range(3)]
+    assert search(tables, [4, 3, 2], 0.6, 0.2, 4, 4, padding=5) == search(tables, [4, 3, 2], 0.6, 0.2, 4, 4)
+    assert_equals_enumeration(tables, 0.6, 0.2, padding=2)
+
+
+def test_a_score_in_a_narrow_beam_is_that_of_the_ids_and_company_changes_nothing():
+    tables, limits = [Attentive(seed, 2 + seed % 4) for seed in range(6)], [8, 2, 5, 7, 1, 6]
+    together = search(tables, limits, 0.6, 0.4, beam_size=3, n=3)
+    for found, table, limit in zip(together, tables, limits, strict=True):
+        expected = [table.score(ids, 0.6) + table.coverage_penalty(ids, 0.4) for ids, _ in found]
+        np.testing.assert_allclose([score for _, score in found], expected, rtol=1e-5, atol=ATOL)
+        [alone] = search([table], [limit], 0.6, 0.4, beam_size=3, n=3)
+        assert [ids for ids, _ in alone] == [ids for ids, _ in found]
+
+
+def test_the_penalty_is_wu_et_al_s_and_finite_where_nothing_is_covered():
+    coverage = np.array([[0.3, 1.0, 2.5], [1.0, 1.0, 1.0], [0.5, 0.25, 0.0]], np.float32)
+    penalties = coverage_penalty(tf.constant(coverage), 0.4).numpy()
+    np.testing.assert_allclose(penalties[:2], [0.4 * np.log(0.3), 0.0], rtol=1e-6)
+    assert -np.inf < penalties[2] < 0.4 * np.log(0.125 * 1e-6)
+
+
+def test_control_beta_changes_the_winner():
+    changed = [
+        seed
+        for seed in range(20)
+        if best_covered(Attentive(seed, 4), 4, 0.6, 0)[0][0] != best_covered(Attentive(seed, 4), 4, 0.6, 0.5)[0][0]
+    ]
+    assert changed
+    tables = [Attentive(seed, 4) for seed in changed]
+    limits = [4] * len(tables)
+    without, covered = search(tables, limits, 0.6, 0.0, n=1), search(tables, limits, 0.6, 0.5, n=1)
+    assert all(one[0][0] != other[0][0] for one, other in zip(without, covered, strict=True))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda coverage, beta: beta * tf.reduce_sum(tf.math.log(coverage), axis=-1),
+        lambda coverage, beta: tf.roll(coverage_penalty(coverage, beta), 1, axis=0),
+        lambda coverage, beta: coverage_penalty(coverage[:, 1:], beta),
+    ],
+    ids=["above 1", "of another hypothesis", "of some tokens"],
+)
+def test_control_another_coverage_fails_the_law(monkeypatch, broken):
+    monkeypatch.setattr(beam, "coverage_penalty", broken)
+    with pytest.raises(AssertionError):
+        assert_equals_enumeration([Attentive(seed, 3) for seed in range(3)], 0.6, 0.2)
+
+
+def test_control_padding_that_is_not_covered_fails_the_law(monkeypatch):
+    def all_are_tokens(past, is_token, width, start=no_coverage):
+        return start(past, tf.ones_like(is_token), width)
+
+    monkeypatch.setitem(globals(), "no_coverage", all_are_tokens)
+    with pytest.raises(AssertionError):
+        assert_equals_enumeration([Attentive(0, 3)], 0.6, 0.2, padding=1)
+
+
+@pytest.mark.parametrize("beta", [-0.1, float("nan"), float("inf")])
+def test_a_beta_out_of_range_is_refused_by_name(beta):
+    with pytest.raises(ValueError, match=rf"^`coverage_penalty` must .*Received: coverage_penalty={beta}\.$"):
+        BeamSearch(coverage_penalty=beta)

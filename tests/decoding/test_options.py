@@ -1,0 +1,202 @@
+"""Options against plain arithmetic; what makes no sense together is refused by name."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from keras_transformer.decoding import BeamSearch, DecodingOptions, GreedySearch, Sampling
+from keras_transformer.decoding.constraints import Constraints
+from keras_transformer.decoding.options import parse_length
+
+SOURCES = [1, 2, 3, 7, 10, 50, 99, 1000, 1024, 100000]
+
+
+@pytest.mark.parametrize(
+    ("length", "expected"),
+    [
+        (80, (0, 80)),
+        ("80", (0, 80)),
+        ("+50", (1, 50)),
+        ("+0", (1, 0)),
+        ("1.5x", (1.5, 0)),
+        ("2x", (2, 0)),
+        ("2x+10", (2, 10)),
+        ("0.5x+3", (0.5, 3)),
+        ("0x+7", (0, 7)),
+        (1, (0, 1)),
+    ],
+)
+def test_a_length_is_so_many_times_the_source_and_so_many_more(length, expected):
+    assert parse_length("max_length", length) == expected
+
+
+@pytest.mark.parametrize(
+    "length",
+    [
+        "",
+        "x",
+        "2x10",
+        "-3",
+        -3,
+        0,
+        "0",
+        "0x",
+        "0x+0",
+        "+",
+        "2x+",
+        "2x-1",
+        "x+5",
+        ".5x",
+        "1.x",
+        "1e3",
+        "80 ",
+        "80\n",
+        "two",
+        1.5,
+        True,
+        None,
+    ],
+)
+@pytest.mark.parametrize("name", ["max_length", "min_length"])
+def test_a_length_that_is_none_is_refused_by_name(name, length):
+    with pytest.raises(ValueError, match=rf"(?s)^`{name}` must .*Received: {name}=.*\.$"):
+        DecodingOptions(**{name: length})
+
+
+@settings(max_examples=30, deadline=None)
+@example(times=110, more=0, sources=[50])  # 55.00000000000001 in float64
+@given(times=st.integers(0, 1000), more=st.integers(0, 1000), sources=st.lists(st.integers(1, 10**6), min_size=1, max_size=20))
+def test_lengths_are_those_of_plain_arithmetic(times, more, sources):
+    """Hundredths, so that no rounding is asked of anyone."""
+    more += 2 * (not times)  # a minimum of one would be none
+    options = DecodingOptions(max_length=f"{times // 100}.{times % 100:02}x+{more}")
+    expected = [-(-source * times // 100) + more for source in sources]
+    assert options.limits(tf.constant(sources)).numpy().tolist() == expected
+    options = DecodingOptions(min_length=f"{times // 100}.{times % 100:02}x+{more}", max_length=f"{times // 100 + 1}x+{more}")
+    assert options.minima(tf.constant(sources)).numpy().tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("length", "expected"),
+    [
+        (80, lambda source: 80),
+        ("80", lambda source: 80),
+        ("+50", lambda source: source + 50),
+        ("1.5x", lambda source: source + (source + 1) // 2),
+        ("2x+10", lambda source: 2 * source + 10),
+        ("0.001x", lambda source: max(1, (source + 999) // 1000)),
+    ],
+)
+def test_limits_and_minima_of_source_lengths(length, expected):
+    limits = DecodingOptions(max_length=length).limits(tf.constant(SOURCES))
+    assert limits.dtype == tf.int32
+    assert limits.numpy().tolist() == list(map(expected, SOURCES))
+    minima = DecodingOptions(min_length=length, max_length="3x+1000").minima(tf.constant(SOURCES))
+    assert minima.numpy().tolist() == list(map(expected, SOURCES))
+
+
+def test_limits_and_minima_of_no_sources_and_in_a_graph():
+    options = DecodingOptions(min_length="0.5x", max_length="1.1x+3")
+    assert options.limits(tf.zeros([0], tf.int32)).shape == (0,)
+    in_graph = tf.function(lambda sources: (options.limits(sources), options.minima(sources)), [tf.TensorSpec([None], tf.int32)])
+    limits, minima = in_graph(tf.constant(SOURCES))
+    np.testing.assert_array_equal(limits, [-(-source * 11 // 10) + 3 for source in SOURCES])
+    np.testing.assert_array_equal(minima, [(source + 1) // 2 for source in SOURCES])
+
+
+def test_by_default_it_is_the_paper_s_search():
+    options = DecodingOptions()
+    search = options.search()
+    assert type(search) is BeamSearch
+    assert (search.beam_size, search.length_penalty, search.num_hypotheses, search.coverage_penalty) == (4, 0.6, 1, 0.0)
+    assert search.constraints == Constraints(0, 1.0)
+    assert options.limits(tf.constant(SOURCES)).numpy().tolist() == [source + 50 for source in SOURCES]
+    assert options.minima(tf.constant(SOURCES)) is None
+
+
+def test_every_option_reaches_its_search():
+    rules = {"no_repeat_ngram_size": 3, "repetition_penalty": 1.2}
+    search = DecodingOptions(beam_size=6, length_penalty=1.0, coverage_penalty=0.2, num_hypotheses=3, **rules).search()
+    assert (search.beam_size, search.length_penalty, search.num_hypotheses, search.coverage_penalty) == (6, 1.0, 3, 0.2)
+    assert search.constraints == Constraints(3, 1.2)
+    search = DecodingOptions(samples=5, temperature=0.7, top_k=9, top_p=0.8, seed=3, num_hypotheses=2, **rules).search()
+    assert type(search) is Sampling
+    assert (search.beam_size, search.temperature, search.top_k, search.top_p, search.seed, search.num_hypotheses) == (5, 0.7, 9, 0.8, 3, 2)
+    assert search.constraints == Constraints(3, 1.2)
+    search = DecodingOptions(samples=1).search()
+    assert (search.temperature, search.top_k, search.top_p, search.seed) == (1.0, 0, 1.0, 1)
+    search = DecodingOptions(beam_size=1, **rules).search()
+    assert type(search) is GreedySearch
+    assert search.constraints == Constraints(3, 1.2)
+    assert DecodingOptions(beam_size=2, length_penalty=0.0).search().length_penalty == 0.0
+
+
+@pytest.mark.parametrize(
+    ("options", "names", "reason"),
+    [
+        ({"samples": 2, "beam_size": 4}, ["samples=2", "beam_size=4"], "what is drawn is not searched for"),
+        ({"samples": 2, "length_penalty": 0.6}, ["samples=2", "length_penalty=0.6"], "what is drawn is not searched for"),
+        ({"samples": 2, "coverage_penalty": 0.1}, ["samples=2", "coverage_penalty=0.1"], "what is drawn is not searched for"),
+        ({"temperature": 0.5}, ["temperature=0.5", "samples"], "without `samples` nothing is"),
+        ({"top_k": 5}, ["top_k=5", "samples"], "without `samples` nothing is"),
+        ({"top_p": 0.5, "beam_size": 2}, ["top_p=0.5", "samples"], "without `samples` nothing is"),
+        ({"seed": 5}, ["seed=5", "samples"], "without `samples` nothing is"),
+        ({"samples": 3, "top_k": 1}, ["top_k=1", "samples"], "draws the same translation 3 times"),
+        ({"beam_size": 1, "coverage_penalty": 0.2}, ["coverage_penalty=0.2", "beam_size=1"], "chooses among hypotheses"),
+        ({"min_length": 81, "max_length": 80}, ["min_length=81", "max_length=80"], "must not be above"),
+        ({"min_length": "1.5x", "max_length": "1x"}, ["min_length=1.5x", "max_length=1x"], "must not be above"),
+        ({"min_length": "+51"}, ["min_length=+51", "max_length=+50"], "must not be above"),
+        ({"num_hypotheses": 5}, ["num_hypotheses=5", "beam_size=4"], "must lie in"),
+        ({"num_hypotheses": 2, "beam_size": 1}, ["num_hypotheses=2", "beam_size=1"], "must lie in"),
+        ({"num_hypotheses": 3, "samples": 2}, ["num_hypotheses=3", "samples=2"], "must lie in"),
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_together_is_refused_by_both_names_and_the_reason(options, names, reason):
+    with pytest.raises(ValueError) as error:
+        DecodingOptions(**options)
+    for text in [*names, reason]:
+        assert text in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"samples": -1}, "samples"),
+        ({"samples": 1.5}, "samples"),
+        ({"beam_size": 0}, "beam_size"),
+        ({"length_penalty": -1.0}, "length_penalty"),
+        ({"coverage_penalty": -1.0}, "coverage_penalty"),
+        ({"no_repeat_ngram_size": -1}, "no_repeat_ngram_size"),
+        ({"repetition_penalty": 0.0}, "repetition_penalty"),
+        ({"samples": 1, "temperature": 0.0}, "temperature"),
+        ({"samples": 1, "top_k": -1}, "top_k"),
+        ({"samples": 1, "top_p": 1.5}, "top_p"),
+    ],
+)
+def test_an_option_out_of_range_is_refused_by_name(options, name):
+    with pytest.raises(ValueError, match=rf"^`{name}` must .*Received: {name}={options[name]}\.$"):
+        DecodingOptions(**options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"min_length": "2x", "max_length": 80},  # for short sources
+        {"min_length": 80, "max_length": 80},
+        {"samples": 1, "top_k": 1},
+        {"samples": 0, "top_k": 0},
+        {"beam_size": 1, "length_penalty": 0.6},
+    ],
+    ids=str,
+)
+def test_what_makes_sense_together_is_not_refused(options):
+    DecodingOptions(**options)
+
+
+def test_control_float64_is_above_the_product_of_some_lengths():
+    assert int(np.ceil(np.float64(1.1) * 50)) == 56 != -(-50 * Fraction("1.1") // 1)

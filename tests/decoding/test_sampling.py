@@ -1,0 +1,248 @@
+"""Sampling against softmax in float64: frequencies, what is drawn from at all, and what a draw may depend on."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import enumeration
+from oracles.enumeration import BOS, EOS, PAD, UNK, Table, decode
+
+from keras_transformer.decoding import GreedySearch, Sampling, sampling
+
+ATOL = 1e-5
+DRAWS = 2000
+LOGITS = np.array([9.0, 0.4, 9.0, 0.0, 2.0, 1.3, -0.7, 1.9, -3.0, 0.9], np.float32)  # PAD and BOS, the likeliest, never come
+SENTENCES = [(1, 9), (2, 1), (3, 4), (4, 12), (5, 2)]  # seeds of tables, and limits
+
+
+def distribution(logits, temperature=1.0, top_k=0, top_p=1.0):
+    """P of each token: the fewest that hold top_p, of the top_k likeliest."""
+    logits = logits.astype(np.float64) / temperature
+    logits[[PAD, BOS]] = -np.inf
+    likely = np.exp(logits - logits.max())
+    order = np.argsort(-likely, kind="stable")
+    likely[order[top_k or len(order) :]] = 0
+    held = np.cumsum(likely[order]) / likely.sum()
+    likely[order[np.searchsorted(held, top_p - 1e-9) + 1 :]] = 0
+    return likely / likely.sum()
+
+
+def draw(seed=1, tokens=1, **shape):
+    """The first tokens of many sentences that differ in their seed alone: (DRAWS, tokens). EOS is drawn as any other."""
+    search, logits = Sampling(**shape, seed=seed), tf.constant(LOGITS)
+
+    def step(ids, position, past, source):
+        return tf.tile(logits[None, None], [tf.shape(ids)[0], 1, 1]), past
+
+    @tf.function(input_signature=[tf.TensorSpec([DRAWS], tf.int64)])
+    def search_all(seeds):
+        return search(step, (), (), tf.fill([DRAWS], tokens + 1), seeds=seeds)[0][:, 0]
+
+    return search_all(tf.range(DRAWS, dtype=tf.int64)).numpy()[:, :tokens]
+
+
+def assert_frequencies_equal(counts, expected):
+    """Chi-square below what it exceeds by chance once in far more than 10,000 times; and nothing where nothing is likely."""
+    there = expected > 0
+    assert not counts[~there].any()
+    expected = expected[there] * counts.sum()
+    freedom = there.sum() - 1
+    assert ((counts[there] - expected) ** 2 / expected).sum() < freedom + 6 * np.sqrt(2 * freedom) + 1
+
+
+SHAPES = [
+    {},
+    {"temperature": 0.5},
+    {"temperature": 2.5},
+    {"top_p": 0.9, "temperature": 1.7},
+    {"top_k": 5, "top_p": 0.8, "temperature": 1.3},
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_tokens_are_drawn_as_often_as_the_softmax_says(shape):
+    assert_frequencies_equal(np.bincount(draw(**shape)[:, 0], minlength=len(LOGITS)), distribution(LOGITS, **shape))
+
+
+def assert_draws_are_independent(pairs):
+    one = distribution(LOGITS)
+    one[EOS] = 0  # after which nothing is drawn
+    pairs = pairs[(pairs != EOS).all(axis=1)]
+    counts = np.bincount(pairs[:, 0] * len(one) + pairs[:, 1], minlength=len(one) ** 2)
+    assert_frequencies_equal(counts, np.outer(one, one).ravel() / one.sum() ** 2)
+
+
+def test_the_next_draw_does_not_depend_on_the_last():
+    assert_draws_are_independent(draw(tokens=2))
+
+
+def choose(shape, logits, uniform):
+    """What each number in [0, 1) draws."""
+    rows = tf.tile(tf.constant(logits)[None], [len(uniform), 1])
+    searched = {"uniform": tf.constant(uniform, tf.float32)[:, None]}
+    return Sampling(**shape)._choose(rows, tf.fill([len(uniform)], -1), None, 0, searched)[1].numpy()
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    top_k=st.integers(0, 12),
+    top_p=st.sampled_from([0.01, 0.3, 0.5, 0.8, 0.95, 1.0]),
+    temperature=st.sampled_from([0.7, 1.0, 2.0]),
+)
+def test_what_is_drawn_from_are_the_fewest_of_the_likeliest_that_hold_the_share(seed, top_k, top_p, temperature):
+    logits = np.random.default_rng(seed).normal(0, 2, 12).astype("float32")
+    shape = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    expected = distribution(logits, **shape)
+    drawn = np.bincount(choose(shape, logits, np.arange(20000) / 20000), minlength=12) / 20000
+    np.testing.assert_allclose(drawn, expected, atol=2e-4)
+    assert set(np.flatnonzero(drawn)) <= set(np.flatnonzero(expected))
+
+
+@pytest.mark.parametrize("shape", [{}, {"top_k": 4}, {"top_p": 0.7}], ids=str)
+def test_the_largest_and_the_smallest_number_draw_what_is_likely_enough(shape):
+    drawn = choose(shape, LOGITS, np.array([0, 1 - 2**-24], np.float32))
+    assert (distribution(LOGITS, **shape)[drawn] > 0).all()
+
+
+@pytest.mark.parametrize("shape", [{"temperature": 1e-4}, {"temperature": 1e-4, "top_p": 0.9}, {"top_k": 1}, {"top_p": 1e-6}], ids=str)
+def test_a_temperature_near_0_is_greedy_and_so_is_one_token(shape):
+    tables, limits = [Table(seed, 4) for seed, _ in SENTENCES], [limit for _, limit in SENTENCES]
+    assert [[ids for ids, _ in found] for found in decode(Sampling(**shape), tables, limits)] == [
+        [ids for ids, _ in found] for found in decode(GreedySearch(), tables, limits)
+    ]
+
+
+@pytest.mark.parametrize("shape", [{}, {"temperature": 0.3}, {"temperature": 5.0, "top_k": 6}, {"top_p": 0.9}], ids=str)
+def test_a_score_is_log_p_of_the_model_and_the_best_come_first(shape):
+    tables = [Table(seed, 4, levels=3) for seed, _ in SENTENCES]
+    for n in (6, 2):
+        limits = [min(limit, 6) for _, limit in SENTENCES]
+        found = decode(Sampling(6, num_hypotheses=n, **shape), tables, limits, seeds=tf.range(5, dtype=tf.int64))
+        if n == 6:
+            everything = found
+        assert found == [hypotheses[:n] for hypotheses in everything]
+    for hypotheses, table, limit in zip(everything, tables, limits, strict=True):
+        assert len(hypotheses) == 6
+        scores = [score for _, score in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+        np.testing.assert_allclose(scores, [table.score(ids, 0.0) for ids, _ in hypotheses], rtol=1e-5, atol=ATOL)
+        assert all(len(ids) <= limit and ids[-1] == EOS and not {PAD, BOS, EOS} & set(ids[:-1]) for ids, _ in hypotheses)
+
+
+def drawn_ids(found):
+    return [[ids for ids, _ in hypotheses] for hypotheses in found]
+
+
+def sample(sentences, seeds, seed=1, samples=3):
+    """Ids of each sentence's samples, of tables with few different logits."""
+    tables, limits = [Table(number, 4, levels=2) for number, _ in sentences], [limit for _, limit in sentences]
+    return drawn_ids(decode(Sampling(samples, num_hypotheses=samples, seed=seed), tables, limits, seeds=tf.constant(seeds, tf.int64)))
+
+
+def test_a_seed_gives_the_same_samples_again_and_another_one_others():
+    seeds = [-(2**63), -1, 0, 7, 2**63 - 1]
+    first = sample(SENTENCES, seeds)
+    assert sample(SENTENCES, seeds) == first
+    assert sample(SENTENCES, seeds, seed=2) != first
+    other = sample(SENTENCES, [*seeds[:3], 8, 9])
+    assert other[:3] == first[:3]
+    assert other[3] != first[3]
+
+
+def test_the_samples_of_a_sentence_differ():
+    [samples] = sample([(3, 12)], [5], samples=20)
+    assert len(set(samples)) > 10
+
+
+def assert_company_and_order_change_nothing():
+    seeds = [11, 12, 13, 14, 15]
+    alone = [sample([sentence], [seed])[0] for sentence, seed in zip(SENTENCES, seeds, strict=True)]
+    for order in ([3, 0, 4, 2, 1], [2, 1], [4, 0, 0]):
+        assert sample([SENTENCES[place] for place in order], [seeds[place] for place in order]) == [alone[place] for place in order]
+
+
+def test_company_order_and_the_limits_of_others_change_nothing():
+    assert_company_and_order_change_nothing()
+
+
+def test_the_first_samples_do_not_depend_on_how_many_are_drawn():
+    few, many = sample(SENTENCES, range(5), samples=2), sample(SENTENCES, range(5), samples=7)
+    assert all(set(here) <= set(there) for here, there in zip(few, many, strict=True))
+
+
+def test_equal_sentences_with_equal_seeds_get_equal_samples_and_with_others_others():
+    first, again, other = sample([(3, 12)] * 3, [5, 5, 6])
+    assert first == again != other
+
+
+def test_minima_and_prefixes_are_kept_and_barred_tokens_never_drawn():
+    tables = [Table(seed, 4, levels=2) for seed in range(4)]
+    search = Sampling(5, num_hypotheses=5, temperature=3.0)
+    found = decode(search, tables, [4, 6, 8, 3], minima=[4, 1, 8, 2], prefixes=[(), (5, UNK), (4,), (6, 6, 6)])
+    assert all(len(ids) == 4 for ids, _ in found[0])
+    assert all(ids[:2] == (5, UNK) for ids, _ in found[1])
+    assert all(ids[:1] == (4,) and len(ids) == 8 for ids, _ in found[2])
+    assert [ids for ids, _ in found[3]] == [(6, 6, 6, EOS)] * 5
+    for table, hypotheses in zip(tables, found, strict=True):
+        assert [score for _, score in hypotheses] == pytest.approx([table.score(ids, 0.0) for ids, _ in hypotheses], rel=1e-5, abs=ATOL)
+
+
+@pytest.mark.parametrize("shape", [{}, {"top_k": 2}, {"top_p": 0.5}], ids=str)
+def test_logits_that_are_no_numbers_do_not_keep_it_drawing(shape):
+    step = lambda ids, position, past, source: (tf.fill([*ids.shape, 6], float("nan")), past)  # noqa: E731
+    ids, _ = Sampling(2, **shape)(step, (), (), tf.constant([5]))
+    assert ids.shape[-1] <= 5
+
+
+def test_no_sentences_give_no_translations():
+    ids, scores = Sampling(4, num_hypotheses=2)(
+        enumeration.step_of([]), enumeration.empty_past(0), tf.range(0), tf.zeros([0], tf.int32), seeds=tf.zeros([0], tf.int64)
+    )
+    assert ids.shape[:2] == scores.shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({"samples": 0}, "samples"),
+        ({"samples": 1.5}, "samples"),
+        ({"temperature": 0.0}, "temperature"),
+        ({"temperature": -1.0}, "temperature"),
+        ({"temperature": float("nan")}, "temperature"),
+        ({"temperature": float("inf")}, "temperature"),
+        ({"top_k": -1}, "top_k"),
+        ({"top_k": 2.5}, "top_k"),
+        ({"top_p": 0.0}, "top_p"),
+        ({"top_p": 1.1}, "top_p"),
+        ({"top_p": float("nan")}, "top_p"),
+        ({"num_hypotheses": 0}, "num_hypotheses"),
+        ({"samples": 2, "num_hypotheses": 3}, "num_hypotheses"),
+    ],
+)
+def test_an_argument_out_of_range_is_refused_by_name(arguments, name):
+    with pytest.raises(ValueError, match=rf"^`{name}` must .*Received: {name}={arguments[name]}\.$"):
+        Sampling(**arguments)
+
+
+def test_control_another_temperature_or_share_fails_the_law():
+    for shape, other in (({}, {"temperature": 1.3}), ({"top_p": 0.6}, {"top_p": 0.8})):
+        with pytest.raises(AssertionError):
+            assert_frequencies_equal(np.bincount(draw(**shape)[:, 0], minlength=len(LOGITS)), distribution(LOGITS, **other))
+
+
+def test_control_one_number_for_all_positions_makes_draws_depend_on_each_other(monkeypatch):
+    choose = Sampling._choose
+    monkeypatch.setattr(Sampling, "_choose", lambda self, *arguments: choose(self, *arguments[:3], 0, arguments[4]))
+    with pytest.raises(AssertionError):
+        assert_draws_are_independent(draw(tokens=2))
+
+
+def test_control_numbers_drawn_for_the_batch_as_a_whole_fail_the_law(monkeypatch):
+    def one_draw(function, pairs, fn_output_signature):
+        return tf.random.stateless_uniform([pairs.shape[0], function(pairs[0]).shape[0]], pairs[0])
+
+    monkeypatch.setattr(sampling.tf, "map_fn", one_draw)
+    with pytest.raises(AssertionError):
+        assert_company_and_order_change_nothing()
