@@ -64,9 +64,9 @@ class DecodingOptions:
 
     def _refuse_what_excludes_each_other(self):
         def given(*names):
-            return next((f"{name}={getattr(self, name)}" for name in names if getattr(self, name) not in (None, 0.0)), None)
+            return next((f"{name}={getattr(self, name)}" for name in names if getattr(self, name) is not None), None)
 
-        search = given("beam_size", "length_penalty", "coverage_penalty")
+        search = given("beam_size", "length_penalty", *(["coverage_penalty"] if self.coverage_penalty else []))
         if self.samples and search:
             raise ValueError(f"samples={self.samples} and {search} exclude each other: what is drawn is not searched for. Leave one out.")
         drawing = given("temperature", "top_k", "top_p", "seed")
