@@ -108,14 +108,15 @@ def test_limits_and_minima_of_no_sources_and_in_a_graph():
     np.testing.assert_array_equal(minima, [(source + 1) // 2 for source in SOURCES])
 
 
-def test_by_default_it_is_the_paper_s_search():
+def test_by_default_it_is_the_paper_s_search_for_a_word_at_least():
     options = DecodingOptions()
     search = options.search()
     assert type(search) is BeamSearch
     assert (search.beam_size, search.length_penalty, search.num_hypotheses, search.coverage_penalty) == (4, 0.6, 1, 0.0)
     assert search.constraints == Constraints(0, 1.0)
     assert options.limits(tf.constant(SOURCES)).numpy().tolist() == [source + 50 for source in SOURCES]
-    assert options.minima(tf.constant(SOURCES)) is None
+    assert options.minima(tf.constant(SOURCES)).numpy().tolist() == [2] * len(SOURCES)
+    assert DecodingOptions(min_length=1).minima(tf.constant(SOURCES)) is None
 
 
 def test_every_option_reaches_its_search():
@@ -189,7 +190,6 @@ def test_an_option_out_of_range_is_refused_by_name(options, name):
         {"min_length": "2x", "max_length": 80},  # for short sources
         {"min_length": 80, "max_length": 80},
         {"samples": 1, "top_k": 1},
-        {"samples": 0, "top_k": 0},
         {"beam_size": 1, "length_penalty": 0.6},
     ],
     ids=str,
