@@ -41,7 +41,7 @@ class DecodingOptions:
     coverage_penalty: float = 0.0
     num_hypotheses: int = 1
     max_length: int | str = "+50"
-    min_length: int | str = 1
+    min_length: int | str = "1"
     no_repeat_ngram_size: int = 0
     repetition_penalty: float = 1.0
     samples: int = 0
