@@ -42,7 +42,7 @@ class DecodingOptions:
     coverage_penalty: float = 0.0
     num_hypotheses: int = 1
     max_length: int | str = "+50"
-    min_length: int | str = 2
+    min_length: int | str = "2"
     no_repeat_ngram_size: int = 0
     repetition_penalty: float = 1.0
     samples: int = 0
@@ -55,6 +55,9 @@ class DecodingOptions:
         if not isinstance(self.samples, int) or self.samples < 0:
             raise ValueError(f"`samples` must be an integer, at least 0. Received: samples={self.samples}.")
         self._refuse_what_excludes_each_other()
+        # 80 and "80" are the same wish.
+        for name in ("min_length", "max_length"):
+            object.__setattr__(self, name, str(getattr(self, name)))
         shortest, longest = parse_length("min_length", self.min_length), parse_length("max_length", self.max_length)
         if all(_tokens(shortest, source) > _tokens(longest, source) for source in (1, 2, 1024)):
             raise ValueError(

@@ -15,6 +15,8 @@ from keras_transformer.flagfiles import expand_flagfiles
 from keras_transformer.flags.definitions import GROUPS
 
 FLAGS = absl_flags.FLAGS
+# As in the definitions: the commands' modules own the flags.
+absl_flags.disclaim_key_flags()
 DECODING = (
     *("beam_size", "length_penalty", "coverage_penalty", "num_hypotheses", "max_length", "min_length", "no_repeat_ngram_size"),
     *("repetition_penalty", "samples", "temperature", "top_k", "top_p", "seed"),
@@ -73,8 +75,9 @@ def export_dir(FLAGS, model_dir):
 def decoding_options(FLAGS):
     """What the flags of the groups "search" and "decoding" say, as arguments of `DecodingOptions`."""
     names = [name for name in DECODING if name in FLAGS]
-    # A flag file of training has a seed as well.
-    return {name: FLAGS[name].value for name in names if name != "seed" or FLAGS.samples}
+    # Training, which draws no translations, has a seed as well, and so has a flag file of training.
+    draws = "samples" in names and FLAGS.samples
+    return {name: FLAGS[name].value for name in names if name != "seed" or draws}
 
 
 def corpus_settings(FLAGS):

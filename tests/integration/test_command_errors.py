@@ -1,8 +1,5 @@
 """What users get wrong is told in one line, with exit status 1 or 2 and no traceback."""
 
-import concurrent.futures
-import os
-
 import pytest
 
 RUN = "runs/reverse_words_reversed"
@@ -40,6 +37,28 @@ WRONG = {
         b"must have as many lines. Received: 3 and 2.",
     ),
     "average nothing": (("average", "--model_dir=text"), b"holds no trained model"),
+    "align without files": (("align", f"--model={RUN}"), b"--source_file and --reference_file are needed"),
+    "hypotheses in a line": (("translate", f"--model={RUN}", "--num_hypotheses=2"), b"--num_hypotheses=2 without --json"),
+    "split hypotheses": (
+        ("translate", f"--model={RUN}", "--json", "--split_sentences"),
+        b"--json and --split_sentences exclude each other",
+    ),
+    "split prefixes": (
+        ("translate", f"--model={RUN}", "--prefix_file=text/valid.de", "--split_sentences"),
+        b"a prefix belongs to one sentence",
+    ),
+    "streamed file": (("translate", f"--model={RUN}", "--stream", "--input=text/valid.en"), b"leave out --input, --output and"),
+    "searched samples": (("translate", f"--model={RUN}", "--samples=2", "--beam_size=2"), b"what is drawn is not searched for"),
+    "nothing drawn": (("translate", f"--model={RUN}", "--top_k=3"), b"top_k=3 shapes what is drawn, and without `samples` nothing is"),
+    "length": (("translate", f"--model={RUN}", "--max_length=x"), b"`max_length` must be such as 80"),
+    "unequal prefixes": (
+        ("translate", f"--model={RUN}", "--input=text/valid.en", "--prefix_file=text/unequal.en"),
+        b"must have as many lines as the input. Received: 3 and 2.",
+    ),
+    "ensemble with a SavedModel": (
+        ("translate", f"--model={RUN},saved_models/reverse_words_reversed"),
+        b"is a SavedModel: an ensemble is made of runs' folders",
+    ),
     "one file of two": (("evaluate", f"--model={RUN}", "--source_file=empty.txt"), b"--reference_file"),
 }
 
@@ -55,9 +74,7 @@ def answers(toy):
     (folder / "text").mkdir()
     for name, lines in (("unequal.en", 3), ("unequal.de", 2), ("onesided.en", 2), ("valid.en", 2), ("valid.de", 2)):
         (folder / "text" / name).write_text("a line\n" * lines, encoding="utf-8")
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        calls = {name: pool.submit(toy, *command) for name, (command, _) in WRONG.items()}
-        return {name: call.result() for name, call in calls.items()}
+    return dict(zip(WRONG, toy.all([command for command, _ in WRONG.values()]), strict=True))
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -68,6 +85,12 @@ def test_one_clear_line(answers, name):
     assert answer.stderr.startswith(b"error: ")
     assert WRONG[name][1] in answer.stderr
     assert b"Traceback" not in answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize("name", ["heads", "unequal prefixes"])
+def test_control_a_process_of_its_own_gives_the_same(toy, answers, name):
+    own = toy(*WRONG[name][0])
+    assert (own.returncode, own.stdout, own.stderr) == (answers[name].returncode, answers[name].stdout, answers[name].stderr)
 
 
 def test_the_traceback_can_be_had(toy):

@@ -23,11 +23,6 @@ def sentences():
 
 
 @pytest.fixture(scope="module")
-def live(toy):
-    return Translator.load(toy.folder / RUN)
-
-
-@pytest.fixture(scope="module")
 def batched(live, sentences):
     return live.translate(sentences)
 

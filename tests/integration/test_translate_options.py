@@ -1,0 +1,123 @@
+"""What the options of the commands that translate promise, with the toy model."""
+
+import json
+import random
+import re
+import select
+import subprocess
+
+import pytest
+
+from keras_transformer.serving.translator import Translator
+
+RUN = "runs/reverse_words_reversed"
+SEVERAL = ["a b c! d e! f g h", "", "i j! k l", "m n o"]
+PREFIXES = {"a b c": "b", "d e f g": "", "h i j": "p q", "k": "k"}
+
+
+@pytest.fixture(scope="module")
+def sentences():
+    draw = random.Random(11)
+    return [*(" ".join(draw.choices("abcdefghijklmnopqrst", k=draw.randint(1, 9))) for _ in range(30)), ""]
+
+
+@pytest.fixture(scope="module")
+def plain(live, sentences):
+    return live.translate(sentences)
+
+
+@pytest.fixture(scope="module")
+def written(toy, sentences):
+    """The lines that commands wrote, by a name for each."""
+    files = {"lines": sentences, "reversed": map(reverse, sentences), "sources": PREFIXES, "prefixes": PREFIXES.values()}
+    for name, lines in files.items():
+        (toy.folder / f"{name}.options").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    checkpoints = sorted((toy.folder / RUN / "checkpoints").glob("*.npz"))[-2:]
+    assert len(checkpoints) == 2
+    translate, lines, samples = ["translate", f"--model={RUN}"], "--input=lines.options", ["--samples=3", "--temperature=3"]
+    commands = {
+        "json": [*translate, lines, "--json", "--num_hypotheses=2", "--batch_tokens=20"],
+        "prefixed": [*translate, "--input=sources.options", "--prefix_file=prefixes.options"],
+        "ensemble": ["translate", f"--model={','.join(map(str, checkpoints))}", lines],
+        "seed 1": [*translate, lines, *samples, "--seed=1"],
+        "seed 2": [*translate, lines, *samples, "--seed=2"],
+        "aligned": ["align", f"--model={RUN}", "--source_file=lines.options", "--reference_file=reversed.options"],
+    }
+    answers = dict(zip(commands, toy.all(list(commands.values())), strict=True))
+    for name, answer in answers.items():
+        assert (answer.returncode, answer.stderr) == (0, b""), (name, answer.stderr.decode())
+    return {name: answer.stdout.decode().split("\n")[:-1] for name, answer in answers.items()}
+
+
+@pytest.fixture(scope="module")
+def told(written):
+    return [json.loads(line) for line in written["json"]]
+
+
+def reverse(line):
+    return " ".join(reversed(line.split()))
+
+
+def test_in_small_batches_and_in_detail_the_best_is_what_is_translated(told, sentences, plain):
+    assert [one["source"] for one in told] == sentences
+    assert [one["hypotheses"][0]["translation"] for one in told] == plain
+
+
+def test_json_tells_hypotheses_scores_and_what_each_piece_adds(told):
+    for one in told:
+        first, second = one["hypotheses"]
+        assert first["score"] >= second["score"]
+        assert first["pieces"] != second["pieces"]
+        for found in (first, second):
+            pieces, values = zip(*found["pieces"], strict=True)
+            assert sum(values) == pytest.approx(found["log_probability"], abs=1e-5 * len(values))
+            # Wu et al. 2016, equation 14, with the paper's alpha.
+            assert found["score"] == pytest.approx(found["log_probability"] / ((5 + len(values)) / 6) ** 0.6, abs=1e-4)
+            assert pieces[-1] == "</s>"
+            assert not one["source"] or "".join(pieces[:-1]).replace("▁", " ").strip() == found["translation"]
+
+
+def test_a_translation_begins_with_its_prefix(written, live):
+    free = live.translate(list(PREFIXES))
+    assert len(written["prefixed"]) == len(PREFIXES)
+    for translation, alone, prefix in zip(written["prefixed"], free, PREFIXES.values(), strict=True):
+        assert translation.startswith(prefix)
+        assert (translation == alone) == alone.startswith(prefix)
+    assert not all(alone.startswith(prefix) for alone, prefix in zip(free, PREFIXES.values(), strict=True))
+
+
+def test_checkpoints_joined_by_a_comma_translate_together(written, sentences):
+    right = sum(map(str.__eq__, written["ensemble"], map(reverse, sentences)))
+    assert right > 0.8 * len(sentences)
+
+
+def test_samples_are_their_seed_s(toy, written, sentences, plain):
+    assert Translator.load(toy.folder / RUN, samples=3, temperature=3.0, seed=1).translate(sentences) == written["seed 1"]
+    assert len({tuple(lines) for lines in (written["seed 1"], written["seed 2"], plain)}) == 3
+    assert written["seed 1"][-1] == ""
+
+
+def test_each_target_word_has_a_link_to_a_source_word(written, sentences):
+    for links, sentence in zip(written["aligned"], sentences, strict=True):
+        pairs = [tuple(map(int, link.split("-"))) for link in links.split()]
+        words = len(sentence.split())
+        assert [target for _, target in pairs] == list(range(words))
+        assert all(0 <= source < words for source, _ in pairs)
+
+
+def test_a_streamed_line_is_answered_before_the_next_is_sent_and_its_sentences_one_by_one(toy, live):
+    pipe = subprocess.PIPE
+    command = toy.command("translate", f"--model={RUN}", "--stream", "--split_sentences")
+    answers = []
+    with subprocess.Popen(command, cwd=toy.folder, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0) as process:
+        try:
+            for line in SEVERAL:
+                process.stdin.write(f"{line}\n".encode())
+                assert select.select([process.stdout], [], [], 120)[0], "no answer"
+                answers.append(process.stdout.readline().decode())
+            rest = process.communicate()
+        finally:
+            process.kill()
+    assert (process.returncode, *rest) == (0, b"", b"")
+    assert answers == [" ".join(live.translate(re.split("(?<=!) ", line))) + "\n" for line in SEVERAL]
+    assert answers != [f"{translation}\n" for translation in live.translate(SEVERAL)]
