@@ -12,7 +12,7 @@ from keras_transformer.serving.cores import batches_of_tokens
 from keras_transformer.serving.loading import load_module
 from keras_transformer.serving.translation_module import MAX_SOURCE_LENGTH
 
-BATCH_TOKENS = 1024
+BATCH_TOKENS = 2048
 
 
 class Hypothesis(NamedTuple):
@@ -69,7 +69,8 @@ class Translator:
             lines: strings.
             prefixes: as many strings, what each translation shall begin with; "" for anything.
             split_sentences: translate each sentence of a line on its own, and join the translations by a space.
-            batch_tokens: tokens of the sources decoded at once, with padding; those of similar length together. Default: 1,024.
+            batch_tokens: tokens of the sources decoded at once, with padding; those of similar length together. Default: 2,048,
+                or fewer where so few lines would leave a thread without work.
             batches_at_once: how many threads decode a batch each; see `spread_over_cores`.
             report: called with a number of lines (sentences, if these are split) whenever so many more are done.
 
@@ -198,7 +199,8 @@ class Translator:
                 results[index] = result
             return len(batch)
 
-        batches = batches_of_tokens(self._lengths(lines), batch_tokens or BATCH_TOKENS)
+        lengths = self._lengths(lines)
+        batches = batches_of_tokens(lengths, batch_tokens or min(BATCH_TOKENS, -(-sum(lengths) // batches_at_once)))
         with concurrent.futures.ThreadPoolExecutor(batches_at_once) as pool:
             for done in pool.map(work, batches):
                 if report:

@@ -30,7 +30,7 @@ def decoder(randomized, x, memory):
 
 
 def stepped(decoder, x, memory, memory_mask):
-    """Decoder.step over all positions of K hypotheses a sentence: (B, K, T, d_model) -> the same shape."""
+    """A stepper over all positions of K hypotheses a sentence: (B, K, T, d_model) -> the same shape."""
     past, cache = decoder.empty_past(x.shape[0] * x.shape[1]), decoder.memory_cache(memory)
     outputs = []
     for t in range(x.shape[2]):
