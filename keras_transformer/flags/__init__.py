@@ -38,6 +38,9 @@ def _foreign():
     names = set(FLAGS) - before
     for name in names:
         delattr(FLAGS, name)
+    if "max_train_length" in names:
+        # A flag file's batches are those of training: of a decoder with its beams they would take all memory.
+        names.add("batch_tokens")
     return names | {f"no{name}" for name in names}
 
 

@@ -45,7 +45,8 @@ def _define_batch_tokens():
     absl_flags.DEFINE_integer(
         "batch_tokens",
         None,
-        "Tokens of a batch with padding. Default: 25,000 to train, source and target each, of a replica; 2,048 of the source to translate.",
+        "Tokens of a batch with padding. Default: 25,000 to train, source and target each, of a replica; 2,048 of the source to translate, "
+        "for which flag files do not count.",
         lower_bound=1,
     )
 

@@ -36,7 +36,7 @@ def written(toy, sentences):
     assert len(checkpoints) == 2
     translate, lines, samples = ["translate", f"--model={RUN}"], "--input=lines.options", ["--samples=3", "--temperature=3"]
     commands = {
-        "json": [*translate, lines, "--json", "--num_hypotheses=2", "--batch_tokens=20"],
+        "json": [*translate, "--flagfile=toy.flags", lines, "--json", "--num_hypotheses=2", "--batch_tokens=20"],
         "prefixed": [*translate, "--input=sources.options", "--prefix_file=prefixes.options"],
         "ensemble": ["translate", f"--model={','.join(map(str, checkpoints))}", lines],
         "seed 1": [*translate, lines, *samples, "--seed=1"],
