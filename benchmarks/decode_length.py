@@ -36,11 +36,12 @@ def measure(systems):
     return seconds
 
 
-def draw(steps, path):
+def draw(steps, sentences, path):
     """Milliseconds a step over the length, a line for each system.
 
     Args:
         steps: milliseconds by system, then by length.
+        sentences: how many are decoded at once.
         path: where to.
     """
     import matplotlib
@@ -51,7 +52,7 @@ def draw(steps, path):
     figure, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
     for name, by_length in steps.items():
         axes.plot(by_length.keys(), by_length.values(), marker="o", label=name)
-    axes.set(xlabel="tokens of a translation", ylabel=f"ms a step, {BATCH_SIZE.value} sentences, beam {BEAM_SIZE.value}", xlim=0, ylim=0)
+    axes.set(xlabel="tokens of a translation", ylabel=f"ms a step, {sentences} sentences, beam {BEAM_SIZE.value}", xlim=0, ylim=0)
     axes.legend()
     figure.savefig(path, dpi=150)
 
@@ -71,7 +72,7 @@ def main(_):
     ]
     print_table(["tokens", "system", "ms a step", "us a target token"], rows)
     if PLOT.value:
-        draw(steps, PLOT.value)
+        draw(steps, min(sentences, BATCH_SIZE.value), PLOT.value)
 
 
 if __name__ == "__main__":
