@@ -15,6 +15,7 @@ check: .venv/tested
 	$(BIN)/ruff format --check .
 
 bench: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[ctranslate2]'
 	$(BIN)/python -m benchmarks.agreement
 
 soak: .venv/installed
