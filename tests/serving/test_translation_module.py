@@ -216,15 +216,15 @@ def test_words_are_aligned_in_any_company(module):
 
 
 def test_what_is_drawn_depends_on_the_line_and_the_seed_alone(model, pieces):
-    def draw(lines, seed):
-        return Translator(TranslationModule(model, pieces, DecodingOptions(samples=2, seed=seed, max_length="+3"))).translate(lines)
-
+    first, second = (
+        Translator(TranslationModule(model, pieces, DecodingOptions(samples=2, seed=seed, max_length="+3"))) for seed in (1, 2)
+    )
     lines = ["a b c", "d", "e f g h i", "a b c"]
-    drawn = draw(lines, 1)
+    drawn = first.translate(lines)
     assert drawn[0] == drawn[3]
-    assert draw(lines[::-1], 1) == drawn[::-1]
-    assert draw(lines[1:2], 1) == drawn[1:2]
-    assert draw(lines, 2) != drawn
+    assert first.translate(lines[::-1]) == drawn[::-1]
+    assert first.translate(lines[1:2]) == drawn[1:2]
+    assert second.translate(lines) != drawn
 
 
 def test_a_reloaded_module_does_all_that_the_live_one_does(module, tmp_path):
