@@ -1,8 +1,11 @@
 """Runs that tests of this folder share, trained for real by the command that users type."""
 
+import fcntl
 import json
 import os
 import pathlib
+import pickle
+import shutil
 import subprocess
 import sys
 
@@ -72,8 +75,18 @@ class Shell:
 def toy(tmp_path_factory):
     """A `Shell` in the folder of a finished toy run; `toy.trained` is what the training command gave."""
     shell = Shell(tmp_path_factory.mktemp("toy"))
-    shell.trained = shell(*TRAIN)
+    base = tmp_path_factory.getbasetemp()
+    # Trained by the first of several pytest processes; each gets a copy.
+    first = Shell((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "trained_toy")
+    first.folder.mkdir(exist_ok=True)
+    answer = first.folder / "answer.pickle"
+    with open(first.folder.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not answer.exists():
+            answer.write_bytes(pickle.dumps(first(*TRAIN)))
+    shell.trained = pickle.loads(answer.read_bytes())
     assert shell.trained.returncode == 0, shell.trained.stderr.decode()
+    shutil.copytree(first.folder, shell.folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(answer.name))
     return shell
 
 
