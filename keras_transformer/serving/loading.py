@@ -30,7 +30,12 @@ def load_module(path, options):
     ]
     options = DecodingOptions(**options)
     if len(paths) == 1 and (version := saved_model(paths[0])):
-        return _reload(version, options), ModelFolder(version).read_description()
+        if options != DecodingOptions():
+            raise ValueError(
+                f"{version} was exported with its own way to decode: name the folder of the run, or export it with other options "
+                "(python -m keras_transformer.export)."
+            )
+        return reload(version), ModelFolder(version).read_description()
     loaded = [_load_run(one) for one in paths]
     model, vocabulary, description = loaded[0]
     for one, (_, another, _) in zip(paths, loaded, strict=True):
@@ -80,12 +85,12 @@ def _load_run(path):
     return (*folder.load(weights), folder.read_description())
 
 
-def _reload(version, options):
-    if options != DecodingOptions():
-        raise ValueError(
-            f"{version} was exported with its own way to decode: name the folder of the run, or export it with other options "
-            "(python -m keras_transformer.export)."
-        )
+def reload(version):
+    """The `TranslationModule` of a SavedModel's folder.
+
+    Raises:
+        ValueError: if it is damaged.
+    """
     try:
         return tf.saved_model.load(str(version))
     except (OSError, ValueError, KeyError, tf.errors.OpError) as error:

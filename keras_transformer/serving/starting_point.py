@@ -2,10 +2,7 @@
 
 import pathlib
 
-import tensorflow as tf
-import tensorflow_text  # noqa: F401  a SavedModel's tokenizer needs its ops
-
-from keras_transformer.serving.loading import newest_version, run_of
+from keras_transformer.serving.loading import newest_version, reload, run_of
 from keras_transformer.serving.model_folder import ModelFolder
 from keras_transformer.training import checkpoint
 from pipelines.vocabulary import Vocabulary
@@ -40,8 +37,5 @@ def _of_saved_model(version):
     vocabulary = version / "assets.extra" / "vocabulary.model"
     if not vocabulary.exists():
         raise ValueError(f"{version} has no {vocabulary.relative_to(version)}: name the folder of its run.")
-    try:
-        weights = {variable.name.removesuffix(":0"): variable.numpy() for variable in tf.saved_model.load(str(version)).weights}
-    except (OSError, ValueError, KeyError, tf.errors.OpError) as error:
-        raise ValueError(f"{version} is no SavedModel that can be loaded: {str(error).splitlines()[0]}") from error
+    weights = {variable.name.removesuffix(":0"): variable.numpy() for variable in reload(version).weights}
     return {checkpoint.WEIGHTS + name: array for name, array in weights.items()}, Vocabulary.load(vocabulary)
