@@ -13,12 +13,12 @@ from keras_transformer.serving.translator import Translator
 from pipelines import corpora
 from pipelines.corpora import text_files
 
-GROUPS = ("model_path", "search", "decoding", "seed", "batch_tokens", "evaluate", "files")
+GROUPS = ("model_path", "search", "decoding", "seed", "precision", "batch_tokens", "evaluate", "files")
 
 
 def main(FLAGS):
     model, at_once = flags.required_model(FLAGS), spread_over_cores()
-    translator = Translator.load(model, **flags.decoding_options(FLAGS))
+    translator = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
     sources, references = _text(FLAGS, translator)
     translations = translator.translate(sources, batch_tokens=FLAGS.batch_tokens, batches_at_once=at_once)
     print(json.dumps(bleu.score(translations, references), indent=2))

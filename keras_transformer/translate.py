@@ -17,7 +17,7 @@ from keras_transformer.serving.cores import spread_over_cores
 from keras_transformer.serving.translator import Translator
 from pipelines.corpora import text_files
 
-GROUPS = ("model_path", "search", "decoding", "seed", "batch_tokens", "translate", "output")
+GROUPS = ("model_path", "search", "decoding", "seed", "precision", "batch_tokens", "translate", "output")
 # A progress bar for less would be gone before it is read.
 MANY_LINES = 500
 
@@ -26,7 +26,7 @@ def main(FLAGS):
     model = flags.required_model(FLAGS)
     _refuse(FLAGS)
     at_once = spread_over_cores()
-    translator = Translator.load(model, **flags.decoding_options(FLAGS))
+    translator = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
     if FLAGS.stream:
         for line in text_files.decode_lines(sys.stdin.buffer, "standard input"):
             if not write_lines("-", _translate(FLAGS, translator, [line], None, 1, None)):

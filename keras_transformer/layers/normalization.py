@@ -31,9 +31,9 @@ class LayerNormalization(keras.layers.Layer):
         self.epsilon = epsilon
 
     def build(self, x_shape):
-        # Not cast with the activations: what is learned stays in float32.
-        self.gamma = self.add_weight(name="gamma", shape=(x_shape[-1],), initializer="ones", autocast=False)
-        self.beta = self.add_weight(name="beta", shape=(x_shape[-1],), initializer="zeros", autocast=False)
+        # Not cast with the activations or the matrices: these few numbers stay in float32.
+        self.gamma = self.add_weight(name="gamma", shape=(x_shape[-1],), initializer="ones", dtype="float32", autocast=False)
+        self.beta = self.add_weight(name="beta", shape=(x_shape[-1],), initializer="zeros", dtype="float32", autocast=False)
 
     def call(self, x):
         width = x.shape[-1]

@@ -29,7 +29,7 @@ class DecoderStepper:
     """
 
     def __init__(self, decoder):
-        self._layers = [_LayerStepper(layer, decoder.compute_dtype) for layer in decoder.layers]
+        self._layers = [_LayerStepper(layer) for layer in decoder.layers]
 
     def __call__(self, x, past, memory, memory_mask=None):
         x, past, _ = self.attentive(x, past, memory, memory_mask)
@@ -47,16 +47,16 @@ class DecoderStepper:
 class _LayerStepper:
     """A `DecoderStepper`'s share of one `DecoderLayer`."""
 
-    def __init__(self, layer, dtype):
+    def __init__(self, layer):
         self._layer = layer
         self._attention = back = layer.self_attention
-        across, feed_forward = layer.cross_attention, layer.feed_forward
-        self._projections = Matrix([back.query_kernel, back.key_kernel, back.value_kernel], dtype)
+        across, feed_forward, policy = layer.cross_attention, layer.feed_forward, layer.dtype_policy
+        self._projections = Matrix([back.query_kernel, back.key_kernel, back.value_kernel], policy)
         self._output, self._query, self._across_output = (
-            Matrix([kernel], dtype) for kernel in (back.output_kernel, across.query_kernel, across.output_kernel)
+            Matrix([kernel], policy) for kernel in (back.output_kernel, across.query_kernel, across.output_kernel)
         )
-        self._inner = Matrix([feed_forward.inner.kernel], dtype)
-        self._outer = Matrix([feed_forward.outer.kernel], dtype)
+        self._inner = Matrix([feed_forward.inner.kernel], policy)
+        self._outer = Matrix([feed_forward.outer.kernel], policy)
 
     def __call__(self, x, past, memory, memory_mask):
         attention, shape = self._attention, ops.shape(x)
@@ -88,16 +88,18 @@ class Matrix:
 
     Args:
         kernels: (d, n) each.
-        dtype: of the product.
+        policy: a Keras dtype policy. In bfloat16 is multiplied where it computes in it or keeps its variables in it.
 
     Call arguments:
         x: (rows, d).
 
     Returns:
-        The products, (rows, n) each.
+        The products, (rows, n) each, in the dtype that the policy computes in.
     """
 
-    def __init__(self, kernels, dtype):
+    def __init__(self, kernels, policy):
+        self._dtype = policy.compute_dtype
+        dtype = policy.variable_dtype if policy.variable_dtype == "bfloat16" else policy.compute_dtype
         kernels = [ops.cast(kernel, dtype) for kernel in kernels]
         self._widths = [kernel.shape[-1] for kernel in kernels]
         width = sum(self._widths)
@@ -106,7 +108,7 @@ class Matrix:
         self._kernel = ops.concatenate(kernels, axis=-1) if len(kernels) > 1 else kernels[0]
 
     def __call__(self, x):
-        product, parts, start = ops.matmul(ops.cast(x, self._kernel.dtype), self._kernel), [], 0
+        product, parts, start = ops.cast(ops.matmul(ops.cast(x, self._kernel.dtype), self._kernel), self._dtype), [], 0
         for width in self._widths:
             parts.append(product[:, start : start + width])
             start += width

@@ -2,6 +2,7 @@
 
 from keras_transformer.models.ensemble import Ensemble
 from keras_transformer.models.hyperparameters import Hyperparameters
+from keras_transformer.models.precision import translation_policy
 from keras_transformer.models.transformer import Transformer
 
-__all__ = ["Ensemble", "Hyperparameters", "Transformer"]
+__all__ = ["Ensemble", "Hyperparameters", "Transformer", "translation_policy"]

@@ -17,7 +17,7 @@ class Stepper:
     def __init__(self, model):
         self._embedding = model.embedding
         self._decoder = model.decoder.stepper()
-        self._table = Matrix([ops.transpose(model.embedding.table)], model.embedding.compute_dtype)
+        self._table = Matrix([ops.transpose(model.embedding.table)], model.embedding.dtype_policy)
 
     def step(self, ids, position, past, encoded):
         """One token further.

@@ -11,12 +11,13 @@ from keras_transformer.serving.model_folder import ModelFolder
 from keras_transformer.serving.translation_module import TranslationModule
 
 
-def load_module(path, options):
+def load_module(path, options, precision="float32"):
     """Load what was trained or exported.
 
     Args:
         path: see `Translator.load`.
         options: arguments of `DecodingOptions`.
+        precision: "float32" or "bfloat16", of the weights.
 
     Returns:
         A `TranslationModule`, live or reloaded, and the description of its (first) run.
@@ -30,13 +31,13 @@ def load_module(path, options):
     ]
     options = DecodingOptions(**options)
     if len(paths) == 1 and (version := saved_model(paths[0])):
-        if options != DecodingOptions():
+        if options != DecodingOptions() or precision != "float32":
             raise ValueError(
-                f"{version} was exported with its own way to decode: name the folder of the run, or export it with other options "
-                "(python -m keras_transformer.export)."
+                f"{version} was exported with its own way to decode and its own precision: name the folder of the run, or export it with "
+                "other options (python -m keras_transformer.export)."
             )
         return reload(version), ModelFolder(version).read_description()
-    loaded = [_load_run(one) for one in paths]
+    loaded = [_load_run(one, precision) for one in paths]
     model, vocabulary, description = loaded[0]
     for one, (_, another, _) in zip(paths, loaded, strict=True):
         if another.fingerprint != vocabulary.fingerprint:
@@ -77,12 +78,12 @@ def run_of(checkpoint):
     raise FileNotFoundError(f"{checkpoint} lies in no run's folder: its vocabulary.model is missing. Name the folder of the run.")
 
 
-def _load_run(path):
+def _load_run(path, precision):
     """Model, vocabulary and description of a run's folder or a checkpoint in one."""
     if saved_model(path):
         raise ValueError(f"{path} is a SavedModel: an ensemble is made of runs' folders or of checkpoints in them.")
     folder, weights = (run_of(path), path) if path.suffix == ".npz" else (ModelFolder(path), None)
-    return (*folder.load(weights), folder.read_description())
+    return (*folder.load(weights, precision), folder.read_description())
 
 
 def reload(version):

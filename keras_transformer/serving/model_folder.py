@@ -14,7 +14,7 @@ import json
 import os
 import pathlib
 
-from keras_transformer.models import Hyperparameters, Transformer
+from keras_transformer.models import Hyperparameters, Transformer, translation_policy
 from keras_transformer.training import checkpoint
 from pipelines.vocabulary import Vocabulary
 
@@ -70,18 +70,19 @@ class ModelFolder:
         except ValueError as error:
             raise ValueError(f"{self.description} is damaged ({error}).") from error
 
-    def load(self, weights=None):
-        """The trained model in float32, and its vocabulary.
+    def load(self, weights=None, precision="float32"):
+        """The trained model and its vocabulary.
 
         Args:
             weights: a checkpoint to take; by default the averaged weights where there are any, else the newest checkpoint's.
+            precision: see `translation_policy`.
 
         Raises:
             FileNotFoundError: if the folder holds no run, or a run without a checkpoint.
             ValueError: if a file is damaged.
         """
         hyperparameters = Hyperparameters(**self.read_description()["hyperparameters"])
-        model = Transformer(hyperparameters, dtype="float32")
+        model = Transformer(hyperparameters, dtype=translation_policy(precision))
         checkpoint.load_weights(weights or self.newest_weights(), model)
         return model, Vocabulary.load(self.vocabulary)
 

@@ -48,19 +48,20 @@ class Translator:
         self.description = description or {}
 
     @classmethod
-    def load(cls, path, **options):
+    def load(cls, path, precision="float32", **options):
         """Load what was trained or exported.
 
         Args:
             path: a run's folder; a checkpoint in one (.npz); several of them for an ensemble, listed or joined by commas; the folder of a
                 SavedModel, or of numbered versions of it, of which the newest is taken.
-            options: those of `DecodingOptions`. A SavedModel has its own inside.
+            precision: "float32", or "bfloat16" for weights of half the bytes, faster on processors that multiply them.
+            options: those of `DecodingOptions`. A SavedModel has its own inside, and its precision.
 
         Raises:
             FileNotFoundError: if there is no model.
             ValueError: if it is damaged, or for options that are out of range, exclude each other, or that a SavedModel does not take.
         """
-        return cls(*load_module(path, options))
+        return cls(*load_module(path, options, precision))
 
     def translate(self, lines, prefixes=None, split_sentences=False, batch_tokens=None, batches_at_once=1, report=None):
         """Translate lines.

@@ -1,5 +1,6 @@
 """Matrices laid out for decoding give the products of those they were made of. That steps equal `call`: test_decoder.py."""
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -7,18 +8,20 @@ from keras import ops
 from keras_transformer.layers import Decoder, Matrix, causal_mask
 from keras_transformer.layers.stepping import EXTRA, UNFAVOURABLE
 
+FLOAT32 = keras.DTypePolicy("float32")
+
 
 @pytest.mark.parametrize("widths", [[5], [5, 3, 5], [UNFAVOURABLE], [UNFAVOURABLE // 2, UNFAVOURABLE // 2], [UNFAVOURABLE + 1]])
 def test_the_products_are_those_of_each_matrix(widths, random):
     x, kernels = random(7, 6), [random(6, width) for width in widths]
-    products = Matrix([ops.convert_to_tensor(kernel) for kernel in kernels], "float32")(x)
+    products = Matrix([ops.convert_to_tensor(kernel) for kernel in kernels], FLOAT32)(x)
     for product, kernel in zip(products, kernels, strict=True):
         np.testing.assert_allclose(product, x.astype("float64") @ kernel, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize(("width", "stored"), [(UNFAVOURABLE, UNFAVOURABLE + EXTRA), (UNFAVOURABLE + 1, UNFAVOURABLE + 1), (8, 8)])
 def test_only_an_unfavourable_width_is_filled_up(width, stored, random):
-    assert Matrix([ops.convert_to_tensor(random(6, width))], "float32")._kernel.shape == (6, stored)
+    assert Matrix([ops.convert_to_tensor(random(6, width))], FLOAT32)._kernel.shape == (6, stored)
 
 
 @pytest.mark.parametrize("d_ff", [16, UNFAVOURABLE])

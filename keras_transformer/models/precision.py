@@ -1,0 +1,31 @@
+"""Weights of float32 or bfloat16 to translate with: section 6.1's decoding passes all of the decoder's for every token."""
+
+import keras
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class BFloat16Weights(keras.DTypePolicy):
+    """Matrices in bfloat16, half the bytes of float32; activations in float32.
+
+    The matrices of a `Stepper` are multiplied in bfloat16. What is added up, normalized, attended to and scored, and all of the encoder,
+    is computed in float32.
+    """
+
+    def __init__(self, name="bfloat16_weights"):
+        super().__init__("float32")
+        self._name, self._variable_dtype = name, "bfloat16"
+
+
+def translation_policy(precision):
+    """The Keras dtype policy of a model to translate with.
+
+    Args:
+        precision: "float32" or "bfloat16".
+
+    Raises:
+        ValueError: for anything else.
+    """
+    policies = {"float32": keras.DTypePolicy("float32"), "bfloat16": BFloat16Weights()}
+    if precision not in policies:
+        raise ValueError(f"`precision` must be {' or '.join(policies)}. Received: {precision!r}.")
+    return policies[precision]
