@@ -80,6 +80,25 @@ def test_company_and_order_change_nothing(sentences, alpha, data):
         assert_lists_equal(found, decode(search, [Table(seed, 4)], [limit])[0], rtol=1e-6)
 
 
+@settings(max_examples=20, deadline=None)
+@given(data=st.data(), levels=LEVELS)
+def test_sentences_with_a_beam_of_their_own_get_what_such_a_beam_gives(data, levels):
+    wishes = data.draw(st.lists(st.tuples(SEEDS, LIMITS, st.integers(1, 5), ALPHAS, st.integers(1, 5)), min_size=1, max_size=5))
+    wishes = [(seed, limit, width, alpha, min(n, width)) for seed, limit, width, alpha, n in wishes]
+    widths, alphas, counts = ([wish[column] for wish in wishes] for column in (2, 3, 4))
+    search = BeamSearch(tf.constant(widths), tf.constant(alphas, tf.float32), tf.constant(counts))
+    together = decode(search, [Table(wish[0], 4, levels) for wish in wishes], [wish[1] for wish in wishes])
+    for found, (seed, limit, width, alpha, n) in zip(together, wishes, strict=True):
+        assert found == decode(BeamSearch(width, alpha, n), [Table(seed, 4, levels)], [limit])[0]
+
+
+def test_no_sentences_with_beams_of_their_own():
+    empty = tf.zeros([0], tf.int32)
+    search = BeamSearch(empty, tf.zeros([0]), empty)
+    ids, scores = search(enumeration.step_of([]), enumeration.empty_past(0), tf.range(0), empty)
+    assert ids.shape[:2] == scores.shape == (0, 1)
+
+
 @pytest.mark.parametrize("levels", [None, 1, 2, 3])
 def test_company_changes_no_bit_of_a_score_so_that_ties_stay_ties(levels):
     search, tables, limits = BeamSearch(3, 0.6, 2), [Table(seed, 4, levels) for seed in range(32)], [1 + seed % 8 for seed in range(32)]
