@@ -10,7 +10,7 @@ from keras_transformer.serving.export import export
 from keras_transformer.serving.model_folder import ModelFolder
 from keras_transformer.serving.translation_module import TranslationModule
 
-GROUPS = ("model_dir", "search", "decoding", "seed", "precision", "export", "format")
+GROUPS = ("model_dir", "search", "decoding", "seed", "precision", "export", "version", "format")
 
 
 def main(FLAGS):
@@ -20,7 +20,8 @@ def main(FLAGS):
         path = ctranslate2_model.convert(*folder.load(), FLAGS.export_dir or f"{export_dir}_ctranslate2", description)
     else:
         options = DecodingOptions(**flags.decoding_options(FLAGS))
-        path = export(TranslationModule(*folder.load(precision=FLAGS.precision), options), export_dir, description)
+        module = TranslationModule(*folder.load(precision=FLAGS.precision), options)
+        path = export(module, export_dir, {**description, **folder.read_scores()}, folder.read_examples(), FLAGS.version)
     print(f"exported to {path}")
 
 

@@ -100,6 +100,16 @@ class DecodingOptions:
         )
         return GreedySearch(constraints) if beam.beam_size == 1 else beam
 
+    def search_as_asked(self, beam_size, length_penalty, num_hypotheses):
+        """A `BeamSearch` under the same rules, of which each sentence has its own: tensors (B,)."""
+        constraints = Constraints(self.no_repeat_ngram_size, self.repetition_penalty)
+        return BeamSearch(beam_size, length_penalty, num_hypotheses, self.coverage_penalty, constraints)
+
+    def sampling_as_asked(self, temperature, seed):
+        """A `Sampling` of one translation under the same rules, of which each sentence has its own: tensors (B,)."""
+        constraints = Constraints(self.no_repeat_ngram_size, self.repetition_penalty)
+        return Sampling(1, temperature, self.top_k or 0, self.top_p or 1.0, seed, constraints=constraints)
+
     def limits(self, source_lengths):
         """Most tokens of each translation.
 

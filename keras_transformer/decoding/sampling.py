@@ -16,10 +16,10 @@ class Sampling(GreedySearch):
 
     Args:
         samples: n, at least 1.
-        temperature: above 0; below 1 draws the likely more often.
+        temperature: above 0; below 1 draws the likely more often. Or float32 (B,), each sentence's own, which nothing checks.
         top_k: how many tokens are drawn from; 0: all.
         top_p: share of the probability that is drawn from, in (0, 1].
-        seed: of all draws.
+        seed: of all draws. Or int64 (B,), each sentence's own.
         num_hypotheses: how many of the samples to give, at most n.
         constraints: `Constraints` on the tokens.
 
@@ -40,7 +40,7 @@ class Sampling(GreedySearch):
         super().__init__(constraints)
         if not isinstance(samples, int) or samples < 1:
             raise ValueError(f"`samples` must be an integer of at least 1. Received: samples={samples}.")
-        if not 0 < temperature < float("inf"):
+        if not tf.is_tensor(temperature) and not 0 < temperature < float("inf"):
             raise ValueError(f"`temperature` must be above 0 and finite. Received: temperature={temperature}.")
         if not isinstance(top_k, int) or top_k < 0:
             raise ValueError(f"`top_k` must be an integer, at least 0. Received: top_k={top_k}.")
@@ -59,10 +59,11 @@ class Sampling(GreedySearch):
         samples, sentences = self.beam_size, tf.shape(limits)[0]
         seeds = tf.zeros([sentences], tf.int64) if seeds is None else seeds
         number = tf.range(samples, dtype=tf.int64)
-        pairs = tf.stack(tf.meshgrid(seeds, self.seed + number * 0x9E3779B97F4A7C1, indexing="ij"), axis=-1)
-        searched, source = tf.nest.map_structure(
-            lambda tensor: tf.repeat(tensor, samples, axis=0), (wanted(limits, minima, prefixes), source)
-        )
+        # A number apart for each draw of a sentence; where sentences have seeds of their own, a column of them.
+        draws = tf.broadcast_to(tf.reshape(tf.cast(self.seed, tf.int64), [-1, 1]) + number * 0x9E3779B97F4A7C1, [sentences, samples])
+        pairs = tf.stack([tf.broadcast_to(seeds[:, None], [sentences, samples]), draws], axis=-1)
+        searched = wanted(limits, minima, prefixes) | {"temperature": tf.broadcast_to(self.temperature, [sentences])}
+        searched, source = tf.nest.map_structure(lambda tensor: tf.repeat(tensor, samples, axis=0), (searched, source))
         longest = tf.reduce_max(tf.concat([[0], searched["limit"]], axis=0))
 
         def draw(pair):
@@ -81,7 +82,7 @@ class Sampling(GreedySearch):
         else:
             logits = possible_tokens(allowed, forced, may_end)
             tokens = tf.broadcast_to(tf.range(tf.shape(logits)[1]), tf.shape(logits))
-        likely = tf.exp((logits - tf.reduce_max(logits, axis=-1, keepdims=True)) / self.temperature)
+        likely = tf.exp((logits - tf.reduce_max(logits, axis=-1, keepdims=True)) / searched["temperature"][:, None])
         summed = tf.cumsum(likely, axis=-1)
         total = summed[:, -1]
         if self.top_p < 1:

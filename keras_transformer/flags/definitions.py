@@ -125,6 +125,10 @@ def _define_export():
     absl_flags.DEFINE_string("export_dir", None, "Folder of the versions. Default: saved_models/<name of the model_dir>.")
 
 
+def _define_version():
+    absl_flags.DEFINE_integer("version", None, "Number of the version. Default: the next free one.", lower_bound=1)
+
+
 def _define_format():
     absl_flags.DEFINE_enum("format", "saved_model", ["saved_model", "ctranslate2"], "ctranslate2: for that engine and its own search.")
 

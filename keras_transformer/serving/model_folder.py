@@ -7,6 +7,7 @@
 <model_dir>/best.npz          those of the best epoch, with --keep_best
 <model_dir>/history.jsonl     losses and BLEU after each epoch
 <model_dir>/evaluation.json   the final scores
+<model_dir>/examples.txt      sentences of the test set, that exports are checked with
 <model_dir>/logs/             TensorBoard's
 """
 
@@ -35,6 +36,7 @@ class ModelFolder:
         self.best = self.path / "best.npz"
         self.history = self.path / "history.jsonl"
         self.evaluation = self.path / "evaluation.json"
+        self.examples = self.path / "examples.txt"
         self.logs = self.path / "logs"
 
     @property
@@ -69,6 +71,14 @@ class ModelFolder:
             raise FileNotFoundError(f"{self.path} holds no trained model: there is no {self.description.name} in it.") from None
         except ValueError as error:
             raise ValueError(f"{self.description} is damaged ({error}).") from error
+
+    def read_scores(self):
+        """{"scores": ...} of the last evaluation, or {}."""
+        return {"scores": json.loads(self.evaluation.read_text(encoding="utf-8"))} if self.evaluation.exists() else {}
+
+    def read_examples(self):
+        """Sentences of the test set, none where the run was never scored."""
+        return self.examples.read_text(encoding="utf-8").splitlines() if self.examples.exists() else []
 
     def load(self, weights=None, precision="float32"):
         """The trained model and its vocabulary.

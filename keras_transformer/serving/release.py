@@ -7,6 +7,8 @@ from keras_transformer.serving.translation_module import TranslationModule
 from keras_transformer.serving.translator import Translator
 from keras_transformer.training import averaging, checkpoint
 
+EXAMPLES = 12
+
 
 def choose_weights(folder, last, best=False, averages=None):
     """Write the weights that are scored and served, `folder.averaged`.
@@ -54,5 +56,7 @@ def release(folder, model, vocabulary, options, test, chosen, export_dir, descri
     print(f"  {scores['bleu_signature']}")
     for source, translation, reference in list(zip(test.sources, translations, test.targets, strict=True))[:5]:
         print(f"\n  source       {source}\n  translation  {translation}\n  reference    {reference}")
-    version = export(module, export_dir, {**description, "scores": scores})
+    examples = [" ".join(source.splitlines()) for source in test.sources[:EXAMPLES]]
+    folder.examples.write_text("".join(f"{example}\n" for example in examples), encoding="utf-8")
+    version = export(module, export_dir, {**description, **folder.read_scores()}, examples)
     print(f"\nexported to {version}. Try it:\n  echo '{test.sources[0]}' | python -m keras_transformer.translate --model={version}")

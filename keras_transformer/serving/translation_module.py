@@ -12,7 +12,7 @@ MAX_SOURCE_LENGTH = 1024
 
 
 class TranslationModule(tf.Module):
-    """Tokenizer, encoder, search and detokenizer behind functions of strings. `translate` is the one that is served by default.
+    """Tokenizer, encoder, search and detokenizer behind functions of strings. What is served of it: `signatures.served`.
 
     Args:
         model: a built `Transformer`, or an `Ensemble`.
@@ -32,62 +32,77 @@ class TranslationModule(tf.Module):
         self.tokenizer = vocabulary.tokenizer
         # The variables are tracked and not the Keras model: tracking both doubles the artefact.
         self.weights = [variable.value for variable in model.weights]
-        options = options or DecodingOptions()
-
-        def translate(text):
-            """Strings (B,) to strings (B,). An empty or blank string stays empty; a source is cut after 1,024 tokens."""
-            hypotheses, _ = _decode(model, options, self.source_ids(text), text)
-            return {"translation": self.target_text(hypotheses[:, 0], text)}
-
-        def translate_in_detail(text, prefix):
-            """Strings (B,), and what each translation shall begin with, strings (B,) that may be empty.
-
-            Returns:
-                translations: (B, n), best first.
-                scores: (B, n), what they are ranked by, -inf where there are fewer than n.
-                pieces: (B, n, L), the tokens as strings, EOS among them; "" is padding.
-                log_probabilities: (B, n, L), log P of each token, as the model has it; 0 at padding.
-            """
-            prefixes = self.tokenizer.tokenize(prefix)[:, :-1].to_tensor(default_value=PAD)
-            ids = self.source_ids(text)
-            hypotheses, scores = _decode(model, options, ids, text, prefixes)
-            shape = tf.shape(hypotheses)
-            source, each = (tf.repeat(side, shape[1], axis=0) for side in (ids.to_tensor(default_value=PAD), text))
-            rows = tf.reshape(hypotheses, [shape[0] * shape[1], shape[2]])
-            return {
-                "translations": tf.reshape(self.target_text(rows, each), shape[:2]),
-                "scores": scores,
-                "pieces": self.pieces(hypotheses),
-                "log_probabilities": tf.reshape(_log_probabilities(model, source, rows), shape),
-            }
-
-        def score(text, reference):
-            """Strings (B,) and their translations (B,) to log P(Y | X) in nats and |Y|, EOS included. Both are cut after 1,024 tokens."""
-            source, target = (self.source_ids(side).to_tensor(default_value=PAD) for side in (text, reference))
-            return {
-                "log_probability": tf.reduce_sum(_log_probabilities(model, source, target), axis=1),
-                "tokens": tf.math.count_nonzero(target != PAD, axis=1, dtype=tf.int32),
-            }
-
-        def attention(text, reference):
-            """Strings (B,) and their translations (B,) to what every layer's heads attend to.
-
-            Returns:
-                source_pieces, target_pieces: strings (B, S) and (B, T), EOS among them; "" is padding.
-                encoder, decoder, cross: (B, N, h, S, S), (B, N, h, T, T) and (B, N, h, T, S); row t is of the step that
-                    gives target piece t.
-            """
-            source, target = (self.source_ids(side).to_tensor(default_value=PAD) for side in (text, reference))
-            weights = model.attention_weights(source, _shifted(target))
-            return {"source_pieces": self.pieces(source), "target_pieces": self.pieces(target), **weights}
-
+        self.options = options or DecodingOptions()
+        self._graphs = _Graphs(model, self.options)
         text, prefix, reference = (tf.TensorSpec([None], tf.string, name=name) for name in ("text", "prefix", "reference"))
-        self.translate = tf.function(translate, input_signature=[text])
-        self.translate_in_detail = tf.function(translate_in_detail, input_signature=[text, prefix])
-        self.score = tf.function(score, input_signature=[text, reference])
+        self.translate = tf.function(self._translate, input_signature=[text])
+        self.translate_in_detail = tf.function(self._translate_in_detail, input_signature=[text, prefix])
+        self.score = tf.function(self._score, input_signature=[text, reference])
         if hasattr(model, "attention_weights"):
-            self.attention = tf.function(attention, input_signature=[text, reference])
+            self.attention = tf.function(self._attention, input_signature=[text, reference])
         self.source_lengths = tf.function(lambda text: self.tokenizer.tokenize(text).row_lengths(), input_signature=[text])
+
+    def _translate(self, text):
+        """Strings (B,) to strings (B,). An empty or blank string stays empty; a source is cut after 1,024 tokens."""
+        hypotheses, _ = self.search(self.options.search(), text)
+        return {"translation": self.target_text(hypotheses[:, 0], text)}
+
+    def _translate_in_detail(self, text, prefix):
+        """Strings (B,), and what each translation shall begin with, strings (B,) that may be empty.
+
+        Returns:
+            translations: (B, n), best first.
+            scores: (B, n), what they are ranked by, -inf where there are fewer than n.
+            pieces: (B, n, L), the tokens as strings, EOS among them; "" is padding.
+            log_probabilities: (B, n, L), log P of each token, as the model has it; 0 at padding.
+        """
+        prefixes = self.tokenizer.tokenize(prefix)[:, :-1].to_tensor(default_value=PAD)
+        hypotheses, scores = self.search(self.options.search(), text, prefixes)
+        shape = tf.shape(hypotheses)
+        source = tf.repeat(self.source_ids(text).to_tensor(default_value=PAD), shape[1], axis=0)
+        rows = tf.reshape(hypotheses, [shape[0] * shape[1], shape[2]])
+        return {
+            "translations": self.target_texts(hypotheses, text),
+            "scores": scores,
+            "pieces": self.pieces(hypotheses),
+            "log_probabilities": tf.reshape(self._graphs.log_probabilities(source, rows), shape),
+        }
+
+    def _score(self, text, reference):
+        """Strings (B,) and their translations (B,) to log P(Y | X) in nats and |Y|, EOS included. Both are cut after 1,024 tokens."""
+        source, target = (self.source_ids(side).to_tensor(default_value=PAD) for side in (text, reference))
+        return {
+            "log_probability": tf.reduce_sum(self._graphs.log_probabilities(source, target), axis=1),
+            "tokens": tf.math.count_nonzero(target != PAD, axis=1, dtype=tf.int32),
+        }
+
+    def _attention(self, text, reference):
+        """Strings (B,) and their translations (B,) to what every layer's heads attend to.
+
+        Returns:
+            source_pieces, target_pieces: strings (B, S) and (B, T), EOS among them; "" is padding.
+            encoder, decoder, cross: (B, N, h, S, S), (B, N, h, T, T) and (B, N, h, T, S); row t is of the step that
+                gives target piece t.
+        """
+        source, target = (self.source_ids(side).to_tensor(default_value=PAD) for side in (text, reference))
+        return {"source_pieces": self.pieces(source), "target_pieces": self.pieces(target), **self._graphs.attention(source, target)}
+
+    def search(self, search, text, prefixes=None, limits=None):
+        """What a search finds for strings (B,): hypotheses, ids (B, n, L), and their scores (B, n).
+
+        Args:
+            search: a `BeamSearch`, `GreedySearch` or `Sampling`.
+            text: strings (B,).
+            prefixes: ids to begin with, (B, P), padded.
+            limits: a function of the sources' lengths (B,) that gives the most tokens of each translation; by default the options'.
+        """
+        ids, options = self.source_ids(text), self.options
+        source, lengths = ids.to_tensor(default_value=PAD), ids.row_lengths()
+        limits, minima = (limits or options.limits)(lengths), options.minima(lengths)
+        # What is drawn for a sentence depends on its words, not on its place.
+        own = {"seeds": tf.strings.to_hash_bucket_fast(text, 2**62)} if isinstance(search, Sampling) else {}
+        step, past = self._graphs.step_and_past(search, source)
+        return search(step, past, self._graphs.encode(source), limits, minima, prefixes, **own)
 
     def source_ids(self, text):
         """Strings (B,) to ragged ids (B, None), each row closed by EOS and no longer than 1,024."""
@@ -99,26 +114,43 @@ class TranslationModule(tf.Module):
         words = tf.ragged.boolean_mask(ids, (ids != PAD) & (ids != EOS))
         return tf.where(tf.strings.strip(text) == "", "", self.tokenizer.detokenize(words))
 
+    def target_texts(self, hypotheses, text):
+        """Ids (B, n, L) to strings (B, n), empty where `text` is blank."""
+        shape = tf.shape(hypotheses)
+        rows = tf.reshape(hypotheses, [shape[0] * shape[1], shape[2]])
+        return tf.reshape(self.target_text(rows, tf.repeat(text, shape[1])), shape[:2])
+
     def pieces(self, ids):
         """Ids of any shape to the strings they stand for, "" for padding."""
         return tf.where(ids == PAD, "", self.tokenizer.id_to_string(ids))
 
 
-def _decode(model, options, ids, text, prefixes=None):
-    """Ragged source ids (B, None) to a search's hypotheses (B, n, L) and scores (B, n)."""
-    search, source, lengths = options.search(), ids.to_tensor(default_value=PAD), ids.row_lengths()
-    stepper, past = model.stepper(), model.empty_past(tf.shape(source)[0] * search.beam_size)
-    step = stepper.step
-    if options.coverage_penalty:
-        step, past = covering(stepper.attentive_step), no_coverage(past, source != PAD, search.beam_size)
-    # What is drawn for a sentence depends on its words, not on its place.
-    own = {"seeds": tf.strings.to_hash_bucket_fast(text, 2**62)} if isinstance(search, Sampling) else {}
-    return search(step, past, model.encode(source), options.limits(lengths), options.minima(lengths), prefixes, **own)
+class _Graphs:
+    """What the module's functions share of a model, each as one graph that all of them call: so a SavedModel holds it once.
+
+    Not a `tf.Module`: what it holds is not to be tracked.
+    """
+
+    def __init__(self, model, options):
+        self._model, self._options = model, options
+        ids = tf.TensorSpec([None, None], tf.int32)
+
+        def log_probabilities(source, target):
+            return token_log_probabilities(model((source, _shifted(target)), training=False), target)
+
+        self.encode = tf.function(model.encode, input_signature=[ids])
+        self.log_probabilities = tf.function(log_probabilities, input_signature=[ids, ids])
+
+    def attention(self, source, target):
+        return self._model.attention_weights(source, _shifted(target))
+
+    def step_and_past(self, search, source):
+        """The step function for a search of sources (B, S), and the cache before the first token."""
+        stepper, past = self._model.stepper(), self._model.empty_past(tf.shape(source)[0] * search.beam_size)
+        if getattr(search, "coverage_penalty", 0):
+            return covering(stepper.attentive_step), no_coverage(past, source != PAD, search.beam_size)
+        return stepper.step, past
 
 
 def _shifted(target):
     return tf.concat([tf.fill([tf.shape(target)[0], 1], BOS), target[:, :-1]], axis=1)
-
-
-def _log_probabilities(model, source, target):
-    return token_log_probabilities(model((source, _shifted(target)), training=False), target)

@@ -80,8 +80,9 @@ def test_the_next_draw_does_not_depend_on_the_last():
 def choose(shape, logits, uniform):
     """What each number in [0, 1) draws."""
     rows = tf.tile(tf.constant(logits)[None], [len(uniform), 1])
-    searched = {"uniform": tf.constant(uniform, tf.float32)[:, None]}
-    return Sampling(**shape)._choose(rows, tf.fill([len(uniform)], -1), None, 0, searched)[1].numpy()
+    search = Sampling(**shape)
+    searched = {"uniform": tf.constant(uniform, tf.float32)[:, None], "temperature": tf.fill([len(uniform)], search.temperature)}
+    return search._choose(rows, tf.fill([len(uniform)], -1), None, 0, searched)[1].numpy()
 
 
 @settings(max_examples=15, deadline=None)
@@ -175,6 +176,16 @@ def test_the_first_samples_do_not_depend_on_how_many_are_drawn():
 def test_equal_sentences_with_equal_seeds_get_equal_samples_and_with_others_others():
     first, again, other = sample([(3, 12)] * 3, [5, 5, 6])
     assert first == again != other
+
+
+def test_sentences_with_a_temperature_and_a_seed_of_their_own_draw_what_such_a_sampling_draws():
+    temperatures, seeds, owns = [0.5, 1.0, 3.0, 1.0, 2.0], [1, 2, 1, 3, 2**40], [11, 12, 13, 14, 15]
+    tables, limits = [Table(number, 4, levels=2) for number, _ in SENTENCES], [limit for _, limit in SENTENCES]
+    search = Sampling(3, temperature=tf.constant(temperatures), seed=tf.constant(seeds, tf.int64), num_hypotheses=3)
+    together = decode(search, tables, limits, seeds=tf.constant(owns, tf.int64))
+    for found, table, limit, temperature, seed, own in zip(together, tables, limits, temperatures, seeds, owns, strict=True):
+        alone = Sampling(3, temperature=temperature, seed=seed, num_hypotheses=3)
+        assert found == decode(alone, [table], [limit], seeds=tf.constant([own], tf.int64))[0]
 
 
 def test_minima_and_prefixes_are_kept_and_barred_tokens_never_drawn():

@@ -7,8 +7,6 @@ import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models import Ensemble, Transformer
-from keras_transformer.serving.export import export
-from keras_transformer.serving.loading import newest_version
 from keras_transformer.serving.translation_module import MAX_SOURCE_LENGTH, TranslationModule
 from keras_transformer.serving.translator import Translator
 from pipelines import corpora, vocabulary
@@ -109,47 +107,6 @@ def test_a_line_that_is_too_long_is_named_before_anything_is_translated(module):
         Translator(module).translate(["a", "a " * 3000])
 
 
-def test_versions_count_up_and_a_failed_export_leaves_nothing(module, tmp_path, monkeypatch):
-    assert newest_version(tmp_path / "m") == 0
-    assert export(module, tmp_path / "m", {}).name == "1"
-    assert export(module, tmp_path / "m", {}).name == "2"
-
-    def full_disk(*args, **kwargs):
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(tf.saved_model, "save", full_disk)
-    with pytest.raises(OSError, match="No space"):
-        export(module, tmp_path / "m", {})
-    assert sorted(path.name for path in (tmp_path / "m").iterdir()) == ["1", "2"]
-
-
-def test_the_saved_model_holds_each_weight_once(module, model, tmp_path):
-    path = export(module, tmp_path / "m", {})
-    stored = sum(file.stat().st_size for file in (path / "variables").iterdir())
-    weights = sum(variable.value.numpy().nbytes for variable in model.weights)
-    assert weights <= stored < 1.2 * weights + 20_000
-    assert Translator.load(tmp_path / "m").translate([]) == []
-
-
-def test_a_version_holds_what_another_model_is_trained_from(module, model, pieces, tmp_path):
-    path = export(module, tmp_path / "m", {"name": "m"})
-    assert vocabulary.Vocabulary.load(path / "assets.extra" / "vocabulary.model").fingerprint == pieces.fingerprint
-    stored = {f"weights/{variable.name.removesuffix(':0')}": variable.numpy() for variable in tf.saved_model.load(str(path)).weights}
-    assert list(stored) == [f"weights/{variable.path}" for variable in model.weights]
-    for variable, array in zip(model.weights, stored.values(), strict=True):
-        assert variable.value.numpy().tobytes() == array.tobytes()
-
-
-def test_a_version_whose_vocabulary_could_not_be_written_is_none(module, tmp_path, monkeypatch):
-    def full_disk(path):
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(module.vocabulary, "save", full_disk)
-    with pytest.raises(OSError, match="No space"):
-        export(module, tmp_path / "m", {})
-    assert list((tmp_path / "m").iterdir()) == []
-
-
 def test_hypotheses_come_best_first_with_what_each_piece_costs(model, pieces):
     translator = Translator(TranslationModule(model, pieces, DecodingOptions(beam_size=4, num_hypotheses=3, max_length=6)))
     lines = ["a b c d e f", "b", ""]
@@ -225,16 +182,6 @@ def test_what_is_drawn_depends_on_the_line_and_the_seed_alone(model, pieces):
     assert first.translate(lines[::-1]) == drawn[::-1]
     assert first.translate(lines[1:2]) == drawn[1:2]
     assert second.translate(lines) != drawn
-
-
-def test_a_reloaded_module_does_all_that_the_live_one_does(module, tmp_path):
-    export(module, tmp_path / "m", {})
-    live, reloaded = Translator(module), Translator.load(tmp_path / "m")
-    lines, others = ["a b c", "d"], ["c b", "d d"]
-    assert reloaded.translate(lines, others) == live.translate(lines, others)
-    assert reloaded.translate_in_detail(lines) == live.translate_in_detail(lines)
-    assert reloaded.align(lines, others) == live.align(lines, others)
-    assert reloaded.score(lines, others) == live.score(lines, others)
 
 
 def test_an_ensemble_translates_scores_and_has_no_attention(model, pieces):
