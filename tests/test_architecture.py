@@ -25,6 +25,7 @@ MAY_IMPORT = {
         "keras_transformer.training",
         "keras_transformer.evaluation",
         "pipelines.vocabulary",
+        "keras_transformer.__version__",
     ],
     **{f"keras_transformer.{executable}": ANYTHING for executable in EXECUTABLES},
     "keras_transformer.flags": ["keras_transformer.flags", "keras_transformer.flagfiles"],

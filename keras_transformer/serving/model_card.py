@@ -6,6 +6,8 @@ import pathlib
 import platform
 import subprocess
 
+from keras_transformer import __version__
+
 PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece")
 
 
@@ -27,7 +29,7 @@ def card(module, description, signatures):
         "versions": {
             "python": platform.python_version(),
             **{name: importlib.metadata.version(name) for name in PACKAGES},
-            "keras_transformer": _version(),
+            "keras_transformer": __version__,
         },
         "commit": _commit(),
     }
@@ -62,12 +64,6 @@ def as_text(card):
 
 def _listed(values):
     return ", ".join(f"{name} {value}" for name, value in values.items() if value is not None) or "not told"
-
-
-def _version():
-    import keras_transformer
-
-    return keras_transformer.__version__
 
 
 def _commit():
