@@ -131,27 +131,17 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             (B, T, d_model).
         """
+        output, _ = self.attentive(query, keys, values, attention_mask, attention_bias)
+        return output
+
+    def attentive(self, query, keys, values, attention_mask=None, attention_bias=None):
+        """`attend`, and the weights that it applies to the values, (B, h, T, S), second."""
         queries = self._heads(query, self.query_kernel)
         mask = None if attention_mask is None else ops.expand_dims(attention_mask, -3)
-        heads = scaled_dot_product_attention(queries, keys, values, mask, attention_bias)
-        batch, length = ops.shape(query)[0], ops.shape(query)[1]
-        concatenated = ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (batch, length, self.num_heads * self.d_v))
-        return self._project(concatenated, self.output_kernel)
-
-    def attention_weights(self, query, keys, attention_mask=None, attention_bias=None):
-        """The weights that `attend` applies to the values, for looking at.
-
-        Args:
-            query: (B, T, d_model).
-            keys: (B, h, S, d_k), the first that `keys_and_values` returned.
-            attention_mask, attention_bias: as in `call`.
-
-        Returns:
-            (B, h, T, S).
-        """
-        queries = self._heads(query, self.query_kernel)
-        mask = None if attention_mask is None else ops.expand_dims(attention_mask, -3)
-        return attention_weights(queries, keys, mask, attention_bias)
+        weights = attention_weights(queries, keys, mask, attention_bias)
+        heads = ops.transpose(ops.matmul(weights, values), (0, 2, 1, 3))
+        concatenated = ops.reshape(heads, (ops.shape(query)[0], ops.shape(query)[1], self.num_heads * self.d_v))
+        return self._project(concatenated, self.output_kernel), weights
 
     def _project(self, x, kernel):
         # Keras casts inside __call__ only, and decoding comes in by other methods.

@@ -52,13 +52,14 @@ class DecoderLayer(EncoderLayer):
         x = self.cross_attention_norm(x, self.cross_attention(x, memory, memory, attention_mask=memory_mask))
         return self.feed_forward_norm(x, self.feed_forward(x))
 
-    def attention_weights(self, x, memory, attention_mask=None, memory_mask=None):
-        """What the heads attend to in `call`, for looking at: the target (B, h, T, T) and the memory (B, h, T, S)."""
-        keys, values = self.self_attention.keys_and_values(x, x)
-        to_target = self.self_attention.attention_weights(x, keys, attention_mask)
-        x = self.self_attention_norm(x, self.self_attention.attend(x, keys, values, attention_mask))
-        keys, _ = self.cross_attention.keys_and_values(memory, memory)
-        return to_target, self.cross_attention.attention_weights(x, keys, memory_mask)
+    def attentive(self, x, memory, attention_mask=None, memory_mask=None):
+        """`call`, and what the heads attend to: the target (B, h, T, T) second, the memory (B, h, T, S) third."""
+        back, across = self.self_attention, self.cross_attention
+        attended, to_target = back.attentive(x, *back.keys_and_values(x, x), attention_mask)
+        x = self.self_attention_norm(x, attended)
+        attended, to_memory = across.attentive(x, *across.keys_and_values(memory, memory), memory_mask)
+        x = self.cross_attention_norm(x, attended)
+        return self.feed_forward_norm(x, self.feed_forward(x)), to_target, to_memory
 
     def compute_output_shape(self, x_shape, memory_shape):
         return x_shape
@@ -117,21 +118,14 @@ class Decoder(Encoder):
         """One token further, as often as it is called: a `DecoderStepper` of the weights as they are now."""
         return DecoderStepper(self)
 
-    def attention_weights(self, x, memory, memory_mask=None):
-        """What every layer's heads attend to, for looking at.
-
-        Args:
-            x, memory, memory_mask: as in `call`.
-
-        Returns:
-            To the target, (B, N, h, T, T), and to the memory, (B, N, h, T, S).
-        """
+    def attentive(self, x, memory, memory_mask=None):
+        """`call`, and what every layer's heads attend to: the target (B, N, h, T, T) second, the memory (B, N, h, T, S) third."""
         mask, weights = causal_mask(ops.shape(x)[1]), []
         for layer in self.layers:
-            weights.append(layer.attention_weights(x, memory, mask, memory_mask))
-            x = layer(x, memory, attention_mask=mask, memory_mask=memory_mask)
+            x, *attended = layer.attentive(x, memory, mask, memory_mask)
+            weights.append(attended)
         to_target, to_memory = zip(*weights, strict=True)
-        return ops.stack(to_target, axis=1), ops.stack(to_memory, axis=1)
+        return x, ops.stack(to_target, axis=1), ops.stack(to_memory, axis=1)
 
     def compute_output_shape(self, x_shape, memory_shape):
         return x_shape

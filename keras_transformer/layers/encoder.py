@@ -54,6 +54,12 @@ class EncoderLayer(keras.layers.Layer):
         x = self.self_attention_norm(x, self.self_attention(x, x, x, attention_mask=attention_mask))
         return self.feed_forward_norm(x, self.feed_forward(x))
 
+    def attentive(self, x, attention_mask=None):
+        """`call`, and what the heads attend to, (B, h, T, T), second."""
+        attended, weights = self.self_attention.attentive(x, *self.self_attention.keys_and_values(x, x), attention_mask)
+        x = self.self_attention_norm(x, attended)
+        return self.feed_forward_norm(x, self.feed_forward(x)), weights
+
     def compute_output_shape(self, x_shape):
         return x_shape
 
@@ -103,21 +109,13 @@ class Encoder(keras.layers.Layer):
             x = layer(x, attention_mask=attention_mask)
         return x
 
-    def attention_weights(self, x, attention_mask=None):
-        """What every layer's heads attend to, for looking at.
-
-        Args:
-            x, attention_mask: as in `call`.
-
-        Returns:
-            (B, N, h, S, S).
-        """
+    def attentive(self, x, attention_mask=None):
+        """`call`, and what every layer's heads attend to, (B, N, h, S, S), second."""
         weights = []
         for layer in self.layers:
-            keys, _ = layer.self_attention.keys_and_values(x, x)
-            weights.append(layer.self_attention.attention_weights(x, keys, attention_mask))
-            x = layer(x, attention_mask=attention_mask)
-        return ops.stack(weights, axis=1)
+            x, attended = layer.attentive(x, attention_mask)
+            weights.append(attended)
+        return x, ops.stack(weights, axis=1)
 
     def compute_output_shape(self, x_shape):
         return x_shape

@@ -1,6 +1,7 @@
 """The Transformer, encoder to logits (Vaswani et al. 2017, figure 1), as a functional Keras model."""
 
 import keras
+from keras import ops
 
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding, padding_mask
 from keras_transformer.models.hyperparameters import Hyperparameters
@@ -41,7 +42,7 @@ class Transformer(keras.Model):
         source_mask = padding_mask(source)
         memory = encoder(embedding(source), attention_mask=source_mask)
         x = decoder(embedding(target), memory, memory_mask=source_mask)
-        logits = keras.ops.cast(embedding(x, reverse=True), "float32")
+        logits = ops.cast(embedding(x, reverse=True), "float32")
         super().__init__(inputs=(source, target), outputs=logits, name=name)
 
         self.hyperparameters = hp
@@ -58,9 +59,11 @@ class Transformer(keras.Model):
         Returns:
             A cache: the memory's keys and values for every layer of the decoder, and the (B, 1, S) mask of its tokens.
         """
-        mask = padding_mask(source)
-        memory = self.encoder(self.embedding(source), attention_mask=mask)
-        return {"memory": self.decoder.memory_cache(memory), "mask": mask}
+        return self.cache(source, self.encoder(self.embedding(source), attention_mask=padding_mask(source)))
+
+    def cache(self, source, memory):
+        """What decoding needs of a memory, (B, S, d_model), that was made of source ids."""
+        return {"memory": self.decoder.memory_cache(memory), "mask": padding_mask(source)}
 
     def empty_past(self, hypotheses):
         """The cache before the first token: see `Decoder.empty_past`."""
@@ -69,6 +72,23 @@ class Transformer(keras.Model):
     def stepper(self):
         """What decodes with the weights as they are now: see `Stepper`."""
         return Stepper(self)
+
+    def attentive_encode(self, source):
+        """The memory, (B, S, d_model), and what every layer's heads attend to, (B, N, h, S, S)."""
+        return self.encoder.attentive(self.embedding(source), padding_mask(source))
+
+    def attentive_decode(self, source, target, memory):
+        """What `call` gives, from a memory, and what every layer's heads attend to.
+
+        Args:
+            source, target: as in `call`.
+            memory: the first that `attentive_encode` returned.
+
+        Returns:
+            Logits in float32, (B, T, V); attention to the target, (B, N, h, T, T), and to the memory, (B, N, h, T, S); rows sum to 1.
+        """
+        x, to_target, to_memory = self.decoder.attentive(self.embedding(target), memory, padding_mask(source))
+        return ops.cast(self.embedding(x, reverse=True), "float32"), to_target, to_memory
 
     def attention_weights(self, source, target):
         """What every layer's heads attend to, for looking at.
@@ -79,10 +99,9 @@ class Transformer(keras.Model):
         Returns:
             A dictionary: "encoder" (B, N, h, S, S), "decoder" (B, N, h, T, T) and "cross" (B, N, h, T, S); rows sum to 1.
         """
-        mask, embedded = padding_mask(source), self.embedding(target)
-        x = self.embedding(source)
-        to_target, to_memory = self.decoder.attention_weights(embedded, self.encoder(x, attention_mask=mask), memory_mask=mask)
-        return {"encoder": self.encoder.attention_weights(x, mask), "decoder": to_target, "cross": to_memory}
+        memory, within_source = self.attentive_encode(source)
+        _, to_target, to_memory = self.attentive_decode(source, target, memory)
+        return {"encoder": within_source, "decoder": to_target, "cross": to_memory}
 
     def get_config(self):
         return {"name": self.name, "dtype": keras.dtype_policies.serialize(self.decoder.dtype_policy), **self.hyperparameters.as_dict()}

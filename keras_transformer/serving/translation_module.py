@@ -5,8 +5,8 @@ import tensorflow as tf
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.coverage import covering, no_coverage
 from keras_transformer.decoding.sampling import Sampling
-from keras_transformer.decoding.scoring import token_log_probabilities
-from pipelines.vocabulary import BOS, EOS, PAD
+from keras_transformer.serving.graphs import IDS, graphs_of
+from pipelines.vocabulary import EOS, PAD
 
 MAX_SOURCE_LENGTH = 1024
 
@@ -33,18 +33,22 @@ class TranslationModule(tf.Module):
         # The variables are tracked and not the Keras model: tracking both doubles the artefact.
         self.weights = [variable.value for variable in model.weights]
         self.options = options or DecodingOptions()
-        self._graphs = _Graphs(model, self.options)
+        self._graphs = graphs_of(model)
+        self._search_as_exported = tf.function(
+            lambda text, prefixes: self.search(self.options.search(), text, prefixes),
+            input_signature=[tf.TensorSpec([None], tf.string), IDS],
+        )
         text, prefix, reference = (tf.TensorSpec([None], tf.string, name=name) for name in ("text", "prefix", "reference"))
         self.translate = tf.function(self._translate, input_signature=[text])
         self.translate_in_detail = tf.function(self._translate_in_detail, input_signature=[text, prefix])
         self.score = tf.function(self._score, input_signature=[text, reference])
-        if hasattr(model, "attention_weights"):
+        if hasattr(self._graphs, "attention"):
             self.attention = tf.function(self._attention, input_signature=[text, reference])
         self.source_lengths = tf.function(lambda text: self.tokenizer.tokenize(text).row_lengths(), input_signature=[text])
 
     def _translate(self, text):
         """Strings (B,) to strings (B,). An empty or blank string stays empty; a source is cut after 1,024 tokens."""
-        hypotheses, _ = self.search(self.options.search(), text)
+        hypotheses, _ = self._search_as_exported(text, tf.zeros([tf.size(text), 0], tf.int32))
         return {"translation": self.target_text(hypotheses[:, 0], text)}
 
     def _translate_in_detail(self, text, prefix):
@@ -57,7 +61,7 @@ class TranslationModule(tf.Module):
             log_probabilities: (B, n, L), log P of each token, as the model has it; 0 at padding.
         """
         prefixes = self.tokenizer.tokenize(prefix)[:, :-1].to_tensor(default_value=PAD)
-        hypotheses, scores = self.search(self.options.search(), text, prefixes)
+        hypotheses, scores = self._search_as_exported(text, prefixes)
         shape = tf.shape(hypotheses)
         source = tf.repeat(self.source_ids(text).to_tensor(default_value=PAD), shape[1], axis=0)
         rows = tf.reshape(hypotheses, [shape[0] * shape[1], shape[2]])
@@ -101,7 +105,11 @@ class TranslationModule(tf.Module):
         limits, minima = (limits or options.limits)(lengths), options.minima(lengths)
         # What is drawn for a sentence depends on its words, not on its place.
         own = {"seeds": tf.strings.to_hash_bucket_fast(text, 2**62)} if isinstance(search, Sampling) else {}
-        step, past = self._graphs.step_and_past(search, source)
+        model = self._graphs.model
+        stepper, past = model.stepper(), model.empty_past(tf.shape(source)[0] * search.beam_size)
+        step = stepper.step
+        if getattr(search, "coverage_penalty", 0):
+            step, past = covering(stepper.attentive_step), no_coverage(past, source != PAD, search.beam_size)
         return search(step, past, self._graphs.encode(source), limits, minima, prefixes, **own)
 
     def source_ids(self, text):
@@ -123,34 +131,3 @@ class TranslationModule(tf.Module):
     def pieces(self, ids):
         """Ids of any shape to the strings they stand for, "" for padding."""
         return tf.where(ids == PAD, "", self.tokenizer.id_to_string(ids))
-
-
-class _Graphs:
-    """What the module's functions share of a model, each as one graph that all of them call: so a SavedModel holds it once.
-
-    Not a `tf.Module`: what it holds is not to be tracked.
-    """
-
-    def __init__(self, model, options):
-        self._model, self._options = model, options
-        ids = tf.TensorSpec([None, None], tf.int32)
-
-        def log_probabilities(source, target):
-            return token_log_probabilities(model((source, _shifted(target)), training=False), target)
-
-        self.encode = tf.function(model.encode, input_signature=[ids])
-        self.log_probabilities = tf.function(log_probabilities, input_signature=[ids, ids])
-
-    def attention(self, source, target):
-        return self._model.attention_weights(source, _shifted(target))
-
-    def step_and_past(self, search, source):
-        """The step function for a search of sources (B, S), and the cache before the first token."""
-        stepper, past = self._model.stepper(), self._model.empty_past(tf.shape(source)[0] * search.beam_size)
-        if getattr(search, "coverage_penalty", 0):
-            return covering(stepper.attentive_step), no_coverage(past, source != PAD, search.beam_size)
-        return stepper.step, past
-
-
-def _shifted(target):
-    return tf.concat([tf.fill([tf.shape(target)[0], 1], BOS), target[:, :-1]], axis=1)

@@ -111,8 +111,9 @@ def test_keys_projected_once_attend_as_call_does(attention, qkv):
 
 def test_the_weights_for_looking_at_are_those_that_call_applies(attention, qkv):
     query, key, value = qkv
-    weights = attention.attention_weights(query, attention.keys_and_values(key, key)[0], SOME)
+    output, weights = attention.attentive(query, *attention.keys_and_values(key, value), SOME)
     assert weights.shape == (B, H, T, S)
+    np.testing.assert_array_equal(output, attention.attend(query, *attention.keys_and_values(key, value), SOME))
     heads = np.einsum("bhts,bhsd->bthd", weights, attention.keys_and_values(key, value)[1]).reshape(B, T, H * 5)
     np.testing.assert_allclose(heads @ attention.output_kernel.numpy(), attention(*qkv, attention_mask=SOME), rtol=0, atol=1e-6)
 

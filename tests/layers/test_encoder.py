@@ -115,3 +115,15 @@ def test_mixed_bfloat16_reaches_every_sublayer_and_keeps_float32_weights(x, enco
     assert keras.backend.standardize_dtype(out.dtype) == "bfloat16"
     assert {w.dtype for w in mixed.weights} == {"float32"}
     np.testing.assert_allclose(keras.ops.cast(out, "float32"), encoder(x, attention_mask=MASK), atol=0.2)
+
+
+def test_what_every_layer_attends_to_comes_with_what_call_gives(random, randomized):
+    x, mask = random(2, 3, 8), np.array([[[1, 1, 0]], [[1, 1, 1]]], bool)
+    encoder = randomized(Encoder(2, num_heads=2, d_model=8, d_ff=16), x)
+    output, weights = encoder.attentive(x, mask)
+    np.testing.assert_allclose(output, encoder(x, attention_mask=mask), rtol=0, atol=1e-6)
+    assert weights.shape == (2, 2, 2, 3, 3)
+    np.testing.assert_allclose(np.sum(weights, axis=-1), 1, atol=1e-6)
+    assert not np.array(weights)[0, ..., 2].any()
+    first = encoder.layers[0](x, attention_mask=mask)
+    np.testing.assert_allclose(weights[:, 1], encoder.layers[1].attentive(first, mask)[1], rtol=0, atol=1e-6)

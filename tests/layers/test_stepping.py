@@ -37,7 +37,7 @@ def test_steps_equal_call_where_matrices_are_filled_up(d_ff, random, randomized)
 def test_a_stepper_tells_what_the_last_layer_s_heads_attend_to(random, randomized):
     x, memory, mask = random(2, 3, 8), random(2, 4, 8), np.array([[[1, 1, 1, 0]], [[1, 1, 1, 1]]], bool)
     decoder = randomized(Decoder(3, num_heads=2, d_model=8, d_ff=16), x, memory)
-    to_target, to_memory = decoder.attention_weights(x, memory, mask)
+    _, to_target, to_memory = decoder.attentive(x, memory, mask)
     assert (to_target.shape, to_memory.shape) == ((2, 3, 2, 3, 3), (2, 3, 2, 3, 4))
     stepper, past = decoder.stepper(), decoder.empty_past(2)
     for t in range(3):
@@ -49,7 +49,8 @@ def test_a_stepper_tells_what_the_last_layer_s_heads_attend_to(random, randomize
 def test_attention_weights_are_shares_of_what_may_be_seen(random, randomized):
     x, memory, mask = random(2, 3, 8), random(2, 4, 8), np.array([[[1, 1, 1, 0]], [[1, 1, 1, 1]]], bool)
     decoder = randomized(Decoder(2, num_heads=2, d_model=8, d_ff=16), x, memory)
-    to_target, to_memory = (np.array(weights) for weights in decoder.attention_weights(x, memory, mask))
+    output, to_target, to_memory = (np.array(part) for part in decoder.attentive(x, memory, mask))
+    np.testing.assert_allclose(output, decoder(x, memory, memory_mask=mask), rtol=0, atol=1e-6)
     np.testing.assert_allclose(to_target.sum(-1), 1, atol=1e-6)
     np.testing.assert_allclose(to_memory.sum(-1), 1, atol=1e-6)
     assert not to_target[..., ~np.array(causal_mask(3))[0]].any()
@@ -57,6 +58,6 @@ def test_attention_weights_are_shares_of_what_may_be_seen(random, randomized):
     assert to_memory[1, ..., 3].all()
     # The second layer's, from what the first one gives.
     first = decoder.layers[0](x, memory, attention_mask=causal_mask(3), memory_mask=mask)
-    expected = decoder.layers[1].attention_weights(first, memory, causal_mask(3), mask)
-    np.testing.assert_allclose(to_target[:, 1], expected[0], rtol=0, atol=1e-6)
-    np.testing.assert_allclose(to_memory[:, 1], expected[1], rtol=0, atol=1e-6)
+    expected = decoder.layers[1].attentive(first, memory, causal_mask(3), mask)
+    np.testing.assert_allclose(to_target[:, 1], expected[1], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(to_memory[:, 1], expected[2], rtol=0, atol=1e-6)
