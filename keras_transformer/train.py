@@ -94,6 +94,9 @@ def make_translator(FLAGS, replicas):
     if keras.backend.backend() != "tensorflow":
         print(f"{chosen}: {folder.averaged}. Score and export it with TensorFlow: run the same command without KERAS_BACKEND.")
         return
+    if not FLAGS.release:
+        print(f"{chosen}: {folder.averaged}")
+        return
     options = DecodingOptions(**flags.decoding_options(FLAGS))
     release(folder, inference, vocabulary, options, corpus.test, chosen, flags.export_dir(FLAGS, folder.path), description)
 

@@ -81,6 +81,7 @@ def _define_training():
     absl_flags.DEFINE_integer("keep_checkpoints", 10, "How many of the last checkpoints stay.", lower_bound=1)
     absl_flags.DEFINE_integer("validation_sentences", 500, "Sentences translated for BLEU after each epoch; 0: none.", lower_bound=0)
     absl_flags.DEFINE_enum("mixed_precision", "auto", ["auto", "float32", "bfloat16"], "auto: bfloat16 where the processor is fast at it.")
+    absl_flags.DEFINE_bool("release", True, "Score the test set and export at the end; without, `evaluate` and `export` still can.")
     absl_flags.DEFINE_string("init_from", None, "Start from the weights of a run's folder, a checkpoint in one, or a SavedModel.")
 
 

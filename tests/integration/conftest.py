@@ -100,7 +100,7 @@ def live(toy):
 def uninterrupted(tmp_path_factory):
     """A `Shell` in the folder of three epochs with dropout that nothing interrupted; `uninterrupted.training` is its command."""
     shell = Shell(tmp_path_factory.mktemp("uninterrupted"))
-    shell.training = [*TRAIN, "--max_epochs=3", "--dropout=0.1", "--keep_checkpoints=5", "--validation_sentences=0"]
+    shell.training = [*TRAIN, "--max_epochs=3", "--dropout=0.1", "--keep_checkpoints=5", "--validation_sentences=0", "--norelease"]
     trained = shell(*shell.training)
     assert trained.returncode == 0, trained.stderr.decode()
     return shell

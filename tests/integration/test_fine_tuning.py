@@ -13,7 +13,7 @@ from keras_transformer.training import checkpoint
 
 RUN = "runs/reverse_words_reversed"
 SAVED = "saved_models/reverse_words_reversed"
-FEW = ["train", "--flagfile=toy.flags", "--seed=3", "--max_steps=10", "--validation_sentences=0", "--beam_size=1"]
+FEW = ["train", "--flagfile=toy.flags", "--seed=3", "--max_steps=10", "--validation_sentences=0", "--norelease"]
 
 
 @pytest.fixture(scope="module")

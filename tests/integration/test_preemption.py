@@ -31,11 +31,10 @@ def test_on_sigterm_a_run_saves_and_ends_and_the_same_command_goes_on_bit_for_bi
         f"SIGTERM: step {step} is saved; the same command goes on."
     ]
     assert not (fresh_shell.folder / RUN / "averaged.npz").exists()
-    assert not (fresh_shell.folder / "saved_models").exists()
 
     resumed = fresh_shell(*uninterrupted.training)
     assert resumed.returncode == 0, resumed.stderr.decode()
     assert f"going on from step {step} ".encode() in resumed.stdout
     assert equal(newest(fresh_shell), newest(uninterrupted))
     assert not equal(preempted, newest(uninterrupted))
-    assert (fresh_shell.folder / "saved_models").exists()
+    assert (fresh_shell.folder / RUN / "averaged.npz").exists()
