@@ -6,7 +6,7 @@ import importlib.util
 import os
 import sys
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 
 def _refuse_the_dead_namesake():
