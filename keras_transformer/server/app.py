@@ -58,6 +58,7 @@ def build(service, metrics=None):
     app = fastapi.FastAPI(title="keras_transformer", description="TF Serving's REST interface.", docs_url=None, redoc_url=None)
     app.openapi = lambda: _openapi(app)
     metrics = metrics or Metrics(lambda: service.batcher.depth, lambda: len(_served(service)))
+    service.batcher.on_batch = metrics.batch_run
     _answer_errors(app)
     _answer_about_the_server(app, service, metrics)
 
@@ -69,7 +70,7 @@ def build(service, metrics=None):
     async def predict_by_version(name: Name, version: Number, request: Request):
         return await _predict(service, metrics, request, name, version)
 
-    @app.get(MODEL, summary="All versions' states", response_model=schemas.ModelStatus, responses=_errors(404))
+    @app.get(MODEL, summary="All versions' states", response_model=schemas.ModelStatus, responses=_errors(400, 404))
     async def status(name: Name):
         return JSONResponse(service.status(name))
 
@@ -77,7 +78,9 @@ def build(service, metrics=None):
     async def status_of_version(name: Name, version: Number):
         return JSONResponse(service.status(name, version))
 
-    @app.get(MODEL + "/metadata", summary="The newest version's signatures", response_model=schemas.ModelMetadata, responses=_errors(404))
+    @app.get(
+        MODEL + "/metadata", summary="The newest version's signatures", response_model=schemas.ModelMetadata, responses=_errors(400, 404)
+    )
     async def metadata(name: Name):
         return JSONResponse(service.metadata(name))
 

@@ -35,14 +35,16 @@ class Batcher:
         batch_timeout_micros: how long the first request of a batch waits for others.
         max_enqueued_batches: batches that wait for a thread.
         num_batch_threads: batches that are worked on at a time.
-        on_batch: called with the number of rows of each batch that was run.
+
+    Attributes:
+        on_batch: called with the number of rows of each batch before it is run.
     """
 
-    def __init__(self, max_batch_size=64, batch_timeout_micros=5000, max_enqueued_batches=100, num_batch_threads=2, on_batch=None):
+    def __init__(self, max_batch_size=64, batch_timeout_micros=5000, max_enqueued_batches=100, num_batch_threads=2):
         self.max_batch_size = max_batch_size
         self.max_enqueued_batches = max_enqueued_batches
         self._timeout = batch_timeout_micros / 1e6
-        self._on_batch = on_batch or (lambda count: None)
+        self.on_batch = lambda rows: None
         self._waiting = []
         self._changed = threading.Condition()
         self._is_closed = False
@@ -109,7 +111,7 @@ class Batcher:
 
     def _work(self):
         while (batch := self._next()) is not None:
-            self._on_batch(batch.count)
+            self.on_batch(batch.count)
             _answer(batch)
 
     def _next(self):

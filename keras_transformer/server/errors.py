@@ -12,6 +12,8 @@ STATUSES = {
     tf.errors.RESOURCE_EXHAUSTED: 503,
     tf.errors.UNAVAILABLE: 503,
 }
+# How lines begin that say where in the graph an error came from.
+PLACES = ("Graph execution error:", "Detected at node", "<stack traces unavailable>", "File ", "Node: ", "[[")
 
 
 class RequestError(Exception):
@@ -29,6 +31,7 @@ class RequestError(Exception):
 
 
 def of_tensorflow(error):
-    """The `RequestError` for an error of TensorFlow's, without the places in the graph that it names."""
-    lines = (error.message or "").strip().splitlines()
-    return RequestError(STATUSES.get(error.error_code, 500), lines[0] if lines else type(error).__name__)
+    """The `RequestError` for an error of TensorFlow's: the line that says what is wrong, without those that say where in the graph."""
+    lines = [line.strip() for line in (error.message or "").splitlines()]
+    telling = [line for line in lines if line and not line.startswith(PLACES)]
+    return RequestError(STATUSES.get(error.error_code, 500), telling[0] if telling else type(error).__name__)
