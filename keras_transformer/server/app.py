@@ -22,7 +22,8 @@ PAGE = pathlib.Path(__file__).with_name("page.html")
 BODY_SECONDS = 60
 # The page is all that it needs: a browser shall fetch nothing from elsewhere.
 POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'"
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
 )
 MODEL, VERSION = "/v1/models/{name:model}", "/v1/models/{name:model}/versions/{version:version}"
 LABEL = "/v1/models/{name:model}/labels/{label:model}"
@@ -40,6 +41,7 @@ def _errors(*statuses):
     return {status: {"model": schemas.Error, "description": WORDS[status]} for status in statuses}
 
 
+FINDING = _errors(400, 404)
 PREDICT = {
     "responses": {200: {"model": schemas.Predictions | schemas.Outputs}, **_errors(400, 404, 413, 503)},
     "openapi_extra": {
@@ -70,21 +72,19 @@ def build(service, metrics=None):
     async def predict_by_version(name: Name, version: Number, request: Request):
         return await _predict(service, metrics, request, name, version)
 
-    @app.get(MODEL, summary="All versions' states", response_model=schemas.ModelStatus, responses=_errors(400, 404))
+    @app.get(MODEL, summary="All versions' states", response_model=schemas.ModelStatus, responses=FINDING)
     async def status(name: Name):
         return JSONResponse(service.status(name))
 
-    @app.get(VERSION, summary="A version's state", response_model=schemas.ModelStatus, responses=_errors(400, 404))
+    @app.get(VERSION, summary="A version's state", response_model=schemas.ModelStatus, responses=FINDING)
     async def status_of_version(name: Name, version: Number):
         return JSONResponse(service.status(name, version))
 
-    @app.get(
-        MODEL + "/metadata", summary="The newest version's signatures", response_model=schemas.ModelMetadata, responses=_errors(400, 404)
-    )
+    @app.get(MODEL + "/metadata", summary="The newest version's signatures", response_model=schemas.ModelMetadata, responses=FINDING)
     async def metadata(name: Name):
         return JSONResponse(service.metadata(name))
 
-    @app.get(VERSION + "/metadata", summary="A version's signatures", response_model=schemas.ModelMetadata, responses=_errors(400, 404))
+    @app.get(VERSION + "/metadata", summary="A version's signatures", response_model=schemas.ModelMetadata, responses=FINDING)
     async def metadata_of_version(name: Name, version: Number):
         return JSONResponse(service.metadata(name, version))
 
