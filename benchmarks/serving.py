@@ -1,4 +1,4 @@
-"""What serving costs: `python -m benchmarks.serving --model_base_path=saved_models/NAME --lines=test.en`.
+"""What serving costs: `python -m benchmarks.serving --model_base_path=saved_models/NAME`.
 
 The server runs in a process of its own with its default flags; clients send one sentence a request, and the next when it is answered.
 Beside it, when it has ended, a fresh process calls the same SavedModel directly (`tf.saved_model.load`) on batches of 64, all cores. Prints
@@ -7,7 +7,6 @@ translation is not what the direct call gives.
 """
 
 import json
-import pathlib
 import queue
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import time
 import numpy as np
 from absl import app, flags
 
+from benchmarks.sentences import newest_version, sentences
 from benchmarks.server_process import Client, running
 from benchmarks.tables import print_table
 from benchmarks.turns import ROOT
@@ -24,19 +24,11 @@ from benchmarks.turns import ROOT
 BATCH_SIZE = 64
 
 MODEL = flags.DEFINE_string("model_base_path", "saved_models/home_assistant_en_de", "Folder of a SavedModel's versions.")
-LINES = flags.DEFINE_string("lines", None, "File of sentences.", required=True)
+LINES = flags.DEFINE_string("lines", None, "File of sentences. Default: the model's test split.")
 SENTENCES = flags.DEFINE_integer("sentences", 1000, "Most of them, for 64 clients and for the direct call.")
 ALONE = flags.DEFINE_integer("alone", 200, "Most of them, for one client.")
 CLIENTS = flags.DEFINE_integer("clients", 64, "How many at once.")
 DIRECT = flags.DEFINE_bool("direct", False, "Call the SavedModel in this very process, and print what that gave.")
-
-
-def read_lines():
-    return pathlib.Path(LINES.value).read_text(encoding="utf-8").splitlines()[: SENTENCES.value]
-
-
-def newest_version():
-    return max(pathlib.Path(MODEL.value).glob("[0-9]*"), key=lambda path: int(path.name))
 
 
 def call_directly(lines):
@@ -45,7 +37,7 @@ def call_directly(lines):
     import tensorflow_text  # noqa: F401  a SavedModel's tokenizer needs its ops
 
     began = time.perf_counter()
-    model = tf.saved_model.load(str(newest_version()))
+    model = tf.saved_model.load(str(newest_version(MODEL.value)))
     loaded = time.perf_counter()
 
     def translate(texts):
@@ -96,7 +88,8 @@ def ask(server, lines, clients):
             try:
                 number = numbers.get_nowait()
             except queue.Empty:
-                return client.close()
+                client.close()
+                return
             began = time.perf_counter()
             translations[number] = client.translate(lines[number])
             latencies[number] = time.perf_counter() - began
@@ -111,7 +104,7 @@ def ask(server, lines, clients):
 
 
 def main(_):
-    lines = read_lines()
+    lines = sentences(MODEL.value, LINES.value)[: SENTENCES.value]
     if DIRECT.value:
         print(json.dumps(call_directly(lines)))
         return

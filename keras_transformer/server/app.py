@@ -57,7 +57,7 @@ def build(service, metrics=None):
         service: a `Service`.
         metrics: `Metrics`; by default its own.
     """
-    app = fastapi.FastAPI(title="keras_transformer", description="TF Serving's REST interface.", docs_url=None, redoc_url=None)
+    app = fastapi.FastAPI(title="keras_transformer.serve", version="1", description="TF Serving's REST.", docs_url=None, redoc_url=None)
     app.openapi = lambda: _openapi(app)
     metrics = metrics or Metrics(lambda: service.batcher.depth, lambda: len(_served(service)))
     service.batcher.on_batch = metrics.batch_run

@@ -1,6 +1,7 @@
 """The server's life: a port, a model, requests, and an end that leaves none unanswered."""
 
 import errno
+import gc
 import os
 import signal
 import socket
@@ -31,6 +32,8 @@ def serve(folder, name, host, port, limits, poll_seconds, **batching):
     """
     began = time.monotonic()
     log.start()
+    # What was imported stays: a search for garbage, at the end of each version, need not look at it.
+    gc.freeze()
     with bind(host, port) as listener:
         versions = Versions(folder, log=log.tell)
         batcher = Batcher(limits.max_batch_size, **batching)

@@ -19,6 +19,11 @@ def newest(folder):
     return max((int(name) for name in names if name.isascii() and name.isdigit()), default=None)
 
 
+def _content(folder):
+    """Equal as long as no file of a folder comes, grows or changes: what is copied in place is whole some time later."""
+    return [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(folder.rglob("*"))]
+
+
 @dataclasses.dataclass
 class Version:
     """One version in memory, and how many requests use it.
@@ -104,7 +109,7 @@ class Versions:
         number = newest(self.folder)
         if number is None or (self._current and number == self._current.number):
             return
-        stamp = (self.folder / str(number) / "saved_model.pb").stat().st_mtime_ns
+        stamp = _content(self.folder / str(number))
         if self._broken.get(number) == stamp:
             return
         self.states[number] = State("LOADING")

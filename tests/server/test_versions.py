@@ -16,10 +16,8 @@ class Model:
     """Stands for a SavedModel; its folder's file says what becomes of it."""
 
     def __init__(self, folder):
-        content = (folder / "saved_model.pb").read_text()
-        if content == "broken":
+        if (folder / "saved_model.pb").read_text() == "broken":
             raise ValueError("cannot be parsed\nby anyone")
-        self.content = content
         self.warm, self.closed = False, threading.Event()
 
     def warm_up(self):
@@ -112,11 +110,14 @@ def test_a_broken_version_leaves_the_old_one_and_is_tried_once(versions, folder)
     assert versions.states[2] == State("END", "cannot be parsed")
 
 
-def test_a_broken_version_that_is_mended_is_served(versions, folder):
+@pytest.mark.parametrize("mended", ["saved_model.pb", "variables"])
+def test_a_broken_version_is_tried_again_when_a_file_of_it_changes(versions, folder, mended):
     put(folder, 2, "broken")
     versions.poll()
-    (folder / "2" / "saved_model.pb").write_text("good")
-    os.utime(folder / "2" / "saved_model.pb", (1, 1))
+    versions._load = lambda path: Model(folder / "1")
+    versions.poll()
+    assert served(versions) == 1
+    (folder / "2" / mended).write_text("all of it")
     versions.poll()
     assert served(versions) == 2
 
