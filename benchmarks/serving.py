@@ -57,14 +57,9 @@ def call_directly(lines):
     }
 
 
-def direct_in_a_fresh_process(lines):
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.serving",
-        "--direct",
-        *(f"--{flag.name}={flag.value}" for flag in (MODEL, LINES, SENTENCES)),
-    ]
+def direct_in_a_fresh_process():
+    command = [sys.executable, "-m", "benchmarks.serving", "--direct", f"--lines={LINES.value or ''}"]
+    command += [f"--{flag.name}={flag.value}" for flag in (MODEL, SENTENCES)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"the direct call failed:\n{done.stderr[-2000:]}")
@@ -114,7 +109,7 @@ def main(_):
         alone = lines[: ALONE.value]
         runs = {1: ask(server, alone, 1), CLIENTS.value: ask(server, lines, CLIENTS.value)}
     print(f"server: process to listening {server.seconds:.1f} s, first translation {first * 1e3:.0f} ms; ended with {server.ended}")
-    direct = direct_in_a_fresh_process(lines)
+    direct = direct_in_a_fresh_process()
     print(f"direct: loading {direct['loaded']:.1f} s, first translation {direct['first'] * 1e3:.0f} ms")
     speeds = {clients: len(latencies) / seconds for clients, (_, latencies, seconds) in runs.items()}
     speeds["direct"] = len(lines) / direct["seconds"]
