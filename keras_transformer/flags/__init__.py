@@ -63,6 +63,13 @@ def required_model(FLAGS):
     return FLAGS.model
 
 
+def required_model_base_path(FLAGS):
+    """--model_base_path, of the server."""
+    if not FLAGS.model_base_path:
+        raise ValueError("--model_base_path is missing: a SavedModel's folder of versions, such as saved_models/home_assistant_en_de.")
+    return FLAGS.model_base_path
+
+
 def required_files(FLAGS):
     """--source_file and --reference_file, of a command that needs both."""
     if not (FLAGS.source_file and FLAGS.reference_file):

@@ -173,6 +173,20 @@ def _define_prepare():
     absl_flags.DEFINE_string("beam_options", "", "Apache Beam's, such as '--runner=FlinkRunner --flink_master=host:8081'.")
 
 
+def _define_serve():
+    absl_flags.DEFINE_string("model_base_path", None, "Folder of a SavedModel's versions: saved_models/<name>.")
+    absl_flags.DEFINE_string("model_name", None, "Name of the model in the URLs. Default: the folder's.")
+    absl_flags.DEFINE_string("host", "127.0.0.1", "Address to listen at; 0.0.0.0: every one of this machine.")
+    absl_flags.DEFINE_integer("rest_api_port", 8501, "Port to listen at; 0: any that is free.", lower_bound=0, upper_bound=65535)
+    absl_flags.DEFINE_float("file_system_poll_wait_seconds", 1.0, "Seconds between looks for a new version.", lower_bound=0.01)
+    absl_flags.DEFINE_integer("max_batch_size", 64, "Most texts of a request, and of requests answered by one call.", lower_bound=1)
+    absl_flags.DEFINE_integer("batch_timeout_micros", 5000, "How long a request waits for others to join it.", lower_bound=0)
+    absl_flags.DEFINE_integer("max_enqueued_batches", 100, "Batches that may wait; what comes then is answered with 503.", lower_bound=1)
+    absl_flags.DEFINE_integer("num_batch_threads", None, "Batches that are worked on at a time. Default: one a core.", lower_bound=1)
+    absl_flags.DEFINE_integer("max_request_bytes", 2**20, "Longest request.", lower_bound=1)
+    absl_flags.DEFINE_integer("max_text_bytes", 5000, "Longest text, in UTF-8.", lower_bound=1)
+
+
 GROUPS = {name.removeprefix("_define_"): define for name, define in [*globals().items()] if name.startswith("_define_")}
 
 # The commands' modules, not this one, own the flags: absl shows in --help those of the command alone.

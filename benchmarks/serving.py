@@ -1,0 +1,134 @@
+"""What serving costs: `python -m benchmarks.serving --model_base_path=saved_models/NAME`.
+
+The server runs in a process of its own with its default flags; clients send one sentence a request, and the next when it is answered.
+Beside it, when it has ended, a fresh process calls the same SavedModel directly (`tf.saved_model.load`) on batches of 64, all cores. Prints
+the time to the first translation of both, the latencies of one client and of 64, and the throughput of all three; and fails if a served
+translation is not what the direct call gives.
+"""
+
+import json
+import queue
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+from absl import app, flags
+
+from benchmarks.sentences import newest_version, sentences
+from benchmarks.server_process import Client, running
+from benchmarks.tables import print_table
+from benchmarks.turns import ROOT
+
+BATCH_SIZE = 64
+
+MODEL = flags.DEFINE_string("model_base_path", "saved_models/home_assistant_en_de", "Folder of a SavedModel's versions.")
+LINES = flags.DEFINE_string("lines", None, "File of sentences. Default: the model's test split.")
+SENTENCES = flags.DEFINE_integer("sentences", 1000, "Most of them, for 64 clients and for the direct call.")
+ALONE = flags.DEFINE_integer("alone", 200, "Most of them, for one client.")
+CLIENTS = flags.DEFINE_integer("clients", 64, "How many at once.")
+DIRECT = flags.DEFINE_bool("direct", False, "Call the SavedModel in this very process, and print what that gave.")
+
+
+def call_directly(lines):
+    """Seconds to load, to translate one sentence then, and to translate all in batches; and the translations."""
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401  a SavedModel's tokenizer needs its ops
+
+    began = time.perf_counter()
+    model = tf.saved_model.load(str(newest_version(MODEL.value)))
+    loaded = time.perf_counter()
+
+    def translate(texts):
+        return [text.decode() for text in model.signatures["serving_default"](text=tf.constant(texts))["translation"].numpy()]
+
+    translate(lines[:1])
+    first = time.perf_counter()
+    translate(lines[:BATCH_SIZE])
+    warm = time.perf_counter()
+    batches = [lines[start : start + BATCH_SIZE] for start in range(0, len(lines), BATCH_SIZE)]
+    translations = [text for batch in batches for text in translate(batch)]
+    return {
+        "loaded": loaded - began,
+        "first": first - loaded,
+        "seconds": time.perf_counter() - warm,
+        "translations": translations,
+    }
+
+
+def direct_in_a_fresh_process():
+    command = [sys.executable, "-m", "benchmarks.serving", "--direct", f"--lines={LINES.value or ''}"]
+    command += [f"--{flag.name}={flag.value}" for flag in (MODEL, SENTENCES)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"the direct call failed:\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def ask(server, lines, clients):
+    """All lines, shared out to so many clients.
+
+    Returns:
+        Translations, the latency of each in seconds, and the seconds for all.
+    """
+    numbers = queue.SimpleQueue()
+    for number in range(len(lines)):
+        numbers.put(number)
+    translations, latencies = [None] * len(lines), [0.0] * len(lines)
+
+    def work():
+        client = Client(server)
+        while True:
+            try:
+                number = numbers.get_nowait()
+            except queue.Empty:
+                client.close()
+                return
+            began = time.perf_counter()
+            translations[number] = client.translate(lines[number])
+            latencies[number] = time.perf_counter() - began
+
+    threads = [threading.Thread(target=work) for _ in range(clients)]
+    began = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return translations, latencies, time.perf_counter() - began
+
+
+def main(_):
+    lines = sentences(MODEL.value, LINES.value)[: SENTENCES.value]
+    if DIRECT.value:
+        print(json.dumps(call_directly(lines)))
+        return
+    with running(MODEL.value) as server:
+        _, [first], _ = ask(server, lines[:1], 1)
+        ask(server, lines[:BATCH_SIZE], CLIENTS.value)
+        alone = lines[: ALONE.value]
+        runs = {1: ask(server, alone, 1), CLIENTS.value: ask(server, lines, CLIENTS.value)}
+    print(f"server: process to listening {server.seconds:.1f} s, first translation {first * 1e3:.0f} ms; ended with {server.ended}")
+    direct = direct_in_a_fresh_process()
+    print(f"direct: loading {direct['loaded']:.1f} s, first translation {direct['first'] * 1e3:.0f} ms")
+    speeds = {clients: len(latencies) / seconds for clients, (_, latencies, seconds) in runs.items()}
+    speeds["direct"] = len(lines) / direct["seconds"]
+    rows = []
+    for clients, (_, latencies, _) in runs.items():
+        milliseconds = [f"{value:.0f}" for value in np.percentile(latencies, [50, 99]) * 1e3]
+        rows.append([f"served, {clients} client{'s' * (clients > 1)}", f"{speeds[clients]:.1f}", *milliseconds])
+    rows.append([f"direct, batches of {BATCH_SIZE}", f"{speeds['direct']:.1f}", "", ""])
+    print_table(["", "sentences/s", "p50 ms", "p99 ms"], rows)
+    many = speeds[CLIENTS.value]
+    print(
+        f"\n{CLIENTS.value} clients against one: {many / speeds[1]:.1f} (goal 4); against direct: {many / speeds['direct']:.2f} (goal 0.7)"
+    )
+    served = runs[CLIENTS.value][0]
+    same = sum(map(str.__eq__, served, direct["translations"]))
+    print(f"served as the direct call: {same} of {len(lines)}")
+    if same != len(lines) or runs[1][0] != served[: len(alone)]:
+        sys.exit("DIFFERENT: a served translation is not the direct call's.")
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,190 @@
+"""A server under mixed load while its model is replaced: `python -m benchmarks.serving_soak --minutes=10` (`make soak_serving`).
+
+Clients send good requests, one after the other, whose right answers were asked for before; others send requests that are empty, huge, cut
+off, no JSON or of wrong types, and hang up in the middle. Every --swap_seconds the model is copied to the next version, under a temporary
+name first. Fails if a good request is not answered right, a bad one is answered with anything but its 4xx, a new version is not served,
+the server does not end with 0, or its memory grows by more than 5 % from after the third new version to the end.
+"""
+
+import collections
+import itertools
+import json
+import os
+import pathlib
+import shutil
+import socket
+import statistics
+import sys
+import tempfile
+import threading
+import time
+
+from absl import app, flags
+
+from benchmarks.sentences import newest_version, sentences
+from benchmarks.server_process import HOST, Client, running
+
+MOST_GROWTH = 0.05
+# New versions until the memory is what it will be: the first ones fill what the allocators keep.
+WARM_UP = 3
+# Readings of the memory, one a second, at the beginning and at the end.
+READINGS = 10
+
+MODEL = flags.DEFINE_string("model_base_path", "saved_models/home_assistant_en_de", "Folder of a SavedModel's versions.")
+LINES = flags.DEFINE_string("lines", None, "File of sentences. Default: the model's test split.")
+SENTENCES = flags.DEFINE_integer("sentences", 200, "Most of them.")
+MINUTES = flags.DEFINE_float("minutes", 10.0, "How long.")
+SWAP_SECONDS = flags.DEFINE_float("swap_seconds", 30.0, "Between two versions.")
+CLIENTS = flags.DEFINE_integer("clients", 8, "With good requests.")
+
+# Bodies, the statuses that refuse them, and where they are sent.
+BAD = (
+    (b"", 400),
+    (b"not json", 400),
+    (b'{"instances": ["a"', 400),
+    (b'{"instances": []}', 400),
+    (b'{"instances": [1]}', 400),
+    (b'{"instances": [{"txet": "a"}]}', 400),
+    (b'{"signature_name": 7, "instances": ["a"]}', 400),
+    (b'{"signature_name": "none", "instances": ["a"]}', 400),
+    (b"\xff\xfe", 400),
+    (b"[" * 100_000, 400),
+    (json.dumps({"instances": ["word " * 10_000]}).encode(), 400),
+    (json.dumps({"instances": ["a"] * 10_000}).encode(), 400),
+    (b" " * (2**20 + 1), 413),
+)
+
+
+class Load:
+    """Threads that ask until they are told to stop.
+
+    Args:
+        server: a `Server`.
+        lines: good sentences.
+        expected: their translations.
+
+    Attributes:
+        counts: how many requests of each kind were answered as they should be.
+        wrong: what went wrong, in words.
+    """
+
+    def __init__(self, server, lines, expected):
+        self._server, self._pairs = server, list(zip(lines, expected, strict=True))
+        self._stop = threading.Event()
+        self.counts, self.wrong = collections.Counter(), []
+        works = [self._ask_well] * CLIENTS.value + [self._ask_badly, self._hang_up]
+        self._threads = [threading.Thread(target=self._run, args=(work, number)) for number, work in enumerate(works)]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, work, number):
+        try:
+            work(number)
+        except BaseException as error:  # of a thread: it would be lost
+            self.wrong.append(f"{work.__name__}: {type(error).__name__}: {error}")
+
+    def _ask_well(self, number):
+        client = Client(self._server)
+        for line, expected in itertools.islice(itertools.cycle(self._pairs), number * 7, None):
+            if self._stop.is_set():
+                client.close()
+                return
+            found = client.translate(line)
+            if found != expected:
+                self.wrong.append(f"{line!r} became {found!r} instead of {expected!r}")
+            self.counts["good"] += 1
+
+    def _ask_badly(self, _):
+        for body, refusal in itertools.cycle(BAD):
+            client = Client(self._server)
+            try:
+                status, answer = client.post(body)
+            except (BrokenPipeError, ConnectionResetError):
+                # The server hangs up on a body that it has refused to read.
+                status, answer = 413, {"error": ""}
+            client.close()
+            if status != refusal or answer.keys() != {"error"}:
+                self.wrong.append(f"{body[:50]!r} was answered with {status} {answer}, and not with {refusal}")
+            self.counts[f"bad, {status}"] += 1
+            if self._stop.wait(0.05):
+                return
+
+    def _hang_up(self, _):
+        head = b"POST /v1/models/benchmarked:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 30\r\n\r\n"
+        for sent in itertools.cycle([b"", b"POST", head, head + b'{"instances": ', head + b'{"instances": ["a b c d e f"]}']):
+            with socket.create_connection((HOST, self._server.port)) as connection:
+                connection.sendall(sent)
+                connection.shutdown(socket.SHUT_WR)
+            self.counts["hung up"] += 1
+            if self._stop.wait(0.1):
+                return
+
+
+def next_version(folder):
+    """Copy the newest version to the next number; of the old ones keep the last."""
+    numbers = sorted(int(path.name) for path in folder.glob("[0-9]*"))
+    temporary = folder / f".{numbers[-1] + 1}.tmp"
+    shutil.copytree(folder / str(numbers[-1]), temporary)
+    os.rename(temporary, folder / str(numbers[-1] + 1))
+    for number in numbers[:-1]:
+        shutil.rmtree(folder / str(number))
+    return numbers[-1] + 1
+
+
+def watch(server, folder, load):
+    """Replace versions and read the memory until the time is over.
+
+    Returns:
+        The last version, and the memory in bytes, second by second, after the warm-up.
+    """
+    began, swapped, memory, version = time.monotonic(), time.monotonic(), [], 1
+    while time.monotonic() - began < MINUTES.value * 60 and not load.wrong:
+        time.sleep(1)
+        memory.append(server.memory())
+        if time.monotonic() - swapped > SWAP_SECONDS.value:
+            if version <= WARM_UP:
+                memory.clear()
+            swapped, version = time.monotonic(), next_version(folder)
+            print(f"{swapped - began:4.0f} s  version {version}  {server.memory() / 1e6:.0f} MB  {dict(load.counts)}", flush=True)
+    return version, memory
+
+
+def judge_memory(version, memory):
+    """Tell how the memory grew; why that is wrong, if it is."""
+    if version <= WARM_UP + 1 or len(memory) < 2 * READINGS:
+        print(f"memory was not judged: that takes more than {WARM_UP} new versions, and {2 * READINGS} seconds after them")
+        return []
+    first, last = statistics.median(memory[:READINGS]), statistics.median(memory[-READINGS:])
+    print(f"memory {first / 1e6:.0f} -> {last / 1e6:.0f} MB, {last / first - 1:+.1%}")
+    return [f"memory grew by {last / first - 1:.1%}"] if last / first - 1 > MOST_GROWTH else []
+
+
+def main(_):
+    lines = sentences(MODEL.value, LINES.value)[: SENTENCES.value]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary) / "model"
+        shutil.copytree(newest_version(MODEL.value), folder / "1")
+        with running(folder) as server:
+            client = Client(server)
+            expected = [client.translate(line) for line in lines]
+            client.close()
+            load = Load(server, lines, expected)
+            version, memory = watch(server, folder, load)
+            load.stop()
+    events = [line for line in server.log() if line["event"] in ("available", "unloaded", "broken", "failed")]
+    available = [line["version"] for line in events if line["event"] == "available"]
+    print(f"{dict(load.counts)}\nversions served: {len(available)}")
+    load.wrong += judge_memory(version, memory)
+    if server.ended or any(line["event"] in ("broken", "failed") for line in events) or available[-1] < version - 1:
+        load.wrong.append(f"the server ended with {server.ended}, and told {events[-5:]}")
+    if load.wrong:
+        sys.exit("WRONG:\n" + "\n".join(load.wrong[:10]))
+
+
+if __name__ == "__main__":
+    app.run(main)

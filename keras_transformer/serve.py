@@ -1,0 +1,37 @@
+"""A SavedModel behind TF Serving's REST interface: `python -m keras_transformer.serve --model_base_path=saved_models/NAME`.
+
+For those who want to look first, and have no TF Serving at hand: the same URLs, the same JSON, and a page at /.
+"""
+
+import pathlib
+
+from keras_transformer import flags
+from keras_transformer.serving.cores import spread_over_cores
+
+try:
+    from keras_transformer.server.rows import Limits
+    from keras_transformer.server.running import serve
+except ModuleNotFoundError as error:
+    raise SystemExit(f"error: the server needs {error.name}. Install it: pip install -e '.[serve]'") from error
+
+GROUPS = ("serve",)
+
+
+def main(FLAGS):
+    cores = spread_over_cores()
+    folder = pathlib.Path(flags.required_model_base_path(FLAGS))
+    serve(
+        folder,
+        FLAGS.model_name or folder.resolve().name,
+        FLAGS.host,
+        FLAGS.rest_api_port,
+        Limits(FLAGS.max_batch_size, FLAGS.max_text_bytes, FLAGS.max_request_bytes),
+        FLAGS.file_system_poll_wait_seconds,
+        batch_timeout_micros=FLAGS.batch_timeout_micros,
+        max_enqueued_batches=FLAGS.max_enqueued_batches,
+        num_batch_threads=FLAGS.num_batch_threads or cores,
+    )
+
+
+if __name__ == "__main__":
+    flags.run(main, GROUPS)

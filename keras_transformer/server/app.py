@@ -1,0 +1,191 @@
+"""The server's HTTP side: TF Serving's URLs, health, metrics, the page, and the OpenAPI document that says all of it."""
+
+import asyncio
+import html
+import logging
+import pathlib
+import time
+from typing import Annotated
+
+import fastapi
+from fastapi import Path, Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+from keras_transformer.server import log, schemas, to_json
+from keras_transformer.server.errors import RequestError
+from keras_transformer.server.metrics import Metrics
+from keras_transformer.server.paths import AnyCase
+
+PAGE = pathlib.Path(__file__).with_name("page.html")
+BODY_SECONDS = 60
+# The page is all that it needs: a browser shall fetch nothing from elsewhere.
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+MODEL, VERSION = "/v1/models/{name:model}", "/v1/models/{name:model}/versions/{version:version}"
+LABEL = "/v1/models/{name:model}/labels/{label:model}"
+Name = Annotated[str, Path(description="The model's name.", pattern="^[^/:]+$")]
+Number = Annotated[int, Path(description="The version's number.", ge=0, lt=10**18)]
+WORDS = {
+    400: "Not as the signature, or a limit, has it.",
+    404: "No such model, or version.",
+    413: "Too many bytes.",
+    503: "Try again later.",
+}
+
+
+def _errors(*statuses):
+    return {status: {"model": schemas.Error, "description": WORDS[status]} for status in statuses}
+
+
+FINDING = _errors(400, 404)
+PREDICT = {
+    "responses": {200: {"model": schemas.Predictions | schemas.Outputs}, **_errors(400, 404, 413, 503)},
+    "openapi_extra": {
+        "requestBody": {"required": True, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/PredictRequest"}}}}
+    },
+}
+
+
+def build(service, metrics=None):
+    """The ASGI application.
+
+    Args:
+        service: a `Service`.
+        metrics: `Metrics`; by default its own.
+    """
+    app = fastapi.FastAPI(title="keras_transformer.serve", version="1", description="TF Serving's REST.", docs_url=None, redoc_url=None)
+    app.openapi = lambda: _openapi(app)
+    metrics = metrics or Metrics(lambda: service.batcher.depth, lambda: len(_served(service)))
+    service.batcher.on_batch = metrics.batch_run
+    _answer_errors(app)
+    _answer_about_the_server(app, service, metrics)
+
+    @app.post(MODEL + ":predict", summary="Translate, by the newest version", **PREDICT)
+    async def predict(name: Name, request: Request):
+        return await _predict(service, metrics, request, name, None)
+
+    @app.post(VERSION + ":predict", summary="Translate, by one version", **PREDICT)
+    async def predict_by_version(name: Name, version: Number, request: Request):
+        return await _predict(service, metrics, request, name, version)
+
+    @app.get(MODEL, summary="All versions' states", response_model=schemas.ModelStatus, responses=FINDING)
+    async def status(name: Name):
+        return JSONResponse(service.status(name))
+
+    @app.get(VERSION, summary="A version's state", response_model=schemas.ModelStatus, responses=FINDING)
+    async def status_of_version(name: Name, version: Number):
+        return JSONResponse(service.status(name, version))
+
+    @app.get(MODEL + "/metadata", summary="The newest version's signatures", response_model=schemas.ModelMetadata, responses=FINDING)
+    async def metadata(name: Name):
+        return JSONResponse(service.metadata(name))
+
+    @app.get(VERSION + "/metadata", summary="A version's signatures", response_model=schemas.ModelMetadata, responses=FINDING)
+    async def metadata_of_version(name: Name, version: Number):
+        return JSONResponse(service.metadata(name, version))
+
+    @app.api_route(LABEL + "{rest:path}", methods=["GET", "POST"], include_in_schema=False)
+    async def labels(label: str):
+        raise RequestError(400, f"Unrecognized servable version label: {label}")
+
+    return AnyCase(app)
+
+
+def _answer_about_the_server(app, service, metrics):
+    page = PAGE.read_text(encoding="utf-8").replace("{{model}}", html.escape(service.name))
+
+    @app.get("/", response_class=HTMLResponse, summary="A page to try the model on")
+    async def show_page():
+        return HTMLResponse(page, headers={"Content-Security-Policy": POLICY})
+
+    @app.get("/health", summary="Whether requests are answered", response_model=schemas.Health, responses={503: {"model": schemas.Health}})
+    async def health():
+        served = _served(service)
+        return JSONResponse({"ready": bool(served), "versions": served}, status_code=200 if served else 503)
+
+    @app.get("/metrics", summary="Counters, for Prometheus", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+    async def show_metrics():
+        return Response(metrics.page(), media_type=metrics.content_type)
+
+
+def _answer_errors(app):
+    """All errors as TF Serving's: an object with one key."""
+
+    @app.exception_handler(RequestError)
+    async def refused(request, error):
+        return _error(error.status, error.message)
+
+    @app.exception_handler(HTTPException)
+    async def not_routed(request, error):
+        path = request.url.path
+        if error.status_code == 404 and path.lower().startswith("/v1/"):
+            return _error(400, f"Malformed request: {request.method} {path}")
+        return _error(error.status_code, f"{error.detail}: {request.method} {path}", error.headers)
+
+    @app.exception_handler(Exception)
+    async def failed(request, error):
+        log.tell("failed", logging.ERROR, exc_info=(type(error), error, error.__traceback__))
+        return _error(500, "The server failed. Its log says where.")
+
+
+def _error(status, message, headers=None):
+    return Response(to_json.encode({"error": message}), status, headers, media_type="application/json")
+
+
+async def _predict(service, metrics, request, name, version):
+    """Answer, count and log a request."""
+    seen, status, began = {"signature": "unknown"}, 500, time.perf_counter()
+    try:
+        body = await _body(request, service.limits.max_request_bytes)
+        began, seen["bytes"] = time.perf_counter(), len(body)
+        answer, status = await service.predict(name, version, body, seen), 200
+        return Response(answer, media_type="application/json")
+    except RequestError as error:
+        status = error.status
+        raise
+    except ClientDisconnect:
+        status = 499
+        return Response(status_code=status)
+    finally:
+        seconds = time.perf_counter() - began
+        metrics.answered(seen["signature"], status, seconds)
+        log.tell("predict", status=status, milliseconds=round(seconds * 1e3, 1), **seen)
+
+
+async def _body(request, most):
+    """The bytes of a request's body, read no further than is allowed."""
+    refusal = RequestError(413, f"The request must be no longer than {most:,} bytes.")
+    if int(request.headers.get("content-length", 0)) > most:
+        raise refusal
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > most:
+                    raise refusal
+    except TimeoutError as error:
+        raise RequestError(400, f"The request's body did not come within {BODY_SECONDS} seconds.") from error
+    return bytes(body)
+
+
+def _served(service):
+    return sorted(number for number, state in [*service.versions.states.items()] if state.state == "AVAILABLE")
+
+
+def _openapi(app):
+    """FastAPI's document, with the request that we read ourselves, and without the answer 422 that we never give."""
+    if not app.openapi_schema:
+        document = fastapi.openapi.utils.get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        for operation in [operation for path in document["paths"].values() for operation in path.values()]:
+            operation["responses"].pop("422", None)
+        components = document["components"]["schemas"]
+        components["PredictRequest"] = schemas.PredictRequest.model_json_schema()
+        for unused in ("HTTPValidationError", "ValidationError"):
+            components.pop(unused, None)
+        app.openapi_schema = document
+    return app.openapi_schema

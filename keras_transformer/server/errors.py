@@ -1,0 +1,37 @@
+"""What a client is told when its request is not answered."""
+
+import tensorflow as tf
+
+# As TF Serving's `ToHTTPStatusCode` has them; what is not here is the server's own fault.
+STATUSES = {
+    tf.errors.INVALID_ARGUMENT: 400,
+    tf.errors.FAILED_PRECONDITION: 400,
+    tf.errors.OUT_OF_RANGE: 400,
+    tf.errors.NOT_FOUND: 404,
+    tf.errors.UNIMPLEMENTED: 501,
+    tf.errors.RESOURCE_EXHAUSTED: 503,
+    tf.errors.UNAVAILABLE: 503,
+}
+# How lines begin that say where in the graph an error came from.
+PLACES = ("Graph execution error:", "Detected at node", "<stack traces unavailable>", "File ", "Node: ", "[[")
+
+
+class RequestError(Exception):
+    """A request that is refused.
+
+    Args:
+        status: of HTTP.
+        message: what was expected, and what came.
+    """
+
+    def __init__(self, status, message):
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+def of_tensorflow(error):
+    """The `RequestError` for an error of TensorFlow's: the line that says what is wrong, without those that say where in the graph."""
+    lines = [line.strip() for line in (error.message or "").splitlines()]
+    telling = [line for line in lines if line and not line.startswith(PLACES)]
+    return RequestError(STATUSES.get(error.error_code, 500), telling[0] if telling else type(error).__name__)

@@ -1,0 +1,131 @@
+"""What a request's arrays mean: rows, which may share a batch with other requests', and options, which hold for all of them."""
+
+import dataclasses
+
+import numpy as np
+
+from keras_transformer.server.errors import RequestError
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """The most that a request may hold.
+
+    Args:
+        max_batch_size: rows, of a request and of a batch of several requests.
+        max_text_bytes: of one string, in UTF-8.
+        max_request_bytes: of a request's body.
+    """
+
+    max_batch_size: int = 64
+    max_text_bytes: int = 5000
+    max_request_bytes: int = 2**20
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Arrays that a signature takes.
+
+    Args:
+        count: how many rows.
+        inputs: arrays by name, each with so many rows.
+        options: arrays by name, without rows, or with one that holds for all.
+    """
+
+    count: int
+    inputs: dict
+    options: dict
+
+    @property
+    def options_key(self):
+        """Equal for equal options."""
+        return tuple((name, array.shape, str(array.tolist())) for name, array in sorted(self.options.items()))
+
+
+def rows(given, signature, limits):
+    """A request's arrays as rows and options.
+
+    An input with a default whose values are the same in every row is an option.
+
+    Args:
+        given: arrays by name, as the request has them.
+        signature: the `Signature` that they are for.
+        limits: `Limits`.
+
+    Returns:
+        `Rows`, in which the signature's defaults stand for what was not given.
+
+    Raises:
+        RequestError: if shapes do not fit the signature or each other, or a limit is exceeded.
+    """
+    fitted = {name: _fitted(name, array, signature.inputs[name].shape) for name, array in given.items()}
+    required = {name: fitted[name] for name in signature.required}
+    counts = {name: array.shape[0] for name, array in required.items() if array.ndim}
+    if len(set(counts.values())) > 1:
+        raise RequestError(400, f"The inputs must have as many rows each. Received: {counts}.")
+    count = max(counts.values(), default=1)
+    if count > limits.max_batch_size:
+        raise RequestError(
+            400, f"Task size {count} is larger than maximum input batch size {limits.max_batch_size}. Send several requests."
+        )
+    inputs, options = dict(required), {}
+    for name, default in signature.defaults.items():
+        array = _as_option(fitted.get(name, default), default)
+        if array.ndim and array.shape[0] not in (1, count):
+            raise RequestError(400, f"`{name}` must have one value, or {count}, one a row. Received: {array.shape[0]}.")
+        (inputs if array.ndim and count > 1 and array.shape[0] == count else options)[name] = array
+    _refuse_long_texts(fitted, limits)
+    return Rows(count, inputs, options)
+
+
+def _fitted(name, array, shape):
+    """An array of the rank that a signature asks for: a value alone becomes a batch of one, lists of one value are opened."""
+    if shape is None:
+        return array
+    if array.ndim == len(shape) - 1:
+        array = array[None]
+    while array.ndim > len(shape) and array.shape[-1] == 1:
+        array = array[..., 0]
+    if array.ndim != len(shape) or any(size not in (None, found) for size, found in zip(shape, array.shape, strict=False)):
+        expected = ",".join("?" if size is None else str(size) for size in shape)
+        raise RequestError(400, f"`{name}` must have shape [{expected}]. Received: [{','.join(map(str, array.shape))}].")
+    return array
+
+
+def _as_option(array, default):
+    """One row of equal rows, if the default is one row."""
+    one = default.ndim and default.shape[0] == 1 and array.shape[0] > 1 and (array == array[:1]).all()
+    return array[:1] if one else array
+
+
+def _refuse_long_texts(arrays, limits):
+    for name, array in arrays.items():
+        if array.dtype == object:
+            longest = max(map(len, array.reshape(-1)), default=0)
+            if longest > limits.max_text_bytes:
+                raise RequestError(
+                    400, f"`{name}` must be no longer than {limits.max_text_bytes:,} bytes. Received: {longest:,}. Split the text."
+                )
+
+
+def joined(several):
+    """The inputs of several `Rows` with equal options as one batch."""
+    first = several[0]
+    if len(several) == 1:
+        return {**first.inputs, **first.options}
+    return {name: np.concatenate([one.inputs[name] for one in several]) for name in first.inputs} | first.options
+
+
+def parted(outputs, counts):
+    """The outputs of such a batch, for each of the `Rows`.
+
+    Raises:
+        RequestError: if an output has not as many rows as the batch.
+    """
+    if len(counts) == 1:
+        return [outputs]
+    if any(not array.ndim or array.shape[0] != sum(counts) for array in outputs.values()):
+        raise RequestError(500, f"The outputs must have a row for each of {sum(counts)}.")
+    ends = np.cumsum(counts)[:-1]
+    split = {name: np.split(array, ends) for name, array in outputs.items()}
+    return [{name: parts[number] for name, parts in split.items()} for number in range(len(counts))]

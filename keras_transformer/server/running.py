@@ -1,0 +1,93 @@
+"""The server's life: a port, a model, requests, and an end that leaves none unanswered."""
+
+import errno
+import gc
+import os
+import signal
+import socket
+import time
+
+import uvicorn
+
+from keras_transformer.server import app, log
+from keras_transformer.server.batching import Batcher
+from keras_transformer.server.service import Service
+from keras_transformer.server.versions import Versions
+
+
+def serve(folder, name, host, port, limits, poll_seconds, **batching):
+    """Serve until SIGTERM or an interrupt; then take no more requests, answer those that came, and return.
+
+    Args:
+        folder: of the model's versions.
+        name: of the model, in the URLs.
+        host, port: where to listen; port 0: any that is free.
+        limits: `Limits`.
+        poll_seconds: between two looks for new versions.
+        **batching: arguments of `Batcher`.
+
+    Raises:
+        OSError: if the port is taken, or the host is none of ours, or there is no model.
+        ValueError: if the model cannot be loaded.
+    """
+    began = time.monotonic()
+    log.start()
+    # What was imported stays: a search for garbage, at the end of each version, need not look at it.
+    gc.freeze()
+    with bind(host, port) as listener:
+        versions = Versions(folder, log=log.tell)
+        batcher = Batcher(limits.max_batch_size, **batching)
+        try:
+            versions.watch(poll_seconds)
+            served = app.build(Service(name, versions, batcher, limits))
+            # uvicorn raises the signal that ended it once more, when all is answered.
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: None)
+            host, port = listener.getsockname()[:2]
+            told = {"url": f"http://{f'[{host}]' if ':' in host else host}:{port}", "model": name, "pid": os.getpid()}
+            Server(served, batcher, lambda: log.tell("serving", **told, seconds=round(time.monotonic() - began, 1))).run([listener])
+        finally:
+            batcher.close()
+            versions.close()
+    log.tell("ended")
+
+
+class Server(uvicorn.Server):
+    """A web server that says when it listens, and whose last requests do not wait for others to share a batch with.
+
+    Args:
+        served: an ASGI application.
+        batcher: the `Batcher` behind it.
+        when_listening: called without arguments.
+    """
+
+    def __init__(self, served, batcher, when_listening):
+        super().__init__(uvicorn.Config(served, log_config=None, access_log=False, lifespan="off", timeout_keep_alive=30))
+        self._batcher, self._when_listening = batcher, when_listening
+
+    async def startup(self, sockets=None):
+        await super().startup(sockets)
+        self._when_listening()
+
+    async def shutdown(self, sockets=None):
+        self._batcher.hurry()
+        await super().shutdown(sockets)
+
+
+def bind(host, port):
+    """A socket of this address, not yet open to clients."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except socket.gaierror as error:
+        raise OSError(f"--host={host} is no address of this machine: {error.strerror}. Try 127.0.0.1, or 0.0.0.0 for all.") from error
+    family, kind, protocol, _, address = found[0]
+    listener = socket.socket(family, kind, protocol)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise OSError(f"--rest_api_port={port} is taken. Choose another, or 0 for any that is free.") from error
+        raise OSError(f"--host={host} --rest_api_port={port} cannot be listened at: {error.strerror}.") from error
+    return listener

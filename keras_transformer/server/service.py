@@ -1,0 +1,96 @@
+"""A request's way from its body to the body of its answer, without HTTP."""
+
+import asyncio
+
+from google.protobuf import json_format
+
+from keras_transformer.server import from_json, to_json
+from keras_transformer.server.errors import RequestError
+from keras_transformer.server.rows import rows
+from keras_transformer.server.saved_model import DEFAULT_SIGNATURE
+
+
+class Service:
+    """One model behind TF Serving's three questions: predict, status and metadata.
+
+    Args:
+        name: the model's.
+        versions: `Versions`.
+        batcher: a `Batcher`.
+        limits: `Limits`.
+    """
+
+    def __init__(self, name, versions, batcher, limits):
+        self.name = name
+        self.versions = versions
+        self.batcher = batcher
+        self.limits = limits
+
+    async def predict(self, name, number, body, seen):
+        """Answer a request.
+
+        Args:
+            name: of the model that it asks for.
+            number: of the version; None: the newest.
+            body: of the request, bytes.
+            seen: a dictionary that takes what may be told of the request: its signature, its rows, its version.
+
+        Returns:
+            The body of the answer, bytes.
+
+        Raises:
+            RequestError: if it is refused, or fails.
+        """
+        document = await asyncio.to_thread(from_json.parse, body)
+        with self._use(name, number) as version:
+            seen["version"] = version.number
+            signature_name = document.get("signature_name") or DEFAULT_SIGNATURE
+            signature = version.model.signatures.get(signature_name)
+            if signature is None:
+                raise RequestError(400, f'Serving signature name: "{signature_name}" not found in signature def')
+            seen["signature"] = signature_name
+            task, in_rows = await asyncio.to_thread(self._read, document, signature)
+            seen["rows"] = task.count
+            key = (version.number, signature_name, task.options_key) if signature.is_mergeable else None
+            future = self.batcher.submit(task, lambda inputs: version.model.run(signature_name, inputs), key)
+            outputs = await asyncio.wrap_future(future)
+        return await asyncio.to_thread(to_json.response, outputs, in_rows)
+
+    def status(self, name, number=None):
+        """The states of all versions, or of one, as TF Serving's GetModelStatusResponse."""
+        states = self.versions.states if name == self.name else {}
+        if number is not None and number not in states:
+            raise RequestError(404, f"Could not find version {number} of model {name}")
+        if not states:
+            raise RequestError(404, f"Could not find any versions of model {name}")
+        chosen = sorted(states, reverse=True) if number is None else [number]
+        return {"model_version_status": [_status(one, states[one]) for one in chosen]}
+
+    def metadata(self, name, number=None):
+        """The signatures of a version, as TF Serving's GetModelMetadataResponse."""
+        with self._use(name, number) as version:
+            signatures = {
+                one: json_format.MessageToDict(definition, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+                for one, definition in version.model.definitions.items()
+            }
+            spec = {"name": name, "signature_name": "", "version": str(version.number)}
+            return {"model_spec": spec, "metadata": {"signature_def": {"signature_def": signatures}}}
+
+    def _use(self, name, number):
+        if name != self.name:
+            asked = f"Latest({name})" if number is None else f"Specific({name}, {number})"
+            raise RequestError(404, f"Servable not found for request: {asked}")
+        return self.versions.use(name, number)
+
+    def _read(self, document, signature):
+        """A parsed request as `Rows`, and whether it has "instances"."""
+        try:
+            given, in_rows = from_json.arrays(document, signature)
+        except RecursionError as error:
+            raise RequestError(400, "JSON Parse error: lists too deep") from error
+        return rows(given, signature, self.limits), in_rows
+
+
+def _status(number, state):
+    code, message = ("UNKNOWN", state.error) if state.error else ("OK", "")
+    return {"version": str(number), "state": state.state, "status": {"error_code": code, "error_message": message}}

@@ -1,0 +1,161 @@
+"""The versions of a model in a folder: the newest is served, a newer one replaces it while the server runs.
+
+As TF Serving: a version is a folder named by an integer with a `saved_model.pb` in it; the new one is loaded before the old one goes, and
+the old one goes when its last request is answered.
+"""
+
+import contextlib
+import dataclasses
+import pathlib
+import threading
+
+from keras_transformer.server.errors import RequestError
+from keras_transformer.server.saved_model import SavedModel
+
+
+def newest(folder):
+    """The highest version in a folder; None where there is none."""
+    names = [path.parent.name for path in pathlib.Path(folder).glob("*/saved_model.pb")]
+    return max((int(name) for name in names if name.isascii() and name.isdigit()), default=None)
+
+
+def _content(folder):
+    """Equal as long as no file of a folder comes, grows or changes: what is copied in place is whole some time later."""
+    return [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(folder.rglob("*"))]
+
+
+@dataclasses.dataclass
+class Version:
+    """One version in memory, and how many requests use it.
+
+    Args:
+        number: the name of its folder.
+        model: a `SavedModel`.
+    """
+
+    number: int
+    model: object
+    users: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """What `GET /v1/models/NAME` tells of a version: LOADING, AVAILABLE, UNLOADING or END, and what went wrong."""
+
+    state: str
+    error: str = ""
+
+
+class Versions:
+    """What is served of a folder.
+
+    Args:
+        folder: of the versions.
+        load: takes a version's folder, gives a `SavedModel`.
+        log: takes an event's name and what to tell of it.
+
+    Attributes:
+        states: a `State` for each version that was ever seen, by number.
+
+    Raises:
+        FileNotFoundError: if there is no folder, or no version in it.
+        ValueError: if the newest version cannot be loaded.
+    """
+
+    def __init__(self, folder, load=SavedModel, log=lambda event, **details: None):
+        self.folder = pathlib.Path(folder)
+        self.states = {}
+        self._load, self._log = load, log
+        self._current = None
+        self._broken = {}
+        self._changed = threading.Condition()
+        self._stop = threading.Event()
+        self._watcher = None
+        if not self.folder.is_dir():
+            raise FileNotFoundError(f"there is no folder {folder}: --model_base_path is saved_models/<name>, where versions lie.")
+        if newest(folder) is None:
+            raise FileNotFoundError(f"{folder} has no versions: folders named 1, 2, ... with a saved_model.pb. Export one.")
+        self.poll()
+        if self._current is None:
+            number, state = next(iter(self.states.items()))
+            raise ValueError(f"{self.folder / str(number)} cannot be loaded: {state.error}")
+
+    @contextlib.contextmanager
+    def use(self, name, number=None):
+        """The version that a request asks for, which stays in memory as long as the request uses it.
+
+        Args:
+            name: the model's, for the error.
+            number: the version's; None: the newest.
+
+        Raises:
+            RequestError: if it is not served.
+        """
+        with self._changed:
+            version = self._current
+            if version is None or number not in (None, version.number):
+                asked = f"Latest({name})" if number is None else f"Specific({name}, {number})"
+                raise RequestError(404, f"Servable not found for request: {asked}")
+            version.users += 1
+        try:
+            yield version
+        finally:
+            with self._changed:
+                version.users -= 1
+                self._changed.notify_all()
+
+    def poll(self):
+        """Look into the folder; serve the newest version if it is another than the one that is served."""
+        number = newest(self.folder)
+        if number is None or (self._current and number == self._current.number):
+            return
+        stamp = _content(self.folder / str(number))
+        if self._broken.get(number) == stamp:
+            return
+        self.states[number] = State("LOADING")
+        self._log("loading", version=number)
+        try:
+            model = self._load(self.folder / str(number))
+            model.warm_up()
+        except Exception as error:  # whatever a damaged file makes TensorFlow raise: the old version stays
+            self._broken[number] = stamp
+            self.states[number] = State("END", str(error).strip().split("\n")[0] or type(error).__name__)
+            self._log("broken", version=number, error=self.states[number].error)
+            return
+        with self._changed:
+            old, self._current = self._current, Version(number, model)
+            self.states[number] = State("AVAILABLE")
+        self._log("available", version=number)
+        if old:
+            self._unload(old)
+
+    def watch(self, seconds):
+        """Poll every so many seconds, in a thread, until `close`."""
+
+        def work():
+            while not self._stop.wait(seconds):
+                try:
+                    self.poll()
+                except OSError as error:  # the folder is changed while it is read
+                    self._log("poll failed", error=str(error))
+
+        self._watcher = threading.Thread(target=work, name="versions")
+        self._watcher.start()
+
+    def close(self):
+        """Stop polling, and unload what is served when its last request is answered."""
+        self._stop.set()
+        if self._watcher:
+            self._watcher.join()
+        with self._changed:
+            version, self._current = self._current, None
+        if version:
+            self._unload(version)
+
+    def _unload(self, version):
+        self.states[version.number] = State("UNLOADING")
+        with self._changed:
+            self._changed.wait_for(lambda: version.users == 0)
+        version.model.close()
+        self.states[version.number] = State("END")
+        self._log("unloaded", version=version.number)

@@ -1,0 +1,237 @@
+"""What the server does around a translation: limits, options, versions, health, metrics and the log."""
+
+import concurrent.futures
+import io
+import json
+import os
+import shutil
+import socket
+import threading
+
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("httpx")
+
+from keras_transformer.server import log
+from keras_transformer.server.rows import Limits
+
+PREDICT = "/v1/models/m:predict"
+
+
+def predict(client, **document):
+    response = client.post(PREDICT, json=document)
+    return response.status_code, response.json()
+
+
+@pytest.fixture
+def told():
+    """What the server logs, a function that gives objects."""
+    stream = io.StringIO()
+    log.start(stream)
+    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
+    log.LOGGER.handlers = []
+
+
+@pytest.fixture
+def copy(exported, tmp_path):
+    """A folder of versions that a test may change."""
+    shutil.copytree(exported / "m", tmp_path / "m")
+    return tmp_path / "m"
+
+
+def hold(client):
+    """Keep the model at work; gives two events: one that it has begun, and one that lets it go on."""
+    model = client.service.versions._current.model
+    run, begun, gate = model.run, threading.Event(), threading.Event()
+
+    def held(name, inputs):
+        begun.set()
+        gate.wait()
+        return run(name, inputs)
+
+    model.run = held
+    return begun, gate
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, "A|50|4|0.600000"),
+        ({"beam_size": 2}, "A|50|2|0.600000"),
+        ({"max_length": [7], "length_penalty": 1}, "A|7|4|1.000000"),
+    ],
+)
+def test_options_are_inputs_that_may_be_left_out(client, options, expected):
+    document = {"signature_name": "translate", "inputs": {"text": ["a", "a"], **options}}
+    assert predict(client, **document)[1]["outputs"]["translations"] == [[expected], [expected]]
+
+
+def test_options_of_a_row_are_its_own(client):
+    rows = [{"text": "a", "beam_size": 2}, {"text": "b"}, {"text": "c", "beam_size": 8}]
+    _, answer = predict(client, signature_name="translate", instances=rows)
+    assert [row["translations"] for row in answer["predictions"]] == [["A|50|2|0.600000"], ["B|50|4|0.600000"], ["C|50|8|0.600000"]]
+
+
+def test_two_required_inputs(client):
+    _, answer = predict(client, signature_name="score", instances=[{"text": "ab", "reference": "c"}])
+    assert answer == {"predictions": [{"log_probability": -3.0, "tokens": 1}]}
+    status, answer = predict(client, signature_name="score", instances=["ab"])
+    assert status == 400
+    assert "expecting list of objects as multiple input tensors required" in answer["error"]
+
+
+def test_what_the_model_refuses_is_told_in_a_line(client):
+    status, answer = predict(client, instances=["fail"])
+    assert status == 400
+    assert "this text fails" in answer["error"]
+    assert "\n" not in answer["error"]
+
+
+@pytest.mark.parametrize("signature", ["serving_default", "width"])
+def test_requests_at_once_get_what_they_get_alone(exported, start, signature):
+    texts = ["", "a", "fail", "ccc", "d" * 9]
+    with start(exported / "m", batch_timeout_micros=3600 * 10**6) as client:
+        client.service.batcher.max_batch_size = len(texts)
+        rows = []
+        client.service.batcher.on_batch = rows.append
+
+        def ask(text):
+            return predict(client, signature_name=signature, inputs=[text])
+
+        with concurrent.futures.ThreadPoolExecutor(len(texts)) as pool:
+            together = list(pool.map(ask, texts))
+        assert rows == ([5] if signature == "serving_default" else [1] * 5)
+        client.service.batcher.hurry()
+        assert together == list(map(ask, texts))
+    assert [status for status, _ in together] == [200, 200, 400 if signature == "serving_default" else 200, 200, 200]
+
+
+@pytest.mark.parametrize(
+    ("document", "status", "words"),
+    [
+        ({"instances": ["a" * 11]}, 400, "no longer than 10 bytes. Received: 11"),
+        ({"instances": ["a"] * 5}, 400, "maximum input batch size 4"),
+        ({"instances": ["a"] * 100}, 413, "The request must be no longer than 200 bytes."),
+    ],
+)
+def test_a_limit_is_told(exported, start, document, status, words):
+    with start(exported / "m", Limits(max_batch_size=4, max_text_bytes=10, max_request_bytes=200)) as client:
+        found, answer = predict(client, **document)
+        assert found == status
+        assert words in answer["error"]
+        # Sent in pieces, a body does not tell its length.
+        body = json.dumps(document).encode()
+        assert client.post(PREDICT, content=iter([body[:100], body[100:]])).status_code == status
+        assert predict(client, instances=["a"] * 4)[0] == 200
+
+
+def test_a_full_queue_is_told_and_loses_nothing(exported, start):
+    with start(exported / "m", max_enqueued_batches=1) as client, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        begun, gate = hold(client)
+        first = pool.submit(predict, client, instances=["a"])
+        begun.wait()
+        second = pool.submit(predict, client, instances=["b"])
+        while not client.service.batcher.depth:
+            pass
+        # Of other options, or it would join the one that waits.
+        status, answer = predict(client, signature_name="nbest", instances=["c"])
+        assert status == 503
+        assert "is full" in answer["error"]
+        gate.set()
+        assert [first.result(), second.result()] == [(200, {"predictions": ["A"]}), (200, {"predictions": ["B"]})]
+
+
+def test_a_swap_of_versions_loses_no_request(exported, copy, start):
+    with start(copy) as client, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        begun, gate = hold(client)
+        old = pool.submit(predict, client, instances=["a"])
+        begun.wait()
+        shutil.copytree(exported / "marked", copy / ".2.tmp")
+        os.rename(copy / ".2.tmp", copy / "2")
+        poll = threading.Thread(target=client.service.versions.poll)
+        poll.start()
+        while client.service.versions.states[1].state != "UNLOADING":
+            pass
+        # The thread of batches is held by the old version, which its last request still needs.
+        states = [one["state"] for one in client.get("/v1/models/m").json()["model_version_status"]]
+        assert states == ["AVAILABLE", "UNLOADING"]
+        gate.set()
+        assert old.result() == (200, {"predictions": ["A"]})
+        poll.join()
+        assert predict(client, instances=["a"]) == (200, {"predictions": ["A!"]})
+        assert client.get("/health").json() == {"ready": True, "versions": [2]}
+        assert client.post("/v1/models/m/versions/1:predict", json={"instances": ["a"]}).status_code == 404
+
+
+def test_a_damaged_version_is_not_served(copy, start):
+    with start(copy) as client:
+        (copy / "2").mkdir()
+        (copy / "2" / "saved_model.pb").write_bytes(b"damaged")
+        client.service.versions.poll()
+        assert predict(client, instances=["a"]) == (200, {"predictions": ["A"]})
+        damaged, good = client.get("/v1/models/m").json()["model_version_status"]
+        assert (damaged["version"], damaged["state"], damaged["status"]["error_code"]) == ("2", "END", "UNKNOWN")
+        assert good["state"] == "AVAILABLE"
+
+
+def test_the_server_is_not_ready_once_it_has_unloaded_its_model(exported, start):
+    with start(exported / "m") as client:
+        assert client.get("/health").status_code == 200
+        client.service.versions.close()
+        response = client.get("/health")
+        assert (response.status_code, response.json()) == (503, {"ready": False, "versions": []})
+
+
+def test_requests_are_counted(exported, start):
+    with start(exported / "m") as client:
+        for document in ({"instances": ["a", "b"]}, {"instances": [1]}, {"signature_name": "private", "instances": ["a"]}):
+            predict(client, **document)
+        lines = client.get("/metrics").text.splitlines()
+    for line in (
+        'serve_requests_total{signature="serving_default",status="200"} 1.0',
+        'serve_requests_total{signature="serving_default",status="400"} 1.0',
+        # What a client makes up is no label: there would be no end of them.
+        'serve_requests_total{signature="unknown",status="400"} 1.0',
+        'serve_request_seconds_count{signature="serving_default"} 2.0',
+        "serve_batch_rows_sum 2.0",
+        "serve_queue_batches 0.0",
+        "serve_loaded_versions 1.0",
+    ):
+        assert line in lines
+
+
+def test_the_log_has_an_object_a_line_and_no_text_of_a_user(exported, start, told):
+    with start(exported / "m") as client:
+        for document in (
+            {"instances": ["private"]},
+            {"signature_name": "private", "instances": ["private"]},
+            {"instances": ["fail"]},
+            {"instances": [{"private": "private"}]},
+        ):
+            predict(client, **document)
+        client.post("/v1/models/private:predict", content="private")
+        model = client.service.versions._current.model
+        model.run = lambda name, inputs: inputs["private"]
+        status, answer = predict(client, instances=["private"])
+        assert (status, answer) == (500, {"error": "The server failed. Its log says where."})
+    lines = told()
+    assert [line["status"] for line in lines if line["event"] == "predict"] == [200, 400, 400, 400, 400, 500]
+    [failure] = [line for line in lines if line["event"] == "failed"]
+    assert failure["error"].startswith("KeyError at ")
+    assert "private" not in json.dumps(lines).replace(__file__, "")
+    assert {"time", "level", "signature", "rows", "version", "bytes", "milliseconds"} <= lines[0].keys()
+
+
+def test_half_a_request_harms_nobody(client):
+    with socket.create_connection((client.base_url.host, client.base_url.port)) as half:
+        half.sendall(b"POST /v1/models/m:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        half.shutdown(socket.SHUT_WR)
+        assert predict(client, instances=["a"]) == (200, {"predictions": ["A"]})
+
+
+def test_nothing_of_the_web_server_s_own_is_served(client):
+    assert client.get("/docs").status_code == 404
+    assert client.get("/v2").json() == {"error": "Not Found: GET /v2"}
+    response = client.delete("/v1/models/m")
+    assert (response.status_code, response.headers["allow"]) == (405, "GET")

@@ -1,0 +1,67 @@
+"""`python -m keras_transformer.serve`, from its first line to its last."""
+
+import concurrent.futures
+import importlib
+import json
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("fastapi")
+httpx = pytest.importorskip("httpx")
+
+COMMAND = [sys.executable, "-m", "keras_transformer.serve"]
+
+
+def predict(url):
+    return httpx.post(f"{url}/v1/models/m:predict", json={"instances": ["a"]}, timeout=60)
+
+
+def test_sigterm_ends_the_server_when_all_is_answered(exported):
+    # A request waits an hour for another to share its batch with, unless the server ends.
+    flags = [f"--model_base_path={exported / 'm'}", "--rest_api_port=0", f"--batch_timeout_micros={3600 * 10**6}"]
+    process = subprocess.Popen([*COMMAND, *flags], stderr=subprocess.PIPE, text=True)
+    lines = []
+    while not lines or lines[-1]["event"] != "serving":
+        lines.append(json.loads(process.stderr.readline()))
+    url = lines[-1]["url"]
+    assert url.startswith("http://127.0.0.1:")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(predict, url)
+        while "serve_queue_batches 1.0" not in httpx.get(f"{url}/metrics").text:
+            pass
+        process.send_signal(signal.SIGTERM)
+        assert answer.result().json() == {"predictions": ["A"]}
+    _, rest = process.communicate()
+    assert process.returncode == 0
+    assert [json.loads(line)["event"] for line in rest.splitlines()] == ["predict", "unloaded", "ended"]
+    with pytest.raises(httpx.ConnectError):
+        predict(url)
+
+
+def test_a_port_that_is_taken_is_told_in_a_line(exported):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        flags = [f"--model_base_path={exported / 'm'}", f"--rest_api_port={port}"]
+        done = subprocess.run([*COMMAND, *flags], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == f"error: --rest_api_port={port} is taken. Choose another, or 0 for any that is free.\n"
+
+
+@pytest.mark.parametrize(("host", "words"), [("no.such.host.invalid", "is no address"), ("192.0.2.1", "cannot be listened at")])
+def test_an_address_of_another_machine_is_refused(host, words):
+    from keras_transformer.server.running import bind
+
+    with pytest.raises(OSError, match=words):
+        bind(host, 0)
+
+
+def test_what_is_not_installed_is_told(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("keras_transformer.serve") and "serving" not in name]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    with pytest.raises(SystemExit, match=r"the server needs fastapi. Install it: pip install -e '.\[serve\]'"):
+        importlib.import_module("keras_transformer.serve")

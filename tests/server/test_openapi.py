@@ -1,0 +1,79 @@
+"""The OpenAPI document says what the server does: schemathesis asks what it says, and looks at the answers.
+
+`SCHEMATHESIS_EXAMPLES=1000 python -m pytest tests/server/test_openapi.py` asks each question 1,000 times.
+"""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+
+pytest.importorskip("fastapi")
+pytest.importorskip("httpx")
+pytest.importorskip("schemathesis")
+
+import schemathesis
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from keras_transformer.server.rows import Limits
+
+EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "15"))
+OPERATIONS = 9
+ERRORS = {"400", "404", "413", "503"}
+
+
+@pytest.fixture(scope="module")
+def small(exported, start):
+    """A client of a server whose limits are soon reached."""
+    with start(exported / "m", Limits(max_batch_size=3, max_text_bytes=20, max_request_bytes=2000)) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def document(small):
+    return schemathesis.openapi.from_url(f"{small.base_url}/openapi.json")
+
+
+@pytest.mark.parametrize("mode", list(schemathesis.GenerationMode))
+@pytest.mark.parametrize("number", range(OPERATIONS))
+def test_the_server_does_what_its_document_says(document, number, mode):
+    operation = list(document.get_all_operations())[number].ok()
+
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+    )
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def ask(case):
+        # What a signature takes is in a model's metadata: not all that the document allows is answered.
+        case.call_and_validate(excluded_checks=[positive_data_acceptance])
+
+    try:
+        ask()
+    except Unsatisfiable:  # what takes nothing cannot be asked wrongly
+        assert mode is schemathesis.GenerationMode.NEGATIVE
+
+
+def test_all_operations_were_asked(document):
+    assert len(list(document.get_all_operations())) == OPERATIONS
+
+
+def test_the_document_has_every_url_and_every_answer(client):
+    document = client.get("/openapi.json").json()
+    paths = document["paths"]
+    model, version = "/v1/models/{name}", "/v1/models/{name}/versions/{version}"
+    assert paths.keys() == {
+        "/",
+        "/health",
+        "/metrics",
+        *(base + tail for base in (model, version) for tail in ("", ":predict", "/metadata")),
+    }
+    for base in (model, version):
+        assert paths[f"{base}:predict"]["post"]["responses"].keys() == {"200", *ERRORS}
+    assert {"PredictRequest", "Predictions", "Outputs", "Error", "ModelStatus", "ModelMetadata"} <= document["components"]["schemas"].keys()
+    assert "422" not in str(document)

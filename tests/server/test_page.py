@@ -1,0 +1,96 @@
+"""The page in a browser without a window: what a user types is translated, and errors are told."""
+
+import os
+import shutil
+
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("httpx")
+pytest.importorskip("selenium")
+if not (shutil.which("chromedriver") and shutil.which("chromium")):
+    pytest.skip("chromium and chromedriver are not installed", allow_module_level=True)
+
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+
+@pytest.fixture(scope="module")
+def browser():
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--window-size=1000,1400"):
+        options.add_argument(argument)
+    options.binary_location = shutil.which("chromium")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture
+def page(browser, client):
+    """The page, just opened; a function that gives what an element shows."""
+    browser.get(str(client.base_url))
+
+    def shown(name):
+        return browser.find_element(By.ID, name).text
+
+    yield shown
+    if folder := os.environ.get("SCREENSHOTS"):
+        browser.save_screenshot(f"{folder}/page.png")
+
+
+def type_and_wait(browser, text, element, *keys):
+    browser.find_element(By.ID, "text").send_keys(text, *keys)
+    if not keys:
+        browser.find_element(By.ID, "go").click()
+    WebDriverWait(browser, 60, poll_frequency=0.05).until(lambda _: browser.find_element(By.ID, element).text)
+
+
+def test_a_text_is_translated(browser, page):
+    type_and_wait(browser, "two dogs <b>run</b>", "best")
+    assert page("best") == "TWO DOGS <B>RUN</B>"
+    # The second hypothesis has no score: there is none.
+    assert page("hypotheses") == "TWO DOGS <B>RUN</B> -0.200"
+    assert page("version") == "version 1"
+    assert page("error") == page("lacking") == ""
+
+
+def test_ctrl_enter_translates(browser, page):
+    type_and_wait(browser, "it's", "best", Keys.CONTROL, Keys.ENTER)
+    assert page("best") == "IT'S"
+
+
+def test_the_curl_line_does_the_same(browser, page, client):
+    type_and_wait(browser, 'it\'s "one"', "best")
+    assert page("curl") == (
+        """curl -d '{"signature_name":"nbest","instances":["it'\\''s \\"one\\""]}' """ + f"{client.base_url}/v1/models/m:predict"
+    )
+
+
+def test_every_head_is_drawn_and_can_be_chosen(browser, page):
+    type_and_wait(browser, "two dogs", "best")
+    heads = browser.find_elements(By.CSS_SELECTOR, "#heads button")
+    assert len(heads) == 3 * 2
+    heads[1].click()
+    assert [browser.find_element(By.ID, name).get_attribute("value") for name in ("layer", "head")] == ["0", "1"]
+    squares = browser.find_elements(By.CSS_SELECTOR, "#picture rect:not(.frame)")
+    # The model attends along the diagonal.
+    assert [float(square.get_attribute("fill-opacity")) for square in squares] == [1, 0, 0, 0, 1, 0, 0, 0, 1]
+    assert page("picture").split() == ["two", "dogs", "</s>", "TWO", "DOGS", "</s>"]
+
+
+def test_an_error_is_told_in_words(browser, page):
+    type_and_wait(browser, "fail", "error")
+    assert "this text fails" in page("error")
+    assert not browser.find_element(By.ID, "answer").is_displayed()
+
+
+def test_the_browser_has_nothing_to_complain_of(browser, page):
+    type_and_wait(browser, "a", "best")
+    severe = [line for line in browser.get_log("browser") if "400" not in line["message"]]
+    assert severe == []
+    urls = browser.execute_script("return performance.getEntriesByType('resource').map((one) => new URL(one.name).host)")
+    assert set(urls) == {browser.execute_script("return location.host")}

@@ -1,0 +1,171 @@
+"""The newest version is served; an old one goes when nobody uses it."""
+
+import os
+import shutil
+import threading
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+from keras_transformer.server.errors import RequestError
+from keras_transformer.server.versions import State, Versions, newest
+
+
+class Model:
+    """Stands for a SavedModel; its folder's file says what becomes of it."""
+
+    def __init__(self, folder):
+        if (folder / "saved_model.pb").read_text() == "broken":
+            raise ValueError("cannot be parsed\nby anyone")
+        self.warm, self.closed = False, threading.Event()
+
+    def warm_up(self):
+        self.warm = True
+
+    def close(self):
+        self.closed.set()
+
+
+def put(folder, version, content="good"):
+    """A version that appears whole, as an export does."""
+    temporary = folder / f".{version}.tmp"
+    temporary.mkdir(parents=True)
+    (temporary / "saved_model.pb").write_text(content)
+    os.rename(temporary, folder / str(version))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    put(tmp_path / "m", 1)
+    return tmp_path / "m"
+
+
+@pytest.fixture
+def versions(folder):
+    versions = Versions(folder, Model)
+    yield versions
+    versions.close()
+
+
+def served(versions):
+    with versions.use("m") as version:
+        return version.number
+
+
+def test_versions_are_numbers_and_the_highest_is_the_newest(folder):
+    for name in ("10", "9", "x", "11.tmp"):
+        put(folder, name)
+    (folder / "12").mkdir()
+    assert newest(folder) == 10
+
+
+def test_the_newest_is_served_warmed_up(folder):
+    put(folder, 2)
+    versions = Versions(folder, Model)
+    with versions.use("m") as version:
+        assert version.number == 2
+        assert version.model.warm
+    versions.close()
+
+
+def test_a_new_version_replaces_the_old_one(versions, folder):
+    with versions.use("m") as version:
+        old = version.model
+    put(folder, 2)
+    versions.poll()
+    assert served(versions) == 2
+    assert old.closed.is_set()
+    assert versions.states == {1: State("END"), 2: State("AVAILABLE")}
+
+
+def test_the_old_version_stays_as_long_as_a_request_uses_it(versions, folder):
+    put(folder, 2)
+    with versions.use("m") as version:
+        poll = threading.Thread(target=versions.poll)
+        poll.start()
+        while versions.states[1].state != "UNLOADING":
+            pass
+        assert served(versions) == 2
+        assert not version.model.closed.is_set()
+    poll.join()
+    assert version.model.closed.is_set()
+
+
+def test_a_version_can_be_asked_for_by_its_number(versions):
+    with versions.use("m", 1) as version:
+        assert version.number == 1
+    with pytest.raises(RequestError, match=r"Servable not found for request: Specific\(m, 2\)"), versions.use("m", 2):
+        pass
+
+
+def test_a_broken_version_leaves_the_old_one_and_is_tried_once(versions, folder):
+    told = []
+    versions._log = lambda event, **details: told.append((event, details))
+    put(folder, 2, "broken")
+    versions.poll()
+    versions.poll()
+    assert served(versions) == 1
+    assert told == [("loading", {"version": 2}), ("broken", {"version": 2, "error": "cannot be parsed"})]
+    assert versions.states[2] == State("END", "cannot be parsed")
+
+
+@pytest.mark.parametrize("mended", ["saved_model.pb", "variables"])
+def test_a_broken_version_is_tried_again_when_a_file_of_it_changes(versions, folder, mended):
+    put(folder, 2, "broken")
+    versions.poll()
+    versions._load = lambda path: Model(folder / "1")
+    versions.poll()
+    assert served(versions) == 1
+    (folder / "2" / mended).write_text("all of it")
+    versions.poll()
+    assert served(versions) == 2
+
+
+def test_the_version_before_is_served_again_when_the_newest_is_removed(versions, folder):
+    put(folder, 2)
+    versions.poll()
+    shutil.rmtree(folder / "2")
+    versions.poll()
+    assert served(versions) == 1
+
+
+def test_what_is_served_stays_when_the_folder_is_emptied(versions, folder):
+    shutil.rmtree(folder)
+    versions.poll()
+    assert served(versions) == 1
+
+
+def test_a_watched_folder_is_looked_into(versions, folder):
+    loaded = threading.Event()
+    versions._log = lambda event, **details: loaded.set() if event == "available" else None
+    versions.watch(0.001)
+    put(folder, 2)
+    assert loaded.wait(60)
+
+
+def test_closing_unloads_what_was_served(folder):
+    versions = Versions(folder, Model)
+    with versions.use("m") as version:
+        model = version.model
+    versions.close()
+    assert model.closed.is_set()
+    with pytest.raises(RequestError, match="Latest"), versions.use("m"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "words"),
+    [
+        (None, FileNotFoundError, "there is no folder .*: --model_base_path is"),
+        ([], FileNotFoundError, "has no versions: folders named 1, 2, "),
+        (["broken"], ValueError, "1 cannot be loaded: cannot be parsed$"),
+    ],
+)
+def test_without_a_model_there_is_no_server(tmp_path, content, error, words):
+    if content is not None:
+        (tmp_path / "m").mkdir()
+        for number, text in enumerate(content, 1):
+            put(tmp_path / "m", number, text)
+    with pytest.raises(error, match=words):
+        Versions(tmp_path / "m", Model)
