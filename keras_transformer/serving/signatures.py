@@ -71,7 +71,9 @@ def _searched(module, text):
     translate = _with_options(translate, text, **exported)
 
     def nbest(text):
-        return translate(text, **{**exported, "num_hypotheses": exported["beam_size"]})
+        given = translate(text, **{**exported, "num_hypotheses": exported["beam_size"]})
+        # A width that is known lets a server join requests: whoever asks gets as many.
+        return {name: tf.reshape(output, [-1, search.beam_size]) for name, output in given.items()}
 
     return {"translate": translate, "nbest": tf.function(nbest, input_signature=[text])}
 
