@@ -4,7 +4,6 @@ import json
 import pathlib
 import shutil
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -19,22 +18,9 @@ from keras_transformer.serving.export import export
 from keras_transformer.serving.loading import newest_version
 from keras_transformer.serving.translation_module import TranslationModule
 from keras_transformer.serving.translator import Translator
-from pipelines import corpora, vocabulary
+from pipelines import vocabulary
 
 EXAMPLES = ["a b c d", "d d", "e f g h i j"]
-SIZES = {"vocabulary_size": 300, "num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
-
-
-@pytest.fixture(scope="module")
-def pieces():
-    text = corpora.load("reverse", source_language="a", target_language="b").train
-    return vocabulary.learn(text.sources + text.targets, SIZES["vocabulary_size"])
-
-
-@pytest.fixture(scope="module")
-def model():
-    keras.utils.set_random_seed(1)
-    return Transformer(**SIZES)
 
 
 @pytest.fixture(scope="module")
@@ -185,8 +171,10 @@ def test_the_saved_model_holds_each_weight_once(exported, model):
     assert Translator.load(exported.parent).translate([]) == []
 
 
-def test_bfloat16_weighs_half_and_translates_as_it_does_here(pieces, tmp_path):
-    module = TranslationModule(Transformer(**SIZES, dtype=translation_policy("bfloat16")), pieces, DecodingOptions(max_length="+3"))
+def test_bfloat16_weighs_half_and_translates_as_it_does_here(model, pieces, tmp_path):
+    module = TranslationModule(
+        Transformer(model.hyperparameters, dtype=translation_policy("bfloat16")), pieces, DecodingOptions(max_length="+3")
+    )
     path = export(module, tmp_path / "half", {}, EXAMPLES)
     weights = sum(int(np.prod(weight.shape)) for weight in module.weights)
     assert (path / "variables" / "variables.data-00000-of-00001").stat().st_size < 3 * weights

@@ -1,30 +1,16 @@
 """What a server may be asked for. That a SavedModel has the same: test_export.py."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.models import Ensemble, Transformer
+from keras_transformer.models import Ensemble
 from keras_transformer.serving.signatures import MOST_HYPOTHESES, served
 from keras_transformer.serving.translation_module import TranslationModule
 from keras_transformer.serving.translator import Translator
-from pipelines import corpora, vocabulary
 
 SENTENCES = ["a b c d", "", "d d", "   ", "e a b c d f g", b"\xff\xfea", "\a\t\x00b", "日本語 😀", "a " * 40]
-
-
-@pytest.fixture(scope="module")
-def pieces():
-    text = corpora.load("reverse", source_language="a", target_language="b").train
-    return vocabulary.learn(text.sources + text.targets, 300)
-
-
-@pytest.fixture(scope="module")
-def model():
-    keras.utils.set_random_seed(1)
-    return Transformer(vocabulary_size=300, num_layers=1, d_model=16, d_ff=32, num_heads=2)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Strings in, strings out: the graph around the model."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,19 +8,7 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models import Ensemble, Transformer
 from keras_transformer.serving.translation_module import MAX_SOURCE_LENGTH, TranslationModule
 from keras_transformer.serving.translator import Translator
-from pipelines import corpora, vocabulary
-
-
-@pytest.fixture(scope="module")
-def pieces():
-    text = corpora.load("reverse", source_language="a", target_language="b").train
-    return vocabulary.learn(text.sources + text.targets, 300)
-
-
-@pytest.fixture(scope="module")
-def model():
-    keras.utils.set_random_seed(1)
-    return Transformer(vocabulary_size=300, num_layers=1, d_model=16, d_ff=32, num_heads=2)
+from pipelines import vocabulary
 
 
 @pytest.fixture(scope="module")
