@@ -6,6 +6,8 @@ served together in one batch may come from several requests, of which none shall
 
 import tensorflow as tf
 
+from keras_transformer.decoding import DecodingOptions
+
 MOST_HYPOTHESES = 32
 STEEPEST_PENALTY = 10.0
 LONGEST = 2048
@@ -48,16 +50,19 @@ def _with_options(function, text, **defaults):
 def _searched(module, text):
     """`translate` and `nbest`, which share one graph."""
     search = module.options.search()
+    most = max(MOST_HYPOTHESES, search.beam_size)
+    # Greedy search has none, but who asks for a wider beam means one.
+    alpha = getattr(search, "length_penalty", DecodingOptions().search().length_penalty)
     exported = {
         "beam_size": tf.constant([search.beam_size]),
-        "length_penalty": tf.constant([float(getattr(search, "length_penalty", 0))]),
+        "length_penalty": tf.constant([alpha], tf.float32),
         "max_length": tf.constant([0]),
         "num_hypotheses": tf.constant([search.num_hypotheses]),
     }
 
     def translate(text, beam_size, length_penalty, max_length, num_hypotheses):
         sentences = tf.shape(text)
-        beam_size = tf.clip_by_value(tf.broadcast_to(beam_size, sentences), 1, MOST_HYPOTHESES)
+        beam_size = tf.clip_by_value(tf.broadcast_to(beam_size, sentences), 1, most)
         num_hypotheses = tf.clip_by_value(tf.broadcast_to(num_hypotheses, sentences), 1, beam_size)
         # The comparison is false for what is no number.
         length_penalty = tf.where(length_penalty >= 0, tf.minimum(length_penalty, STEEPEST_PENALTY), 0.0)

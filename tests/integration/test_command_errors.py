@@ -21,6 +21,11 @@ WRONG = {
     "bad UTF-8": (("translate", f"--model={RUN}", "--input=latin1.txt"), b"line 2: must be UTF-8"),
     "huge line": (("translate", f"--model={RUN}", "--input=huge.txt"), b"line 2 has"),
     "search of a SavedModel": (("translate", "--model=saved_models/reverse_words_reversed", "--beam_size=2"), b"own way to decode"),
+    "precision of a SavedModel": (
+        ("translate", "--model=saved_models/reverse_words_reversed", "--precision=bfloat16"),
+        b"its own precision",
+    ),
+    "a version twice": (("export", f"--model_dir={RUN}", "--version=1"), b"exists: a served version is never changed"),
     "unequal files": ((*TEXT, "--train_prefix=unequal"), b"unequal"),
     "missing side": ((*TEXT, "--train_prefix=onesided"), b"onesided.de"),
     "vocabulary": (("train", "--corpus=reverse", "--vocabulary_size=20", "--model_dir=v"), b"vocabulary_size"),

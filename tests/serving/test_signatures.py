@@ -129,6 +129,16 @@ def test_what_an_export_cannot_do_it_does_not_promise(model, pieces):
     assert drawing["nbest"](tf.constant(["a b c"]))["translations"].shape == (1, 2)
 
 
+def test_whatever_beam_was_exported_any_may_be_asked_for(model, pieces):
+    line = tf.constant(["a b c d"])
+    greedy, wide = (served(TranslationModule(model, pieces, DecodingOptions(beam_size=size, max_length=4))) for size in (1, 40))
+    [[expected]] = as_translator(model, pieces, max_length=4).translate_in_detail(["a b c d"])
+    found = greedy["translate"](line, beam_size=tf.constant([3]))
+    assert texts(found["translations"].numpy()[0]) == [expected.text]
+    np.testing.assert_allclose(found["scores"], [[expected.score]], rtol=1e-5)
+    assert wide["nbest"](line)["translations"].shape == (1, 40)
+
+
 def test_a_source_of_ten_thousand_words_is_cut(ask):
     words = ask("score", ["a " * 10000, "a " * 1023], reference=tf.constant(["b", "b"]))
     assert words["log_probability"][0] == words["log_probability"][1]
