@@ -90,9 +90,9 @@ def toy(tmp_path_factory):
     return shell
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def live(toy):
-    """The `Translator` of the toy run."""
+    """The `Translator` of the toy run. Not for longer than a file: others seed TensorFlow, which then forgets what tokenizers hold."""
     return Translator.load(toy.folder / "runs" / "reverse_words_reversed")
 
 

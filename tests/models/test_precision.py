@@ -18,7 +18,7 @@ def models():
     """The same weights in float32 and in bfloat16."""
     rng = np.random.default_rng(0)
     full, half = (Transformer(**SIZES, dtype=translation_policy(precision)) for precision in ("float32", "bfloat16"))
-    weights = [rng.normal(w, 0.2) for w in full.get_weights()]
+    weights = [rng.normal(np.all(w == 1), 0.2, w.shape) for w in full.get_weights()]
     for model in (full, half):
         model.set_weights(weights)
     return full, half
@@ -53,7 +53,7 @@ def test_the_logits_are_near_those_of_float32_and_those_of_rounded_weights_are_f
     full, half = models
     (exact, _), (rounded, _) = decoded(full), decoded(half)
     spread = exact.std()
-    assert 0 < np.abs(rounded - exact).max() < 0.05 * spread
+    assert 0 < np.abs(rounded - exact).max() < 0.1 * spread
     same_weights = Transformer(**SIZES, dtype="float32")
     same_weights.set_weights([np.asarray(weight, np.float32) for weight in half.get_weights()])
     targets = np.array([[2, 5, 9], [2, 7, 11]])

@@ -9,13 +9,13 @@ from pipelines import corpora, vocabulary
 PIECES = 300
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def pieces():
     text = corpora.load("reverse", source_language="a", target_language="b").train
     return vocabulary.learn(text.sources + text.targets, PIECES)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def model():
     model = Transformer(vocabulary_size=PIECES, num_layers=1, d_model=16, d_ff=32, num_heads=2)
     # Not by Keras' seed: TensorFlow forgets the resources of ops, tokenizers among them, when it is seeded.
