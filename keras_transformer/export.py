@@ -17,6 +17,10 @@ def main(FLAGS):
     folder = ModelFolder(flags.required_model_dir(FLAGS))
     export_dir, description = flags.export_dir(FLAGS, folder.path), folder.read_description()
     if FLAGS.format == "ctranslate2":
+        if FLAGS.version or FLAGS.precision != "float32":
+            raise ValueError(
+                "--format=ctranslate2 writes one folder, in float32, which that engine rounds itself: leave out --version and --precision."
+            )
         path = ctranslate2_model.convert(*folder.load(), FLAGS.export_dir or f"{export_dir}_ctranslate2", description)
     else:
         options = DecodingOptions(**flags.decoding_options(FLAGS))

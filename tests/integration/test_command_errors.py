@@ -25,6 +25,10 @@ WRONG = {
         ("translate", "--model=saved_models/reverse_words_reversed", "--precision=bfloat16"),
         b"its own precision",
     ),
+    "precision of another engine": (
+        ("export", f"--model_dir={RUN}", "--format=ctranslate2", "--precision=bfloat16"),
+        b"leave out --version and --precision",
+    ),
     "a version twice": (("export", f"--model_dir={RUN}", "--version=1"), b"exists: a served version is never changed"),
     "unequal files": ((*TEXT, "--train_prefix=unequal"), b"unequal"),
     "missing side": ((*TEXT, "--train_prefix=onesided"), b"onesided.de"),
