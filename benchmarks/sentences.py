@@ -1,18 +1,23 @@
-"""The sentences that a served model is asked for."""
+"""The served model that is measured, and the sentences that it is asked for. Of ours a corpus alone is imported, where there is no file."""
 
 import json
 import pathlib
 
+from absl import flags
 
-def newest_version(folder):
-    """The newest version in a SavedModel's folder."""
-    return max(pathlib.Path(folder).glob("[0-9]*"), key=lambda path: int(path.name))
+MODEL = flags.DEFINE_string("model_base_path", "saved_models/home_assistant_en_de", "Folder of a SavedModel's versions.")
+LINES = flags.DEFINE_string("lines", None, "File of sentences. Default: the model's test split.")
 
 
-def sentences(folder, file=None):
-    """Lines of a file; by default the sources of the test split that the model's run kept apart."""
-    if file:
-        return pathlib.Path(file).read_text(encoding="utf-8").splitlines()
+def newest_version():
+    """The folder of the model's newest version."""
+    return max(pathlib.Path(MODEL.value).glob("[0-9]*"), key=lambda path: int(path.name))
+
+
+def sentences(most):
+    """So many lines of the file; by default the sources of the test split that the model's run kept apart."""
+    if LINES.value:
+        return pathlib.Path(LINES.value).read_text(encoding="utf-8").splitlines()[:most]
     from pipelines import corpora
 
-    return list(corpora.load(**json.loads((newest_version(folder) / "model.json").read_text(encoding="utf-8"))["corpus"]).test.sources)
+    return list(corpora.load(**json.loads((newest_version() / "model.json").read_text(encoding="utf-8"))["corpus"]).test.sources)[:most]

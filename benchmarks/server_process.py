@@ -21,7 +21,6 @@ class Server:
 
     Args:
         folder: of the model's versions.
-        *flags: of `keras_transformer.serve`.
 
     Attributes:
         port: where it listens.
@@ -32,10 +31,10 @@ class Server:
 
     name = "benchmarked"
 
-    def __init__(self, folder, *flags):
+    def __init__(self, folder):
         began = time.monotonic()
         command = [sys.executable, "-m", "keras_transformer.serve", f"--model_base_path={pathlib.Path(folder).resolve()}"]
-        command += [f"--model_name={self.name}", "--rest_api_port=0", *flags]
+        command += [f"--model_name={self.name}", "--rest_api_port=0"]
         self._process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  as long as the server
         for line in self._process.stderr:
@@ -69,9 +68,9 @@ class Server:
 
 
 @contextlib.contextmanager
-def running(folder, *flags):
+def running(folder):
     """A `Server` that ends with the block."""
-    server = Server(folder, *flags)
+    server = Server(folder)
     try:
         yield server
     finally:
@@ -89,9 +88,9 @@ class Client:
         self._connection = http.client.HTTPConnection(HOST, server.port, timeout=600)
         self._path = f"/v1/models/{server.name}:predict"
 
-    def post(self, body, path=None):
+    def post(self, body):
         """Status and parsed answer; `body` is bytes."""
-        self._connection.request("POST", path or self._path, body, {"Content-Type": "application/json"})
+        self._connection.request("POST", self._path, body, {"Content-Type": "application/json"})
         response = self._connection.getresponse()
         return response.status, json.loads(response.read())
 

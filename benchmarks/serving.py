@@ -16,15 +16,13 @@ import time
 import numpy as np
 from absl import app, flags
 
-from benchmarks.sentences import newest_version, sentences
+from benchmarks.sentences import LINES, MODEL, newest_version, sentences
 from benchmarks.server_process import Client, running
 from benchmarks.tables import print_table
 from benchmarks.turns import ROOT
 
 BATCH_SIZE = 64
 
-MODEL = flags.DEFINE_string("model_base_path", "saved_models/home_assistant_en_de", "Folder of a SavedModel's versions.")
-LINES = flags.DEFINE_string("lines", None, "File of sentences. Default: the model's test split.")
 SENTENCES = flags.DEFINE_integer("sentences", 1000, "Most of them, for 64 clients and for the direct call.")
 ALONE = flags.DEFINE_integer("alone", 200, "Most of them, for one client.")
 CLIENTS = flags.DEFINE_integer("clients", 64, "How many at once.")
@@ -37,7 +35,7 @@ def call_directly(lines):
     import tensorflow_text  # noqa: F401  a SavedModel's tokenizer needs its ops
 
     began = time.perf_counter()
-    model = tf.saved_model.load(str(newest_version(MODEL.value)))
+    model = tf.saved_model.load(str(newest_version()))
     loaded = time.perf_counter()
 
     def translate(texts):
@@ -99,7 +97,7 @@ def ask(server, lines, clients):
 
 
 def main(_):
-    lines = sentences(MODEL.value, LINES.value)[: SENTENCES.value]
+    lines = sentences(SENTENCES.value)
     if DIRECT.value:
         print(json.dumps(call_directly(lines)))
         return

@@ -30,14 +30,12 @@ WARM_UP = 3
 # Readings of the memory, one a second, at the beginning and at the end.
 READINGS = 10
 
-MODEL = flags.DEFINE_string("model_base_path", "saved_models/home_assistant_en_de", "Folder of a SavedModel's versions.")
-LINES = flags.DEFINE_string("lines", None, "File of sentences. Default: the model's test split.")
 SENTENCES = flags.DEFINE_integer("sentences", 200, "Most of them.")
 MINUTES = flags.DEFINE_float("minutes", 10.0, "How long.")
 SWAP_SECONDS = flags.DEFINE_float("swap_seconds", 30.0, "Between two versions.")
 CLIENTS = flags.DEFINE_integer("clients", 8, "With good requests.")
 
-# Bodies, the statuses that refuse them, and where they are sent.
+# Bodies, and the statuses that refuse them.
 BAD = (
     (b"", 400),
     (b"not json", 400),
@@ -165,10 +163,10 @@ def judge_memory(version, memory):
 
 
 def main(_):
-    lines = sentences(MODEL.value, LINES.value)[: SENTENCES.value]
+    lines = sentences(SENTENCES.value)
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary) / "model"
-        shutil.copytree(newest_version(MODEL.value), folder / "1")
+        shutil.copytree(newest_version(), folder / "1")
         with running(folder) as server:
             client = Client(server)
             expected = [client.translate(line) for line in lines]

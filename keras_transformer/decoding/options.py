@@ -84,31 +84,25 @@ class DecodingOptions:
 
     def search(self):
         """A `BeamSearch`, `GreedySearch` or `Sampling`."""
-
-        def given(**values):
-            return {name: value for name, value in values.items() if value is not None}
-
-        constraints = Constraints(self.no_repeat_ngram_size, self.repetition_penalty)
         if self.samples:
-            drawing = given(temperature=self.temperature, top_k=self.top_k, top_p=self.top_p, seed=self.seed)
-            return Sampling(self.samples, num_hypotheses=self.num_hypotheses, constraints=constraints, **drawing)
-        beam = BeamSearch(
-            **given(beam_size=self.beam_size, length_penalty=self.length_penalty),
-            num_hypotheses=self.num_hypotheses,
-            coverage_penalty=self.coverage_penalty,
-            constraints=constraints,
-        )
-        return GreedySearch(constraints) if beam.beam_size == 1 else beam
+            return self.sampling(samples=self.samples, num_hypotheses=self.num_hypotheses)
+        beam = self.beam()
+        return GreedySearch(beam.constraints) if beam.beam_size == 1 else beam
 
-    def search_as_asked(self, beam_size, length_penalty, num_hypotheses):
-        """A `BeamSearch` under the same rules, of which each sentence has its own: tensors (B,)."""
-        constraints = Constraints(self.no_repeat_ngram_size, self.repetition_penalty)
-        return BeamSearch(beam_size, length_penalty, num_hypotheses, self.coverage_penalty, constraints)
+    def beam(self, **other):
+        """The `BeamSearch` of these options, or with other arguments in place of theirs, such as each sentence's own."""
+        names = ("beam_size", "length_penalty", "num_hypotheses", "coverage_penalty")
+        return BeamSearch(**self._given(*names) | other, constraints=self._constraints())
 
-    def sampling_as_asked(self, temperature, seed):
-        """A `Sampling` of one translation under the same rules, of which each sentence has its own: tensors (B,)."""
-        constraints = Constraints(self.no_repeat_ngram_size, self.repetition_penalty)
-        return Sampling(1, temperature, self.top_k or 0, self.top_p or 1.0, seed, constraints=constraints)
+    def sampling(self, **other):
+        """The `Sampling` of these options, of one translation, or with other arguments in place of theirs."""
+        return Sampling(**self._given("temperature", "top_k", "top_p", "seed") | other, constraints=self._constraints())
+
+    def _given(self, *names):
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    def _constraints(self):
+        return Constraints(self.no_repeat_ngram_size, self.repetition_penalty)
 
     def limits(self, source_lengths):
         """Most tokens of each translation.

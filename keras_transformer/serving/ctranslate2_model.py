@@ -1,14 +1,12 @@
 """The same weights for CTranslate2, a second engine (C++, int8): what a model gives there is what it gives here."""
 
 import importlib
-import os
 import pathlib
-import shutil
 
 import numpy as np
 
 from keras_transformer.layers import sinusoidal_positions
-from keras_transformer.serving.model_folder import write_json
+from keras_transformer.serving.model_folder import whole_folder, write_json
 
 POSITIONS = 2048
 
@@ -37,16 +35,11 @@ def convert(model, vocabulary, folder, description):
     if folder.exists():
         raise FileExistsError(f"{folder} exists. Name another --export_dir, or delete it.")
     specification = _specification(specs, model, vocabulary)
-    temporary = folder.with_name(f".{folder.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        temporary.mkdir(parents=True)
+    with whole_folder(folder) as temporary:
+        temporary.mkdir()
         specification.save(str(temporary))
         vocabulary.save(temporary / "vocabulary.model")
         write_json(temporary / "model.json", description)
-        os.rename(temporary, folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
     return folder
 
 

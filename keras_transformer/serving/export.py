@@ -1,14 +1,12 @@
 """From a trained model to a SavedModel that TF Serving takes: strings in, strings out."""
 
-import os
 import pathlib
-import shutil
 
 import tensorflow as tf
 
 from keras_transformer.serving import golden, model_card, self_check, tf_serving_files
 from keras_transformer.serving.loading import newest_version
-from keras_transformer.serving.model_folder import write_json
+from keras_transformer.serving.model_folder import whole_folder, write_json
 from keras_transformer.serving.signatures import served
 
 
@@ -37,17 +35,12 @@ def export(module, folder, description, examples=(), version=None):
     """
     folder = pathlib.Path(folder).resolve()
     version = newest_version(folder) + 1 if version is None else version
-    final, temporary = folder / str(version), folder / f".{version}.tmp"
+    final = folder / str(version)
     if final.exists():
         raise FileExistsError(f"{final} exists: a served version is never changed. Leave --version out for the next free one.")
-    folder.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
+    with whole_folder(final) as temporary:
         _write(module, temporary, folder.name, description, examples)
         self_check.check(temporary)
-        os.rename(temporary, final)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
     return final
 
 

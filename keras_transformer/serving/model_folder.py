@@ -7,13 +7,15 @@
 <model_dir>/best.npz          those of the best epoch, with --keep_best
 <model_dir>/history.jsonl     losses and BLEU after each epoch
 <model_dir>/evaluation.json   the final scores
-<model_dir>/examples.txt      sentences of the test set, that exports are checked with
+<model_dir>/examples.json     sentences of the test set, that exports are checked with
 <model_dir>/logs/             TensorBoard's
 """
 
+import contextlib
 import json
 import os
 import pathlib
+import shutil
 
 from keras_transformer.models import Hyperparameters, Transformer, translation_policy
 from keras_transformer.training import checkpoint
@@ -36,7 +38,7 @@ class ModelFolder:
         self.best = self.path / "best.npz"
         self.history = self.path / "history.jsonl"
         self.evaluation = self.path / "evaluation.json"
-        self.examples = self.path / "examples.txt"
+        self.examples = self.path / "examples.json"
         self.logs = self.path / "logs"
 
     @property
@@ -78,7 +80,7 @@ class ModelFolder:
 
     def read_examples(self):
         """Sentences of the test set, none where the run was never scored."""
-        return self.examples.read_text(encoding="utf-8").splitlines() if self.examples.exists() else []
+        return json.loads(self.examples.read_text(encoding="utf-8")) if self.examples.exists() else []
 
     def load(self, weights=None, precision="float32"):
         """The trained model and its vocabulary.
@@ -115,6 +117,19 @@ def write_json(path, value):
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     os.replace(temporary, path)
+
+
+@contextlib.contextmanager
+def whole_folder(path):
+    """Where to write what shall lie at `path`: it is there when the block ends, and nothing is if the block fails."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        yield temporary
+        os.rename(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _refuse_differences(path, before, now):

@@ -56,7 +56,6 @@ def release(folder, model, vocabulary, options, test, chosen, export_dir, descri
     print(f"  {scores['bleu_signature']}")
     for source, translation, reference in list(zip(test.sources, translations, test.targets, strict=True))[:5]:
         print(f"\n  source       {source}\n  translation  {translation}\n  reference    {reference}")
-    examples = [" ".join(source.splitlines()) for source in test.sources[:EXAMPLES]]
-    folder.examples.write_text("".join(f"{example}\n" for example in examples), encoding="utf-8")
-    version = export(module, export_dir, {**description, **folder.read_scores()}, examples)
+    write_json(folder.examples, list(test.sources[:EXAMPLES]))
+    version = export(module, export_dir, {**description, **folder.read_scores()}, folder.read_examples())
     print(f"\nexported to {version}. Try it:\n  echo '{test.sources[0]}' | python -m keras_transformer.translate --model={version}")

@@ -6,8 +6,6 @@ served together in one batch may come from several requests, of which none shall
 
 import tensorflow as tf
 
-from keras_transformer.decoding import DecodingOptions
-
 MOST_HYPOTHESES = 32
 STEEPEST_PENALTY = 10.0
 LONGEST = 2048
@@ -49,15 +47,14 @@ def _with_options(function, text, **defaults):
 
 def _searched(module, text):
     """`translate` and `nbest`, which share one graph."""
-    search = module.options.search()
-    most = max(MOST_HYPOTHESES, search.beam_size)
-    # Greedy search has none, but who asks for a wider beam means one.
-    alpha = getattr(search, "length_penalty", DecodingOptions().search().length_penalty)
+    # Of greedy search as well: a beam of 1, of which a wider one may be asked for.
+    beam = module.options.beam()
+    most = max(MOST_HYPOTHESES, beam.beam_size)
     exported = {
-        "beam_size": tf.constant([search.beam_size]),
-        "length_penalty": tf.constant([alpha], tf.float32),
+        "beam_size": tf.constant([beam.beam_size]),
+        "length_penalty": tf.constant([beam.length_penalty], tf.float32),
         "max_length": tf.constant([0]),
-        "num_hypotheses": tf.constant([search.num_hypotheses]),
+        "num_hypotheses": tf.constant([beam.num_hypotheses]),
     }
 
     def translate(text, beam_size, length_penalty, max_length, num_hypotheses):
@@ -66,7 +63,7 @@ def _searched(module, text):
         num_hypotheses = tf.clip_by_value(tf.broadcast_to(num_hypotheses, sentences), 1, beam_size)
         # The comparison is false for what is no number.
         length_penalty = tf.where(length_penalty >= 0, tf.minimum(length_penalty, STEEPEST_PENALTY), 0.0)
-        search = module.options.search_as_asked(beam_size, length_penalty, num_hypotheses)
+        search = module.options.beam(beam_size=beam_size, length_penalty=length_penalty, num_hypotheses=num_hypotheses)
 
         def limits(lengths):
             return tf.where(max_length > 0, tf.minimum(max_length, LONGEST), module.options.limits(lengths))
@@ -78,21 +75,21 @@ def _searched(module, text):
     def nbest(text):
         given = translate(text, **{**exported, "num_hypotheses": exported["beam_size"]})
         # A width that is known lets a server join requests: whoever asks gets as many.
-        return {name: tf.reshape(output, [-1, search.beam_size]) for name, output in given.items()}
+        return {name: tf.reshape(output, [-1, beam.beam_size]) for name, output in given.items()}
 
     return {"translate": translate, "nbest": tf.function(nbest, input_signature=[text])}
 
 
 def _sample(module, text):
-    options = module.options
+    exported = module.options.sampling()
 
     def sample(text, temperature, seed):
         temperature = tf.where(temperature > 0, tf.clip_by_value(temperature, *TEMPERATURES), 1.0)
-        hypotheses, _ = module.search(options.sampling_as_asked(temperature, seed), text)
+        hypotheses, _ = module.search(module.options.sampling(temperature=temperature, seed=seed), text)
         return {"translation": module.target_text(hypotheses[:, 0], text)}
 
-    seed = 1 if options.seed is None else options.seed
-    return _with_options(sample, text, temperature=tf.constant([options.temperature or 1.0]), seed=tf.constant([seed], tf.int64))
+    defaults = {"temperature": tf.constant([exported.temperature], tf.float32), "seed": tf.constant([exported.seed], tf.int64)}
+    return _with_options(sample, text, **defaults)
 
 
 def _drawn(module):

@@ -23,8 +23,9 @@ def write_warmup_requests(path, functions, texts, model_name):
         for size in BATCH_SIZES:
             batch = [texts[number % len(texts)] for number in range(size)]
             writer.write(_prediction_log(model_name, "serving_default", {"text": batch}))
-        for name in functions:
-            required = {"text": texts[:1], **({"reference": texts[:1]} if name in ("score", "align") else {})}
+        for name, function in functions.items():
+            # Options, which have defaults, are numbers.
+            required = {one.name: texts[:1] for one in function.input_signature if one.dtype == tf.string}
             if name != "serving_default":
                 writer.write(_prediction_log(model_name, name, required))
 

@@ -195,7 +195,8 @@ def test_an_option_out_of_range_is_refused_by_name(options, name):
     ids=str,
 )
 def test_what_makes_sense_together_is_not_refused(options):
-    DecodingOptions(**options)
+    taken = DecodingOptions(**options)
+    assert {name: str(getattr(taken, name)) for name in options} == {name: str(value) for name, value in options.items()}
 
 
 def test_control_float64_is_above_the_product_of_some_lengths():
