@@ -15,22 +15,24 @@ import sentencepiece
 import tensorflow as tf
 from absl import app, flags
 
+from keras_transformer.artifacts import ctranslate2_model
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
-from keras_transformer.serving import ctranslate2_model
-from keras_transformer.serving.cores import spread_over_cores
-from keras_transformer.serving.model_folder import ModelFolder
-from keras_transformer.serving.translation_module import TranslationModule
-from keras_transformer.serving.translator import Translator
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.startup import spread_over_cores
+from keras_transformer.translator.translation_module import TranslationModule
+from keras_transformer.translator.translator import Translator
 from pipelines import corpora
-from pipelines.vocabulary import BOS, EOS, PAD
+from pipelines.special_ids import BOS, EOS, PAD
 
 EXTRA_LENGTH = 50
 TIE = 1e-4
 MOST_TOKENS = 200
 
 MODEL = flags.DEFINE_string("model", "runs/home_assistant_en_de", "A run's folder.")
-SAVED_MODEL = flags.DEFINE_string("saved_model", None, "Its SavedModel. Default: saved_models/<name of the run>.")
+SAVED_MODEL = flags.DEFINE_string(
+    "saved_model", None, "Its SavedModel. Default: saved_models/<name of the run>."
+)
 
 
 def same(first, second):
@@ -44,7 +46,9 @@ def recomputed(model, module, sentence):
     target = [BOS]
     for length in range(1, source.shape[1] + EXTRA_LENGTH + 1):
         # One width for all: later positions change nothing, and nothing is compiled anew.
-        padded = np.pad(target, (0, source.shape[1] + EXTRA_LENGTH - len(target)))[None].astype("int32")
+        padded = np.pad(target, (0, source.shape[1] + EXTRA_LENGTH - len(target)))[None].astype(
+            "int32"
+        )
         logits = np.array(model((source, padded))[0, length - 1])
         logits[[PAD, BOS]] = -np.inf
         target.append(EOS if length == source.shape[1] + EXTRA_LENGTH else int(logits.argmax()))
@@ -57,15 +61,26 @@ def second_engine(folder, sources, references):
     """CTranslate2 of the same weights. It normalizes by |Y|^alpha, we by ((5 + |Y|) / 6)^alpha: alpha 0 is the same in both."""
     ours = Translator.load(folder.path, length_penalty=0.0, max_length=MOST_TOKENS)
     with tempfile.TemporaryDirectory() as temporary:
-        converted = ctranslate2_model.convert(*folder.load(), pathlib.Path(temporary) / "model", folder.read_description())
+        converted = ctranslate2_model.convert(
+            *folder.load(), pathlib.Path(temporary) / "model", folder.read_description()
+        )
         engine = ctranslate2.Translator(str(converted), compute_type="float32")
-        processor = sentencepiece.SentencePieceProcessor(model_file=str(converted / "vocabulary.model"))
+        processor = sentencepiece.SentencePieceProcessor(
+            model_file=str(converted / "vocabulary.model")
+        )
     pieces = [processor.encode(line, out_type=str) for line in sources]
-    scored = engine.score_batch(pieces, [processor.encode(line, out_type=str) for line in references])
+    scored = engine.score_batch(
+        pieces, [processor.encode(line, out_type=str) for line in references]
+    )
     given = [log_probability for log_probability, _ in ours.score(sources, references)]
     apart = max(abs(sum(one.log_probs) - other) for one, other in zip(scored, given, strict=True))
-    results = engine.translate_batch(pieces, beam_size=4, length_penalty=0, max_decoding_length=MOST_TOKENS)
-    theirs, found = [processor.decode(result.hypotheses[0]) for result in results], ours.translate(sources)
+    results = engine.translate_batch(
+        pieces, beam_size=4, length_penalty=0, max_decoding_length=MOST_TOKENS
+    )
+    theirs, found = (
+        [processor.decode(result.hypotheses[0]) for result in results],
+        ours.translate(sources),
+    )
     different = [number for number in range(len(sources)) if found[number] != theirs[number]]
     lines = [sources[number] for number in different]
     gains = [
@@ -86,7 +101,7 @@ def second_engine(folder, sources, references):
 
 def main(_):
     at_once = spread_over_cores()
-    folder = ModelFolder(MODEL.value)
+    folder = RunFolder(MODEL.value)
     test = corpora.load(**folder.read_description()["corpus"]).test
     rows = {}
     outputs = {}
@@ -97,16 +112,26 @@ def main(_):
         outputs[name] = translator.translate(test.sources, batches_at_once=at_once)
         speed = len(test) / (time.perf_counter() - began)
         scores = bleu.score(outputs[name], test.targets)
-        rows[f"{name}: BLEU, chrF, sentences/s"] = f"{scores['bleu']}, {scores['chrf']}, {speed:.0f}"
+        rows[f"{name}: BLEU, chrF, sentences/s"] = (
+            f"{scores['bleu']}, {scores['chrf']}, {speed:.0f}"
+        )
     some = test.sources[:1000]
     together = outputs["beam 4"][: len(some)]
-    rows["alone as in batches, beam 4"] = same([translator.translate([line])[0] for line in some], together)
-    rows["in small batches as in large ones, beam 4"] = same(translator.translate(some, batch_tokens=100), together)
-    saved = Translator.load(SAVED_MODEL.value or pathlib.Path("saved_models") / folder.path.resolve().name)
+    rows["alone as in batches, beam 4"] = same(
+        [translator.translate([line])[0] for line in some], together
+    )
+    rows["in small batches as in large ones, beam 4"] = same(
+        translator.translate(some, batch_tokens=100), together
+    )
+    saved = Translator.load(
+        SAVED_MODEL.value or pathlib.Path("saved_models") / folder.path.resolve().name
+    )
     rows["SavedModel as live, beam 4"] = same(saved.translate(some), together)
     model, vocabulary = folder.load()
     module = TranslationModule(model, vocabulary, DecodingOptions(beam_size=1))
-    rows["cached as recomputed, greedy"] = same([recomputed(model, module, line) for line in some[:200]], outputs["greedy"][:200])
+    rows["cached as recomputed, greedy"] = same(
+        [recomputed(model, module, line) for line in some[:200]], outputs["greedy"][:200]
+    )
     rows |= second_engine(folder, test.sources[:1000], test.targets[:1000])
     for name, value in rows.items():
         print(f"| {name} | {value} |")

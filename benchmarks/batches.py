@@ -15,7 +15,9 @@ class Batches:
     def __init__(self, path):
         with np.load(path) as archive:
             arrays = {name: archive[name] for name in archive.files}
-        self._pairs = [(arrays[f"source_{n}"], arrays[f"target_{n}"]) for n in range(len(arrays) // 2)]
+        self._pairs = [
+            (arrays[f"source_{n}"], arrays[f"target_{n}"]) for n in range(len(arrays) // 2)
+        ]
 
     def __len__(self):
         return len(self._pairs)
@@ -26,9 +28,20 @@ class Batches:
     def shifted(self, number):
         """Batch n as (source, target behind BOS, target)."""
         source, target = self[number]
-        return source, np.concatenate([np.full_like(target[:, :1], BOS), target[:, :-1]], axis=1), target
+        return (
+            source,
+            np.concatenate([np.full_like(target[:, :1], BOS), target[:, :-1]], axis=1),
+            target,
+        )
 
 
 def save(path, pairs):
     """Write (source, target) batches."""
-    np.savez(path, **{f"{side}_{n}": array for n, pair in enumerate(pairs) for side, array in zip(("source", "target"), pair, strict=True)})
+    np.savez(
+        path,
+        **{
+            f"{side}_{n}": array
+            for n, pair in enumerate(pairs)
+            for side, array in zip(("source", "target"), pair, strict=True)
+        },
+    )

@@ -17,14 +17,25 @@ from benchmarks.decoding import SYSTEMS, Systems
 from benchmarks.tables import print_table
 
 BEAM_SIZE = flags.DEFINE_integer("beam_size", 4, "1: greedy.", lower_bound=1)
-FORCED_LENGTH = flags.DEFINE_integer("forced_length", None, "Tokens of every translation.", lower_bound=2)
-CHOSEN = flags.DEFINE_list("systems", ["ctranslate2_float32", "saved_model_float32"], f"Which take turns, of {', '.join(SYSTEMS)}.")
+FORCED_LENGTH = flags.DEFINE_integer(
+    "forced_length", None, "Tokens of every translation.", lower_bound=2
+)
+CHOSEN = flags.DEFINE_list(
+    "systems",
+    ["ctranslate2_float32", "saved_model_float32"],
+    f"Which take turns, of {', '.join(SYSTEMS)}.",
+)
 ROUNDS = flags.DEFINE_integer("rounds", 3, "Fresh processes of each system.", lower_bound=1)
 
 
 def measure(systems):
     """What each fresh process answered, by system; and why some did not run, None for the others."""
-    decoding = {"beam_size": BEAM_SIZE.value, "batch_size": 1, "forced_length": FORCED_LENGTH.value, "one_at_a_time": True}
+    decoding = {
+        "beam_size": BEAM_SIZE.value,
+        "batch_size": 1,
+        "forced_length": FORCED_LENGTH.value,
+        "one_at_a_time": True,
+    }
     starts, answers, unavailable = {}, {}, {}
     for name in CHOSEN.value:
         starts[name], unavailable[name] = systems.prepare(name, **decoding)
@@ -33,7 +44,9 @@ def measure(systems):
             began = time.perf_counter()
             trainer = starts[name]()
             started = time.perf_counter() - began
-            answer = {"unavailable": trainer.unavailable} if trainer.unavailable else trainer.train(1)
+            answer = (
+                {"unavailable": trainer.unavailable} if trainer.unavailable else trainer.train(1)
+            )
             trainer.close()
             unavailable[name] = answer.get("unavailable")
             answers.setdefault(name, []).append({**answer, "started": started})
@@ -50,11 +63,31 @@ def main(_):
             rows.append([name, f"not run: {unavailable[name]}", "", "", "", "", ""])
             continue
         given = answers[name]
-        seconds = [statistics.median(answer[what] for answer in given) for what in ("started", "loaded", "first")]
+        seconds = [
+            statistics.median(answer[what] for answer in given)
+            for what in ("started", "loaded", "first")
+        ]
         latencies = np.concatenate([answer["latencies"] for answer in given]) * 1e3
         milliseconds = [*np.percentile(latencies, [50, 99]), latencies.max()]
-        rows.append([name, *(f"{value:.2f} s" for value in seconds), *(f"{value:.1f}" for value in milliseconds)])
-    print_table(["system", "process to first translation", "of it loading", "of it translating", "p50 ms", "p99 ms", "longest ms"], rows)
+        rows.append(
+            [
+                name,
+                *(f"{value:.2f} s" for value in seconds),
+                *(f"{value:.1f}" for value in milliseconds),
+            ]
+        )
+    print_table(
+        [
+            "system",
+            "process to first translation",
+            "of it loading",
+            "of it translating",
+            "p50 ms",
+            "p99 ms",
+            "longest ms",
+        ],
+        rows,
+    )
 
 
 if __name__ == "__main__":

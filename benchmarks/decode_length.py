@@ -14,10 +14,16 @@ from absl import app, flags
 from benchmarks.decoding import SYSTEMS, Systems
 from benchmarks.tables import print_table
 
-LENGTHS = flags.DEFINE_list("lengths", ["25", "50", "100", "200"], "Tokens of every translation, one after the other.")
+LENGTHS = flags.DEFINE_list(
+    "lengths", ["25", "50", "100", "200"], "Tokens of every translation, one after the other."
+)
 BEAM_SIZE = flags.DEFINE_integer("beam_size", 4, "1: greedy.", lower_bound=1)
 BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Sentences at once.", lower_bound=1)
-CHOSEN = flags.DEFINE_list("systems", ["ctranslate2_float32", "saved_model_float32"], f"Which take turns, of {', '.join(SYSTEMS)}.")
+CHOSEN = flags.DEFINE_list(
+    "systems",
+    ["ctranslate2_float32", "saved_model_float32"],
+    f"Which take turns, of {', '.join(SYSTEMS)}.",
+)
 ROUNDS = flags.DEFINE_integer("rounds", 3, "Rounds that count.", lower_bound=1)
 PLOT = flags.DEFINE_string("plot", None, "Where to draw it, such as length.png or length.svg.")
 
@@ -26,7 +32,11 @@ def measure(systems):
     """Seconds to translate all lines by system, then by length; a system that cannot run is told and left out."""
     seconds = {name: {} for name in CHOSEN.value}
     for length in map(int, LENGTHS.value):
-        decoding = {"beam_size": BEAM_SIZE.value, "batch_size": BATCH_SIZE.value, "forced_length": length}
+        decoding = {
+            "beam_size": BEAM_SIZE.value,
+            "batch_size": BATCH_SIZE.value,
+            "forced_length": length,
+        }
         answers, unavailable = systems.take_turns(CHOSEN.value, ROUNDS.value, **decoding)
         for name, reason in unavailable.items():
             print(f"{name}, {length} tokens: not run: {reason}", flush=True)
@@ -52,7 +62,12 @@ def draw(steps, sentences, path):
     figure, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
     for name, by_length in steps.items():
         axes.plot(by_length.keys(), by_length.values(), marker="o", label=name)
-    axes.set(xlabel="tokens of a translation", ylabel=f"ms a step, {sentences} sentences, beam {BEAM_SIZE.value}", xlim=0, ylim=0)
+    axes.set(
+        xlabel="tokens of a translation",
+        ylabel=f"ms a step, {sentences} sentences, beam {BEAM_SIZE.value}",
+        xlim=0,
+        ylim=0,
+    )
     axes.legend()
     figure.savefig(path, dpi=150)
 
@@ -63,9 +78,17 @@ def main(_):
         seconds = measure(systems)
     sentences = len(systems.lines)
     batches = math.ceil(sentences / BATCH_SIZE.value)
-    steps = {name: {length: value / (batches * length) * 1e3 for length, value in given.items()} for name, given in seconds.items()}
+    steps = {
+        name: {length: value / (batches * length) * 1e3 for length, value in given.items()}
+        for name, given in seconds.items()
+    }
     rows = [
-        [str(length), name, f"{steps[name][length]:.1f}", f"{seconds[name][length] / (sentences * length) * 1e6:.0f}"]
+        [
+            str(length),
+            name,
+            f"{steps[name][length]:.1f}",
+            f"{seconds[name][length] / (sentences * length) * 1e6:.0f}",
+        ]
         for length in map(int, LENGTHS.value)
         for name in CHOSEN.value
         if length in steps[name]

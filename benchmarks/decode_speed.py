@@ -18,7 +18,12 @@ from benchmarks.tables import print_table
 
 BEAM_SIZES = flags.DEFINE_list("beam_sizes", ["4", "1"], "1: greedy.")
 BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Sentences at once.")
-FORCED_LENGTH = flags.DEFINE_integer("forced_length", None, "Tokens of every translation; the decoder makes as many steps.", lower_bound=2)
+FORCED_LENGTH = flags.DEFINE_integer(
+    "forced_length",
+    None,
+    "Tokens of every translation; the decoder makes as many steps.",
+    lower_bound=2,
+)
 CHOSEN = flags.DEFINE_list("systems", list(SYSTEMS), "Which take turns; ratios are of the first.")
 ROUNDS = flags.DEFINE_integer("rounds", 3, "Rounds that count.", lower_bound=1)
 
@@ -26,14 +31,23 @@ ROUNDS = flags.DEFINE_integer("rounds", 3, "Rounds that count.", lower_bound=1)
 def comparable(name, reference):
     """Whether two systems should give the same lines."""
     modules = {SYSTEMS[name][0], SYSTEMS[reference][0]}
-    return OPENNMT not in modules and (len(modules) == 1 or not FORCED_LENGTH.value or OURS not in modules)
+    return OPENNMT not in modules and (
+        len(modules) == 1 or not FORCED_LENGTH.value or OURS not in modules
+    )
 
 
 def measure(beam_size, systems):
     """The rows of one beam size."""
-    decoding = {"beam_size": beam_size, "batch_size": BATCH_SIZE.value, "forced_length": FORCED_LENGTH.value}
+    decoding = {
+        "beam_size": beam_size,
+        "batch_size": BATCH_SIZE.value,
+        "forced_length": FORCED_LENGTH.value,
+    }
     answers, unavailable = systems.take_turns(CHOSEN.value, ROUNDS.value, **decoding)
-    speeds = {name: [systems.tokens(answer) / answer["seconds"] for answer in given] for name, given in answers.items()}
+    speeds = {
+        name: [systems.tokens(answer) / answer["seconds"] for answer in given]
+        for name, given in answers.items()
+    }
     reference = CHOSEN.value[0]
     for name in CHOSEN.value:
         if name in unavailable:
@@ -41,10 +55,14 @@ def measure(beam_size, systems):
             continue
         given, ratio, same = answers[name], "", ""
         if reference in answers:
-            ratio = f"{statistics.median(map(float.__truediv__, speeds[name], speeds[reference])):.2f}"
+            ratio = (
+                f"{statistics.median(map(float.__truediv__, speeds[name], speeds[reference])):.2f}"
+            )
             if comparable(name, reference):
                 expected = answers[reference][0]["translations"]
-                same = f"{sum(map(str.__eq__, given[0]['translations'], expected))} of {len(expected)}"
+                same = (
+                    f"{sum(map(str.__eq__, given[0]['translations'], expected))} of {len(expected)}"
+                )
         yield [
             str(beam_size),
             name,
@@ -61,7 +79,19 @@ def main(_):
     with tempfile.TemporaryDirectory() as folder:
         systems = Systems(pathlib.Path(folder))
         rows = [row for beam_size in BEAM_SIZES.value for row in measure(int(beam_size), systems)]
-    print_table(["beam", "system", "tokens/s", "rounds", "x the first", "cores busy", "lines as the first", "load and first line"], rows)
+    print_table(
+        [
+            "beam",
+            "system",
+            "tokens/s",
+            "rounds",
+            "x the first",
+            "cores busy",
+            "lines as the first",
+            "load and first line",
+        ],
+        rows,
+    )
 
 
 if __name__ == "__main__":

@@ -11,13 +11,13 @@ from absl import flags
 from benchmarks import environments, our_training
 from benchmarks.sizes import SIZES
 from benchmarks.turns import Trainer
+from keras_transformer.artifacts import ctranslate2_model
+from keras_transformer.artifacts.saved_model import export
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.models import Hyperparameters, Transformer
-from keras_transformer.serving import ctranslate2_model
-from keras_transformer.serving.export import export
-from keras_transformer.serving.model_folder import ModelFolder
-from keras_transformer.serving.translation_module import TranslationModule
+from keras_transformer.runs.folder import RunFolder
 from keras_transformer.training import checkpoint
+from keras_transformer.translator.translation_module import TranslationModule
 from pipelines.vocabulary import learn
 
 OURS, ENGINE = "benchmarks.translators.saved_model", "benchmarks.translators.ctranslate2_model"
@@ -38,8 +38,17 @@ SYSTEMS = {
 LENGTH_PENALTY = 0.6
 
 MODEL = flags.DEFINE_string("model", None, "Folder of a run.")
-SIZE = flags.DEFINE_enum("size", None, list(SIZES), "Instead of a run: random weights of this size. Then lengths must be forced.")
-DATA_DIR = flags.DEFINE_string("data_dir", None, "Folder of Multi30k: the vocabulary of --size, and the lines where there is no --lines.")
+SIZE = flags.DEFINE_enum(
+    "size",
+    None,
+    list(SIZES),
+    "Instead of a run: random weights of this size. Then lengths must be forced.",
+)
+DATA_DIR = flags.DEFINE_string(
+    "data_dir",
+    None,
+    "Folder of Multi30k: the vocabulary of --size, and the lines where there is no --lines.",
+)
 LINES = flags.DEFINE_string("lines", None, "File of source lines; blank ones are left out.")
 SENTENCES = flags.DEFINE_integer("sentences", None, "Only the first so many lines.", lower_bound=1)
 VOCABULARY_SIZE = flags.DEFINE_integer("vocabulary_size", 8000, "Pieces, with --size.")
@@ -48,13 +57,17 @@ VOCABULARY_SIZE = flags.DEFINE_integer("vocabulary_size", 8000, "Pieces, with --
 def read_model():
     """The model to decode with, its vocabulary and its description, from the flags."""
     if MODEL.value:
-        run = ModelFolder(MODEL.value)
+        run = RunFolder(MODEL.value)
         return *run.load(), run.read_description()
     text = our_training.read_text(DATA_DIR.value)
     vocabulary = learn(text.sources + text.targets, VOCABULARY_SIZE.value)
     keras.utils.set_random_seed(our_training.SEED)
     hyperparameters = Hyperparameters(vocabulary_size=vocabulary.size, **SIZES[SIZE.value])
-    return Transformer(hyperparameters, dtype="float32"), vocabulary, {"hyperparameters": hyperparameters.as_dict()}
+    return (
+        Transformer(hyperparameters, dtype="float32"),
+        vocabulary,
+        {"hyperparameters": hyperparameters.as_dict()},
+    )
 
 
 def read_lines():
@@ -79,7 +92,9 @@ class Systems:
         if bool(MODEL.value) == bool(SIZE.value):
             raise SystemExit("name either --model=runs/NAME or --size.")
         if not DATA_DIR.value and (SIZE.value or not LINES.value):
-            raise SystemExit("--data_dir is needed: for the vocabulary of --size, and for lines where there is no --lines.")
+            raise SystemExit(
+                "--data_dir is needed: for the vocabulary of --size, and for lines where there is no --lines."
+            )
         self.model, self.vocabulary, self.description = read_model()
         self.lines = read_lines()
         self._pieces = sentencepiece.SentencePieceProcessor(model_proto=self.vocabulary.model)
@@ -103,7 +118,11 @@ class Systems:
         module, options = SYSTEMS[name]
         if not forced_length and (SIZE.value or module == OPENNMT):
             return None, "random weights do not end their sentences: force a length"
-        python, reason = ENVIRONMENTS[module].find_or_make() if module in ENVIRONMENTS else (sys.executable, None)
+        python, reason = (
+            ENVIRONMENTS[module].find_or_make()
+            if module in ENVIRONMENTS
+            else (sys.executable, None)
+        )
         if reason:
             return None, reason
         task = {
@@ -147,11 +166,15 @@ class Systems:
             for trainer in running.values():
                 trainer.close()
         unavailable = {name: reason for name, reason in unavailable.items() if reason}
-        return {name: given for name, given in answers.items() if name not in unavailable}, unavailable
+        return {
+            name: given for name, given in answers.items() if name not in unavailable
+        }, unavailable
 
     def tokens(self, answer):
         """How many tokens a system translated the lines to, EOS included. Ours gives text alone, which is tokenized again."""
-        return answer["tokens"] or sum(len(ids) + 1 for ids in self._pieces.encode(answer["translations"]))
+        return answer["tokens"] or sum(
+            len(ids) + 1 for ids in self._pieces.encode(answer["translations"])
+        )
 
     def _written(self, module, beam_size, forced_length):
         """The model as a system takes it, written when it is first asked for."""
@@ -162,12 +185,23 @@ class Systems:
                 options |= {"min_length": forced_length, "max_length": forced_length}
             path = self._folder / f"saved_model_{beam_size}_{forced_length}"
             if not path.exists():
-                export(TranslationModule(self.model, self.vocabulary, DecodingOptions(**options)), path, self.description)
+                export(
+                    TranslationModule(self.model, self.vocabulary, DecodingOptions(**options)),
+                    path,
+                    self.description,
+                )
             return path
         if module == ENGINE:
             path = self._folder / "ctranslate2"
-            return path if path.exists() else ctranslate2_model.convert(self.model, self.vocabulary, path, self.description)
+            return (
+                path
+                if path.exists()
+                else ctranslate2_model.convert(self.model, self.vocabulary, path, self.description)
+            )
         path = self._folder / "weights.npz"
         if not path.exists():
-            checkpoint.write_whole(path, {checkpoint.WEIGHTS + weight.path: weight.numpy() for weight in self.model.weights})
+            checkpoint.write_archive(
+                path,
+                {checkpoint.WEIGHTS + weight.path: weight.numpy() for weight in self.model.weights},
+            )
         return path

@@ -28,7 +28,11 @@ class Environment:
         Returns:
             (its path, None), or (None, why there is none).
         """
-        folder = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "keras_transformer" / self.name
+        folder = (
+            pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+            / "keras_transformer"
+            / self.name
+        )
         python, installed = folder / "bin" / "python", folder / "installed"
         wanted = "\n".join(self.packages)
         if installed.exists() and installed.read_text() == wanted:
@@ -40,14 +44,33 @@ class Environment:
         try:
             # An environment that only lacks a package is kept.
             if not installed.exists():
-                subprocess.run([maker, "-m", "venv", "--clear", folder], check=True, capture_output=True, text=True)
-            subprocess.run([python, "-m", "pip", "install", "--quiet", *self.packages], check=True, capture_output=True, text=True)
+                subprocess.run(
+                    [maker, "-m", "venv", "--clear", folder],
+                    check=True,
+                    capture_output=True,
+                    text=True,
+                )
+            subprocess.run(
+                [python, "-m", "pip", "install", "--quiet", *self.packages],
+                check=True,
+                capture_output=True,
+                text=True,
+            )
         except subprocess.CalledProcessError as error:
-            return None, f"could not be installed: {(error.stderr.strip().splitlines() or ['no reason given'])[-1][:200]}"
+            return (
+                None,
+                f"could not be installed: {(error.stderr.strip().splitlines() or ['no reason given'])[-1][:200]}",
+            )
         installed.write_text(wanted)
         return python, None
 
 
 # OpenNMT-tf 2.32 needs TensorFlow 2.13, which needs Python 3.11 at most.
-OPENNMT = Environment("opennmt", ("OpenNMT-tf==2.32.0", "tensorflow==2.13.*", "numpy<2", "setuptools", "sentencepiece>=0.2"), "python3.11")
-MARIAN = Environment("marian", ("transformers==5.23.0", "torch==2.13.0", "numpy", "sentencepiece>=0.2"))
+OPENNMT = Environment(
+    "opennmt",
+    ("OpenNMT-tf==2.32.0", "tensorflow==2.13.*", "numpy<2", "setuptools", "sentencepiece>=0.2"),
+    "python3.11",
+)
+MARIAN = Environment(
+    "marian", ("transformers==5.23.0", "torch==2.13.0", "numpy", "sentencepiece>=0.2")
+)

@@ -58,31 +58,55 @@ def peak_flops(width, rounds=20):
 def train(size, vocabulary_size, tokens, length, steps):
     """Median seconds of a step, those of compiling left out, and its operations."""
     keras.utils.set_random_seed(1)
-    model = Transformer(Hyperparameters(vocabulary_size=vocabulary_size, **size), dtype="mixed_bfloat16")
+    model = Transformer(
+        Hyperparameters(vocabulary_size=vocabulary_size, **size), dtype="mixed_bfloat16"
+    )
     fit.compile_model(model, optimizer(TransformerSchedule(size["d_model"])), label_smoothing=0.1)
-    ids = np.random.default_rng(1).integers(4, vocabulary_size, (4, tokens // length, length), dtype=np.int32)
+    ids = np.random.default_rng(1).integers(
+        4, vocabulary_size, (4, tokens // length, length), dtype=np.int32
+    )
     times = StepTimes()
-    model.fit((((i, i), i) for i in (ids[n % 4] for n in range(steps))), steps_per_epoch=steps, callbacks=[times], shuffle=False, verbose=0)
+    model.fit(
+        (((i, i), i) for i in (ids[n % 4] for n in range(steps))),
+        steps_per_epoch=steps,
+        callbacks=[times],
+        shuffle=False,
+        verbose=0,
+    )
     lengths = np.full(tokens // length, length)
-    return statistics.median(times.seconds[3:]), training_flops(size, vocabulary_size, lengths, lengths)
+    return statistics.median(times.seconds[3:]), training_flops(
+        size, vocabulary_size, lengths, lengths
+    )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=[*SIZES])
     parser.add_argument("--vocabulary_size", type=int, default=37000)
-    parser.add_argument("--tokens", type=int, default=25000, help="a side and batch; the paper's 25,000")
+    parser.add_argument(
+        "--tokens", type=int, default=25000, help="a side and batch; the paper's 25,000"
+    )
     parser.add_argument("--length", type=int, default=50, help="of each sentence")
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--peak_width", type=int, default=8192)
     arguments = parser.parse_args()
     peak = peak_flops(arguments.peak_width)
-    print(f"{jax.devices()[0].device_kind}: matrix products of bfloat16 at most {peak / 1e12:.1f} TFLOP/s")
+    print(
+        f"{jax.devices()[0].device_kind}: matrix products of bfloat16 at most {peak / 1e12:.1f} TFLOP/s"
+    )
     for name in arguments.sizes:
-        seconds, flops = train(SIZES[name], arguments.vocabulary_size, arguments.tokens, arguments.length, arguments.steps)
+        seconds, flops = train(
+            SIZES[name],
+            arguments.vocabulary_size,
+            arguments.tokens,
+            arguments.length,
+            arguments.steps,
+        )
         tokens = 2 * (arguments.tokens // arguments.length) * arguments.length
         share = flops / seconds / peak
-        print(f"{name}: {tokens / seconds:,.0f} source + target tokens/s, {seconds * 1e3:.1f} ms a step, {share:.1%} of that peak")
+        print(
+            f"{name}: {tokens / seconds:,.0f} source + target tokens/s, {seconds * 1e3:.1f} ms a step, {share:.1%} of that peak"
+        )
 
 
 if __name__ == "__main__":

@@ -28,8 +28,12 @@ def measure(text, vocabulary, batch_tokens, records=None):
         records: folder of a prepared corpus; None: not measured.
     """
     vocabulary.tokenize(text.sources[:1])
-    from_text, from_ids = of_one_epoch(lambda: our_training.tokenize(text, vocabulary), batch_tokens)
+    from_text, from_ids = of_one_epoch(
+        lambda: our_training.tokenize(text, vocabulary), batch_tokens
+    )
     speeds = {"from lines of text, tokenizing included": from_text, "from ids in memory": from_ids}
     if records:
-        speeds["from records on disk, reading included"] = of_one_epoch(lambda: our_training.read_records(records), batch_tokens)[0]
+        speeds["from records on disk, reading included"] = of_one_epoch(
+            lambda: our_training.read_records(records), batch_tokens
+        )[0]
     return speeds

@@ -17,12 +17,19 @@ from benchmarks.turns import ROOT
 
 PRECISIONS = ("float32", "bfloat16")
 
-DATA_DIR = flags.DEFINE_string("data_dir", None, "Folder of Multi30k: train.*, val.*, test_2016_flickr.* in en and de.", required=True)
+DATA_DIR = flags.DEFINE_string(
+    "data_dir",
+    None,
+    "Folder of Multi30k: train.*, val.*, test_2016_flickr.* in en and de.",
+    required=True,
+)
 STEPS = flags.DEFINE_integer("steps", 400, "Steps of a run.", lower_bound=1)
 STRETCH = flags.DEFINE_integer("stretch", 50, "Steps whose losses make one mean.", lower_bound=1)
 BATCH_TOKENS = flags.DEFINE_integer("batch_tokens", 1024, "Positions of a batch on either side.")
 SEEDS = flags.DEFINE_list("seeds", ["1", "2"], "Of the weights and dropout.")
-RUN = flags.DEFINE_string("run", None, "PRECISION-SEED: train in this very process, and print its means.")
+RUN = flags.DEFINE_string(
+    "run", None, "PRECISION-SEED: train in this very process, and print its means."
+)
 
 
 def train(precision, seed):
@@ -35,17 +42,31 @@ def train(precision, seed):
 
     text = our_training.read_text(DATA_DIR.value)
     vocabulary = learn(text.sources + text.targets, 8000)
-    model = our_training.compiled(SIZES["small"], vocabulary.size, precision, DROPOUT, LABEL_SMOOTHING, seed)
+    model = our_training.compiled(
+        SIZES["small"], vocabulary.size, precision, DROPOUT, LABEL_SMOOTHING, seed
+    )
     sums = []
     watcher = keras.callbacks.LambdaCallback(
-        on_train_batch_end=lambda batch, logs: sums.append((logs["loss"] * logs["tokens"], logs["tokens"])),
+        on_train_batch_end=lambda batch, logs: sums.append(
+            (logs["loss"] * logs["tokens"], logs["tokens"])
+        ),
     )
-    our_training.train(model, our_training.tokenize(text, vocabulary), BATCH_TOKENS.value, watcher, last_step=STEPS.value)
+    our_training.train(
+        model,
+        our_training.tokenize(text, vocabulary),
+        BATCH_TOKENS.value,
+        watcher,
+        last_step=STEPS.value,
+    )
     # What is logged is the mean since the epoch began: the sums start anew with each.
     steps = np.array(sums)
     before = np.vstack([[0.0, 0.0], steps[:-1]])
     before[steps[:, 1] < before[:, 1]] = 0.0
-    stretches = (steps - before)[: len(steps) // STRETCH.value * STRETCH.value].reshape(-1, STRETCH.value, 2).sum(axis=1)
+    stretches = (
+        (steps - before)[: len(steps) // STRETCH.value * STRETCH.value]
+        .reshape(-1, STRETCH.value, 2)
+        .sum(axis=1)
+    )
     return (stretches[:, 0] / stretches[:, 1]).tolist()
 
 
@@ -64,11 +85,17 @@ def main(_):
         if output.returncode:
             raise SystemExit(f"{run} failed:\n{output.stderr[-2000:]}")
         curves[run] = np.array(json.loads(output.stdout.splitlines()[-1]))
-    of = {precision: np.array([curves[f"{precision}-{seed}"] for seed in SEEDS.value]) for precision in PRECISIONS}
+    of = {
+        precision: np.array([curves[f"{precision}-{seed}"] for seed in SEEDS.value])
+        for precision in PRECISIONS
+    }
     between_precisions = np.abs(of["float32"].mean(axis=0) - of["bfloat16"].mean(axis=0))
     between_seeds = np.max([np.ptp(curve, axis=0) for curve in of.values()], axis=0)
     columns = np.transpose([*curves.values(), between_precisions, between_seeds])
-    rows = [[str((place + 1) * STRETCH.value), *(f"{loss:.3f}" for loss in losses)] for place, losses in enumerate(columns)]
+    rows = [
+        [str((place + 1) * STRETCH.value), *(f"{loss:.3f}" for loss in losses)]
+        for place, losses in enumerate(columns)
+    ]
     print_table(["steps to", *runs, "between precisions", "between seeds"], rows)
 
 

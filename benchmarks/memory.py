@@ -21,7 +21,9 @@ VOCABULARY_SIZE = flags.DEFINE_integer("vocabulary_size", 32000, "Pieces.")
 BATCH_TOKENS = flags.DEFINE_integer("batch_tokens", 4096, "Tokens of a batch on either side.")
 LENGTH = flags.DEFINE_integer("length", 32, "Tokens of a sentence on either side.")
 PRECISIONS = flags.DEFINE_list("precisions", list(LIMITS), "float32, bfloat16.")
-TRAIN = flags.DEFINE_enum("train", None, list(LIMITS), "Train in this very process, and print its peaks in GB.")
+TRAIN = flags.DEFINE_enum(
+    "train", None, list(LIMITS), "Train in this very process, and print its peaks in GB."
+)
 
 
 def peak():
@@ -37,11 +39,23 @@ def train(precision):
 
     from benchmarks import our_training
 
-    model = our_training.compiled(SIZES["base"], VOCABULARY_SIZE.value, precision, DROPOUT, LABEL_SMOOTHING)
+    model = our_training.compiled(
+        SIZES["base"], VOCABULARY_SIZE.value, precision, DROPOUT, LABEL_SMOOTHING
+    )
     built = peak()
     pairs = BATCH_TOKENS.value // LENGTH.value * (STEPS + 1)
-    ids = np.random.default_rng(1).integers(4, VOCABULARY_SIZE.value, (2, pairs, LENGTH.value)).astype("int32")
-    our_training.train(model, our_training.as_pairs(*ids), BATCH_TOKENS.value, keras.callbacks.Callback(), last_step=STEPS)
+    ids = (
+        np.random.default_rng(1)
+        .integers(4, VOCABULARY_SIZE.value, (2, pairs, LENGTH.value))
+        .astype("int32")
+    )
+    our_training.train(
+        model,
+        our_training.as_pairs(*ids),
+        BATCH_TOKENS.value,
+        keras.callbacks.Callback(),
+        last_step=STEPS,
+    )
     return {"built": built, "trained": peak()}
 
 
@@ -58,7 +72,10 @@ def main(_):
             raise SystemExit(f"training in {precision} failed:\n{output.stderr[-2000:]}")
         peaks = json.loads(output.stdout.splitlines()[-1])
         verdict = "met" if peaks["trained"] <= LIMITS[precision] else "missed"
-        print(f"| {precision} | {peaks['trained']:.2f} | {LIMITS[precision]} | {verdict} | {peaks['built']:.2f} |", flush=True)
+        print(
+            f"| {precision} | {peaks['trained']:.2f} | {LIMITS[precision]} | {verdict} | {peaks['built']:.2f} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

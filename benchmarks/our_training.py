@@ -8,13 +8,14 @@ import numpy as np
 from rich.console import Console
 
 from keras_transformer.models import Hyperparameters, Transformer
-from keras_transformer.training import callbacks, fit, strategy
+from keras_transformer.training import callbacks, fit
+from keras_transformer.training import replicas as strategy
+from keras_transformer.training.mixed_precision import dtype_policy
 from keras_transformer.training.optimizer import optimizer
-from keras_transformer.training.precision import dtype_policy
 from keras_transformer.training.progress import ProgressBar
 from keras_transformer.training.schedule import TransformerSchedule
 from pipelines import batching, corpora
-from pipelines.records import Records
+from pipelines.record_files import Records
 from pipelines.token_ids import TokenIds, TokenizedPairs
 
 SEED = 1
@@ -24,7 +25,13 @@ LAST_STEP = 10**9
 
 def read_text(data_dir, split="train"):
     """The pairs of Multi30k En-De: split "train", "valid" or "test"."""
-    corpus = corpora.load("text_files", source_language="en", target_language="de", data_dir=data_dir, prefixes=PREFIXES)
+    corpus = corpora.load(
+        "text_files",
+        source_language="en",
+        target_language="de",
+        data_dir=data_dir,
+        prefixes=PREFIXES,
+    )
     return getattr(corpus, split)
 
 
@@ -34,13 +41,18 @@ def tokenize(text, vocabulary):
 
 
 def read_records(folder):
-    """What `pipelines.prepare` left to what `batches` takes."""
+    """What `pipelines.preparation` left to what `batches` takes."""
     return Records(folder).pairs(max_length=256)
 
 
 def as_pairs(sources, targets):
     """Rectangles of ids without padding, (pairs, length), to what `batches` takes."""
-    return TokenizedPairs(*(TokenIds.of_lengths(ids.reshape(-1), np.full(len(ids), ids.shape[1])) for ids in (sources, targets)))
+    return TokenizedPairs(
+        *(
+            TokenIds.of_lengths(ids.reshape(-1), np.full(len(ids), ids.shape[1]))
+            for ids in (sources, targets)
+        )
+    )
 
 
 def batches(pairs, batch_tokens):
@@ -51,9 +63,13 @@ def batches(pairs, batch_tokens):
 def compiled(size, vocabulary_size, precision, dropout, label_smoothing, seed=SEED):
     """A model ready for `train`."""
     keras.utils.set_random_seed(seed)
-    hyperparameters = Hyperparameters(vocabulary_size=vocabulary_size, dropout=dropout, label_smoothing=label_smoothing, **size)
+    hyperparameters = Hyperparameters(
+        vocabulary_size=vocabulary_size, dropout=dropout, label_smoothing=label_smoothing, **size
+    )
     model = Transformer(hyperparameters, dtype=dtype_policy(precision))
-    fit.compile_model(model, optimizer(TransformerSchedule(hyperparameters.d_model)), label_smoothing)
+    fit.compile_model(
+        model, optimizer(TransformerSchedule(hyperparameters.d_model)), label_smoothing
+    )
     return model
 
 

@@ -5,7 +5,9 @@ import pathlib
 
 from absl import flags
 
-MODEL = flags.DEFINE_string("model_base_path", "saved_models/home_assistant_en_de", "Folder of a SavedModel's versions.")
+MODEL = flags.DEFINE_string(
+    "model_base_path", "saved_models/home_assistant_en_de", "Folder of a SavedModel's versions."
+)
 LINES = flags.DEFINE_string("lines", None, "File of sentences. Default: the model's test split.")
 
 
@@ -20,4 +22,8 @@ def sentences(most):
         return pathlib.Path(LINES.value).read_text(encoding="utf-8").splitlines()[:most]
     from pipelines import corpora
 
-    return list(corpora.load(**json.loads((newest_version() / "model.json").read_text(encoding="utf-8"))["corpus"]).test.sources)[:most]
+    return list(
+        corpora.load(
+            **json.loads((newest_version() / "model.json").read_text(encoding="utf-8"))["corpus"]
+        ).test.sources
+    )[:most]

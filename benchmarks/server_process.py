@@ -33,7 +33,12 @@ class Server:
 
     def __init__(self, folder):
         began = time.monotonic()
-        command = [sys.executable, "-m", "keras_transformer.serve", f"--model_base_path={pathlib.Path(folder).resolve()}"]
+        command = [
+            sys.executable,
+            "-m",
+            "keras_transformer.serve",
+            f"--model_base_path={pathlib.Path(folder).resolve()}",
+        ]
         command += [f"--model_name={self.name}", "--rest_api_port=0"]
         self._process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  as long as the server
@@ -42,7 +47,9 @@ class Server:
             if '"event": "serving"' in line:
                 break
         else:
-            raise SystemExit(f"the server did not start: {line if self._log.tell() else self._process.wait()}")
+            raise SystemExit(
+                f"the server did not start: {line if self._log.tell() else self._process.wait()}"
+            )
         self.seconds = time.monotonic() - began
         self.port = int(json.loads(line)["url"].rpartition(":")[2])
         self.pid = self._process.pid
@@ -57,7 +64,11 @@ class Server:
 
     def memory(self):
         """Its resident memory in bytes."""
-        [line] = [line for line in pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines() if line.startswith("VmRSS:")]
+        [line] = [
+            line
+            for line in pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines()
+            if line.startswith("VmRSS:")
+        ]
         return int(line.split()[1]) * 1024
 
     def stop(self):

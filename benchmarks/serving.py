@@ -23,10 +23,14 @@ from benchmarks.turns import ROOT
 
 BATCH_SIZE = 64
 
-SENTENCES = flags.DEFINE_integer("sentences", 1000, "Most of them, for 64 clients and for the direct call.")
+SENTENCES = flags.DEFINE_integer(
+    "sentences", 1000, "Most of them, for 64 clients and for the direct call."
+)
 ALONE = flags.DEFINE_integer("alone", 200, "Most of them, for one client.")
 CLIENTS = flags.DEFINE_integer("clients", 64, "How many at once.")
-DIRECT = flags.DEFINE_bool("direct", False, "Call the SavedModel in this very process, and print what that gave.")
+DIRECT = flags.DEFINE_bool(
+    "direct", False, "Call the SavedModel in this very process, and print what that gave."
+)
 
 
 def call_directly(lines):
@@ -39,7 +43,12 @@ def call_directly(lines):
     loaded = time.perf_counter()
 
     def translate(texts):
-        return [text.decode() for text in model.signatures["serving_default"](text=tf.constant(texts))["translation"].numpy()]
+        return [
+            text.decode()
+            for text in model.signatures["serving_default"](text=tf.constant(texts))[
+                "translation"
+            ].numpy()
+        ]
 
     translate(lines[:1])
     first = time.perf_counter()
@@ -56,7 +65,13 @@ def call_directly(lines):
 
 
 def direct_in_a_fresh_process():
-    command = [sys.executable, "-m", "benchmarks.serving", "--direct", f"--lines={LINES.value or ''}"]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.serving",
+        "--direct",
+        f"--lines={LINES.value or ''}",
+    ]
     command += [f"--{flag.name}={flag.value}" for flag in (MODEL, SENTENCES)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
@@ -106,15 +121,27 @@ def main(_):
         ask(server, lines[:BATCH_SIZE], CLIENTS.value)
         alone = lines[: ALONE.value]
         runs = {1: ask(server, alone, 1), CLIENTS.value: ask(server, lines, CLIENTS.value)}
-    print(f"server: process to listening {server.seconds:.1f} s, first translation {first * 1e3:.0f} ms; ended with {server.ended}")
+    print(
+        f"server: process to listening {server.seconds:.1f} s, first translation {first * 1e3:.0f} ms; ended with {server.ended}"
+    )
     direct = direct_in_a_fresh_process()
-    print(f"direct: loading {direct['loaded']:.1f} s, first translation {direct['first'] * 1e3:.0f} ms")
-    speeds = {clients: len(latencies) / seconds for clients, (_, latencies, seconds) in runs.items()}
+    print(
+        f"direct: loading {direct['loaded']:.1f} s, first translation {direct['first'] * 1e3:.0f} ms"
+    )
+    speeds = {
+        clients: len(latencies) / seconds for clients, (_, latencies, seconds) in runs.items()
+    }
     speeds["direct"] = len(lines) / direct["seconds"]
     rows = []
     for clients, (_, latencies, _) in runs.items():
         milliseconds = [f"{value:.0f}" for value in np.percentile(latencies, [50, 99]) * 1e3]
-        rows.append([f"served, {clients} client{'s' * (clients > 1)}", f"{speeds[clients]:.1f}", *milliseconds])
+        rows.append(
+            [
+                f"served, {clients} client{'s' * (clients > 1)}",
+                f"{speeds[clients]:.1f}",
+                *milliseconds,
+            ]
+        )
     rows.append([f"direct, batches of {BATCH_SIZE}", f"{speeds['direct']:.1f}", "", ""])
     print_table(["", "sentences/s", "p50 ms", "p99 ms"], rows)
     many = speeds[CLIENTS.value]

@@ -71,7 +71,10 @@ class Load:
         self._stop = threading.Event()
         self.counts, self.wrong = collections.Counter(), []
         works = [self._ask_well] * CLIENTS.value + [self._ask_badly, self._hang_up]
-        self._threads = [threading.Thread(target=self._run, args=(work, number)) for number, work in enumerate(works)]
+        self._threads = [
+            threading.Thread(target=self._run, args=(work, number))
+            for number, work in enumerate(works)
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -107,14 +110,20 @@ class Load:
                 status, answer = 413, {"error": ""}
             client.close()
             if status != refusal or answer.keys() != {"error"}:
-                self.wrong.append(f"{body[:50]!r} was answered with {status} {answer}, and not with {refusal}")
+                self.wrong.append(
+                    f"{body[:50]!r} was answered with {status} {answer}, and not with {refusal}"
+                )
             self.counts[f"bad, {status}"] += 1
             if self._stop.wait(0.05):
                 return
 
     def _hang_up(self, _):
-        head = b"POST /v1/models/benchmarked:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 30\r\n\r\n"
-        for sent in itertools.cycle([b"", b"POST", head, head + b'{"instances": ', head + b'{"instances": ["a b c d e f"]}']):
+        head = (
+            b"POST /v1/models/benchmarked:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 30\r\n\r\n"
+        )
+        for sent in itertools.cycle(
+            [b"", b"POST", head, head + b'{"instances": ', head + b'{"instances": ["a b c d e f"]}']
+        ):
             with socket.create_connection((HOST, self._server.port)) as connection:
                 connection.sendall(sent)
                 connection.shutdown(socket.SHUT_WR)
@@ -148,14 +157,19 @@ def watch(server, folder, load):
             if version <= WARM_UP:
                 memory.clear()
             swapped, version = time.monotonic(), next_version(folder)
-            print(f"{swapped - began:4.0f} s  version {version}  {server.memory() / 1e6:.0f} MB  {dict(load.counts)}", flush=True)
+            print(
+                f"{swapped - began:4.0f} s  version {version}  {server.memory() / 1e6:.0f} MB  {dict(load.counts)}",
+                flush=True,
+            )
     return version, memory
 
 
 def judge_memory(version, memory):
     """Tell how the memory grew; why that is wrong, if it is."""
     if version <= WARM_UP + 1 or len(memory) < 2 * READINGS:
-        print(f"memory was not judged: that takes more than {WARM_UP} new versions, and {2 * READINGS} seconds after them")
+        print(
+            f"memory was not judged: that takes more than {WARM_UP} new versions, and {2 * READINGS} seconds after them"
+        )
         return []
     first, last = statistics.median(memory[:READINGS]), statistics.median(memory[-READINGS:])
     print(f"memory {first / 1e6:.0f} -> {last / 1e6:.0f} MB, {last / first - 1:+.1%}")
@@ -174,11 +188,19 @@ def main(_):
             load = Load(server, lines, expected)
             version, memory = watch(server, folder, load)
             load.stop()
-    events = [line for line in server.log() if line["event"] in ("available", "unloaded", "broken", "failed")]
+    events = [
+        line
+        for line in server.log()
+        if line["event"] in ("available", "unloaded", "broken", "failed")
+    ]
     available = [line["version"] for line in events if line["event"] == "available"]
     print(f"{dict(load.counts)}\nversions served: {len(available)}")
     load.wrong += judge_memory(version, memory)
-    if server.ended or any(line["event"] in ("broken", "failed") for line in events) or available[-1] < version - 1:
+    if (
+        server.ended
+        or any(line["event"] in ("broken", "failed") for line in events)
+        or available[-1] < version - 1
+    ):
         load.wrong.append(f"the server ended with {server.ended}, and told {events[-5:]}")
     if load.wrong:
         sys.exit("WRONG:\n" + "\n".join(load.wrong[:10]))

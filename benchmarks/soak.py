@@ -31,7 +31,9 @@ COMMAND += ["--validation_sentences=0", "--keep_checkpoints=2", "--average_check
 
 
 def train(folder, *flags):
-    return subprocess.Popen([*COMMAND, *flags], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        [*COMMAND, *flags], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
 
 
 def finish(process):
@@ -58,7 +60,9 @@ def kill(process, folder, steps, while_writing, seconds):
     while newest_step(folder) < goal and process.poll() is None:
         time.sleep(0.002)
     deadline = time.monotonic() + seconds
-    while process.poll() is None and (not any((folder / RUN).glob(".*.tmp")) if while_writing else time.monotonic() < deadline):
+    while process.poll() is None and (
+        not any((folder / RUN).glob(".*.tmp")) if while_writing else time.monotonic() < deadline
+    ):
         pass
     process.kill()
     process.communicate()
@@ -66,7 +70,7 @@ def kill(process, folder, steps, while_writing, seconds):
 
 
 def state(folder):
-    arrays = checkpoint.read_whole(checkpoint.checkpoints(folder / RUN)[-1])
+    arrays = checkpoint.read_archive(checkpoint.checkpoints(folder / RUN)[-1])
     return {name: array for name, array in arrays.items() if name != "progress"}
 
 
@@ -84,16 +88,29 @@ def main():
         for number in range(1, arguments.kills + 1):
             process = train(killed, epochs, "--checkpoint_minutes=0")
             wait_until_it_trains(process)
-            caught = kill(process, killed, draw.randint(0, 60), while_writing=number % 2 == 0, seconds=draw.uniform(0, 0.1))
+            caught = kill(
+                process,
+                killed,
+                draw.randint(0, 60),
+                while_writing=number % 2 == 0,
+                seconds=draw.uniform(0, 0.1),
+            )
             half_written += caught
-            print(f"kill {number}: step {newest_step(killed)}{', a checkpoint half written' if caught else ''}", flush=True)
+            print(
+                f"kill {number}: step {newest_step(killed)}{', a checkpoint half written' if caught else ''}",
+                flush=True,
+            )
         finish(train(killed, epochs))
         expected, actual = state(alone), state(killed)
-        different = [name for name in expected if not np.array_equal(expected[name], actual.get(name))]
+        different = [
+            name for name in expected if not np.array_equal(expected[name], actual.get(name))
+        ]
         left = [str(path) for path in killed.rglob("*.tmp")]
         if different or left or expected.keys() != actual.keys():
             sys.exit(f"DIFFERENT: {different[:5]} of {len(expected)} arrays; left behind: {left}")
-        print(f"{arguments.kills} kills, {half_written} in mid-checkpoint: all {len(expected)} arrays are equal bit for bit")
+        print(
+            f"{arguments.kills} kills, {half_written} in mid-checkpoint: all {len(expected)} arrays are equal bit for bit"
+        )
 
 
 if __name__ == "__main__":

@@ -19,7 +19,11 @@ from benchmarks.tables import print_table
 from benchmarks.turns import Trainer
 from pipelines.vocabulary import learn
 
-OURS, TORCH, OPENNMT = "benchmarks.trainers.ours", "benchmarks.trainers.torch_transformer", "benchmarks.trainers.opennmt_tf"
+OURS, TORCH, OPENNMT = (
+    "benchmarks.trainers.ours",
+    "benchmarks.trainers.torch_transformer",
+    "benchmarks.trainers.opennmt_tf",
+)
 # By name: module, then what its task says beside the sizes.
 SYSTEMS = {
     "fit_float32": (OURS, {"precision": "float32", "by": "fit"}),
@@ -42,16 +46,31 @@ GOALS_OF_ALL = [
 ]
 PEAK_GOALS = {"base": {"fit_float32": 0.70, "fit_bfloat16": 0.65}}
 
-DATA_DIR = flags.DEFINE_string("data_dir", None, "Folder of Multi30k: train.*, val.*, test_2016_flickr.* in en and de.", required=True)
+DATA_DIR = flags.DEFINE_string(
+    "data_dir",
+    None,
+    "Folder of Multi30k: train.*, val.*, test_2016_flickr.* in en and de.",
+    required=True,
+)
 CHOSEN_SIZES = flags.DEFINE_list("sizes", list(SIZES), "Models: small, base.")
 CHOSEN_SYSTEMS = flags.DEFINE_list("systems", list(SYSTEMS), "Which systems take turns.")
 ROUNDS = flags.DEFINE_integer("rounds", 5, "Rounds that count.", lower_bound=1)
-STEPS = flags.DEFINE_list("steps", ["20", "6"], "Steps of a system in a round, for each size; the last serves for the rest.")
-BATCH_TOKENS = flags.DEFINE_integer("batch_tokens", 2048, "Positions of a batch on either side, padding included.")
+STEPS = flags.DEFINE_list(
+    "steps",
+    ["20", "6"],
+    "Steps of a system in a round, for each size; the last serves for the rest.",
+)
+BATCH_TOKENS = flags.DEFINE_integer(
+    "batch_tokens", 2048, "Positions of a batch on either side, padding included."
+)
 VOCABULARY_SIZE = flags.DEFINE_integer("vocabulary_size", 8000, "Pieces.")
 PIECES = flags.DEFINE_list("pieces", ["base"], "Sizes whose step is taken apart.")
 INPUT = flags.DEFINE_bool("input", True, "Measure the input pipeline alone.")
-RECORDS = flags.DEFINE_string("records", None, "Folder that pipelines.prepare filled: measure the input pipeline from there, too.")
+RECORDS = flags.DEFINE_string(
+    "records",
+    None,
+    "Folder that pipelines.preparation filled: measure the input pipeline from there, too.",
+)
 
 
 class Size:
@@ -61,7 +80,10 @@ class Size:
         self.name = name
         self.steps = steps
         stream = our_training.batches(pairs, BATCH_TOKENS.value)
-        self.batches = [(source, target) for (source, _), target in map(stream.__getitem__, range(steps * (ROUNDS.value + 1)))]
+        self.batches = [
+            (source, target)
+            for (source, _), target in map(stream.__getitem__, range(steps * (ROUNDS.value + 1)))
+        ]
         batches.save(folder / f"{name}.npz", self.batches)
         vocabulary.save(folder / "vocabulary.model")
         self.folder = folder
@@ -91,7 +113,9 @@ class Size:
 
     def describe(self):
         positions = np.mean([[ids.size for ids in pair] for pair in self.batches], axis=0)
-        padding = 1 - self.tokens.sum() / sum(ids.size for pair in self.batches[self.steps :] for ids in pair)
+        padding = 1 - self.tokens.sum() / sum(
+            ids.size for pair in self.batches[self.steps :] for ids in pair
+        )
         work = self.useful.sum() / self.tokens.sum() / 1e6
         return (
             f"{positions[0]:,.0f} + {positions[1]:,.0f} positions a batch, {padding:.0%} of them padding; "
@@ -100,7 +124,9 @@ class Size:
 
     def run(self, chosen):
         """Let the systems take turns, and keep their answers."""
-        trainers = {"peak": Trainer("benchmarks.trainers.matrix_product", {}, self.folder / "peak.log")}
+        trainers = {
+            "peak": Trainer("benchmarks.trainers.matrix_product", {}, self.folder / "peak.log")
+        }
         try:
             for name in chosen:
                 trainers[name] = self._start(name)
@@ -128,7 +154,12 @@ class Size:
                 self.unavailable[name] = reason
                 return None
             interpreter = {"python": python}
-        return Trainer(module, {**self.task, **of_system}, self.folder / f"{self.name}_{name}.log", **interpreter)
+        return Trainer(
+            module,
+            {**self.task, **of_system},
+            self.folder / f"{self.name}_{name}.log",
+            **interpreter,
+        )
 
     def answered(self, name, what):
         """What a system answered, round by round."""
@@ -140,19 +171,36 @@ class Size:
 
     def ratio(self, of, over):
         """The median of the rounds' ratios; None if either did not run."""
-        if of in self.unavailable or over in self.unavailable or not {of, over} <= self.answers.keys():
+        if (
+            of in self.unavailable
+            or over in self.unavailable
+            or not {of, over} <= self.answers.keys()
+        ):
             return None
         return statistics.median(self.speeds(of) / self.speeds(over))
 
     def share_of_peak(self, name, flops):
-        return statistics.median(flops / self.answered(name, "seconds") / self.answered("peak", SYSTEMS[name][1]["precision"]))
+        return statistics.median(
+            flops
+            / self.answered(name, "seconds")
+            / self.answered("peak", SYSTEMS[name][1]["precision"])
+        )
 
     def rows(self):
         for precision in ("float32", "bfloat16"):
             peaks = self.answered("peak", precision)
             ceiling = statistics.median(peaks) / (self.useful.sum() / self.tokens.sum())
             spread = f"{peaks.min() / 1e9:.0f}-{peaks.max() / 1e9:.0f} GFLOP/s"
-            yield [self.name, f"limit: matrix product {precision}", f"{ceiling:.0f}", spread, "", "", "", ""]
+            yield [
+                self.name,
+                f"limit: matrix product {precision}",
+                f"{ceiling:.0f}",
+                spread,
+                "",
+                "",
+                "",
+                "",
+            ]
         for name in CHOSEN_SYSTEMS.value:
             if name in self.unavailable:
                 yield [self.name, name, f"not run: {self.unavailable[name]}", "", "", "", "", ""]
@@ -173,16 +221,36 @@ class Size:
         for of, over, least in [*GOALS.get(self.name, []), *GOALS_OF_ALL]:
             ratio = self.ratio(of, over)
             verdict = "not measured" if ratio is None else "met" if ratio >= least else "missed"
-            yield [self.name, f"{of} / {over}", f"{ratio:.2f}" if ratio else "", f"{least:.2f}", verdict]
+            yield [
+                self.name,
+                f"{of} / {over}",
+                f"{ratio:.2f}" if ratio else "",
+                f"{least:.2f}",
+                verdict,
+            ]
         for name, least in PEAK_GOALS.get(self.name, {}).items():
             if name in self.answers and name not in self.unavailable:
                 share = self.share_of_peak(name, self.useful)
-                yield [self.name, f"{name}: share of its peak", f"{share:.2f}", f"{least:.2f}", "met" if share >= least else "missed"]
+                yield [
+                    self.name,
+                    f"{name}: share of its peak",
+                    f"{share:.2f}",
+                    f"{least:.2f}",
+                    "met" if share >= least else "missed",
+                ]
 
     def pieces(self):
         """The parts of a step, on the batch of median size."""
-        typical = int(np.argsort([source.size + target.size for source, target in self.batches])[len(self.batches) // 2])
-        trainer = Trainer("benchmarks.trainers.pieces", {**self.task, "batch": typical}, self.folder / "pieces.log")
+        typical = int(
+            np.argsort([source.size + target.size for source, target in self.batches])[
+                len(self.batches) // 2
+            ]
+        )
+        trainer = Trainer(
+            "benchmarks.trainers.pieces",
+            {**self.task, "batch": typical},
+            self.folder / "pieces.log",
+        )
         try:
             answer = trainer.train(1)
         finally:
@@ -191,14 +259,24 @@ class Size:
             return [[answer["unavailable"], "", "", "", ""]]
         for parts in answer.values():
             whole = parts.pop("whole step")
-            parts["sum of the pieces"] = sum(value for name, value in parts.items() if name != "accuracy")
+            parts["sum of the pieces"] = sum(
+                value for name, value in parts.items() if name != "accuracy"
+            )
             parts["whole bare step"] = whole
         names = list(answer["bfloat16"])
-        cells = {name: [answer[precision].get(name) for precision in ("float32", "bfloat16")] for name in names}
+        cells = {
+            name: [answer[precision].get(name) for precision in ("float32", "bfloat16")]
+            for name in names
+        }
         totals = cells["whole bare step"]
         source, target = self.batches[typical]
-        print(f"\n{self.name}, a batch of {source.shape} and {target.shape} positions, each piece compiled alone, forward and backward:")
-        return [[name, *_piece(values[0], totals[0]), *_piece(values[1], totals[1])] for name, values in cells.items()]
+        print(
+            f"\n{self.name}, a batch of {source.shape} and {target.shape} positions, each piece compiled alone, forward and backward:"
+        )
+        return [
+            [name, *_piece(values[0], totals[0]), *_piece(values[1], totals[1])]
+            for name, values in cells.items()
+        ]
 
 
 def _piece(seconds, whole):
@@ -216,15 +294,30 @@ def main(_):
             sizes.append(Size(name, steps, pairs, vocabulary, pathlib.Path(folder)))
             print(f"{name}: {sizes[-1].describe()}", flush=True)
             sizes[-1].run(CHOSEN_SYSTEMS.value)
-        columns = ["size", "system", "tok/s", "rounds", "cores busy", "x torch float32", "share of own peak", "with padding"]
+        columns = [
+            "size",
+            "system",
+            "tok/s",
+            "rounds",
+            "cores busy",
+            "x torch float32",
+            "share of own peak",
+            "with padding",
+        ]
         print_table(columns, [row for size in sizes for row in size.rows()])
-        print_table(["size", "goal", "measured", "least", ""], [row for size in sizes for row in size.goals()])
+        print_table(
+            ["size", "goal", "measured", "least", ""],
+            [row for size in sizes for row in size.goals()],
+        )
         for size in sizes:
             if size.name in PIECES.value:
                 print_table(["piece", "float32 ms", "share", "bfloat16 ms", "share"], size.pieces())
     if INPUT.value:
         speeds = input_speed.measure(text, vocabulary, BATCH_TOKENS.value, RECORDS.value)
-        print_table(["input pipeline alone", "tok/s"], [[name, f"{speed:,.0f}"] for name, speed in speeds.items()])
+        print_table(
+            ["input pipeline alone", "tok/s"],
+            [[name, f"{speed:,.0f}"] for name, speed in speeds.items()],
+        )
 
 
 if __name__ == "__main__":

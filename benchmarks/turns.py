@@ -22,7 +22,10 @@ class Clock:
         self._wall, self._cores = time.perf_counter(), time.process_time()
 
     def read(self):
-        return {"seconds": time.perf_counter() - self._wall, "core_seconds": time.process_time() - self._cores}
+        return {
+            "seconds": time.perf_counter() - self._wall,
+            "core_seconds": time.process_time() - self._cores,
+        }
 
 
 class Parent:

@@ -6,8 +6,8 @@ which Garg et al. 2019, "Jointly Learning to Align and Translate with Transforme
 """
 
 from keras_transformer import flags
-from keras_transformer.serving.translator import Translator
-from keras_transformer.translate import write_lines
+from keras_transformer.streams import write_lines
+from keras_transformer.translator.translator import Translator
 from pipelines.corpora import text_files
 
 GROUPS = ("model_path", "batch_tokens", "files", "output")
@@ -17,7 +17,9 @@ def main(FLAGS):
     model = flags.required_model(FLAGS)
     sources, targets = text_files.read_aligned(*flags.required_files(FLAGS))
     links = Translator.load(model).align(sources, targets, FLAGS.batch_tokens)
-    write_lines(FLAGS.output, [" ".join(f"{source}-{target}" for source, target in line) for line in links])
+    write_lines(
+        FLAGS.output, [" ".join(f"{source}-{target}" for source, target in line) for line in links]
+    )
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
 """Average the last checkpoints of a run (Vaswani et al. 2017, section 6.1): `python -m keras_transformer.average --model_dir=runs/x`."""
 
 from keras_transformer import flags
-from keras_transformer.serving.model_folder import ModelFolder
+from keras_transformer.runs.folder import RunFolder
 from keras_transformer.training import averaging, checkpoint
 
 GROUPS = ("model_dir", "averaging")
 
 
 def main(FLAGS):
-    folder = ModelFolder(flags.required_model_dir(FLAGS))
+    folder = RunFolder(flags.required_model_dir(FLAGS))
     folder.read_description()
     last = checkpoint.checkpoints(folder.checkpoints)[-FLAGS.average_checkpoints :]
     averaging.write_average(folder.averaged, last)

@@ -8,19 +8,30 @@ import json
 
 from keras_transformer import flags
 from keras_transformer.evaluation import bleu
-from keras_transformer.serving.cores import spread_over_cores
-from keras_transformer.serving.translator import Translator
+from keras_transformer.startup import spread_over_cores
+from keras_transformer.translator.translator import Translator
 from pipelines import corpora
 from pipelines.corpora import text_files
 
-GROUPS = ("model_path", "search", "decoding", "seed", "precision", "batch_tokens", "evaluate", "files")
+GROUPS = (
+    "model_path",
+    "search",
+    "decoding",
+    "seed",
+    "precision",
+    "batch_tokens",
+    "evaluate",
+    "files",
+)
 
 
 def main(FLAGS):
     model, at_once = flags.required_model(FLAGS), spread_over_cores()
     translator = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
     sources, references = _text(FLAGS, translator)
-    translations = translator.translate(sources, batch_tokens=FLAGS.batch_tokens, batches_at_once=at_once)
+    translations = translator.translate(
+        sources, batch_tokens=FLAGS.batch_tokens, batches_at_once=at_once
+    )
     print(json.dumps(bleu.score(translations, references), indent=2))
 
 
@@ -28,10 +39,14 @@ def _text(FLAGS, translator):
     files = (FLAGS.source_file, FLAGS.reference_file)
     if any(files):
         if not all(files):
-            raise ValueError("--source_file and --reference_file go together: pass both, or neither for --split.")
+            raise ValueError(
+                "--source_file and --reference_file go together: pass both, or neither for --split."
+            )
         return text_files.read_aligned(*files)
     if "corpus" not in translator.description:
-        raise ValueError(f"{FLAGS.model} does not say what it was trained on: pass --source_file and --reference_file.")
+        raise ValueError(
+            f"{FLAGS.model} does not say what it was trained on: pass --source_file and --reference_file."
+        )
     text = getattr(corpora.load(**translator.description["corpus"]), FLAGS.split)
     if not isinstance(text, corpora.ParallelText):
         raise ValueError(

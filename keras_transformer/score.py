@@ -5,8 +5,8 @@ tokens Y has, EOS included in both. To filter text, to rank translations of othe
 """
 
 from keras_transformer import flags
-from keras_transformer.serving.translator import Translator
-from keras_transformer.translate import write_lines
+from keras_transformer.streams import write_lines
+from keras_transformer.translator.translator import Translator
 from pipelines.corpora import text_files
 
 GROUPS = ("model_path", "batch_tokens", "files", "output")
@@ -16,7 +16,9 @@ def main(FLAGS):
     model = flags.required_model(FLAGS)
     sources, targets = text_files.read_aligned(*flags.required_files(FLAGS))
     scores = Translator.load(model).score(sources, targets, batch_tokens=FLAGS.batch_tokens)
-    write_lines(FLAGS.output, [f"{log_probability:.5f}\t{tokens}" for log_probability, tokens in scores])
+    write_lines(
+        FLAGS.output, [f"{log_probability:.5f}\t{tokens}" for log_probability, tokens in scores]
+    )
 
 
 if __name__ == "__main__":

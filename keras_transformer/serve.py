@@ -6,13 +6,15 @@ For those who want to look first, and have no TF Serving at hand: the same URLs,
 import pathlib
 
 from keras_transformer import flags
-from keras_transformer.serving.cores import spread_over_cores
+from keras_transformer.startup import spread_over_cores
 
 try:
     from keras_transformer.server.rows import Limits
     from keras_transformer.server.running import serve
 except ModuleNotFoundError as error:
-    raise SystemExit(f"error: the server needs {error.name}. Install it: pip install -e '.[serve]'") from error
+    raise SystemExit(
+        f"error: the server needs {error.name}. Install it: pip install -e '.[serve]'"
+    ) from error
 
 GROUPS = ("serve",)
 

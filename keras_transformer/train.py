@@ -12,21 +12,33 @@ import keras
 from keras_transformer import flags
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models import Hyperparameters, Transformer
-from keras_transformer.serving.model_folder import ModelFolder
-from keras_transformer.serving.release import choose_weights, release
-from keras_transformer.serving.starting_point import starting_point
-from keras_transformer.serving.validation import validation
-from keras_transformer.training import callbacks, fit, initialization, schedule, strategy
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.runs.starting_point import starting_point
+from keras_transformer.tasks.release import choose_weights, release
+from keras_transformer.tasks.validation import validation
+from keras_transformer.training import callbacks, fit, initialization, schedule
+from keras_transformer.training import replicas as strategy
 from keras_transformer.training.early_stopping import BestSoFar
+from keras_transformer.training.mixed_precision import dtype_policy
 from keras_transformer.training.optimizer import averaged_weights, optimizer
-from keras_transformer.training.precision import dtype_policy
 from keras_transformer.training.progress import ProgressBar
 from pipelines import batching, bucketing, corpora
-from pipelines.records import Records
+from pipelines.record_files import Records
 from pipelines.vocabulary import Vocabulary, learn
 
 GROUPS = (
-    *("corpus", "seed", "vocabulary", "model", "batch_tokens", "batches", "optimizer", "training", "averaging", "model_dir"),
+    *(
+        "corpus",
+        "seed",
+        "vocabulary",
+        "model",
+        "batch_tokens",
+        "batches",
+        "optimizer",
+        "training",
+        "averaging",
+        "model_dir",
+    ),
     *("search", "export"),
 )
 # Section 5.1.
@@ -44,8 +56,10 @@ def make_translator(FLAGS, replicas):
     # Before the tokenizer is made: TensorFlow forgets the resources of ops when it is seeded.
     keras.utils.set_random_seed(FLAGS.seed)
     batch_tokens = FLAGS.batch_tokens or BATCH_TOKENS
-    hyperparameters = Hyperparameters(**{field.name: getattr(FLAGS, field.name) for field in dataclasses.fields(Hyperparameters)})
-    folder = ModelFolder(flags.model_dir(FLAGS))
+    hyperparameters = Hyperparameters(
+        **{field.name: getattr(FLAGS, field.name) for field in dataclasses.fields(Hyperparameters)}
+    )
+    folder = RunFolder(flags.model_dir(FLAGS))
     settings = flags.corpus_settings(FLAGS)
     corpus = corpora.load(**settings, cache_dir=FLAGS.cache_dir)
     vocabulary = _vocabulary(folder, corpus, FLAGS.vocabulary_size, replicas)
@@ -55,7 +69,11 @@ def make_translator(FLAGS, replicas):
         "hyperparameters": hyperparameters.as_dict(),
         "corpus": settings,
         "vocabulary": {"fingerprint": vocabulary.fingerprint},
-        "training": {"batch_tokens": batch_tokens, "max_length": FLAGS.max_train_length, "seed": FLAGS.seed},
+        "training": {
+            "batch_tokens": batch_tokens,
+            "max_length": FLAGS.max_train_length,
+            "seed": FLAGS.seed,
+        },
     }
     if strategy.is_chief(replicas):
         folder.describe(description)
@@ -67,8 +85,12 @@ def make_translator(FLAGS, replicas):
         )
     dropped = {**corpus.dropped, f"over {FLAGS.max_train_length} tokens": pairs.too_long}
     print(f"{corpus.name} {corpus.source_language}-{corpus.target_language}: ", end="")
-    print(f"{len(pairs):,} pairs to train, {len(corpus.valid):,} to validate, {len(corpus.test):,} to test")
-    print(f"dropped: {', '.join(f'{count:,} {reason}' for reason, count in dropped.items() if count) or 'none'}")
+    print(
+        f"{len(pairs):,} pairs to train, {len(corpus.valid):,} to validate, {len(corpus.test):,} to test"
+    )
+    print(
+        f"dropped: {', '.join(f'{count:,} {reason}' for reason, count in dropped.items() if count) or 'none'}"
+    )
 
     inference = Transformer(hyperparameters, dtype="float32")
     few = slice(FLAGS.validation_sentences)
@@ -84,28 +106,47 @@ def make_translator(FLAGS, replicas):
         batch_tokens,
         FLAGS.seed,
         corpus.weights,
-        *((replicas.num_replicas_in_sync, bucketing.MOST_PADDING_STATIC) if FLAGS.static_shapes else ()),
+        *(
+            (replicas.num_replicas_in_sync, bucketing.MOST_PADDING_STATIC)
+            if FLAGS.static_shapes
+            else ()
+        ),
     )
     model = train(FLAGS, hyperparameters, folder, vocabulary, data, measure, replicas)
     if model is None or not strategy.is_chief(replicas):
         return
     averages = averaged_weights(model) if FLAGS.ema else None
-    chosen = choose_weights(folder, FLAGS.average_checkpoints, best=bool(FLAGS.keep_best), averages=averages)
+    chosen = choose_weights(
+        folder, FLAGS.average_checkpoints, best=bool(FLAGS.keep_best), averages=averages
+    )
     if keras.backend.backend() != "tensorflow":
-        print(f"{chosen}: {folder.averaged}. Score and export it with TensorFlow: run the same command without KERAS_BACKEND.")
+        print(
+            f"{chosen}: {folder.averaged}. Score and export it with TensorFlow: run the same command without KERAS_BACKEND."
+        )
         return
     if not FLAGS.release:
         print(f"{chosen}: {folder.averaged}")
         return
     options = DecodingOptions(**flags.decoding_options(FLAGS))
-    release(folder, inference, vocabulary, options, corpus.test, chosen, flags.export_dir(FLAGS, folder.path), description)
+    release(
+        folder,
+        inference,
+        vocabulary,
+        options,
+        corpus.test,
+        chosen,
+        flags.export_dir(FLAGS, folder.path),
+        description,
+    )
 
 
 def _vocabulary(folder, corpus, size, replicas):
     """That of the run or of the records; else learned, by one host, from the training side."""
     prepared = getattr(corpus.train, "vocabulary", None)
     if strategy.is_chief(replicas) and not folder.is_started:
-        vocabulary = prepared or learn(corpus.train.sources + corpus.train.targets, size, corpus.tags)
+        vocabulary = prepared or learn(
+            corpus.train.sources + corpus.train.targets, size, corpus.tags
+        )
         folder.path.mkdir(parents=True, exist_ok=True)
         vocabulary.save(folder.vocabulary)
     strategy.wait_for_all(replicas)
@@ -132,32 +173,68 @@ def train(FLAGS, hyperparameters, folder, vocabulary, data, measure, replicas):
     if FLAGS.init_from and not step:
         weights, old = starting_point(FLAGS.init_from)
         report = initialization.initialize(model, weights, vocabulary.pieces, old.pieces)
-        print(f"from {FLAGS.init_from}: {report.copied_rows:,} pieces keep their embeddings, {report.new_rows:,} are new")
+        print(
+            f"from {FLAGS.init_from}: {report.copied_rows:,} pieces keep their embeddings, {report.new_rows:,} are new"
+        )
     batches_per_step = replicas.num_replicas_in_sync * FLAGS.accumulate
     steps_per_epoch = max(1, round(data.batches_per_epoch / batches_per_step))
     last_step = min(FLAGS.max_steps, (FLAGS.max_epochs or math.inf) * steps_per_epoch)
-    print(f"{model.count_params():,} parameters, {policy}; {data.describe()}; {batches_per_step:,} batches a step")
+    print(
+        f"{model.count_params():,} parameters, {policy}; {data.describe()}; {batches_per_step:,} batches a step"
+    )
     print(f"{f'going on from step {step}' if step else 'starting'} in {folder.path}", flush=True)
 
     def batches_before(later_step):
         # The rest of a group that other replicas began is seen again.
-        return seen // replicas.num_replicas_in_sync * replicas.num_replicas_in_sync + (later_step - step) * batches_per_step
+        return (
+            seen // replicas.num_replicas_in_sync * replicas.num_replicas_in_sync
+            + (later_step - step) * batches_per_step
+        )
 
-    data_from = strategy.attach(model, replicas, data, batches_before, FLAGS.accumulate, FLAGS.static_shapes, FLAGS.jit_compile)
-    limit = callbacks.StopAtLimit(stopwatch, math.inf if FLAGS.max_minutes is None else FLAGS.max_minutes, last_step)
+    data_from = strategy.attach(
+        model,
+        replicas,
+        data,
+        batches_before,
+        FLAGS.accumulate,
+        FLAGS.static_shapes,
+        FLAGS.jit_compile,
+    )
+    limit = callbacks.StopAtLimit(
+        stopwatch, math.inf if FLAGS.max_minutes is None else FLAGS.max_minutes, last_step
+    )
     bar = ProgressBar(last_step, stopwatch, limit.minutes)
     saving = callbacks.Checkpointing(
-        folder.checkpoints, stopwatch, FLAGS.keep_checkpoints, FLAGS.checkpoint_minutes, batches_before, bar.report
+        folder.checkpoints,
+        stopwatch,
+        FLAGS.keep_checkpoints,
+        FLAGS.checkpoint_minutes,
+        batches_before,
+        bar.report,
     )
     # A host that writes nothing waits for the one that does: were it gone, they would be lost to each other.
-    watchers = [callbacks.StopOnDivergence(), limit, callbacks.StopOnSignal(at_once=strategy.is_chief(replicas))]
+    watchers = [
+        callbacks.StopOnDivergence(),
+        limit,
+        callbacks.StopOnSignal(at_once=strategy.is_chief(replicas)),
+    ]
     best = None
     if FLAGS.keep_best or FLAGS.patience:
-        best = BestSoFar(folder.history, folder.best, FLAGS.keep_best or "cross_entropy", step, FLAGS.patience, report=bar.report)
+        best = BestSoFar(
+            folder.history,
+            folder.best,
+            FLAGS.keep_best or "cross_entropy",
+            step,
+            FLAGS.patience,
+            report=bar.report,
+        )
     if strategy.is_chief(replicas):
         watchers[2:2] = [saving]
         watchers += [callbacks.Validation(measure, folder.history, bar.report)]
-        watchers += [keras.callbacks.TensorBoard(folder.logs, write_graph=False, update_freq=100), bar]
+        watchers += [
+            keras.callbacks.TensorBoard(folder.logs, write_graph=False, update_freq=100),
+            bar,
+        ]
         watchers += [best] if best else []
     if limit.is_out_of_time or (best and best.is_over):
         return model
@@ -165,16 +242,25 @@ def train(FLAGS, hyperparameters, folder, vocabulary, data, measure, replicas):
         fit.fit(model, data_from, steps_per_epoch, last_step, watchers)
     except callbacks.Preempted:
         bar.on_train_end()
-        saved = "nothing could be saved." if saving.saved_step is None else f"step {saving.saved_step} is saved; the same command goes on."
+        saved = (
+            "nothing could be saved."
+            if saving.saved_step is None
+            else f"step {saving.saved_step} is saved; the same command goes on."
+        )
         print(f"SIGTERM: {saved if saving in watchers else 'the first host saves the run.'}")
         return None
     return model
 
 
 def _optimizer(FLAGS):
-    peak = FLAGS.learning_rate or FLAGS.learning_rate_scale * (FLAGS.d_model * FLAGS.warmup_steps) ** -0.5
+    peak = (
+        FLAGS.learning_rate
+        or FLAGS.learning_rate_scale * (FLAGS.d_model * FLAGS.warmup_steps) ** -0.5
+    )
     rate = {
-        "transformer": lambda: schedule.TransformerSchedule(FLAGS.d_model, FLAGS.warmup_steps, FLAGS.learning_rate_scale),
+        "transformer": lambda: schedule.TransformerSchedule(
+            FLAGS.d_model, FLAGS.warmup_steps, FLAGS.learning_rate_scale
+        ),
         "cosine": lambda: schedule.CosineSchedule(peak, FLAGS.warmup_steps, FLAGS.max_steps),
         "constant": lambda: schedule.ConstantSchedule(peak, FLAGS.warmup_steps),
     }[FLAGS.schedule]()

@@ -5,19 +5,27 @@ Decodes as section 6.1 of Vaswani et al. 2017 says, by beam search with a length
 
 import contextlib
 import json
-import os
-import pathlib
 import sys
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from keras_transformer import flags
-from keras_transformer.serving.cores import spread_over_cores
-from keras_transformer.serving.translator import Translator
+from keras_transformer.startup import spread_over_cores
+from keras_transformer.streams import read_lines, write_lines
+from keras_transformer.translator.translator import Translator
 from pipelines.corpora import text_files
 
-GROUPS = ("model_path", "search", "decoding", "seed", "precision", "batch_tokens", "translate", "output")
+GROUPS = (
+    "model_path",
+    "search",
+    "decoding",
+    "seed",
+    "precision",
+    "batch_tokens",
+    "translate",
+    "output",
+)
 # A progress bar for less would be gone before it is read.
 MANY_LINES = 500
 
@@ -35,7 +43,9 @@ def main(FLAGS):
     lines = read_lines(FLAGS.input)
     prefixes = text_files.read_lines(FLAGS.prefix_file) if FLAGS.prefix_file else None
     if prefixes is not None and len(prefixes) != len(lines):
-        raise ValueError(f"--prefix_file must have as many lines as the input. Received: {len(prefixes):,} and {len(lines):,}.")
+        raise ValueError(
+            f"--prefix_file must have as many lines as the input. Received: {len(prefixes):,} and {len(lines):,}."
+        )
     with _progress(lines) as report:
         translations = _translate(FLAGS, translator, lines, prefixes, at_once, report)
     write_lines(FLAGS.output, translations)
@@ -52,15 +62,21 @@ def _refuse(FLAGS):
             "--json and --split_sentences exclude each other: hypotheses and scores belong to one sentence, not to a whole line."
         )
     if FLAGS.prefix_file and FLAGS.split_sentences:
-        raise ValueError("--prefix_file and --split_sentences exclude each other: a prefix belongs to one sentence.")
+        raise ValueError(
+            "--prefix_file and --split_sentences exclude each other: a prefix belongs to one sentence."
+        )
     if FLAGS.stream and (FLAGS.input != "-" or FLAGS.output != "-" or FLAGS.prefix_file):
-        raise ValueError("--stream answers lines of standard input on standard output: leave out --input, --output and --prefix_file.")
+        raise ValueError(
+            "--stream answers lines of standard input on standard output: leave out --input, --output and --prefix_file."
+        )
 
 
 def _translate(FLAGS, translator, lines, prefixes, at_once, report):
     """What is written for each line."""
     if not FLAGS.json:
-        return translator.translate(lines, prefixes, FLAGS.split_sentences, FLAGS.batch_tokens, at_once, report)
+        return translator.translate(
+            lines, prefixes, FLAGS.split_sentences, FLAGS.batch_tokens, at_once, report
+        )
     details = translator.translate_in_detail(lines, prefixes, FLAGS.batch_tokens, at_once, report)
     return [_as_json(line, hypotheses) for line, hypotheses in zip(lines, details, strict=True)]
 
@@ -72,7 +88,10 @@ def _as_json(line, hypotheses):
             "translation": one.text,
             "score": round(one.score, 5),
             "log_probability": round(sum(one.log_probabilities), 5),
-            "pieces": [[piece, round(value, 5)] for piece, value in zip(one.pieces, one.log_probabilities, strict=True)],
+            "pieces": [
+                [piece, round(value, 5)]
+                for piece, value in zip(one.pieces, one.log_probabilities, strict=True)
+            ],
         }
         for one in hypotheses
     ]
@@ -85,7 +104,12 @@ def _progress(lines):
     if len(lines) < MANY_LINES or not sys.stderr.isatty():
         yield None
         return
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[speed]}"), TimeRemainingColumn())
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[speed]}"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=len(lines), speed="")
 
@@ -96,40 +120,6 @@ def _progress(lines):
             bar.update(task, speed=f"{state.completed / max(state.elapsed, 1e-9):.1f} sentences/s")
 
         yield report
-
-
-def read_lines(name):
-    """The lines of a file, or of standard input for "-".
-
-    Raises:
-        ValueError: if a line is not UTF-8, naming it, or there is none.
-    """
-    lines = list(text_files.decode_lines(sys.stdin.buffer, "standard input")) if name == "-" else text_files.read_lines(name)
-    if not lines:
-        raise ValueError(f"{'standard input' if name == '-' else name} is empty: there is nothing to translate.")
-    return lines
-
-
-def write_lines(name, lines):
-    """Write lines to standard output, or to a file whole or not at all.
-
-    Returns:
-        Whether anyone reads it: False where standard output was closed.
-    """
-    text = "".join(f"{' '.join(line.splitlines())}\n" for line in lines)
-    if name == "-":
-        try:
-            sys.stdout.buffer.write(text.encode("utf-8"))
-            sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            # What is left in the buffer would be tried again at exit, and be told as an error.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return False
-        return True
-    temporary = pathlib.Path(f"{name}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, name)
-    return True
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ import tensorflow as tf
 
 from pipelines.bucketing import MOST_PADDING, Buckets, bucket_pairs
 from pipelines.ordering import BatchOrder
-from pipelines.records import Records
+from pipelines.record_files import Records
+from pipelines.special_ids import BOS
 from pipelines.token_ids import TokenIds, TokenizedPairs, smallest_dtype
-from pipelines.vocabulary import BOS
 
 SENTENCES_A_CALL = 8192
 
@@ -28,14 +28,22 @@ def tokenize_pairs(text, vocabulary, max_length=None):
     """
     if isinstance(text, Records):
         return text.pairs(max_length)
-    pairs = TokenizedPairs(*(_tokenize(lines, vocabulary) for lines in (text.sources, text.targets)))
+    pairs = TokenizedPairs(
+        *(_tokenize(lines, vocabulary) for lines in (text.sources, text.targets))
+    )
     return pairs if max_length is None else pairs.up_to(max_length)
 
 
 def _tokenize(lines, vocabulary):
-    parts = [vocabulary.tokenize(tf.constant(lines[start : start + SENTENCES_A_CALL])) for start in range(0, len(lines), SENTENCES_A_CALL)]
+    parts = [
+        vocabulary.tokenize(tf.constant(lines[start : start + SENTENCES_A_CALL]))
+        for start in range(0, len(lines), SENTENCES_A_CALL)
+    ]
     dtype = smallest_dtype(vocabulary.size)
-    return TokenIds.concatenate(TokenIds.of_lengths(part.values.numpy().astype(dtype), part.row_lengths().numpy()) for part in parts)
+    return TokenIds.concatenate(
+        TokenIds.of_lengths(part.values.numpy().astype(dtype), part.row_lengths().numpy())
+        for part in parts
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +65,12 @@ class TrainingBatches:
     def __getitem__(self, number):
         """Batch `number` of the stream, as NumPy arrays."""
         bucket, rows = self.order.batch(int(number))
-        return _padded(self.pairs, rows, self.buckets.source_lengths[bucket], self.buckets.target_lengths[bucket])
+        return _padded(
+            self.pairs,
+            rows,
+            self.buckets.source_lengths[bucket],
+            self.buckets.target_lengths[bucket],
+        )
 
     @property
     def batches_per_epoch(self):
@@ -84,8 +97,13 @@ class TrainingBatches:
 
         def load(count):
             number = start + count // here * replicas + first + count % here
-            source, target, output = tf.numpy_function(lambda n: _flat(self[n]), [number], [tf.int32] * 3, stateful=False)
-            return (tf.ensure_shape(source, (None, None)), tf.ensure_shape(target, (None, None))), tf.ensure_shape(output, (None, None))
+            source, target, output = tf.numpy_function(
+                lambda n: _flat(self[n]), [number], [tf.int32] * 3, stateful=False
+            )
+            return (
+                tf.ensure_shape(source, (None, None)),
+                tf.ensure_shape(target, (None, None)),
+            ), tf.ensure_shape(output, (None, None))
 
         numbers = tf.data.Dataset.range(np.iinfo(np.int64).max // replicas - start)
         return numbers.map(load).prefetch(8)
@@ -106,7 +124,9 @@ def training_batches(pairs, batch_tokens, seed, weights=None, group=1, most_padd
         `TrainingBatches`.
     """
     buckets = _buckets(pairs, batch_tokens, most_padding)
-    return TrainingBatches(pairs, buckets, BatchOrder(buckets.bucket_of, buckets.batch_sizes, seed, weights, group))
+    return TrainingBatches(
+        pairs, buckets, BatchOrder(buckets.bucket_of, buckets.batch_sizes, seed, weights, group)
+    )
 
 
 def evaluation_batches(pairs, batch_tokens):
@@ -117,11 +137,18 @@ def evaluation_batches(pairs, batch_tokens):
         for bucket, size in enumerate(buckets.batch_sizes):
             rows = np.flatnonzero(buckets.bucket_of == bucket)
             for start in range(0, len(rows), size):
-                yield _padded(pairs, rows[start : start + size], buckets.source_lengths[bucket], buckets.target_lengths[bucket])
+                yield _padded(
+                    pairs,
+                    rows[start : start + size],
+                    buckets.source_lengths[bucket],
+                    buckets.target_lengths[bucket],
+                )
 
     ids = tf.TensorSpec((None, None), tf.int32)
     dataset = tf.data.Dataset.from_generator(batches, output_signature=((ids, ids), ids))
-    return dataset.apply(tf.data.experimental.assert_cardinality(buckets.batches_of_one_pass)).prefetch(tf.data.AUTOTUNE)
+    return dataset.apply(
+        tf.data.experimental.assert_cardinality(buckets.batches_of_one_pass)
+    ).prefetch(tf.data.AUTOTUNE)
 
 
 def _buckets(pairs, batch_tokens, most_padding=MOST_PADDING):

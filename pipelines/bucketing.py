@@ -34,7 +34,9 @@ class Buckets:
     @property
     def padding(self):
         """Share of the positions that hold no token, in [0, 1)."""
-        return 1 - self.tokens / int((self.source_lengths + self.target_lengths)[self.bucket_of].sum())
+        return 1 - self.tokens / int(
+            (self.source_lengths + self.target_lengths)[self.bucket_of].sum()
+        )
 
     @property
     def batches_of_one_pass(self):
@@ -87,15 +89,21 @@ def bucket_pairs(source_lengths, target_lengths, batch_tokens, most_padding=MOST
         raise ValueError("There is no pair to make batches of.")
     longest = int(max(source_lengths.max(), target_lengths.max()))
     if batch_tokens < longest:
-        raise ValueError(f"`batch_tokens` must hold the longest sentence, {longest} tokens. Received: batch_tokens={batch_tokens}.")
+        raise ValueError(
+            f"`batch_tokens` must hold the longest sentence, {longest} tokens. Received: batch_tokens={batch_tokens}."
+        )
     edges = boundaries(longest)
-    rectangles = np.searchsorted(edges, source_lengths) * len(edges) + np.searchsorted(edges, target_lengths)
+    rectangles = np.searchsorted(edges, source_lengths) * len(edges) + np.searchsorted(
+        edges, target_lengths
+    )
     occupied, bucket_of = np.unique(rectangles, return_inverse=True)
     shapes = edges[np.stack(np.divmod(occupied, len(edges)), axis=-1)]
     tokens = int(source_lengths.sum() + target_lengths.sum())
     shapes, merged = merge(shapes, np.bincount(bucket_of), int(tokens / (1 - most_padding)))
     bucket_of = merged[bucket_of]
-    return Buckets(shapes[:, 0], shapes[:, 1], batch_tokens // shapes.max(axis=1), bucket_of, tokens)
+    return Buckets(
+        shapes[:, 0], shapes[:, 1], batch_tokens // shapes.max(axis=1), bucket_of, tokens
+    )
 
 
 def merge(shapes, counts, most_positions):

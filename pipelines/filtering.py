@@ -51,7 +51,9 @@ class Filters:
             return "untranslated"
         if self.max_length_ratio and longer > SHORT and longer > self.max_length_ratio * shorter:
             return "length ratio"
-        if not is_written_in(self.source_scripts, source) or not is_written_in(self.target_scripts, target):
+        if not is_written_in(self.source_scripts, source) or not is_written_in(
+            self.target_scripts, target
+        ):
             return "other script"
         return None
 
@@ -76,7 +78,9 @@ def _letters(scripts):
 
     named = "".join(rf"\p{{Script={script}}}" for script in scripts)
     of_none = r"\p{Script=Common}\p{Script=Inherited}"
-    return regex.compile(rf"(?V1)[\p{{L}}&&[{named}]]+"), regex.compile(rf"(?V1)[\p{{L}}--[{named}{of_none}]]+")
+    return regex.compile(rf"(?V1)[\p{{L}}&&[{named}]]+"), regex.compile(
+        rf"(?V1)[\p{{L}}--[{named}{of_none}]]+"
+    )
 
 
 def scripts_of(language: str) -> tuple[str, ...] | None:
@@ -98,10 +102,17 @@ def scripts_of(language: str) -> tuple[str, ...] | None:
     try:
         code, territory, script, *_ = parse_locale(language.replace("-", "_"))
         code, _, own_script, *_ = parse_locale(aliases.get(code, code))
-        script = script or own_script or (likely.get(f"{code}_{territory}") or likely[code]).split("_")[1]
+        script = (
+            script
+            or own_script
+            or (likely.get(f"{code}_{territory}") or likely[code]).split("_")[1]
+        )
         scripts = UNICODE_SCRIPTS.get(script, (script,))
         _letters(scripts)
     except (ValueError, KeyError, regex.error):
-        logger.warning("CLDR knows no script of language %r: its sentences are not filtered by script.", language)
+        logger.warning(
+            "CLDR knows no script of language %r: its sentences are not filtered by script.",
+            language,
+        )
         return None
     return scripts

@@ -21,7 +21,9 @@ def read(folder):
     path = pathlib.Path(folder) / MANIFEST
     manifest = read_json(path)
     if manifest is None:
-        raise FileNotFoundError(f"{folder} holds no prepared corpus, or one that is not finished: it has no {MANIFEST}. {AGAIN}")
+        raise FileNotFoundError(
+            f"{folder} holds no prepared corpus, or one that is not finished: it has no {MANIFEST}. {AGAIN}"
+        )
     if manifest.get("format") != FORMAT:
         raise ValueError(
             f"{path} must be of format {FORMAT}. Received: {manifest.get('format')}. Prepare the corpus again in another folder."
@@ -49,9 +51,14 @@ def make(preparation, held_out, vocabulary, counts, dropped):
     """
     dropped = collections.Counter(held_out.dropped) + collections.Counter(dropped)
     dropped["duplicate"] += sum(shard["duplicates"] for shard in counts)
-    totals = {name: sum(shard[name] for shard in counts) for name in ("pairs", "source_tokens", "target_tokens")}
+    totals = {
+        name: sum(shard[name] for shard in counts)
+        for name in ("pairs", "source_tokens", "target_tokens")
+    }
     if not totals["pairs"]:
-        raise ValueError(f"no pair is left: {enumeration(dropped)} were dropped. Loosen the filters.")
+        raise ValueError(
+            f"no pair is left: {enumeration(dropped)} were dropped. Loosen the filters."
+        )
     return {
         "format": FORMAT,
         "preparation": preparation,
@@ -87,4 +94,7 @@ def describe(manifest):
 
 def enumeration(dropped):
     """Reasons and counts in words."""
-    return ", ".join(f"{count:,} {reason}" for reason, count in sorted(dropped.items()) if count) or "none"
+    return (
+        ", ".join(f"{count:,} {reason}" for reason, count in sorted(dropped.items()) if count)
+        or "none"
+    )

@@ -71,9 +71,15 @@ class BatchOrder:
     def _make_epoch(self, epoch):
         """All batches of an epoch: their buckets, and the pairs of each."""
         first, last = (self._streams(e) // self.sizes for e in (epoch, epoch + 1))
-        buckets = self._random(BATCHES, epoch).permutation(np.repeat(np.arange(len(self.sizes)), last - first))
+        buckets = self._random(BATCHES, epoch).permutation(
+            np.repeat(np.arange(len(self.sizes)), last - first)
+        )
         streams = [
-            iter(self._stream(bucket, first[bucket] * size, last[bucket] * size, epoch).reshape(-1, size))
+            iter(
+                self._stream(bucket, first[bucket] * size, last[bucket] * size, epoch).reshape(
+                    -1, size
+                )
+            )
             for bucket, size in enumerate(self.sizes)
         ]
         return buckets, [next(streams[bucket]) for bucket in buckets]
@@ -95,7 +101,10 @@ class BatchOrder:
         for kind, (weight, members) in enumerate(self.laps[bucket]):
             start, stop = _seen(weight, members, epoch), _seen(weight, members, epoch + 1)
             laps = range(start // len(members), -(-stop // len(members)))
-            orders = [members[self._random(ORDER, lap, bucket, kind).permutation(len(members))] for lap in laps]
+            orders = [
+                members[self._random(ORDER, lap, bucket, kind).permutation(len(members))]
+                for lap in laps
+            ]
             if orders:
                 offset = laps[0] * len(members)
                 parts.append(np.concatenate(orders)[start - offset : stop - offset])
@@ -112,9 +121,16 @@ def _laps(bucket_of, weights, buckets):
     """For each bucket (weight, indices of its pairs of that weight): such pairs come in laps, each lap in an order of its own."""
     kinds, kind_of = (np.ones(1), 0) if weights is None else np.unique(weights, return_inverse=True)
     place_of = bucket_of * len(kinds) + kind_of
-    members = np.split(np.argsort(place_of, kind="stable"), np.cumsum(np.bincount(place_of, minlength=buckets * len(kinds)))[:-1])
+    members = np.split(
+        np.argsort(place_of, kind="stable"),
+        np.cumsum(np.bincount(place_of, minlength=buckets * len(kinds)))[:-1],
+    )
     return [
-        [(weight, pairs) for weight, pairs in zip(kinds, members[bucket * len(kinds) :], strict=False) if len(pairs)]
+        [
+            (weight, pairs)
+            for weight, pairs in zip(kinds, members[bucket * len(kinds) :], strict=False)
+            if len(pairs)
+        ]
         for bucket in range(buckets)
     ]
 

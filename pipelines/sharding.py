@@ -18,13 +18,15 @@ import struct
 
 import numpy as np
 
-from pipelines.records import write_shard
+from pipelines.record_files import write_shard
 from pipelines.token_ids import TokenIds, TokenizedPairs, smallest_dtype
 from pipelines.whole_files import read_json, write_json
 
 BATCH = 8192
 DIGEST = 16
-HEADER = struct.Struct(f"<{DIGEST}sii")  # of a packed pair: digest, bytes of source ids, bytes of target ids
+HEADER = struct.Struct(
+    f"<{DIGEST}sii"
+)  # of a packed pair: digest, bytes of source ids, bytes of target ids
 LONGEST_COUNTED = 1000
 
 logger = logging.getLogger(__name__)
@@ -33,7 +35,9 @@ logger = logging.getLogger(__name__)
 def digest(source, target):
     """16 bytes that pairs share only if they are equal."""
     source = source.encode("utf-8")
-    return hashlib.blake2b(b"%d %b%b" % (len(source), source, target.encode("utf-8")), digest_size=DIGEST).digest()
+    return hashlib.blake2b(
+        b"%d %b%b" % (len(source), source, target.encode("utf-8")), digest_size=DIGEST
+    ).digest()
 
 
 def kept(pairs, filters, dropped):
@@ -140,7 +144,10 @@ class Shards:
         """What is in a shard, or None if it is not whole or of another vocabulary."""
         try:
             counts = read_json(self.counts_path(shard))
-            whole = counts and (self.path(shard).stat().st_size, self.fingerprint) == (counts["bytes"], counts["vocabulary"])
+            whole = counts and (self.path(shard).stat().st_size, self.fingerprint) == (
+                counts["bytes"],
+                counts["vocabulary"],
+            )
         except (ValueError, KeyError, FileNotFoundError):
             return None
         return counts if whole else None
@@ -154,14 +161,25 @@ class Shards:
         sides = [self._token_ids([pair[side] for pair in pairs]) for side in (1, 2)]
         path = self.path(shard)
         write_shard(path, TokenizedPairs(*sides))
-        counts = {"file": path.name, "vocabulary": self.fingerprint, "pairs": len(pairs), "duplicates": found - len(pairs)}
+        counts = {
+            "file": path.name,
+            "vocabulary": self.fingerprint,
+            "pairs": len(pairs),
+            "duplicates": found - len(pairs),
+        }
         counts["bytes"] = path.stat().st_size
         for name, ids in zip(("source", "target"), sides, strict=True):
             counts[f"{name}_tokens"] = len(ids.flat)
-            counts[f"{name}_lengths"] = np.bincount(np.minimum(ids.lengths, LONGEST_COUNTED)).tolist()
+            counts[f"{name}_lengths"] = np.bincount(
+                np.minimum(ids.lengths, LONGEST_COUNTED)
+            ).tolist()
         write_json(self.counts_path(shard), counts)
         logger.info("%s: %s pairs", path.name, f"{len(pairs):,}")
 
     def _token_ids(self, sentences):
-        flat = np.frombuffer(b"".join(sentences), self.dtype.newbyteorder("<")).astype(self.dtype, copy=False)
-        return TokenIds.of_lengths(flat, [len(sentence) // self.dtype.itemsize for sentence in sentences])
+        flat = np.frombuffer(b"".join(sentences), self.dtype.newbyteorder("<")).astype(
+            self.dtype, copy=False
+        )
+        return TokenIds.of_lengths(
+            flat, [len(sentence) // self.dtype.itemsize for sentence in sentences]
+        )

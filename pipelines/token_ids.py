@@ -26,14 +26,19 @@ class TokenIds:
         """
         starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
         if starts[-1] != len(flat):
-            raise ValueError(f"`lengths` must add up to the {len(flat)} ids of `flat`. Received: a sum of {starts[-1]}.")
+            raise ValueError(
+                f"`lengths` must add up to the {len(flat)} ids of `flat`. Received: a sum of {starts[-1]}."
+            )
         return cls(flat, starts)
 
     @classmethod
     def concatenate(cls, parts):
         """The sentences of all parts, in order; at least one part."""
         parts = list(parts)
-        return cls.of_lengths(np.concatenate([part.flat for part in parts]), np.concatenate([part.lengths for part in parts]))
+        return cls.of_lengths(
+            np.concatenate([part.flat for part in parts]),
+            np.concatenate([part.lengths for part in parts]),
+        )
 
     def __len__(self):
         return len(self.starts) - 1
@@ -91,7 +96,11 @@ class TokenizedPairs:
         keep = (self.sources.lengths <= max_length) & (self.targets.lengths <= max_length)
         if keep.all():
             return self
-        return TokenizedPairs(self.sources.where(keep), self.targets.where(keep), self.too_long + int(np.count_nonzero(~keep)))
+        return TokenizedPairs(
+            self.sources.where(keep),
+            self.targets.where(keep),
+            self.too_long + int(np.count_nonzero(~keep)),
+        )
 
 
 def smallest_dtype(vocabulary_size):

@@ -7,12 +7,13 @@ import contextlib
 import functools
 import hashlib
 import io
-import os
 import pathlib
 
 import sentencepiece
 
-PAD, UNK, BOS, EOS = range(4)
+from pipelines.special_ids import BOS, EOS, PAD, UNK
+from pipelines.whole_files import write_whole
+
 BYTES = 256
 RESERVED = {"<pad>", "<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(BYTES))}
 
@@ -39,8 +40,14 @@ def learn(lines, size, tags=()):
         )
     smallest = BYTES + 5 + len(tags)
     if size < smallest:
-        held = f"4 special pieces, 256 bytes, {len(tags)} tags, 1 of text" if tags else "4 special pieces, 256 bytes, 1 of text"
-        raise ValueError(f"`vocabulary_size` must be at least {smallest}: {held}. Received: {size}.")
+        held = (
+            f"4 special pieces, 256 bytes, {len(tags)} tags, 1 of text"
+            if tags
+            else "4 special pieces, 256 bytes, 1 of text"
+        )
+        raise ValueError(
+            f"`vocabulary_size` must be at least {smallest}: {held}. Received: {size}."
+        )
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -60,7 +67,9 @@ def learn(lines, size, tags=()):
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[-1]
         remedy = "larger" if "smaller than" in reason else "smaller"
-        raise ValueError(f"`vocabulary_size`={size} could not be learned from the training text: {reason}. Try a {remedy} one.") from error
+        raise ValueError(
+            f"`vocabulary_size`={size} could not be learned from the training text: {reason}. Try a {remedy} one."
+        ) from error
     return Vocabulary(model.getvalue())
 
 
@@ -100,12 +109,7 @@ class Vocabulary:
 
     def save(self, path):
         """Write the model, whole or not at all."""
-        temporary = pathlib.Path(f"{path}.tmp")
-        try:
-            temporary.write_bytes(self.model)
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_whole(path, lambda temporary: temporary.write_bytes(self.model))
 
     @functools.cached_property
     def pieces(self):

@@ -1,22 +1,25 @@
-"""Files that are whole or not there, even if the machine stops; and words for those that are damaged all the same."""
+"""Files and folders that are whole or not there, even if the machine stops while they are written."""
 
+import contextlib
 import json
 import os
+import pathlib
+import shutil
 import uuid
 
-AGAIN = "Run pipelines.prepare again: it makes only what is missing."
+AGAIN = "Run python -m keras_transformer.prepare again: it makes only what is missing."
 
 
 def damaged(path, reason):
-    """What is said of a file that cannot be read."""
-    return f"{path} is damaged: {reason}. Delete it, and run pipelines.prepare again: it makes only what is missing."
+    """The error message for a file of a prepared corpus that cannot be read."""
+    return f"{path} is damaged: {reason}. Delete it. {AGAIN}"
 
 
 def read_json(path):
-    """The JSON object in a file, or None without such a file.
+    """Read the JSON object in a file of a prepared corpus; None if there is no such file.
 
     Raises:
-        ValueError: it is damaged.
+        ValueError: if the file is damaged.
     """
     try:
         value = json.loads(path.read_bytes())
@@ -30,23 +33,68 @@ def read_json(path):
 
 
 def write_whole(path, write):
-    """Make a file that is whole or not there, even if the machine stops.
+    """Write a file under a temporary name, flush it to the disk, and rename it.
 
     Args:
-        path: the file.
-        write: writes the content to the path that it gets.
+        path: the file; its folder is made if it is missing.
+        write: a function that writes the content to the path that it is given.
     """
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")  # A cluster may have two workers at one shard.
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _temporary(path)
     try:
         write(temporary)
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
+        _flush(temporary)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def write_json(path, value):
-    """Write a JSON object, whole or not at all, one entry a line."""
-    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}" for name, entry in value.items())
-    write_whole(path, lambda temporary: temporary.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8"))
+    """Write a JSON object or list, whole or not at all, one entry a line."""
+    if isinstance(value, dict):
+        opening, closing = "{}"
+        entries = [f"{_as_json(name)}: {_as_json(entry)}" for name, entry in value.items()]
+    else:
+        opening, closing = "[]"
+        entries = [_as_json(entry) for entry in value]
+    lines = ",\n".join(f"  {entry}" for entry in entries)
+    text = f"{opening}\n{lines}\n{closing}\n"
+    write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+@contextlib.contextmanager
+def whole_folder(path):
+    """Write a folder whole or not at all.
+
+    Args:
+        path: the folder; nothing may be there.
+
+    Yields:
+        A path under which to make it. When the block ends it is renamed to `path`; if the block fails it is deleted.
+    """
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _temporary(path)
+    try:
+        yield temporary
+        for file in temporary.rglob("*"):
+            if file.is_file():
+                _flush(file)
+        os.rename(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _temporary(path):
+    # A number of its own: two workers of a cluster may write the same file.
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+
+
+def _flush(path):
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _as_json(value):
+    return json.dumps(value, ensure_ascii=False)

@@ -12,4 +12,7 @@ def tf_configs(count):
         for listener in sockets:
             listener.bind(("127.0.0.1", 0))
         addresses = ["{}:{}".format(*listener.getsockname()) for listener in sockets]
-    return [json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}) for index in range(count)]
+    return [
+        json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}})
+        for index in range(count)
+    ]

@@ -12,7 +12,9 @@ WIDTH = 2048
 def main():
     parent = Parent()
     product = tf.function(tf.matmul)
-    matrices = {dtype: tf.cast(tf.random.normal((WIDTH, WIDTH)), dtype) for dtype in ("float32", "bfloat16")}
+    matrices = {
+        dtype: tf.cast(tf.random.normal((WIDTH, WIDTH)), dtype) for dtype in ("float32", "bfloat16")
+    }
     parent.say(ready=True)
     for times in parent.orders():
         peaks = {}

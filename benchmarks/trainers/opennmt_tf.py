@@ -39,7 +39,9 @@ def make_model(size, tokens):
         vocabulary = pathlib.Path(folder) / "vocabulary.txt"
         vocabulary.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
         data = {"source_vocabulary": str(vocabulary), "target_vocabulary": str(vocabulary)}
-        model.initialize(data, params={"label_smoothing": LABEL_SMOOTHING, "average_loss_in_time": True})
+        model.initialize(
+            data, params={"label_smoothing": LABEL_SMOOTHING, "average_loss_in_time": True}
+        )
     model.create_variables()
     return model
 
@@ -49,7 +51,9 @@ def main():
     task = parent.task
     tf.random.set_seed(1)
     model = make_model(task["size"], map(str, range(task["vocabulary_size"] - 1)))
-    optimizer = opennmt.optimizers.make_optimizer("Adam", 1e-4, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
+    optimizer = opennmt.optimizers.make_optimizer(
+        "Adam", 1e-4, beta_1=0.9, beta_2=0.98, epsilon=1e-9
+    )
     batches = Batches(task["batches"])
     ids = tf.TensorSpec((None, None), tf.int32)
 

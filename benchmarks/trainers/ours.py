@@ -38,11 +38,15 @@ class TakeTurns(keras.callbacks.Callback):
 
 def train_by_fit(parent, model):
     task = parent.task
-    pairs = our_training.tokenize(our_training.read_text(task["data_dir"]), Vocabulary.load(task["vocabulary"]))
+    pairs = our_training.tokenize(
+        our_training.read_text(task["data_dir"]), Vocabulary.load(task["vocabulary"])
+    )
     (source, _), labels = our_training.batches(pairs, task["batch_tokens"])[0]
     for ours, of_all in zip((source, labels), Batches(task["batches"])[0], strict=True):
         if not np.array_equal(ours, of_all):
-            raise RuntimeError("The stream of batches is not the one that the other systems train on.")
+            raise RuntimeError(
+                "The stream of batches is not the one that the other systems train on."
+            )
     our_training.train(model, pairs, task["batch_tokens"], TakeTurns(parent))
 
 
@@ -64,7 +68,9 @@ def bare_step(model):
 def main():
     parent = Parent()
     task = parent.task
-    model = our_training.compiled(task["size"], task["vocabulary_size"], task["precision"], DROPOUT, LABEL_SMOOTHING)
+    model = our_training.compiled(
+        task["size"], task["vocabulary_size"], task["precision"], DROPOUT, LABEL_SMOOTHING
+    )
     if task["by"] == "fit":
         train_by_fit(parent, model)
     else:

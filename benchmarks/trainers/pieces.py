@@ -38,7 +38,9 @@ def there_and_back(forward, *inputs, variables=()):
             outputs = forward(*inputs)
         gradients = tape.gradient(outputs, [*inputs, *variables], tf.cast(upstream, outputs.dtype))
         # Enough of each result that none is pruned from the graph, too little to cost.
-        return [tf.reshape(tensor, (-1,))[:1] for tensor in [outputs, *gradients] if tensor is not None]
+        return [
+            tf.reshape(tensor, (-1,))[:1] for tensor in [outputs, *gradients] if tensor is not None
+        ]
 
     return seconds_of(run, upstream, *inputs)
 
@@ -58,43 +60,67 @@ def measure(task, precision):
 
     def product(rows, inner, columns, transpose_b=False):
         kernel = normal(columns, inner) if transpose_b else normal(inner, columns)
-        return there_and_back(lambda x, w: tf.matmul(x, w, transpose_b=transpose_b), normal(rows, inner), kernel)
+        return there_and_back(
+            lambda x, w: tf.matmul(x, w, transpose_b=transpose_b), normal(rows, inner), kernel
+        )
 
     pieces = {
-        "products d x d": n * (6 * product(b * s, d_model, d_model) + 6 * product(b * t, d_model, d_model)),
-        "products d x d_ff, d_ff x d": n * sum(product(b * w, d_model, d_ff) + product(b * w, d_ff, d_model) for w in (s, t)),
+        "products d x d": n
+        * (6 * product(b * s, d_model, d_model) + 6 * product(b * t, d_model, d_model)),
+        "products d x d_ff, d_ff x d": n
+        * sum(product(b * w, d_model, d_ff) + product(b * w, d_ff, d_model) for w in (s, t)),
         "product d x V": product(b * t, d_model, vocabulary_size, transpose_b=True),
     }
 
-    masks = (layers.padding_mask(source)[:, None], layers.causal_mask(t)[:, None], layers.padding_mask(source)[:, None])
+    masks = (
+        layers.padding_mask(source)[:, None],
+        layers.causal_mask(t)[:, None],
+        layers.padding_mask(source)[:, None],
+    )
     shapes = ((s, s), (t, t), (t, s))
     whole = products = heads = 0.0
     for mask, (queries, keys) in zip(masks, shapes, strict=True):
         q, k = normal(b, h, queries, d_model // h), normal(b, h, keys, d_model // h)
         products += there_and_back(lambda q, k: tf.matmul(q, k, transpose_b=True), q, k)
         products += there_and_back(tf.matmul, normal(b, h, queries, keys), k)
-        whole += there_and_back(lambda q, k, v, mask=mask: layers.scaled_dot_product_attention(q, k, v, mask), q, k, k)
+        whole += there_and_back(
+            lambda q, k, v, mask=mask: layers.scaled_dot_product_attention(q, k, v, mask), q, k, k
+        )
         for width in (queries, keys, keys, queries):
-            split = there_and_back(lambda x: tf.transpose(tf.reshape(x, (b, -1, h, d_model // h)), (0, 2, 1, 3)), normal(b, width, d_model))
+            split = there_and_back(
+                lambda x: tf.transpose(tf.reshape(x, (b, -1, h, d_model // h)), (0, 2, 1, 3)),
+                normal(b, width, d_model),
+            )
             heads += split
     pieces["attention: its two products"] = n * products
     pieces["attention: scaling, mask, softmax"] = n * (whole - products)
     pieces["attention: heads split and joined"] = n * heads
 
-    feed_forward = layers.FeedForward(d_ff, dtype=model.dtype_policy if precision == "float32" else "mixed_bfloat16")
+    feed_forward = layers.FeedForward(
+        d_ff, dtype=model.dtype_policy if precision == "float32" else "mixed_bfloat16"
+    )
     feed_forward.build((None, None, d_model))
-    whole = sum(there_and_back(feed_forward, normal(b, w, d_model), variables=feed_forward.trainable_variables) for w in (s, t))
+    whole = sum(
+        there_and_back(
+            feed_forward, normal(b, w, d_model), variables=feed_forward.trainable_variables
+        )
+        for w in (s, t)
+    )
     pieces["feed-forward: bias, ReLU, casts"] = n * whole - pieces["products d x d_ff, d_ff x d"]
 
     def post_norm(dropout, width):
         layer = layers.PostNorm(dropout, dtype=feed_forward.dtype_policy)
         layer.build((None, None, d_model), (None, None, d_model))
         x, y = normal(b, width, d_model), normal(b, width, d_model)
-        return there_and_back(lambda x, y: layer(x, y, training=True), x, y, variables=layer.trainable_variables)
+        return there_and_back(
+            lambda x, y: layer(x, y, training=True), x, y, variables=layer.trainable_variables
+        )
 
     without = n * (2 * post_norm(0.0, s) + 3 * post_norm(0.0, t))
     pieces["layer norm, residual"] = without
-    pieces["dropout of sublayers"] = n * (2 * post_norm(DROPOUT, s) + 3 * post_norm(DROPOUT, t)) - without
+    pieces["dropout of sublayers"] = (
+        n * (2 * post_norm(DROPOUT, s) + 3 * post_norm(DROPOUT, t)) - without
+    )
 
     table = model.embedding.trainable_variables
 
@@ -104,15 +130,22 @@ def measure(task, precision):
     pieces["embedding, positions, dropout"] = there_and_back(embedded(source), variables=table)
     pieces["embedding, positions, dropout"] += there_and_back(embedded(shifted), variables=table)
     logits = tf.random.normal((b, t, vocabulary_size))
-    pieces["loss"] = there_and_back(lambda z: label_smoothed_cross_entropy(target, z, LABEL_SMOOTHING), logits)
-    pieces["accuracy"] = seconds_of(tf.function(lambda z: tf.reduce_sum(tf.argmax(z, axis=-1))), logits)
+    pieces["loss"] = there_and_back(
+        lambda z: label_smoothed_cross_entropy(target, z, LABEL_SMOOTHING), logits
+    )
+    pieces["accuracy"] = seconds_of(
+        tf.function(lambda z: tf.reduce_sum(tf.argmax(z, axis=-1))), logits
+    )
 
     gradients = [tf.random.normal(variable.shape) for variable in model.trainable_variables]
     update = tf.function(lambda *values: model.optimizer.apply(values, model.trainable_variables))
     pieces["Adam"] = seconds_of(lambda: (update(*gradients), tf.zeros(()))[1])
     if precision != "float32":
         weights = [variable for variable in model.trainable_variables if len(variable.shape) > 1]
-        casts = sum(there_and_back(lambda x: tf.cast(x, dtype), tf.convert_to_tensor(weight)) for weight in weights)
+        casts = sum(
+            there_and_back(lambda x: tf.cast(x, dtype), tf.convert_to_tensor(weight))
+            for weight in weights
+        )
         pieces["weights and their gradients cast"] = casts
     step = bare_step(model)
     pieces["whole step"] = seconds_of(step, source, shifted, target)
@@ -124,7 +157,9 @@ def main():
     keras.utils.set_random_seed(our_training.SEED)
     parent.say(ready=True)
     for _ in parent.orders():
-        parent.say(**{precision: measure(parent.task, precision) for precision in ("float32", "bfloat16")})
+        parent.say(
+            **{precision: measure(parent.task, precision) for precision in ("float32", "bfloat16")}
+        )
 
 
 if __name__ == "__main__":

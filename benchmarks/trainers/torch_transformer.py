@@ -24,7 +24,9 @@ class Model(nn.Module):
         nn.init.normal_(self.embedding.weight, std=self.d_model**-0.5)
         self.dropout = nn.Dropout(DROPOUT)
         layers = size["num_layers"]
-        self.transformer = nn.Transformer(self.d_model, size["num_heads"], layers, layers, size["d_ff"], DROPOUT, batch_first=True)
+        self.transformer = nn.Transformer(
+            self.d_model, size["num_heads"], layers, layers, size["d_ff"], DROPOUT, batch_first=True
+        )
         # As in the paper: no layer normalization behind the last one, no dropout but on sublayer outputs and embedding sums.
         self.transformer.encoder.norm = self.transformer.decoder.norm = None
         for layer in (*self.transformer.encoder.layers, *self.transformer.decoder.layers):
@@ -32,11 +34,18 @@ class Model(nn.Module):
             layer.self_attn.dropout = 0.0
         for layer in self.transformer.decoder.layers:
             layer.multihead_attn.dropout = 0.0
-        angles = torch.arange(LONGEST)[:, None] * torch.exp(-torch.arange(0, self.d_model, 2) / self.d_model * torch.log(torch.tensor(1e4)))
-        self.register_buffer("positions", torch.stack([angles.sin(), angles.cos()], -1).reshape(LONGEST, self.d_model))
+        angles = torch.arange(LONGEST)[:, None] * torch.exp(
+            -torch.arange(0, self.d_model, 2) / self.d_model * torch.log(torch.tensor(1e4))
+        )
+        self.register_buffer(
+            "positions",
+            torch.stack([angles.sin(), angles.cos()], -1).reshape(LONGEST, self.d_model),
+        )
 
     def embed(self, ids):
-        return self.dropout(self.embedding(ids) * self.d_model**0.5 + self.positions[: ids.shape[1]])
+        return self.dropout(
+            self.embedding(ids) * self.d_model**0.5 + self.positions[: ids.shape[1]]
+        )
 
     def forward(self, source, target):
         padding = source == 0
@@ -70,7 +79,9 @@ def main():
     if task["precision"] == "bfloat16":
         speed, of_float32 = product_speed(torch.bfloat16), product_speed(torch.float32)
         if speed < of_float32 / 4:
-            parent.say(unavailable=f"torch emulates bfloat16 on this processor: {speed:.1f} GFLOP/s, float32 {of_float32:.0f}")
+            parent.say(
+                unavailable=f"torch emulates bfloat16 on this processor: {speed:.1f} GFLOP/s, float32 {of_float32:.0f}"
+            )
             return
 
         def autocast():
@@ -78,7 +89,9 @@ def main():
 
     torch.manual_seed(1)
     model = Model(task["size"], task["vocabulary_size"]).train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    optimizer = torch.optim.Adam(
+        model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True
+    )
     batches = Batches(task["batches"])
 
     def step(number):
@@ -86,7 +99,12 @@ def main():
         optimizer.zero_grad(set_to_none=True)
         with autocast():
             logits = model(source, target)
-        losses = functional.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=0, label_smoothing=LABEL_SMOOTHING)
+        losses = functional.cross_entropy(
+            logits.float().flatten(0, 1),
+            labels.flatten(),
+            ignore_index=0,
+            label_smoothing=LABEL_SMOOTHING,
+        )
         losses.backward()
         optimizer.step()
         losses.item()

@@ -9,22 +9,37 @@ from benchmarks.translators.service import cores, serve
 def load(task):
     pieces = sentencepiece.SentencePieceProcessor(model_file=task["vocabulary"])
     at_once = cores() if task["spread"] else 1
-    engine = ctranslate2.Translator(task["model"], compute_type=task["precision"], inter_threads=at_once, intra_threads=cores() // at_once)
+    engine = ctranslate2.Translator(
+        task["model"],
+        compute_type=task["precision"],
+        inter_threads=at_once,
+        intra_threads=cores() // at_once,
+    )
     forced = task["forced_length"]
     search = {"max_decoding_length": 1024}
     if forced:
         # It counts a forced length in words, and ends there without EOS. PAD and BOS, which the others forbid, come of random weights only.
         unwanted = [[pieces.id_to_piece(number)] for number in (pieces.pad_id(), pieces.bos_id())]
-        search = {"min_decoding_length": forced, "max_decoding_length": forced, "suppress_sequences": unwanted}
+        search = {
+            "min_decoding_length": forced,
+            "max_decoding_length": forced,
+            "suppress_sequences": unwanted,
+        }
 
     def translate(lines):
         sources = [pieces.encode(line, out_type=str) for line in lines]
         # Its penalty is another: |Y|^alpha.
         results = engine.translate_batch(
-            sources, beam_size=task["beam_size"], length_penalty=0.6, max_batch_size=task["batch_size"], **search
+            sources,
+            beam_size=task["beam_size"],
+            length_penalty=0.6,
+            max_batch_size=task["batch_size"],
+            **search,
         )
         best = [result.hypotheses[0] for result in results]
-        return [pieces.decode(words) for words in best], sum(len(words) + (forced is None) for words in best)
+        return [pieces.decode(words) for words in best], sum(
+            len(words) + (forced is None) for words in best
+        )
 
     return translate
 

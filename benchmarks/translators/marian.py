@@ -13,7 +13,12 @@ from benchmarks.translators.service import cores, in_batches, serve
 PAD, _, BOS, EOS = range(4)
 EXTRA_LENGTH = 50
 ATTENTIONS = {"self_attention": "self_attn", "cross_attention": "encoder_attn"}
-KERNELS = {"query_kernel": "q_proj", "key_kernel": "k_proj", "value_kernel": "v_proj", "output_kernel": "out_proj"}
+KERNELS = {
+    "query_kernel": "q_proj",
+    "key_kernel": "k_proj",
+    "value_kernel": "v_proj",
+    "output_kernel": "out_proj",
+}
 DENSE = {"inner": "fc1", "outer": "fc2"}
 NORMS = {
     "self_attention_norm": "self_attn_layer_norm",
@@ -41,7 +46,12 @@ def state_of(arrays, model):
     state = {name: torch.zeros_like(value) for name, value in own.items()}
     for path, array in arrays.items():
         if path == "weights/embedding/table":
-            embeddings = ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head")
+            embeddings = (
+                "model.shared",
+                "model.encoder.embed_tokens",
+                "model.decoder.embed_tokens",
+                "lm_head",
+            )
             state |= {f"{name}.weight": torch.from_numpy(array) for name in embeddings}
         else:
             # torch keeps a matrix as (out, in), Keras as (in, out).
@@ -101,9 +111,15 @@ def load(task):
     def decode(sources):
         width = max(map(len, sources))
         ids = torch.tensor([words + [PAD] * (width - len(words)) for words in sources])
-        lengths = {"min_new_tokens": forced, "max_new_tokens": forced} if forced else {"max_new_tokens": width + EXTRA_LENGTH}
+        lengths = (
+            {"min_new_tokens": forced, "max_new_tokens": forced}
+            if forced
+            else {"max_new_tokens": width + EXTRA_LENGTH}
+        )
         with torch.inference_mode():
-            output = model.generate(input_ids=ids, attention_mask=(ids != PAD).long(), **search, **lengths)
+            output = model.generate(
+                input_ids=ids, attention_mask=(ids != PAD).long(), **search, **lengths
+            )
         return [[token for token in row if token not in (PAD, BOS)] for row in output.tolist()]
 
     def translate(lines):

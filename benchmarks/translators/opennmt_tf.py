@@ -21,9 +21,16 @@ def load(task):
     model = make_model(task["size"], map(pieces.id_to_piece, range(pieces.vocab_size() - 1)))
     length = task["forced_length"]
     # Its penalty is ours: ((5 + |Y|) / 6)^alpha.
-    model.params.update(beam_width=task["beam_size"], length_penalty=0.6, minimum_decoding_length=length, maximum_decoding_length=length)
+    model.params.update(
+        beam_width=task["beam_size"],
+        length_penalty=0.6,
+        minimum_decoding_length=length,
+        maximum_decoding_length=length,
+    )
 
-    @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32)])
+    @tf.function(
+        input_signature=[tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32)]
+    )
     def infer(ids, lengths):
         return model.infer({"ids": ids, "length": lengths})["tokens"][:, 0]
 
@@ -34,7 +41,9 @@ def load(task):
     def translate(lines):
         sources = pieces.encode(lines, add_eos=True)
         best = in_batches(decode, sources, list(map(len, sources)), task["batch_size"], at_once)
-        return [pieces.decode([word.decode() for word in words]) for words in best], sum(map(len, best))
+        return [pieces.decode([word.decode() for word in words]) for words in best], sum(
+            map(len, best)
+        )
 
     return translate
 

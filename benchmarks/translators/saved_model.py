@@ -3,8 +3,8 @@
 import sentencepiece
 
 from benchmarks.translators.service import in_batches, serve
-from keras_transformer.serving.cores import spread_over_cores
-from keras_transformer.serving.translator import Translator
+from keras_transformer.startup import spread_over_cores
+from keras_transformer.translator.translator import Translator
 
 # Of forced lengths every sentence costs the same, and batches of as many sentences leave no core idle. Of 64 we are fastest.
 SENTENCES = 64
@@ -21,7 +21,10 @@ def load(task):
     def decode(lines):
         return translator.translate(lines, batch_tokens=10**9)
 
-    return lambda lines: (in_batches(decode, lines, list(map(len, pieces.encode(lines))), sentences, at_once), None)
+    return lambda lines: (
+        in_batches(decode, lines, list(map(len, pieces.encode(lines))), sentences, at_once),
+        None,
+    )
 
 
 if __name__ == "__main__":

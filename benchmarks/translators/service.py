@@ -43,7 +43,14 @@ def serve(load):
         tokens = task["forced_length"] and len(lines) * task["forced_length"]
         if given[0][1] is not None:
             tokens = sum(count for _, count in given)
-        parent.say(**taken, loaded=loaded, first=first, latencies=latencies, tokens=tokens, translations=translations)
+        parent.say(
+            **taken,
+            loaded=loaded,
+            first=first,
+            latencies=latencies,
+            tokens=tokens,
+            translations=translations,
+        )
 
 
 def cores():
@@ -67,7 +74,11 @@ def in_batches(decode, sources, lengths, batch_size, at_once=1):
     batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     results = [None] * len(sources)
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-        for batch, decoded in zip(batches, pool.map(lambda batch: decode([sources[n] for n in batch]), batches), strict=True):
+        for batch, decoded in zip(
+            batches,
+            pool.map(lambda batch: decode([sources[n] for n in batch]), batches),
+            strict=True,
+        ):
             for number, result in zip(batch, decoded, strict=True):
                 results[number] = result
     return results

@@ -11,7 +11,7 @@ closed by EOS and filled with PAD, and their scores (B, n), best first; a row wi
 What a sentence is decoded with changes nothing: each has a length limit of its own, and one that is done leaves the batch.
 """
 
-from keras_transformer.decoding.beam import BeamSearch, length_penalty
+from keras_transformer.decoding.beam_search import BeamSearch, length_penalty
 from keras_transformer.decoding.greedy import GreedySearch
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.decoding.sampling import Sampling

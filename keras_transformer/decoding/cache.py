@@ -24,7 +24,11 @@ def take_some(state, rows):
     if not tensors:
         return state
     is_all = tf.size(rows) == tf.shape(tensors[0])[0]
-    taken = tf.cond(is_all, lambda: [tf.identity(tensor) for tensor in tensors], lambda: [tf.gather(tensor, rows) for tensor in tensors])
+    taken = tf.cond(
+        is_all,
+        lambda: [tf.identity(tensor) for tensor in tensors],
+        lambda: [tf.gather(tensor, rows) for tensor in tensors],
+    )
     return tf.nest.pack_sequence_as(state, taken)
 
 

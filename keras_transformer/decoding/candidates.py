@@ -2,7 +2,8 @@
 
 import tensorflow as tf
 
-PAD, UNK, BOS, EOS = range(4)
+from pipelines.special_ids import BOS, EOS, PAD
+
 FREE = -1
 BLOCK = 64
 
@@ -27,7 +28,9 @@ def log_normalizer(logits):
 def possible_tokens(logits, forced, may_end=None):
     """The logits of all tokens that may come, -inf elsewhere: (rows, V). Arguments as in `best_tokens`."""
     ids, forced = tf.range(tf.shape(logits)[1])[None], forced[:, None]
-    return tf.where(tf.where(forced == FREE, ~_barred(ids, may_end), ids == forced), logits, -float("inf"))
+    return tf.where(
+        tf.where(forced == FREE, ~_barred(ids, may_end), ids == forced), logits, -float("inf")
+    )
 
 
 def best_tokens(logits, count, forced, may_end=None):
@@ -56,11 +59,17 @@ def best_tokens(logits, count, forced, may_end=None):
 
     first = tf.reduce_max(allowed(logits[:, 0], tf.range(BLOCK)[None]), axis=-1, keepdims=True)
     maxima = tf.concat([first, maxima[:, 1:]], axis=1)
-    chosen = tf.sort(tf.math.top_k(maxima, tf.minimum(count, blocks), sorted=False).indices, axis=-1)
+    chosen = tf.sort(
+        tf.math.top_k(maxima, tf.minimum(count, blocks), sorted=False).indices, axis=-1
+    )
     ids = tf.reshape(chosen[:, :, None] * BLOCK + tf.range(BLOCK), [rows, -1])
     inside = allowed(tf.reshape(tf.gather(logits, chosen, batch_dims=1), [rows, -1]), ids)
     values, places = tf.math.top_k(inside, count)
-    is_first, is_forced, forced = tf.range(count)[None] == 0, (forced != FREE)[:, None], forced[:, None]
+    is_first, is_forced, forced = (
+        tf.range(count)[None] == 0,
+        (forced != FREE)[:, None],
+        forced[:, None],
+    )
     values = tf.where(is_forced, tf.where(is_first, of_forced, -float("inf")), values)
     return values, tf.where(is_forced, forced, tf.gather(ids, places, batch_dims=1))
 

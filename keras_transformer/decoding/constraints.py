@@ -4,7 +4,8 @@ import dataclasses
 
 import tensorflow as tf
 
-from keras_transformer.decoding.candidates import EOS, FREE, PAD
+from keras_transformer.decoding.candidates import FREE
+from pipelines.special_ids import EOS, PAD
 
 
 def wanted(limits, minima=None, prefixes=None):
@@ -21,7 +22,9 @@ def wanted(limits, minima=None, prefixes=None):
     sentences = {"limit": tf.cast(limits, tf.int32)}
     if prefixes is not None:
         # A column more, so that there is one to read where no sentence has a prefix.
-        sentences["prefix"] = tf.pad(tf.cast(prefixes, tf.int32), [[0, 0], [0, 1]], constant_values=PAD)
+        sentences["prefix"] = tf.pad(
+            tf.cast(prefixes, tf.int32), [[0, 0], [0, 1]], constant_values=PAD
+        )
         length = tf.math.count_nonzero(sentences["prefix"], axis=1, dtype=tf.int32)
         sentences["limit"] = tf.maximum(sentences["limit"], tf.where(length > 0, length + 1, 0))
     if minima is not None:
@@ -55,7 +58,9 @@ class Constraints:
                 f"`no_repeat_ngram_size` must be an integer, at least 0. Received: no_repeat_ngram_size={self.no_repeat_ngram_size}."
             )
         if not 0 < self.repetition_penalty < float("inf"):
-            raise ValueError(f"`repetition_penalty` must be above 0 and finite. Received: repetition_penalty={self.repetition_penalty}.")
+            raise ValueError(
+                f"`repetition_penalty` must be above 0 and finite. Received: repetition_penalty={self.repetition_penalty}."
+            )
 
     def __call__(self, logits, history, position, sentences):
         """Apply the rules to K hypotheses a sentence.
@@ -71,31 +76,50 @@ class Constraints:
             (b K,); and whether EOS may come, (b K,), or None where it may everywhere.
         """
         width, vocabulary_size = tf.shape(history)[1], logits.shape[-1]
-        logits, history = tf.reshape(logits, [-1, vocabulary_size]), tf.reshape(history, [-1, tf.shape(history)[2]])
+        logits, history = (
+            tf.reshape(logits, [-1, vocabulary_size]),
+            tf.reshape(history, [-1, tf.shape(history)[2]]),
+        )
         forced = tf.repeat(_forced(position, sentences), width)
         if self.repetition_penalty != 1.0:
             logits = self._penalized(logits, history[:, 1:])
-        allowed = self._without_repeats(logits, history[:, 1:]) if self.no_repeat_ngram_size else logits
+        allowed = (
+            self._without_repeats(logits, history[:, 1:]) if self.no_repeat_ngram_size else logits
+        )
         if allowed is not logits:
             allowed = tf.where((forced == FREE)[:, None], allowed, logits)
-        may_end = tf.repeat(position + 1 >= sentences["minimum"], width) if "minimum" in sentences else None
+        may_end = (
+            tf.repeat(position + 1 >= sentences["minimum"], width)
+            if "minimum" in sentences
+            else None
+        )
         return logits, allowed, forced, may_end
 
     def _penalized(self, logits, came):
         values = tf.gather(logits, came, batch_dims=1)
-        values = tf.where(values > 0, values / self.repetition_penalty, values * self.repetition_penalty)
+        values = tf.where(
+            values > 0, values / self.repetition_penalty, values * self.repetition_penalty
+        )
         return tf.tensor_scatter_nd_update(logits, _places(came), values)
 
     def _without_repeats(self, logits, came):
         """Bars each token that followed the last n - 1 tokens where these stood before."""
         n, length = self.no_repeat_ngram_size, tf.shape(came)[1]
         starts = tf.maximum(length - n + 1, 0)  # of the n-grams that have come
-        context, repeats = came[:, tf.maximum(length - n + 1, 0) :], tf.ones([tf.shape(came)[0], starts], tf.bool)
+        context, repeats = (
+            came[:, tf.maximum(length - n + 1, 0) :],
+            tf.ones([tf.shape(came)[0], starts], tf.bool),
+        )
         for offset in range(n - 1):
             # Where fewer than n tokens have come, there is no start, and both sides are cut to nothing.
-            repeats &= came[:, offset : offset + starts] == context[:, offset : offset + 1][:, : tf.minimum(starts, 1)]
+            repeats &= (
+                came[:, offset : offset + starts]
+                == context[:, offset : offset + 1][:, : tf.minimum(starts, 1)]
+            )
         following = came[:, n - 1 : n - 1 + starts]
-        return tf.tensor_scatter_nd_min(logits, _places(following), tf.where(repeats, -float("inf"), float("inf")))
+        return tf.tensor_scatter_nd_min(
+            logits, _places(following), tf.where(repeats, -float("inf"), float("inf"))
+        )
 
 
 def _forced(position, sentences):

@@ -20,7 +20,10 @@ def covering(attentive_step):
 
     def step(ids, position, past, source):
         logits, tokens, attention = attentive_step(ids, position, past["tokens"], source)
-        return logits, {"tokens": tokens, "coverage": past["coverage"] + tf.reshape(attention, tf.shape(past["coverage"]))}
+        return logits, {
+            "tokens": tokens,
+            "coverage": past["coverage"] + tf.reshape(attention, tf.shape(past["coverage"])),
+        }
 
     return step
 

@@ -3,8 +3,9 @@
 import tensorflow as tf
 
 from keras_transformer.decoding.cache import any_rows, growing, take, take_some
-from keras_transformer.decoding.candidates import BOS, EOS, PAD, best_tokens, log_normalizer
+from keras_transformer.decoding.candidates import best_tokens, log_normalizer
 from keras_transformer.decoding.constraints import Constraints, wanted
+from pipelines.special_ids import BOS, EOS, PAD
 
 
 class GreedySearch:
@@ -44,17 +45,39 @@ class GreedySearch:
 
         def extend(position, searched, ids, scores, source, past):
             logits, past = step(searched["ids"][:, -1:], position, past, source)
-            logits, allowed, forced, may_end = self.constraints(logits, searched["ids"][:, None], position, searched)
+            logits, allowed, forced, may_end = self.constraints(
+                logits, searched["ids"][:, None], position, searched
+            )
             chosen, newest = self._choose(allowed, forced, may_end, position, searched)
             places = searched["sentence"][:, None]
             scores = tf.tensor_scatter_nd_add(scores, places, chosen - log_normalizer(logits))
             ids = tf.concat([ids, tf.scatter_nd(places, newest, [sentences])[:, None]], axis=1)
             going_on = tf.cast(tf.where((newest != EOS) & (chosen > -float("inf")))[:, 0], tf.int32)
-            searched = take({**searched, "ids": tf.concat([searched["ids"], newest[:, None]], axis=1)}, going_on)
-            return position + 1, searched, ids, scores, take_some(source, going_on), take_some(past, going_on)
+            searched = take(
+                {**searched, "ids": tf.concat([searched["ids"], newest[:, None]], axis=1)}, going_on
+            )
+            return (
+                position + 1,
+                searched,
+                ids,
+                scores,
+                take_some(source, going_on),
+                take_some(past, going_on),
+            )
 
-        searched = {**searched, "sentence": tf.range(sentences), "ids": tf.fill([sentences, 1], BOS)}
-        state = (0, searched, tf.zeros([sentences, 0], tf.int32), tf.zeros([sentences]), source, past)
+        searched = {
+            **searched,
+            "sentence": tf.range(sentences),
+            "ids": tf.fill([sentences, 1], BOS),
+        }
+        state = (
+            0,
+            searched,
+            tf.zeros([sentences, 0], tf.int32),
+            tf.zeros([sentences]),
+            source,
+            past,
+        )
         growing_ids = tf.TensorShape([None, None])
         shapes = (
             tf.TensorShape([]),

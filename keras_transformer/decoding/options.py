@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import tensorflow as tf
 
-from keras_transformer.decoding.beam import BeamSearch
+from keras_transformer.decoding.beam_search import BeamSearch
 from keras_transformer.decoding.constraints import Constraints
 from keras_transformer.decoding.greedy import GreedySearch
 from keras_transformer.decoding.sampling import Sampling
@@ -53,12 +53,17 @@ class DecodingOptions:
 
     def __post_init__(self):
         if not isinstance(self.samples, int) or self.samples < 0:
-            raise ValueError(f"`samples` must be an integer, at least 0. Received: samples={self.samples}.")
+            raise ValueError(
+                f"`samples` must be an integer, at least 0. Received: samples={self.samples}."
+            )
         self._refuse_what_excludes_each_other()
         # 80 and "80" are the same wish.
         for name in ("min_length", "max_length"):
             object.__setattr__(self, name, str(getattr(self, name)))
-        shortest, longest = parse_length("min_length", self.min_length), parse_length("max_length", self.max_length)
+        shortest, longest = (
+            parse_length("min_length", self.min_length),
+            parse_length("max_length", self.max_length),
+        )
         if all(_tokens(shortest, source) > _tokens(longest, source) for source in (1, 2, 1024)):
             raise ValueError(
                 f"`min_length` must not be above `max_length`. Received: min_length={self.min_length}, max_length={self.max_length}."
@@ -67,16 +72,31 @@ class DecodingOptions:
 
     def _refuse_what_excludes_each_other(self):
         def given(*names):
-            return next((f"{name}={getattr(self, name)}" for name in names if getattr(self, name) is not None), None)
+            return next(
+                (
+                    f"{name}={getattr(self, name)}"
+                    for name in names
+                    if getattr(self, name) is not None
+                ),
+                None,
+            )
 
-        search = given("beam_size", "length_penalty", *(["coverage_penalty"] if self.coverage_penalty else []))
+        search = given(
+            "beam_size", "length_penalty", *(["coverage_penalty"] if self.coverage_penalty else [])
+        )
         if self.samples and search:
-            raise ValueError(f"samples={self.samples} and {search} exclude each other: what is drawn is not searched for. Leave one out.")
+            raise ValueError(
+                f"samples={self.samples} and {search} exclude each other: what is drawn is not searched for. Leave one out."
+            )
         drawing = given("temperature", "top_k", "top_p", "seed")
         if not self.samples and drawing:
-            raise ValueError(f"{drawing} shapes what is drawn, and without `samples` nothing is. Add samples=1 or more, or leave it out.")
+            raise ValueError(
+                f"{drawing} shapes what is drawn, and without `samples` nothing is. Add samples=1 or more, or leave it out."
+            )
         if self.samples > 1 and self.top_k == 1:
-            raise ValueError(f"top_k=1 draws the same translation {self.samples} times. Leave `samples` and `top_k` out for beam_size=1.")
+            raise ValueError(
+                f"top_k=1 draws the same translation {self.samples} times. Leave `samples` and `top_k` out for beam_size=1."
+            )
         if self.coverage_penalty and self.beam_size == 1:
             raise ValueError(
                 f"coverage_penalty={self.coverage_penalty} chooses among hypotheses, and beam_size=1 has one. Raise beam_size."
@@ -96,7 +116,10 @@ class DecodingOptions:
 
     def sampling(self, **other):
         """The `Sampling` of these options, of one translation, or with other arguments in place of theirs."""
-        return Sampling(**self._given("temperature", "top_k", "top_p", "seed") | other, constraints=self._constraints())
+        return Sampling(
+            **self._given("temperature", "top_k", "top_p", "seed") | other,
+            constraints=self._constraints(),
+        )
 
     def _given(self, *names):
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
@@ -135,7 +158,9 @@ def parse_length(name, length):
     factor, extra = match.groups() if match else (None, None)
     # "2x10" would be two numbers without a sign between them.
     if not (factor or extra) or (factor and extra and not extra.startswith("+")):
-        raise ValueError(f'`{name}` must be such as 80, "+50", "1.5x" or "2x+10". Received: {name}={length}.')
+        raise ValueError(
+            f'`{name}` must be such as 80, "+50", "1.5x" or "2x+10". Received: {name}={length}.'
+        )
     relative = Fraction(factor) if factor else Fraction(extra.startswith("+"))
     tokens = relative, int(extra or 0)
     if not any(tokens):

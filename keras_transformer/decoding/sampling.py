@@ -36,18 +36,33 @@ class Sampling(GreedySearch):
     Reference: Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration", for top_p.
     """
 
-    def __init__(self, samples=1, temperature=1.0, top_k=0, top_p=1.0, seed=1, num_hypotheses=1, constraints=None):
+    def __init__(
+        self,
+        samples=1,
+        temperature=1.0,
+        top_k=0,
+        top_p=1.0,
+        seed=1,
+        num_hypotheses=1,
+        constraints=None,
+    ):
         super().__init__(constraints)
         if not isinstance(samples, int) or samples < 1:
-            raise ValueError(f"`samples` must be an integer of at least 1. Received: samples={samples}.")
+            raise ValueError(
+                f"`samples` must be an integer of at least 1. Received: samples={samples}."
+            )
         if not tf.is_tensor(temperature) and not 0 < temperature < float("inf"):
-            raise ValueError(f"`temperature` must be above 0 and finite. Received: temperature={temperature}.")
+            raise ValueError(
+                f"`temperature` must be above 0 and finite. Received: temperature={temperature}."
+            )
         if not isinstance(top_k, int) or top_k < 0:
             raise ValueError(f"`top_k` must be an integer, at least 0. Received: top_k={top_k}.")
         if not 0 < top_p <= 1:
             raise ValueError(f"`top_p` must be above 0 and at most 1. Received: top_p={top_p}.")
         if not 1 <= num_hypotheses <= samples:
-            raise ValueError(f"`num_hypotheses` must lie in 1..samples={samples}. Received: num_hypotheses={num_hypotheses}.")
+            raise ValueError(
+                f"`num_hypotheses` must lie in 1..samples={samples}. Received: num_hypotheses={num_hypotheses}."
+            )
         self.beam_size = samples
         self.temperature = temperature
         self.top_k = top_k
@@ -60,10 +75,17 @@ class Sampling(GreedySearch):
         seeds = tf.zeros([sentences], tf.int64) if seeds is None else seeds
         number = tf.range(samples, dtype=tf.int64)
         # A number apart for each draw of a sentence; where sentences have seeds of their own, a column of them.
-        draws = tf.broadcast_to(tf.reshape(tf.cast(self.seed, tf.int64), [-1, 1]) + number * 0x9E3779B97F4A7C1, [sentences, samples])
+        draws = tf.broadcast_to(
+            tf.reshape(tf.cast(self.seed, tf.int64), [-1, 1]) + number * 0x9E3779B97F4A7C1,
+            [sentences, samples],
+        )
         pairs = tf.stack([tf.broadcast_to(seeds[:, None], [sentences, samples]), draws], axis=-1)
-        searched = wanted(limits, minima, prefixes) | {"temperature": tf.broadcast_to(self.temperature, [sentences])}
-        searched, source = tf.nest.map_structure(lambda tensor: tf.repeat(tensor, samples, axis=0), (searched, source))
+        searched = wanted(limits, minima, prefixes) | {
+            "temperature": tf.broadcast_to(self.temperature, [sentences])
+        }
+        searched, source = tf.nest.map_structure(
+            lambda tensor: tf.repeat(tensor, samples, axis=0), (searched, source)
+        )
         longest = tf.reduce_max(tf.concat([[0], searched["limit"]], axis=0))
 
         def draw(pair):
@@ -71,26 +93,39 @@ class Sampling(GreedySearch):
 
         # A row more, without which `map_fn` refuses a batch of no sentences.
         pairs = tf.pad(tf.reshape(pairs, [-1, 2]), [[0, 1], [0, 0]])
-        searched["uniform"] = tf.map_fn(draw, pairs, fn_output_signature=tf.TensorSpec([None], tf.float32))[:-1]
+        searched["uniform"] = tf.map_fn(
+            draw, pairs, fn_output_signature=tf.TensorSpec([None], tf.float32)
+        )[:-1]
         ids, scores = self._one_by_one(step, past, source, searched)
         scores, order = tf.math.top_k(tf.reshape(scores, [sentences, samples]), self.num_hypotheses)
         return tf.gather(tf.reshape(ids, [sentences, samples, -1]), order, batch_dims=1), scores
 
     def _choose(self, allowed, forced, may_end, position, searched):
         if self.top_k or self.top_p < 1:
-            logits, tokens = best_tokens(allowed, min(self.top_k or allowed.shape[-1], allowed.shape[-1]), forced, may_end)
+            logits, tokens = best_tokens(
+                allowed, min(self.top_k or allowed.shape[-1], allowed.shape[-1]), forced, may_end
+            )
         else:
             logits = possible_tokens(allowed, forced, may_end)
             tokens = tf.broadcast_to(tf.range(tf.shape(logits)[1]), tf.shape(logits))
-        likely = tf.exp((logits - tf.reduce_max(logits, axis=-1, keepdims=True)) / searched["temperature"][:, None])
+        likely = tf.exp(
+            (logits - tf.reduce_max(logits, axis=-1, keepdims=True))
+            / searched["temperature"][:, None]
+        )
         summed = tf.cumsum(likely, axis=-1)
         total = summed[:, -1]
         if self.top_p < 1:
             # A token is in while those before it hold less than top_p; the first always is.
-            held = tf.math.count_nonzero(summed - likely < self.top_p * total[:, None], axis=-1, dtype=tf.int32)
+            held = tf.math.count_nonzero(
+                summed - likely < self.top_p * total[:, None], axis=-1, dtype=tf.int32
+            )
             total = tf.gather(summed, tf.maximum(held - 1, 0), batch_dims=1)
         # The uniform number is below 1, so that what is drawn lies inside, and is never of probability 0.
-        drawn = tf.searchsorted(summed, (searched["uniform"][:, position] * total)[:, None], side="right")
+        drawn = tf.searchsorted(
+            summed, (searched["uniform"][:, position] * total)[:, None], side="right"
+        )
         # But where nothing may come, all of this is NaN, and any entry will do: its logit is -inf.
         drawn = tf.minimum(drawn, tf.shape(summed)[1] - 1)
-        return tf.gather(logits, drawn, batch_dims=1)[:, 0], tf.gather(tokens, drawn, batch_dims=1)[:, 0]
+        return tf.gather(logits, drawn, batch_dims=1)[:, 0], tf.gather(tokens, drawn, batch_dims=1)[
+            :, 0
+        ]

@@ -2,7 +2,8 @@
 
 import tensorflow as tf
 
-from keras_transformer.decoding.candidates import PAD, log_normalizer
+from keras_transformer.decoding.candidates import log_normalizer
+from pipelines.special_ids import PAD
 
 
 def token_log_probabilities(logits, ids):

@@ -18,7 +18,9 @@ def score(hypotheses, references):
         ValueError: if their numbers differ, or there is none.
     """
     if len(hypotheses) != len(references) or not references:
-        raise ValueError(f"BLEU needs one reference a hypothesis, at least one. Received: {len(hypotheses)} and {len(references)}.")
+        raise ValueError(
+            f"BLEU needs one reference a hypothesis, at least one. Received: {len(hypotheses)} and {len(references)}."
+        )
     bleu, chrf = sacrebleu.BLEU(), sacrebleu.CHRF()
     return {
         "bleu": round(bleu.corpus_score(hypotheses, [references]).score, 2),

@@ -30,10 +30,14 @@ def expand_flagfiles(argv, foreign=(), including=()):
             continue
         path = _find(value if equals else next(arguments, ""))
         if path in including:
-            raise ValueError(f"flag file {path} includes itself, by way of {', '.join(map(str, including))}.")
+            raise ValueError(
+                f"flag file {path} includes itself, by way of {', '.join(map(str, including))}."
+            )
         lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
         inner = [line for line in lines if line and not line.startswith(("#", "//"))]
-        expanded += expand_flagfiles([line for line in inner if _name(line) not in foreign], foreign, (*including, path))
+        expanded += expand_flagfiles(
+            [line for line in inner if _name(line) not in foreign], foreign, (*including, path)
+        )
     return expanded
 
 
@@ -47,4 +51,6 @@ def _find(name):
         if name and path.is_file():
             return path.resolve()
     known = ", ".join(sorted(path.name for path in FLAGFILES.glob("*.flags")))
-    raise FileNotFoundError(f"flag file {name!r} is neither in the working folder nor one of the package's own: {known}.")
+    raise FileNotFoundError(
+        f"flag file {name!r} is neither in the working folder nor one of the package's own: {known}."
+    )

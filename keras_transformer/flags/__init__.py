@@ -18,7 +18,15 @@ FLAGS = absl_flags.FLAGS
 # As in the definitions: the commands' modules own the flags.
 absl_flags.disclaim_key_flags()
 DECODING = (
-    *("beam_size", "length_penalty", "coverage_penalty", "num_hypotheses", "max_length", "min_length", "no_repeat_ngram_size"),
+    *(
+        "beam_size",
+        "length_penalty",
+        "coverage_penalty",
+        "num_hypotheses",
+        "max_length",
+        "min_length",
+        "no_repeat_ngram_size",
+    ),
     *("repetition_penalty", "samples", "temperature", "top_k", "top_p", "seed"),
 )
 
@@ -52,28 +60,36 @@ def model_dir(FLAGS):
 def required_model_dir(FLAGS):
     """--model_dir, of a command that cannot guess it."""
     if not FLAGS.model_dir:
-        raise ValueError("--model_dir is missing: the folder of a run, such as runs/home_assistant_en_de.")
+        raise ValueError(
+            "--model_dir is missing: the folder of a run, such as runs/home_assistant_en_de."
+        )
     return FLAGS.model_dir
 
 
 def required_model(FLAGS):
     """--model, of a command that translates with it."""
     if not FLAGS.model:
-        raise ValueError("--model is missing: a run's folder, or a SavedModel such as saved_models/home_assistant_en_de.")
+        raise ValueError(
+            "--model is missing: a run's folder, or a SavedModel such as saved_models/home_assistant_en_de."
+        )
     return FLAGS.model
 
 
 def required_model_base_path(FLAGS):
     """--model_base_path, of the server."""
     if not FLAGS.model_base_path:
-        raise ValueError("--model_base_path is missing: a SavedModel's folder of versions, such as saved_models/home_assistant_en_de.")
+        raise ValueError(
+            "--model_base_path is missing: a SavedModel's folder of versions, such as saved_models/home_assistant_en_de."
+        )
     return FLAGS.model_base_path
 
 
 def required_files(FLAGS):
     """--source_file and --reference_file, of a command that needs both."""
     if not (FLAGS.source_file and FLAGS.reference_file):
-        raise ValueError("--source_file and --reference_file are needed: two files of as many lines.")
+        raise ValueError(
+            "--source_file and --reference_file are needed: two files of as many lines."
+        )
     return FLAGS.source_file, FLAGS.reference_file
 
 
@@ -97,7 +113,9 @@ def corpus_settings(FLAGS):
         "source_language": FLAGS.source_language,
         "target_language": FLAGS.target_language,
         "data_dir": _absolute(FLAGS.data_dir),
-        "dataset": FLAGS.dataset if FLAGS.corpus == "tfds" else None,  # base.flags names a data set, and its user another corpus
+        "dataset": FLAGS.dataset
+        if FLAGS.corpus == "tfds"
+        else None,  # base.flags names a data set, and its user another corpus
         "splits": FLAGS.splits,
         "mixture": _absolute(FLAGS.mixture),
         "prefixes": [FLAGS.train_prefix, FLAGS.valid_prefix, FLAGS.test_prefix],
@@ -134,7 +152,10 @@ def _parse(argv):
     except (absl_flags.Error, OSError, ValueError) as error:
         _exit(" ".join(str(error).split()), status=2)
     if len(rest) > 1:
-        _exit(f"unexpected argument {rest[1]!r}: every argument is a flag, --name=value. See --help.", status=2)
+        _exit(
+            f"unexpected argument {rest[1]!r}: every argument is a flag, --name=value. See --help.",
+            status=2,
+        )
     return rest
 
 

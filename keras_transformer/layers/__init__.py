@@ -13,7 +13,11 @@ One alphabet of shapes, used in every docstring of this package:
 Masks are boolean; True means "may attend".
 """
 
-from keras_transformer.layers.attention import MultiHeadAttention, attention_weights, scaled_dot_product_attention
+from keras_transformer.layers.attention import (
+    MultiHeadAttention,
+    attention_weights,
+    scaled_dot_product_attention,
+)
 from keras_transformer.layers.decoder import Decoder, DecoderLayer
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.embedding import PositionalEmbedding

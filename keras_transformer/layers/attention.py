@@ -79,7 +79,9 @@ class MultiHeadAttention(keras.layers.Layer):
         y = attention(x, x, x, attention_mask=causal_mask(10))
     """
 
-    def __init__(self, num_heads, d_model, d_k=None, d_v=None, output_initializer="glorot_uniform", **kwargs):
+    def __init__(
+        self, num_heads, d_model, d_k=None, d_v=None, output_initializer="glorot_uniform", **kwargs
+    ):
         super().__init__(**kwargs)
         if num_heads < 1:
             raise ValueError(f"`num_heads` must be at least 1. Received: num_heads={num_heads}.")
@@ -102,7 +104,9 @@ class MultiHeadAttention(keras.layers.Layer):
         self.query_kernel = kernel("query_kernel", query_shape[-1], self.num_heads * self.d_k)
         self.key_kernel = kernel("key_kernel", key_shape[-1], self.num_heads * self.d_k)
         self.value_kernel = kernel("value_kernel", value_shape[-1], self.num_heads * self.d_v)
-        self.output_kernel = kernel("output_kernel", self.num_heads * self.d_v, self.d_model, self.output_initializer)
+        self.output_kernel = kernel(
+            "output_kernel", self.num_heads * self.d_v, self.d_model, self.output_initializer
+        )
 
     def call(self, query, key, value, attention_mask=None, attention_bias=None):
         keys, values = self.keys_and_values(key, value)
@@ -140,7 +144,9 @@ class MultiHeadAttention(keras.layers.Layer):
         mask = None if attention_mask is None else ops.expand_dims(attention_mask, -3)
         weights = attention_weights(queries, keys, mask, attention_bias)
         heads = ops.transpose(ops.matmul(weights, values), (0, 2, 1, 3))
-        concatenated = ops.reshape(heads, (ops.shape(query)[0], ops.shape(query)[1], self.num_heads * self.d_v))
+        concatenated = ops.reshape(
+            heads, (ops.shape(query)[0], ops.shape(query)[1], self.num_heads * self.d_v)
+        )
         return self._project(concatenated, self.output_kernel), weights
 
     def _project(self, x, kernel):
@@ -151,11 +157,22 @@ class MultiHeadAttention(keras.layers.Layer):
         """(B, T, d_model) -> (B, h, T, d)."""
         x = self._project(x, kernel)
         batch, length, width = ops.shape(x)[0], ops.shape(x)[1], x.shape[-1]
-        return ops.transpose(ops.reshape(x, (batch, length, self.num_heads, width // self.num_heads)), (0, 2, 1, 3))
+        return ops.transpose(
+            ops.reshape(x, (batch, length, self.num_heads, width // self.num_heads)), (0, 2, 1, 3)
+        )
 
     def compute_output_shape(self, query_shape, key_shape, value_shape):
         return (*query_shape[:-1], self.d_model)
 
     def get_config(self):
-        sizes = {"num_heads": self.num_heads, "d_model": self.d_model, "d_k": self.d_k, "d_v": self.d_v}
-        return {**super().get_config(), **sizes, "output_initializer": keras.initializers.serialize(self.output_initializer)}
+        sizes = {
+            "num_heads": self.num_heads,
+            "d_model": self.d_model,
+            "d_k": self.d_k,
+            "d_v": self.d_v,
+        }
+        return {
+            **super().get_config(),
+            **sizes,
+            "output_initializer": keras.initializers.serialize(self.output_initializer),
+        }

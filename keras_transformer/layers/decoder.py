@@ -35,11 +35,24 @@ class DecoderLayer(EncoderLayer):
     """
 
     def __init__(
-        self, num_heads, d_model, d_ff, d_k=None, d_v=None, dropout=0.0, activation="relu", output_initializer="glorot_uniform", **kwargs
+        self,
+        num_heads,
+        d_model,
+        d_ff,
+        d_k=None,
+        d_v=None,
+        dropout=0.0,
+        activation="relu",
+        output_initializer="glorot_uniform",
+        **kwargs,
     ):
-        super().__init__(num_heads, d_model, d_ff, d_k, d_v, dropout, activation, output_initializer, **kwargs)
+        super().__init__(
+            num_heads, d_model, d_ff, d_k, d_v, dropout, activation, output_initializer, **kwargs
+        )
         policy = self.dtype_policy
-        self.cross_attention = MultiHeadAttention(num_heads, d_model, d_k, d_v, output_initializer, dtype=policy, name="cross_attention")
+        self.cross_attention = MultiHeadAttention(
+            num_heads, d_model, d_k, d_v, output_initializer, dtype=policy, name="cross_attention"
+        )
         self.cross_attention_norm = PostNorm(dropout, dtype=policy, name="cross_attention_norm")
 
     def build(self, x_shape, memory_shape):
@@ -49,7 +62,9 @@ class DecoderLayer(EncoderLayer):
 
     def call(self, x, memory, attention_mask=None, memory_mask=None):
         x = self.self_attention_norm(x, self.self_attention(x, x, x, attention_mask=attention_mask))
-        x = self.cross_attention_norm(x, self.cross_attention(x, memory, memory, attention_mask=memory_mask))
+        x = self.cross_attention_norm(
+            x, self.cross_attention(x, memory, memory, attention_mask=memory_mask)
+        )
         return self.feed_forward_norm(x, self.feed_forward(x))
 
     def attentive(self, x, memory, attention_mask=None, memory_mask=None):
@@ -57,7 +72,9 @@ class DecoderLayer(EncoderLayer):
         back, across = self.self_attention, self.cross_attention
         attended, to_target = back.attentive(x, *back.keys_and_values(x, x), attention_mask)
         x = self.self_attention_norm(x, attended)
-        attended, to_memory = across.attentive(x, *across.keys_and_values(memory, memory), memory_mask)
+        attended, to_memory = across.attentive(
+            x, *across.keys_and_values(memory, memory), memory_mask
+        )
         x = self.cross_attention_norm(x, attended)
         return self.feed_forward_norm(x, self.feed_forward(x)), to_target, to_memory
 
@@ -111,7 +128,11 @@ class Decoder(Encoder):
         attention = self.layers[0].self_attention
         widths = (attention.d_k, attention.d_v)
         return [
-            tuple(ops.zeros((hypotheses, attention.num_heads, 0, width), dtype=self.compute_dtype) for width in widths) for _ in self.layers
+            tuple(
+                ops.zeros((hypotheses, attention.num_heads, 0, width), dtype=self.compute_dtype)
+                for width in widths
+            )
+            for _ in self.layers
         ]
 
     def stepper(self):

@@ -32,7 +32,9 @@ class Dropout(keras.layers.Layer):
     def __init__(self, rate=0.0, **kwargs):
         super().__init__(**kwargs)
         if not 0 <= rate <= 255 / 256:
-            raise ValueError(f"`rate` must be a probability in [0, 255/256]. Received: rate={rate}. Try 0.1.")
+            raise ValueError(
+                f"`rate` must be a probability in [0, 255/256]. Received: rate={rate}. Try 0.1."
+            )
         self.rate = rate
         self.seed_generator = keras.random.SeedGenerator() if rate else None
 
@@ -53,9 +55,15 @@ class Dropout(keras.layers.Layer):
 
     def _kept(self, shape):
         """Random booleans, False with probability `rate`."""
-        entries = math.prod(shape) if all(isinstance(size, int) for size in shape) else ops.prod(ops.stack(shape))
+        entries = (
+            math.prod(shape)
+            if all(isinstance(size, int) for size in shape)
+            else ops.prod(ops.stack(shape))
+        )
         # Four bytes from each integer.
-        integers = keras.random.randint(((entries + 3) // 4, 1), -(2**31), 2**31 - 1, seed=self.seed_generator)
+        integers = keras.random.randint(
+            ((entries + 3) // 4, 1), -(2**31), 2**31 - 1, seed=self.seed_generator
+        )
         bytes_ = ops.reshape(ops.view(integers, "uint8"), (-1,))[:entries]
         threshold = ops.floor(256 * self.rate + keras.random.uniform((), seed=self.seed_generator))
         return ops.reshape(bytes_, shape) >= ops.cast(threshold, "uint8")

@@ -60,4 +60,9 @@ class PositionalEmbedding(keras.layers.Layer):
         return self.sum_dropout(x)
 
     def get_config(self):
-        return {**super().get_config(), "vocabulary_size": self.vocabulary_size, "d_model": self.d_model, "dropout": self.dropout}
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "d_model": self.d_model,
+            "dropout": self.dropout,
+        }

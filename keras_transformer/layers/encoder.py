@@ -35,13 +35,26 @@ class EncoderLayer(keras.layers.Layer):
     """
 
     def __init__(
-        self, num_heads, d_model, d_ff, d_k=None, d_v=None, dropout=0.0, activation="relu", output_initializer="glorot_uniform", **kwargs
+        self,
+        num_heads,
+        d_model,
+        d_ff,
+        d_k=None,
+        d_v=None,
+        dropout=0.0,
+        activation="relu",
+        output_initializer="glorot_uniform",
+        **kwargs,
     ):
         super().__init__(**kwargs)
         policy = self.dtype_policy
-        self.self_attention = MultiHeadAttention(num_heads, d_model, d_k, d_v, output_initializer, dtype=policy, name="self_attention")
+        self.self_attention = MultiHeadAttention(
+            num_heads, d_model, d_k, d_v, output_initializer, dtype=policy, name="self_attention"
+        )
         self.self_attention_norm = PostNorm(dropout, dtype=policy, name="self_attention_norm")
-        self.feed_forward = FeedForward(d_ff, activation, output_initializer, dtype=policy, name="feed_forward")
+        self.feed_forward = FeedForward(
+            d_ff, activation, output_initializer, dtype=policy, name="feed_forward"
+        )
         self.feed_forward_norm = PostNorm(dropout, dtype=policy, name="feed_forward_norm")
 
     def build(self, x_shape):
@@ -56,7 +69,9 @@ class EncoderLayer(keras.layers.Layer):
 
     def attentive(self, x, attention_mask=None):
         """`call`, and what the heads attend to, (B, h, T, T), second."""
-        attended, weights = self.self_attention.attentive(x, *self.self_attention.keys_and_values(x, x), attention_mask)
+        attended, weights = self.self_attention.attentive(
+            x, *self.self_attention.keys_and_values(x, x), attention_mask
+        )
         x = self.self_attention_norm(x, attended)
         return self.feed_forward_norm(x, self.feed_forward(x)), weights
 
@@ -92,11 +107,33 @@ class Encoder(keras.layers.Layer):
     layer = EncoderLayer
     sublayers = 2
 
-    def __init__(self, num_layers, num_heads, d_model, d_ff, d_k=None, d_v=None, dropout=0.0, activation="relu", **kwargs):
+    def __init__(
+        self,
+        num_layers,
+        num_heads,
+        d_model,
+        d_ff,
+        d_k=None,
+        d_v=None,
+        dropout=0.0,
+        activation="relu",
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         start = residual_initializer(self.sublayers * num_layers)
         self.layers = [
-            self.layer(num_heads, d_model, d_ff, d_k, d_v, dropout, activation, start, dtype=self.dtype_policy, name=f"layer_{n}")
+            self.layer(
+                num_heads,
+                d_model,
+                d_ff,
+                d_k,
+                d_v,
+                dropout,
+                activation,
+                start,
+                dtype=self.dtype_policy,
+                name=f"layer_{n}",
+            )
             for n in range(num_layers)
         ]
 
@@ -122,6 +159,8 @@ class Encoder(keras.layers.Layer):
 
     def get_config(self):
         config = super().get_config()
-        layer = {name: value for name, value in self.layers[0].get_config().items() if name not in config}
+        layer = {
+            name: value for name, value in self.layers[0].get_config().items() if name not in config
+        }
         del layer["output_initializer"]
         return {**config, "num_layers": len(self.layers), **layer}

@@ -29,9 +29,13 @@ class FeedForward(keras.layers.Layer):
         self.output_initializer = keras.initializers.get(output_initializer).clone()
 
     def build(self, x_shape):
-        self.inner = keras.layers.Dense(self.d_ff, activation=self.activation, dtype=self.dtype_policy, name="inner")
+        self.inner = keras.layers.Dense(
+            self.d_ff, activation=self.activation, dtype=self.dtype_policy, name="inner"
+        )
         initializer = self.output_initializer
-        self.outer = keras.layers.Dense(x_shape[-1], kernel_initializer=initializer, dtype=self.dtype_policy, name="outer")
+        self.outer = keras.layers.Dense(
+            x_shape[-1], kernel_initializer=initializer, dtype=self.dtype_policy, name="outer"
+        )
         self.inner.build(x_shape)
         self.outer.build((*x_shape[:-1], self.d_ff))
 

@@ -32,8 +32,12 @@ class LayerNormalization(keras.layers.Layer):
 
     def build(self, x_shape):
         # Not cast with the activations or the matrices: these few numbers stay in float32.
-        self.gamma = self.add_weight(name="gamma", shape=(x_shape[-1],), initializer="ones", dtype="float32", autocast=False)
-        self.beta = self.add_weight(name="beta", shape=(x_shape[-1],), initializer="zeros", dtype="float32", autocast=False)
+        self.gamma = self.add_weight(
+            name="gamma", shape=(x_shape[-1],), initializer="ones", dtype="float32", autocast=False
+        )
+        self.beta = self.add_weight(
+            name="beta", shape=(x_shape[-1],), initializer="zeros", dtype="float32", autocast=False
+        )
 
     def call(self, x):
         width = x.shape[-1]
@@ -42,16 +46,31 @@ class LayerNormalization(keras.layers.Layer):
         def normalized(x, gamma, beta):
             centred = ops.cast(x, "float32")
             centred = centred - ops.mean(centred, axis=-1, keepdims=True)
-            inverse = ops.rsqrt(ops.mean(ops.square(centred), axis=-1, keepdims=True) + self.epsilon)
+            inverse = ops.rsqrt(
+                ops.mean(ops.square(centred), axis=-1, keepdims=True) + self.epsilon
+            )
             unit = centred * inverse
             kept = ops.cast(unit, x.dtype)
 
             def gradient(*args, upstream=None):
-                upstream, unit = (ops.cast(values, "float32") for values in (args[-1] if upstream is None else upstream, kept))
+                upstream, unit = (
+                    ops.cast(values, "float32")
+                    for values in (args[-1] if upstream is None else upstream, kept)
+                )
                 at_unit, along = upstream * gamma, upstream * unit
-                d_gamma, d_beta = (ops.sum(ops.reshape(values, (-1, width)), axis=0) for values in (along, upstream))
-                means = ops.mean(at_unit, axis=-1, keepdims=True), ops.mean(along * gamma, axis=-1, keepdims=True)
-                return ops.cast(inverse * (at_unit - means[0] - unit * means[1]), x.dtype), d_gamma, d_beta
+                d_gamma, d_beta = (
+                    ops.sum(ops.reshape(values, (-1, width)), axis=0)
+                    for values in (along, upstream)
+                )
+                means = (
+                    ops.mean(at_unit, axis=-1, keepdims=True),
+                    ops.mean(along * gamma, axis=-1, keepdims=True),
+                )
+                return (
+                    ops.cast(inverse * (at_unit - means[0] - unit * means[1]), x.dtype),
+                    d_gamma,
+                    d_beta,
+                )
 
             return ops.cast(unit * gamma + beta, x.dtype), gradient
 

@@ -21,7 +21,9 @@ def sinusoidal_positions(positions, d_model):
         ValueError: if `d_model` is odd.
     """
     if d_model % 2:
-        raise ValueError(f"`d_model` must be even, for sines and cosines come in pairs. Received: d_model={d_model}. Try {d_model + 1}.")
+        raise ValueError(
+            f"`d_model` must be even, for sines and cosines come in pairs. Received: d_model={d_model}. Try {d_model + 1}."
+        )
     # pos * rate in float32 would be off by 3e-5 at position 500. So the rate is split into 12 leading bits, whose product with a
     # position below 2^12 is exact, and a remainder so small that sin(a + e) = sin(a) cos(e) + cos(a) sin(e) loses nothing.
     rates = np.exp(-np.log(10000.0) * np.arange(0, d_model, 2) / d_model)
@@ -30,7 +32,12 @@ def sinusoidal_positions(positions, d_model):
     positions = ops.cast(positions, "float32")[..., None]
     angle = positions * ops.convert_to_tensor(leading.astype("float32"))
     rest = positions * ops.convert_to_tensor((rates - leading).astype("float32"))
-    sin_angle, cos_angle, sin_rest, cos_rest = ops.sin(angle), ops.cos(angle), ops.sin(rest), ops.cos(rest)
+    sin_angle, cos_angle, sin_rest, cos_rest = (
+        ops.sin(angle),
+        ops.cos(angle),
+        ops.sin(rest),
+        ops.cos(rest),
+    )
     sines = sin_angle * cos_rest + cos_angle * sin_rest
     cosines = cos_angle * cos_rest - sin_angle * sin_rest
     shape = (*ops.shape(positions)[:-1], d_model)

@@ -17,7 +17,9 @@ def residual_initializer(branches):
 
     Reference: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section 2.3.
     """
-    return keras.initializers.VarianceScaling(scale=1.0 / branches, mode="fan_avg", distribution="uniform")
+    return keras.initializers.VarianceScaling(
+        scale=1.0 / branches, mode="fan_avg", distribution="uniform"
+    )
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

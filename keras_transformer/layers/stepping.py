@@ -53,7 +53,8 @@ class _LayerStepper:
         across, feed_forward, policy = layer.cross_attention, layer.feed_forward, layer.dtype_policy
         self._projections = Matrix([back.query_kernel, back.key_kernel, back.value_kernel], policy)
         self._output, self._query, self._across_output = (
-            Matrix([kernel], policy) for kernel in (back.output_kernel, across.query_kernel, across.output_kernel)
+            Matrix([kernel], policy)
+            for kernel in (back.output_kernel, across.query_kernel, across.output_kernel)
         )
         self._inner = Matrix([feed_forward.inner.kernel], policy)
         self._outer = Matrix([feed_forward.outer.kernel], policy)
@@ -62,24 +63,37 @@ class _LayerStepper:
         attention, shape = self._attention, ops.shape(x)
         heads, d_model = attention.num_heads, x.shape[-1]
         rows = ops.reshape(x, (-1, d_model))
-        query, *token = (ops.reshape(part, (-1, heads, 1, part.shape[-1] // heads)) for part in self._projections(rows))
-        past = tuple(ops.concatenate([before, new], axis=2) for before, new in zip(past, token, strict=True))
+        query, *token = (
+            ops.reshape(part, (-1, heads, 1, part.shape[-1] // heads))
+            for part in self._projections(rows)
+        )
+        past = tuple(
+            ops.concatenate([before, new], axis=2) for before, new in zip(past, token, strict=True)
+        )
         attended = scaled_dot_product_attention(query, *past)
         [output] = self._output(ops.reshape(attended, (-1, heads * attention.d_v)))
         rows = self._layer.self_attention_norm(rows, output)
 
         [query] = self._query(rows)
-        query = ops.transpose(ops.reshape(query, (shape[0], shape[1], heads, attention.d_k)), (0, 2, 1, 3))
-        weights = attention_weights(query, memory[0], None if memory_mask is None else ops.expand_dims(memory_mask, -3))
+        query = ops.transpose(
+            ops.reshape(query, (shape[0], shape[1], heads, attention.d_k)), (0, 2, 1, 3)
+        )
+        weights = attention_weights(
+            query, memory[0], None if memory_mask is None else ops.expand_dims(memory_mask, -3)
+        )
         attended = ops.transpose(ops.matmul(weights, memory[1]), (0, 2, 1, 3))
         [output] = self._across_output(ops.reshape(attended, (-1, heads * attention.d_v)))
         rows = self._layer.cross_attention_norm(rows, output)
 
         feed_forward = self._layer.feed_forward
         [inner] = self._inner(rows)
-        inner = feed_forward.inner.activation(inner + ops.cast(feed_forward.inner.bias, inner.dtype))
+        inner = feed_forward.inner.activation(
+            inner + ops.cast(feed_forward.inner.bias, inner.dtype)
+        )
         [outer] = self._outer(inner)
-        rows = self._layer.feed_forward_norm(rows, outer + ops.cast(feed_forward.outer.bias, outer.dtype))
+        rows = self._layer.feed_forward_norm(
+            rows, outer + ops.cast(feed_forward.outer.bias, outer.dtype)
+        )
         return ops.reshape(rows, shape), past, weights
 
 
@@ -99,7 +113,9 @@ class Matrix:
 
     def __init__(self, kernels, policy):
         self._dtype = policy.compute_dtype
-        dtype = policy.variable_dtype if policy.variable_dtype == "bfloat16" else policy.compute_dtype
+        dtype = (
+            policy.variable_dtype if policy.variable_dtype == "bfloat16" else policy.compute_dtype
+        )
         kernels = [ops.cast(kernel, dtype) for kernel in kernels]
         self._widths = [kernel.shape[-1] for kernel in kernels]
         width = sum(self._widths)
@@ -108,7 +124,11 @@ class Matrix:
         self._kernel = ops.concatenate(kernels, axis=-1) if len(kernels) > 1 else kernels[0]
 
     def __call__(self, x):
-        product, parts, start = ops.cast(ops.matmul(ops.cast(x, self._kernel.dtype), self._kernel), self._dtype), [], 0
+        product, parts, start = (
+            ops.cast(ops.matmul(ops.cast(x, self._kernel.dtype), self._kernel), self._dtype),
+            [],
+            0,
+        )
         for width in self._widths:
             parts.append(product[:, start : start + width])
             start += width

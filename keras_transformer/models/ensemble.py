@@ -21,7 +21,9 @@ class Ensemble:
         self.models = list(models)
         sizes = sorted({model.hyperparameters.vocabulary_size for model in self.models})
         if len(sizes) != 1:
-            raise ValueError(f"`models` must be at least one, of one vocabulary. Received: {len(self.models)}, of vocabulary_size={sizes}.")
+            raise ValueError(
+                f"`models` must be at least one, of one vocabulary. Received: {len(self.models)}, of vocabulary_size={sizes}."
+            )
         self.hyperparameters = self.models[0].hyperparameters
         self.weights = [weight for model in self.models for weight in model.weights]
 
@@ -50,13 +52,19 @@ class EnsembleStepper:
 
     def step(self, ids, position, past, encoded):
         """`Stepper.step` of the mean."""
-        steps = (one.step(ids, position, *own) for one, *own in zip(self._steppers, past, encoded, strict=True))
+        steps = (
+            one.step(ids, position, *own)
+            for one, *own in zip(self._steppers, past, encoded, strict=True)
+        )
         logits, past = zip(*steps, strict=True)
         return _log_mean(logits), list(past)
 
     def attentive_step(self, ids, position, past, encoded):
         """`Stepper.attentive_step` of the mean, of the attention as well."""
-        steps = (one.attentive_step(ids, position, *own) for one, *own in zip(self._steppers, past, encoded, strict=True))
+        steps = (
+            one.attentive_step(ids, position, *own)
+            for one, *own in zip(self._steppers, past, encoded, strict=True)
+        )
         logits, past, attention = zip(*steps, strict=True)
         return _log_mean(logits), list(past), ops.mean(ops.stack(attention), axis=0)
 

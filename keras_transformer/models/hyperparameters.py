@@ -37,13 +37,19 @@ class Hyperparameters:
             if value is None and name in ("d_k", "d_v"):
                 continue
             if not isinstance(value, int) or value < 1:
-                raise ValueError(f"`{name}` must be an integer of at least 1. Received: {name}={value!r}.")
+                raise ValueError(
+                    f"`{name}` must be an integer of at least 1. Received: {name}={value!r}."
+                )
         for name in ("dropout", "label_smoothing"):
             value = getattr(self, name)
             if not isinstance(value, (int, float)) or not 0 <= value < 1:
-                raise ValueError(f"`{name}` must be a probability in [0, 1). Received: {name}={value!r}.")
+                raise ValueError(
+                    f"`{name}` must be a probability in [0, 1). Received: {name}={value!r}."
+                )
         if self.d_model % 2:
-            raise ValueError(f"`d_model` must be even. Received: d_model={self.d_model}. Try {self.d_model + 1}.")
+            raise ValueError(
+                f"`d_model` must be even. Received: d_model={self.d_model}. Try {self.d_model + 1}."
+            )
         if self.d_k is None and self.d_model % self.num_heads:
             remedy = -(-self.d_model // self.num_heads) * self.num_heads
             raise ValueError(

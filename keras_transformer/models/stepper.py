@@ -31,12 +31,16 @@ class Stepper:
         Returns:
             Logits in float32, (B, K, V), and the new past.
         """
-        x, past = self._decoder(self._embedded(ids, position), past, encoded["memory"], encoded["mask"])
+        x, past = self._decoder(
+            self._embedded(ids, position), past, encoded["memory"], encoded["mask"]
+        )
         return self._logits(x), past
 
     def attentive_step(self, ids, position, past, encoded):
         """`step` that also tells how much each hypothesis attends to the source: the mean of the last layer's heads, (B, K, S), third."""
-        x, past, attention = self._decoder.attentive(self._embedded(ids, position), past, encoded["memory"], encoded["mask"])
+        x, past, attention = self._decoder.attentive(
+            self._embedded(ids, position), past, encoded["memory"], encoded["mask"]
+        )
         return self._logits(x), past, attention
 
     def _embedded(self, ids, position):

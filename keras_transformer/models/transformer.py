@@ -32,8 +32,13 @@ class Transformer(keras.Model):
     def __init__(self, hyperparameters=None, dtype=None, name="transformer", **sizes):
         hp = hyperparameters or Hyperparameters(**sizes)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-        sizes = {name: getattr(hp, name) for name in ("num_layers", "num_heads", "d_model", "d_ff", "d_k", "d_v", "dropout")}
-        embedding = PositionalEmbedding(hp.vocabulary_size, hp.d_model, hp.dropout, dtype=policy, name="embedding")
+        sizes = {
+            name: getattr(hp, name)
+            for name in ("num_layers", "num_heads", "d_model", "d_ff", "d_k", "d_v", "dropout")
+        }
+        embedding = PositionalEmbedding(
+            hp.vocabulary_size, hp.d_model, hp.dropout, dtype=policy, name="embedding"
+        )
         encoder = Encoder(**sizes, dtype=policy, name="encoder")
         decoder = Decoder(**sizes, dtype=policy, name="decoder")
 
@@ -59,7 +64,9 @@ class Transformer(keras.Model):
         Returns:
             A cache: the memory's keys and values for every layer of the decoder, and the (B, 1, S) mask of its tokens.
         """
-        return self.cache(source, self.encoder(self.embedding(source), attention_mask=padding_mask(source)))
+        return self.cache(
+            source, self.encoder(self.embedding(source), attention_mask=padding_mask(source))
+        )
 
     def cache(self, source, memory):
         """What decoding needs of a memory, (B, S, d_model), that was made of source ids."""
@@ -87,7 +94,9 @@ class Transformer(keras.Model):
         Returns:
             Logits in float32, (B, T, V); attention to the target, (B, N, h, T, T), and to the memory, (B, N, h, T, S); rows sum to 1.
         """
-        x, to_target, to_memory = self.decoder.attentive(self.embedding(target), memory, padding_mask(source))
+        x, to_target, to_memory = self.decoder.attentive(
+            self.embedding(target), memory, padding_mask(source)
+        )
         return ops.cast(self.embedding(x, reverse=True), "float32"), to_target, to_memory
 
     def attention_weights(self, source, target):
@@ -104,7 +113,11 @@ class Transformer(keras.Model):
         return {"encoder": within_source, "decoder": to_target, "cross": to_memory}
 
     def get_config(self):
-        return {"name": self.name, "dtype": keras.dtype_policies.serialize(self.decoder.dtype_policy), **self.hyperparameters.as_dict()}
+        return {
+            "name": self.name,
+            "dtype": keras.dtype_policies.serialize(self.decoder.dtype_policy),
+            **self.hyperparameters.as_dict(),
+        }
 
     @classmethod
     def from_config(cls, config, custom_objects=None):

@@ -43,9 +43,17 @@ def _errors(*statuses):
 
 FINDING = _errors(400, 404)
 PREDICT = {
-    "responses": {200: {"model": schemas.Predictions | schemas.Outputs}, **_errors(400, 404, 413, 503)},
+    "responses": {
+        200: {"model": schemas.Predictions | schemas.Outputs},
+        **_errors(400, 404, 413, 503),
+    },
     "openapi_extra": {
-        "requestBody": {"required": True, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/PredictRequest"}}}}
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": {"$ref": "#/components/schemas/PredictRequest"}}
+            },
+        }
     },
 }
 
@@ -57,7 +65,13 @@ def build(service, metrics=None):
         service: a `Service`.
         metrics: `Metrics`; by default its own.
     """
-    app = fastapi.FastAPI(title="keras_transformer.serve", version="1", description="TF Serving's REST.", docs_url=None, redoc_url=None)
+    app = fastapi.FastAPI(
+        title="keras_transformer.serve",
+        version="1",
+        description="TF Serving's REST.",
+        docs_url=None,
+        redoc_url=None,
+    )
     app.openapi = lambda: _openapi(app)
     metrics = metrics or Metrics(lambda: service.batcher.depth, lambda: len(_served(service)))
     service.batcher.on_batch = metrics.batch_run
@@ -72,19 +86,33 @@ def build(service, metrics=None):
     async def predict_by_version(name: Name, version: Number, request: Request):
         return await _predict(service, metrics, request, name, version)
 
-    @app.get(MODEL, summary="All versions' states", response_model=schemas.ModelStatus, responses=FINDING)
+    @app.get(
+        MODEL, summary="All versions' states", response_model=schemas.ModelStatus, responses=FINDING
+    )
     async def status(name: Name):
         return JSONResponse(service.status(name))
 
-    @app.get(VERSION, summary="A version's state", response_model=schemas.ModelStatus, responses=FINDING)
+    @app.get(
+        VERSION, summary="A version's state", response_model=schemas.ModelStatus, responses=FINDING
+    )
     async def status_of_version(name: Name, version: Number):
         return JSONResponse(service.status(name, version))
 
-    @app.get(MODEL + "/metadata", summary="The newest version's signatures", response_model=schemas.ModelMetadata, responses=FINDING)
+    @app.get(
+        MODEL + "/metadata",
+        summary="The newest version's signatures",
+        response_model=schemas.ModelMetadata,
+        responses=FINDING,
+    )
     async def metadata(name: Name):
         return JSONResponse(service.metadata(name))
 
-    @app.get(VERSION + "/metadata", summary="A version's signatures", response_model=schemas.ModelMetadata, responses=FINDING)
+    @app.get(
+        VERSION + "/metadata",
+        summary="A version's signatures",
+        response_model=schemas.ModelMetadata,
+        responses=FINDING,
+    )
     async def metadata_of_version(name: Name, version: Number):
         return JSONResponse(service.metadata(name, version))
 
@@ -102,12 +130,24 @@ def _answer_about_the_server(app, service, metrics):
     async def show_page():
         return HTMLResponse(page, headers={"Content-Security-Policy": POLICY})
 
-    @app.get("/health", summary="Whether requests are answered", response_model=schemas.Health, responses={503: {"model": schemas.Health}})
+    @app.get(
+        "/health",
+        summary="Whether requests are answered",
+        response_model=schemas.Health,
+        responses={503: {"model": schemas.Health}},
+    )
     async def health():
         served = _served(service)
-        return JSONResponse({"ready": bool(served), "versions": served}, status_code=200 if served else 503)
+        return JSONResponse(
+            {"ready": bool(served), "versions": served}, status_code=200 if served else 503
+        )
 
-    @app.get("/metrics", summary="Counters, for Prometheus", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+    @app.get(
+        "/metrics",
+        summary="Counters, for Prometheus",
+        response_class=Response,
+        responses={200: {"content": {"text/plain": {}}}},
+    )
     async def show_metrics():
         return Response(metrics.page(), media_type=metrics.content_type)
 
@@ -133,7 +173,9 @@ def _answer_errors(app):
 
 
 def _error(status, message, headers=None):
-    return Response(to_json.encode({"error": message}), status, headers, media_type="application/json")
+    return Response(
+        to_json.encode({"error": message}), status, headers, media_type="application/json"
+    )
 
 
 async def _predict(service, metrics, request, name, version):
@@ -169,19 +211,27 @@ async def _body(request, most):
                 if len(body) > most:
                     raise refusal
     except TimeoutError as error:
-        raise RequestError(400, f"The request's body did not come within {BODY_SECONDS} seconds.") from error
+        raise RequestError(
+            400, f"The request's body did not come within {BODY_SECONDS} seconds."
+        ) from error
     return bytes(body)
 
 
 def _served(service):
-    return sorted(number for number, state in [*service.versions.states.items()] if state.state == "AVAILABLE")
+    return sorted(
+        number for number, state in [*service.versions.states.items()] if state.state == "AVAILABLE"
+    )
 
 
 def _openapi(app):
     """FastAPI's document, with the request that we read ourselves, and without the answer 422 that we never give."""
     if not app.openapi_schema:
-        document = fastapi.openapi.utils.get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-        for operation in [operation for path in document["paths"].values() for operation in path.values()]:
+        document = fastapi.openapi.utils.get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=app.routes
+        )
+        for operation in [
+            operation for path in document["paths"].values() for operation in path.values()
+        ]:
             operation["responses"].pop("422", None)
         components = document["components"]["schemas"]
         components["PredictRequest"] = schemas.PredictRequest.model_json_schema()

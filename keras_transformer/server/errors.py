@@ -13,7 +13,14 @@ STATUSES = {
     tf.errors.UNAVAILABLE: 503,
 }
 # How lines begin that say where in the graph an error came from.
-PLACES = ("Graph execution error:", "Detected at node", "<stack traces unavailable>", "File ", "Node: ", "[[")
+PLACES = (
+    "Graph execution error:",
+    "Detected at node",
+    "<stack traces unavailable>",
+    "File ",
+    "Node: ",
+    "[[",
+)
 
 
 class RequestError(Exception):
@@ -34,4 +41,6 @@ def of_tensorflow(error):
     """The `RequestError` for an error of TensorFlow's: the line that says what is wrong, without those that say where in the graph."""
     lines = [line.strip() for line in (error.message or "").splitlines()]
     telling = [line for line in lines if line and not line.startswith(PLACES)]
-    return RequestError(STATUSES.get(error.error_code, 500), telling[0] if telling else type(error).__name__)
+    return RequestError(
+        STATUSES.get(error.error_code, 500), telling[0] if telling else type(error).__name__
+    )

@@ -13,7 +13,15 @@ from keras_transformer.server.errors import RequestError
 
 MOST_DIMENSIONS = 8
 SHOWN_CHARACTERS = 256
-TYPES = {type(None): "Null", bool: "Bool", int: "Number", float: "Number", str: "String", list: "Array", dict: "Object"}
+TYPES = {
+    type(None): "Null",
+    bool: "Bool",
+    int: "Number",
+    float: "Number",
+    str: "String",
+    list: "Array",
+    dict: "Object",
+}
 
 
 def parse(body):
@@ -30,7 +38,10 @@ def parse(body):
     try:
         document = json.loads(body.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise RequestError(400, f"JSON Parse error: the body is not UTF-8 at offset: {error.start}. Send bytes as b64.") from error
+        raise RequestError(
+            400,
+            f"JSON Parse error: the body is not UTF-8 at offset: {error.start}. Send bytes as b64.",
+        ) from error
     except json.JSONDecodeError as error:
         raise RequestError(400, f"JSON Parse error: {error.msg} at offset: {error.pos}") from error
     except (ValueError, RecursionError) as error:
@@ -38,7 +49,10 @@ def parse(body):
     if not isinstance(document, dict):
         raise RequestError(400, f"JSON Value: {shown(document)} Is not object")
     if not isinstance(document.get("signature_name", ""), str):
-        raise RequestError(400, f"JSON Value: {shown(document)} not formatted correctly. 'signature_name' key must be a string value.")
+        raise RequestError(
+            400,
+            f"JSON Value: {shown(document)} not formatted correctly. 'signature_name' key must be a string value.",
+        )
     return document
 
 
@@ -70,7 +84,10 @@ def arrays(document, signature):
 def shown(value):
     """The beginning of a JSON value, for an error's text."""
     if isinstance(value, dict):
-        members = ",\n".join(f"    {json.dumps(name)}: {json.dumps(one, ensure_ascii=False)}" for name, one in value.items())
+        members = ",\n".join(
+            f"    {json.dumps(name)}: {json.dumps(one, ensure_ascii=False)}"
+            for name, one in value.items()
+        )
         return f"{{\n{members}\n}}"[:SHOWN_CHARACTERS]
     return json.dumps(value, ensure_ascii=False)[:SHOWN_CHARACTERS]
 
@@ -78,7 +95,9 @@ def shown(value):
 def _rows(document, signature):
     instances = document["instances"]
     if not isinstance(instances, list):
-        raise RequestError(400, f"JSON Value: {shown(document)} Expecting 'instances' to be an list/array")
+        raise RequestError(
+            400, f"JSON Value: {shown(document)} Expecting 'instances' to be an list/array"
+        )
     if not instances:
         raise RequestError(400, f"JSON Value: {shown(document)} No values in 'instances' array")
     named = _is_object(instances[0])
@@ -89,47 +108,75 @@ def _rows(document, signature):
         )
     rows = [_row(number, instance, named, signature) for number, instance in enumerate(instances)]
     given = [name for name in signature.inputs if any(name in row for row in rows)]
-    return {name: _stacked(name, [row.get(name) for row in rows], signature.defaults) for name in given}
+    return {
+        name: _stacked(name, [row.get(name) for row in rows], signature.defaults) for name in given
+    }
 
 
 def _row(number, instance, named, signature):
     """Arrays by name of one instance."""
     if named != _is_object(instance):
         found, expected = ("object", "value/list") if not named else ("list", "object")
-        raise RequestError(400, f"Expecting {expected} but got {found} at item {number} of input list")
+        raise RequestError(
+            400, f"Expecting {expected} but got {found} at item {number} of input list"
+        )
     members = instance if named else {signature.plain_input: instance}
     for name in members:
         if name not in signature.inputs:
-            raise RequestError(400, f"{_element(number, name)} Error: INVALID_ARGUMENT: JSON object: does not have named input: {name}")
+            raise RequestError(
+                400,
+                f"{_element(number, name)} Error: INVALID_ARGUMENT: JSON object: does not have named input: {name}",
+            )
     missing = [name for name in signature.required if name not in members]
     if missing:
         raise RequestError(
             400,
             f"{_element(number)} JSON object: {shown(instance)} keys must be equal to: {','.join(signature.inputs)}"
-            + (f", of which {','.join(signature.defaults)} may be left out" if signature.defaults else ""),
+            + (
+                f", of which {','.join(signature.defaults)} may be left out"
+                if signature.defaults
+                else ""
+            ),
         )
     row = {}
     for name, value in members.items():
         try:
             row[name] = array(value, signature.inputs[name].dtype)
         except RequestError as error:
-            raise RequestError(400, f"{_element(number, name if named else None)} Error: INVALID_ARGUMENT: {error.message}") from error
+            raise RequestError(
+                400,
+                f"{_element(number, name if named else None)} Error: INVALID_ARGUMENT: {error.message}",
+            ) from error
     return row
 
 
 def _element(number, name=None):
-    return f"Failed to process element: {number}{f' key: {name}' if name else ''} of 'instances' list."
+    return (
+        f"Failed to process element: {number}{f' key: {name}' if name else ''} of 'instances' list."
+    )
 
 
 def _stacked(name, values, defaults):
     """One array of all instances' values; those that have none get the default."""
     if name in defaults and defaults[name].size == 1:
-        values = [defaults[name].reshape(()) if value is None else value.reshape(()) if value.size == 1 else value for value in values]
+        values = [
+            defaults[name].reshape(())
+            if value is None
+            else value.reshape(())
+            if value.size == 1
+            else value
+            for value in values
+        ]
     for number, value in enumerate(values):
         if value is None or value.shape != values[0].shape:
             came = "nothing" if value is None else f"[{','.join(map(str, value.shape))}]"
-            expected = "a value" if values[0] is None else f"[{','.join(map(str, values[0].shape))}]"
-            raise RequestError(400, f"{_element(number, name)} Error: INVALID_ARGUMENT: Expecting shape {expected} but got: {came}")
+            expected = (
+                "a value" if values[0] is None else f"[{','.join(map(str, values[0].shape))}]"
+            )
+            raise RequestError(
+                400,
+                f"{_element(number, name)} Error: INVALID_ARGUMENT: Expecting shape {expected} but got: {came}",
+            )
     return np.stack(values)
 
 
@@ -137,7 +184,8 @@ def _columns(value, signature):
     if not _is_object(value):
         if len(signature.required) > 1:
             raise RequestError(
-                400, "inputs is a plain value/list, but expecting an object as multiple input tensors required as per tensorinfo_map"
+                400,
+                "inputs is a plain value/list, but expecting an object as multiple input tensors required as per tensorinfo_map",
             )
         value = {signature.plain_input: value}
     for name in signature.required:
@@ -145,7 +193,10 @@ def _columns(value, signature):
             raise RequestError(400, f"Missing named input: {name} in 'inputs' object.")
     for name in value:
         if name not in signature.inputs:
-            raise RequestError(400, f"JSON object: does not have named input: {name}. Expected: {','.join(signature.inputs)}.")
+            raise RequestError(
+                400,
+                f"JSON object: does not have named input: {name}. Expected: {','.join(signature.inputs)}.",
+            )
     return {name: array(one, signature.inputs[name].dtype) for name, one in value.items()}
 
 
@@ -184,14 +235,20 @@ def _flatten(value, shape, level, dtype, flat):
     if not isinstance(value, list):
         if level != len(shape):
             raise RequestError(
-                400, f"JSON Value: {shown(value)} found at incorrect level: {level + 1} in the JSON DOM. Expected at level: {len(shape)}"
+                400,
+                f"JSON Value: {shown(value)} found at incorrect level: {level + 1} in the JSON DOM. Expected at level: {len(shape)}",
             )
         flat.append(_scalar(value, dtype))
         return
     if level >= len(shape):
-        raise RequestError(400, f"Encountered list at unexpected level: {level} expected < {len(shape)}")
+        raise RequestError(
+            400, f"Encountered list at unexpected level: {level} expected < {len(shape)}"
+        )
     if len(value) != shape[level]:
-        raise RequestError(400, f"Encountered list at unexpected size: {len(value)} at level: {level} expected size: {shape[level]}")
+        raise RequestError(
+            400,
+            f"Encountered list at unexpected size: {len(value)} at level: {level} expected size: {shape[level]}",
+        )
     for one in value:
         _flatten(one, shape, level + 1, dtype, flat)
 
@@ -203,7 +260,9 @@ def _scalar(value, dtype):
         try:
             return value.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise RequestError(400, "JSON Parse error: The surrogate pair in string is invalid.") from error
+            raise RequestError(
+                400, "JSON Parse error: The surrogate pair in string is invalid."
+            ) from error
     if dtype.name == "string" and _is_base64(value):
         try:
             return base64.b64decode(value["b64"] + "=" * (-len(value["b64"]) % 4), validate=True)
@@ -218,4 +277,6 @@ def _scalar(value, dtype):
             return float("inf") if value > 0 else float("-inf")
     if dtype.is_integer and kind is int and dtype.min <= value <= dtype.max:
         return value
-    raise RequestError(400, f"JSON Value: {shown(value)} Type: {TYPES[kind]} is not of expected type: {dtype.name}")
+    raise RequestError(
+        400, f"JSON Value: {shown(value)} Type: {TYPES[kind]} is not of expected type: {dtype.name}"
+    )

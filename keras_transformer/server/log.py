@@ -12,14 +12,23 @@ class JsonLines(logging.Formatter):
     """One object a record: when, how grave, what, and what was told of it."""
 
     def format(self, record):
-        when = datetime.datetime.fromtimestamp(record.created, datetime.UTC).isoformat(timespec="milliseconds")
-        told = {"time": when, "level": record.levelname.lower(), "event": record.getMessage(), **getattr(record, "details", {})}
+        when = datetime.datetime.fromtimestamp(record.created, datetime.UTC).isoformat(
+            timespec="milliseconds"
+        )
+        told = {
+            "time": when,
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **getattr(record, "details", {}),
+        }
         if record.exc_info:
             # Where, and of which kind: the message of an error may quote a request.
             kind, _, trace = record.exc_info
             while trace.tb_next:
                 trace = trace.tb_next
-            told["error"] = f"{kind.__name__} at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+            told["error"] = (
+                f"{kind.__name__} at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+            )
         return json.dumps(told)
 
 

@@ -21,14 +21,30 @@ class Metrics:
         registry = self._registry = prometheus_client.CollectorRegistry()
         prometheus_client.ProcessCollector(registry=registry)
         self._requests = Counter(
-            "serve_requests", "Requests to predict, by signature and HTTP status.", ["signature", "status"], registry=registry
+            "serve_requests",
+            "Requests to predict, by signature and HTTP status.",
+            ["signature", "status"],
+            registry=registry,
         )
         self._seconds = Histogram(
-            "serve_request_seconds", "From a request's last byte to its answer.", ["signature"], buckets=SECONDS, registry=registry
+            "serve_request_seconds",
+            "From a request's last byte to its answer.",
+            ["signature"],
+            buckets=SECONDS,
+            registry=registry,
         )
-        self._rows = Histogram("serve_batch_rows", "Rows of the batches that were run.", buckets=ROWS, registry=registry)
-        Gauge("serve_queue_batches", "Batches that wait for a thread.", registry=registry).set_function(batcher_depth)
-        Gauge("serve_loaded_versions", "Versions in memory.", registry=registry).set_function(served_versions)
+        self._rows = Histogram(
+            "serve_batch_rows",
+            "Rows of the batches that were run.",
+            buckets=ROWS,
+            registry=registry,
+        )
+        Gauge(
+            "serve_queue_batches", "Batches that wait for a thread.", registry=registry
+        ).set_function(batcher_depth)
+        Gauge("serve_loaded_versions", "Versions in memory.", registry=registry).set_function(
+            served_versions
+        )
 
     def answered(self, signature, status, seconds):
         """Count a request."""

@@ -4,7 +4,10 @@ import re
 
 from starlette.convertors import Convertor, register_url_convertor
 
-_PATH = re.compile(r"(/v1/models/)([^/:]+)(?:(/versions/|/labels/)([^/:]+))?(:predict|/metadata)?", re.IGNORECASE | re.ASCII)
+_PATH = re.compile(
+    r"(/v1/models/)([^/:]+)(?:(/versions/|/labels/)([^/:]+))?(:predict|/metadata)?",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 class _Name(Convertor):

@@ -39,7 +39,9 @@ class Rows:
     @property
     def options_key(self):
         """Equal for equal options."""
-        return tuple((name, array.shape, str(array.tolist())) for name, array in sorted(self.options.items()))
+        return tuple(
+            (name, array.shape, str(array.tolist())) for name, array in sorted(self.options.items())
+        )
 
 
 def rows(given, signature, limits):
@@ -58,7 +60,9 @@ def rows(given, signature, limits):
     Raises:
         RequestError: if shapes do not fit the signature or each other, or a limit is exceeded.
     """
-    fitted = {name: _fitted(name, array, signature.inputs[name].shape) for name, array in given.items()}
+    fitted = {
+        name: _fitted(name, array, signature.inputs[name].shape) for name, array in given.items()
+    }
     required = {name: fitted[name] for name in signature.required}
     counts = {name: array.shape[0] for name, array in required.items() if array.ndim}
     if len(set(counts.values())) > 1:
@@ -66,13 +70,17 @@ def rows(given, signature, limits):
     count = max(counts.values(), default=1)
     if count > limits.max_batch_size:
         raise RequestError(
-            400, f"Task size {count} is larger than maximum input batch size {limits.max_batch_size}. Send several requests."
+            400,
+            f"Task size {count} is larger than maximum input batch size {limits.max_batch_size}. Send several requests.",
         )
     inputs, options = dict(required), {}
     for name, default in signature.defaults.items():
         array = _as_option(fitted.get(name, default), default)
         if array.ndim and array.shape[0] not in (1, count):
-            raise RequestError(400, f"`{name}` must have one value, or {count}, one a row. Received: {array.shape[0]}.")
+            raise RequestError(
+                400,
+                f"`{name}` must have one value, or {count}, one a row. Received: {array.shape[0]}.",
+            )
         (inputs if array.ndim and count > 1 and array.shape[0] == count else options)[name] = array
     _refuse_long_texts(fitted, limits)
     return Rows(count, inputs, options)
@@ -86,15 +94,22 @@ def _fitted(name, array, shape):
         array = array[None]
     while array.ndim > len(shape) and array.shape[-1] == 1:
         array = array[..., 0]
-    if array.ndim != len(shape) or any(size not in (None, found) for size, found in zip(shape, array.shape, strict=False)):
+    if array.ndim != len(shape) or any(
+        size not in (None, found) for size, found in zip(shape, array.shape, strict=False)
+    ):
         expected = ",".join("?" if size is None else str(size) for size in shape)
-        raise RequestError(400, f"`{name}` must have shape [{expected}]. Received: [{','.join(map(str, array.shape))}].")
+        raise RequestError(
+            400,
+            f"`{name}` must have shape [{expected}]. Received: [{','.join(map(str, array.shape))}].",
+        )
     return array
 
 
 def _as_option(array, default):
     """One row of equal rows, if the default is one row."""
-    one = default.ndim and default.shape[0] == 1 and array.shape[0] > 1 and (array == array[:1]).all()
+    one = (
+        default.ndim and default.shape[0] == 1 and array.shape[0] > 1 and (array == array[:1]).all()
+    )
     return array[:1] if one else array
 
 
@@ -104,7 +119,8 @@ def _refuse_long_texts(arrays, limits):
             longest = max(map(len, array.reshape(-1)), default=0)
             if longest > limits.max_text_bytes:
                 raise RequestError(
-                    400, f"`{name}` must be no longer than {limits.max_text_bytes:,} bytes. Received: {longest:,}. Split the text."
+                    400,
+                    f"`{name}` must be no longer than {limits.max_text_bytes:,} bytes. Received: {longest:,}. Split the text.",
                 )
 
 
@@ -113,7 +129,9 @@ def joined(several):
     first = several[0]
     if len(several) == 1:
         return {**first.inputs, **first.options}
-    return {name: np.concatenate([one.inputs[name] for one in several]) for name in first.inputs} | first.options
+    return {
+        name: np.concatenate([one.inputs[name] for one in several]) for name in first.inputs
+    } | first.options
 
 
 def parted(outputs, counts):

@@ -10,7 +10,7 @@ import time
 import uvicorn
 
 from keras_transformer.server import app, log
-from keras_transformer.server.batching import Batcher
+from keras_transformer.server.batcher import Batcher
 from keras_transformer.server.service import Service
 from keras_transformer.server.versions import Versions
 
@@ -44,8 +44,16 @@ def serve(folder, name, host, port, limits, poll_seconds, **batching):
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: None)
             host, port = listener.getsockname()[:2]
-            told = {"url": f"http://{f'[{host}]' if ':' in host else host}:{port}", "model": name, "pid": os.getpid()}
-            Server(served, batcher, lambda: log.tell("serving", **told, seconds=round(time.monotonic() - began, 1))).run([listener])
+            told = {
+                "url": f"http://{f'[{host}]' if ':' in host else host}:{port}",
+                "model": name,
+                "pid": os.getpid(),
+            }
+            Server(
+                served,
+                batcher,
+                lambda: log.tell("serving", **told, seconds=round(time.monotonic() - began, 1)),
+            ).run([listener])
         finally:
             batcher.close()
             versions.close()
@@ -62,7 +70,11 @@ class Server(uvicorn.Server):
     """
 
     def __init__(self, served, batcher, when_listening):
-        super().__init__(uvicorn.Config(served, log_config=None, access_log=False, lifespan="off", timeout_keep_alive=30))
+        super().__init__(
+            uvicorn.Config(
+                served, log_config=None, access_log=False, lifespan="off", timeout_keep_alive=30
+            )
+        )
         self._batcher, self._when_listening = batcher, when_listening
 
     async def startup(self, sockets=None):
@@ -79,7 +91,9 @@ def bind(host, port):
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except socket.gaierror as error:
-        raise OSError(f"--host={host} is no address of this machine: {error.strerror}. Try 127.0.0.1, or 0.0.0.0 for all.") from error
+        raise OSError(
+            f"--host={host} is no address of this machine: {error.strerror}. Try 127.0.0.1, or 0.0.0.0 for all."
+        ) from error
     family, kind, protocol, _, address = found[0]
     listener = socket.socket(family, kind, protocol)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -88,6 +102,10 @@ def bind(host, port):
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
-            raise OSError(f"--rest_api_port={port} is taken. Choose another, or 0 for any that is free.") from error
-        raise OSError(f"--host={host} --rest_api_port={port} cannot be listened at: {error.strerror}.") from error
+            raise OSError(
+                f"--rest_api_port={port} is taken. Choose another, or 0 for any that is free."
+            ) from error
+        raise OSError(
+            f"--host={host} --rest_api_port={port} cannot be listened at: {error.strerror}."
+        ) from error
     return listener

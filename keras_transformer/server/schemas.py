@@ -9,8 +9,14 @@ class PredictRequest(BaseModel):
     """`instances` (rows) or `inputs` (columns), not both. What a signature takes is in the model's metadata."""
 
     signature_name: str = Field("serving_default", description="One of the model's signatures.")
-    instances: list[Any] = Field(None, description='Values, or objects of values by the names of inputs; bytes as {"b64": "..."}.')
-    inputs: Any = Field(None, description="A value or a list for the only input, or an object of lists by the names of inputs.")
+    instances: list[Any] = Field(
+        None,
+        description='Values, or objects of values by the names of inputs; bytes as {"b64": "..."}.',
+    )
+    inputs: Any = Field(
+        None,
+        description="A value or a list for the only input, or an object of lists by the names of inputs.",
+    )
 
 
 class Predictions(BaseModel):

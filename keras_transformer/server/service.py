@@ -2,12 +2,13 @@
 
 import asyncio
 
+import tensorflow as tf
 from google.protobuf import json_format
 
+from keras_transformer.runs.session import DEFAULT_SIGNATURE
 from keras_transformer.server import from_json, to_json
-from keras_transformer.server.errors import RequestError
+from keras_transformer.server.errors import RequestError, of_tensorflow
 from keras_transformer.server.rows import rows
-from keras_transformer.server.saved_model import DEFAULT_SIGNATURE
 
 
 class Service:
@@ -47,12 +48,20 @@ class Service:
             signature_name = document.get("signature_name") or DEFAULT_SIGNATURE
             signature = version.model.signatures.get(signature_name)
             if signature is None:
-                raise RequestError(400, f'Serving signature name: "{signature_name}" not found in signature def')
+                raise RequestError(
+                    400, f'Serving signature name: "{signature_name}" not found in signature def'
+                )
             seen["signature"] = signature_name
             task, in_rows = await asyncio.to_thread(self._read, document, signature)
             seen["rows"] = task.count
-            key = (version.number, signature_name, task.options_key) if signature.is_mergeable else None
-            future = self.batcher.submit(task, lambda inputs: version.model.run(signature_name, inputs), key)
+            key = (
+                (version.number, signature_name, task.options_key)
+                if signature.is_mergeable
+                else None
+            )
+            future = self.batcher.submit(
+                task, lambda inputs: _run(version.model, signature_name, inputs), key
+            )
             outputs = await asyncio.wrap_future(future)
         return await asyncio.to_thread(to_json.response, outputs, in_rows)
 
@@ -70,11 +79,18 @@ class Service:
         """The signatures of a version, as TF Serving's GetModelMetadataResponse."""
         with self._use(name, number) as version:
             signatures = {
-                one: json_format.MessageToDict(definition, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+                one: json_format.MessageToDict(
+                    definition,
+                    preserving_proto_field_name=True,
+                    always_print_fields_with_no_presence=True,
+                )
                 for one, definition in version.model.definitions.items()
             }
             spec = {"name": name, "signature_name": "", "version": str(version.number)}
-            return {"model_spec": spec, "metadata": {"signature_def": {"signature_def": signatures}}}
+            return {
+                "model_spec": spec,
+                "metadata": {"signature_def": {"signature_def": signatures}},
+            }
 
     def _use(self, name, number):
         if name != self.name:
@@ -91,6 +107,17 @@ class Service:
         return rows(given, signature, self.limits), in_rows
 
 
+def _run(model, signature_name, inputs):
+    try:
+        return model.run(signature_name, inputs)
+    except tf.errors.OpError as error:
+        raise of_tensorflow(error) from error
+
+
 def _status(number, state):
     code, message = ("UNKNOWN", state.error) if state.error else ("OK", "")
-    return {"version": str(number), "state": state.state, "status": {"error_code": code, "error_message": message}}
+    return {
+        "version": str(number),
+        "state": state.state,
+        "status": {"error_code": code, "error_message": message},
+    }

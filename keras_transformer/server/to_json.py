@@ -25,15 +25,26 @@ def response(outputs, in_rows):
     Raises:
         RequestError: in rows, if the outputs have no rows, or not as many.
     """
-    values = {name: plain(array, name.endswith("_bytes")) for name, array in sorted(outputs.items())}
+    values = {
+        name: plain(array, name.endswith("_bytes")) for name, array in sorted(outputs.items())
+    }
     if not in_rows:
         return encode({"outputs": values if len(values) > 1 else next(iter(values.values()))})
     sizes = {name: array.shape[0] if array.ndim else None for name, array in outputs.items()}
     if None in sizes.values() or len(set(sizes.values())) > 1:
-        raise RequestError(400, f"The outputs have no batch dimension, or different ones: {sizes}. Ask for them with 'inputs'.")
+        raise RequestError(
+            400,
+            f"The outputs have no batch dimension, or different ones: {sizes}. Ask for them with 'inputs'.",
+        )
     if len(values) == 1:
         return encode({"predictions": next(iter(values.values()))})
-    return encode({"predictions": [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]})
+    return encode(
+        {
+            "predictions": [
+                dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)
+            ]
+        }
+    )
 
 
 def plain(array, as_base64=False):

@@ -9,19 +9,16 @@ import dataclasses
 import pathlib
 import threading
 
+from keras_transformer.runs.session import SavedModel
+from keras_transformer.runs.versions import newest_version
 from keras_transformer.server.errors import RequestError
-from keras_transformer.server.saved_model import SavedModel
-
-
-def newest(folder):
-    """The highest version in a folder; None where there is none."""
-    names = [path.parent.name for path in pathlib.Path(folder).glob("*/saved_model.pb")]
-    return max((int(name) for name in names if name.isascii() and name.isdigit()), default=None)
 
 
 def _content(folder):
     """Equal as long as no file of a folder comes, grows or changes: what is copied in place is whole some time later."""
-    return [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(folder.rglob("*"))]
+    return [
+        (path, path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(folder.rglob("*"))
+    ]
 
 
 @dataclasses.dataclass
@@ -72,9 +69,13 @@ class Versions:
         self._stop = threading.Event()
         self._watcher = None
         if not self.folder.is_dir():
-            raise FileNotFoundError(f"there is no folder {folder}: --model_base_path is saved_models/<name>, where versions lie.")
-        if newest(folder) is None:
-            raise FileNotFoundError(f"{folder} has no versions: folders named 1, 2, ... with a saved_model.pb. Export one.")
+            raise FileNotFoundError(
+                f"there is no folder {folder}: --model_base_path is saved_models/<name>, where versions lie."
+            )
+        if newest_version(folder) is None:
+            raise FileNotFoundError(
+                f"{folder} has no versions: folders named 1, 2, ... with a saved_model.pb. Export one."
+            )
         self.poll()
         if self._current is None:
             number, state = next(iter(self.states.items()))
@@ -106,7 +107,7 @@ class Versions:
 
     def poll(self):
         """Look into the folder; serve the newest version if it is another than the one that is served."""
-        number = newest(self.folder)
+        number = newest_version(self.folder)
         if number is None or (self._current and number == self._current.number):
             return
         stamp = _content(self.folder / str(number))
@@ -117,9 +118,13 @@ class Versions:
         try:
             model = self._load(self.folder / str(number))
             model.warm_up()
-        except Exception as error:  # whatever a damaged file makes TensorFlow raise: the old version stays
+        except (
+            Exception
+        ) as error:  # whatever a damaged file makes TensorFlow raise: the old version stays
             self._broken[number] = stamp
-            self.states[number] = State("END", str(error).strip().split("\n")[0] or type(error).__name__)
+            self.states[number] = State(
+                "END", str(error).strip().split("\n")[0] or type(error).__name__
+            )
             self._log("broken", version=number, error=self.states[number].error)
             return
         with self._changed:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_transformer.training.checkpoint import weights_of, write_whole
+from keras_transformer.training.checkpoint import weights_of, write_archive
 
 
 def average(paths):
@@ -19,13 +19,19 @@ def average(paths):
     """
     paths = list(paths)
     if not paths:
-        raise ValueError("There is no checkpoint to average. Train first, or name another --model_dir.")
+        raise ValueError(
+            "There is no checkpoint to average. Train first, or name another --model_dir."
+        )
     first = weights_of(paths[0])
     total = {name: array.astype(np.float64) for name, array in first.items()}
     for path in paths[1:]:
         weights = weights_of(path)
-        if {name: array.shape for name, array in weights.items()} != {name: array.shape for name, array in first.items()}:
-            raise ValueError(f"{paths[0]} and {path} are not of one model: names or shapes of their weights differ.")
+        if {name: array.shape for name, array in weights.items()} != {
+            name: array.shape for name, array in first.items()
+        }:
+            raise ValueError(
+                f"{paths[0]} and {path} are not of one model: names or shapes of their weights differ."
+            )
         for name, array in weights.items():
             total[name] += array
     return {name: (total[name] / len(paths)).astype(first[name].dtype) for name in first}
@@ -33,4 +39,4 @@ def average(paths):
 
 def write_average(path, paths):
     """Average checkpoints into a file of weights, whole or not at all."""
-    write_whole(path, average(paths))
+    write_archive(path, average(paths))

@@ -110,7 +110,9 @@ class StopOnSignal(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         self.is_saved = True
-        if (self.is_asked and self.at_once) or getattr(self.model.train_function, "is_preempted", False):
+        if (self.is_asked and self.at_once) or getattr(
+            self.model.train_function, "is_preempted", False
+        ):
             self.leave()
 
 
@@ -128,7 +130,9 @@ class Checkpointing(keras.callbacks.Callback):
         report: takes a line for the user.
     """
 
-    def __init__(self, folder, stopwatch, keep, minutes, batches_before=lambda step: step, report=print):
+    def __init__(
+        self, folder, stopwatch, keep, minutes, batches_before=lambda step: step, report=print
+    ):
         super().__init__()
         self.folder = folder
         self.stopwatch = stopwatch
@@ -154,11 +158,17 @@ class Checkpointing(keras.callbacks.Callback):
     def save(self):
         self.saved_at = self.stopwatch.seconds
         step = checkpoint.step_of(self.model)
-        progress = {"step": step, "batches": self.batches_before(step), "seconds": self.stopwatch.seconds}
+        progress = {
+            "step": step,
+            "batches": self.batches_before(step),
+            "seconds": self.stopwatch.seconds,
+        }
         try:
             checkpoint.save(checkpoint.path_of(self.folder, step), self.model, progress)
         except OSError as error:
-            self.report(f"step {step} could not be saved: {error}. Training goes on; the checkpoints before it stay. Make room.")
+            self.report(
+                f"step {step} could not be saved: {error}. Training goes on; the checkpoints before it stay. Make room."
+            )
             return
         self.saved_step = step
         for old in checkpoint.checkpoints(self.folder)[: -self.keep]:
@@ -184,10 +194,19 @@ class Validation(keras.callbacks.Callback):
         logs.update({f"val_{name}": value for name, value in self.measure(self.model).items()})
         logs.pop("tokens", None)
         step = checkpoint.step_of(self.model)
-        line = json.dumps({"epoch": epoch + 1, "step": step, **{name: float(value) for name, value in logs.items()}})
+        line = json.dumps(
+            {
+                "epoch": epoch + 1,
+                "step": step,
+                **{name: float(value) for name, value in logs.items()},
+            }
+        )
         try:
             with open(self.path, "a", encoding="utf-8") as file:
                 file.write(line + "\n")
         except OSError as error:
             self.report(f"{self.path} could not be written: {error}.")
-        self.report(f"epoch {epoch + 1}  step {step}  " + "  ".join(f"{name} {value:.4g}" for name, value in logs.items()))
+        self.report(
+            f"epoch {epoch + 1}  step {step}  "
+            + "  ".join(f"{name} {value:.4g}" for name, value in logs.items())
+        )

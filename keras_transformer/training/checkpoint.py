@@ -5,34 +5,31 @@ and what the run knows of its own progress. Any Keras backend writes and reads i
 """
 
 import json
-import os
 import pathlib
 import zipfile
 import zlib
 
 import numpy as np
 
+from pipelines.whole_files import write_whole
+
 WEIGHTS = "weights/"
 # What reading a zip file or an array in it raises, depending on the byte that was hit.
 DAMAGE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, KeyError, RuntimeError)
 
 
-def write_whole(path, arrays):
-    """Write an archive whole or not at all: under a temporary name, flushed to the disk, then renamed."""
-    path = pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
+def write_archive(path, arrays):
+    """Write arrays by name, whole or not at all."""
+
+    def write(temporary):
+        # An open file: NumPy would put `.npz` behind a name.
         with open(temporary, "wb") as file:
             np.savez(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+
+    write_whole(path, write)
 
 
-def read_whole(path):
+def read_archive(path):
     """All arrays of an archive, by name.
 
     Raises:
@@ -56,12 +53,12 @@ def save(path, model, progress):
         progress: JSON-serializable dictionary, given back by `restore`.
     """
     arrays = {name: np.asarray(variable) for name, variable in _state(model).items()}
-    write_whole(path, {**arrays, "progress": np.array(json.dumps(progress))})
+    write_archive(path, {**arrays, "progress": np.array(json.dumps(progress))})
 
 
 def restore(path, model):
     """Set a model, its optimizer and its random generators to what `save` wrote, and return the progress."""
-    arrays = read_whole(path)
+    arrays = read_archive(path)
     _refuse_lack(path, "progress", arrays)
     _assign(path, _state(model), arrays)
     return json.loads(str(arrays["progress"]))
@@ -69,7 +66,7 @@ def restore(path, model):
 
 def weights_of(path):
     """The model's weights alone, by path."""
-    return {name: array for name, array in read_whole(path).items() if name.startswith(WEIGHTS)}
+    return {name: array for name, array in read_archive(path).items() if name.startswith(WEIGHTS)}
 
 
 def load_weights(path, model):
@@ -81,7 +78,7 @@ def newest(folder, log=print):
     """The checkpoint with the highest step that can be read; None where there is none. A damaged one is told and passed over."""
     for path in reversed(checkpoints(folder)):
         try:
-            read_whole(path)
+            read_archive(path)
         except ValueError as error:
             log(f"{error} Taking the one before.")
         else:
@@ -108,7 +105,9 @@ def path_of(folder, step):
 def _weights(model):
     named = {WEIGHTS + variable.path: variable for variable in model.weights}
     if len(named) != len(model.weights):
-        raise ValueError("Two weights of the model have one path. Give every layer a name of its own.")
+        raise ValueError(
+            "Two weights of the model have one path. Give every layer a name of its own."
+        )
     return named
 
 
@@ -118,7 +117,10 @@ def _state(model):
     return {
         **weights,
         **{f"random/{index}": variable for index, variable in enumerate(others)},
-        **{f"optimizer/{index}": variable for index, variable in enumerate(model.optimizer.variables)},
+        **{
+            f"optimizer/{index}": variable
+            for index, variable in enumerate(model.optimizer.variables)
+        },
     }
 
 
@@ -131,6 +133,8 @@ def _assign(path, variables, arrays):
     for name, variable in variables.items():
         _refuse_lack(path, name, arrays)
         if arrays[name].shape != tuple(variable.shape):
-            raise ValueError(f"{path}: {name} has shape {arrays[name].shape}, the model expects {tuple(variable.shape)}.")
+            raise ValueError(
+                f"{path}: {name} has shape {arrays[name].shape}, the model expects {tuple(variable.shape)}."
+            )
     for name, variable in variables.items():
         variable.assign(arrays[name])

@@ -34,7 +34,9 @@ class Standing:
 
     def after(self, step, value, higher_is_better):
         """The standing after one more validation. An equal result is no better, and a NaN or infinite one never is."""
-        if math.isfinite(value) and (self.value is None or (value > self.value if higher_is_better else value < self.value)):
+        if math.isfinite(value) and (
+            self.value is None or (value > self.value if higher_is_better else value < self.value)
+        ):
             return Standing(value, step, 0)
         return dataclasses.replace(self, waited=self.waited + 1)
 
@@ -54,7 +56,9 @@ def validations(path, name, last_step):
         List of (step, value), steps ascending.
     """
     path, results = pathlib.Path(path), []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:
+    for line in (
+        path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+    ):
         try:
             result = json.loads(line[line.rfind("{") :])
             step, value = int(result["step"]), float(result[name])
@@ -83,12 +87,25 @@ class BestSoFar(keras.callbacks.Callback):
         ValueError: if `monitor` or `patience` makes no sense, or what is monitored is not measured.
     """
 
-    def __init__(self, history_path, path, monitor, step, patience=None, weights=averaged_weights, report=print):
+    def __init__(
+        self,
+        history_path,
+        path,
+        monitor,
+        step,
+        patience=None,
+        weights=averaged_weights,
+        report=print,
+    ):
         super().__init__()
         if monitor not in HIGHER_IS_BETTER:
-            raise ValueError(f"`monitor` must be one of {', '.join(HIGHER_IS_BETTER)}. Received: monitor={monitor!r}.")
+            raise ValueError(
+                f"`monitor` must be one of {', '.join(HIGHER_IS_BETTER)}. Received: monitor={monitor!r}."
+            )
         if patience is not None and patience < 1:
-            raise ValueError(f"`patience` must be at least 1 validation. Received: patience={patience}. Pass None to train on regardless.")
+            raise ValueError(
+                f"`patience` must be at least 1 validation. Received: patience={patience}. Pass None to train on regardless."
+            )
         self.path = pathlib.Path(path)
         self.monitor = monitor
         self.patience = patience
@@ -99,8 +116,14 @@ class BestSoFar(keras.callbacks.Callback):
             self.standing = self.standing.after(measured_at, value, HIGHER_IS_BETTER[monitor])
         self._kept_step = _step_of(self.path)
         best = self.standing.step
-        if best is not None and best != step and (self._kept_step is None or self._kept_step < best):
-            report(f"{self.path} lacks the best weights of step {best}, or is damaged: the best is sought anew.")
+        if (
+            best is not None
+            and best != step
+            and (self._kept_step is None or self._kept_step < best)
+        ):
+            report(
+                f"{self.path} lacks the best weights of step {best}, or is damaged: the best is sought anew."
+            )
             self.standing = Standing()
 
     @property
@@ -130,21 +153,27 @@ class BestSoFar(keras.callbacks.Callback):
                 if self.standing.step is None
                 else f"the best was {self.standing.value:.4g} at step {self.standing.step}"
             )
-            self.report(f"{name} has not improved for {self.standing.waited} validations; {best}. Training ends.")
+            self.report(
+                f"{name} has not improved for {self.standing.waited} validations; {best}. Training ends."
+            )
             end_training(self.model)
 
     def _keep(self):
         progress = {"step": self.standing.step, f"val_{self.monitor}": self.standing.value}
         try:
-            checkpoint.write_whole(self.path, {**self.weights(self.model), "progress": np.array(json.dumps(progress))})
+            checkpoint.write_archive(
+                self.path, {**self.weights(self.model), "progress": np.array(json.dumps(progress))}
+            )
         except OSError as error:
-            self.report(f"the best weights, of step {self.standing.step}, could not be saved: {error}. Training goes on. Make room.")
+            self.report(
+                f"the best weights, of step {self.standing.step}, could not be saved: {error}. Training goes on. Make room."
+            )
             return
         self._kept_step = self.standing.step
 
 
 def _step_of(path):
     try:
-        return json.loads(str(checkpoint.read_whole(path)["progress"]))["step"]
+        return json.loads(str(checkpoint.read_archive(path)["progress"]))["step"]
     except (FileNotFoundError, ValueError, KeyError):
         return None

@@ -28,7 +28,9 @@ def resume(model, folder, log=print):
         How many steps were made and how many batches were seen, and the run's `Stopwatch`.
     """
     newest = checkpoint.newest(folder, log)
-    progress = checkpoint.restore(newest, model) if newest else {"step": 0, "batches": 0, "seconds": 0.0}
+    progress = (
+        checkpoint.restore(newest, model) if newest else {"step": 0, "batches": 0, "seconds": 0.0}
+    )
     return progress["step"], progress["batches"], Stopwatch(progress["seconds"])
 
 
@@ -45,9 +47,13 @@ def fit(model, data_from, steps_per_epoch, last_step, callbacks):
         callbacks: Keras callbacks.
     """
     if keras.backend.backend() == "tensorflow":
-        new_means = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: model.train_function.start_epoch())
+        new_means = keras.callbacks.LambdaCallback(
+            on_epoch_begin=lambda epoch, logs: model.train_function.start_epoch()
+        )
         callbacks = [new_means, *callbacks]
-    while (step := checkpoint.step_of(model)) < last_step and not getattr(model, "stop_training", False):
+    while (step := checkpoint.step_of(model)) < last_step and not getattr(
+        model, "stop_training", False
+    ):
         epoch, done = divmod(step, steps_per_epoch)
         model.fit(
             data_from(step),

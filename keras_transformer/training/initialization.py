@@ -40,12 +40,22 @@ def initialize(model, weights, pieces=None, old_pieces=None):
         ValueError: naming what does not fit, before anything is set.
     """
     if (pieces is None) != (old_pieces is None):
-        given, lacking = ("pieces", "old_pieces") if old_pieces is None else ("old_pieces", "pieces")
-        raise ValueError(f"`{lacking}` must come with `{given}`. Received: {lacking}=None. Pass both, or neither for one vocabulary.")
+        given, lacking = (
+            ("pieces", "old_pieces") if old_pieces is None else ("old_pieces", "pieces")
+        )
+        raise ValueError(
+            f"`{lacking}` must come with `{given}`. Received: {lacking}=None. Pass both, or neither for one vocabulary."
+        )
     variables = {WEIGHTS + variable.path: variable for variable in model.weights}
     fitted, copied = dict(weights), []
-    if pieces is not None and _width(variables.get(TABLE)) == _width(weights.get(TABLE)) is not None:
-        table, old_table = np.array(np.asarray(keras.ops.stop_gradient(variables[TABLE]))), weights[TABLE]
+    if (
+        pieces is not None
+        and _width(variables.get(TABLE)) == _width(weights.get(TABLE)) is not None
+    ):
+        table, old_table = (
+            np.array(np.asarray(keras.ops.stop_gradient(variables[TABLE]))),
+            weights[TABLE],
+        )
         _refuse_other_length("pieces", pieces, table)
         _refuse_other_length("old_pieces", old_pieces, old_table)
         copied = shared_rows(pieces, old_pieces)
@@ -78,11 +88,23 @@ def _refuse_other_length(name, pieces, table):
 
 
 def _refuse_misfits(variables, weights):
-    shapes, expected = ({name: tuple(array.shape) for name, array in named.items()} for named in (weights, variables))
+    shapes, expected = (
+        {name: tuple(array.shape) for name, array in named.items()}
+        for named in (weights, variables)
+    )
     misfits = [name for name in {**expected, **shapes} if shapes.get(name) != expected.get(name)]
     if misfits:
-        told = [f"{name} is {shapes.get(name, 'missing')}, not {expected.get(name, 'in the model')}" for name in misfits[:NAMED]]
+        told = [
+            f"{name} is {shapes.get(name, 'missing')}, not {expected.get(name, 'in the model')}"
+            for name in misfits[:NAMED]
+        ]
         if len(misfits) > NAMED:
             told.append(f"and {len(misfits) - NAMED} more")
-        remedy = "Pass both vocabularies, `pieces` and `old_pieces`" if misfits == [TABLE] else "Give the model the sizes of the other"
-        raise ValueError(f"`weights` must have the names and shapes of the model's. Received: {'; '.join(told)}. {remedy}.")
+        remedy = (
+            "Pass both vocabularies, `pieces` and `old_pieces`"
+            if misfits == [TABLE]
+            else "Give the model the sizes of the other"
+        )
+        raise ValueError(
+            f"`weights` must have the names and shapes of the model's. Received: {'; '.join(told)}. {remedy}."
+        )

@@ -38,11 +38,16 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
         def gradient(*args, upstream=None):
             upstream = args[-1] if upstream is None else upstream
             # The exponentials once more: kept since the forward pass, they would take as much memory as the logits.
-            dense = ops.exp(z - z_max[:, None]) * (upstream / total)[:, None] - (off * upstream)[:, None]
+            dense = (
+                ops.exp(z - z_max[:, None]) * (upstream / total)[:, None]
+                - (off * upstream)[:, None]
+            )
             p_label = ops.exp(z_label - z_max) / total
             return ops.scatter_update(dense, at_label, (p_label - off - on) * upstream)
 
-        return on * (z_max - z_label) + label_smoothing * (z_max - ops.mean(z, axis=-1)) + ops.log(total), gradient
+        return on * (z_max - z_label) + label_smoothing * (z_max - ops.mean(z, axis=-1)) + ops.log(
+            total
+        ), gradient
 
     flat_logits = ops.reshape(ops.cast(logits, "float32"), (-1, vocabulary_size))
     return ops.reshape(losses(flat_logits), ops.shape(labels))
@@ -81,4 +86,8 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         return ops.sum(losses * ops.cast(ops.not_equal(y_true, self.padding_id), losses.dtype))
 
     def get_config(self):
-        return {"name": self.name, "label_smoothing": self.label_smoothing, "padding_id": self.padding_id}
+        return {
+            "name": self.name,
+            "label_smoothing": self.label_smoothing,
+            "padding_id": self.padding_id,
+        }

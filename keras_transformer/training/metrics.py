@@ -31,7 +31,9 @@ class TokenAccuracy(_PerToken):
         super().__init__(name, dtype)
 
     def of_each_token(self, labels, logits):
-        return ops.cast(ops.equal(ops.cast(ops.argmax(logits, axis=-1), "int32"), labels), "float32")
+        return ops.cast(
+            ops.equal(ops.cast(ops.argmax(logits, axis=-1), "int32"), labels), "float32"
+        )
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -42,7 +44,9 @@ class TokenCrossEntropy(_PerToken):
         super().__init__(name, dtype)
 
     def of_each_token(self, labels, logits):
-        return ops.sparse_categorical_crossentropy(labels, ops.cast(logits, "float32"), from_logits=True)
+        return ops.sparse_categorical_crossentropy(
+            labels, ops.cast(logits, "float32"), from_logits=True
+        )
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

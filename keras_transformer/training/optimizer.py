@@ -26,7 +26,9 @@ class Adam(keras.optimizers.Adam):
 
     def build(self, variables):
         if not self.built:
-            self.exclude_from_weight_decay(var_list=[variable for variable in variables if len(variable.shape) < 2])
+            self.exclude_from_weight_decay(
+                var_list=[variable for variable in variables if len(variable.shape) < 2]
+            )
         super().build(variables)
 
     def finalize_variable_values(self, var_list):
@@ -56,13 +58,21 @@ def optimizer(schedule, name="adam", weight_decay=0.0, clip_norm=None, ema=None)
     if name not in NAMES:
         raise ValueError(f"`name` must be one of {', '.join(NAMES)}. Received: name={name!r}.")
     if not 0 <= weight_decay < float("inf"):
-        raise ValueError(f"`weight_decay` must be at least 0. Received: weight_decay={weight_decay}. Try 0.01.")
+        raise ValueError(
+            f"`weight_decay` must be at least 0. Received: weight_decay={weight_decay}. Try 0.01."
+        )
     if weight_decay and name != "adamw":
-        raise ValueError(f"`weight_decay` needs adamw. Received: weight_decay={weight_decay}, name={name!r}. Pass --optimizer=adamw.")
+        raise ValueError(
+            f"`weight_decay` needs adamw. Received: weight_decay={weight_decay}, name={name!r}. Pass --optimizer=adamw."
+        )
     if clip_norm is not None and not 0 < clip_norm < float("inf"):
-        raise ValueError(f"`clip_norm` must be positive. Received: clip_norm={clip_norm}. Try 1.0, or None for no clipping.")
+        raise ValueError(
+            f"`clip_norm` must be positive. Received: clip_norm={clip_norm}. Try 1.0, or None for no clipping."
+        )
     if ema is not None and not 0 < ema < 1:
-        raise ValueError(f"`ema` must be a momentum in (0, 1). Received: ema={ema}. Try 0.999, or None for no average.")
+        raise ValueError(
+            f"`ema` must be a momentum in (0, 1). Received: ema={ema}. Try 0.999, or None for no average."
+        )
     return Adam(
         schedule,
         beta_1=0.9,
@@ -89,6 +99,11 @@ def averaged_weights(model):
     if optimizer.use_ema and step_of(model):
         variables, slots = optimizer._trainable_variables, optimizer._model_variables_moving_average
         averages = {variable.path: slot for variable, slot in zip(variables, slots, strict=True)}
-    kept = {WEIGHTS + variable.path: averages.get(variable.path, variable) for variable in model.weights}
+    kept = {
+        WEIGHTS + variable.path: averages.get(variable.path, variable) for variable in model.weights
+    }
     # Detached and copied: torch would refuse a weight, and let the array of an average change with it.
-    return {name: np.array(np.asarray(keras.ops.stop_gradient(variable))) for name, variable in kept.items()}
+    return {
+        name: np.array(np.asarray(keras.ops.stop_gradient(variable)))
+        for name, variable in kept.items()
+    }

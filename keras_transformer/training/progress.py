@@ -42,7 +42,9 @@ class ProgressBar(keras.callbacks.Callback):
         self.printed_at = time.monotonic()
         if self.console.is_terminal:
             # A run that goes on inside an epoch is two calls of `fit`, and still one bar.
-            self.task = self.bar.task_ids[0] if self.bar.task_ids else self.bar.add_task("", total=1.0)
+            self.task = (
+                self.bar.task_ids[0] if self.bar.task_ids else self.bar.add_task("", total=1.0)
+            )
             self.bar.start()
 
     def on_train_batch_begin(self, batch, logs=None):
@@ -57,7 +59,9 @@ class ProgressBar(keras.callbacks.Callback):
         self.training_seconds += now - self.batch_began
         self.tokens = self.tokens_before + float(logs["tokens"])
         if self.console.is_terminal:
-            self.bar.update(self.task, completed=self.share_done(), description=self.line(logs), refresh=True)
+            self.bar.update(
+                self.task, completed=self.share_done(), description=self.line(logs), refresh=True
+            )
         elif now - self.printed_at >= LINE_EVERY_SECONDS:
             self.printed_at = now
             self.report(self.line(logs))
@@ -72,12 +76,17 @@ class ProgressBar(keras.callbacks.Callback):
 
     def share_done(self):
         """Of the run, in [0, 1], by whichever limit is nearer."""
-        return min(1.0, max(self.step / self.last_step, self.stopwatch.seconds / 60 / self.max_minutes))
+        return min(
+            1.0, max(self.step / self.last_step, self.stopwatch.seconds / 60 / self.max_minutes)
+        )
 
     def line(self, logs):
         """The state of the run in words."""
         here = self.step - self.first_step
-        left = min((self.last_step - self.step) * self.training_seconds / max(here, 1), self.max_minutes * 60 - self.stopwatch.seconds)
+        left = min(
+            (self.last_step - self.step) * self.training_seconds / max(here, 1),
+            self.max_minutes * 60 - self.stopwatch.seconds,
+        )
         return (
             f"step {self.step}  loss {logs['loss']:.3f}  accuracy {logs['accuracy']:.3f}  "
             f"{self.tokens / max(self.training_seconds, 1e-9):,.0f} target tokens/s  "

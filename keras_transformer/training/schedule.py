@@ -33,7 +33,11 @@ class TransformerSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step):
         step = _step_number(step)
-        return self.scale * self.d_model**-0.5 * ops.minimum(step**-0.5, step * self.warmup_steps**-1.5)
+        return (
+            self.scale
+            * self.d_model**-0.5
+            * ops.minimum(step**-0.5, step * self.warmup_steps**-1.5)
+        )
 
     def get_config(self):
         return {"d_model": self.d_model, "warmup_steps": self.warmup_steps, "scale": self.scale}
@@ -69,7 +73,9 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
                 "Train for more steps, or warm up for fewer."
             )
         if not 0 <= end_factor <= 1:
-            raise ValueError(f"`end_factor` must be in [0, 1]. Received: end_factor={end_factor}. Try 0.1, a tenth of the peak.")
+            raise ValueError(
+                f"`end_factor` must be in [0, 1]. Received: end_factor={end_factor}. Try 0.1, a tenth of the peak."
+            )
         self.peak = peak
         self.warmup_steps = warmup_steps
         self.total_steps = total_steps
@@ -77,10 +83,16 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step):
         step = _step_number(step)
-        left = ops.clip((self.total_steps - step) / (self.total_steps - self.warmup_steps), 0.0, 1.0)
+        left = ops.clip(
+            (self.total_steps - step) / (self.total_steps - self.warmup_steps), 0.0, 1.0
+        )
         # (1 - cos(pi left)) / 2, without the difference that loses all digits of a float32 near the end.
         share = ops.sin(0.5 * math.pi * left) ** 2
-        return self.peak * ops.minimum(step / self.warmup_steps, 1.0) * (self.end_factor + (1.0 - self.end_factor) * share)
+        return (
+            self.peak
+            * ops.minimum(step / self.warmup_steps, 1.0)
+            * (self.end_factor + (1.0 - self.end_factor) * share)
+        )
 
     def get_config(self):
         names = ("peak", "warmup_steps", "total_steps", "end_factor")

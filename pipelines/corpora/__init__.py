@@ -19,7 +19,11 @@ __all__ = ["CORPORA", "Corpus", "ParallelText", "held_out", "load", "stream"]
 SPLITS = ("train", "valid", "test")
 TFDS_SPLITS = ("train", "validation", "test")
 # Arguments that only some corpora read.
-READERS = {"data_dir": ("text_files", "records", "tfds"), "dataset": ("tfds",), "mixture": ("mixture",)}
+READERS = {
+    "data_dir": ("text_files", "records", "tfds"),
+    "dataset": ("tfds",),
+    "mixture": ("mixture",),
+}
 # Each entry takes the keywords of `load` and hands its corpus those that it reads.
 CORPORA: dict[str, Callable[..., Corpus]] = {
     "home_assistant": lambda source_language, target_language, cache_dir, **_: home_assistant.load(
@@ -28,7 +32,9 @@ CORPORA: dict[str, Callable[..., Corpus]] = {
     "text_files": lambda source_language, target_language, data_dir, prefixes, **_: text_files.load(
         source_language, target_language, data_dir=data_dir, prefixes=prefixes
     ),
-    "reverse": lambda source_language, target_language, seed, **_: reverse.load(source_language, target_language, seed=seed),
+    "reverse": lambda source_language, target_language, seed, **_: reverse.load(
+        source_language, target_language, seed=seed
+    ),
     "records": lambda data_dir, **_: records.load(data_dir),
     "tfds": lambda source_language, target_language, dataset, data_dir, splits, **_: tfds.load(
         source_language, target_language, dataset=dataset, data_dir=data_dir, splits=splits
@@ -37,11 +43,20 @@ CORPORA: dict[str, Callable[..., Corpus]] = {
 }
 # Those that need not be loaded whole. Each entry takes the number of a split, how to read it, and the keywords of `load`.
 STREAMS: dict[str, Callable[..., Iterator[tuple[str, str]]]] = {
-    "text_files": lambda split, reading, *, source_language, target_language, data_dir=None, prefixes=SPLITS, **_: text_files.stream(
-        source_language, target_language, data_dir=data_dir, prefix=prefixes[split], **reading
+    "text_files": lambda split, reading, *, source_language, target_language, data_dir=None, prefixes=SPLITS, **_: (
+        text_files.stream(
+            source_language, target_language, data_dir=data_dir, prefix=prefixes[split], **reading
+        )
     ),
-    "tfds": lambda split, reading, *, source_language, target_language, dataset=None, data_dir=None, splits=TFDS_SPLITS, **_: tfds.stream(
-        source_language, target_language, dataset=dataset, data_dir=data_dir, split=splits[split], **reading
+    "tfds": lambda split, reading, *, source_language, target_language, dataset=None, data_dir=None, splits=TFDS_SPLITS, **_: (
+        tfds.stream(
+            source_language,
+            target_language,
+            dataset=dataset,
+            data_dir=data_dir,
+            split=splits[split],
+            **reading,
+        )
     ),
 }
 
@@ -65,7 +80,7 @@ def load(
         name: a key of `CORPORA`.
         source_language: language code to translate from; `records` and `mixture` have their own.
         target_language: language code to translate into; the same.
-        data_dir: folder of the user's own files, or of the records that `pipelines.prepare` made of them, or of TFDS' sets; `text_files`
+        data_dir: folder of the user's own files, or of the records that `pipelines.preparation` made of them, or of TFDS' sets; `text_files`
             and `records` need it, `tfds` may have it, and no other corpus takes it.
         cache_dir: folder that keeps the download of `home_assistant`; None: the user's cache folder.
         prefixes: names of the three splits of `text_files`: training, validation, test.
@@ -96,7 +111,12 @@ def load(
 
 
 def stream(
-    name: str, *, part: int = 0, parts: int = 1, dropped: collections.Counter[str] | None = None, **settings
+    name: str,
+    *,
+    part: int = 0,
+    parts: int = 1,
+    dropped: collections.Counter[str] | None = None,
+    **settings,
 ) -> Iterator[tuple[str, str]]:
     """Reads one of several parts of a corpus' training side; together they give each pair once.
 
@@ -118,10 +138,14 @@ def stream(
     if name in STREAMS:
         return STREAMS[name](0, {"part": part, "parts": parts, "dropped": dropped}, **settings)
     if name == "records":
-        raise ValueError("Corpus records holds token ids, no text. Name the corpus that they were made of.")
+        raise ValueError(
+            "Corpus records holds token ids, no text. Name the corpus that they were made of."
+        )
     corpus = load(name, **settings)
     if corpus.weights is not None:
-        raise ValueError(f"Corpus {name} has weights other than 1, and pairs read alone would lose them. Train on it without preparing it.")
+        raise ValueError(
+            f"Corpus {name} has weights other than 1, and pairs read alone would lose them. Train on it without preparing it."
+        )
     train = corpus.train
     return zip(train.sources[part::parts], train.targets[part::parts], strict=True)
 
@@ -146,12 +170,22 @@ def held_out(name: str, **settings) -> Corpus:
     dropped: collections.Counter[str] = collections.Counter()
     splits = [STREAMS[name](split, {"dropped": dropped}, **settings) for split in range(3)]
     valid, test = (ParallelText.from_pairs(split) for split in splits[1:])
-    return Corpus(name, settings["source_language"], settings["target_language"], empty, valid, test, dropped=dict(dropped))
+    return Corpus(
+        name,
+        settings["source_language"],
+        settings["target_language"],
+        empty,
+        valid,
+        test,
+        dropped=dict(dropped),
+    )
 
 
 def _check(name: str, settings: Mapping[str, object]) -> None:
     if name not in CORPORA:
-        raise ValueError(f"`corpus` must be one of {', '.join(sorted(CORPORA))}. Received: {name!r}.")
+        raise ValueError(
+            f"`corpus` must be one of {', '.join(sorted(CORPORA))}. Received: {name!r}."
+        )
     for argument, readers in READERS.items():
         if settings.get(argument) is not None and name not in readers:
             raise ValueError(

@@ -27,7 +27,17 @@ WHEEL = f"homeassistant-{RELEASE}-py3-none-any.whl"
 RECORD = f"homeassistant-{RELEASE}.dist-info/RECORD"
 TRANSLATION = r"homeassistant/components/[^/]+/translations/{language}\.json"
 MARKUP = re.compile(r"[{}<>`\n]|\]\(|https?://|www\.|\*\*|\[%")
-PIP = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--python-version", "3.13"]
+PIP = [
+    sys.executable,
+    "-m",
+    "pip",
+    "download",
+    "--quiet",
+    "--no-deps",
+    "--only-binary=:all:",
+    "--python-version",
+    "3.13",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +46,9 @@ class BrokenWheelError(OSError):
     """A wheel that is truncated or damaged."""
 
 
-def load(source_language: str, target_language: str, *, cache_dir: str | os.PathLike | None = None) -> Corpus:
+def load(
+    source_language: str, target_language: str, *, cache_dir: str | os.PathLike | None = None
+) -> Corpus:
     """Loads the corpus, downloading the wheel (68 MB) if the cache folder lacks it or holds a broken one.
 
     Args:
@@ -62,7 +74,9 @@ def load(source_language: str, target_language: str, *, cache_dir: str | os.Path
     pairs, dropped = select_pairs(documents)
     splits: dict[str, list[tuple[str, str]]] = {"train": [], "valid": [], "test": []}
     for english, other in pairs:
-        splits[split_of(english)].append((english, other) if source_language == "en" else (other, english))
+        splits[split_of(english)].append(
+            (english, other) if source_language == "en" else (other, english)
+        )
     if not all(splits.values()):
         sizes = ", ".join(f"{name} {len(split)}" for name, split in splits.items())
         raise ValueError(
@@ -86,7 +100,9 @@ def split_of(english: str) -> str:
     return "test" if bucket < 30 else "valid" if bucket < 60 else "train"
 
 
-def select_pairs(documents: list[tuple[dict, dict]]) -> tuple[list[tuple[str, str]], dict[str, int]]:
+def select_pairs(
+    documents: list[tuple[dict, dict]],
+) -> tuple[list[tuple[str, str]], dict[str, int]]:
     """Aligns translation documents by key path, and keeps the pairs worth learning from.
 
     Args:
@@ -145,12 +161,22 @@ def _read(wheel: Path, language: str) -> list[tuple[dict, dict]]:
     with _archive(wheel) as archive:
         names = archive.namelist()
         texts = {name: archive.read(name) for name in names if wanted.fullmatch(name)}
-    aligned = [(name.replace(f"/{language}.json", "/en.json"), name) for name in sorted(texts) if name.endswith(f"/{language}.json")]
+    aligned = [
+        (name.replace(f"/{language}.json", "/en.json"), name)
+        for name in sorted(texts)
+        if name.endswith(f"/{language}.json")
+    ]
     if not aligned:
         anyone = re.compile(TRANSLATION.format(language="(.+)"))
         languages = sorted({match[1] for match in map(anyone.fullmatch, names) if match} - {"en"})
-        raise ValueError(f"Corpus home_assistant has no language {language!r}. Besides en it has: {', '.join(languages)}.")
-    return [(json.loads(texts[english]), json.loads(texts[other])) for english, other in aligned if english in texts]
+        raise ValueError(
+            f"Corpus home_assistant has no language {language!r}. Besides en it has: {', '.join(languages)}."
+        )
+    return [
+        (json.loads(texts[english]), json.loads(texts[other]))
+        for english, other in aligned
+        if english in texts
+    ]
 
 
 @contextlib.contextmanager
@@ -162,7 +188,9 @@ def _archive(wheel: Path) -> Iterator[zipfile.ZipFile]:
     with open(wheel, "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
-                listed = {row[0] for row in csv.reader(io.StringIO(archive.read(RECORD).decode("utf-8")))}
+                listed = {
+                    row[0] for row in csv.reader(io.StringIO(archive.read(RECORD).decode("utf-8")))
+                }
                 if listed != set(archive.namelist()):
                     raise zipfile.BadZipFile("its members are not those that its RECORD lists")
                 yield archive
@@ -176,7 +204,14 @@ def _download(wheel: Path) -> None:
     wheel.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=wheel.parent, prefix="download-") as folder:
         command = [*PIP, "--ignore-requires-python", f"homeassistant=={RELEASE}", "-d", folder]
-        answer = subprocess.run(command, capture_output=True, check=False, encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL)
+        answer = subprocess.run(
+            command,
+            capture_output=True,
+            check=False,
+            encoding="utf-8",
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+        )
         if answer.returncode != 0:
             raise OSError(f"{failure} {_complaint(answer)}. {remedy}")
         download = Path(folder) / WHEEL

@@ -25,7 +25,9 @@ FOLDERS = ("data_dir", "cache_dir")
 
 
 def _is_three_names(value) -> bool:
-    return isinstance(value, list) and len(value) == 3 and all(isinstance(name, str) for name in value)
+    return (
+        isinstance(value, list) and len(value) == 3 and all(isinstance(name, str) for name in value)
+    )
 
 
 def _is_number(value) -> bool:
@@ -44,8 +46,14 @@ KEYS = {
     "dataset": A_STRING,
     "prefixes": THREE_NAMES,
     "splits": THREE_NAMES,
-    "seed": ("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
-    "weight": ("a positive number", lambda value: _is_number(value) and 0 < value <= sys.float_info.max),
+    "seed": (
+        "a whole number",
+        lambda value: isinstance(value, int) and not isinstance(value, bool),
+    ),
+    "weight": (
+        "a positive number",
+        lambda value: _is_number(value) and 0 < value <= sys.float_info.max,
+    ),
     "tag": (
         "a string such as <2de>: letters, digits, _ and - between < and >",
         lambda value: isinstance(value, str) and TAG.fullmatch(value),
@@ -53,7 +61,12 @@ KEYS = {
 }
 
 
-def load(path: str | os.PathLike | None, load_corpus: Callable[..., Corpus], *, cache_dir: str | os.PathLike | None = None) -> Corpus:
+def load(
+    path: str | os.PathLike | None,
+    load_corpus: Callable[..., Corpus],
+    *,
+    cache_dir: str | os.PathLike | None = None,
+) -> Corpus:
     """Loads the corpora that a JSON file lists, one behind the other, split by split.
 
     Args:
@@ -71,17 +84,26 @@ def load(path: str | os.PathLike | None, load_corpus: Callable[..., Corpus], *, 
         OSError: a file that is missing or cannot be read or downloaded.
     """
     members = _read(path)
-    corpora = [_load_member(f"{path}, member {number}", member, load_corpus, cache_dir) for number, member in enumerate(members, start=1)]
+    corpora = [
+        _load_member(f"{path}, member {number}", member, load_corpus, cache_dir)
+        for number, member in enumerate(members, start=1)
+    ]
     dropped: collections.Counter[str] = collections.Counter()
     for corpus in corpora:
         dropped.update(corpus.dropped)
     tags = [member.get("tag") for member in members]
-    weights = np.repeat([float(member.get("weight", 1)) for member in members], [len(corpus.train) for corpus in corpora])
+    weights = np.repeat(
+        [float(member.get("weight", 1)) for member in members],
+        [len(corpus.train) for corpus in corpora],
+    )
     return Corpus(
         "mixture",
         _joined(corpus.source_language for corpus in corpora),
         _joined(corpus.target_language for corpus in corpora),
-        **{split: _concatenated([getattr(corpus, split) for corpus in corpora], tags) for split in ("train", "valid", "test")},
+        **{
+            split: _concatenated([getattr(corpus, split) for corpus in corpora], tags)
+            for split in ("train", "valid", "test")
+        },
         dropped=dict(dropped),
         tags=tuple(dict.fromkeys(filter(None, tags))),
         weights=None if np.all(weights == 1) else weights,
@@ -90,44 +112,77 @@ def load(path: str | os.PathLike | None, load_corpus: Callable[..., Corpus], *, 
 
 def _read(path: str | os.PathLike | None) -> list[dict]:
     if not path:
-        raise ValueError(f"Corpus mixture needs `mixture`, the JSON file that lists its members. Received: {path!r}. Pass --mixture=FILE.")
+        raise ValueError(
+            f"Corpus mixture needs `mixture`, the JSON file that lists its members. Received: {path!r}. Pass --mixture=FILE."
+        )
     file = Path(path).expanduser()
     if not file.is_file():
-        raise FileNotFoundError(f"`mixture` must be an existing JSON file. Received: {path}. Check the path.")
+        raise FileNotFoundError(
+            f"`mixture` must be an existing JSON file. Received: {path}. Check the path."
+        )
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{path} must be JSON in UTF-8. Received: {error}. Correct the file.") from error
+        raise ValueError(
+            f"{path} must be JSON in UTF-8. Received: {error}. Correct the file."
+        ) from error
     members = content.get("corpora") if isinstance(content, dict) else None
     if not isinstance(members, list) or not members or len(content) != 1:
-        received = ", ".join(content) or "no key" if isinstance(content, dict) else type(content).__name__
-        raise ValueError(f'{path} must be {{"corpora": [...]}}, with one member or more. Received: {received}. List the members.')
+        received = (
+            ", ".join(content) or "no key" if isinstance(content, dict) else type(content).__name__
+        )
+        raise ValueError(
+            f'{path} must be {{"corpora": [...]}}, with one member or more. Received: {received}. List the members.'
+        )
     for number, member in enumerate(members, start=1):
         _check(f"{path}, member {number}", member)
-    return [{key: _placed(value, file.parent) if key in FOLDERS else value for key, value in member.items()} for member in members]
+    return [
+        {
+            key: _placed(value, file.parent) if key in FOLDERS else value
+            for key, value in member.items()
+        }
+        for member in members
+    ]
 
 
 def _check(name: str, member) -> None:
     if not isinstance(member, dict):
-        raise ValueError(f'{name}: must be {{"corpus": ..., ...}}. Received: {member!r}. See pipelines/corpora/mixture.py.')
+        raise ValueError(
+            f'{name}: must be {{"corpus": ..., ...}}. Received: {member!r}. See pipelines/corpora/mixture.py.'
+        )
     for key, value in member.items():
         if key not in KEYS:
-            raise ValueError(f"{name}: `{key}` is no key of a member. Known: {', '.join(sorted(KEYS))}. Correct or remove it.")
+            raise ValueError(
+                f"{name}: `{key}` is no key of a member. Known: {', '.join(sorted(KEYS))}. Correct or remove it."
+            )
         expected, is_met = KEYS[key]
         if not is_met(value):
-            raise ValueError(f"{name}: `{key}` must be {expected}. Received: {value!r}. Correct it.")
+            raise ValueError(
+                f"{name}: `{key}` must be {expected}. Received: {value!r}. Correct it."
+            )
     if missing := [key for key in NEEDED if key not in member]:
-        raise ValueError(f"{name}: `{missing[0]}` is missing. Received: {', '.join(member) or 'no key'}. Add it.")
+        raise ValueError(
+            f"{name}: `{missing[0]}` is missing. Received: {', '.join(member) or 'no key'}. Add it."
+        )
     if member["corpus"] in ("mixture", "records"):
-        raise ValueError(f"{name}: `corpus` must be of text, and no mixture. Received: {member['corpus']!r}. List what it was made of.")
+        raise ValueError(
+            f"{name}: `corpus` must be of text, and no mixture. Received: {member['corpus']!r}. List what it was made of."
+        )
 
 
 def _placed(folder: str, beside: Path) -> str:
-    return folder if "://" in folder else str(beside / Path(folder).expanduser())  # gs:// is no path
+    return (
+        folder if "://" in folder else str(beside / Path(folder).expanduser())
+    )  # gs:// is no path
 
 
-def _load_member(name: str, member: dict, load_corpus: Callable[..., Corpus], cache_dir: str | os.PathLike | None) -> Corpus:
-    keywords = {"cache_dir": cache_dir, **{key: value for key, value in member.items() if key not in ("corpus", "weight", "tag")}}
+def _load_member(
+    name: str, member: dict, load_corpus: Callable[..., Corpus], cache_dir: str | os.PathLike | None
+) -> Corpus:
+    keywords = {
+        "cache_dir": cache_dir,
+        **{key: value for key, value in member.items() if key not in ("corpus", "weight", "tag")},
+    }
     try:
         return load_corpus(member["corpus"], **keywords)
     except (ValueError, OSError) as error:
@@ -140,5 +195,9 @@ def _joined(languages) -> str:
 
 
 def _concatenated(texts: Sequence[ParallelText], tags: Sequence[str | None]) -> ParallelText:
-    sources = [f"{tag} {source}" if tag else source for text, tag in zip(texts, tags, strict=True) for source in text.sources]
+    sources = [
+        f"{tag} {source}" if tag else source
+        for text, tag in zip(texts, tags, strict=True)
+        for source in text.sources
+    ]
     return ParallelText(sources, [target for text in texts for target in text.targets])

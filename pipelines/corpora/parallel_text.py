@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 if typing.TYPE_CHECKING:
-    from pipelines.records import Records
+    from pipelines.record_files import Records
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Corpus:
         name: the corpus' key in `pipelines.corpora.CORPORA`.
         source_language: language code of the sources.
         target_language: language code of the targets.
-        train: pairs to learn from: text, or of a corpus that `pipelines.prepare` tokenized its `Records`, whose `pairs()` are ids.
+        train: pairs to learn from: text, or of a corpus that `pipelines.preparation` tokenized its `Records`, whose `pairs()` are ids.
         valid: pairs to watch while learning.
         test: pairs to report on.
         dropped: reason -> number of pairs left out for it, all splits together; only reasons that occurred.
@@ -77,7 +77,9 @@ class Corpus:
     test: ParallelText
     dropped: dict[str, int]
     tags: tuple[str, ...] = ()
-    weights: np.ndarray | None = dataclasses.field(default=None, compare=False)  # Arrays have no one truth value.
+    weights: np.ndarray | None = dataclasses.field(
+        default=None, compare=False
+    )  # Arrays have no one truth value.
 
     def __post_init__(self):
         if self.weights is not None and self.weights.shape != (len(self.train),):

@@ -1,4 +1,4 @@
-"""A corpus that `pipelines.prepare` has tokenized: training pairs as ids, the other splits as text (Vaswani et al. 2017, section 5.1)."""
+"""A corpus that `pipelines.preparation` has tokenized: training pairs as ids, the other splits as text (Vaswani et al. 2017, section 5.1)."""
 
 import os
 from pathlib import Path
@@ -11,10 +11,10 @@ def load(data_dir: str | os.PathLike | None) -> Corpus:
     """Opens the corpus; its records are read by `Corpus.train.pairs()`.
 
     Args:
-        data_dir: the folder that `pipelines.prepare` filled.
+        data_dir: the folder that `pipelines.preparation` filled.
 
     Returns:
-        The `Corpus`, its `train` a `pipelines.records.Records`, its languages those that it was prepared with.
+        The `Corpus`, its `train` a `pipelines.record_files.Records`, its languages those that it was prepared with.
 
     Raises:
         ValueError: no `data_dir`; a file that is damaged, or of another version or vocabulary.
@@ -22,13 +22,15 @@ def load(data_dir: str | os.PathLike | None) -> Corpus:
     """
     if not data_dir:
         raise ValueError(
-            f"Corpus records needs `data_dir`, the folder that pipelines.prepare filled. Received: {data_dir!r}. Pass --data_dir=FOLDER."
+            f"Corpus records needs `data_dir`, the folder that pipelines.preparation filled. Received: {data_dir!r}. Pass --data_dir=FOLDER."
         )
-    from pipelines.records import Records  # TensorFlow's: the other corpora do without it.
+    from pipelines.record_files import Records  # TensorFlow's: the other corpora do without it.
 
     records = Records(data_dir)
     manifest = records.manifest
-    texts = {split: ParallelText(*map(_read, text_paths(data_dir, split))) for split in ("valid", "test")}
+    texts = {
+        split: ParallelText(*map(_read, text_paths(data_dir, split))) for split in ("valid", "test")
+    }
     return Corpus(
         "records",
         records.source_language,
@@ -50,11 +52,15 @@ def text_paths(folder: str | os.PathLike, split: str) -> tuple[Path, Path]:
     Returns:
         Their paths.
     """
-    source, target = (Path(folder).expanduser() / f"{split}.{side}.gz" for side in ("source", "target"))
+    source, target = (
+        Path(folder).expanduser() / f"{split}.{side}.gz" for side in ("source", "target")
+    )
     return source, target
 
 
 def _read(path: Path) -> list[str]:
     if not path.exists():
-        raise FileNotFoundError(f"{path} is missing. Run pipelines.prepare again: it makes only what is missing.")
+        raise FileNotFoundError(
+            f"{path} is missing. Run pipelines.preparation again: it makes only what is missing."
+        )
     return read_lines(path)

@@ -8,7 +8,15 @@ WORDS = "abcdefghijklmnopqrst"
 SHORTEST, LONGEST = 3, 12
 
 
-def load(source_language: str, target_language: str, *, seed: int = 0, train: int = 4000, valid: int = 200, test: int = 200) -> Corpus:
+def load(
+    source_language: str,
+    target_language: str,
+    *,
+    seed: int = 0,
+    train: int = 4000,
+    valid: int = 200,
+    test: int = 200,
+) -> Corpus:
     """Generates the corpus: 3 to 12 letters separated by spaces, and the same letters in reverse order.
 
     Args:
@@ -27,7 +35,9 @@ def load(source_language: str, target_language: str, *, seed: int = 0, train: in
     """
     for argument, size in (("train", train), ("valid", valid), ("test", test)):
         if size < 1:
-            raise ValueError(f"`{argument}` must be at least 1 pair. Received: {argument}={size}. Pass a positive number.")
+            raise ValueError(
+                f"`{argument}` must be at least 1 pair. Received: {argument}={size}. Pass a positive number."
+            )
     generator = random.Random(seed)
     sequences: dict[tuple[str, ...], None] = {}
     while len(sequences) < train + valid + test:

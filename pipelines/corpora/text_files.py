@@ -44,7 +44,10 @@ def load(
             f"`prefixes` must name three splits: training, validation, test. Received: {','.join(prefixes)!r}. Try train,valid,test."
         )
     dropped: collections.Counter[str] = collections.Counter()
-    streams = [stream(source_language, target_language, data_dir=data_dir, prefix=prefix, dropped=dropped) for prefix in prefixes]
+    streams = [
+        stream(source_language, target_language, data_dir=data_dir, prefix=prefix, dropped=dropped)
+        for prefix in prefixes
+    ]
     splits = [ParallelText.from_pairs(pairs) for pairs in streams]
     return Corpus("text_files", source_language, target_language, *splits, dropped=dict(dropped))
 
@@ -79,11 +82,17 @@ def stream(
             f"Corpus text_files needs `data_dir`, the folder with the text files. Received: {data_dir!r}. Pass --data_dir=FOLDER."
         )
     if source_language == target_language:
-        raise ValueError(f"`source_language` and `target_language` must differ. Received: {source_language!r} twice. Name two languages.")
+        raise ValueError(
+            f"`source_language` and `target_language` must differ. Received: {source_language!r} twice. Name two languages."
+        )
     folder = Path(data_dir).expanduser()
     if not folder.is_dir():
-        raise FileNotFoundError(f"`data_dir` must be an existing folder. Received: {folder}. Check the path.")
-    paths = [_locate(folder, f"{prefix}.{language}") for language in (source_language, target_language)]
+        raise FileNotFoundError(
+            f"`data_dir` must be an existing folder. Received: {folder}. Check the path."
+        )
+    paths = [
+        _locate(folder, f"{prefix}.{language}") for language in (source_language, target_language)
+    ]
     return _read_pairs(paths, part, parts, collections.Counter() if dropped is None else dropped)
 
 
@@ -107,7 +116,9 @@ def read_lines(path: str | os.PathLike) -> list[str]:
         return list(decode_lines(file, path))
 
 
-def read_aligned(source_file: str | os.PathLike, target_file: str | os.PathLike) -> tuple[list[str], list[str]]:
+def read_aligned(
+    source_file: str | os.PathLike, target_file: str | os.PathLike
+) -> tuple[list[str], list[str]]:
     """Reads two files whose lines belong together, none left out.
 
     Returns:
@@ -151,7 +162,9 @@ def _lines(file: BinaryIO, name: str | os.PathLike) -> Iterator[bytes]:
         for number, line in enumerate(file, start=1):
             yield line if number > 1 else line.removeprefix(BYTE_ORDER_MARK)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{name} must be a whole gzip file. After {number} lines: {error}. Compress or copy it again.") from error
+        raise ValueError(
+            f"{name} must be a whole gzip file. After {number} lines: {error}. Compress or copy it again."
+        ) from error
 
 
 def _decode(line: bytes, name: str | os.PathLike, number: int) -> str:
@@ -168,7 +181,9 @@ def _locate(folder: Path, name: str) -> Path:
     candidates = [folder / name, folder / f"{name}.gz"]
     found = [path for path in candidates if path.exists()]
     if len(found) == 2:
-        raise ValueError(f"Both {found[0]} and {found[1]} exist, and only one can be meant. Move one of them away.")
+        raise ValueError(
+            f"Both {found[0]} and {found[1]} exist, and only one can be meant. Move one of them away."
+        )
     if not found:
         names = sorted(path.name for path in folder.iterdir())
         listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
@@ -179,17 +194,25 @@ def _locate(folder: Path, name: str) -> Path:
     return found[0]
 
 
-def _read_pairs(paths: Sequence[Path], part: int, parts: int, dropped: collections.Counter[str]) -> Iterator[tuple[str, str]]:
+def _read_pairs(
+    paths: Sequence[Path], part: int, parts: int, dropped: collections.Counter[str]
+) -> Iterator[tuple[str, str]]:
     lines = usable = 0
     with _open(paths[0]) as source_file, _open(paths[1]) as target_file:
-        sides = [_lines(file, path) for file, path in zip((source_file, target_file), paths, strict=True)]
+        sides = [
+            _lines(file, path) for file, path in zip((source_file, target_file), paths, strict=True)
+        ]
         for lines, pair in enumerate(itertools.zip_longest(*sides), start=1):
             if None in pair:
                 rest = sum(1 for side in sides for _ in side)
-                raise ValueError(_unequal(paths, [lines - 1 if line is None else lines + rest for line in pair]))
+                raise ValueError(
+                    _unequal(paths, [lines - 1 if line is None else lines + rest for line in pair])
+                )
             if (lines - 1) % parts != part:
                 continue
-            source, target = (_decode(line, path, lines) for line, path in zip(pair, paths, strict=True))
+            source, target = (
+                _decode(line, path, lines) for line, path in zip(pair, paths, strict=True)
+            )
             if not source or not target:
                 dropped["empty"] += 1
             elif max(len(source), len(target)) > LONGEST_LINE:
@@ -198,9 +221,13 @@ def _read_pairs(paths: Sequence[Path], part: int, parts: int, dropped: collectio
                 usable += 1
                 yield source, target
     if not lines:
-        raise ValueError(f"{paths[0]} must hold one sentence a line. Received: an empty file. Fill it, or name another prefix.")
+        raise ValueError(
+            f"{paths[0]} must hold one sentence a line. Received: an empty file. Fill it, or name another prefix."
+        )
     if not usable and parts == 1:
-        raise ValueError(f"{paths[0]} and {paths[1]} have no usable pair: all {lines} have an empty side or a huge line.")
+        raise ValueError(
+            f"{paths[0]} and {paths[1]} have no usable pair: all {lines} have an empty side or a huge line."
+        )
 
 
 def _unequal(paths: Sequence[Path], counts: Sequence[int]) -> str:

@@ -50,10 +50,13 @@ def load(
             f"`splits` must name three splits: training, validation, test. Received: {','.join(splits)!r}. Try train,validation,test."
         )
     builder = _builder(dataset, data_dir, source_language, target_language)
-    examples = [_examples(builder, dataset, (source_language, target_language), split) for split in splits]
+    examples = [
+        _examples(builder, dataset, (source_language, target_language), split) for split in splits
+    ]
     dropped: collections.Counter[str] = collections.Counter()
     texts = [
-        ParallelText.from_pairs(_pairs(one, dropped, f"Split {split!r} of {dataset}")) for split, one in zip(splits, examples, strict=True)
+        ParallelText.from_pairs(_pairs(one, dropped, f"Split {split!r} of {dataset}"))
+        for split, one in zip(splits, examples, strict=True)
     ]
     return Corpus("tfds", source_language, target_language, *texts, dropped=dict(dropped))
 
@@ -91,17 +94,25 @@ def stream(
         OSError: as `load`; at once, but for a set that is damaged.
     """
     if not 0 <= part < parts:
-        raise ValueError(f"`part` must be from 0 to `parts` - 1. Received: part={part}, parts={parts}. Count parts from 0.")
+        raise ValueError(
+            f"`part` must be from 0 to `parts` - 1. Received: part={part}, parts={parts}. Count parts from 0."
+        )
     builder = _builder(dataset, data_dir, source_language, target_language)
     examples = _examples(builder, dataset, (source_language, target_language), split, part, parts)
-    return _pairs(examples, collections.Counter() if dropped is None else dropped, f"Split {split!r} of {dataset}" if parts == 1 else None)
+    return _pairs(
+        examples,
+        collections.Counter() if dropped is None else dropped,
+        f"Split {split!r} of {dataset}" if parts == 1 else None,
+    )
 
 
 def _tensorflow_datasets():
     try:
         import tensorflow_datasets
     except ImportError as error:
-        raise ValueError(f"Corpus tfds needs the package tensorflow-datasets: {error}. {INSTALL}") from error
+        raise ValueError(
+            f"Corpus tfds needs the package tensorflow-datasets: {error}. {INSTALL}"
+        ) from error
     return tensorflow_datasets
 
 
@@ -112,7 +123,9 @@ def _builder(dataset: str | None, data_dir: str | os.PathLike | None, *languages
             f"Corpus tfds needs `dataset`, the name of a translation set. Received: {dataset!r}. Try --dataset=wmt14_translate/de-en."
         )
     if languages[0] == languages[1]:
-        raise ValueError(f"`source_language` and `target_language` must differ. Received: {languages[0]!r} twice. Name two languages.")
+        raise ValueError(
+            f"`source_language` and `target_language` must differ. Received: {languages[0]!r} twice. Name two languages."
+        )
     tfds = _tensorflow_datasets()
     if dataset == TRANSLATE_FOLDER:
         builder = _open_folder(data_dir)
@@ -125,7 +138,11 @@ def _builder(dataset: str | None, data_dir: str | os.PathLike | None, *languages
                 "See https://www.tensorflow.org/datasets/catalog."
             ) from error
     # Before anything is downloaded.
-    known = sorted(name for name, feature in dict(builder.info.features).items() if isinstance(feature, tfds.features.Text))
+    known = sorted(
+        name
+        for name, feature in dict(builder.info.features).items()
+        if isinstance(feature, tfds.features.Text)
+    )
     for argument, language in zip(("source_language", "target_language"), languages, strict=True):
         if language not in known:
             raise ValueError(
@@ -142,8 +159,12 @@ def _prepare(builder, dataset: str) -> None:
     logger.info("%s is not prepared in %s: TFDS downloads it", dataset, place)
     try:
         builder.download_and_prepare()
-    except ImportError as error:  # TFDS 4.9.10 needs importlib_resources here, and does not require it.
-        raise ValueError(f"{dataset} is not prepared in {place}, and TFDS cannot prepare it: {error}. {INSTALL}") from error
+    except (
+        ImportError
+    ) as error:  # TFDS 4.9.10 needs importlib_resources here, and does not require it.
+        raise ValueError(
+            f"{dataset} is not prepared in {place}, and TFDS cannot prepare it: {error}. {INSTALL}"
+        ) from error
     except Exception as error:  # Names that do not resolve, refused connections, check sums, files to be fetched by hand, bad archives.
         raise OSError(
             f"{dataset} is not prepared in {place}, and TFDS could not download or prepare it: {_one_line(error)}. "
@@ -159,8 +180,12 @@ def _open_folder(data_dir: str | os.PathLike | None):
         )
     folder = Path(data_dir).expanduser()
     if not folder.is_dir():
-        raise FileNotFoundError(f"`data_dir` must be an existing folder. Received: {folder}. Check the path.")
-    if strangers := sorted(path.name for path in folder.iterdir() if path.name.count(".") != 2 or path.is_dir()):
+        raise FileNotFoundError(
+            f"`data_dir` must be an existing folder. Received: {folder}. Check the path."
+        )
+    if strangers := sorted(
+        path.name for path in folder.iterdir() if path.name.count(".") != 2 or path.is_dir()
+    ):
         raise ValueError(
             f"{folder} must hold nothing but files <language>.<split>.txt. Received: {', '.join(strangers[:10])}. Move them away."
         )
@@ -173,7 +198,10 @@ def _open_folder(data_dir: str | os.PathLike | None):
         ) from error
     for path in folder.iterdir():
         with open(path, "rb") as file:
-            lines, expected = sum(1 for _ in file), builder.info.splits[path.name.split(".")[1]].num_examples
+            lines, expected = (
+                sum(1 for _ in file),
+                builder.info.splits[path.name.split(".")[1]].num_examples,
+            )
         if lines != expected:
             raise ValueError(
                 f"{path} has {lines} lines, but TranslateFolder reads {expected}: it cuts at carriage return, form feed, U+0085 and U+2028 "
@@ -182,7 +210,9 @@ def _open_folder(data_dir: str | os.PathLike | None):
     return builder
 
 
-def _examples(builder, dataset: str, languages: Sequence[str], split: str, part: int = 0, parts: int = 1) -> list:
+def _examples(
+    builder, dataset: str, languages: Sequence[str], split: str, part: int = 0, parts: int = 1
+) -> list:
     """One even part of a split, as datasets of (source, target) bytes. Nothing is read yet."""
     tfds, splits = _tensorflow_datasets(), builder.info.splits
     try:
@@ -194,24 +224,33 @@ def _examples(builder, dataset: str, languages: Sequence[str], split: str, part:
         ) from error
     found = []
     for one in instructions:
-        first, end = one.from_ or 0, splits[one.splitname].num_examples if one.to is None else one.to
+        first, end = (
+            one.from_ or 0,
+            splits[one.splitname].num_examples if one.to is None else one.to,
+        )
         if first == end:  # TFDS refuses to read nothing.
             continue
         if isinstance(builder, tfds.TranslateFolder):  # It knows no slices.
             examples = builder.as_dataset(split=one.splitname).skip(first).take(end - first)
         else:
             slice_ = tfds.core.ReadInstruction(one.splitname, from_=first, to=end, unit="abs")
-            examples = builder.as_dataset(split=slice_, read_config=tfds.ReadConfig(try_autocache=False))
+            examples = builder.as_dataset(
+                split=slice_, read_config=tfds.ReadConfig(try_autocache=False)
+            )
         if missing := [language for language in languages if language not in examples.element_spec]:
             held = ", ".join(sorted(examples.element_spec))
             raise ValueError(
                 f"Split {one.splitname!r} of {dataset} has no {missing[0]}. It has: {held}. Add the file, or name another split."
             )
-        found.append(examples.map(lambda example: tuple(example[language] for language in languages)))
+        found.append(
+            examples.map(lambda example: tuple(example[language] for language in languages))
+        )
     return found
 
 
-def _pairs(examples: list, dropped: collections.Counter[str], whole: str | None) -> Iterator[tuple[str, str]]:
+def _pairs(
+    examples: list, dropped: collections.Counter[str], whole: str | None
+) -> Iterator[tuple[str, str]]:
     """The usable pairs. `whole` is what an error calls a split that must have some; None: a part, that need not."""
     usable = 0
     for pair in _read(examples):
@@ -224,7 +263,9 @@ def _pairs(examples: list, dropped: collections.Counter[str], whole: str | None)
             usable += 1
             yield source, target
     if whole and not usable:
-        raise ValueError(f"{whole} has no usable pair: it is empty, or all have an empty side or a huge line. Name another split.")
+        raise ValueError(
+            f"{whole} has no usable pair: it is empty, or all have an empty side or a huge line. Name another split."
+        )
 
 
 def _read(examples: list) -> Iterator[tuple[bytes, bytes]]:
@@ -235,7 +276,9 @@ def _read(examples: list) -> Iterator[tuple[bytes, bytes]]:
             for sources, targets in one.batch(EXAMPLES_A_READ).prefetch(1).as_numpy_iterator():
                 yield from zip(sources, targets, strict=True)
     except tf.errors.OpError as error:
-        raise OSError(f"A set of TFDS is damaged: {_one_line(error)}. Delete its folder, to prepare it again.") from error
+        raise OSError(
+            f"A set of TFDS is damaged: {_one_line(error)}. Delete its folder, to prepare it again."
+        ) from error
 
 
 def _one_line(error: Exception) -> str:

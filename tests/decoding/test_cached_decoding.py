@@ -19,7 +19,15 @@ SEARCHES = pytest.mark.parametrize("search", [GREEDY, BEAM], ids=["greedy", "bea
 @functools.cache
 def model():
     """Random weights that do not repeat themselves, with logits so far apart (6e-5 and more) that rounding decides nothing."""
-    model = Transformer(vocabulary_size=VOCABULARY_SIZE, num_layers=2, d_model=16, d_ff=32, num_heads=4, d_k=3, d_v=5)
+    model = Transformer(
+        vocabulary_size=VOCABULARY_SIZE,
+        num_layers=2,
+        d_model=16,
+        d_ff=32,
+        num_heads=4,
+        d_k=3,
+        d_v=5,
+    )
     generator = np.random.default_rng(13)
     for weight in sorted(model.weights, key=lambda weight: weight.path):
         if len(weight.shape) == 2:
@@ -31,7 +39,10 @@ def model():
 @functools.cache
 def sources():
     generator = np.random.default_rng(0)
-    words = [generator.integers(EOS + 1, VOCABULARY_SIZE, generator.integers(1, 9)).tolist() for _ in range(SENTENCES)]
+    words = [
+        generator.integers(EOS + 1, VOCABULARY_SIZE, generator.integers(1, 9)).tolist()
+        for _ in range(SENTENCES)
+    ]
     return [[*sentence, EOS] for sentence in words]
 
 
@@ -40,13 +51,18 @@ def translate_with(search):
     """From sources to translations, by the product's search and cache, in one graph."""
     transformer = model()
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)])
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)]
+    )
     def decode(source, limits):
         past = transformer.empty_past(tf.shape(source)[0] * search.beam_size)
         return search(transformer.stepper().step, past, transformer.encode(source), limits)[0][:, 0]
 
     def translate(sentences):
-        ids = decode(tf.ragged.constant(sentences, tf.int32).to_tensor(PAD), tf.constant([len(s) + EXTRA_LENGTH for s in sentences]))
+        ids = decode(
+            tf.ragged.constant(sentences, tf.int32).to_tensor(PAD),
+            tf.constant([len(s) + EXTRA_LENGTH for s in sentences]),
+        )
         return [tuple(row[row != PAD].tolist()) for row in ids.numpy()]
 
     return translate
@@ -65,7 +81,9 @@ def translate_anew(sentences, beam_size, alpha):
             target = np.array([(enumeration.BOS, *ids) for ids in prefixes])
             return last_log_probabilities(np.tile(source, (len(prefixes), 1)), target).numpy()
 
-        [(ids, _)] = enumeration.beam_search(log_probabilities, len(source) + EXTRA_LENGTH, beam_size, alpha)
+        [(ids, _)] = enumeration.beam_search(
+            log_probabilities, len(source) + EXTRA_LENGTH, beam_size, alpha
+        )
         return ids
 
     return [translate(source) for source in sentences]
@@ -76,7 +94,10 @@ def test_the_cache_changes_no_token(search):
     expected = translate_anew(sources(), search.beam_size, getattr(search, "length_penalty", 0.0))
     assert translate_with(search)(sources()) == expected
     assert len(set(expected)) > SENTENCES / 2, "translations too much alike to tell anything"
-    ended = sum(len(ids) < len(source) + EXTRA_LENGTH for ids, source in zip(expected, sources(), strict=True))
+    ended = sum(
+        len(ids) < len(source) + EXTRA_LENGTH
+        for ids, source in zip(expected, sources(), strict=True)
+    )
     assert SENTENCES / 10 < ended < SENTENCES, "some should end by themselves, some at their limit"
 
 
@@ -84,14 +105,20 @@ def test_the_cache_changes_no_token(search):
 def test_a_sentence_alone_and_in_a_batch_of_64_is_translated_alike(search):
     translate = translate_with(search)
     alone = [translate([sentence])[0] for sentence in sources()]
-    in_batches = [translation for start in range(0, SENTENCES, 64) for translation in translate(sources()[start : start + 64])]
+    in_batches = [
+        translation
+        for start in range(0, SENTENCES, 64)
+        for translation in translate(sources()[start : start + 64])
+    ]
     assert in_batches == alone
 
 
 def test_control_positions_that_are_off_by_one_change_tokens():
     class Late(BeamSearch):
         def __call__(self, step, *rest):
-            return super().__call__(lambda ids, position, *past: step(ids, position + 1, *past), *rest)
+            return super().__call__(
+                lambda ids, position, *past: step(ids, position + 1, *past), *rest
+            )
 
     some = sources()[:20]
     assert translate_with(Late(4, 0.6))(some) != translate_with(BEAM)(some)

@@ -6,20 +6,33 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keras_transformer.decoding.candidates import BLOCK, BOS, EOS, FREE, PAD, UNK, best_tokens, log_normalizer, possible_tokens
+from keras_transformer.decoding.candidates import (
+    BLOCK,
+    FREE,
+    best_tokens,
+    log_normalizer,
+    possible_tokens,
+)
+from pipelines.special_ids import BOS, EOS, PAD, UNK
 
 WIDTHS = [4, 5, 63, 64, 65, 300, 640]
 
 
 def random_logits(seed, rows, width, levels=None):
     random = np.random.default_rng(seed)
-    return (random.integers(0, levels, (rows, width)) if levels else 5 * random.normal(size=(rows, width))).astype("float32")
+    return (
+        random.integers(0, levels, (rows, width))
+        if levels
+        else 5 * random.normal(size=(rows, width))
+    ).astype("float32")
 
 
 def sorted_tokens(row, count, forced, may_end):
     """The best by a stable sort, which leaves equal ones in the order of their ids."""
     row = row.astype("float64")
-    row[np.arange(len(row)) != forced if forced != FREE else [PAD, BOS, *([] if may_end else [EOS])]] = -np.inf
+    row[
+        np.arange(len(row)) != forced if forced != FREE else [PAD, BOS, *([] if may_end else [EOS])]
+    ] = -np.inf
     return np.argsort(-row, kind="stable")[: min(count, np.isfinite(row).sum())]
 
 
@@ -31,7 +44,11 @@ def test_the_normalizer_is_float64_s(width):
 
 
 def test_large_logits_stay_finite():
-    np.testing.assert_allclose(log_normalizer(tf.constant([[1e4] * 8, [-1e4] * 8])), [1e4 + np.log(8), -1e4 + np.log(8)], rtol=1e-6)
+    np.testing.assert_allclose(
+        log_normalizer(tf.constant([[1e4] * 8, [-1e4] * 8])),
+        [1e4 + np.log(8), -1e4 + np.log(8)],
+        rtol=1e-6,
+    )
 
 
 @pytest.mark.parametrize("width", [*WIDTHS, 7, 8000, 37000])
@@ -39,7 +56,9 @@ def test_no_bit_of_a_normalizer_depends_on_company(width):
     logits = random_logits(1, 67, width)
     together = log_normalizer(tf.constant(logits)).numpy()
     for row in range(0, 67, 5):
-        np.testing.assert_array_equal(log_normalizer(tf.constant(logits[row : row + 1])), together[row : row + 1])
+        np.testing.assert_array_equal(
+            log_normalizer(tf.constant(logits[row : row + 1])), together[row : row + 1]
+        )
     np.testing.assert_array_equal(log_normalizer(tf.constant(logits[::-1].copy())), together[::-1])
     np.testing.assert_array_equal(log_normalizer(tf.constant(logits[3:41])), together[3:41])
 

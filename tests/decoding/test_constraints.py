@@ -8,15 +8,27 @@ from hypothesis import strategies as st
 from oracles import enumeration
 from oracles.enumeration import BOS, EOS, PAD, UNK, Rules, Table, decode
 
-from keras_transformer.decoding import BeamSearch, GreedySearch, Sampling, beam, constraints
+from keras_transformer.decoding import BeamSearch, GreedySearch, Sampling, constraints
+from keras_transformer.decoding import beam_search as beam
 from keras_transformer.decoding.constraints import Constraints
 
 ATOL = 1e-5  # log P near 0 is the float32 difference of two numbers near 16
 PREFIXES = st.lists(st.sampled_from([UNK, 4, 5]), max_size=4).map(tuple)
-SENTENCES = st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 5), st.integers(0, 6), PREFIXES), min_size=2, max_size=4)
+SENTENCES = st.lists(
+    st.tuples(st.integers(0, 2**32), st.integers(1, 5), st.integers(0, 6), PREFIXES),
+    min_size=2,
+    max_size=4,
+)
 NGRAMS = st.integers(0, 3)
 # Seed, limit, minimum, prefix: each sentence lays stress on one rule, the last on all.
-VARIED = [(1, 5, 0, ()), (2, 5, 4, ()), (3, 2, 5, ()), (4, 2, 0, (4, 4)), (5, 1, 0, (5, UNK, 5, UNK)), (6, 5, 4, (4, 4, 5))]
+VARIED = [
+    (1, 5, 0, ()),
+    (2, 5, 4, ()),
+    (3, 2, 5, ()),
+    (4, 2, 0, (4, 4)),
+    (5, 1, 0, (5, UNK, 5, UNK)),
+    (6, 5, 4, (4, 4, 5)),
+]
 
 
 class Centred(Table):
@@ -48,17 +60,23 @@ def decode_all(search, sentences, words, table=Table, **more):
 
 
 def assert_scores_equal(found, expected):
-    np.testing.assert_allclose([score for _, score in found], [score for _, score in expected], rtol=1e-5, atol=ATOL)
+    np.testing.assert_allclose(
+        [score for _, score in found], [score for _, score in expected], rtol=1e-5, atol=ATOL
+    )
 
 
 def assert_equals_enumeration(sentences, ngram, n=10**6, words=3):
     """A beam that holds every sequence finds the n best of those that keep the rules, with the scores that they have without them."""
     rules = [Rules(minimum, prefix, ngram) for _, _, minimum, prefix in sentences]
-    longest = max(rule.grown(limit) for rule, (_, limit, _, _) in zip(rules, sentences, strict=True))
+    longest = max(
+        rule.grown(limit) for rule, (_, limit, _, _) in zip(rules, sentences, strict=True)
+    )
     beam_size = sum((words + 1) ** length for length in range(longest))
     n = min(n, beam_size)
     search = BeamSearch(beam_size, 0.6, n, constraints=Constraints(ngram))
-    for found, rule, (seed, limit, _, _) in zip(decode_all(search, sentences, words), rules, sentences, strict=True):
+    for found, rule, (seed, limit, _, _) in zip(
+        decode_all(search, sentences, words), rules, sentences, strict=True
+    ):
         expected = enumeration.n_best(Table(seed, words).log_probabilities, limit, 0.6, None, rule)
         score_of = dict(expected)
         assert len({ids for ids, _ in found}) == len(found) == min(n, len(expected))
@@ -73,13 +91,18 @@ def assert_equals_enumeration(sentences, ngram, n=10**6, words=3):
 @example(sentences=VARIED, ngram=2, n=10**6)
 @example(sentences=VARIED, ngram=3, n=10**6)
 @given(sentences=SENTENCES, ngram=NGRAMS, n=st.sampled_from([1, 3, 20]))
-def test_a_beam_that_holds_everything_equals_enumeration_of_what_keeps_the_rules(sentences, ngram, n):
+def test_a_beam_that_holds_everything_equals_enumeration_of_what_keeps_the_rules(
+    sentences, ngram, n
+):
     assert_equals_enumeration(sentences, ngram, n)
 
 
 @pytest.mark.parametrize("ngram", [1, 2, 3])
 def test_an_n_gram_rule_alone_equals_enumeration(ngram):
-    table, search = Table(7, 4), BeamSearch(1 + 5 + 25 + 125, 0.6, 156, constraints=Constraints(ngram))
+    table, search = (
+        Table(7, 4),
+        BeamSearch(1 + 5 + 25 + 125, 0.6, 156, constraints=Constraints(ngram)),
+    )
     [found] = decode(search, [table], [4])
     expected = enumeration.n_best(table.log_probabilities, 4, 0.6, None, Rules(ngram=ngram))
     assert {ids for ids, _ in found} == {ids for ids, _ in expected}
@@ -89,10 +112,14 @@ def test_an_n_gram_rule_alone_equals_enumeration(ngram):
 @settings(max_examples=8, deadline=None)
 @given(sentences=SENTENCES, ngram=NGRAMS, beam_size=st.integers(2, 4))
 def test_a_narrow_beam_equals_the_slow_search_under_the_same_rules(sentences, ngram, beam_size):
-    found = decode_all(BeamSearch(beam_size, 0.6, beam_size, constraints=Constraints(ngram)), sentences, 4)
+    found = decode_all(
+        BeamSearch(beam_size, 0.6, beam_size, constraints=Constraints(ngram)), sentences, 4
+    )
     for here, (seed, limit, minimum, prefix) in zip(found, sentences, strict=True):
         rules = Rules(minimum, prefix, ngram)
-        expected = enumeration.beam_search(Table(seed, 4).log_probabilities, limit, beam_size, 0.6, beam_size, rules)
+        expected = enumeration.beam_search(
+            Table(seed, 4).log_probabilities, limit, beam_size, 0.6, beam_size, rules
+        )
         assert [ids for ids, _ in here] == [ids for ids, _ in expected]
         assert_scores_equal(here, expected)
 
@@ -121,54 +148,86 @@ def assert_is_greedy(sentences, ngram, words, theta=1.0):
 @settings(max_examples=8, deadline=None)
 @given(sentences=SENTENCES, ngram=NGRAMS, words=st.integers(1, 4), more=st.integers(0, 8))
 def test_greedy_search_equals_a_loop_over_what_may_come(sentences, ngram, words, more):
-    sentences = [(seed, limit + more, minimum, tuple(min(id_, 3 + words) for id_ in prefix)) for seed, limit, minimum, prefix in sentences]
+    sentences = [
+        (seed, limit + more, minimum, tuple(min(id_, 3 + words) for id_ in prefix))
+        for seed, limit, minimum, prefix in sentences
+    ]
     assert_is_greedy(sentences, ngram, words)
 
 
-@pytest.mark.parametrize("search", [GreedySearch, lambda constraints: BeamSearch(4, constraints=constraints)])
+@pytest.mark.parametrize(
+    "search", [GreedySearch, lambda constraints: BeamSearch(4, constraints=constraints)]
+)
 def test_a_forced_prefix_comes_where_an_n_gram_rule_bars_it(search):
-    sentences = [(seed, 10, 0, prefix) for seed, prefix in enumerate([(4, 4, 4), (), (5, 4, 5, 4), (UNK,)])]
-    for [(ids, _)], (_, _, _, prefix) in zip(decode_all(search(Constraints(1)), sentences, 5), sentences, strict=True):
+    sentences = [
+        (seed, 10, 0, prefix) for seed, prefix in enumerate([(4, 4, 4), (), (5, 4, 5, 4), (UNK,)])
+    ]
+    for [(ids, _)], (_, _, _, prefix) in zip(
+        decode_all(search(Constraints(1)), sentences, 5), sentences, strict=True
+    ):
         assert ids[: len(prefix)] == prefix
         assert not set(ids[len(prefix) :]) & set(prefix)
         assert len(set(ids[len(prefix) :])) == len(ids[len(prefix) :])
 
 
 def test_the_limit_grows_to_hold_prefix_and_eos_but_not_without_a_prefix():
-    searched = constraints.wanted(tf.constant([2, 2, 9, 4]), None, tf.constant([[4, 5, 6], [0, 0, 0], [4, 5, 6], [4, 5, 6]]))
+    searched = constraints.wanted(
+        tf.constant([2, 2, 9, 4]), None, tf.constant([[4, 5, 6], [0, 0, 0], [4, 5, 6], [4, 5, 6]])
+    )
     assert searched["limit"].numpy().tolist() == [4, 2, 9, 4]
     for search in (GreedySearch(), BeamSearch(3), Sampling(2)):
         [[(ids, score)]] = decode(search, [Table(0, 3)], [1], prefixes=[(4, 5, 6)])
         assert ids == (4, 5, 6, EOS)
-        assert score == pytest.approx(Table(0, 3).score(ids, 0.6 if isinstance(search, BeamSearch) else 0.0), rel=1e-5, abs=ATOL)
+        assert score == pytest.approx(
+            Table(0, 3).score(ids, 0.6 if isinstance(search, BeamSearch) else 0.0),
+            rel=1e-5,
+            abs=ATOL,
+        )
 
 
 def test_a_limit_below_the_minimum_counts_more():
     for search in (GreedySearch(), BeamSearch(3), Sampling(2)):
-        found = decode(search, [Table(seed, 3) for seed in range(6)], [1, 2, 3, 4, 5, 5], minima=[9, 9, 9, 9, 9, 5])
+        found = decode(
+            search,
+            [Table(seed, 3) for seed in range(6)],
+            [1, 2, 3, 4, 5, 5],
+            minima=[9, 9, 9, 9, 9, 5],
+        )
         assert [len(ids) for [(ids, _)] in found] == [1, 2, 3, 4, 5, 5]
 
 
 @settings(max_examples=5, deadline=None)
 @given(sentences=SENTENCES, ngram=NGRAMS, theta=st.sampled_from([0.5, 1.2, 3.0]))
 def test_greedy_search_with_a_repetition_penalty_equals_the_formula(sentences, ngram, theta):
-    assert_is_greedy([(seed, limit + 5, minimum, prefix) for seed, limit, minimum, prefix in sentences], ngram, 3, theta)
+    assert_is_greedy(
+        [(seed, limit + 5, minimum, prefix) for seed, limit, minimum, prefix in sentences],
+        ngram,
+        3,
+        theta,
+    )
 
 
 def assert_penalty_equals_the_formula(theta):
     """In logits, and in the scores of a beam that holds everything."""
     logits = np.random.default_rng(0).normal(0, 5, (2, 3, 8)).astype("float32")
-    history = np.array([[[BOS, 4, 5], [BOS, 4, 4], [BOS, 7, UNK]], [[BOS, 6, 6], [BOS, UNK, 4], [BOS, 5, 7]]], np.int32)
+    history = np.array(
+        [[[BOS, 4, 5], [BOS, 4, 4], [BOS, 7, UNK]], [[BOS, 6, 6], [BOS, UNK, 4], [BOS, 5, 7]]],
+        np.int32,
+    )
     expected = logits.reshape(6, 8).astype("float64")
     for row, came in zip(expected, history.reshape(6, 3)[:, 1:], strict=True):
         came = np.unique(came)
         row[came] = np.where(row[came] > 0, row[came] / theta, row[came] * theta)
     sentences = constraints.wanted(tf.constant([9, 9]))
-    penalized, allowed, _, may_end = Constraints(0, theta)(tf.constant(logits), tf.constant(history), 2, sentences)
+    penalized, allowed, _, may_end = Constraints(0, theta)(
+        tf.constant(logits), tf.constant(history), 2, sentences
+    )
     np.testing.assert_allclose(penalized, expected, rtol=1e-6)
     np.testing.assert_array_equal(allowed, penalized)
     assert may_end is None
-    [found] = decode(BeamSearch(85, 0.6, 85, constraints=Constraints(0, theta)), [Centred(3, 3)], [4])
+    [found] = decode(
+        BeamSearch(85, 0.6, 85, constraints=Constraints(0, theta)), [Centred(3, 3)], [4]
+    )
     table = Penalized(3, 3, theta)
     assert len(found) == 85
     assert_scores_equal(found, [(ids, table.score(ids, 0.6)) for ids, _ in found])
@@ -181,7 +240,9 @@ def test_a_repetition_penalty_equals_the_formula_whatever_the_tokens(theta):
 
 
 @pytest.mark.parametrize(
-    "search", [GreedySearch(Constraints(2, 1.3)), BeamSearch(3, 0.6, 2, constraints=Constraints(2, 1.3))], ids=["greedy", "beam"]
+    "search",
+    [GreedySearch(Constraints(2, 1.3)), BeamSearch(3, 0.6, 2, constraints=Constraints(2, 1.3))],
+    ids=["greedy", "beam"],
 )
 def test_company_and_order_change_nothing(search):
     sentences = [*VARIED, (7, 8, 3, ()), (9, 3, 2, (UNK, 6, 4, 4))]
@@ -190,11 +251,20 @@ def test_company_and_order_change_nothing(search):
     together = decode_all(search, [sentences[place] for place in order], 4, Centred)
     for found, place in zip(together, order, strict=True):
         assert [ids for ids, _ in found] == [ids for ids, _ in alone[place]]
-        np.testing.assert_allclose([score for _, score in found], [score for _, score in alone[place]], rtol=1e-6, atol=ATOL)
+        np.testing.assert_allclose(
+            [score for _, score in found],
+            [score for _, score in alone[place]],
+            rtol=1e-6,
+            atol=ATOL,
+        )
 
 
 def test_prefixes_of_no_tokens_and_minima_of_one_are_none():
-    tables, limits, search = [Table(seed, 4) for seed in range(3)], [3, 5, 7], BeamSearch(3, 0.6, 3, constraints=Constraints(2))
+    tables, limits, search = (
+        [Table(seed, 4) for seed in range(3)],
+        [3, 5, 7],
+        BeamSearch(3, 0.6, 3, constraints=Constraints(2)),
+    )
     expected = decode(search, tables, limits)
     assert decode(search, tables, limits, minima=[1, 1, 1]) == expected
     assert decode(search, tables, limits, minima=[0, 1, -1], prefixes=[(), (), ()]) == expected
@@ -202,15 +272,30 @@ def test_prefixes_of_no_tokens_and_minima_of_one_are_none():
 
 @pytest.mark.parametrize(
     "search",
-    [GreedySearch, *(lambda constraints, size=size: BeamSearch(size, 0.6, size, constraints=constraints) for size in (1, 3))]
-    + [lambda constraints, more=more: Sampling(3, **more, constraints=constraints) for more in ({}, {"top_k": 2}, {"top_p": 0.5})],
+    [
+        GreedySearch,
+        *(
+            lambda constraints, size=size: BeamSearch(size, 0.6, size, constraints=constraints)
+            for size in (1, 3)
+        ),
+    ]
+    + [
+        lambda constraints, more=more: Sampling(3, **more, constraints=constraints)
+        for more in ({}, {"top_k": 2}, {"top_p": 0.5})
+    ],
     ids=["greedy", "beam of 1", "beam of 3", "sampling", "top_k", "top_p"],
 )
 def test_where_everything_is_barred_the_search_ends_with_padding_and_minus_infinity(search):
     """UNK, the only word, may not come again, and EOS not yet."""
     search, tables = search(Constraints(1)), [Table(seed, 0) for seed in range(3)]
     past = enumeration.empty_past(3 * search.beam_size)
-    ids, scores = search(enumeration.step_of(tables), past, tf.range(3), tf.constant([9, 2, 9]), minima=tf.constant([5, 5, 1]))
+    ids, scores = search(
+        enumeration.step_of(tables),
+        past,
+        tf.range(3),
+        tf.constant([9, 2, 9]),
+        minima=tf.constant([5, 5, 1]),
+    )
     assert np.isneginf(scores.numpy()[0]).all()
     assert (ids.numpy()[0] == PAD).all()
     assert np.isfinite(scores.numpy()[1:, 0]).all()
@@ -225,9 +310,18 @@ def test_a_graph_gives_what_eager_execution_gives():
     def step(ids, position, past, source):
         return tf.gather(rows, (source[:, None] + ids) % 6), past
 
-    search, signature = BeamSearch(3, constraints=Constraints(3, 1.5)), [tf.TensorSpec([None], tf.int32)] * 2
-    graph = tf.function(lambda *wanted: search(step, (), tf.range(4), *wanted), [*signature, tf.TensorSpec([None, None], tf.int32)])
-    eager, in_graph = search(step, (), tf.range(4), limits, minima, prefixes), graph(limits, minima, prefixes)
+    search, signature = (
+        BeamSearch(3, constraints=Constraints(3, 1.5)),
+        [tf.TensorSpec([None], tf.int32)] * 2,
+    )
+    graph = tf.function(
+        lambda *wanted: search(step, (), tf.range(4), *wanted),
+        [*signature, tf.TensorSpec([None, None], tf.int32)],
+    )
+    eager, in_graph = (
+        search(step, (), tf.range(4), limits, minima, prefixes),
+        graph(limits, minima, prefixes),
+    )
     np.testing.assert_array_equal(in_graph[0], eager[0])
     np.testing.assert_allclose(in_graph[1], eager[1], rtol=1e-6, atol=ATOL)
 
@@ -244,14 +338,20 @@ def test_a_graph_gives_what_eager_execution_gives():
     ],
 )
 def test_an_argument_out_of_range_is_refused_by_name(arguments, name):
-    with pytest.raises(ValueError, match=rf"^`{name}` must .*Received: {name}={arguments[name]}\.$"):
+    with pytest.raises(
+        ValueError, match=rf"^`{name}` must .*Received: {name}={arguments[name]}\.$"
+    ):
         Constraints(**arguments)
 
 
 class Broken:
     """Products that break one rule each."""
 
-    wanted, apply, without_repeats = staticmethod(constraints.wanted), Constraints.__call__, Constraints._without_repeats
+    wanted, apply, without_repeats = (
+        staticmethod(constraints.wanted),
+        Constraints.__call__,
+        Constraints._without_repeats,
+    )
     forced = staticmethod(constraints._forced)
 
     def no_minima(limits, minima, prefixes):
@@ -273,7 +373,11 @@ class Broken:
     def n_grams_before_prefixes(self, logits, history, position, sentences):
         logits, allowed, *rest = Broken.apply(self, logits, history, position, sentences)
         came = tf.reshape(history, [-1, tf.shape(history)[2]])[:, 1:]
-        return logits, self._without_repeats(allowed, came) if self.no_repeat_ngram_size else allowed, *rest
+        return (
+            logits,
+            self._without_repeats(allowed, came) if self.no_repeat_ngram_size else allowed,
+            *rest,
+        )
 
 
 @pytest.mark.parametrize(
@@ -297,7 +401,9 @@ def test_control_a_rule_that_is_broken_fails_the_law(monkeypatch, place, name, b
 
 def test_control_a_penalty_that_counts_bos_or_divides_negative_logits_fails_the_law(monkeypatch):
     penalized = Constraints._penalized
-    with_bos = lambda self, logits, came: penalized(self, logits, tf.pad(came, [[0, 0], [1, 0]], constant_values=BOS))  # noqa: E731
+    with_bos = lambda self, logits, came: penalized(
+        self, logits, tf.pad(came, [[0, 0], [1, 0]], constant_values=BOS)
+    )
     monkeypatch.setattr(Constraints, "_penalized", with_bos)
     with pytest.raises(AssertionError):
         assert_penalty_equals_the_formula(1.3)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from oracles import enumeration
 from oracles.enumeration import Table
 
-from keras_transformer.decoding import BeamSearch, beam
+from keras_transformer.decoding import BeamSearch
+from keras_transformer.decoding import beam_search as beam
 from keras_transformer.decoding.coverage import coverage_penalty, covering, no_coverage
 
 ATOL = 1e-5
@@ -30,14 +31,19 @@ class Attentive(Table):
 
     def coverage_penalty(self, ids, beta):
         """Beta sum_i log(min(sum_j p_ij, 1)), where EOS attends as well."""
-        covered = sum(self.attention(np.array([ids[:t]], np.uint64).reshape(1, t))[0] for t in range(len(ids)))
+        covered = sum(
+            self.attention(np.array([ids[:t]], np.uint64).reshape(1, t))[0] for t in range(len(ids))
+        )
         return beta * sum(np.log(min(token, 1.0)) for token in covered)
 
 
 def best_covered(table, limit, alpha, beta):
     """All (ids, log P / lp + cp), best first."""
     everything = enumeration.n_best(table.log_probabilities, limit, alpha, None)
-    return sorted(((ids, score + table.coverage_penalty(ids, beta)) for ids, score in everything), key=lambda scored: -scored[1])
+    return sorted(
+        ((ids, score + table.coverage_penalty(ids, beta)) for ids, score in everything),
+        key=lambda scored: -scored[1],
+    )
 
 
 def search(tables, limits, alpha, beta, beam_size=ALL, n=ALL, padding=0):
@@ -53,10 +59,20 @@ def search(tables, limits, alpha, beta, beam_size=ALL, n=ALL, padding=0):
             sentence[:, : tables[number].length] = tables[number].attention(rows)
         return logits, past, attention
 
-    past = no_coverage(enumeration.empty_past(len(tables) * beam_size), tf.constant(np.arange(width) < lengths[:, None]), beam_size)
-    ids, scores = BeamSearch(beam_size, alpha, n, beta)(covering(attentive_step), past, tf.range(len(tables)), tf.constant(limits))
+    past = no_coverage(
+        enumeration.empty_past(len(tables) * beam_size),
+        tf.constant(np.arange(width) < lengths[:, None]),
+        beam_size,
+    )
+    ids, scores = BeamSearch(beam_size, alpha, n, beta)(
+        covering(attentive_step), past, tf.range(len(tables)), tf.constant(limits)
+    )
     return [
-        [(tuple(row[row > 0].tolist()), score) for row, score in zip(*sentence, strict=True) if score > -np.inf]
+        [
+            (tuple(row[row > 0].tolist()), score)
+            for row, score in zip(*sentence, strict=True)
+            if score > -np.inf
+        ]
         for sentence in zip(ids.numpy(), scores.numpy(), strict=True)
     ]
 
@@ -64,12 +80,21 @@ def search(tables, limits, alpha, beta, beam_size=ALL, n=ALL, padding=0):
 def assert_equals_enumeration(tables, alpha, beta, n=ALL, padding=0):
     """A beam that holds everything gives the n best of all sequences, for sentences of several limits together."""
     limits = [LIMIT - place % 3 for place in range(len(tables))]
-    for found, table, limit in zip(search(tables, limits, alpha, beta, n=n, padding=padding), tables, limits, strict=True):
+    for found, table, limit in zip(
+        search(tables, limits, alpha, beta, n=n, padding=padding), tables, limits, strict=True
+    ):
         expected = best_covered(table, limit, alpha, beta)
         score_of = dict(expected)
         assert len({ids for ids, _ in found}) == min(n, len(expected))
-        np.testing.assert_allclose([score for _, score in found], [score for _, score in expected[:n]], rtol=1e-5, atol=ATOL)
-        np.testing.assert_allclose([score for _, score in found], [score_of[ids] for ids, _ in found], rtol=1e-5, atol=ATOL)
+        np.testing.assert_allclose(
+            [score for _, score in found],
+            [score for _, score in expected[:n]],
+            rtol=1e-5,
+            atol=ATOL,
+        )
+        np.testing.assert_allclose(
+            [score for _, score in found], [score_of[ids] for ids, _ in found], rtol=1e-5, atol=ATOL
+        )
 
 
 @settings(max_examples=10, deadline=None)
@@ -86,7 +111,9 @@ def test_a_beam_that_holds_everything_equals_enumeration(sentences, alpha, beta,
 
 def test_padding_counts_as_covered():
     tables = [Attentive(seed, 3) for seed in range(3)]
-    assert search(tables, [4, 3, 2], 0.6, 0.2, 4, 4, padding=5) == search(tables, [4, 3, 2], 0.6, 0.2, 4, 4)
+    assert search(tables, [4, 3, 2], 0.6, 0.2, 4, 4, padding=5) == search(
+        tables, [4, 3, 2], 0.6, 0.2, 4, 4
+    )
     assert_equals_enumeration(tables, 0.6, 0.2, padding=2)
 
 
@@ -111,7 +138,8 @@ def test_control_beta_changes_the_winner():
     changed = [
         seed
         for seed in range(20)
-        if best_covered(Attentive(seed, 4), 4, 0.6, 0)[0][0] != best_covered(Attentive(seed, 4), 4, 0.6, 0.5)[0][0]
+        if best_covered(Attentive(seed, 4), 4, 0.6, 0)[0][0]
+        != best_covered(Attentive(seed, 4), 4, 0.6, 0.5)[0][0]
     ]
     assert changed
     tables = [Attentive(seed, 4) for seed in changed]
@@ -146,5 +174,7 @@ def test_control_padding_that_is_not_covered_fails_the_law(monkeypatch):
 
 @pytest.mark.parametrize("beta", [-0.1, float("nan"), float("inf")])
 def test_a_beta_out_of_range_is_refused_by_name(beta):
-    with pytest.raises(ValueError, match=rf"^`coverage_penalty` must .*Received: coverage_penalty={beta}\.$"):
+    with pytest.raises(
+        ValueError, match=rf"^`coverage_penalty` must .*Received: coverage_penalty={beta}\.$"
+    ):
         BeamSearch(coverage_penalty=beta)

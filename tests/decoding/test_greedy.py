@@ -26,9 +26,16 @@ def likeliest(table, limit):
 
 @settings(max_examples=50, deadline=None)
 @given(sentences=SENTENCES, words=st.integers(3, 5), levels=st.sampled_from([None, 1, 2]))
-def test_each_sentence_of_a_batch_gets_its_likeliest_tokens_and_their_log_p(sentences, words, levels):
-    tables, limits = [Table(seed, words, levels) for seed, _ in sentences], [limit for _, limit in sentences]
-    for [(ids, score)], table, limit in zip(decode(GreedySearch(), tables, limits), tables, limits, strict=True):
+def test_each_sentence_of_a_batch_gets_its_likeliest_tokens_and_their_log_p(
+    sentences, words, levels
+):
+    tables, limits = (
+        [Table(seed, words, levels) for seed, _ in sentences],
+        [limit for _, limit in sentences],
+    )
+    for [(ids, score)], table, limit in zip(
+        decode(GreedySearch(), tables, limits), tables, limits, strict=True
+    ):
         expected_ids, expected_score = likeliest(table, limit)
         assert ids == expected_ids
         assert score == pytest.approx(expected_score, rel=1e-5, abs=1e-5)
@@ -38,18 +45,26 @@ def test_each_sentence_of_a_batch_gets_its_likeliest_tokens_and_their_log_p(sent
 @given(sentences=SENTENCES, data=st.data())
 def test_company_and_order_change_nothing(sentences, data):
     shuffled = data.draw(st.permutations(sentences))
-    together = decode(GreedySearch(), [Table(seed, 4) for seed, _ in shuffled], [limit for _, limit in shuffled])
+    together = decode(
+        GreedySearch(), [Table(seed, 4) for seed, _ in shuffled], [limit for _, limit in shuffled]
+    )
     for [(ids, score)], (seed, limit) in zip(together, shuffled, strict=True):
-        assert [[(ids, pytest.approx(score, rel=1e-6, abs=1e-5))]] == decode(GreedySearch(), [Table(seed, 4)], [limit])
+        assert [[(ids, pytest.approx(score, rel=1e-6, abs=1e-5))]] == decode(
+            GreedySearch(), [Table(seed, 4)], [limit]
+        )
 
 
 def test_at_limit_one_there_is_only_eos():
     table = Table(seed=5, words=3)
-    assert decode(GreedySearch(), [table], [1]) == [[((EOS,), pytest.approx(table.score((EOS,), 0.0), abs=1e-5))]]
+    assert decode(GreedySearch(), [table], [1]) == [
+        [((EOS,), pytest.approx(table.score((EOS,), 0.0), abs=1e-5))]
+    ]
 
 
 def test_no_sentences_give_no_translations():
-    ids, scores = GreedySearch()(enumeration.step_of([]), enumeration.empty_past(0), tf.range(0), tf.zeros([0], tf.int32))
+    ids, scores = GreedySearch()(
+        enumeration.step_of([]), enumeration.empty_past(0), tf.range(0), tf.zeros([0], tf.int32)
+    )
     assert ids.shape[:2] == scores.shape == (0, 1)
 
 

@@ -69,14 +69,21 @@ def test_a_length_that_is_none_is_refused_by_name(name, length):
 
 @settings(max_examples=30, deadline=None)
 @example(times=110, more=0, sources=[50])  # 55.00000000000001 in float64
-@given(times=st.integers(0, 1000), more=st.integers(0, 1000), sources=st.lists(st.integers(1, 10**6), min_size=1, max_size=20))
+@given(
+    times=st.integers(0, 1000),
+    more=st.integers(0, 1000),
+    sources=st.lists(st.integers(1, 10**6), min_size=1, max_size=20),
+)
 def test_lengths_are_those_of_plain_arithmetic(times, more, sources):
     """Hundredths, so that no rounding is asked of anyone."""
     more += 2 * (not times)  # a minimum of one would be none
     options = DecodingOptions(max_length=f"{times // 100}.{times % 100:02}x+{more}")
     expected = [-(-source * times // 100) + more for source in sources]
     assert options.limits(tf.constant(sources)).numpy().tolist() == expected
-    options = DecodingOptions(min_length=f"{times // 100}.{times % 100:02}x+{more}", max_length=f"{times // 100 + 1}x+{more}")
+    options = DecodingOptions(
+        min_length=f"{times // 100}.{times % 100:02}x+{more}",
+        max_length=f"{times // 100 + 1}x+{more}",
+    )
     assert options.minima(tf.constant(sources)).numpy().tolist() == expected
 
 
@@ -102,7 +109,10 @@ def test_limits_and_minima_of_source_lengths(length, expected):
 def test_limits_and_minima_of_no_sources_and_in_a_graph():
     options = DecodingOptions(min_length="0.5x", max_length="1.1x+3")
     assert options.limits(tf.zeros([0], tf.int32)).shape == (0,)
-    in_graph = tf.function(lambda sources: (options.limits(sources), options.minima(sources)), [tf.TensorSpec([None], tf.int32)])
+    in_graph = tf.function(
+        lambda sources: (options.limits(sources), options.minima(sources)),
+        [tf.TensorSpec([None], tf.int32)],
+    )
     limits, minima = in_graph(tf.constant(SOURCES))
     np.testing.assert_array_equal(limits, [-(-source * 11 // 10) + 3 for source in SOURCES])
     np.testing.assert_array_equal(minima, [(source + 1) // 2 for source in SOURCES])
@@ -112,21 +122,44 @@ def test_by_default_it_is_the_paper_s_search_for_a_word_at_least():
     options = DecodingOptions()
     search = options.search()
     assert type(search) is BeamSearch
-    assert (search.beam_size, search.length_penalty, search.num_hypotheses, search.coverage_penalty) == (4, 0.6, 1, 0.0)
+    assert (
+        search.beam_size,
+        search.length_penalty,
+        search.num_hypotheses,
+        search.coverage_penalty,
+    ) == (4, 0.6, 1, 0.0)
     assert search.constraints == Constraints(0, 1.0)
-    assert options.limits(tf.constant(SOURCES)).numpy().tolist() == [source + 50 for source in SOURCES]
+    assert options.limits(tf.constant(SOURCES)).numpy().tolist() == [
+        source + 50 for source in SOURCES
+    ]
     assert options.minima(tf.constant(SOURCES)).numpy().tolist() == [2] * len(SOURCES)
     assert DecodingOptions(min_length=1).minima(tf.constant(SOURCES)) is None
 
 
 def test_every_option_reaches_its_search():
     rules = {"no_repeat_ngram_size": 3, "repetition_penalty": 1.2}
-    search = DecodingOptions(beam_size=6, length_penalty=1.0, coverage_penalty=0.2, num_hypotheses=3, **rules).search()
-    assert (search.beam_size, search.length_penalty, search.num_hypotheses, search.coverage_penalty) == (6, 1.0, 3, 0.2)
+    search = DecodingOptions(
+        beam_size=6, length_penalty=1.0, coverage_penalty=0.2, num_hypotheses=3, **rules
+    ).search()
+    assert (
+        search.beam_size,
+        search.length_penalty,
+        search.num_hypotheses,
+        search.coverage_penalty,
+    ) == (6, 1.0, 3, 0.2)
     assert search.constraints == Constraints(3, 1.2)
-    search = DecodingOptions(samples=5, temperature=0.7, top_k=9, top_p=0.8, seed=3, num_hypotheses=2, **rules).search()
+    search = DecodingOptions(
+        samples=5, temperature=0.7, top_k=9, top_p=0.8, seed=3, num_hypotheses=2, **rules
+    ).search()
     assert type(search) is Sampling
-    assert (search.beam_size, search.temperature, search.top_k, search.top_p, search.seed, search.num_hypotheses) == (5, 0.7, 9, 0.8, 3, 2)
+    assert (
+        search.beam_size,
+        search.temperature,
+        search.top_k,
+        search.top_p,
+        search.seed,
+        search.num_hypotheses,
+    ) == (5, 0.7, 9, 0.8, 3, 2)
     assert search.constraints == Constraints(3, 1.2)
     search = DecodingOptions(samples=1).search()
     assert (search.temperature, search.top_k, search.top_p, search.seed) == (1.0, 0, 1.0, 1)
@@ -139,17 +172,41 @@ def test_every_option_reaches_its_search():
 @pytest.mark.parametrize(
     ("options", "names", "reason"),
     [
-        ({"samples": 2, "beam_size": 4}, ["samples=2", "beam_size=4"], "what is drawn is not searched for"),
-        ({"samples": 2, "length_penalty": 0.6}, ["samples=2", "length_penalty=0.6"], "what is drawn is not searched for"),
-        ({"samples": 2, "coverage_penalty": 0.1}, ["samples=2", "coverage_penalty=0.1"], "what is drawn is not searched for"),
+        (
+            {"samples": 2, "beam_size": 4},
+            ["samples=2", "beam_size=4"],
+            "what is drawn is not searched for",
+        ),
+        (
+            {"samples": 2, "length_penalty": 0.6},
+            ["samples=2", "length_penalty=0.6"],
+            "what is drawn is not searched for",
+        ),
+        (
+            {"samples": 2, "coverage_penalty": 0.1},
+            ["samples=2", "coverage_penalty=0.1"],
+            "what is drawn is not searched for",
+        ),
         ({"temperature": 0.5}, ["temperature=0.5", "samples"], "without `samples` nothing is"),
         ({"top_k": 5}, ["top_k=5", "samples"], "without `samples` nothing is"),
         ({"top_p": 0.5, "beam_size": 2}, ["top_p=0.5", "samples"], "without `samples` nothing is"),
         ({"seed": 5}, ["seed=5", "samples"], "without `samples` nothing is"),
         ({"samples": 3, "top_k": 1}, ["top_k=1", "samples"], "draws the same translation 3 times"),
-        ({"beam_size": 1, "coverage_penalty": 0.2}, ["coverage_penalty=0.2", "beam_size=1"], "chooses among hypotheses"),
-        ({"min_length": 81, "max_length": 80}, ["min_length=81", "max_length=80"], "must not be above"),
-        ({"min_length": "1.5x", "max_length": "1x"}, ["min_length=1.5x", "max_length=1x"], "must not be above"),
+        (
+            {"beam_size": 1, "coverage_penalty": 0.2},
+            ["coverage_penalty=0.2", "beam_size=1"],
+            "chooses among hypotheses",
+        ),
+        (
+            {"min_length": 81, "max_length": 80},
+            ["min_length=81", "max_length=80"],
+            "must not be above",
+        ),
+        (
+            {"min_length": "1.5x", "max_length": "1x"},
+            ["min_length=1.5x", "max_length=1x"],
+            "must not be above",
+        ),
         ({"min_length": "+51"}, ["min_length=+51", "max_length=+50"], "must not be above"),
         ({"num_hypotheses": 5}, ["num_hypotheses=5", "beam_size=4"], "must lie in"),
         ({"num_hypotheses": 2, "beam_size": 1}, ["num_hypotheses=2", "beam_size=1"], "must lie in"),
@@ -157,7 +214,9 @@ def test_every_option_reaches_its_search():
     ],
     ids=str,
 )
-def test_what_makes_no_sense_together_is_refused_by_both_names_and_the_reason(options, names, reason):
+def test_what_makes_no_sense_together_is_refused_by_both_names_and_the_reason(
+    options, names, reason
+):
     with pytest.raises(ValueError) as error:
         DecodingOptions(**options)
     for text in [*names, reason]:
@@ -196,7 +255,9 @@ def test_an_option_out_of_range_is_refused_by_name(options, name):
 )
 def test_what_makes_sense_together_is_not_refused(options):
     taken = DecodingOptions(**options)
-    assert {name: str(getattr(taken, name)) for name in options} == {name: str(value) for name, value in options.items()}
+    assert {name: str(getattr(taken, name)) for name in options} == {
+        name: str(value) for name, value in options.items()
+    }
 
 
 def test_control_float64_is_above_the_product_of_some_lengths():

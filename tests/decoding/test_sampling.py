@@ -12,7 +12,9 @@ from keras_transformer.decoding import GreedySearch, Sampling, sampling
 
 ATOL = 1e-5
 DRAWS = 2000
-LOGITS = np.array([9.0, 0.4, 9.0, 0.0, 2.0, 1.3, -0.7, 1.9, -3.0, 0.9], np.float32)  # PAD and BOS, the likeliest, never come
+LOGITS = np.array(
+    [9.0, 0.4, 9.0, 0.0, 2.0, 1.3, -0.7, 1.9, -3.0, 0.9], np.float32
+)  # PAD and BOS, the likeliest, never come
 SENTENCES = [(1, 9), (2, 1), (3, 4), (4, 12), (5, 2)]  # seeds of tables, and limits
 
 
@@ -48,7 +50,9 @@ def assert_frequencies_equal(counts, expected):
     assert not counts[~there].any()
     expected = expected[there] * counts.sum()
     freedom = there.sum() - 1
-    assert ((counts[there] - expected) ** 2 / expected).sum() < freedom + 6 * np.sqrt(2 * freedom) + 1
+    assert ((counts[there] - expected) ** 2 / expected).sum() < freedom + 6 * np.sqrt(
+        2 * freedom
+    ) + 1
 
 
 SHAPES = [
@@ -62,7 +66,9 @@ SHAPES = [
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_tokens_are_drawn_as_often_as_the_softmax_says(shape):
-    assert_frequencies_equal(np.bincount(draw(**shape)[:, 0], minlength=len(LOGITS)), distribution(LOGITS, **shape))
+    assert_frequencies_equal(
+        np.bincount(draw(**shape)[:, 0], minlength=len(LOGITS)), distribution(LOGITS, **shape)
+    )
 
 
 def assert_draws_are_independent(pairs):
@@ -81,7 +87,10 @@ def choose(shape, logits, uniform):
     """What each number in [0, 1) draws."""
     rows = tf.tile(tf.constant(logits)[None], [len(uniform), 1])
     search = Sampling(**shape)
-    searched = {"uniform": tf.constant(uniform, tf.float32)[:, None], "temperature": tf.fill([len(uniform)], search.temperature)}
+    searched = {
+        "uniform": tf.constant(uniform, tf.float32)[:, None],
+        "temperature": tf.fill([len(uniform)], search.temperature),
+    }
     return search._choose(rows, tf.fill([len(uniform)], -1), None, 0, searched)[1].numpy()
 
 
@@ -92,7 +101,9 @@ def choose(shape, logits, uniform):
     top_p=st.sampled_from([0.01, 0.3, 0.5, 0.8, 0.95, 1.0]),
     temperature=st.sampled_from([0.7, 1.0, 2.0]),
 )
-def test_what_is_drawn_from_are_the_fewest_of_the_likeliest_that_hold_the_share(seed, top_k, top_p, temperature):
+def test_what_is_drawn_from_are_the_fewest_of_the_likeliest_that_hold_the_share(
+    seed, top_k, top_p, temperature
+):
     logits = np.random.default_rng(seed).normal(0, 2, 12).astype("float32")
     shape = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     expected = distribution(logits, **shape)
@@ -107,7 +118,11 @@ def test_the_largest_and_the_smallest_number_draw_what_is_likely_enough(shape):
     assert (distribution(LOGITS, **shape)[drawn] > 0).all()
 
 
-@pytest.mark.parametrize("shape", [{"temperature": 1e-4}, {"temperature": 1e-4, "top_p": 0.9}, {"top_k": 1}, {"top_p": 1e-6}], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [{"temperature": 1e-4}, {"temperature": 1e-4, "top_p": 0.9}, {"top_k": 1}, {"top_p": 1e-6}],
+    ids=str,
+)
 def test_a_temperature_near_0_is_greedy_and_so_is_one_token(shape):
     tables, limits = [Table(seed, 4) for seed, _ in SENTENCES], [limit for _, limit in SENTENCES]
     assert [[ids for ids, _ in found] for found in decode(Sampling(**shape), tables, limits)] == [
@@ -115,12 +130,19 @@ def test_a_temperature_near_0_is_greedy_and_so_is_one_token(shape):
     ]
 
 
-@pytest.mark.parametrize("shape", [{}, {"temperature": 0.3}, {"temperature": 5.0, "top_k": 6}, {"top_p": 0.9}], ids=str)
+@pytest.mark.parametrize(
+    "shape", [{}, {"temperature": 0.3}, {"temperature": 5.0, "top_k": 6}, {"top_p": 0.9}], ids=str
+)
 def test_a_score_is_log_p_of_the_model_and_the_best_come_first(shape):
     tables = [Table(seed, 4, levels=3) for seed, _ in SENTENCES]
     for n in (6, 2):
         limits = [min(limit, 6) for _, limit in SENTENCES]
-        found = decode(Sampling(6, num_hypotheses=n, **shape), tables, limits, seeds=tf.range(5, dtype=tf.int64))
+        found = decode(
+            Sampling(6, num_hypotheses=n, **shape),
+            tables,
+            limits,
+            seeds=tf.range(5, dtype=tf.int64),
+        )
         if n == 6:
             everything = found
         assert found == [hypotheses[:n] for hypotheses in everything]
@@ -128,8 +150,13 @@ def test_a_score_is_log_p_of_the_model_and_the_best_come_first(shape):
         assert len(hypotheses) == 6
         scores = [score for _, score in hypotheses]
         assert scores == sorted(scores, reverse=True)
-        np.testing.assert_allclose(scores, [table.score(ids, 0.0) for ids, _ in hypotheses], rtol=1e-5, atol=ATOL)
-        assert all(len(ids) <= limit and ids[-1] == EOS and not {PAD, BOS, EOS} & set(ids[:-1]) for ids, _ in hypotheses)
+        np.testing.assert_allclose(
+            scores, [table.score(ids, 0.0) for ids, _ in hypotheses], rtol=1e-5, atol=ATOL
+        )
+        assert all(
+            len(ids) <= limit and ids[-1] == EOS and not {PAD, BOS, EOS} & set(ids[:-1])
+            for ids, _ in hypotheses
+        )
 
 
 def drawn_ids(found):
@@ -138,8 +165,18 @@ def drawn_ids(found):
 
 def sample(sentences, seeds, seed=1, samples=3):
     """Ids of each sentence's samples, of tables with few different logits."""
-    tables, limits = [Table(number, 4, levels=2) for number, _ in sentences], [limit for _, limit in sentences]
-    return drawn_ids(decode(Sampling(samples, num_hypotheses=samples, seed=seed), tables, limits, seeds=tf.constant(seeds, tf.int64)))
+    tables, limits = (
+        [Table(number, 4, levels=2) for number, _ in sentences],
+        [limit for _, limit in sentences],
+    )
+    return drawn_ids(
+        decode(
+            Sampling(samples, num_hypotheses=samples, seed=seed),
+            tables,
+            limits,
+            seeds=tf.constant(seeds, tf.int64),
+        )
+    )
 
 
 def test_a_seed_gives_the_same_samples_again_and_another_one_others():
@@ -161,7 +198,9 @@ def assert_company_and_order_change_nothing():
     seeds = [11, 12, 13, 14, 15]
     alone = [sample([sentence], [seed])[0] for sentence, seed in zip(SENTENCES, seeds, strict=True)]
     for order in ([3, 0, 4, 2, 1], [2, 1], [4, 0, 0]):
-        assert sample([SENTENCES[place] for place in order], [seeds[place] for place in order]) == [alone[place] for place in order]
+        assert sample([SENTENCES[place] for place in order], [seeds[place] for place in order]) == [
+            alone[place] for place in order
+        ]
 
 
 def test_company_order_and_the_limits_of_others_change_nothing():
@@ -180,10 +219,20 @@ def test_equal_sentences_with_equal_seeds_get_equal_samples_and_with_others_othe
 
 def test_sentences_with_a_temperature_and_a_seed_of_their_own_draw_what_such_a_sampling_draws():
     temperatures, seeds, owns = [0.5, 1.0, 3.0, 1.0, 2.0], [1, 2, 1, 3, 2**40], [11, 12, 13, 14, 15]
-    tables, limits = [Table(number, 4, levels=2) for number, _ in SENTENCES], [limit for _, limit in SENTENCES]
-    search = Sampling(3, temperature=tf.constant(temperatures), seed=tf.constant(seeds, tf.int64), num_hypotheses=3)
+    tables, limits = (
+        [Table(number, 4, levels=2) for number, _ in SENTENCES],
+        [limit for _, limit in SENTENCES],
+    )
+    search = Sampling(
+        3,
+        temperature=tf.constant(temperatures),
+        seed=tf.constant(seeds, tf.int64),
+        num_hypotheses=3,
+    )
     together = decode(search, tables, limits, seeds=tf.constant(owns, tf.int64))
-    for found, table, limit, temperature, seed, own in zip(together, tables, limits, temperatures, seeds, owns, strict=True):
+    for found, table, limit, temperature, seed, own in zip(
+        together, tables, limits, temperatures, seeds, owns, strict=True
+    ):
         alone = Sampling(3, temperature=temperature, seed=seed, num_hypotheses=3)
         assert found == decode(alone, [table], [limit], seeds=tf.constant([own], tf.int64))[0]
 
@@ -191,13 +240,17 @@ def test_sentences_with_a_temperature_and_a_seed_of_their_own_draw_what_such_a_s
 def test_minima_and_prefixes_are_kept_and_barred_tokens_never_drawn():
     tables = [Table(seed, 4, levels=2) for seed in range(4)]
     search = Sampling(5, num_hypotheses=5, temperature=3.0)
-    found = decode(search, tables, [4, 6, 8, 3], minima=[4, 1, 8, 2], prefixes=[(), (5, UNK), (4,), (6, 6, 6)])
+    found = decode(
+        search, tables, [4, 6, 8, 3], minima=[4, 1, 8, 2], prefixes=[(), (5, UNK), (4,), (6, 6, 6)]
+    )
     assert all(len(ids) == 4 for ids, _ in found[0])
     assert all(ids[:2] == (5, UNK) for ids, _ in found[1])
     assert all(ids[:1] == (4,) and len(ids) == 8 for ids, _ in found[2])
     assert [ids for ids, _ in found[3]] == [(6, 6, 6, EOS)] * 5
     for table, hypotheses in zip(tables, found, strict=True):
-        assert [score for _, score in hypotheses] == pytest.approx([table.score(ids, 0.0) for ids, _ in hypotheses], rel=1e-5, abs=ATOL)
+        assert [score for _, score in hypotheses] == pytest.approx(
+            [table.score(ids, 0.0) for ids, _ in hypotheses], rel=1e-5, abs=ATOL
+        )
 
 
 @pytest.mark.parametrize("shape", [{}, {"top_k": 2}, {"top_p": 0.5}], ids=str)
@@ -209,7 +262,11 @@ def test_logits_that_are_no_numbers_do_not_keep_it_drawing(shape):
 
 def test_no_sentences_give_no_translations():
     ids, scores = Sampling(4, num_hypotheses=2)(
-        enumeration.step_of([]), enumeration.empty_past(0), tf.range(0), tf.zeros([0], tf.int32), seeds=tf.zeros([0], tf.int64)
+        enumeration.step_of([]),
+        enumeration.empty_past(0),
+        tf.range(0),
+        tf.zeros([0], tf.int32),
+        seeds=tf.zeros([0], tf.int64),
     )
     assert ids.shape[:2] == scores.shape == (0, 2)
 
@@ -233,19 +290,26 @@ def test_no_sentences_give_no_translations():
     ],
 )
 def test_an_argument_out_of_range_is_refused_by_name(arguments, name):
-    with pytest.raises(ValueError, match=rf"^`{name}` must .*Received: {name}={arguments[name]}\.$"):
+    with pytest.raises(
+        ValueError, match=rf"^`{name}` must .*Received: {name}={arguments[name]}\.$"
+    ):
         Sampling(**arguments)
 
 
 def test_control_another_temperature_or_share_fails_the_law():
     for shape, other in (({}, {"temperature": 1.3}), ({"top_p": 0.6}, {"top_p": 0.8})):
         with pytest.raises(AssertionError):
-            assert_frequencies_equal(np.bincount(draw(**shape)[:, 0], minlength=len(LOGITS)), distribution(LOGITS, **other))
+            assert_frequencies_equal(
+                np.bincount(draw(**shape)[:, 0], minlength=len(LOGITS)),
+                distribution(LOGITS, **other),
+            )
 
 
 def test_control_one_number_for_all_positions_makes_draws_depend_on_each_other(monkeypatch):
     choose = Sampling._choose
-    monkeypatch.setattr(Sampling, "_choose", lambda self, *arguments: choose(self, *arguments[:3], 0, arguments[4]))
+    monkeypatch.setattr(
+        Sampling, "_choose", lambda self, *arguments: choose(self, *arguments[:3], 0, arguments[4])
+    )
     with pytest.raises(AssertionError):
         assert_draws_are_independent(draw(tokens=2))
 

@@ -28,11 +28,18 @@ def test_it_is_the_log_softmax_of_float64_and_padding_is_nothing():
     exact = logits.astype("float64")
     exact -= np.log(np.exp(exact).sum(axis=-1, keepdims=True))
     expected = np.take_along_axis(exact, ids[..., None], axis=-1)[..., 0] * (ids != 0)
-    np.testing.assert_allclose(token_log_probabilities(tf.constant(logits), tf.constant(ids)), expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        token_log_probabilities(tf.constant(logits), tf.constant(ids)),
+        expected,
+        rtol=1e-6,
+        atol=1e-6,
+    )
 
 
 @pytest.mark.parametrize(
-    ("search", "alpha"), [(GreedySearch(), 0.0), (BeamSearch(4, 0.6, 4), 0.6), (BeamSearch(3, 0.0, 2), 0.0)], ids=["greedy", "beam", "sum"]
+    ("search", "alpha"),
+    [(GreedySearch(), 0.0), (BeamSearch(4, 0.6, 4), 0.6), (BeamSearch(3, 0.0, 2), 0.0)],
+    ids=["greedy", "beam", "sum"],
 )
 def test_a_search_and_the_score_of_what_it_found_agree(model, search, alpha):
     source = tf.constant(SOURCE)
@@ -41,9 +48,14 @@ def test_a_search_and_the_score_of_what_it_found_agree(model, search, alpha):
     for n in range(ids.shape[1]):
         target = ids[:, n]
         shifted = tf.concat([tf.fill([len(SOURCE), 1], BOS), target[:, :-1]], axis=1)
-        log_probabilities = token_log_probabilities(model((source, shifted), training=False), target)
+        log_probabilities = token_log_probabilities(
+            model((source, shifted), training=False), target
+        )
         lengths = tf.math.count_nonzero(target, axis=1, dtype=tf.int32)
         np.testing.assert_allclose(
-            tf.reduce_sum(log_probabilities, axis=1) / length_penalty(lengths, alpha), scores[:, n], rtol=1e-5, atol=1e-5
+            tf.reduce_sum(log_probabilities, axis=1) / length_penalty(lengths, alpha),
+            scores[:, n],
+            rtol=1e-5,
+            atol=1e-5,
         )
     assert len(set(tf.math.count_nonzero(ids[:, 0], axis=1).numpy())) > 1

@@ -18,7 +18,9 @@ REFERENCES = [
 def damaged(seed):
     """The references with some words dropped or swapped."""
     generator = random.Random(seed)
-    return [" ".join(word for word in line.split() if generator.random() < 0.8) for line in REFERENCES]
+    return [
+        " ".join(word for word in line.split() if generator.random() < 0.8) for line in REFERENCES
+    ]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -55,11 +57,19 @@ def test_case_counts():
 def test_the_signatures_tell_how_it_was_counted():
     scores = bleu.score(REFERENCES, REFERENCES)
     parts = scores["bleu_signature"].split("|")
-    assert {"nrefs:1", "case:mixed", "tok:13a", "smooth:exp", f"version:{sacrebleu.__version__}"} <= set(parts)
+    assert {
+        "nrefs:1",
+        "case:mixed",
+        "tok:13a",
+        "smooth:exp",
+        f"version:{sacrebleu.__version__}",
+    } <= set(parts)
     assert {"nrefs:1", "case:mixed", "nc:6", "nw:0"} <= set(scores["chrf_signature"].split("|"))
 
 
-@pytest.mark.parametrize(("hypotheses", "references"), [(["a"], ["a", "b"]), (["a", "b"], ["a"]), ([], []), (["a"], [])])
+@pytest.mark.parametrize(
+    ("hypotheses", "references"), [(["a"], ["a", "b"]), (["a", "b"], ["a"]), ([], []), (["a"], [])]
+)
 def test_as_many_references_as_translations_are_needed_and_at_least_one(hypotheses, references):
     with pytest.raises(ValueError, match=rf"Received: {len(hypotheses)} and {len(references)}\.$"):
         bleu.score(hypotheses, references)

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from keras_transformer.serving.translator import Translator
+from keras_transformer.translator.translator import Translator
 
 PRELOADED_PROGRAM = pathlib.Path(__file__).with_name("preloaded_program.py")
 TRAIN = ["train", "--flagfile=toy.flags", "--seed=3"]
@@ -27,12 +27,23 @@ class Shell:
         return [sys.executable, "-m", f"keras_transformer.{name}", *flags]
 
     def __call__(self, name, *flags, stdin=b""):
-        return subprocess.run(self.command(name, *flags), cwd=self.folder, input=stdin, capture_output=True, check=False)
+        return subprocess.run(
+            self.command(name, *flags),
+            cwd=self.folder,
+            input=stdin,
+            capture_output=True,
+            check=False,
+        )
 
     def all(self, commands):
         """What each of several commands gives, lists of a name and flags, some at a time; cheaper than a new process for each."""
         requests = [
-            {"module": f"keras_transformer.{name}", "arguments": flags, "folder": str(self.folder), "stdin": ""}
+            {
+                "module": f"keras_transformer.{name}",
+                "arguments": flags,
+                "folder": str(self.folder),
+                "stdin": "",
+            }
             for name, *flags in commands
         ]
         program = subprocess.run(
@@ -44,7 +55,12 @@ class Shell:
         assert program.returncode == 0, program.stderr.decode()
         answers = map(json.loads, program.stdout.splitlines())
         return [
-            subprocess.CompletedProcess(command, answer["status"], answer["stdout"].encode("latin-1"), answer["stderr"].encode("latin-1"))
+            subprocess.CompletedProcess(
+                command,
+                answer["status"],
+                answer["stdout"].encode("latin-1"),
+                answer["stderr"].encode("latin-1"),
+            )
             for command, answer in zip(commands, answers, strict=True)
         ]
 
@@ -58,7 +74,12 @@ class Shell:
         pipe = subprocess.PIPE
         # Unbuffered, so that `communicate` gives what `read_until` left.
         return subprocess.Popen(
-            self.command(name, *flags), cwd=self.folder, env=os.environ | environment, stdout=pipe, stderr=pipe, bufsize=0
+            self.command(name, *flags),
+            cwd=self.folder,
+            env=os.environ | environment,
+            stdout=pipe,
+            stderr=pipe,
+            bufsize=0,
         )
 
     def read_until(self, process, words):
@@ -86,7 +107,9 @@ def toy(tmp_path_factory):
             answer.write_bytes(pickle.dumps(first(*TRAIN)))
     shell.trained = pickle.loads(answer.read_bytes())
     assert shell.trained.returncode == 0, shell.trained.stderr.decode()
-    shutil.copytree(first.folder, shell.folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(answer.name))
+    shutil.copytree(
+        first.folder, shell.folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(answer.name)
+    )
     return shell
 
 
@@ -100,7 +123,14 @@ def live(toy):
 def uninterrupted(tmp_path_factory):
     """A `Shell` in the folder of three epochs with dropout that nothing interrupted; `uninterrupted.training` is its command."""
     shell = Shell(tmp_path_factory.mktemp("uninterrupted"))
-    shell.training = [*TRAIN, "--max_epochs=3", "--dropout=0.1", "--keep_checkpoints=5", "--validation_sentences=0", "--norelease"]
+    shell.training = [
+        *TRAIN,
+        "--max_epochs=3",
+        "--dropout=0.1",
+        "--keep_checkpoints=5",
+        "--validation_sentences=0",
+        "--norelease",
+    ]
     trained = shell(*shell.training)
     assert trained.returncode == 0, trained.stderr.decode()
     return shell

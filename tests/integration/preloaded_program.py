@@ -18,7 +18,16 @@ import sys
 import tempfile
 
 # The package is the first: it imports TensorFlow quietly.
-THIRD_PARTY = ("keras", "tensorflow_text", "sentencepiece", "sentencex", "sacrebleu", "absl.app", "rich.console", "rich.progress")
+THIRD_PARTY = (
+    "keras",
+    "tensorflow_text",
+    "sentencepiece",
+    "sentencex",
+    "sacrebleu",
+    "absl.app",
+    "rich.console",
+    "rich.progress",
+)
 for name in ("keras_transformer", *THIRD_PARTY):
     importlib.import_module(name)
 # Collecting garbage in a child would copy all that was imported.
@@ -44,7 +53,9 @@ def contents(file):
 def main():
     requests = [json.loads(line) for line in sys.stdin]
     with contextlib.ExitStack() as stack:
-        files = [[stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)] for _ in requests]
+        files = [
+            [stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)] for _ in requests
+        ]
         answer(requests, files)
 
 
@@ -69,7 +80,11 @@ def answer(requests, files):
     while running:
         wait()
     for number, (_, stdout, stderr) in enumerate(files):
-        print(json.dumps({"status": statuses[number], "stdout": contents(stdout), "stderr": contents(stderr)}))
+        print(
+            json.dumps(
+                {"status": statuses[number], "stdout": contents(stdout), "stderr": contents(stderr)}
+            )
+        )
 
 
 main()

@@ -7,7 +7,10 @@ TEXT = ("train", "--corpus=text_files", "--data_dir=text")
 
 WRONG = {
     "heads": (("train", "--num_heads=7"), b"`d_model` must be divisible by `num_heads`"),
-    "corpus": (("train", "--corpus=nonsense"), b"home_assistant, mixture, records, reverse, text_files, tfds"),
+    "corpus": (
+        ("train", "--corpus=nonsense"),
+        b"home_assistant, mixture, records, reverse, text_files, tfds",
+    ),
     "rate": (("train", "--learning_rate_scale=-1"), b"learning_rate_scale"),
     "beam": (("translate", f"--model={RUN}", "--beam_size=0"), b"beam_size"),
     "unknown flag": (("train", "--learning_rte=1"), b"learning_rte"),
@@ -20,7 +23,10 @@ WRONG = {
     "missing input": (("translate", f"--model={RUN}", "--input=absent.txt"), b"absent.txt"),
     "bad UTF-8": (("translate", f"--model={RUN}", "--input=latin1.txt"), b"line 2: must be UTF-8"),
     "huge line": (("translate", f"--model={RUN}", "--input=huge.txt"), b"line 2 has"),
-    "search of a SavedModel": (("translate", "--model=saved_models/reverse_words_reversed", "--beam_size=2"), b"own way to decode"),
+    "search of a SavedModel": (
+        ("translate", "--model=saved_models/reverse_words_reversed", "--beam_size=2"),
+        b"own way to decode",
+    ),
     "precision of a SavedModel": (
         ("translate", "--model=saved_models/reverse_words_reversed", "--precision=bfloat16"),
         b"its own precision",
@@ -29,25 +35,54 @@ WRONG = {
         ("export", f"--model_dir={RUN}", "--format=ctranslate2", "--precision=bfloat16"),
         b"leave out --version and --precision",
     ),
-    "a version twice": (("export", f"--model_dir={RUN}", "--version=1"), b"exists: a served version is never changed"),
+    "a version twice": (
+        ("export", f"--model_dir={RUN}", "--version=1"),
+        b"exists: a served version is never changed",
+    ),
     "unequal files": ((*TEXT, "--train_prefix=unequal"), b"unequal"),
     "missing side": ((*TEXT, "--train_prefix=onesided"), b"onesided.de"),
-    "vocabulary": (("train", "--corpus=reverse", "--vocabulary_size=20", "--model_dir=v"), b"vocabulary_size"),
-    "start from nothing": (("train", "--flagfile=toy.flags", "--model_dir=n", "--init_from=nowhere"), b"nowhere holds no trained model"),
+    "vocabulary": (
+        ("train", "--corpus=reverse", "--vocabulary_size=20", "--model_dir=v"),
+        b"vocabulary_size",
+    ),
+    "start from nothing": (
+        ("train", "--flagfile=toy.flags", "--model_dir=n", "--init_from=nowhere"),
+        b"nowhere holds no trained model",
+    ),
     "start from other sizes": (
         ("train", "--flagfile=toy.flags", "--d_ff=64", "--model_dir=o", f"--init_from={RUN}"),
         b"the sizes of the other",
     ),
-    "no cluster": (("train", "--flagfile=toy.flags", "--model_dir=c", "--distribution=multi_worker"), b"environment variable TF_CONFIG"),
-    "no TPU": (("train", "--flagfile=toy.flags", "--model_dir=t", "--distribution=tpu"), b"found no TPU at --tpu=''"),
-    "score without files": (("score", f"--model={RUN}", "--source_file=empty.txt"), b"--reference_file are needed"),
+    "no cluster": (
+        ("train", "--flagfile=toy.flags", "--model_dir=c", "--distribution=multi_worker"),
+        b"environment variable TF_CONFIG",
+    ),
+    "no TPU": (
+        ("train", "--flagfile=toy.flags", "--model_dir=t", "--distribution=tpu"),
+        b"found no TPU at --tpu=''",
+    ),
+    "score without files": (
+        ("score", f"--model={RUN}", "--source_file=empty.txt"),
+        b"--reference_file are needed",
+    ),
     "score unequal files": (
-        ("score", f"--model={RUN}", "--source_file=text/unequal.en", "--reference_file=text/unequal.de"),
+        (
+            "score",
+            f"--model={RUN}",
+            "--source_file=text/unequal.en",
+            "--reference_file=text/unequal.de",
+        ),
         b"must have as many lines. Received: 3 and 2.",
     ),
     "average nothing": (("average", "--model_dir=text"), b"holds no trained model"),
-    "align without files": (("align", f"--model={RUN}"), b"--source_file and --reference_file are needed"),
-    "hypotheses in a line": (("translate", f"--model={RUN}", "--num_hypotheses=2"), b"--num_hypotheses=2 without --json"),
+    "align without files": (
+        ("align", f"--model={RUN}"),
+        b"--source_file and --reference_file are needed",
+    ),
+    "hypotheses in a line": (
+        ("translate", f"--model={RUN}", "--num_hypotheses=2"),
+        b"--num_hypotheses=2 without --json",
+    ),
     "split hypotheses": (
         ("translate", f"--model={RUN}", "--json", "--split_sentences"),
         b"--json and --split_sentences exclude each other",
@@ -56,10 +91,22 @@ WRONG = {
         ("translate", f"--model={RUN}", "--prefix_file=text/valid.de", "--split_sentences"),
         b"a prefix belongs to one sentence",
     ),
-    "streamed file": (("translate", f"--model={RUN}", "--stream", "--input=text/valid.en"), b"leave out --input, --output and"),
-    "searched samples": (("translate", f"--model={RUN}", "--samples=2", "--beam_size=2"), b"what is drawn is not searched for"),
-    "nothing drawn": (("translate", f"--model={RUN}", "--top_k=3"), b"top_k=3 shapes what is drawn, and without `samples` nothing is"),
-    "length": (("translate", f"--model={RUN}", "--max_length=x"), b"`max_length` must be such as 80"),
+    "streamed file": (
+        ("translate", f"--model={RUN}", "--stream", "--input=text/valid.en"),
+        b"leave out --input, --output and",
+    ),
+    "searched samples": (
+        ("translate", f"--model={RUN}", "--samples=2", "--beam_size=2"),
+        b"what is drawn is not searched for",
+    ),
+    "nothing drawn": (
+        ("translate", f"--model={RUN}", "--top_k=3"),
+        b"top_k=3 shapes what is drawn, and without `samples` nothing is",
+    ),
+    "length": (
+        ("translate", f"--model={RUN}", "--max_length=x"),
+        b"`max_length` must be such as 80",
+    ),
     "unequal prefixes": (
         ("translate", f"--model={RUN}", "--input=text/valid.en", "--prefix_file=text/unequal.en"),
         b"must have as many lines as the input. Received: 3 and 2.",
@@ -68,7 +115,10 @@ WRONG = {
         ("translate", f"--model={RUN},saved_models/reverse_words_reversed"),
         b"is a SavedModel: an ensemble is made of runs' folders",
     ),
-    "one file of two": (("evaluate", f"--model={RUN}", "--source_file=empty.txt"), b"--reference_file"),
+    "one file of two": (
+        ("evaluate", f"--model={RUN}", "--source_file=empty.txt"),
+        b"--reference_file",
+    ),
 }
 
 
@@ -81,7 +131,13 @@ def answers(toy):
     (folder / "broken").mkdir()
     (folder / "broken" / "saved_model.pb").write_bytes(b"nonsense")
     (folder / "text").mkdir()
-    for name, lines in (("unequal.en", 3), ("unequal.de", 2), ("onesided.en", 2), ("valid.en", 2), ("valid.de", 2)):
+    for name, lines in (
+        ("unequal.en", 3),
+        ("unequal.de", 2),
+        ("onesided.en", 2),
+        ("valid.en", 2),
+        ("valid.de", 2),
+    ):
         (folder / "text" / name).write_text("a line\n" * lines, encoding="utf-8")
     return dict(zip(WRONG, toy.all([command for command, _ in WRONG.values()]), strict=True))
 
@@ -99,7 +155,11 @@ def test_one_clear_line(answers, name):
 @pytest.mark.parametrize("name", ["heads", "unequal prefixes"])
 def test_control_a_process_of_its_own_gives_the_same(toy, answers, name):
     own = toy(*WRONG[name][0])
-    assert (own.returncode, own.stdout, own.stderr) == (answers[name].returncode, answers[name].stdout, answers[name].stderr)
+    assert (own.returncode, own.stdout, own.stderr) == (
+        answers[name].returncode,
+        answers[name].stdout,
+        answers[name].stderr,
+    )
 
 
 def test_the_traceback_can_be_had(toy):

@@ -7,13 +7,20 @@ import os
 import numpy as np
 import pytest
 
-from keras_transformer.serving.model_folder import ModelFolder
-from keras_transformer.serving.starting_point import starting_point
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.runs.starting_point import starting_point
 from keras_transformer.training import checkpoint
 
 RUN = "runs/reverse_words_reversed"
 SAVED = "saved_models/reverse_words_reversed"
-FEW = ["train", "--flagfile=toy.flags", "--seed=3", "--max_steps=10", "--validation_sentences=0", "--norelease"]
+FEW = [
+    "train",
+    "--flagfile=toy.flags",
+    "--seed=3",
+    "--max_steps=10",
+    "--validation_sentences=0",
+    "--norelease",
+]
 
 
 @pytest.fixture(scope="module")
@@ -31,19 +38,28 @@ def tuned(toy):
 
 
 def first_validation(shell):
-    return json.loads((shell.folder / RUN / "history.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    return json.loads(
+        (shell.folder / RUN / "history.jsonl").read_text(encoding="utf-8").splitlines()[0]
+    )
 
 
 @pytest.mark.parametrize("start", ["run", "another vocabulary"])
 def test_what_was_learned_is_there_from_the_first_epoch_on(toy, tuned, start):
     shell, called = tuned[start]
     assert called.returncode == 0, called.stderr.decode()
-    fresh, learned = first_validation(tuned["nothing"][0]), json.loads((toy.folder / RUN / "history.jsonl").read_text().splitlines()[-1])
+    fresh, learned = (
+        first_validation(tuned["nothing"][0]),
+        json.loads((toy.folder / RUN / "history.jsonl").read_text().splitlines()[-1]),
+    )
     assert first_validation(shell)["step"] == fresh["step"] == 10
-    reached = [validated["val_cross_entropy"] for validated in (learned, first_validation(shell), fresh)]
+    reached = [
+        validated["val_cross_entropy"] for validated in (learned, first_validation(shell), fresh)
+    ]
     assert reached[2] > reached[0] + 1
     # Of another vocabulary some pieces are new, and some words are other pieces than those that were learned.
-    assert reached[1] < (sum(reached[::2]) / 2 if start == "another vocabulary" else reached[0] + 0.1), reached
+    assert reached[1] < (
+        sum(reached[::2]) / 2 if start == "another vocabulary" else reached[0] + 0.1
+    ), reached
 
 
 def test_pieces_that_both_vocabularies_have_are_counted(tuned):
@@ -57,7 +73,7 @@ def test_pieces_that_both_vocabularies_have_are_counted(tuned):
 def test_a_saved_model_has_the_averaged_weights_of_its_run_to_the_last_bit(toy):
     exported = toy("export", f"--model_dir={RUN}", "--export_dir=start")
     assert exported.returncode == 0, exported.stderr.decode()
-    folder = ModelFolder(toy.folder / RUN)
+    folder = RunFolder(toy.folder / RUN)
     averaged = checkpoint.weights_of(folder.averaged)
     for path in (folder.path, toy.folder / "start", toy.folder / "start" / "1"):
         weights, vocabulary = starting_point(path)

@@ -19,11 +19,15 @@ def train_and_kill(shell, *training, after):
 
 
 def final_weights(shell):
-    return checkpoint.read_whole(checkpoint.checkpoints(shell.folder / RUN / "checkpoints")[-1])
+    return checkpoint.read_archive(checkpoint.checkpoints(shell.folder / RUN / "checkpoints")[-1])
 
 
-def test_a_killed_run_goes_on_and_equals_the_uninterrupted_one_bit_for_bit(uninterrupted, fresh_shell):
-    train_and_kill(fresh_shell, *uninterrupted.training, "--checkpoint_minutes=0", after=b"epoch 1 ")
+def test_a_killed_run_goes_on_and_equals_the_uninterrupted_one_bit_for_bit(
+    uninterrupted, fresh_shell
+):
+    train_and_kill(
+        fresh_shell, *uninterrupted.training, "--checkpoint_minutes=0", after=b"epoch 1 "
+    )
     killed = final_weights(fresh_shell)
     resumed = fresh_shell(*uninterrupted.training)
     assert resumed.returncode == 0, resumed.stderr.decode()
@@ -36,8 +40,12 @@ def test_a_killed_run_goes_on_and_equals_the_uninterrupted_one_bit_for_bit(unint
     assert not list(fresh_shell.folder.rglob("*.tmp"))
 
 
-def test_a_damaged_newest_checkpoint_is_told_and_the_one_before_is_taken(uninterrupted, fresh_shell):
-    train_and_kill(fresh_shell, *uninterrupted.training, "--checkpoint_minutes=0", after=b"epoch 1 ")
+def test_a_damaged_newest_checkpoint_is_told_and_the_one_before_is_taken(
+    uninterrupted, fresh_shell
+):
+    train_and_kill(
+        fresh_shell, *uninterrupted.training, "--checkpoint_minutes=0", after=b"epoch 1 "
+    )
     newest = checkpoint.checkpoints(fresh_shell.folder / RUN / "checkpoints")[-1]
     newest.write_bytes(newest.read_bytes()[:-100])
     resumed = fresh_shell(*uninterrupted.training)

@@ -12,14 +12,16 @@ LONGEST_SECONDS = 120
 
 
 def newest(shell):
-    return checkpoint.read_whole(checkpoint.checkpoints(shell.folder / RUN / "checkpoints")[-1])
+    return checkpoint.read_archive(checkpoint.checkpoints(shell.folder / RUN / "checkpoints")[-1])
 
 
 def equal(here, there):
     return all(np.array_equal(here[name], there[name]) for name in there if name != "progress")
 
 
-def test_on_sigterm_a_run_saves_and_ends_and_the_same_command_goes_on_bit_for_bit(uninterrupted, fresh_shell):
+def test_on_sigterm_a_run_saves_and_ends_and_the_same_command_goes_on_bit_for_bit(
+    uninterrupted, fresh_shell
+):
     process = fresh_shell.start(*uninterrupted.training)
     fresh_shell.read_until(process, b"epoch 1 ")
     process.send_signal(signal.SIGTERM)

@@ -13,8 +13,17 @@ RUN = "run"
 LONGEST_SECONDS = 300
 # Now and then TensorFlow's C++ logs, whatever TF_CPP_MIN_LOG_LEVEL says: of a data set that it does not optimize, or of a host that ended a
 # moment earlier. An entry goes on until the next one, or until something of ours.
-TENSORFLOW_LOG = re.compile(rb"^[WE]\d{4} \d\d:\d\d:.*\n(?:(?![WE]\d{4} |error: |Traceback).*\n)*", re.MULTILINE)
-TRAIN = ["train", "--flagfile=toy.flags", "--distribution=multi_worker", "--d_model=16", "--d_ff=16", "--num_heads=2"]
+TENSORFLOW_LOG = re.compile(
+    rb"^[WE]\d{4} \d\d:\d\d:.*\n(?:(?![WE]\d{4} |error: |Traceback).*\n)*", re.MULTILINE
+)
+TRAIN = [
+    "train",
+    "--flagfile=toy.flags",
+    "--distribution=multi_worker",
+    "--d_model=16",
+    "--d_ff=16",
+    "--num_heads=2",
+]
 TRAIN += ["--validation_sentences=0", "--beam_size=1"]
 
 
@@ -25,7 +34,10 @@ class Job:
         self.shell = shell
         where = f"--model_dir={shell.folder / RUN}"
         folders = [shell.another(name) for name in ("chief", "worker")]
-        self.hosts = [folder.start(*TRAIN, where, *flags, TF_CONFIG=config) for folder, config in zip(folders, tf_configs(2), strict=True)]
+        self.hosts = [
+            folder.start(*TRAIN, where, *flags, TF_CONFIG=config)
+            for folder, config in zip(folders, tf_configs(2), strict=True)
+        ]
 
     def wait_for_epoch(self):
         """What the chief said until it had finished an epoch."""
@@ -35,7 +47,8 @@ class Job:
         """Exit status, output and errors of each host."""
         outputs = [host.communicate(timeout=LONGEST_SECONDS) for host in self.hosts]
         return [
-            (host.returncode, output, TENSORFLOW_LOG.sub(b"", errors)) for host, (output, errors) in zip(self.hosts, outputs, strict=True)
+            (host.returncode, output, TENSORFLOW_LOG.sub(b"", errors))
+            for host, (output, errors) in zip(self.hosts, outputs, strict=True)
         ]
 
 
@@ -57,23 +70,30 @@ def start(fresh_shell):
 def test_what_tensorflow_logs_hides_nothing_of_ours():
     log = b"E0000 00:00:1.2 3 base.cc:252] StartAbort\nAdditional information:\n:{refused}\n"
     assert TENSORFLOW_LOG.sub(b"", log + b"W0000 00:00:1.3 4 dataset.cc:997] Input\n") == b""
-    for ours in (b"error: another host is gone.\n", b"Traceback (most recent call last):\n  File\n"):
+    for ours in (
+        b"error: another host is gone.\n",
+        b"Traceback (most recent call last):\n  File\n",
+    ):
         assert TENSORFLOW_LOG.sub(b"", ours + log) == TENSORFLOW_LOG.sub(b"", log + ours) == ours
     assert TENSORFLOW_LOG.sub(b"", b"warning\n" + log) == b"warning\n"
 
 
 def newest_step(shell):
     path = checkpoint.checkpoints(shell.folder / RUN / "checkpoints")[-1]
-    return json.loads(str(checkpoint.read_whole(path)["progress"]))["step"]
+    return json.loads(str(checkpoint.read_archive(path)["progress"]))["step"]
 
 
 def files(shell):
-    return {str(path.relative_to(shell.folder)) for path in shell.folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(shell.folder)) for path in shell.folder.rglob("*") if path.is_file()
+    }
 
 
 def processes_that_logged(shell):
     """TensorBoard's files are named for the process: `events.out.tfevents.<time>.<host>.<process>.<number>.v2`."""
-    return {int(path.name.split(".")[-3]) for path in (shell.folder / RUN / "logs").rglob("events.*")}
+    return {
+        int(path.name.split(".")[-3]) for path in (shell.folder / RUN / "logs").rglob("events.*")
+    }
 
 
 def test_a_run_of_two_hosts_survives_a_preemption_and_the_loss_of_a_host(fresh_shell, start):
@@ -85,7 +105,9 @@ def test_a_run_of_two_hosts_survives_a_preemption_and_the_loss_of_a_host(fresh_s
     (chief_status, chief_output, chief_errors), (status, output, errors) = job.results()
     assert (chief_status, chief_errors, status, errors) == (0, b"", 0, b"")
     preempted_at = newest_step(fresh_shell)
-    assert f"SIGTERM: step {preempted_at} is saved; the same command goes on.".encode() in chief_output
+    assert (
+        f"SIGTERM: step {preempted_at} is saved; the same command goes on.".encode() in chief_output
+    )
     assert output.endswith(b"SIGTERM: the first host saves the run.\n")
     assert not {"run/averaged.npz", "run/evaluation.json"} & files(fresh_shell)
 
@@ -114,8 +136,17 @@ def test_a_run_of_two_hosts_survives_a_preemption_and_the_loss_of_a_host(fresh_s
     assert b"exported to" not in output
     assert processes_that_logged(fresh_shell) == {*chiefs, job.hosts[0].pid}
     assert len(chiefs) == 2
-    history = [json.loads(line) for line in (fresh_shell.folder / RUN / "history.jsonl").read_text(encoding="utf-8").splitlines()]
+    history = [
+        json.loads(line)
+        for line in (fresh_shell.folder / RUN / "history.jsonl")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    ]
     assert len({line["step"] for line in history}) == len(history)
     written = files(fresh_shell)
-    assert {"run/averaged.npz", "run/evaluation.json", "chief/saved_models/run/1/saved_model.pb"} <= written
+    assert {
+        "run/averaged.npz",
+        "run/evaluation.json",
+        "chief/saved_models/run/1/saved_model.pb",
+    } <= written
     assert not [name for name in written if name.startswith("worker/") or name.endswith(".tmp")]

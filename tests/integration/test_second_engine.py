@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from keras_transformer.serving.translator import Translator
+from keras_transformer.translator.translator import Translator
 from pipelines import corpora
 
 RUN = "runs/reverse_words_reversed"
@@ -15,11 +15,16 @@ CONVERTED = "saved_models/reverse_words_reversed_ctranslate2"
 @pytest.fixture(scope="module")
 def engine(toy):
     """The exported folder, loaded there; and what a line is there: pieces."""
-    ctranslate2, sentencepiece = pytest.importorskip("ctranslate2"), pytest.importorskip("sentencepiece")
+    ctranslate2, sentencepiece = (
+        pytest.importorskip("ctranslate2"),
+        pytest.importorskip("sentencepiece"),
+    )
     exported = toy("export", f"--model_dir={RUN}", "--format=ctranslate2")
     assert exported.returncode == 0, exported.stderr.decode()
     assert f"exported to {CONVERTED}".encode() in exported.stdout
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(toy.folder / CONVERTED / "vocabulary.model"))
+    pieces = sentencepiece.SentencePieceProcessor(
+        model_file=str(toy.folder / CONVERTED / "vocabulary.model")
+    )
     return ctranslate2.Translator(str(toy.folder / CONVERTED), compute_type="float32"), pieces
 
 
@@ -35,10 +40,15 @@ def translator(toy, beam_size, length_penalty=0.0):
 
 def test_log_probabilities_agree(toy, engine, text):
     ctranslate2, pieces = engine
-    sides = ([pieces.encode(line, out_type=str) for line in side] for side in (text.sources, text.targets))
+    sides = (
+        [pieces.encode(line, out_type=str) for line in side]
+        for side in (text.sources, text.targets)
+    )
     theirs = [sum(result.log_probs) for result in ctranslate2.score_batch(*sides)]
     ours = translator(toy, 1).score(text.sources, text.targets)
-    np.testing.assert_allclose([log_probability for log_probability, _ in ours], theirs, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(
+        [log_probability for log_probability, _ in ours], theirs, rtol=0, atol=1e-4
+    )
     assert [tokens for _, tokens in ours] == [len(pieces.encode(line)) + 1 for line in text.targets]
 
 
@@ -46,7 +56,9 @@ def test_log_probabilities_agree(toy, engine, text):
 def test_translations_agree(toy, engine, text, beam_size):
     ctranslate2, pieces = engine
     sources = [pieces.encode(line, out_type=str) for line in text.sources]
-    results = ctranslate2.translate_batch(sources, beam_size=beam_size, length_penalty=0, max_decoding_length=100)
+    results = ctranslate2.translate_batch(
+        sources, beam_size=beam_size, length_penalty=0, max_decoding_length=100
+    )
     theirs = [pieces.decode(result.hypotheses[0]) for result in results]
     ours = translator(toy, beam_size).translate(text.sources)
     assert sum(a == b for a, b in zip(ours, theirs, strict=True)) >= 0.99 * len(ours)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.serving.translator import Translator
+from keras_transformer.translator.translator import Translator
 from pipelines import corpora
 
 RUN = "runs/reverse_words_reversed"
@@ -19,7 +19,9 @@ SAVED = "saved_models/reverse_words_reversed"
 @pytest.fixture(scope="module")
 def sentences():
     draw = random.Random(5)
-    return [" ".join(draw.choices("abcdefghijklmnopqrst", k=draw.randint(1, 14))) for _ in range(500)]
+    return [
+        " ".join(draw.choices("abcdefghijklmnopqrst", k=draw.randint(1, 14))) for _ in range(500)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +30,9 @@ def batched(live, sentences):
 
 
 def test_the_toy_task_is_learned(toy):
-    history = [json.loads(line) for line in (toy.folder / RUN / "history.jsonl").read_text().splitlines()]
+    history = [
+        json.loads(line) for line in (toy.folder / RUN / "history.jsonl").read_text().splitlines()
+    ]
     final = json.loads((toy.folder / RUN / "evaluation.json").read_text())
     assert history[0]["val_bleu"] < 20
     assert final["bleu"] > 90
@@ -76,7 +80,13 @@ def test_the_saved_model_needs_only_tensorflow_and_tensorflow_text(toy, sentence
         "assert not {'keras_transformer', 'pipelines'} & set(sys.modules)\n"
         "json.dump(out, sys.stdout)\n"
     )
-    process = subprocess.run([sys.executable, "-c", program], input=json.dumps(sentences), capture_output=True, text=True, cwd=toy.folder)
+    process = subprocess.run(
+        [sys.executable, "-c", program],
+        input=json.dumps(sentences),
+        capture_output=True,
+        text=True,
+        cwd=toy.folder,
+    )
     assert process.returncode == 0, process.stderr
     assert json.loads(process.stdout) == batched
 
@@ -110,7 +120,13 @@ def test_evaluate_takes_two_files(toy):
     test = corpora.load("reverse", source_language="words", target_language="reversed", seed=3).test
     for name, lines in (("s.txt", test.sources[:20]), ("r.txt", test.targets[:20])):
         (toy.folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    result = toy("evaluate", f"--model={RUN}", "--source_file=s.txt", "--reference_file=r.txt", "--beam_size=1")
+    result = toy(
+        "evaluate",
+        f"--model={RUN}",
+        "--source_file=s.txt",
+        "--reference_file=r.txt",
+        "--beam_size=1",
+    )
     assert json.loads(result.stdout)["sentences"] == 20
 
 
@@ -122,10 +138,14 @@ def test_score_tells_how_likely_each_line_is_from_a_run_and_from_its_export(toy)
         result = toy("score", f"--model={model}", "--source_file=p.txt", "--reference_file=q.txt")
         assert result.returncode == 0, result.stderr.decode()
         scores[model] = [line.split("\t") for line in result.stdout.decode().splitlines()]
-    (right, tokens), (wrong, wrong_tokens) = ((float(score), int(count)) for score, count in scores[RUN])
+    (right, tokens), (wrong, wrong_tokens) = (
+        (float(score), int(count)) for score, count in scores[RUN]
+    )
     assert tokens == wrong_tokens == 5
     assert wrong < right - 1 < 0
-    np.testing.assert_allclose(np.array(scores[SAVED], float), np.array(scores[RUN], float), atol=2e-5)
+    np.testing.assert_allclose(
+        np.array(scores[SAVED], float), np.array(scores[RUN], float), atol=2e-5
+    )
 
 
 def test_average_and_export_again(toy):
@@ -134,5 +154,7 @@ def test_average_and_export_again(toy):
     exported = toy("export", f"--model_dir={RUN}", "--export_dir=again", "--beam_size=2")
     assert exported.returncode == 0, exported.stderr.decode()
     assert sorted(path.name for path in (toy.folder / "again").iterdir()) == ["1"]
-    names = [variable.name for variable in tf.saved_model.load(str(toy.folder / "again" / "1")).weights]
+    names = [
+        variable.name for variable in tf.saved_model.load(str(toy.folder / "again" / "1")).weights
+    ]
     assert len(names) == len(set(names)) == len(np.load(toy.folder / RUN / "averaged.npz").files)

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from keras_transformer.serving.translator import Translator
+from keras_transformer.translator.translator import Translator
 
 RUN = "runs/reverse_words_reversed"
 SEVERAL = ["a b c! d e! f g h", "", "i j! k l", "m n o"]
@@ -18,7 +18,10 @@ PREFIXES = {"a b c": "b", "d e f g": "", "h i j": "p q", "k": "k"}
 @pytest.fixture(scope="module")
 def sentences():
     draw = random.Random(11)
-    return [*(" ".join(draw.choices("abcdefghijklmnopqrst", k=draw.randint(1, 9))) for _ in range(30)), ""]
+    return [
+        *(" ".join(draw.choices("abcdefghijklmnopqrst", k=draw.randint(1, 9))) for _ in range(30)),
+        "",
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -29,19 +32,42 @@ def plain(live, sentences):
 @pytest.fixture(scope="module")
 def written(toy, sentences):
     """The lines that commands wrote, by a name for each."""
-    files = {"lines": sentences, "reversed": map(reverse, sentences), "sources": PREFIXES, "prefixes": PREFIXES.values()}
+    files = {
+        "lines": sentences,
+        "reversed": map(reverse, sentences),
+        "sources": PREFIXES,
+        "prefixes": PREFIXES.values(),
+    }
     for name, lines in files.items():
-        (toy.folder / f"{name}.options").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        (toy.folder / f"{name}.options").write_text(
+            "".join(f"{line}\n" for line in lines), encoding="utf-8"
+        )
     checkpoints = sorted((toy.folder / RUN / "checkpoints").glob("*.npz"))[-2:]
     assert len(checkpoints) == 2
-    translate, lines, samples = ["translate", f"--model={RUN}"], "--input=lines.options", ["--samples=3", "--temperature=3"]
+    translate, lines, samples = (
+        ["translate", f"--model={RUN}"],
+        "--input=lines.options",
+        ["--samples=3", "--temperature=3"],
+    )
     commands = {
-        "json": [*translate, "--flagfile=toy.flags", lines, "--json", "--num_hypotheses=2", "--batch_tokens=20"],
+        "json": [
+            *translate,
+            "--flagfile=toy.flags",
+            lines,
+            "--json",
+            "--num_hypotheses=2",
+            "--batch_tokens=20",
+        ],
         "prefixed": [*translate, "--input=sources.options", "--prefix_file=prefixes.options"],
         "ensemble": ["translate", f"--model={','.join(map(str, checkpoints))}", lines],
         "seed 1": [*translate, lines, *samples, "--seed=1"],
         "seed 2": [*translate, lines, *samples, "--seed=2"],
-        "aligned": ["align", f"--model={RUN}", "--source_file=lines.options", "--reference_file=reversed.options"],
+        "aligned": [
+            "align",
+            f"--model={RUN}",
+            "--source_file=lines.options",
+            "--reference_file=reversed.options",
+        ],
     }
     answers = dict(zip(commands, toy.all(list(commands.values())), strict=True))
     for name, answer in answers.items():
@@ -72,18 +98,27 @@ def test_json_tells_hypotheses_scores_and_what_each_piece_adds(told):
             pieces, values = zip(*found["pieces"], strict=True)
             assert sum(values) == pytest.approx(found["log_probability"], abs=1e-5 * len(values))
             # Wu et al. 2016, equation 14, with the paper's alpha.
-            assert found["score"] == pytest.approx(found["log_probability"] / ((5 + len(values)) / 6) ** 0.6, abs=1e-4)
+            assert found["score"] == pytest.approx(
+                found["log_probability"] / ((5 + len(values)) / 6) ** 0.6, abs=1e-4
+            )
             assert pieces[-1] == "</s>"
-            assert not one["source"] or "".join(pieces[:-1]).replace("▁", " ").strip() == found["translation"]
+            assert (
+                not one["source"]
+                or "".join(pieces[:-1]).replace("▁", " ").strip() == found["translation"]
+            )
 
 
 def test_a_translation_begins_with_its_prefix(written, live):
     free = live.translate(list(PREFIXES))
     assert len(written["prefixed"]) == len(PREFIXES)
-    for translation, alone, prefix in zip(written["prefixed"], free, PREFIXES.values(), strict=True):
+    for translation, alone, prefix in zip(
+        written["prefixed"], free, PREFIXES.values(), strict=True
+    ):
         assert translation.startswith(prefix)
         assert (translation == alone) == alone.startswith(prefix)
-    assert not all(alone.startswith(prefix) for alone, prefix in zip(free, PREFIXES.values(), strict=True))
+    assert not all(
+        alone.startswith(prefix) for alone, prefix in zip(free, PREFIXES.values(), strict=True)
+    )
 
 
 def test_checkpoints_joined_by_a_comma_translate_together(written, sentences):
@@ -92,7 +127,9 @@ def test_checkpoints_joined_by_a_comma_translate_together(written, sentences):
 
 
 def test_samples_are_their_seed_s(toy, written, sentences, plain):
-    drawn = Translator.load(toy.folder / RUN, samples=3, temperature=3.0, seed=1).translate(sentences)
+    drawn = Translator.load(toy.folder / RUN, samples=3, temperature=3.0, seed=1).translate(
+        sentences
+    )
     # What is drawn at such a temperature may hold a line's end, which a file of lines has no room for.
     assert [" ".join(line.splitlines()) for line in drawn] == written["seed 1"]
     assert len({tuple(lines) for lines in (written["seed 1"], written["seed 2"], plain)}) == 3
@@ -107,11 +144,15 @@ def test_each_target_word_has_a_link_to_a_source_word(written, sentences):
         assert all(0 <= source < words for source, _ in pairs)
 
 
-def test_a_streamed_line_is_answered_before_the_next_is_sent_and_its_sentences_one_by_one(toy, live):
+def test_a_streamed_line_is_answered_before_the_next_is_sent_and_its_sentences_one_by_one(
+    toy, live
+):
     pipe = subprocess.PIPE
     command = toy.command("translate", f"--model={RUN}", "--stream", "--split_sentences")
     answers = []
-    with subprocess.Popen(command, cwd=toy.folder, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0) as process:
+    with subprocess.Popen(
+        command, cwd=toy.folder, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0
+    ) as process:
         try:
             for line in SEVERAL:
                 process.stdin.write(f"{line}\n".encode())
@@ -121,5 +162,7 @@ def test_a_streamed_line_is_answered_before_the_next_is_sent_and_its_sentences_o
         finally:
             process.kill()
     assert (process.returncode, *rest) == (0, b"", b"")
-    assert answers == [" ".join(live.translate(re.split("(?<=!) ", line))) + "\n" for line in SEVERAL]
+    assert answers == [
+        " ".join(live.translate(re.split("(?<=!) ", line))) + "\n" for line in SEVERAL
+    ]
     assert answers != [f"{translation}\n" for translation in live.translate(SEVERAL)]

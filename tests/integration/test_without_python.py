@@ -12,16 +12,29 @@ import tensorflow_text
 
 SOURCE = pathlib.Path(__file__).parents[1] / "serving" / "translate.cc"
 LIBRARY = pathlib.Path(tf.sysconfig.get_lib())
-OPS = pathlib.Path(tensorflow_text.__file__).parent / "python" / "ops" / "_sentencepiece_tokenizer.so"
+OPS = (
+    pathlib.Path(tensorflow_text.__file__).parent / "python" / "ops" / "_sentencepiece_tokenizer.so"
+)
 
-pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="there is no g++ to compile a C++ program with")
+pytestmark = pytest.mark.skipif(
+    not shutil.which("g++"), reason="there is no g++ to compile a C++ program with"
+)
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     path = tmp_path_factory.mktemp("cpp") / "translate"
     libraries = [f"-l:{name}" for name in ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2")]
-    command = ["g++", *tf.sysconfig.get_compile_flags(), SOURCE, "-o", path, f"-L{LIBRARY}", *libraries, f"-Wl,-rpath,{LIBRARY}"]
+    command = [
+        "g++",
+        *tf.sysconfig.get_compile_flags(),
+        SOURCE,
+        "-o",
+        path,
+        f"-L{LIBRARY}",
+        *libraries,
+        f"-Wl,-rpath,{LIBRARY}",
+    ]
     compiled = subprocess.run(command, capture_output=True, text=True, check=False)
     assert compiled.returncode == 0, compiled.stderr
     return path
@@ -39,7 +52,12 @@ def translate(program, model, lines):
 
 def test_a_program_without_python_gives_the_live_model_s_strings(program, toy, live):
     draw = random.Random(6)
-    lines = ["", "  ", "日本語 😀", *(" ".join(draw.choices("abcdefghijklmnopqrst", k=draw.randint(1, 14))) for _ in range(61))]
+    lines = [
+        "",
+        "  ",
+        "日本語 😀",
+        *(" ".join(draw.choices("abcdefghijklmnopqrst", k=draw.randint(1, 14))) for _ in range(61)),
+    ]
     given = translate(program, toy.folder / "saved_models" / "reverse_words_reversed" / "1", lines)
     assert given.returncode == 0, given.stderr.decode()
     assert given.stdout.decode().splitlines() == live.translate(lines)

@@ -36,7 +36,11 @@ def round_trip(randomized):
 
     def copy(layer, *inputs):
         config, arguments = layer.get_config(), inspect.signature(type(layer).__init__).parameters
-        assert [name for name, a in arguments.items() if a.default is not a.empty and config[name] == a.default] == []
+        assert [
+            name
+            for name, a in arguments.items()
+            if a.default is not a.empty and config[name] == a.default
+        ] == []
         randomized(layer, *inputs)
         clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
         assert clone.get_config() == config
@@ -52,7 +56,14 @@ def parts():
     """The weights of an encoder or decoder layer by the oracle's names."""
 
     def by_name(layer):
-        names = ("self_attention", "self_attention_norm", "cross_attention", "cross_attention_norm", "feed_forward", "feed_forward_norm")
+        names = (
+            "self_attention",
+            "self_attention_norm",
+            "cross_attention",
+            "cross_attention_norm",
+            "feed_forward",
+            "feed_forward_norm",
+        )
         return {name: getattr(layer, name).get_weights() for name in names if hasattr(layer, name)}
 
     return by_name

@@ -6,17 +6,32 @@ import pytest
 import tensorflow as tf
 from oracles import paper
 
-from keras_transformer.layers import MultiHeadAttention, attention_weights, causal_mask, scaled_dot_product_attention
+from keras_transformer.layers import (
+    MultiHeadAttention,
+    attention_weights,
+    causal_mask,
+    scaled_dot_product_attention,
+)
 
 B, T, S, H, D_MODEL = 2, 5, 7, 4, 16
 SOME = np.random.default_rng(1).random((B, T, S)) < 0.6
-MASKS = {"none": None, "random": SOME, "keys": SOME[:, :1], "first key": np.eye(1, S, dtype=bool)[None]}
+MASKS = {
+    "none": None,
+    "random": SOME,
+    "keys": SOME[:, :1],
+    "first key": np.eye(1, S, dtype=bool)[None],
+}
 
 
 @pytest.fixture
 def attention(random, randomized):
     """Four heads of d_k = 3 and d_v = 5, neither of them d_model / h."""
-    return randomized(MultiHeadAttention(H, D_MODEL, d_k=3, d_v=5), random(B, T, D_MODEL), random(B, S, D_MODEL), random(B, S, D_MODEL))
+    return randomized(
+        MultiHeadAttention(H, D_MODEL, d_k=3, d_v=5),
+        random(B, T, D_MODEL),
+        random(B, S, D_MODEL),
+        random(B, S, D_MODEL),
+    )
 
 
 @pytest.fixture
@@ -30,13 +45,17 @@ def test_scaled_dot_product_attention_is_equation_1(random, mask, heads):
     query, key, value = random(B, *heads, T, 3), random(B, *heads, S, 3), random(B, *heads, S, 5)
     mask = mask if mask is None or not heads else mask[:, None]
     expected = paper.scaled_dot_product_attention(query, key, value, mask)
-    np.testing.assert_allclose(scaled_dot_product_attention(query, key, value, mask), expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        scaled_dot_product_attention(query, key, value, mask), expected, rtol=0, atol=1e-6
+    )
 
 
 def test_scores_are_divided_by_the_root_of_d_k_before_the_bias(random):
     query, key, value, bias = random(B, T, 9), random(B, S, 9), random(B, S, 4), random(T, S)
     actual = scaled_dot_product_attention(query, key, value, attention_bias=bias)
-    np.testing.assert_allclose(actual, paper.scaled_dot_product_attention(query, key, value, bias=bias), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        actual, paper.scaled_dot_product_attention(query, key, value, bias=bias), rtol=0, atol=1e-6
+    )
     unscaled = paper.scaled_dot_product_attention(query * 3, key, value, bias=bias)
     assert np.abs(actual - unscaled).max() > 0.1
 
@@ -44,22 +63,35 @@ def test_scores_are_divided_by_the_root_of_d_k_before_the_bias(random):
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
 def test_multi_head_attention_is_the_paper_s(attention, qkv, mask):
     expected = paper.multi_head_attention(*qkv, *attention.get_weights(), num_heads=H, mask=mask)
-    np.testing.assert_allclose(attention(*qkv, attention_mask=mask), expected, rtol=0, atol=1e-6 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        attention(*qkv, attention_mask=mask), expected, rtol=0, atol=1e-6 * np.abs(expected).max()
+    )
 
 
 @pytest.mark.parametrize("mask", [None, SOME, SOME[:, :1]], ids=["none", "random", "keys"])
 def test_multi_head_attention_is_that_of_keras(attention, qkv, mask):
-    mask = mask if mask is None else mask | (np.arange(S) == 0)  # where everything is masked Keras averages the values
-    theirs = keras.layers.MultiHeadAttention(H, key_dim=3, value_dim=5, use_bias=False, output_shape=D_MODEL)
+    mask = (
+        mask if mask is None else mask | (np.arange(S) == 0)
+    )  # where everything is masked Keras averages the values
+    theirs = keras.layers.MultiHeadAttention(
+        H, key_dim=3, value_dim=5, use_bias=False, output_shape=D_MODEL
+    )
     query, key, value = qkv
     theirs.build(query.shape, value.shape, key.shape)
-    theirs.set_weights([ours.reshape(w.shape) for ours, w in zip(attention.get_weights(), theirs.weights, strict=True)])
+    theirs.set_weights(
+        [
+            ours.reshape(w.shape)
+            for ours, w in zip(attention.get_weights(), theirs.weights, strict=True)
+        ]
+    )
     expected = theirs(query=query, key=key, value=value, attention_mask=mask)
     np.testing.assert_allclose(attention(*qkv, attention_mask=mask), expected, rtol=0, atol=2e-6)
 
 
 def test_rows_of_the_weights_sum_to_one_over_what_may_be_attended(random):
-    weights = np.array(attention_weights(random(B, T, 3), random(B, S, 3), SOME | np.eye(T, S, dtype=bool)))
+    weights = np.array(
+        attention_weights(random(B, T, 3), random(B, S, 3), SOME | np.eye(T, S, dtype=bool))
+    )
     np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-6)
     assert (weights[~(SOME | np.eye(T, S, dtype=bool))] == 0).all()
     assert (weights > 0).any()
@@ -69,7 +101,9 @@ def test_a_fully_masked_row_gives_zeros_and_its_gradient_is_finite(random):
     query, key, value = (tf.constant(random(1, 2, 3)) for _ in range(3))
     with tf.GradientTape() as tape:
         tape.watch((query, key, value))
-        out = scaled_dot_product_attention(query, key, value, np.array([[[False, False], [True, False]]]))
+        out = scaled_dot_product_attention(
+            query, key, value, np.array([[[False, False], [True, False]]])
+        )
     assert (out[0, 0].numpy() == 0).all()
     assert (out[0, 1].numpy() == value[0, 0].numpy()).all()
     for gradient in tape.gradient(out, (query, key, value)):
@@ -82,13 +116,18 @@ def test_what_is_masked_does_not_matter_and_what_is_not_does(attention, qkv, ran
     changed = key.copy(), value.copy()
     for array in changed:
         array[:, -1] = 1e4 * random(D_MODEL)
-    before, after = attention(*qkv, attention_mask=mask), attention(query, *changed, attention_mask=mask)
+    before, after = (
+        attention(*qkv, attention_mask=mask),
+        attention(query, *changed, attention_mask=mask),
+    )
     np.testing.assert_array_equal(before, after)
     assert np.abs(attention(*qkv) - attention(query, *changed)).max() > 1
 
 
 def test_huge_scores_stay_finite(random):
-    out = scaled_dot_product_attention(1e4 * random(B, T, 3), 1e4 * random(B, S, 3), random(B, S, 3), SOME)
+    out = scaled_dot_product_attention(
+        1e4 * random(B, T, 3), 1e4 * random(B, S, 3), random(B, S, 3), SOME
+    )
     assert np.isfinite(out).all()
 
 
@@ -106,19 +145,36 @@ def test_keys_projected_once_attend_as_call_does(attention, qkv):
     query, key, value = qkv
     keys, values = attention.keys_and_values(key, value)
     assert (keys.shape, values.shape) == ((B, H, S, 3), (B, H, S, 5))
-    np.testing.assert_allclose(attention.attend(query, keys, values, SOME), attention(*qkv, attention_mask=SOME), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        attention.attend(query, keys, values, SOME),
+        attention(*qkv, attention_mask=SOME),
+        rtol=0,
+        atol=1e-6,
+    )
 
 
 def test_the_weights_for_looking_at_are_those_that_call_applies(attention, qkv):
     query, key, value = qkv
     output, weights = attention.attentive(query, *attention.keys_and_values(key, value), SOME)
     assert weights.shape == (B, H, T, S)
-    np.testing.assert_array_equal(output, attention.attend(query, *attention.keys_and_values(key, value), SOME))
-    heads = np.einsum("bhts,bhsd->bthd", weights, attention.keys_and_values(key, value)[1]).reshape(B, T, H * 5)
-    np.testing.assert_allclose(heads @ attention.output_kernel.numpy(), attention(*qkv, attention_mask=SOME), rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(
+        output, attention.attend(query, *attention.keys_and_values(key, value), SOME)
+    )
+    heads = np.einsum("bhts,bhsd->bthd", weights, attention.keys_and_values(key, value)[1]).reshape(
+        B, T, H * 5
+    )
+    np.testing.assert_allclose(
+        heads @ attention.output_kernel.numpy(),
+        attention(*qkv, attention_mask=SOME),
+        rtol=0,
+        atol=1e-6,
+    )
 
 
-@pytest.mark.parametrize(("d_k", "d_v", "expected"), [(None, None, (4, 4)), (3, None, (3, 3)), (None, 5, (4, 5)), (3, 5, (3, 5))])
+@pytest.mark.parametrize(
+    ("d_k", "d_v", "expected"),
+    [(None, None, (4, 4)), (3, None, (3, 3)), (None, 5, (4, 5)), (3, 5, (3, 5))],
+)
 def test_widths_of_a_head_default_to_the_paper_s(d_k, d_v, expected, qkv):
     attention = MultiHeadAttention(H, D_MODEL, d_k, d_v)
     assert attention(*qkv).shape == (B, T, D_MODEL)
@@ -127,7 +183,10 @@ def test_widths_of_a_head_default_to_the_paper_s(d_k, d_v, expected, qkv):
 
 
 def test_heads_that_do_not_divide_d_model_are_refused_with_a_remedy_that_works():
-    with pytest.raises(ValueError, match=r"`d_model`.*`num_heads`.*d_model=500, num_heads=8\. Try d_model=504, or pass `d_k`\."):
+    with pytest.raises(
+        ValueError,
+        match=r"`d_model`.*`num_heads`.*d_model=500, num_heads=8\. Try d_model=504, or pass `d_k`\.",
+    ):
         MultiHeadAttention(8, 500)
     MultiHeadAttention(8, 504)
     MultiHeadAttention(8, 500, d_k=64)
@@ -152,4 +211,6 @@ def test_mixed_bfloat16_computes_in_bfloat16_keeps_float32_weights_and_masks(qkv
     assert keras.backend.standardize_dtype(out.dtype) == "bfloat16"
     assert {w.dtype for w in mixed.weights} == {"float32"}
     assert (keras.ops.convert_to_numpy(keras.ops.cast(out, "float32"))[:, 0] == 0).all()
-    np.testing.assert_allclose(keras.ops.cast(out, "float32"), attention(*qkv, attention_mask=mask), atol=0.1)
+    np.testing.assert_allclose(
+        keras.ops.cast(out, "float32"), attention(*qkv, attention_mask=mask), atol=0.1
+    )

@@ -44,29 +44,43 @@ def stepped(decoder, x, memory, memory_mask):
 @pytest.mark.parametrize("widths", [{}, {"d_k": 3, "d_v": 5}], ids=["paper", "free"])
 def test_a_decoder_layer_is_the_paper_s(x, memory, mask, memory_mask, widths, randomized, parts):
     layer = randomized(DecoderLayer(**SIZES, **widths), x, memory)
-    expected = paper.decoder_layer(x, memory, parts(layer), H, None if mask is None else np.array(mask), memory_mask)
-    np.testing.assert_allclose(layer(x, memory, attention_mask=mask, memory_mask=memory_mask), expected, rtol=0, atol=ATOL)
+    expected = paper.decoder_layer(
+        x, memory, parts(layer), H, None if mask is None else np.array(mask), memory_mask
+    )
+    np.testing.assert_allclose(
+        layer(x, memory, attention_mask=mask, memory_mask=memory_mask), expected, rtol=0, atol=ATOL
+    )
 
 
 def test_a_decoder_is_its_layers_one_after_another_and_causal(decoder, x, memory, parts):
     expected = x
     for layer in decoder.layers:
-        expected = paper.decoder_layer(expected, memory, parts(layer), H, np.tril(np.ones((T, T), bool)), MEMORY_MASK)
-    np.testing.assert_allclose(decoder(x, memory, memory_mask=MEMORY_MASK), expected, rtol=0, atol=ATOL)
+        expected = paper.decoder_layer(
+            expected, memory, parts(layer), H, np.tril(np.ones((T, T), bool)), MEMORY_MASK
+        )
+    np.testing.assert_allclose(
+        decoder(x, memory, memory_mask=MEMORY_MASK), expected, rtol=0, atol=ATOL
+    )
 
 
 def test_later_tokens_change_nothing(decoder, x, memory, random):
     later = np.concatenate([x[:, :3], random(B, 2, D_MODEL)], axis=1)
-    np.testing.assert_allclose(decoder(later, memory)[:, :3], decoder(x, memory)[:, :3], rtol=0, atol=ATOL)
+    np.testing.assert_allclose(
+        decoder(later, memory)[:, :3], decoder(x, memory)[:, :3], rtol=0, atol=ATOL
+    )
     layer = decoder.layers[0]
-    assert np.abs(layer(later, memory)[:, :3] - layer(x, memory)[:, :3]).max() > 0.01  # without the causal mask
+    assert (
+        np.abs(layer(later, memory)[:, :3] - layer(x, memory)[:, :3]).max() > 0.01
+    )  # without the causal mask
 
 
 def test_padding_of_target_and_source_changes_nothing(decoder, x, memory, random):
     wide_x, wide_memory = (np.concatenate([a, random(B, 3, D_MODEL)], axis=1) for a in (x, memory))
     wide_mask = np.pad(MEMORY_MASK, [(0, 0), (0, 0), (0, 3)])
     expected = decoder(x, memory, memory_mask=MEMORY_MASK)
-    np.testing.assert_allclose(decoder(wide_x, wide_memory, memory_mask=wide_mask)[:, :T], expected, rtol=0, atol=ATOL)
+    np.testing.assert_allclose(
+        decoder(wide_x, wide_memory, memory_mask=wide_mask)[:, :T], expected, rtol=0, atol=ATOL
+    )
     assert np.abs(decoder(wide_x, wide_memory)[:, :T] - decoder(x, memory)).max() > 0.01
 
 
@@ -82,8 +96,12 @@ def test_steps_with_a_cache_equal_the_whole_target(decoder, memory, random, hypo
     """K hypotheses with different prefixes share one memory; `call` gets a copy of it for each."""
     x = random(B, hypotheses, T, D_MODEL)
     memories, masks = (np.repeat(a, hypotheses, axis=0) for a in (memory, MEMORY_MASK))
-    expected = np.array(decoder(x.reshape(-1, T, D_MODEL), memories, memory_mask=masks)).reshape(x.shape)
-    np.testing.assert_allclose(stepped(decoder, x, memory, MEMORY_MASK), expected, rtol=0, atol=ATOL)
+    expected = np.array(decoder(x.reshape(-1, T, D_MODEL), memories, memory_mask=masks)).reshape(
+        x.shape
+    )
+    np.testing.assert_allclose(
+        stepped(decoder, x, memory, MEMORY_MASK), expected, rtol=0, atol=ATOL
+    )
     assert np.abs(stepped(decoder, x, memory, None) - expected).max() > 0.01
 
 
@@ -93,17 +111,26 @@ def test_each_hypothesis_continues_its_own_past(decoder, memory, random):
     order = np.array([1, 2, 0, 4, 5, 3])
     reordered = [tuple(keras.ops.take(half, order, axis=0) for half in layer) for layer in past]
     mixed_up, _ = decoder.stepper()(x[:, :, 1], reordered, cache)
-    moved_along = stepped(decoder, np.stack([x.reshape(-1, 2, D_MODEL)[order, 0].reshape(B, 3, D_MODEL), x[:, :, 1]], axis=2), memory, None)
+    moved_along = stepped(
+        decoder,
+        np.stack([x.reshape(-1, 2, D_MODEL)[order, 0].reshape(B, 3, D_MODEL), x[:, :, 1]], axis=2),
+        memory,
+        None,
+    )
     np.testing.assert_allclose(mixed_up, moved_along[:, :, 1], rtol=0, atol=ATOL)
     assert np.abs(mixed_up - stepped(decoder, x, memory, None)[:, :, 1]).max() > 0.01
 
 
 def test_the_cache_has_the_stated_shapes(decoder, memory, random):
-    assert [(k.shape, v.shape) for k, v in decoder.memory_cache(memory)] == [((B, H, S, 3), (B, H, S, 5))] * 2
+    assert [(k.shape, v.shape) for k, v in decoder.memory_cache(memory)] == [
+        ((B, H, S, 3), (B, H, S, 5))
+    ] * 2
     past = decoder.empty_past(B * 3)
     for t in range(3):
         assert [(k.shape, v.shape) for k, v in past] == [((B * 3, H, t, 3), (B * 3, H, t, 5))] * 2
-        output, past = decoder.stepper()(random(B, 3, D_MODEL), past, decoder.memory_cache(memory), MEMORY_MASK)
+        output, past = decoder.stepper()(
+            random(B, 3, D_MODEL), past, decoder.memory_cache(memory), MEMORY_MASK
+        )
         assert output.shape == (B, 3, D_MODEL)
 
 
@@ -143,7 +170,9 @@ def test_mixed_bfloat16_reaches_every_sublayer_and_keeps_float32_weights(x, memo
     assert {layer.compute_dtype for layer in mixed._flatten_layers()} == {"bfloat16"}
     assert keras.backend.standardize_dtype(out.dtype) == "bfloat16"
     assert {w.dtype for w in mixed.weights} == {"float32"}
-    np.testing.assert_allclose(keras.ops.cast(out, "float32"), decoder(x, memory, memory_mask=MEMORY_MASK), atol=0.2)
+    np.testing.assert_allclose(
+        keras.ops.cast(out, "float32"), decoder(x, memory, memory_mask=MEMORY_MASK), atol=0.2
+    )
 
 
 def test_under_mixed_bfloat16_the_cache_keeps_its_dtype(x, memory):

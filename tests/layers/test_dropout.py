@@ -16,7 +16,9 @@ def _seed():
 
 
 def share_dropped(layer, calls):
-    dropped = tf.function(lambda x: tf.reduce_mean(tf.cast(layer(x, training=True) == 0, "float32")))
+    dropped = tf.function(
+        lambda x: tf.reduce_mean(tf.cast(layer(x, training=True) == 0, "float32"))
+    )
     return np.mean([float(dropped(ONES)) for _ in range(calls)])
 
 
@@ -31,7 +33,10 @@ def test_a_call_drops_what_a_byte_can_tell_and_all_calls_together_the_rate(rate)
     layer = Dropout(rate)
     shares = [share_dropped(layer, 1) for _ in range(60)]
     sampling = 5 * (rate * (1 - rate) / ONES.size) ** 0.5
-    assert all(np.floor(256 * rate) / 256 - sampling < share < np.ceil(256 * rate) / 256 + sampling for share in shares)
+    assert all(
+        np.floor(256 * rate) / 256 - sampling < share < np.ceil(256 * rate) / 256 + sampling
+        for share in shares
+    )
     # The threshold varies by less than one part in 256 from call to call.
     assert abs(np.mean(shares) - rate) < 5 * (1 / 256 / 2 + sampling / 5) / 60**0.5
 
@@ -39,7 +44,10 @@ def test_a_call_drops_what_a_byte_can_tell_and_all_calls_together_the_rate(rate)
 def test_entries_fall_independently_and_anew_at_each_call():
     layer = Dropout(0.5)
     first, second = (np.array(layer(ONES, training=True)).reshape(-1) > 0 for _ in range(2))
-    correlations = [np.corrcoef(first, second)[0, 1], *(np.corrcoef(first[:-lag], first[lag:])[0, 1] for lag in (1, 2, 3, 4, 64))]
+    correlations = [
+        np.corrcoef(first, second)[0, 1],
+        *(np.corrcoef(first[:-lag], first[lag:])[0, 1] for lag in (1, 2, 3, 4, 64)),
+    ]
     assert np.abs(correlations).max() < 5 / first.size**0.5
 
 
@@ -67,7 +75,9 @@ def test_any_shape_known_or_not_is_dropped_as_in_eager_mode(shape, sizes):
 
     signature = [tf.TensorSpec(shape if sizes == "known sizes" else [None] * len(shape))]
     eager = dropped(lambda layer: lambda x: layer(x, training=True))
-    traced = dropped(lambda layer: tf.function(lambda x: layer(x, training=True), input_signature=signature))
+    traced = dropped(
+        lambda layer: tf.function(lambda x: layer(x, training=True), input_signature=signature)
+    )
     assert traced.shape == shape
     np.testing.assert_array_equal(traced, eager)
 

@@ -25,7 +25,12 @@ def test_embedding_is_the_scaled_row_plus_its_position(embedding):
 def test_reverse_is_the_product_with_the_same_table(embedding, random):
     x = random(2, 4, 8)
     assert len(embedding.weights) == 1
-    np.testing.assert_allclose(embedding(x, reverse=True), x.astype("float64") @ embedding.table.numpy().T, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        embedding(x, reverse=True),
+        x.astype("float64") @ embedding.table.numpy().T,
+        rtol=0,
+        atol=1e-6,
+    )
 
 
 def test_the_table_starts_at_unit_variance_after_scaling():
@@ -62,7 +67,9 @@ def test_dropout_acts_in_training_only_on_the_sum_and_preserves_its_expectation(
 
 def test_the_projection_is_not_dropped(embedding, random):
     x = random(2, 4, 8)
-    np.testing.assert_array_equal(embedding(x, reverse=True, training=True), embedding(x, reverse=True))
+    np.testing.assert_array_equal(
+        embedding(x, reverse=True, training=True), embedding(x, reverse=True)
+    )
     assert np.abs(embedding(IDS, training=True) - embedding(IDS)).max() > 0.1
 
 

@@ -45,7 +45,9 @@ def test_padding_width_changes_nothing(encoder, x, random):
     wide = np.concatenate([x, random(B, 3, D_MODEL)], axis=1)
     wide_mask = np.pad(MASK, [(0, 0), (0, 0), (0, 3)])
     narrow = encoder(x, attention_mask=MASK)
-    np.testing.assert_allclose(encoder(wide, attention_mask=wide_mask)[:, :S], narrow, rtol=0, atol=ATOL)
+    np.testing.assert_allclose(
+        encoder(wide, attention_mask=wide_mask)[:, :S], narrow, rtol=0, atol=ATOL
+    )
     assert np.abs(encoder(wide)[:, :S] - encoder(x)).max() > 0.01
 
 
@@ -60,8 +62,12 @@ def test_what_stands_in_the_padding_changes_nothing(encoder, x, random):
 def test_batch_order_and_company_change_nothing(encoder, x):
     out = np.array(encoder(x, attention_mask=MASK))
     order = [2, 0, 1]
-    np.testing.assert_allclose(encoder(x[order], attention_mask=MASK[order]), out[order], rtol=0, atol=ATOL)
-    np.testing.assert_allclose(encoder(x[1:2], attention_mask=MASK[1:2]), out[1:2], rtol=0, atol=ATOL)
+    np.testing.assert_allclose(
+        encoder(x[order], attention_mask=MASK[order]), out[order], rtol=0, atol=ATOL
+    )
+    np.testing.assert_allclose(
+        encoder(x[1:2], attention_mask=MASK[1:2]), out[1:2], rtol=0, atol=ATOL
+    )
     assert np.abs(encoder(x[order], attention_mask=MASK) - out[order]).max() > 0.01
 
 
@@ -114,7 +120,9 @@ def test_mixed_bfloat16_reaches_every_sublayer_and_keeps_float32_weights(x, enco
     assert {layer.compute_dtype for layer in mixed._flatten_layers()} == {"bfloat16"}
     assert keras.backend.standardize_dtype(out.dtype) == "bfloat16"
     assert {w.dtype for w in mixed.weights} == {"float32"}
-    np.testing.assert_allclose(keras.ops.cast(out, "float32"), encoder(x, attention_mask=MASK), atol=0.2)
+    np.testing.assert_allclose(
+        keras.ops.cast(out, "float32"), encoder(x, attention_mask=MASK), atol=0.2
+    )
 
 
 def test_what_every_layer_attends_to_comes_with_what_call_gives(random, randomized):
@@ -126,4 +134,6 @@ def test_what_every_layer_attends_to_comes_with_what_call_gives(random, randomiz
     np.testing.assert_allclose(np.sum(weights, axis=-1), 1, atol=1e-6)
     assert not np.array(weights)[0, ..., 2].any()
     first = encoder.layers[0](x, attention_mask=mask)
-    np.testing.assert_allclose(weights[:, 1], encoder.layers[1].attentive(first, mask)[1], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        weights[:, 1], encoder.layers[1].attentive(first, mask)[1], rtol=0, atol=1e-6
+    )

@@ -36,7 +36,9 @@ def test_weights_have_the_paper_s_shapes(x):
 def test_another_activation_takes_the_place_of_relu(x, randomized):
     layer = randomized(FeedForward(32, activation="gelu"), x)
     w_1, b_1, w_2, b_2 = layer.get_weights()
-    np.testing.assert_allclose(layer(x), keras.activations.gelu(x @ w_1 + b_1) @ w_2 + b_2, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        layer(x), keras.activations.gelu(x @ w_1 + b_1) @ w_2 + b_2, rtol=0, atol=1e-6
+    )
 
 
 def test_config_round_trip(x, round_trip):

@@ -14,7 +14,9 @@ def test_padding_is_false_and_tokens_true():
 
 
 def test_another_padding_id():
-    np.testing.assert_array_equal(padding_mask(np.array([[5, 0, 9]]), padding_id=9), [[[True, True, False]]])
+    np.testing.assert_array_equal(
+        padding_mask(np.array([[5, 0, 9]]), padding_id=9), [[[True, True, False]]]
+    )
 
 
 def test_causal_mask_is_lower_triangular():
@@ -27,7 +29,9 @@ def test_masks_join_with_and_and_broadcast_over_the_batch():
     ids = np.array([[5, 6, 0], [7, 8, 9]])
     joined = np.array(padding_mask(ids) & causal_mask(3))
     assert joined.shape == (2, 3, 3)
-    np.testing.assert_array_equal(joined[0], [[True, False, False], [True, True, False], [True, True, False]])
+    np.testing.assert_array_equal(
+        joined[0], [[True, False, False], [True, True, False], [True, True, False]]
+    )
     np.testing.assert_array_equal(joined[1], np.tril(np.ones((3, 3), bool)))
 
 
@@ -37,4 +41,6 @@ def test_masks_are_made_in_a_graph_of_unknown_length():
         return padding_mask(ids) & causal_mask(keras.ops.shape(ids)[1])
 
     for length in (1, 3):
-        np.testing.assert_array_equal(joined(np.ones((2, length), "int32")), np.tril(np.ones((2, length, length), bool)))
+        np.testing.assert_array_equal(
+            joined(np.ones((2, length), "int32")), np.tril(np.ones((2, length, length), bool))
+        )

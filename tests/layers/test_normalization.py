@@ -25,12 +25,20 @@ def gradients_of(layer, x, upstream):
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = layer(x)
-    return [value.numpy() for value in (y, *tape.gradient(y, [x, *layer.trainable_variables], tf.cast(upstream, y.dtype)))]
+    return [
+        value.numpy()
+        for value in (
+            y,
+            *tape.gradient(y, [x, *layer.trainable_variables], tf.cast(upstream, y.dtype)),
+        )
+    ]
 
 
 def test_it_is_the_oracle_s(x, randomized):
     layer = randomized(LayerNormalization(), x)
-    np.testing.assert_allclose(layer(x), paper.layer_norm(x, *layer.get_weights()), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        layer(x), paper.layer_norm(x, *layer.get_weights()), rtol=0, atol=1e-6
+    )
 
 
 def test_its_gradient_is_the_oracle_s_central_difference(x, upstream, randomized):
@@ -44,14 +52,18 @@ def test_its_gradient_is_the_oracle_s_central_difference(x, upstream, randomized
                 nudged = [argument.copy() for argument in arguments]
                 nudged[number][place] += sign * 1e-5
                 values.append((paper.layer_norm(*nudged) * upstream).sum())
-            assert gradient[place] == pytest.approx((values[0] - values[1]) / 2e-5, rel=2e-6, abs=2e-6)
+            assert gradient[place] == pytest.approx(
+                (values[0] - values[1]) / 2e-5, rel=2e-6, abs=2e-6
+            )
 
 
 def test_it_is_that_of_keras_with_its_gradient(x, upstream, randomized):
     ours = randomized(LayerNormalization(epsilon=1e-3), x)
     theirs = randomized(keras.layers.LayerNormalization(epsilon=1e-3), x)
     theirs.set_weights(ours.get_weights())
-    for mine, other in zip(gradients_of(ours, x, upstream), gradients_of(theirs, x, upstream), strict=True):
+    for mine, other in zip(
+        gradients_of(ours, x, upstream), gradients_of(theirs, x, upstream), strict=True
+    ):
         np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-5)
 
 
@@ -73,14 +85,18 @@ def test_a_constant_row_gives_the_bias_and_a_finite_gradient(upstream, randomize
     x = np.full((2, 5, 8), 3.0, "float32")
     layer = randomized(LayerNormalization(), x)
     y, *gradients = gradients_of(layer, x, upstream)
-    np.testing.assert_allclose(y, np.broadcast_to(layer.get_weights()[1], x.shape), atol=1e-3)  # float32 times epsilon^-0.5 = 1000
+    np.testing.assert_allclose(
+        y, np.broadcast_to(layer.get_weights()[1], x.shape), atol=1e-3
+    )  # float32 times epsilon^-0.5 = 1000
     assert all(np.isfinite(gradient).all() for gradient in gradients)
 
 
 def test_large_means_do_not_swallow_the_variance(x, randomized):
     layer = randomized(LayerNormalization(), x)
     shifted = (x * 2**10).round() / 2**10 + 2**10  # exact in float32
-    np.testing.assert_allclose(layer(shifted), paper.layer_norm(shifted, *layer.get_weights()), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(
+        layer(shifted), paper.layer_norm(shifted, *layer.get_weights()), rtol=0, atol=1e-5
+    )
 
 
 def test_bfloat16_is_normalized_in_float32(x, upstream, randomized):
@@ -88,9 +104,16 @@ def test_bfloat16_is_normalized_in_float32(x, upstream, randomized):
     assert {weight.dtype for weight in layer.weights} == {"float32"}
     rounded = tf.cast(x, "bfloat16")
     y, d_x, d_gamma, d_beta = gradients_of(layer, rounded, upstream)
-    assert (y.dtype, d_x.dtype, d_gamma.dtype, d_beta.dtype) == (rounded.dtype, rounded.dtype, "float32", "float32")
+    assert (y.dtype, d_x.dtype, d_gamma.dtype, d_beta.dtype) == (
+        rounded.dtype,
+        rounded.dtype,
+        "float32",
+        "float32",
+    )
     expected = paper.layer_norm(tf.cast(rounded, "float32").numpy(), *layer.get_weights())
-    assert np.abs(tf.cast(y, "float32").numpy() - expected).max() <= np.abs(expected).max() * 2**-8  # one rounding
+    assert (
+        np.abs(tf.cast(y, "float32").numpy() - expected).max() <= np.abs(expected).max() * 2**-8
+    )  # one rounding
 
 
 def test_config_round_trip(x, round_trip):

@@ -12,7 +12,9 @@ from keras_transformer.layers import sinusoidal_positions
 @pytest.mark.parametrize("positions", [range(20), range(490, 512), range(4080, 4096)], ids=str)
 def test_positions_are_the_paper_s_sinusoids(positions, d_model):
     expected = paper.sinusoidal_positions(positions, d_model)
-    np.testing.assert_allclose(sinusoidal_positions(np.array(positions), d_model), expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        sinusoidal_positions(np.array(positions), d_model), expected, rtol=0, atol=1e-6
+    )
 
 
 def test_the_bound_is_out_of_reach_of_plain_float32():
@@ -28,7 +30,12 @@ def test_sines_and_cosines_are_interleaved():
 
 def test_positions_may_have_any_shape():
     flat = np.array(sinusoidal_positions(np.arange(6), 8))
-    np.testing.assert_allclose(sinusoidal_positions(np.arange(6).reshape(2, 3), 8), flat.reshape(2, 3, 8), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        sinusoidal_positions(np.arange(6).reshape(2, 3), 8),
+        flat.reshape(2, 3, 8),
+        rtol=0,
+        atol=1e-6,
+    )
     np.testing.assert_allclose(sinusoidal_positions(5, 8), flat[5], rtol=0, atol=1e-6)
 
 

@@ -30,20 +30,28 @@ def test_post_norm_is_the_paper_s(x, sublayer_output, randomized):
 def test_a_constant_row_is_normalized_to_the_bias(randomized):
     x = np.full((1, 1, 8), 3.0, "float32")
     layer = randomized(PostNorm(), x, x)
-    np.testing.assert_allclose(layer(x, x)[0, 0], layer.get_weights()[1], atol=1e-3)  # float32 times epsilon^-0.5 = 1000
+    np.testing.assert_allclose(
+        layer(x, x)[0, 0], layer.get_weights()[1], atol=1e-3
+    )  # float32 times epsilon^-0.5 = 1000
 
 
 def test_dropout_acts_in_training_only(x, sublayer_output):
     keras.utils.set_random_seed(0)
     layer = PostNorm(0.5)
-    np.testing.assert_array_equal(layer(x, sublayer_output, training=False), layer(x, sublayer_output))
+    np.testing.assert_array_equal(
+        layer(x, sublayer_output, training=False), layer(x, sublayer_output)
+    )
     assert np.abs(layer(x, sublayer_output, training=True) - layer(x, sublayer_output)).max() > 0.1
 
 
 def test_dropout_spares_the_residual_path(x):
     layer = PostNorm(0.9)
-    np.testing.assert_allclose(layer(x, np.zeros_like(x), training=True), layer(x, np.zeros_like(x)), rtol=0, atol=1e-6)
-    assert np.abs(layer(np.zeros_like(x), x, training=True) - layer(np.zeros_like(x), x)).max() > 0.1
+    np.testing.assert_allclose(
+        layer(x, np.zeros_like(x), training=True), layer(x, np.zeros_like(x)), rtol=0, atol=1e-6
+    )
+    assert (
+        np.abs(layer(np.zeros_like(x), x, training=True) - layer(np.zeros_like(x), x)).max() > 0.1
+    )
 
 
 def test_dropout_preserves_the_expectation_of_the_sublayer_output(monkeypatch):

@@ -14,7 +14,10 @@ SIZES = {"vocabulary_size": 11, "num_layers": 1, "d_model": 8, "d_ff": 16, "num_
 @pytest.fixture(scope="module")
 def models():
     keras.utils.set_random_seed(0)
-    return [Transformer(**SIZES), Transformer(**{**SIZES, "num_layers": 2, "d_model": 12, "num_heads": 3})]
+    return [
+        Transformer(**SIZES),
+        Transformer(**{**SIZES, "num_layers": 2, "d_model": 12, "num_heads": 3}),
+    ]
 
 
 def mean_log_probabilities(models):
@@ -33,18 +36,31 @@ def test_its_log_p_is_that_of_the_mean_probability(models):
 
 
 def test_one_model_twice_is_that_model(models):
-    np.testing.assert_allclose(Ensemble(models[:1] * 2)((SOURCE, TARGET)), mean_log_probabilities(models[:1]), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(
+        Ensemble(models[:1] * 2)((SOURCE, TARGET)),
+        mean_log_probabilities(models[:1]),
+        rtol=0,
+        atol=1e-5,
+    )
 
 
 def test_steps_equal_call(models):
     ensemble, expected = Ensemble(models), mean_log_probabilities(models)
-    stepper, encoded, past, again = ensemble.stepper(), ensemble.encode(SOURCE), ensemble.empty_past(2), ensemble.empty_past(2)
+    stepper, encoded, past, again = (
+        ensemble.stepper(),
+        ensemble.encode(SOURCE),
+        ensemble.empty_past(2),
+        ensemble.empty_past(2),
+    )
     for t in range(3):
         logits, past = stepper.step(TARGET[:, t : t + 1], t, past, encoded)
         np.testing.assert_allclose(logits[:, 0], expected[:, t], rtol=0, atol=1e-5)
         logits, again, attention = stepper.attentive_step(TARGET[:, t : t + 1], t, again, encoded)
         np.testing.assert_allclose(logits[:, 0], expected[:, t], rtol=0, atol=1e-5)
-        each = [np.mean(model.attention_weights(SOURCE, TARGET)["cross"][:, -1, :, t], axis=1) for model in models]
+        each = [
+            np.mean(model.attention_weights(SOURCE, TARGET)["cross"][:, -1, :, t], axis=1)
+            for model in models
+        ]
         np.testing.assert_allclose(attention[:, 0], np.mean(each, axis=0), rtol=0, atol=1e-6)
 
 

@@ -11,21 +11,34 @@ SIZES = ("vocabulary_size", "num_layers", "d_model", "d_ff", "num_heads", "d_k",
 
 
 def test_defaults_are_the_paper_s_base_row():
-    expected = {"num_layers": 6, "d_model": 512, "d_ff": 2048, "num_heads": 8, "dropout": 0.1, "label_smoothing": 0.1}
+    expected = {
+        "num_layers": 6,
+        "d_model": 512,
+        "d_ff": 2048,
+        "num_heads": 8,
+        "dropout": 0.1,
+        "label_smoothing": 0.1,
+    }
     assert expected.items() <= Hyperparameters(vocabulary_size=37000).as_dict().items()
 
 
 @pytest.mark.parametrize("value", [0, -2])
 @pytest.mark.parametrize("name", SIZES)
 def test_a_size_below_one_is_refused_by_name(name, value):
-    with pytest.raises(ValueError, match=rf"^`{name}` must be an integer of at least 1\. Received: {name}={value}\.$"):
+    with pytest.raises(
+        ValueError,
+        match=rf"^`{name}` must be an integer of at least 1\. Received: {name}={value}\.$",
+    ):
         Hyperparameters(**{"vocabulary_size": 100, name: value})
 
 
 @pytest.mark.parametrize("value", [-0.1, 1, 1.5, float("nan")])
 @pytest.mark.parametrize("name", ["dropout", "label_smoothing"])
 def test_no_probability_is_refused_by_name(name, value):
-    with pytest.raises(ValueError, match=rf"^`{name}` must be a probability in \[0, 1\)\. Received: {name}={value}\.$"):
+    with pytest.raises(
+        ValueError,
+        match=rf"^`{name}` must be a probability in \[0, 1\)\. Received: {name}={value}\.$",
+    ):
         Hyperparameters(100, **{name: value})
 
 
@@ -50,7 +63,9 @@ def test_heads_that_do_not_divide_d_model_are_refused_with_a_remedy_that_works(s
 
 
 def test_an_odd_d_model_is_refused_with_a_remedy():
-    with pytest.raises(ValueError, match=r"`d_model` must be even\. Received: d_model=9\. Try 10\."):
+    with pytest.raises(
+        ValueError, match=r"`d_model` must be even\. Received: d_model=9\. Try 10\."
+    ):
         Hyperparameters(100, d_model=9, num_heads=1)
 
 
@@ -60,12 +75,24 @@ def test_they_are_frozen():
 
 
 def test_the_way_through_json_and_back():
-    hyperparameters = Hyperparameters(100, num_layers=2, d_model=8, d_ff=16, num_heads=2, d_k=3, d_v=5, dropout=0.0, label_smoothing=0.2)
+    hyperparameters = Hyperparameters(
+        100,
+        num_layers=2,
+        d_model=8,
+        d_ff=16,
+        num_heads=2,
+        d_k=3,
+        d_v=5,
+        dropout=0.0,
+        label_smoothing=0.2,
+    )
     assert Hyperparameters(**json.loads(json.dumps(hyperparameters.as_dict()))) == hyperparameters
     assert Hyperparameters(100) != hyperparameters
 
 
-@pytest.mark.parametrize(("name", "value"), [("vocabulary_size", None), ("num_layers", 2.5), ("d_ff", "64")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("vocabulary_size", None), ("num_layers", 2.5), ("d_ff", "64")]
+)
 def test_a_size_that_is_no_integer_is_refused_by_name(name, value):
     with pytest.raises((TypeError, ValueError), match=f"`{name}`"):
         Hyperparameters(**{"vocabulary_size": 100, name: value})

@@ -9,7 +9,9 @@ from oracles import paper
 
 from keras_transformer.models import Transformer
 
-torch = pytest.importorskip("torch", reason="install the extra [oracles] to compare with torch.nn.Transformer")
+torch = pytest.importorskip(
+    "torch", reason="install the extra [oracles] to compare with torch.nn.Transformer"
+)
 
 V, N, H, D_MODEL, D_FF = 13, 2, 4, 16, 32
 SOURCE = np.array([[4, 5, 6, 7, 8, 2], [9, 10, 2, 0, 0, 0], [11, 12, 4, 9, 2, 0]])
@@ -20,7 +22,9 @@ COTANGENT = np.random.default_rng(1).normal(size=(*TARGET.shape, V)) * (TARGET !
 
 def ours():
     rng = np.random.default_rng(0)
-    model = Transformer(vocabulary_size=V, num_layers=N, d_model=D_MODEL, d_ff=D_FF, num_heads=H, dropout=0.0)
+    model = Transformer(
+        vocabulary_size=V, num_layers=N, d_model=D_MODEL, d_ff=D_FF, num_heads=H, dropout=0.0
+    )
     model.set_weights([rng.normal(w, 0.1) for w in model.get_weights()])
     return model
 
@@ -35,7 +39,11 @@ def torch_arrays(module, tensor_of):
     """A torch.nn.Transformer's weights, or their gradients, in our order: part by part, as our layers list theirs."""
 
     def sub(prefix, layer):
-        return {name.removeprefix(prefix): tensor_of(p) for name, p in layer.named_parameters() if name.startswith(prefix)}
+        return {
+            name.removeprefix(prefix): tensor_of(p)
+            for name, p in layer.named_parameters()
+            if name.startswith(prefix)
+        }
 
     for layer in itertools.chain(module.encoder.layers, module.decoder.layers):
         norms = [list(sub(f"norm{n}.", layer).values()) for n in (1, 2, 3)]
@@ -52,14 +60,32 @@ def torch_arrays(module, tensor_of):
 def our_variables(model):
     """Our variables in the same order: (part, variables)."""
     for layer in itertools.chain(model.encoder.layers, model.decoder.layers):
-        cross = ("cross_attention", "cross_attention_norm") if hasattr(layer, "cross_attention") else ()
-        for part in ("self_attention", "self_attention_norm", *cross, "feed_forward", "feed_forward_norm"):
+        cross = (
+            ("cross_attention", "cross_attention_norm") if hasattr(layer, "cross_attention") else ()
+        )
+        for part in (
+            "self_attention",
+            "self_attention_norm",
+            *cross,
+            "feed_forward",
+            "feed_forward_norm",
+        ):
             yield part, getattr(layer, part).weights
 
 
 def theirs(model):
     """Torch's post-norm Transformer in float64 with our weights: no attention biases, no norm after the last layer, our epsilon."""
-    module = torch.nn.Transformer(D_MODEL, H, N, N, D_FF, dropout=0.0, layer_norm_eps=1e-6, batch_first=True, dtype=torch.float64)
+    module = torch.nn.Transformer(
+        D_MODEL,
+        H,
+        N,
+        N,
+        D_FF,
+        dropout=0.0,
+        layer_norm_eps=1e-6,
+        batch_first=True,
+        dtype=torch.float64,
+    )
     module.encoder.norm = module.decoder.norm = None
     with torch.no_grad():
         for name, parameter in module.named_parameters():
@@ -78,7 +104,9 @@ def torch_logits(module, table):
     """Embedding and projection around torch's stacks, with torch's masks: True = may *not* attend."""
 
     def embed(ids):
-        return table[torch.tensor(ids)] * D_MODEL**0.5 + torch.tensor(paper.sinusoidal_positions(range(ids.shape[1]), D_MODEL))
+        return table[torch.tensor(ids)] * D_MODEL**0.5 + torch.tensor(
+            paper.sinusoidal_positions(range(ids.shape[1]), D_MODEL)
+        )
 
     causal = torch.triu(torch.ones(TARGET.shape[1], TARGET.shape[1], dtype=torch.bool), diagonal=1)
     padding = torch.tensor(SOURCE == 0)
@@ -102,10 +130,15 @@ def both():
         loss = tf.reduce_sum(logits * COTANGENT.astype("float32"))
     parts = [part for part, _ in our_variables(model)]
     table_gradient, *gradients = tape.gradient(
-        loss, [model.embedding.table.value, *([w.value for w in ws] for _, ws in our_variables(model))]
+        loss,
+        [model.embedding.table.value, *([w.value for w in ws] for _, ws in our_variables(model))],
     )
     table_gradient = tf.convert_to_tensor(table_gradient).numpy()
-    our_side = logits.numpy(), table_gradient, [(part, [g.numpy() for g in gs]) for part, gs in zip(parts, gradients, strict=True)]
+    our_side = (
+        logits.numpy(),
+        table_gradient,
+        [(part, [g.numpy() for g in gs]) for part, gs in zip(parts, gradients, strict=True)],
+    )
 
     module = theirs(model)
     table = torch.tensor(model.embedding.table.numpy(), dtype=torch.float64, requires_grad=True)
@@ -157,5 +190,9 @@ def test_another_weight_gives_other_logits(both):
     module = theirs(model)
     with torch.no_grad():
         module.encoder.layers[0].norm1.weight[0] *= 1.01
-    logits = torch_logits(module, torch.tensor(model.embedding.table.numpy(), dtype=torch.float64)).detach().numpy()
+    logits = (
+        torch_logits(module, torch.tensor(model.embedding.table.numpy(), dtype=torch.float64))
+        .detach()
+        .numpy()
+    )
     assert deviation(both[0][0][TARGET != 0], logits[TARGET != 0]) > 1e-4

@@ -19,7 +19,9 @@ BIG = Hyperparameters(37000, d_model=1024, d_ff=4096, num_heads=16, dropout=0.3)
 SOURCE = np.array([[4, 5, 6, 7, 8, 2], [9, 10, 2, 0, 0, 0]])
 TARGET = np.array([[2, 7, 6, 5, 4], [2, 10, 9, 0, 0]])
 # Keras 3.15 hands TensorFlow's variables to NumPy 2.4 as they are.
-SAVES = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword:DeprecationWarning")
+SAVES = pytest.mark.filterwarnings(
+    "ignore:__array__ implementation doesn't accept a copy keyword:DeprecationWarning"
+)
 
 
 @pytest.fixture
@@ -38,11 +40,18 @@ def parameters(hp):
     attention = 2 * hp.d_model * hp.num_heads * (d_k + d_v)
     feed_forward = 2 * hp.d_model * hp.d_ff + hp.d_ff + hp.d_model
     norm = 2 * hp.d_model
-    encoder_layer, decoder_layer = attention + feed_forward + 2 * norm, 2 * attention + feed_forward + 3 * norm
+    encoder_layer, decoder_layer = (
+        attention + feed_forward + 2 * norm,
+        2 * attention + feed_forward + 3 * norm,
+    )
     return hp.vocabulary_size * hp.d_model + hp.num_layers * (encoder_layer + decoder_layer)
 
 
-@pytest.mark.parametrize("sizes", [{}, {"num_layers": 1}, {"d_model": 12}, {"d_ff": 7}, {"num_heads": 4}, {"d_k": 3, "d_v": 5}], ids=str)
+@pytest.mark.parametrize(
+    "sizes",
+    [{}, {"num_layers": 1}, {"d_model": 12}, {"d_ff": 7}, {"num_heads": 4}, {"d_k": 3, "d_v": 5}],
+    ids=str,
+)
 def test_the_count_of_parameters_is_the_formula_s(sizes):
     hp = Hyperparameters(**{**SIZES, **sizes})
     assert Transformer(hp).count_params() == parameters(hp)
@@ -54,13 +63,22 @@ def test_base_and_big_have_the_paper_s_size(hp, millions):
 
 
 def test_one_table_serves_source_target_and_logits(model):
-    assert [w.path for w in model.weights if "table" in w.path or "embedding" in w.path] == ["embedding/table"]
+    assert [w.path for w in model.weights if "table" in w.path or "embedding" in w.path] == [
+        "embedding/table"
+    ]
     assert sum(isinstance(layer, PositionalEmbedding) for layer in model.layers) == 1
 
 
 def test_logits_are_figure_1_in_float64(model):
     def parts(layer):
-        names = ("self_attention", "self_attention_norm", "cross_attention", "cross_attention_norm", "feed_forward", "feed_forward_norm")
+        names = (
+            "self_attention",
+            "self_attention_norm",
+            "cross_attention",
+            "cross_attention_norm",
+            "feed_forward",
+            "feed_forward_norm",
+        )
         return {name: getattr(layer, name).get_weights() for name in names if hasattr(layer, name)}
 
     table, mask = model.embedding.get_weights()[0], (SOURCE != 0)[:, None]
@@ -91,11 +109,19 @@ def test_encode_and_steps_equal_call(model, hypotheses):
     for t in range(5):
         logits, past = model.stepper().step(targets[:, :, t], t, past, encoded)
         np.testing.assert_allclose(logits, expected[:, :, t], rtol=0, atol=1e-5)
-    assert np.abs(model.stepper().step(targets[:, :, 4], 0, past, encoded)[0] - expected[:, :, 4]).max() > 0.01
+    assert (
+        np.abs(
+            model.stepper().step(targets[:, :, 4], 0, past, encoded)[0] - expected[:, :, 4]
+        ).max()
+        > 0.01
+    )
 
 
 def test_padding_width_batch_order_and_later_tokens_change_nothing(model):
-    wide = np.pad(SOURCE, [(0, 0), (0, 3)])[::-1], np.pad(TARGET, [(0, 0), (0, 2)], constant_values=9)[::-1]
+    wide = (
+        np.pad(SOURCE, [(0, 0), (0, 3)])[::-1],
+        np.pad(TARGET, [(0, 0), (0, 2)], constant_values=9)[::-1],
+    )
     logits = model((SOURCE, TARGET))
     np.testing.assert_allclose(model(wide)[::-1, :5], logits, rtol=0, atol=1e-5)
     filled = np.where(SOURCE == 0, 9, SOURCE)
@@ -114,7 +140,10 @@ def test_a_saved_model_comes_back_with_equal_logits(model, tmp_path):
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert (type(loaded), loaded.hyperparameters) == (Transformer, model.hyperparameters)
     np.testing.assert_array_equal(loaded((SOURCE, TARGET)), model((SOURCE, TARGET)))
-    assert np.abs(Transformer(**SIZES, d_k=3, d_v=5)((SOURCE, TARGET)) - model((SOURCE, TARGET))).max() > 0.1
+    assert (
+        np.abs(Transformer(**SIZES, d_k=3, d_v=5)((SOURCE, TARGET)) - model((SOURCE, TARGET))).max()
+        > 0.1
+    )
 
 
 @SAVES
@@ -170,7 +199,9 @@ def test_fit_traces_at_most_once_a_bucket_shape():
 def test_fit_traces_a_dataset_of_bucketed_batches_once():
     ids = tf.TensorSpec([None, None], tf.int64)
     shapes = ((8, 2), (4, 4), (2, 8), (1, 16))
-    batches = tf.data.Dataset.from_generator(lambda: (copying(*shape) for shape in shapes), output_signature=((ids, ids), ids))
+    batches = tf.data.Dataset.from_generator(
+        lambda: (copying(*shape) for shape in shapes), output_signature=((ids, ids), ids)
+    )
     model = Transformer(**{**SIZES, "num_layers": 1})
     traces = counting_traces(model)
     model.fit(batches.repeat(), steps_per_epoch=4, epochs=2, shuffle=False, verbose=0)

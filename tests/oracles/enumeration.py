@@ -9,7 +9,10 @@ import dataclasses
 import numpy as np
 
 PAD, UNK, BOS, EOS = range(4)
-GOLDEN, FIRST, SECOND = (np.array([number], np.uint64) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+GOLDEN, FIRST, SECOND = (
+    np.array([number], np.uint64)
+    for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+)
 
 
 class Table:
@@ -38,12 +41,16 @@ class Table:
 
     def log_probabilities(self, prefixes):
         """float64 (prefixes, V), of a list of tuples of one length."""
-        logits = self.logits(np.array(prefixes, np.uint64).reshape(len(prefixes), -1)).astype(np.float64)
+        logits = self.logits(np.array(prefixes, np.uint64).reshape(len(prefixes), -1)).astype(
+            np.float64
+        )
         return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
 
     def score(self, ids, alpha):
         """Log P(ids) / lp(|ids|), EOS counted."""
-        return sum(self.log_probabilities([ids[:t]])[0, token] for t, token in enumerate(ids)) / length_penalty(len(ids), alpha)
+        return sum(
+            self.log_probabilities([ids[:t]])[0, token] for t, token in enumerate(ids)
+        ) / length_penalty(len(ids), alpha)
 
 
 def _mix(state, value):
@@ -116,19 +123,30 @@ def _extensions(hypotheses, rows, limit, rules):
 
 def n_best(log_probabilities, limit, alpha, n, rules=FREE):
     """The n best (ids, log P / lp) of all sequences that keep the rules, best first."""
-    scored = [(ids, score / length_penalty(len(ids), alpha)) for ids, score in every_sequence(log_probabilities, limit, rules)]
+    scored = [
+        (ids, score / length_penalty(len(ids), alpha))
+        for ids, score in every_sequence(log_probabilities, limit, rules)
+    ]
     return sorted(scored, key=_descending)[:n]
 
 
 def beam_search(log_probabilities, limit, beam_size, alpha, n=1, rules=FREE):
-    """The rules of `keras_transformer.decoding.beam`, for one sentence; of equal scores the earlier wins."""
+    """The rules of `keras_transformer.decoding.beam_search`, for one sentence; of equal scores the earlier wins."""
     alive, finished, limit = [((), 0.0)], [], rules.grown(limit)
     for length in range(1, limit + 1):
         rows = log_probabilities([ids for ids, _ in alive]).tolist()
-        candidates = sorted(_extensions(alive, rows, limit, rules), key=_descending)[: 2 * beam_size]  # rule 1
-        ended = [(ids, score / length_penalty(length, alpha)) for ids, score in candidates[:beam_size] if ids[-1] == EOS]  # rule 2
+        candidates = sorted(_extensions(alive, rows, limit, rules), key=_descending)[
+            : 2 * beam_size
+        ]  # rule 1
+        ended = [
+            (ids, score / length_penalty(length, alpha))
+            for ids, score in candidates[:beam_size]
+            if ids[-1] == EOS
+        ]  # rule 2
         finished = sorted(finished + ended, key=_descending)[:beam_size]
-        alive = [candidate for candidate in candidates if candidate[0][-1] != EOS][:beam_size]  # rule 3
+        alive = [candidate for candidate in candidates if candidate[0][-1] != EOS][
+            :beam_size
+        ]  # rule 3
         if not alive or (beam_size == 1 and finished):  # rule 4
             break
         if len(finished) >= n and finished[n - 1][1] >= alive[0][1] / length_penalty(limit, alpha):
@@ -154,7 +172,12 @@ def step_of(tables):
         assert keys.shape[2] == int(position) + 1
         assert (keys[:, 0] == -values[:, 0, :, :1]).all(), "the two halves of the cache came apart"
         prefixes = keys[:, 0, 1:, 0].reshape(*ids.shape, -1)
-        logits = np.stack([table.logits(rows) for table, rows in zip([tables[n] for n in source], prefixes, strict=True)])
+        logits = np.stack(
+            [
+                table.logits(rows)
+                for table, rows in zip([tables[n] for n in source], prefixes, strict=True)
+            ]
+        )
         return logits, {"keys": keys, "values": values}
 
     return step
@@ -162,7 +185,10 @@ def step_of(tables):
 
 def empty_past(rows):
     """The cache that `step_of` starts from."""
-    return {"keys": np.zeros((rows, 2, 0, 1), np.int32), "values": np.zeros((rows, 1, 0, 3), np.int32)}
+    return {
+        "keys": np.zeros((rows, 2, 0, 1), np.int32),
+        "values": np.zeros((rows, 1, 0, 3), np.int32),
+    }
 
 
 def decode(search, tables, limits, minima=None, prefixes=None, **more):
@@ -170,19 +196,32 @@ def decode(search, tables, limits, minima=None, prefixes=None, **more):
 
     `prefixes` are tuples of any lengths; `more` goes to the search as it is.
     """
-    past, source = empty_past(len(tables) * search.beam_size), np.arange(len(tables), dtype=np.int32)
+    past, source = (
+        empty_past(len(tables) * search.beam_size),
+        np.arange(len(tables), dtype=np.int32),
+    )
     more |= {} if minima is None else {"minima": np.array(minima, np.int32)}
     more |= {} if prefixes is None else {"prefixes": padded(prefixes)}
     ids, scores = search(step_of(tables), past, source, np.array(limits, np.int32), **more)
     sentences = list(zip(ids.numpy(), scores.numpy().tolist(), strict=True))
-    assert not any(row.any() for sentence in sentences for row, score in zip(*sentence, strict=True) if score == -np.inf)
-    return [[(_closed(row), score) for row, score in zip(*sentence, strict=True) if score > -np.inf] for sentence in sentences]
+    assert not any(
+        row.any()
+        for sentence in sentences
+        for row, score in zip(*sentence, strict=True)
+        if score == -np.inf
+    )
+    return [
+        [(_closed(row), score) for row, score in zip(*sentence, strict=True) if score > -np.inf]
+        for sentence in sentences
+    ]
 
 
 def padded(prefixes):
     """int32 (B, P) of tuples, filled with PAD."""
     width = max(map(len, prefixes), default=0)
-    return np.array([[*prefix, *[PAD] * (width - len(prefix))] for prefix in prefixes], np.int32).reshape(len(prefixes), width)
+    return np.array(
+        [[*prefix, *[PAD] * (width - len(prefix))] for prefix in prefixes], np.int32
+    ).reshape(len(prefixes), width)
 
 
 def _closed(row):

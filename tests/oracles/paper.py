@@ -31,14 +31,21 @@ def scaled_dot_product_attention(query, key, value, mask=None, bias=None):
     return np.divide(exponentials, sums, out=np.zeros_like(exponentials), where=sums > 0) @ value
 
 
-def multi_head_attention(query, key, value, w_query, w_key, w_value, w_output, num_heads, mask=None):
+def multi_head_attention(
+    query, key, value, w_query, w_key, w_value, w_output, num_heads, mask=None
+):
     """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)   (section 3.2.2).
 
     W_i^Q is the i-th of h equal blocks of columns of `w_query`, and so for K and V.
     """
     query, key, value = (np.asarray(x, np.float64) for x in (query, key, value))
-    w_query, w_key, w_value = (np.split(np.asarray(w, np.float64), num_heads, axis=1) for w in (w_query, w_key, w_value))
-    heads = [scaled_dot_product_attention(query @ w_query[i], key @ w_key[i], value @ w_value[i], mask) for i in range(num_heads)]
+    w_query, w_key, w_value = (
+        np.split(np.asarray(w, np.float64), num_heads, axis=1) for w in (w_query, w_key, w_value)
+    )
+    heads = [
+        scaled_dot_product_attention(query @ w_query[i], key @ w_key[i], value @ w_value[i], mask)
+        for i in range(num_heads)
+    ]
     return np.concatenate(heads, axis=-1) @ np.asarray(w_output, np.float64)
 
 
@@ -105,7 +112,11 @@ def encoder_layer(x, weights, num_heads, mask=None):
         num_heads: h.
         mask: broadcastable to (B, S, S).
     """
-    x = post_norm(x, multi_head_attention(x, x, x, *weights["self_attention"], num_heads, mask), *weights["self_attention_norm"])
+    x = post_norm(
+        x,
+        multi_head_attention(x, x, x, *weights["self_attention"], num_heads, mask),
+        *weights["self_attention_norm"],
+    )
     return post_norm(x, feed_forward(x, *weights["feed_forward"]), *weights["feed_forward_norm"])
 
 
@@ -114,7 +125,13 @@ def decoder_layer(x, memory, weights, num_heads, mask=None, memory_mask=None):
 
     `weights` also has `cross_attention` and `cross_attention_norm`; `memory_mask` is broadcastable to (B, T, S).
     """
-    x = post_norm(x, multi_head_attention(x, x, x, *weights["self_attention"], num_heads, mask), *weights["self_attention_norm"])
-    attended = multi_head_attention(x, memory, memory, *weights["cross_attention"], num_heads, memory_mask)
+    x = post_norm(
+        x,
+        multi_head_attention(x, x, x, *weights["self_attention"], num_heads, mask),
+        *weights["self_attention_norm"],
+    )
+    attended = multi_head_attention(
+        x, memory, memory, *weights["cross_attention"], num_heads, memory_mask
+    )
     x = post_norm(x, attended, *weights["cross_attention_norm"])
     return post_norm(x, feed_forward(x, *weights["feed_forward"]), *weights["feed_forward_norm"])

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pipelines.batching import evaluation_batches, tokenize_pairs, training_batches
 from pipelines.corpora.parallel_text import ParallelText
+from pipelines.special_ids import BOS, EOS
 from pipelines.token_ids import TokenIds, TokenizedPairs
-from pipelines.vocabulary import BOS, EOS
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=25)
 BUDGET = 24
@@ -23,7 +23,10 @@ def numbers_as_words(size):
     """A vocabulary: the id of a word is the number that it spells."""
 
     def tokenize(text):
-        return tf.concat([tf.strings.to_number(tf.strings.split(text), tf.int32), tf.fill([len(text), 1], EOS)], axis=1)
+        return tf.concat(
+            [tf.strings.to_number(tf.strings.split(text), tf.int32), tf.fill([len(text), 1], EOS)],
+            axis=1,
+        )
 
     return types.SimpleNamespace(size=size, tokenize=tokenize)
 
@@ -35,8 +38,13 @@ def pairs_of(lengths):
     """Pair i is 100 + i and words after it, on the left; 100 + i and other words, on the right."""
 
     def packed(side, first_word):
-        ids = [[100 + i, *range(first_word, first_word - 1 + pair[side])] for i, pair in enumerate(lengths)]
-        return TokenIds.of_lengths(np.concatenate(ids).astype(np.uint16), [len(sentence) for sentence in ids])
+        ids = [
+            [100 + i, *range(first_word, first_word - 1 + pair[side])]
+            for i, pair in enumerate(lengths)
+        ]
+        return TokenIds.of_lengths(
+            np.concatenate(ids).astype(np.uint16), [len(sentence) for sentence in ids]
+        )
 
     return TokenizedPairs(packed(0, 10), packed(1, 50))
 
@@ -49,7 +57,10 @@ def pairs():
 def taken(batches, count=None):
     """The first batches of a dataset or of an iterator of arrays: (source, target input, output)."""
     iterator = batches.as_numpy_iterator() if isinstance(batches, tf.data.Dataset) else batches
-    return [(source, target_input, output) for (source, target_input), output in itertools.islice(iterator, count)]
+    return [
+        (source, target_input, output)
+        for (source, target_input), output in itertools.islice(iterator, count)
+    ]
 
 
 def numbers(batches):
@@ -77,14 +88,18 @@ def assert_holds_its_pairs(batch, pairs):
 @given(LENGTHS, st.integers(0, 100))
 def test_pairs_stay_aligned_padded_with_0_and_shifted_behind_bos(lengths, seed):
     pairs = pairs_of(lengths)
-    for batch in taken(training_batches(pairs, BUDGET, seed).arrays(), 10) + taken(evaluation_batches(pairs, BUDGET)):
+    for batch in taken(training_batches(pairs, BUDGET, seed).arrays(), 10) + taken(
+        evaluation_batches(pairs, BUDGET)
+    ):
         assert_holds_its_pairs(batch, pairs)
         assert {side.dtype for side in batch} == {np.dtype("int32")}
 
 
 def test_a_source_beside_the_next_target_would_show(pairs):
     """The control."""
-    [(source, target_input, output)] = taken(training_batches(pairs, BUDGET, seed=1, most_padding=0.5).arrays(), 1)
+    [(source, target_input, output)] = taken(
+        training_batches(pairs, BUDGET, seed=1, most_padding=0.5).arrays(), 1
+    )
     assert_holds_its_pairs((source, target_input, output), pairs)
     with pytest.raises(AssertionError):
         assert_holds_its_pairs((np.roll(source, 1, axis=0), target_input, output), pairs)
@@ -93,7 +108,10 @@ def test_a_source_beside_the_next_target_would_show(pairs):
 @pytest.mark.parametrize("start", [0, 9])
 def test_arrays_and_dataset_are_the_batches_by_number(pairs, start):
     batches = training_batches(pairs, BUDGET, seed=1)
-    by_number = [(source, target_input, output) for (source, target_input), output in (batches[start + n] for n in range(40))]
+    by_number = [
+        (source, target_input, output)
+        for (source, target_input), output in (batches[start + n] for n in range(40))
+    ]
     assert_same(taken(batches.arrays(start), 40), by_number)
     assert_same(taken(batches.dataset(start), 40), by_number)
 
@@ -107,8 +125,13 @@ def test_the_dataset_says_what_it_holds(pairs):
 def test_every_training_batch_is_full_and_of_a_known_shape(pairs):
     batches = training_batches(pairs, BUDGET, seed=1)
     buckets = batches.buckets
-    shapes = set(zip(buckets.batch_sizes, buckets.source_lengths, buckets.target_lengths, strict=True))
-    seen = {(*source.shape, target_input.shape[1]) for source, target_input, _ in taken(batches.arrays(), 400)}
+    shapes = set(
+        zip(buckets.batch_sizes, buckets.source_lengths, buckets.target_lengths, strict=True)
+    )
+    seen = {
+        (*source.shape, target_input.shape[1])
+        for source, target_input, _ in taken(batches.arrays(), 400)
+    }
     assert seen == shapes
     assert all(size * max(source, target) <= BUDGET for size, source, target in shapes)
 
@@ -142,13 +165,20 @@ def test_batches_an_epoch_are_counted_and_told(lengths, expected, description):
 
 
 def test_the_seed_decides_the_order(pairs):
-    first, again, other = (numbers(taken(training_batches(pairs, BUDGET, seed).arrays(), 50)) for seed in (1, 1, 2))
+    first, again, other = (
+        numbers(taken(training_batches(pairs, BUDGET, seed).arrays(), 50)) for seed in (1, 1, 2)
+    )
     assert first == again
     assert first != other
 
 
 def test_each_epoch_has_an_order_of_its_own():
-    order = [number for [number] in numbers(taken(training_batches(pairs_of([(12, 12)] * 20), 12, seed=1).arrays(), 40))]
+    order = [
+        number
+        for [number] in numbers(
+            taken(training_batches(pairs_of([(12, 12)] * 20), 12, seed=1).arrays(), 40)
+        )
+    ]
     assert sorted(order[:20]) == sorted(order[20:]) == list(range(20))
     assert order[:20] != order[20:]
     assert order[:20] != sorted(order[:20])
@@ -157,17 +187,30 @@ def test_each_epoch_has_an_order_of_its_own():
 @pytest.mark.parametrize("start", [1, 7, 100])
 def test_the_stream_goes_on_where_an_interrupted_run_stopped(pairs, start):
     whole = taken(training_batches(pairs, BUDGET, seed=3).arrays(), start + 20)
-    for rest in (training_batches(pairs, BUDGET, seed=3).arrays(start), training_batches(pairs, BUDGET, seed=3).dataset(start)):
+    for rest in (
+        training_batches(pairs, BUDGET, seed=3).arrays(start),
+        training_batches(pairs, BUDGET, seed=3).dataset(start),
+    ):
         assert_same(taken(rest, 20), whole[start:])
 
 
 def replicated(batches, hosts, start, steps):
     """What the hosts of a job read, `hosts` their numbers of replicas, put together step by step and there replica by replica."""
     streams = [
-        iter(taken(batches.dataset(start, replicas=sum(hosts), first=sum(hosts[:host]), here=here), steps * here))
+        iter(
+            taken(
+                batches.dataset(start, replicas=sum(hosts), first=sum(hosts[:host]), here=here),
+                steps * here,
+            )
+        )
         for host, here in enumerate(hosts)
     ]
-    return [next(stream) for _ in range(steps) for stream, here in zip(streams, hosts, strict=True) for _ in range(here)]
+    return [
+        next(stream)
+        for _ in range(steps)
+        for stream, here in zip(streams, hosts, strict=True)
+        for _ in range(here)
+    ]
 
 
 @pytest.mark.parametrize("hosts", [(1,), (3,), (1, 1), (2, 2), (1, 2, 1)])
@@ -179,7 +222,10 @@ def test_replicas_read_together_what_one_replica_would(pairs, hosts, steps_befor
     together = replicated(batches, hosts, start, steps=12)
     assert_same(together, taken(batches.arrays(start), 12 * replicas))
     for step in range(0, len(together), replicas):
-        assert len({tuple(side.shape for side in batch) for batch in together[step : step + replicas]}) == 1
+        assert (
+            len({tuple(side.shape for side in batch) for batch in together[step : step + replicas]})
+            == 1
+        )
 
 
 def test_hosts_that_do_not_know_their_place_would_read_the_same(pairs):
@@ -191,7 +237,9 @@ def test_hosts_that_do_not_know_their_place_would_read_the_same(pairs):
 
 def test_pairs_of_twice_the_weight_come_twice_as_often():
     """2 epochs are 45 pairs; the last of them waits for a full batch."""
-    batches = training_batches(pairs_of([(12, 12)] * 20), BUDGET, seed=1, weights=[2.0] * 5 + [1.0] * 10 + [0.5] * 5)
+    batches = training_batches(
+        pairs_of([(12, 12)] * 20), BUDGET, seed=1, weights=[2.0] * 5 + [1.0] * 10 + [0.5] * 5
+    )
     come = collections.Counter(itertools.chain(*numbers(taken(batches.arrays(), 45 // 2))))
     assert batches.batches_per_epoch == round(22.5 / 2)
     assert all(3 <= come[pair] <= 4 for pair in range(5))
@@ -200,7 +248,10 @@ def test_pairs_of_twice_the_weight_come_twice_as_often():
 
 
 def test_more_padding_buys_fewer_shapes(pairs):
-    none, some, much = (len(training_batches(pairs, BUDGET, 1, most_padding=share).buckets.batch_sizes) for share in (0, 0.2, 0.5))
+    none, some, much = (
+        len(training_batches(pairs, BUDGET, 1, most_padding=share).buckets.batch_sizes)
+        for share in (0, 0.2, 0.5)
+    )
     assert none > some > much
 
 
@@ -235,12 +286,17 @@ def test_without_a_limit_every_pair_stays():
 def test_many_lines_are_tokenized_in_parts_and_in_order(monkeypatch):
     lines = [str(number) for number in range(10, 20)]
     monkeypatch.setattr("pipelines.batching.SENTENCES_A_CALL", 3)
-    assert listed(tokenize_pairs(ParallelText(lines, lines[::-1]), WORDS).sources) == [[number, EOS] for number in range(10, 20)]
+    assert listed(tokenize_pairs(ParallelText(lines, lines[::-1]), WORDS).sources) == [
+        [number, EOS] for number in range(10, 20)
+    ]
 
 
 @pytest.mark.parametrize(("size", "dtype"), [(2**16, np.uint16), (2**16 + 1, np.int32)])
 def test_ids_take_two_bytes_where_the_vocabulary_allows(size, dtype):
     greatest = size - 1
     pairs = tokenize_pairs(ParallelText([f"{greatest} 5"], [f"{greatest}"]), numbers_as_words(size))
-    assert (listed(pairs.sources), listed(pairs.targets)) == ([[greatest, 5, EOS]], [[greatest, EOS]])
+    assert (listed(pairs.sources), listed(pairs.targets)) == (
+        [[greatest, 5, EOS]],
+        [[greatest, EOS]],
+    )
     assert pairs.sources.flat.dtype == pairs.targets.flat.dtype == dtype

@@ -19,7 +19,11 @@ def bucketed(pairs, slack, most_padding):
     """The buckets of some pairs; their lengths, (2, pairs); and the padded lengths of each pair's bucket, (2, pairs)."""
     lengths = np.array(pairs).T
     buckets = bucket_pairs(*lengths, lengths.max() + slack, most_padding)
-    return buckets, lengths, np.stack([buckets.source_lengths, buckets.target_lengths])[:, buckets.bucket_of]
+    return (
+        buckets,
+        lengths,
+        np.stack([buckets.source_lengths, buckets.target_lengths])[:, buckets.bucket_of],
+    )
 
 
 @given(longest=st.integers(1, 5000), first=st.integers(1, 20), growth=st.floats(1.01, 3.0))
@@ -50,7 +54,9 @@ def test_unmerged_every_side_wastes_less_than_a_quarter(pairs, slack):
 
 @settings(deadline=None)
 @given(PAIRS, SLACK, SHARES)
-def test_a_batch_keeps_the_budget_on_both_sides_and_one_more_pair_would_not(pairs, slack, most_padding):
+def test_a_batch_keeps_the_budget_on_both_sides_and_one_more_pair_would_not(
+    pairs, slack, most_padding
+):
     buckets, lengths, _ = bucketed(pairs, slack, most_padding)
     longer_side = np.maximum(buckets.source_lengths, buckets.target_lengths)
     assert (buckets.batch_sizes >= 1).all()
@@ -63,15 +69,21 @@ def test_a_batch_keeps_the_budget_on_both_sides_and_one_more_pair_would_not(pair
 def test_there_is_no_empty_bucket_and_no_shape_twice(pairs, slack, most_padding):
     buckets, _, _ = bucketed(pairs, slack, most_padding)
     assert set(buckets.bucket_of.tolist()) == set(range(len(buckets.batch_sizes)))
-    assert len(set(zip(buckets.source_lengths, buckets.target_lengths, strict=True))) == len(buckets.batch_sizes)
+    assert len(set(zip(buckets.source_lengths, buckets.target_lengths, strict=True))) == len(
+        buckets.batch_sizes
+    )
 
 
 @settings(deadline=None)
 @given(PAIRS, SLACK, SHARES)
 def test_batches_tokens_and_padding_are_counted_as_by_hand(pairs, slack, most_padding):
     buckets, lengths, padded = bucketed(pairs, slack, most_padding)
-    members = [buckets.bucket_of.tolist().count(bucket) for bucket in range(len(buckets.batch_sizes))]
-    assert buckets.batches_of_one_pass == sum(-(-count // size) for count, size in zip(members, buckets.batch_sizes, strict=True))
+    members = [
+        buckets.bucket_of.tolist().count(bucket) for bucket in range(len(buckets.batch_sizes))
+    ]
+    assert buckets.batches_of_one_pass == sum(
+        -(-count // size) for count, size in zip(members, buckets.batch_sizes, strict=True)
+    )
     assert buckets.tokens == lengths.sum()
     assert buckets.padding == pytest.approx((padded - lengths).sum() / padded.sum(), abs=1e-12)
 
@@ -89,7 +101,9 @@ def test_merging_saves_shapes_while_padding_stays_below_the_share(pairs, slack, 
 def test_without_a_share_every_rectangle_of_two_edges_keeps_its_shape(pairs, slack):
     buckets, lengths, padded = bucketed(pairs, slack, most_padding=0)
     edges = boundaries(lengths.max()).tolist()
-    rectangles = [tuple(min(edge for edge in edges if edge >= length) for length in pair) for pair in pairs]
+    rectangles = [
+        tuple(min(edge for edge in edges if edge >= length) for length in pair) for pair in pairs
+    ]
     assert [*zip(*padded.tolist(), strict=True)] == rectangles
     assert len(buckets.batch_sizes) == len(set(rectangles))
 
@@ -99,7 +113,10 @@ def test_captions_take_few_shapes():
     rng = np.random.default_rng(0)
     sources = rng.lognormal(2.6, 0.3, 29_000).round().clip(3, 45)
     targets = (sources + rng.normal(0, 2, 29_000)).round().clip(3, 45)
-    few, many = (bucket_pairs(sources.astype(int), targets.astype(int), 4096, share) for share in (MOST_PADDING, 0))
+    few, many = (
+        bucket_pairs(sources.astype(int), targets.astype(int), 4096, share)
+        for share in (MOST_PADDING, 0)
+    )
     assert many.padding < few.padding < MOST_PADDING < 0.12
     assert len(few.batch_sizes) < len(many.batch_sizes) / 3
 
@@ -111,7 +128,9 @@ SHAPES = st.lists(st.tuples(*[st.integers(1, 12)] * 2), min_size=1, max_size=7, 
 def rectangles(draw):
     """Distinct shapes, their counts, and a limit from below what they fill to above what one shape for all would."""
     shapes = np.array(draw(SHAPES))
-    counts = np.array(draw(st.lists(st.integers(1, 20), min_size=len(shapes), max_size=len(shapes))))
+    counts = np.array(
+        draw(st.lists(st.integers(1, 20), min_size=len(shapes), max_size=len(shapes)))
+    )
     return shapes, counts, draw(st.integers(0, 24 * int(counts.sum())))
 
 
@@ -128,7 +147,11 @@ def merged_by_hand(shapes, counts, most_positions):
     groups = [[number] for number in range(len(shapes))]
     while len(groups) > 1:
         tries = [
-            [group + groups[second] if number == first else group for number, group in enumerate(groups) if number != second]
+            [
+                group + groups[second] if number == first else group
+                for number, group in enumerate(groups)
+                if number != second
+            ]
             for first, second in itertools.combinations(range(len(groups)), 2)
         ]
         best = min(tries, key=filled)
@@ -145,7 +168,9 @@ def test_merging_takes_the_cheapest_two_of_all_while_the_limit_holds(case):
     merged_shapes, merged = merge(*case)
     groups = merged_by_hand(*case)
     assert merged_shapes.tolist() == [shapes[group].max(axis=0).tolist() for group in groups]
-    assert [np.flatnonzero(merged == number).tolist() for number in range(len(groups))] == [sorted(group) for group in groups]
+    assert [np.flatnonzero(merged == number).tolist() for number in range(len(groups))] == [
+        sorted(group) for group in groups
+    ]
     assert positions(merged_shapes[merged], counts) <= max(case[2], positions(shapes, counts))
 
 
@@ -177,7 +202,9 @@ def test_the_shapes_are_told_with_their_padding():
 
 
 def test_a_budget_below_the_longest_sentence_is_refused():
-    message = r"^`batch_tokens` must hold the longest sentence, 9 tokens\. Received: batch_tokens=8\.$"
+    message = (
+        r"^`batch_tokens` must hold the longest sentence, 9 tokens\. Received: batch_tokens=8\.$"
+    )
     for sides in (([9, 2], [3, 4]), ([3, 4], [9, 2])):
         with pytest.raises(ValueError, match=message):
             bucket_pairs(*sides, batch_tokens=8)

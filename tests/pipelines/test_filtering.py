@@ -24,13 +24,25 @@ ALPHABETS = {
     "Hang": "한글말",
     "Arab": "ابتثج",
 }
-NAMES = {"Latn": "LATIN", "Cyrl": "CYRILLIC", "Grek": "GREEK", "Hira": "HIRAGANA", "Kana": "KATAKANA", "Hang": "HANGUL", "Arab": "ARABIC"}
+NAMES = {
+    "Latn": "LATIN",
+    "Cyrl": "CYRILLIC",
+    "Grek": "GREEK",
+    "Hira": "HIRAGANA",
+    "Kana": "KATAKANA",
+    "Hang": "HANGUL",
+    "Arab": "ARABIC",
+}
 OF_NO_SCRIPT = " .,!?-()1234567890٠١٢٣ー🙂"
 TEXT = st.text("".join(ALPHABETS.values()) + OF_NO_SCRIPT, max_size=30)
 SENTENCE = TEXT.filter(str.strip)
 SCRIPTS = st.lists(st.sampled_from(list(ALPHABETS)), min_size=1, max_size=3, unique=True).map(tuple)
 FILTERS = st.builds(
-    Filters, st.none() | st.floats(1, 5), st.booleans(), source_scripts=st.none() | SCRIPTS, target_scripts=st.none() | SCRIPTS
+    Filters,
+    st.none() | st.floats(1, 5),
+    st.booleans(),
+    source_scripts=st.none() | SCRIPTS,
+    target_scripts=st.none() | SCRIPTS,
 )
 
 
@@ -41,8 +53,14 @@ def script(character):
 
 
 def share(scripts, text):
-    letters = [character for character in text if unicodedata.category(character)[0] == "L" and character != "ー"]
-    return sum(script(character) in scripts for character in letters) / len(letters) if letters else 1
+    letters = [
+        character
+        for character in text
+        if unicodedata.category(character)[0] == "L" and character != "ー"
+    ]
+    return (
+        sum(script(character) in scripts for character in letters) / len(letters) if letters else 1
+    )
 
 
 @given(SCRIPTS, TEXT)
@@ -59,12 +77,16 @@ def test_control_a_text_in_another_script_is_not_in_this_one(pair, data):
 
 
 @given(FILTERS, SENTENCE, SENTENCE)
-def test_every_reason_holds_where_its_definition_says_and_what_is_kept_has_none(filters, source, target):
+def test_every_reason_holds_where_its_definition_says_and_what_is_kept_has_none(
+    filters, source, target
+):
     shorter, longer = sorted((len(source), len(target)))
     scripts = [(filters.source_scripts, source), (filters.target_scripts, target)]
     reasons = {
         "untranslated": filters.drop_untranslated and source == target,
-        "length ratio": filters.max_length_ratio is not None and longer > SHORT and longer / shorter > filters.max_length_ratio,
+        "length ratio": filters.max_length_ratio is not None
+        and longer > SHORT
+        and longer / shorter > filters.max_length_ratio,
         "other script": any(wanted and share(wanted, text) < 0.5 for wanted, text in scripts),
     }
     reason = filters.reason_to_drop(source, target)
@@ -73,13 +95,17 @@ def test_every_reason_holds_where_its_definition_says_and_what_is_kept_has_none(
 
 @given(FILTERS, SENTENCE, SENTENCE)
 def test_the_direction_makes_no_difference(filters, source, target):
-    backward = dataclasses.replace(filters, source_scripts=filters.target_scripts, target_scripts=filters.source_scripts)
+    backward = dataclasses.replace(
+        filters, source_scripts=filters.target_scripts, target_scripts=filters.source_scripts
+    )
     assert filters.reason_to_drop(source, target) == backward.reason_to_drop(target, source)
 
 
 @given(TEXT, TEXT)
 def test_without_filters_only_an_empty_side_is_a_reason(source, target):
-    assert Filters().reason_to_drop(source, target) == (None if source.strip() and target.strip() else "empty")
+    assert Filters().reason_to_drop(source, target) == (
+        None if source.strip() and target.strip() else "empty"
+    )
 
 
 def test_huge_lines_are_dropped():
@@ -90,7 +116,9 @@ def test_huge_lines_are_dropped():
 def test_short_phrases_may_differ_in_length():
     filters = Filters(max_length_ratio=3)
     assert filters.reason_to_drop("OK", "In Ordnung") is None
-    assert filters.reason_to_drop("OK", "In Ordnung.") == "length ratio"  # control: a character more
+    assert (
+        filters.reason_to_drop("OK", "In Ordnung.") == "length ratio"
+    )  # control: a character more
 
 
 @pytest.mark.parametrize(

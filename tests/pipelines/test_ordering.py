@@ -25,9 +25,19 @@ def arguments(draw, weighted=True):
     """Those of a `BatchOrder`: few pairs; buckets that are empty, smaller than a batch, or larger."""
     sizes = draw(st.lists(st.integers(1, 8), min_size=1, max_size=4))
     bucket_of = draw(st.lists(st.integers(0, len(sizes) - 1), min_size=1, max_size=30))
-    weights = draw(st.none() | st.lists(WEIGHTS, min_size=len(bucket_of), max_size=len(bucket_of))) if weighted else None
+    weights = (
+        draw(st.none() | st.lists(WEIGHTS, min_size=len(bucket_of), max_size=len(bucket_of)))
+        if weighted
+        else None
+    )
     seed, group = draw(st.tuples(st.integers(0, 2**40), GROUPS))
-    return {"bucket_of": bucket_of, "batch_sizes": sizes, "seed": seed, "weights": weights, "group": group}
+    return {
+        "bucket_of": bucket_of,
+        "batch_sizes": sizes,
+        "seed": seed,
+        "weights": weights,
+        "group": group,
+    }
 
 
 CASES = arguments()
@@ -59,7 +69,10 @@ def pairs_due(case, epochs):
 def batches_due(case, epochs):
     """Per bucket, how many batches are full after so many epochs; a group is filled as one."""
     group = case["group"]
-    return [due // (size * group) * group for due, size in zip(pairs_due(case, epochs), case["batch_sizes"], strict=True)]
+    return [
+        due // (size * group) * group
+        for due, size in zip(pairs_due(case, epochs), case["batch_sizes"], strict=True)
+    ]
 
 
 @settings(deadline=None)
@@ -98,15 +111,26 @@ def test_no_bucket_lags(case, epochs):
 
 def test_what_does_not_fill_a_batch_waits_for_the_next_epoch():
     """7 pairs fill 3 batches of 2 an epoch, and one more in two. Were the rest dropped, pairs would not come equally often."""
-    come = collections.Counter(itertools.chain(*(pairs for _, pairs in walk({"bucket_of": [0] * 7, "batch_sizes": [2], "seed": 1}, 7))))
+    come = collections.Counter(
+        itertools.chain(
+            *(pairs for _, pairs in walk({"bucket_of": [0] * 7, "batch_sizes": [2], "seed": 1}, 7))
+        )
+    )
     assert come == dict.fromkeys(range(7), 2)
-    dropped = collections.Counter(itertools.chain(*(np.random.default_rng(epoch).permutation(7)[:6].tolist() for epoch in range(2))))
+    dropped = collections.Counter(
+        itertools.chain(
+            *(np.random.default_rng(epoch).permutation(7)[:6].tolist() for epoch in range(2))
+        )
+    )
     assert dropped != dict.fromkeys(range(7), 2)
 
 
 @given(CASES)
 def test_batches_an_epoch_are_counted_as_by_hand(case):
-    pairs = ((bucket, fractions.Fraction(weight) * len(members)) for (bucket, weight), members in classes(case).items())
+    pairs = (
+        (bucket, fractions.Fraction(weight) * len(members))
+        for (bucket, weight), members in classes(case).items()
+    )
     expected = sum(due / case["batch_sizes"][bucket] for bucket, due in pairs)
     assert BatchOrder(**case).batches_per_epoch == pytest.approx(float(expected))
 
@@ -123,15 +147,28 @@ def test_unweighted_pairs_of_a_bucket_come_equally_often(case, epochs):
 
 
 @settings(deadline=None)
-@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(1, 9), st.integers(0, 100), GROUPS)
+@given(
+    st.lists(st.integers(1, 6), min_size=1, max_size=4),
+    st.integers(1, 9),
+    st.integers(0, 100),
+    GROUPS,
+)
 def test_a_bucket_comes_in_one_order_of_all_its_pairs_after_another(members, size, seed, group):
     bucket_of = np.repeat(np.arange(len(members)), members).tolist()
     streams = collections.defaultdict(list)
-    case = {"bucket_of": bucket_of, "batch_sizes": [size] * len(members), "seed": seed, "group": group}
+    case = {
+        "bucket_of": bucket_of,
+        "batch_sizes": [size] * len(members),
+        "seed": seed,
+        "group": group,
+    }
     for bucket, pairs in walk(case, 40):
         streams[bucket] += pairs
     for bucket, stream in streams.items():
-        laps = [stream[start : start + members[bucket]] for start in range(0, len(stream), members[bucket])]
+        laps = [
+            stream[start : start + members[bucket]]
+            for start in range(0, len(stream), members[bucket])
+        ]
         everyone = [pair for pair, of in enumerate(bucket_of) if of == bucket]
         assert all(sorted(lap) == everyone for lap in laps[:-1])
         assert len(set(laps[-1])) == len(laps[-1])
@@ -149,7 +186,9 @@ def test_laps_and_buckets_have_orders_of_their_own():
     case = {"bucket_of": [0] * 20 + [1] * 20, "batch_sizes": [20, 20], "seed": 1}
 
     def laps(order):
-        return {tuple(pair - 20 * bucket for pair in pairs) for bucket, pairs in walk(case, 10, order)}
+        return {
+            tuple(pair - 20 * bucket for pair in pairs) for bucket, pairs in walk(case, 10, order)
+        }
 
     assert all(sorted(lap) == [*range(20)] for lap in laps(BatchOrder))
     assert len(laps(BatchOrder)) == 10
@@ -158,7 +197,12 @@ def test_laps_and_buckets_have_orders_of_their_own():
 
 def test_batches_are_mixed_anew_in_each_epoch():
     def buckets(order):
-        walked = [bucket for bucket, _ in walk({"bucket_of": [0] * 20 + [1] * 20, "batch_sizes": [1, 1], "seed": 1}, 80, order)]
+        walked = [
+            bucket
+            for bucket, _ in walk(
+                {"bucket_of": [0] * 20 + [1] * 20, "batch_sizes": [1, 1], "seed": 1}, 80, order
+            )
+        ]
         return walked[:40], walked[40:]
 
     first, second = buckets(BatchOrder)
@@ -170,7 +214,10 @@ def test_batches_are_mixed_anew_in_each_epoch():
 
 
 def test_the_seed_decides():
-    first, again, other = (walk({"bucket_of": [0] * 9 + [1] * 9, "batch_sizes": [2, 3], "seed": seed}, 20) for seed in (1, 1, 2))
+    first, again, other = (
+        walk({"bucket_of": [0] * 9 + [1] * 9, "batch_sizes": [2, 3], "seed": seed}, 20)
+        for seed in (1, 1, 2)
+    )
     assert first == again
     assert first != other
 
@@ -178,14 +225,18 @@ def test_the_seed_decides():
 def unweighted_sample(case, epochs):
     """As many pairs, drawn without regard to weights or turns."""
     rng = np.random.default_rng(case["seed"])
-    return collections.Counter(rng.choice(len(case["bucket_of"]), sum(pairs_due(case, epochs))).tolist())
+    return collections.Counter(
+        rng.choice(len(case["bucket_of"]), sum(pairs_due(case, epochs))).tolist()
+    )
 
 
 def assert_pairs_come_by_weight(case, epochs, come):
     """Floor or ceiling of weight times epochs, but for those that wait in their bucket for a full batch."""
     waiting = [
         pairs - batches * size
-        for pairs, batches, size in zip(pairs_due(case, epochs), batches_due(case, epochs), case["batch_sizes"], strict=True)
+        for pairs, batches, size in zip(
+            pairs_due(case, epochs), batches_due(case, epochs), case["batch_sizes"], strict=True
+        )
     ]
     for (bucket, weight), members in classes(case).items():
         due = fractions.Fraction(weight) * epochs
@@ -198,18 +249,31 @@ def assert_pairs_come_by_weight(case, epochs, come):
 @given(CASES, EPOCHS)
 def test_pairs_come_by_weight(case, epochs):
     walked = walk(case, sum(batches_due(case, epochs)))
-    assert_pairs_come_by_weight(case, epochs, collections.Counter(itertools.chain(*(pairs for _, pairs in walked))))
+    assert_pairs_come_by_weight(
+        case, epochs, collections.Counter(itertools.chain(*(pairs for _, pairs in walked)))
+    )
 
 
 def test_pairs_that_are_drawn_do_not_come_by_weight():
-    case = {"bucket_of": [0] * 20, "batch_sizes": [4], "seed": 1, "weights": [0.5] * 10 + [2.0] * 10, "group": 1}
+    case = {
+        "bucket_of": [0] * 20,
+        "batch_sizes": [4],
+        "seed": 1,
+        "weights": [0.5] * 10 + [2.0] * 10,
+        "group": 1,
+    }
     with pytest.raises(AssertionError):
         assert_pairs_come_by_weight(case, 4, unweighted_sample(case, 4))
 
 
 def test_pairs_of_different_weight_are_mixed():
     """An epoch as one batch, 20 pairs once and 20 twice: neither kind is first."""
-    case = {"bucket_of": [0] * 40, "batch_sizes": [60], "seed": 1, "weights": [1.0] * 20 + [2.0] * 20}
+    case = {
+        "bucket_of": [0] * 40,
+        "batch_sizes": [60],
+        "seed": 1,
+        "weights": [1.0] * 20 + [2.0] * 20,
+    }
     [(_, pairs)] = walk(case, 1)
     assert collections.Counter(pairs) == {pair: 1 if pair < 20 else 2 for pair in range(40)}
     assert 5 <= sum(pair < 20 for pair in pairs[:30]) <= 15
@@ -220,7 +284,9 @@ def test_pairs_of_different_weight_are_mixed():
 def test_a_group_is_one_larger_batch_in_parts(case):
     group = case["group"]
     walked = walk(case, 8 * group)
-    whole = walk({**case, "batch_sizes": [size * group for size in case["batch_sizes"]], "group": 1}, 8)
+    whole = walk(
+        {**case, "batch_sizes": [size * group for size in case["batch_sizes"]], "group": 1}, 8
+    )
     for number, (bucket, pairs) in enumerate(whole):
         buckets, parts = zip(*walked[number * group : (number + 1) * group], strict=True)
         assert set(buckets) == {bucket}
@@ -246,7 +312,10 @@ def test_the_pairs_of_a_group_are_distinct_within_a_lap(case, epochs):
         repeating[walked[start][0]] += len(set(pairs)) < len(pairs)
     for (bucket, _), members in classes(case).items():
         size = case["batch_sizes"][bucket] * group
-        straddling[bucket] = sum(n * size // len(members) < ((n + 1) * size - 1) // len(members) for n in range(due[bucket] // group))
+        straddling[bucket] = sum(
+            n * size // len(members) < ((n + 1) * size - 1) // len(members)
+            for n in range(due[bucket] // group)
+        )
     assert all(repeating[bucket] <= straddling[bucket] for bucket in repeating)
 
 

@@ -14,7 +14,9 @@ DTYPES = st.sampled_from([np.uint16, np.int32])
 
 
 def packed(sentences, dtype=np.uint16):
-    return TokenIds.of_lengths(np.array([*itertools.chain(*sentences)], dtype), [len(sentence) for sentence in sentences])
+    return TokenIds.of_lengths(
+        np.array([*itertools.chain(*sentences)], dtype), [len(sentence) for sentence in sentences]
+    )
 
 
 def listed(ids):
@@ -31,7 +33,9 @@ def test_packing_loses_nothing(sentences, dtype):
 
 @pytest.mark.parametrize("lengths", [[], [2], [2, 2], [4]])
 def test_lengths_that_do_not_add_up_to_the_ids_are_refused(lengths):
-    message = rf"^`lengths` must add up to the 3 ids of `flat`\. Received: a sum of {sum(lengths)}\.$"
+    message = (
+        rf"^`lengths` must add up to the 3 ids of `flat`\. Received: a sum of {sum(lengths)}\.$"
+    )
     with pytest.raises(ValueError, match=message):
         TokenIds.of_lengths(np.array([5, 6, 7]), lengths)
 
@@ -40,7 +44,9 @@ def test_lengths_that_do_not_add_up_to_the_ids_are_refused(lengths):
 def test_joined_parts_are_joined_lists(parts):
     joined = TokenIds.concatenate(packed(*part) for part in parts)
     assert listed(joined) == [*itertools.chain(*(sentences for sentences, _ in parts))]
-    assert joined.flat.dtype == max((dtype for _, dtype in parts), key=lambda dtype: np.dtype(dtype).itemsize)
+    assert joined.flat.dtype == max(
+        (dtype for _, dtype in parts), key=lambda dtype: np.dtype(dtype).itemsize
+    )
 
 
 @given(SENTENCES, DTYPES, st.data())
@@ -72,7 +78,9 @@ def test_what_is_read_past_a_sentence_would_be_its_neighbour():
     assert ids.flat[:3].tolist() == [5, 6, 7]
 
 
-PAIRS = st.lists(st.tuples(*[st.lists(st.integers(4, 99), min_size=1, max_size=9)] * 2), max_size=12)
+PAIRS = st.lists(
+    st.tuples(*[st.lists(st.integers(4, 99), min_size=1, max_size=9)] * 2), max_size=12
+)
 
 
 def packed_pairs(pairs, too_long=0):
@@ -84,7 +92,9 @@ def listed_pairs(pairs):
 
 
 @given(PAIRS, st.integers(0, 10), st.integers(0, 5))
-def test_pairs_with_a_side_over_the_limit_are_dropped_whole_and_counted(pairs, limit, dropped_before):
+def test_pairs_with_a_side_over_the_limit_are_dropped_whole_and_counted(
+    pairs, limit, dropped_before
+):
     kept = packed_pairs(pairs, dropped_before).up_to(limit)
     expected = [pair for pair in pairs if max(map(len, pair)) <= limit]
     assert listed_pairs(kept) == expected
@@ -94,7 +104,10 @@ def test_pairs_with_a_side_over_the_limit_are_dropped_whole_and_counted(pairs, l
 
 @given(PAIRS, st.integers(0, 10), st.integers(0, 10))
 def test_of_two_limits_the_lower_holds(pairs, first, second):
-    twice, once = packed_pairs(pairs).up_to(first).up_to(second), packed_pairs(pairs).up_to(min(first, second))
+    twice, once = (
+        packed_pairs(pairs).up_to(first).up_to(second),
+        packed_pairs(pairs).up_to(min(first, second)),
+    )
     assert (listed_pairs(twice), twice.too_long) == (listed_pairs(once), once.too_long)
 
 

@@ -8,7 +8,8 @@ import sentencepiece
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipelines.vocabulary import BOS, BYTES, EOS, PAD, UNK, Vocabulary, learn
+from pipelines.special_ids import BOS, EOS, PAD, UNK
+from pipelines.vocabulary import BYTES, Vocabulary, learn
 
 LINES = [
     "the house is big and the lamp is small",
@@ -51,8 +52,14 @@ def there_and_back(vocabulary, text):
 
 def test_it_has_the_size_that_was_asked_for_and_the_special_pieces_first(vocabulary, processor):
     assert vocabulary.size == processor.vocab_size() == SIZE
-    assert (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()) == (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
-    assert [processor.id_to_piece(4 + byte) for byte in range(BYTES)] == [f"<0x{byte:02X}>" for byte in range(BYTES)]
+    assert (
+        (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+        == (PAD, UNK, BOS, EOS)
+        == (0, 1, 2, 3)
+    )
+    assert [processor.id_to_piece(4 + byte) for byte in range(BYTES)] == [
+        f"<0x{byte:02X}>" for byte in range(BYTES)
+    ]
 
 
 def test_its_pieces_stand_in_the_order_of_their_ids(vocabulary, processor):
@@ -85,7 +92,9 @@ def test_unusual_text_too(vocabulary, processor, text):
 @settings(deadline=None)
 @given(st.text(ALPHABETS | CJK | EMOJI, max_size=20))
 @example("Größe, Überfluß? 漢字 かな 🙂")
-def test_text_survives_the_way_there_and_back_but_for_nfkc_and_runs_of_white_space(vocabulary, text):
+def test_text_survives_the_way_there_and_back_but_for_nfkc_and_runs_of_white_space(
+    vocabulary, text
+):
     assert there_and_back(vocabulary, text) == " ".join(unicodedata.normalize("NFKC", text).split())
 
 
@@ -95,13 +104,19 @@ def test_special_ids_leave_no_text(vocabulary, processor):
 
 
 def test_a_batch_is_tokenized_line_by_line(vocabulary):
-    assert vocabulary.tokenize(LINES).to_list() == [vocabulary.tokenize([line]).to_list()[0] for line in LINES]
+    assert vocabulary.tokenize(LINES).to_list() == [
+        vocabulary.tokenize([line]).to_list()[0] for line in LINES
+    ]
 
 
 def test_what_is_saved_is_loaded(vocabulary, tmp_path):
     vocabulary.save(tmp_path / "vocabulary.model")
     loaded = Vocabulary.load(tmp_path / "vocabulary.model")
-    assert (loaded.model, loaded.size, loaded.fingerprint) == (vocabulary.model, vocabulary.size, vocabulary.fingerprint)
+    assert (loaded.model, loaded.size, loaded.fingerprint) == (
+        vocabulary.model,
+        vocabulary.size,
+        vocabulary.fingerprint,
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["vocabulary.model"]
 
 
@@ -121,12 +136,21 @@ def test_a_failing_write_leaves_the_old_file(vocabulary, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda model: b"", lambda model: b"no model", lambda model: model[:1000], lambda model: model[: len(model) // 2]]
+    "damage",
+    [
+        lambda model: b"",
+        lambda model: b"no model",
+        lambda model: model[:1000],
+        lambda model: model[: len(model) // 2],
+    ],
 )
 def test_a_damaged_file_is_refused_by_name(vocabulary, tmp_path, damage):
     path = tmp_path / "vocabulary.model"
     path.write_bytes(damage(vocabulary.model))
-    with pytest.raises(ValueError, match=r"^.*vocabulary\.model is not a SentencePiece model, or is damaged\. Every export .*$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^.*vocabulary\.model is not a SentencePiece model, or is damaged\. Every export .*$",
+    ):
         Vocabulary.load(path)
 
 
@@ -137,7 +161,12 @@ def test_a_missing_file_is_told(tmp_path):
 
 @pytest.mark.parametrize(
     ("size", "remedy"),
-    [(0, "at least 261"), (260, "at least 261"), (262, r"Try a (larger|greater|bigger) one\."), (5000, r"Try a smaller one\.")],
+    [
+        (0, "at least 261"),
+        (260, "at least 261"),
+        (262, r"Try a (larger|greater|bigger) one\."),
+        (5000, r"Try a smaller one\."),
+    ],
 )
 def test_a_size_that_cannot_be_learned_is_refused_in_one_line_with_the_remedy(size, remedy):
     with pytest.raises(ValueError, match=rf"^`vocabulary_size`.*{size}.*") as caught:
@@ -156,7 +185,16 @@ def tagged():
 
 
 @settings(deadline=None)
-@given(st.lists(st.one_of(st.sampled_from(TAGS), st.sampled_from([" ", "<", ">", "2de", "<2"]), st.text(max_size=5)), max_size=8))
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(TAGS),
+            st.sampled_from([" ", "<", ">", "2de", "<2"]),
+            st.text(max_size=5),
+        ),
+        max_size=8,
+    )
+)
 @example(["<2de>", " ", "the house"])
 @example(["the house", "<2de>", "<2fr>", "is big"])
 @example(["<", "<2de>", ">"])
@@ -173,12 +211,18 @@ def test_a_tag_is_one_piece_wherever_it_stands_inside_a_graph_as_outside(tagged,
 def test_a_tag_before_the_source_is_one_piece_and_leaves_the_rest_as_it_was(tagged):
     processor = sentencepiece.SentencePieceProcessor(model_proto=tagged.model)
     for line in LINES:
-        assert processor.encode(f"<2de> {line}", out_type=str) == ["\u2581", "<2de>", *processor.encode(line, out_type=str)]
+        assert processor.encode(f"<2de> {line}", out_type=str) == [
+            "\u2581",
+            "<2de>",
+            *processor.encode(line, out_type=str),
+        ]
         assert there_and_back(tagged, f"<2de> {line}") == f"<2de> {line}"
 
 
 def test_nothing_of_a_tag_leaks_into_learned_pieces(tagged):
-    learned = [piece for piece in tagged.pieces[4:] if piece not in TAGS and not piece.startswith("<0x")]
+    learned = [
+        piece for piece in tagged.pieces[4:] if piece not in TAGS and not piece.startswith("<0x")
+    ]
     assert tagged.size == SIZE
     assert set(TAGS) < set(tagged.pieces)
     assert not [piece for piece in learned if set("<>2_-w") & set(piece)]
@@ -196,7 +240,9 @@ def test_without_tags_it_is_the_vocabulary_that_it_always_was(vocabulary):
     assert learn(LINES, SIZE, TAGS).fingerprint != vocabulary.fingerprint
 
 
-@pytest.mark.parametrize("tags", [("<s>",), ("<2de>", "<pad>"), ("<unk>",), ("<0x41>",), ("<2de>", "<2fr>", "<2de>")])
+@pytest.mark.parametrize(
+    "tags", [("<s>",), ("<2de>", "<pad>"), ("<unk>",), ("<0x41>",), ("<2de>", "<2fr>", "<2de>")]
+)
 def test_a_tag_that_is_a_piece_already_is_refused(tags):
     with pytest.raises(ValueError, match=r"^`tags` must differ .*Received: <[\w>]+\. ") as caught:
         learn(LINES, SIZE, tags)
@@ -204,5 +250,8 @@ def test_a_tag_that_is_a_piece_already_is_refused(tags):
 
 
 def test_tags_take_room():
-    with pytest.raises(ValueError, match=r"at least 264: 4 special pieces, 256 bytes, 3 tags, 1 of text\. Received: 263\."):
+    with pytest.raises(
+        ValueError,
+        match=r"at least 264: 4 special pieces, 256 bytes, 3 tags, 1 of text\. Received: 263\.",
+    ):
         learn(LINES, 263, TAGS)

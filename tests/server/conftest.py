@@ -20,14 +20,22 @@ class StringModel(tf.Module):
 
     def __init__(self, mark):
         super().__init__()
-        text, reference = tf.TensorSpec([None], tf.string, name="text"), tf.TensorSpec([None], tf.string, name="reference")
-        integer, number = (lambda name: _optional(tf.int32, name)), (lambda name: _optional(tf.float32, name))
+        text, reference = (
+            tf.TensorSpec([None], tf.string, name="text"),
+            tf.TensorSpec([None], tf.string, name="reference"),
+        )
+        integer, number = (
+            (lambda name: _optional(tf.int32, name)),
+            (lambda name: _optional(tf.float32, name)),
+        )
 
         one, four, fifty = (tf.constant([value]) for value in (1, 4, 50))
         alpha, whole = tf.constant([0.6]), tf.constant([1.0])
 
         def upper(text):
-            with tf.control_dependencies([tf.debugging.assert_none_equal(text, "fail", message="this text fails")]):
+            with tf.control_dependencies(
+                [tf.debugging.assert_none_equal(text, "fail", message="this text fails")]
+            ):
                 return tf.strings.upper(text) + mark
 
         def serving_default(text):
@@ -40,21 +48,34 @@ class StringModel(tf.Module):
                 "scores": tf.tile([[-0.2, -float("inf")]], [count, 1]),
             }
 
-        def translate(text, beam_size=four, length_penalty=alpha, max_length=fifty, num_hypotheses=one):
-            size, penalty = (tf.broadcast_to(tf.strings.as_string(each), tf.shape(text)) for each in (beam_size, length_penalty))
+        def translate(
+            text, beam_size=four, length_penalty=alpha, max_length=fifty, num_hypotheses=one
+        ):
+            size, penalty = (
+                tf.broadcast_to(tf.strings.as_string(each), tf.shape(text))
+                for each in (beam_size, length_penalty)
+            )
             best = upper(text) + "|" + tf.strings.as_string(max_length) + "|" + size + "|" + penalty
             shape = [tf.shape(text)[0], tf.reduce_max(num_hypotheses)]
-            return {"translations": tf.broadcast_to(best[:, None], shape), "scores": tf.zeros(shape)}
+            return {
+                "translations": tf.broadcast_to(best[:, None], shape),
+                "scores": tf.zeros(shape),
+            }
 
         def score(text, reference):
             tokens = tf.strings.length(reference)
-            return {"log_probability": -tf.cast(tokens + tf.strings.length(text), tf.float32), "tokens": tokens}
+            return {
+                "log_probability": -tf.cast(tokens + tf.strings.length(text), tf.float32),
+                "tokens": tokens,
+            }
 
         def sample(text, temperature=whole, top_k=four, top_p=whole, seed=one):
             return {"translation": upper(text) + tf.strings.as_string(seed)}
 
         def align(text, reference):
-            source, target = (tf.strings.split(side + " </s>").to_tensor() for side in (text, reference))
+            source, target = (
+                tf.strings.split(side + " </s>").to_tensor() for side in (text, reference)
+            )
             shape = [tf.shape(source)[0], 3, 2, tf.shape(target)[1], tf.shape(source)[1]]
             return {
                 "source_pieces": source,
@@ -84,7 +105,14 @@ class StringModel(tf.Module):
             ),
             "score": tf.function(score, input_signature=[text, reference]),
             "sample": tf.function(
-                sample, input_signature=[text, number("temperature"), integer("top_k"), number("top_p"), integer("seed")]
+                sample,
+                input_signature=[
+                    text,
+                    number("temperature"),
+                    integer("top_k"),
+                    number("top_p"),
+                    integer("seed"),
+                ],
             ),
             "align": tf.function(align, input_signature=[text, reference]),
             "raw": tf.function(raw, input_signature=[text]),
@@ -114,14 +142,16 @@ def serving(folder, limits=None, **batching):
     import httpx
 
     from keras_transformer.server import app, running
-    from keras_transformer.server.batching import Batcher
+    from keras_transformer.server.batcher import Batcher
     from keras_transformer.server.rows import Limits
     from keras_transformer.server.service import Service
     from keras_transformer.server.versions import Versions
 
     limits, listening = limits or Limits(), threading.Event()
     versions = Versions(folder)
-    batcher = Batcher(limits.max_batch_size, **{"batch_timeout_micros": 0, "num_batch_threads": 1, **batching})
+    batcher = Batcher(
+        limits.max_batch_size, **{"batch_timeout_micros": 0, "num_batch_threads": 1, **batching}
+    )
     service = Service("m", versions, batcher, limits)
     server = running.Server(app.build(service), batcher, listening.set)
     with running.bind("127.0.0.1", 0) as listener:
@@ -129,7 +159,9 @@ def serving(folder, limits=None, **batching):
         thread.start()
         listening.wait()
         try:
-            with httpx.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=60) as client:
+            with httpx.Client(
+                base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=60
+            ) as client:
                 client.service = service
                 yield client
         finally:

@@ -22,7 +22,11 @@ def predict(url):
 
 def test_sigterm_ends_the_server_when_all_is_answered(exported):
     # A request waits an hour for another to share its batch with, unless the server ends.
-    flags = [f"--model_base_path={exported / 'm'}", "--rest_api_port=0", f"--batch_timeout_micros={3600 * 10**6}"]
+    flags = [
+        f"--model_base_path={exported / 'm'}",
+        "--rest_api_port=0",
+        f"--batch_timeout_micros={3600 * 10**6}",
+    ]
     process = subprocess.Popen([*COMMAND, *flags], stderr=subprocess.PIPE, text=True)
     lines = []
     while not lines or lines[-1]["event"] != "serving":
@@ -37,7 +41,11 @@ def test_sigterm_ends_the_server_when_all_is_answered(exported):
         assert answer.result().json() == {"predictions": ["A"]}
     _, rest = process.communicate()
     assert process.returncode == 0
-    assert [json.loads(line)["event"] for line in rest.splitlines()] == ["predict", "unloaded", "ended"]
+    assert [json.loads(line)["event"] for line in rest.splitlines()] == [
+        "predict",
+        "unloaded",
+        "ended",
+    ]
     with pytest.raises(httpx.ConnectError):
         predict(url)
 
@@ -48,10 +56,16 @@ def test_a_port_that_is_taken_is_told_in_a_line(exported):
         flags = [f"--model_base_path={exported / 'm'}", f"--rest_api_port={port}"]
         done = subprocess.run([*COMMAND, *flags], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr == f"error: --rest_api_port={port} is taken. Choose another, or 0 for any that is free.\n"
+    assert (
+        done.stderr
+        == f"error: --rest_api_port={port} is taken. Choose another, or 0 for any that is free.\n"
+    )
 
 
-@pytest.mark.parametrize(("host", "words"), [("no.such.host.invalid", "is no address"), ("192.0.2.1", "cannot be listened at")])
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [("no.such.host.invalid", "is no address"), ("192.0.2.1", "cannot be listened at")],
+)
 def test_an_address_of_another_machine_is_refused(host, words):
     from keras_transformer.server.running import bind
 
@@ -60,8 +74,14 @@ def test_an_address_of_another_machine_is_refused(host, words):
 
 
 def test_what_is_not_installed_is_told(monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("keras_transformer.serve") and "serving" not in name]:
+    for name in [
+        name
+        for name in sys.modules
+        if name.startswith("keras_transformer.serve") and "serving" not in name
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "fastapi", None)
-    with pytest.raises(SystemExit, match=r"the server needs fastapi. Install it: pip install -e '.\[serve\]'"):
+    with pytest.raises(
+        SystemExit, match=r"the server needs fastapi. Install it: pip install -e '.\[serve\]'"
+    ):
         importlib.import_module("keras_transformer.serve")

@@ -14,26 +14,44 @@ NBEST = {"signature_name": "nbest"}
 
 # Each body, and the answer: as recorded from TF Serving, but for the translations, which are this model's.
 ANSWERED = {
-    "rows": ({"instances": ["Ein Mann.", "Zwei Hunde."]}, {"predictions": ["EIN MANN.", "ZWEI HUNDE."]}),
+    "rows": (
+        {"instances": ["Ein Mann.", "Zwei Hunde."]},
+        {"predictions": ["EIN MANN.", "ZWEI HUNDE."]},
+    ),
     "a column": ({"inputs": ["Ein Mann."]}, {"outputs": ["EIN MANN."]}),
     "a named column": ({"inputs": {"text": ["Ein Mann."]}}, {"outputs": ["EIN MANN."]}),
     "a named row": ({"instances": [{"text": "Zwei Hunde"}]}, {"predictions": ["ZWEI HUNDE"]}),
     "base64": ({"instances": [{"b64": "WndlaSBIdW5kZQ=="}]}, {"predictions": ["ZWEI HUNDE"]}),
     "two outputs in rows": (
         {**NBEST, "instances": ["Zwei Hunde"]},
-        {"predictions": [{"translations": ["ZWEI HUNDE", "Zwei Hunde"], "scores": [-0.2, -float("inf")]}]},
+        {
+            "predictions": [
+                {"translations": ["ZWEI HUNDE", "Zwei Hunde"], "scores": [-0.2, -float("inf")]}
+            ]
+        },
     ),
     "two outputs in columns": (
         {**NBEST, "inputs": ["Zwei Hunde"]},
-        {"outputs": {"scores": [[-0.2, -float("inf")]], "translations": [["ZWEI HUNDE", "Zwei Hunde"]]}},
+        {
+            "outputs": {
+                "scores": [[-0.2, -float("inf")]],
+                "translations": [["ZWEI HUNDE", "Zwei Hunde"]],
+            }
+        },
     ),
     "an empty column": ({"inputs": []}, {"outputs": []}),
     "a value for a column": ({"inputs": "Zwei Hunde"}, {"outputs": ["ZWEI HUNDE"]}),
     "a list in a row": ({"instances": [["Zwei Hunde"]]}, {"predictions": ["ZWEI HUNDE"]}),
-    "any character": ({"instances": ["", JAPANESE]}, {"predictions": ["", JAPANESE.replace("quoted", "QUOTED")]}),
+    "any character": (
+        {"instances": ["", JAPANESE]},
+        {"predictions": ["", JAPANESE.replace("quoted", "QUOTED")]},
+    ),
 }
 REFUSED = {
-    "no rows": ('{"instances": []}', "JSON Value: {\n    \"instances\": []\n} No values in 'instances' array"),
+    "no rows": (
+        '{"instances": []}',
+        "JSON Value: {\n    \"instances\": []\n} No values in 'instances' array",
+    ),
     "a number": (
         '{"instances": [1]}',
         "Failed to process element: 0 of 'instances' list. Error: INVALID_ARGUMENT: "
@@ -72,7 +90,10 @@ def test_a_recorded_body_is_refused_as_tf_serving_does(client, which):
     assert (response.status_code, response.json()) == (400, {"error": error})
 
 
-@pytest.mark.parametrize("path", ["/V1/MODELS/m:Predict", "/v1/models/m/versions/1:predict", "/v1/Models/m/VERSIONS/1:PREDICT"])
+@pytest.mark.parametrize(
+    "path",
+    ["/V1/MODELS/m:Predict", "/v1/models/m/versions/1:predict", "/v1/Models/m/VERSIONS/1:PREDICT"],
+)
 def test_paths_match_without_regard_to_case(client, path):
     assert client.post(path, content='{"instances": ["a"]}').json() == {"predictions": ["A"]}
 
@@ -81,13 +102,28 @@ def test_paths_match_without_regard_to_case(client, path):
     ("method", "path", "status", "error"),
     [
         ("POST", "/v1/models/M:predict", 404, "Servable not found for request: Latest(M)"),
-        ("POST", "/v1/models/m/versions/7:predict", 404, "Servable not found for request: Specific(m, 7)"),
-        ("POST", "/v1/models/m/labels/stable:predict", 400, "Unrecognized servable version label: stable"),
+        (
+            "POST",
+            "/v1/models/m/versions/7:predict",
+            404,
+            "Servable not found for request: Specific(m, 7)",
+        ),
+        (
+            "POST",
+            "/v1/models/m/labels/stable:predict",
+            400,
+            "Unrecognized servable version label: stable",
+        ),
         ("GET", "/v1/models/x", 404, "Could not find any versions of model x"),
         ("GET", "/v1/models/m/versions/7", 404, "Could not find version 7 of model m"),
         ("GET", "/v1/models/x/metadata", 404, "Servable not found for request: Latest(x)"),
         ("POST", "/v1/models/m:frob", 400, "Malformed request: POST /v1/models/m:frob"),
-        ("POST", "/v1/models/m/versions/one:predict", 400, "Malformed request: POST /v1/models/m/versions/one:predict"),
+        (
+            "POST",
+            "/v1/models/m/versions/one:predict",
+            400,
+            "Malformed request: POST /v1/models/m/versions/one:predict",
+        ),
         ("GET", "/v1/models", 400, "Malformed request: GET /v1/models"),
     ],
 )
@@ -101,8 +137,12 @@ def test_the_status_is_tf_serving_s_message(client, path):
     json_format = pytest.importorskip("google.protobuf.json_format")
     messages = pytest.importorskip("tensorflow_serving.apis.get_model_status_pb2")
     message = messages.GetModelStatusResponse()
-    message.model_version_status.add(version=1, state=messages.ModelVersionStatus.AVAILABLE).status.error_code = 0
-    assert client.get(path).json() == json_format.MessageToDict(message, always_print_fields_with_no_presence=True)
+    message.model_version_status.add(
+        version=1, state=messages.ModelVersionStatus.AVAILABLE
+    ).status.error_code = 0
+    assert client.get(path).json() == json_format.MessageToDict(
+        message, always_print_fields_with_no_presence=True
+    )
 
 
 @pytest.mark.parametrize("path", ["/v1/models/m/metadata", "/v1/models/m/versions/1/metadata"])
@@ -111,7 +151,9 @@ def test_the_metadata_are_tf_serving_s_message(client, exported, path):
     metadata = pytest.importorskip("tensorflow_serving.apis.get_model_metadata_pb2")
     from tensorflow.core.protobuf import saved_model_pb2
 
-    model = saved_model_pb2.SavedModel.FromString((exported / "m" / "1" / "saved_model.pb").read_bytes())
+    model = saved_model_pb2.SavedModel.FromString(
+        (exported / "m" / "1" / "saved_model.pb").read_bytes()
+    )
     expected = metadata.SignatureDefMap()
     for name, signature in model.meta_graphs[0].signature_def.items():
         expected.signature_def[name].CopyFrom(signature)
@@ -122,7 +164,10 @@ def test_the_metadata_are_tf_serving_s_message(client, exported, path):
 
 
 def test_numbers_have_the_digits_that_mean_a_float32(client):
-    assert b'"scores": [-0.2, -Infinity]' in client.post(PREDICT, json={**NBEST, "instances": ["a"]}).content
+    assert (
+        b'"scores": [-0.2, -Infinity]'
+        in client.post(PREDICT, json={**NBEST, "instances": ["a"]}).content
+    )
 
 
 def test_bytes_go_in_and_come_out_as_base64(client):
@@ -135,4 +180,9 @@ def test_bytes_go_in_and_come_out_as_base64(client):
 
 def test_an_output_that_is_not_utf_8_is_replaced(client):
     body = {"instances": [{"b64": base64.b64encode(b"a\xff").decode()}]}
-    assert client.post(PREDICT, json={"signature_name": "nbest", **body}).json()["predictions"][0]["translations"][1] == "a\ufffd"
+    assert (
+        client.post(PREDICT, json={"signature_name": "nbest", **body}).json()["predictions"][0][
+            "translations"
+        ][1]
+        == "a\ufffd"
+    )

@@ -26,7 +26,9 @@ ERRORS = {"400", "404", "413", "503"}
 @pytest.fixture(scope="module")
 def small(exported, start):
     """A client of a server whose limits are soon reached."""
-    with start(exported / "m", Limits(max_batch_size=3, max_text_bytes=20, max_request_bytes=2000)) as client:
+    with start(
+        exported / "m", Limits(max_batch_size=3, max_text_bytes=20, max_request_bytes=2000)
+    ) as client:
         yield client
 
 
@@ -75,5 +77,12 @@ def test_the_document_has_every_url_and_every_answer(client):
     }
     for base in (model, version):
         assert paths[f"{base}:predict"]["post"]["responses"].keys() == {"200", *ERRORS}
-    assert {"PredictRequest", "Predictions", "Outputs", "Error", "ModelStatus", "ModelMetadata"} <= document["components"]["schemas"].keys()
+    assert {
+        "PredictRequest",
+        "Predictions",
+        "Outputs",
+        "Error",
+        "ModelStatus",
+        "ModelMetadata",
+    } <= document["components"]["schemas"].keys()
     assert "422" not in str(document)

@@ -20,7 +20,13 @@ from selenium.webdriver.support.ui import WebDriverWait
 @pytest.fixture(scope="module")
 def browser():
     options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--window-size=1000,1400"):
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-dev-shm-usage",
+        "--disable-gpu",
+        "--window-size=1000,1400",
+    ):
         options.add_argument(argument)
     options.binary_location = shutil.which("chromium")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
@@ -46,7 +52,9 @@ def type_and_wait(browser, text, element, *keys):
     browser.find_element(By.ID, "text").send_keys(text, *keys)
     if not keys:
         browser.find_element(By.ID, "go").click()
-    WebDriverWait(browser, 60, poll_frequency=0.05).until(lambda _: browser.find_element(By.ID, element).text)
+    WebDriverWait(browser, 60, poll_frequency=0.05).until(
+        lambda _: browser.find_element(By.ID, element).text
+    )
 
 
 def test_a_text_is_translated(browser, page):
@@ -66,7 +74,8 @@ def test_ctrl_enter_translates(browser, page):
 def test_the_curl_line_does_the_same(browser, page, client):
     type_and_wait(browser, 'it\'s "one"', "best")
     assert page("curl") == (
-        """curl -d '{"signature_name":"nbest","instances":["it'\\''s \\"one\\""]}' """ + f"{client.base_url}/v1/models/m:predict"
+        """curl -d '{"signature_name":"nbest","instances":["it'\\''s \\"one\\""]}' """
+        + f"{client.base_url}/v1/models/m:predict"
     )
 
 
@@ -75,10 +84,22 @@ def test_every_head_is_drawn_and_can_be_chosen(browser, page):
     heads = browser.find_elements(By.CSS_SELECTOR, "#heads button")
     assert len(heads) == 3 * 2
     heads[1].click()
-    assert [browser.find_element(By.ID, name).get_attribute("value") for name in ("layer", "head")] == ["0", "1"]
+    assert [
+        browser.find_element(By.ID, name).get_attribute("value") for name in ("layer", "head")
+    ] == ["0", "1"]
     squares = browser.find_elements(By.CSS_SELECTOR, "#picture rect:not(.frame)")
     # The model attends along the diagonal.
-    assert [float(square.get_attribute("fill-opacity")) for square in squares] == [1, 0, 0, 0, 1, 0, 0, 0, 1]
+    assert [float(square.get_attribute("fill-opacity")) for square in squares] == [
+        1,
+        0,
+        0,
+        0,
+        1,
+        0,
+        0,
+        0,
+        1,
+    ]
     assert page("picture").split() == ["two", "dogs", "</s>", "TWO", "DOGS", "</s>"]
 
 
@@ -92,5 +113,7 @@ def test_the_browser_has_nothing_to_complain_of(browser, page):
     type_and_wait(browser, "a", "best")
     severe = [line for line in browser.get_log("browser") if "400" not in line["message"]]
     assert severe == []
-    urls = browser.execute_script("return performance.getEntriesByType('resource').map((one) => new URL(one.name).host)")
+    urls = browser.execute_script(
+        "return performance.getEntriesByType('resource').map((one) => new URL(one.name).host)"
+    )
     assert set(urls) == {browser.execute_script("return location.host")}

@@ -11,15 +11,17 @@ from hypothesis.extra import numpy as arrays_of
 
 pytest.importorskip("fastapi")
 
+from keras_transformer.runs.session import Signature, TensorSpec
 from keras_transformer.server import from_json, to_json
 from keras_transformer.server.errors import RequestError
 from keras_transformer.server.rows import Limits, joined, parted, rows
-from keras_transformer.server.saved_model import Signature, TensorSpec
 
 SHAPES = arrays_of.array_shapes(min_dims=0, max_dims=4, max_side=3)
 TEXT = TensorSpec("text:0", tf.string, (None,))
 SEARCH = Signature(
-    {"text": TEXT, "beam_size": TensorSpec("beam_size:0", tf.int32, (None,))}, {"out": TEXT}, {"beam_size": np.array([4], np.int32)}
+    {"text": TEXT, "beam_size": TensorSpec("beam_size:0", tf.int32, (None,))},
+    {"out": TEXT},
+    {"beam_size": np.array([4], np.int32)},
 )
 
 
@@ -40,7 +42,9 @@ def test_control_fewer_digits_are_another_number():
     assert np.float32("0.1234567") != np.float32("0.123457")
 
 
-@given(arrays_of.arrays(object, SHAPES, elements=st.text(st.characters(codec="utf-8")).map(str.encode)))
+@given(
+    arrays_of.arrays(object, SHAPES, elements=st.text(st.characters(codec="utf-8")).map(str.encode))
+)
 def test_strings_come_back_from_json(array):
     found = through_json(array, tf.string)
     assert found.shape == array.shape
@@ -59,8 +63,16 @@ def test_strings_come_back_from_json(array):
         ({"b64": "YQ", "c": 1}, tf.string, "Type: Object is not of expected type: string"),
         ("\ud800", tf.string, "The surrogate pair in string is invalid."),
         ([1, [2]], tf.int32, "Encountered list at unexpected level: 1 expected < 1"),
-        ([[1], 2], tf.int32, "JSON Value: 2 found at incorrect level: 2 in the JSON DOM. Expected at level: 2"),
-        ([[1], [2, 3]], tf.int32, "Encountered list at unexpected size: 2 at level: 1 expected size: 1"),
+        (
+            [[1], 2],
+            tf.int32,
+            "JSON Value: 2 found at incorrect level: 2 in the JSON DOM. Expected at level: 2",
+        ),
+        (
+            [[1], [2, 3]],
+            tf.int32,
+            "Encountered list at unexpected size: 2 at level: 1 expected size: 1",
+        ),
         ([[[[[[[[[1]]]]]]]]], tf.int32, "Encountered more than 8 lists in one another"),
     ],
 )
@@ -71,7 +83,10 @@ def test_a_value_that_is_none_of_its_type_is_refused(value, dtype, words):
     assert refused.value.status == 400
 
 
-@pytest.mark.parametrize("body", [b"", b"\xff", b"[" * 100000, b"9" * 5000, b"[]", b'{"signature_name": 1}', b'{"a": 1} x'])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"\xff", b"[" * 100000, b"9" * 5000, b"[]", b'{"signature_name": 1}', b'{"a": 1} x'],
+)
 def test_a_body_that_is_no_object_of_json_is_refused(body):
     with pytest.raises(RequestError) as refused:
         from_json.parse(body)
@@ -106,11 +121,16 @@ def test_a_value_that_is_the_same_for_all_rows_is_an_option(document, beam_sizes
 
 @pytest.mark.parametrize(
     "document",
-    [{"instances": [{"text": "a", "beam_size": 2}, "b"]}, {"instances": [{"text": "a", "beam_size": 2}, {"text": "b"}]}],
+    [
+        {"instances": [{"text": "a", "beam_size": 2}, "b"]},
+        {"instances": [{"text": "a", "beam_size": 2}, {"text": "b"}]},
+    ],
 )
 def test_what_a_row_leaves_out_is_the_default(document):
     if "b" in document["instances"]:
-        with pytest.raises(RequestError, match="Expecting object but got list at item 1 of input list"):
+        with pytest.raises(
+            RequestError, match="Expecting object but got list at item 1 of input list"
+        ):
             read(**document)
         return
     found = read(**document)
@@ -119,7 +139,9 @@ def test_what_a_row_leaves_out_is_the_default(document):
 
 
 def test_equal_options_have_equal_keys_and_others_do_not():
-    two, again, other = (read(inputs={"text": ["a"], "beam_size": size}).options_key for size in (2, [2], 3))
+    two, again, other = (
+        read(inputs={"text": ["a"], "beam_size": size}).options_key for size in (2, [2], 3)
+    )
     assert two == again != other
 
 
@@ -130,13 +152,28 @@ def test_equal_options_have_equal_keys_and_others_do_not():
         ({"inputs": ["a" * 6]}, "`text` must be no longer than 5 bytes. Received: 6."),
         ({"inputs": ["äää"]}, "`text` must be no longer than 5 bytes. Received: 6."),
         ({"inputs": [["a", "b"]]}, r"`text` must have shape \[\?\]. Received: \[1,2\]."),
-        ({"inputs": {"text": ["a", "b", "c"], "beam_size": [1, 2]}}, "`beam_size` must have one value, or 3, one a row. Received: 2."),
+        (
+            {"inputs": {"text": ["a", "b", "c"], "beam_size": [1, 2]}},
+            "`beam_size` must have one value, or 3, one a row. Received: 2.",
+        ),
         ({"inputs": {"beam_size": [1]}}, "Missing named input: text in 'inputs' object."),
-        ({"inputs": {"text": ["a"], "beam_sise": [1]}}, "does not have named input: beam_sise. Expected: text,beam_size."),
-        ({"instances": [{"text": "a", "beam_sise": 1}]}, "element: 0 key: beam_sise .* does not have named input: beam_sise"),
-        ({"instances": [{"beam_size": 1}]}, "keys must be equal to: text,beam_size, of which beam_size may be left out"),
+        (
+            {"inputs": {"text": ["a"], "beam_sise": [1]}},
+            "does not have named input: beam_sise. Expected: text,beam_size.",
+        ),
+        (
+            {"instances": [{"text": "a", "beam_sise": 1}]},
+            "element: 0 key: beam_sise .* does not have named input: beam_sise",
+        ),
+        (
+            {"instances": [{"beam_size": 1}]},
+            "keys must be equal to: text,beam_size, of which beam_size may be left out",
+        ),
         ({"instances": "a"}, "Expecting 'instances' to be an list/array"),
-        ({"instances": ["a", {"text": "b"}]}, "Expecting value/list but got object at item 1 of input list"),
+        (
+            {"instances": ["a", {"text": "b"}]},
+            "Expecting value/list but got object at item 1 of input list",
+        ),
         ({"instances": ["a", ["b", "c"]]}, r"Expecting shape \[\] but got: \[2\]"),
     ],
 )
@@ -152,12 +189,18 @@ def test_what_is_joined_is_parted_again():
     assert together["text"].tolist() == [b"a", b"b", b"c"]
     assert together["beam_size"].tolist() == [4]
     parts = parted({"out": together["text"]}, [one.count for one in several])
-    assert [part["out"].tolist() for part in parts] == [one.inputs["text"].tolist() for one in several]
+    assert [part["out"].tolist() for part in parts] == [
+        one.inputs["text"].tolist() for one in several
+    ]
 
 
 def test_signatures_whose_width_may_depend_on_the_longest_text_share_no_batch():
     def mergeable(*shapes):
-        return Signature({}, {str(number): TensorSpec("", tf.string, shape) for number, shape in enumerate(shapes)}, {}).is_mergeable
+        return Signature(
+            {},
+            {str(number): TensorSpec("", tf.string, shape) for number, shape in enumerate(shapes)},
+            {},
+        ).is_mergeable
 
     assert mergeable((None,), (None, 4))
     assert not mergeable((None,), (None, None))

@@ -95,7 +95,10 @@ def test_the_old_version_stays_as_long_as_a_request_uses_it(versions, folder):
 def test_a_version_can_be_asked_for_by_its_number(versions):
     with versions.use("m", 1) as version:
         assert version.number == 1
-    with pytest.raises(RequestError, match=r"Servable not found for request: Specific\(m, 2\)"), versions.use("m", 2):
+    with (
+        pytest.raises(RequestError, match=r"Servable not found for request: Specific\(m, 2\)"),
+        versions.use("m", 2),
+    ):
         pass
 
 
@@ -106,7 +109,10 @@ def test_a_broken_version_leaves_the_old_one_and_is_tried_once(versions, folder)
     versions.poll()
     versions.poll()
     assert served(versions) == 1
-    assert told == [("loading", {"version": 2}), ("broken", {"version": 2, "error": "cannot be parsed"})]
+    assert told == [
+        ("loading", {"version": 2}),
+        ("broken", {"version": 2, "error": "cannot be parsed"}),
+    ]
     assert versions.states[2] == State("END", "cannot be parsed")
 
 

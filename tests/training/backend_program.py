@@ -11,7 +11,8 @@ import keras
 import numpy as np
 
 from keras_transformer.models import Transformer
-from keras_transformer.training import checkpoint, fit, strategy
+from keras_transformer.training import checkpoint, fit
+from keras_transformer.training import replicas as strategy
 from keras_transformer.training.optimizer import optimizer
 from keras_transformer.training.schedule import TransformerSchedule
 from pipelines.batching import training_batches
@@ -37,15 +38,27 @@ def side(random):
 
 def main(weights, label_smoothing):
     random = np.random.default_rng(0)
-    batches = training_batches(TokenizedPairs(side(random), side(random)), batch_tokens=100, seed=1, most_padding=0.99)
-    model = Transformer(vocabulary_size=50, num_layers=1, d_model=16, d_ff=32, num_heads=2, dropout=0.0)
-    fit.compile_model(model, optimizer(TransformerSchedule(16, warmup_steps=10), clip_norm=1.0), label_smoothing)
+    batches = training_batches(
+        TokenizedPairs(side(random), side(random)), batch_tokens=100, seed=1, most_padding=0.99
+    )
+    model = Transformer(
+        vocabulary_size=50, num_layers=1, d_model=16, d_ff=32, num_heads=2, dropout=0.0
+    )
+    fit.compile_model(
+        model, optimizer(TransformerSchedule(16, warmup_steps=10), clip_norm=1.0), label_smoothing
+    )
     if pathlib.Path(weights).exists():
         checkpoint.load_weights(weights, model)
     else:
         checkpoint.save(weights, model, {})
     losses = Losses()
-    fit.fit(model, strategy.attach(model, strategy.make_strategy("one"), batches, lambda step: step), 1, STEPS, [losses])
+    fit.fit(
+        model,
+        strategy.attach(model, strategy.make_strategy("one"), batches, lambda step: step),
+        1,
+        STEPS,
+        [losses],
+    )
     print(json.dumps(losses.losses))
 
 

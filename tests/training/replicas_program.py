@@ -15,7 +15,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.models import Transformer
-from keras_transformer.training import fit, strategy
+from keras_transformer.training import fit
+from keras_transformer.training import replicas as strategy
 from keras_transformer.training.metrics import PAD
 from keras_transformer.training.optimizer import averaged_weights, optimizer
 from pipelines.batching import training_batches
@@ -49,25 +50,38 @@ def _side(random):
 
 def batches_of_different_lengths(**shapes):
     random = np.random.default_rng(0)
-    return training_batches(TokenizedPairs(_side(random), _side(random)), batch_tokens=200, seed=1, **shapes)
+    return training_batches(
+        TokenizedPairs(_side(random), _side(random)), batch_tokens=200, seed=1, **shapes
+    )
 
 
 def train(replicas, experiment):
     accumulate, _, how = experiment.partition("-")
     keras.utils.set_random_seed(1)
     with replicas.scope():
-        model = Transformer(vocabulary_size=50, num_layers=1, d_model=16, d_ff=32, num_heads=2, dropout=0.0)
-        fit.compile_model(model, optimizer(0.003, clip_norm=None if how == "unclipped" else 0.1, ema=0.9), label_smoothing=0.1)
+        model = Transformer(
+            vocabulary_size=50, num_layers=1, d_model=16, d_ff=32, num_heads=2, dropout=0.0
+        )
+        fit.compile_model(
+            model,
+            optimizer(0.003, clip_norm=None if how == "unclipped" else 0.1, ema=0.9),
+            label_smoothing=0.1,
+        )
     make = MeanOfMeans if how == "mean_of_means" else strategy.TrainFunction
     make(model, replicas, int(accumulate), static_shapes=how == "static")
     reports = Reports()
     # Where shapes are static there are two of them, and two batches in a row have one.
-    batches = batches_of_different_lengths(**({"group": 2, "most_padding": 0.4} if how == "static" else {}))
+    batches = batches_of_different_lengths(
+        **({"group": 2, "most_padding": 0.4} if how == "static" else {})
+    )
     data = strategy.distribute(replicas, batches, 0)
     fit.fit(model, lambda step: data, STEPS, STEPS, [reports])
     return {
         **{f"weight {number}": array for number, array in enumerate(model.get_weights())},
-        **{f"average {number}": array for number, array in enumerate(averaged_weights(model).values())},
+        **{
+            f"average {number}": array
+            for number, array in enumerate(averaged_weights(model).values())
+        },
         "reports": np.array(reports.reports),
     }
 
@@ -75,11 +89,18 @@ def train(replicas, experiment):
 def main(folder, distribution, *experiments):
     if distribution == "mirrored":
         [processor] = tf.config.list_physical_devices("CPU")
-        tf.config.set_logical_device_configuration(processor, [tf.config.LogicalDeviceConfiguration()] * 2)
+        tf.config.set_logical_device_configuration(
+            processor, [tf.config.LogicalDeviceConfiguration()] * 2
+        )
     replicas = strategy.make_strategy(distribution)
-    process = json.loads(os.environ["TF_CONFIG"])["task"]["index"] if "TF_CONFIG" in os.environ else 0
+    process = (
+        json.loads(os.environ["TF_CONFIG"])["task"]["index"] if "TF_CONFIG" in os.environ else 0
+    )
     for experiment in experiments:
-        np.savez(pathlib.Path(folder) / f"{distribution}-{experiment}-{process}.npz", **train(replicas, experiment))
+        np.savez(
+            pathlib.Path(folder) / f"{distribution}-{experiment}-{process}.npz",
+            **train(replicas, experiment),
+        )
 
 
 if __name__ == "__main__":

@@ -15,7 +15,9 @@ def write(folder, *weights):
     """One checkpoint for each array of weights, with an optimizer's slot beside it."""
     paths = [checkpoint.path_of(folder, step) for step in range(len(weights))]
     for path, array in zip(paths, weights, strict=True):
-        checkpoint.write_whole(path, {"weights/a/kernel": array, "optimizer/0": np.ones(2), "progress": np.array("{}")})
+        checkpoint.write_archive(
+            path, {"weights/a/kernel": array, "optimizer/0": np.ones(2), "progress": np.array("{}")}
+        )
     return paths
 
 
@@ -31,7 +33,9 @@ def test_the_mean_of_equal_checkpoints_is_itself_to_the_last_bit(tmp_path_factor
 @given(stack=arrays(np.float32, st.tuples(st.integers(1, 5), st.integers(1, 4)), elements=FLOATS))
 def test_the_mean_is_numpys_in_float64(tmp_path_factory, stack):
     mean = averaging.average(write(tmp_path_factory.mktemp("mean"), *stack))
-    np.testing.assert_array_equal(mean["weights/a/kernel"], stack.astype(np.float64).mean(axis=0).astype(np.float32))
+    np.testing.assert_array_equal(
+        mean["weights/a/kernel"], stack.astype(np.float64).mean(axis=0).astype(np.float32)
+    )
 
 
 def test_control_float32_would_lose_what_float64_keeps(tmp_path):
@@ -42,16 +46,25 @@ def test_control_float32_would_lose_what_float64_keeps(tmp_path):
 
 
 def test_the_weights_alone_are_written(tmp_path):
-    averaging.write_average(tmp_path / "averaged.npz", write(tmp_path, np.zeros(3, np.float32), np.ones(3, np.float32)))
-    [(name, array)] = checkpoint.read_whole(tmp_path / "averaged.npz").items()
+    averaging.write_average(
+        tmp_path / "averaged.npz", write(tmp_path, np.zeros(3, np.float32), np.ones(3, np.float32))
+    )
+    [(name, array)] = checkpoint.read_archive(tmp_path / "averaged.npz").items()
     assert (name, array.tolist()) == ("weights/a/kernel", [0.5, 0.5, 0.5])
 
 
-@pytest.mark.parametrize("other", [{"weights/a/kernel": np.zeros(4, np.float32)}, {"weights/b/kernel": np.zeros(3, np.float32)}, {}])
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"weights/a/kernel": np.zeros(4, np.float32)},
+        {"weights/b/kernel": np.zeros(3, np.float32)},
+        {},
+    ],
+)
 def test_checkpoints_of_two_models_are_refused_by_name(tmp_path, other):
     [first] = write(tmp_path, np.zeros(3, np.float32))
     second = checkpoint.path_of(tmp_path, 1)
-    checkpoint.write_whole(second, {**other, "progress": np.array("{}")})
+    checkpoint.write_archive(second, {**other, "progress": np.array("{}")})
     with pytest.raises(ValueError, match=rf"^{first} and {second} are not of one model"):
         averaging.average([first, second])
 

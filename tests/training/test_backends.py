@@ -15,7 +15,11 @@ PROGRAM = pathlib.Path(__file__).with_name("backend_program.py")
 def losses(backend, weights, label_smoothing):
     environment = {**os.environ, "KERAS_BACKEND": backend, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.run(
-        [sys.executable, str(PROGRAM), str(weights), str(label_smoothing)], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, str(PROGRAM), str(weights), str(label_smoothing)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert process.returncode == 0, process.stderr
     return np.array(json.loads(process.stdout))
@@ -44,7 +48,13 @@ print(json.dumps([float((dropped == 0).mean()), float(dropped.mean()), bool((dro
 def test_jax_drops_what_tensorflow_drops_on_average():
     pytest.importorskip("jax")
     environment = {**os.environ, "KERAS_BACKEND": "jax", "PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.run([sys.executable, "-c", DROPOUT], env=environment, capture_output=True, text=True, check=False)
+    process = subprocess.run(
+        [sys.executable, "-c", DROPOUT],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert process.returncode == 0, process.stderr
     share, mean, anew = json.loads(process.stdout)
     assert share == pytest.approx(0.25, abs=0.01)

@@ -32,7 +32,9 @@ def stopwatch():
 
 def fit(model, *watchers, epochs=2, steps=3):
     data = np.arange(steps, dtype=np.float32)[:, None]
-    return model.fit(data, data, batch_size=1, epochs=epochs, callbacks=list(watchers), shuffle=False, verbose=0)
+    return model.fit(
+        data, data, batch_size=1, epochs=epochs, callbacks=list(watchers), shuffle=False, verbose=0
+    )
 
 
 def steps_in(folder):
@@ -49,8 +51,15 @@ def test_a_stopwatch_goes_on_from_the_sessions_before(monkeypatch):
 
 def test_divergence_stops_with_advice_before_anything_is_saved(model, stopwatch, tmp_path):
     model.layers[-1].bias.assign([np.inf])
-    with pytest.raises(ValueError, match=r"^The loss became (inf|nan) at step 1: .*Lower --learning_rate_scale or raise --warmup_steps"):
-        fit(model, callbacks.StopOnDivergence(), callbacks.Checkpointing(tmp_path, stopwatch, keep=2, minutes=0))
+    with pytest.raises(
+        ValueError,
+        match=r"^The loss became (inf|nan) at step 1: .*Lower --learning_rate_scale or raise --warmup_steps",
+    ):
+        fit(
+            model,
+            callbacks.StopOnDivergence(),
+            callbacks.Checkpointing(tmp_path, stopwatch, keep=2, minutes=0),
+        )
     assert steps_in(tmp_path) == []
 
 
@@ -69,7 +78,11 @@ def test_training_stops_at_the_last_step(model, stopwatch):
 
 
 def test_training_stops_when_the_minutes_are_over(model, stopwatch):
-    ticking = keras.callbacks.LambdaCallback(on_train_batch_begin=lambda batch, logs: setattr(stopwatch, "seconds", stopwatch.seconds + 30))
+    ticking = keras.callbacks.LambdaCallback(
+        on_train_batch_begin=lambda batch, logs: setattr(
+            stopwatch, "seconds", stopwatch.seconds + 30
+        )
+    )
     fit(model, ticking, callbacks.StopAtLimit(stopwatch, minutes=2.5, last_step=math.inf), epochs=9)
     assert int(model.optimizer.iterations) == 5
 
@@ -77,23 +90,48 @@ def test_training_stops_when_the_minutes_are_over(model, stopwatch):
 def test_each_epoch_is_saved_and_the_last_k_are_kept(model, stopwatch, tmp_path):
     fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=2, minutes=10), epochs=4)
     assert steps_in(tmp_path) == [9, 12]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-000000009.npz", "step-000000012.npz"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "step-000000009.npz",
+        "step-000000012.npz",
+    ]
 
 
-def test_inside_an_epoch_it_saves_every_so_many_minutes_since_the_last_save(model, stopwatch, tmp_path):
-    ticking = keras.callbacks.LambdaCallback(on_train_batch_begin=lambda batch, logs: setattr(stopwatch, "seconds", stopwatch.seconds + 60))
-    fit(model, ticking, callbacks.Checkpointing(tmp_path, stopwatch, keep=99, minutes=2), epochs=2, steps=5)
+def test_inside_an_epoch_it_saves_every_so_many_minutes_since_the_last_save(
+    model, stopwatch, tmp_path
+):
+    ticking = keras.callbacks.LambdaCallback(
+        on_train_batch_begin=lambda batch, logs: setattr(
+            stopwatch, "seconds", stopwatch.seconds + 60
+        )
+    )
+    fit(
+        model,
+        ticking,
+        callbacks.Checkpointing(tmp_path, stopwatch, keep=99, minutes=2),
+        epochs=2,
+        steps=5,
+    )
     assert steps_in(tmp_path) == [2, 4, 5, 7, 9, 10]
 
 
 def test_a_checkpoint_holds_its_step_and_the_seconds_of_the_run(model, stopwatch, tmp_path):
     stopwatch.seconds = 12.5
     fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10), epochs=1)
-    assert checkpoint.restore(checkpoint.newest(tmp_path), model) == {"step": 3, "batches": 3, "seconds": 12.5}
+    assert checkpoint.restore(checkpoint.newest(tmp_path), model) == {
+        "step": 3,
+        "batches": 3,
+        "seconds": 12.5,
+    }
 
 
 def test_a_checkpoint_counts_the_batches_of_the_whole_run(model, stopwatch, tmp_path):
-    fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10, batches_before=lambda step: 100 + 8 * step), epochs=1)
+    fit(
+        model,
+        callbacks.Checkpointing(
+            tmp_path, stopwatch, keep=1, minutes=10, batches_before=lambda step: 100 + 8 * step
+        ),
+        epochs=1,
+    )
     assert checkpoint.restore(checkpoint.newest(tmp_path), model)["batches"] == 124
 
 
@@ -126,18 +164,27 @@ def disk_that_is_full_after_some_bytes():
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.parametrize("full_disk", [disk_that_fills_up_before_the_end, disk_that_is_full_after_some_bytes])
-def test_on_a_full_disk_it_is_told_training_goes_on_and_the_checkpoints_before_stay(model, stopwatch, tmp_path, monkeypatch, full_disk):
-    write, said = checkpoint.write_whole, []
+@pytest.mark.parametrize(
+    "full_disk", [disk_that_fills_up_before_the_end, disk_that_is_full_after_some_bytes]
+)
+def test_on_a_full_disk_it_is_told_training_goes_on_and_the_checkpoints_before_stay(
+    model, stopwatch, tmp_path, monkeypatch, full_disk
+):
+    write, said = checkpoint.write_archive, []
 
     def write_whole(path, arrays):
         with full_disk() if checkpoint.step_of(model) == 6 else contextlib.nullcontext():
             write(path, arrays)
 
-    monkeypatch.setattr(checkpoint, "write_whole", write_whole)
-    saving, found = callbacks.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10, report=said.append), []
+    monkeypatch.setattr(checkpoint, "write_archive", write_whole)
+    saving, found = (
+        callbacks.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10, report=said.append),
+        [],
+    )
     in_between = keras.callbacks.LambdaCallback(
-        on_epoch_begin=lambda epoch, logs: found.append(([path.name for path in tmp_path.iterdir()], saving.saved_step))
+        on_epoch_begin=lambda epoch, logs: found.append(
+            ([path.name for path in tmp_path.iterdir()], saving.saved_step)
+        )
     )
     fit(model, saving, in_between, epochs=4)
     [line] = said
@@ -149,7 +196,7 @@ def test_on_a_full_disk_it_is_told_training_goes_on_and_the_checkpoints_before_s
 
 
 def test_control_what_is_not_the_disk_s_fault_is_raised(model, stopwatch, tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoint, "write_whole", lambda path, arrays: {}["nothing"])
+    monkeypatch.setattr(checkpoint, "write_archive", lambda path, arrays: {}["nothing"])
     with pytest.raises(KeyError):
         fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10))
 
@@ -170,19 +217,40 @@ def terminate():
 def terminate_once_at(moment):
     """A callback that sends this process SIGTERM, once."""
     moments = iter([terminate])
-    return keras.callbacks.LambdaCallback(**{moment: lambda *arguments, **logs: next(moments, lambda: None)()})
+    return keras.callbacks.LambdaCallback(
+        **{moment: lambda *arguments, **logs: next(moments, lambda: None)()}
+    )
 
 
 @pytest.mark.parametrize(
     ("moment", "saved"),
-    [("on_train_begin", 1), ("on_train_batch_begin", 1), ("on_train_batch_end", 1), ("on_epoch_begin", 1), ("on_epoch_end", 3)],
+    [
+        ("on_train_begin", 1),
+        ("on_train_batch_begin", 1),
+        ("on_train_batch_end", 1),
+        ("on_epoch_begin", 1),
+        ("on_epoch_end", 3),
+    ],
 )
-def test_on_sigterm_the_step_is_finished_and_saved_and_training_ends(model, stopwatch, tmp_path, received, moment, saved):
+def test_on_sigterm_the_step_is_finished_and_saved_and_training_ends(
+    model, stopwatch, tmp_path, received, moment, saved
+):
     preempted, measured = callbacks.StopOnSignal(), []
-    validation = callbacks.Validation(lambda model: measured.append(1) or {}, tmp_path / "history.jsonl", lambda line: None)
-    watchers = [preempted, terminate_once_at(moment)] if moment == "on_train_begin" else [terminate_once_at(moment), preempted]
+    validation = callbacks.Validation(
+        lambda model: measured.append(1) or {}, tmp_path / "history.jsonl", lambda line: None
+    )
+    watchers = (
+        [preempted, terminate_once_at(moment)]
+        if moment == "on_train_begin"
+        else [terminate_once_at(moment), preempted]
+    )
     with pytest.raises(callbacks.Preempted):
-        fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10), *watchers, validation)
+        fit(
+            model,
+            callbacks.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10),
+            *watchers,
+            validation,
+        )
     assert checkpoint.step_of(model) == saved
     assert steps_in(tmp_path) == [saved]
     assert measured == []
@@ -203,7 +271,13 @@ def test_on_sigterm_validation_is_not_waited_for(model, stopwatch, tmp_path, rec
     history = tmp_path / "history.jsonl"
     validation = callbacks.Validation(measure, history, lambda line: None)
     with pytest.raises(callbacks.Preempted):
-        fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10), callbacks.StopOnSignal(), validation, epochs=9)
+        fit(
+            model,
+            callbacks.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10),
+            callbacks.StopOnSignal(),
+            validation,
+            epochs=9,
+        )
     assert (began, ended) == ([3, 6], [3])
     assert steps_in(tmp_path) == [3, 6]
     assert len(history.read_text(encoding="utf-8").splitlines()) == 1
@@ -227,7 +301,9 @@ def test_without_a_signal_training_ends_as_ever(model, received):
 @pytest.mark.parametrize("is_preempted", [False, True])
 def test_it_ends_too_when_another_host_was_asked(received, is_preempted):
     watcher = callbacks.StopOnSignal()
-    watcher.set_model(types.SimpleNamespace(train_function=types.SimpleNamespace(is_preempted=is_preempted)))
+    watcher.set_model(
+        types.SimpleNamespace(train_function=types.SimpleNamespace(is_preempted=is_preempted))
+    )
     watcher.on_train_begin()
     with pytest.raises(callbacks.Preempted) if is_preempted else contextlib.nullcontext():
         watcher.on_epoch_end(0)
@@ -237,7 +313,12 @@ def test_it_ends_too_when_another_host_was_asked(received, is_preempted):
 def test_validation_appends_a_json_line_an_epoch_and_reports_it(model, tmp_path):
     path, said = tmp_path / "history.jsonl", []
     path.write_text('{"epoch": 0}\n', encoding="utf-8")
-    history = fit(model, callbacks.Validation(lambda measured: {"bleu": 31.5, "same": float(measured is model)}, path, said.append))
+    history = fit(
+        model,
+        callbacks.Validation(
+            lambda measured: {"bleu": 31.5, "same": float(measured is model)}, path, said.append
+        ),
+    )
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert [line["epoch"] for line in lines] == [0, 1, 2]
     assert [line["step"] for line in lines[1:]] == [3, 6]
@@ -251,4 +332,8 @@ def test_the_count_of_tokens_is_not_a_result(model, tmp_path):
     watcher = callbacks.Validation(lambda model: {}, tmp_path / "history.jsonl", lambda line: None)
     watcher.set_model(model)
     watcher.on_epoch_end(0, {"loss": 1.0, "tokens": 123.0})
-    assert json.loads((tmp_path / "history.jsonl").read_text(encoding="utf-8")) == {"epoch": 1, "step": 0, "loss": 1.0}
+    assert json.loads((tmp_path / "history.jsonl").read_text(encoding="utf-8")) == {
+        "epoch": 1,
+        "step": 0,
+        "loss": 1.0,
+    }

@@ -14,8 +14,12 @@ from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 
 def model_in_training(seed=0, d_model=8):
     keras.utils.set_random_seed(seed)
-    model = Transformer(vocabulary_size=12, num_layers=1, d_model=d_model, d_ff=16, num_heads=2, dropout=0.5)
-    model.compile(optimizer=keras.optimizers.Adam(0.01), loss=LabelSmoothedCrossEntropy(0.1), run_eagerly=True)
+    model = Transformer(
+        vocabulary_size=12, num_layers=1, d_model=d_model, d_ff=16, num_heads=2, dropout=0.5
+    )
+    model.compile(
+        optimizer=keras.optimizers.Adam(0.01), loss=LabelSmoothedCrossEntropy(0.1), run_eagerly=True
+    )
     model.optimizer.build(model.trainable_variables)
     return model
 
@@ -28,7 +32,10 @@ def train(model, steps):
 
 def state(model):
     """Every number that decides how training goes on."""
-    return [np.asarray(variable).tobytes() for variable in [*model.variables, *model.optimizer.variables]]
+    return [
+        np.asarray(variable).tobytes()
+        for variable in [*model.variables, *model.optimizer.variables]
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +52,9 @@ def run(tmp_path_factory):
 def small(tmp_path):
     """A small archive."""
     path = checkpoint.path_of(tmp_path, 1)
-    checkpoint.write_whole(path, {"weights/a": np.arange(6, dtype=np.float32), "progress": np.array('{"step": 1}')})
+    checkpoint.write_archive(
+        path, {"weights/a": np.arange(6, dtype=np.float32), "progress": np.array('{"step": 1}')}
+    )
     return path
 
 
@@ -63,9 +72,13 @@ def test_control_without_each_part_of_the_state_it_ends_otherwise(run, tmp_path,
     path, ended = run
     fresh, model = tmp_path / "fresh.npz", model_in_training(seed=1)
     checkpoint.save(fresh, model, {})
-    parts = {name: array for name, array in checkpoint.read_whole(fresh).items() if name.startswith(kind)}
+    parts = {
+        name: array
+        for name, array in checkpoint.read_archive(fresh).items()
+        if name.startswith(kind)
+    }
     assert parts
-    checkpoint.write_whole(fresh, {**checkpoint.read_whole(path), **parts})
+    checkpoint.write_archive(fresh, {**checkpoint.read_archive(path), **parts})
     checkpoint.restore(fresh, model)
     train(model, 3)
     assert state(model) != ended
@@ -88,17 +101,22 @@ def test_another_size_is_refused_by_name_and_nothing_is_set(run):
     path, _ = run
     model = model_in_training(seed=1, d_model=12)
     before = state(model)
-    with pytest.raises(ValueError, match=rf"^{path}: weights/\S+ has shape \(.*8.*\), the model expects \(.*12.*\)\.$"):
+    with pytest.raises(
+        ValueError,
+        match=rf"^{path}: weights/\S+ has shape \(.*8.*\), the model expects \(.*12.*\)\.$",
+    ):
         checkpoint.restore(path, model)
     assert state(model) == before
 
 
 @pytest.mark.parametrize("name", ["optimizer/3", "random/0", "progress"])
 def test_a_lacking_array_is_refused_by_name(run, tmp_path, name):
-    arrays = checkpoint.read_whole(run[0])
+    arrays = checkpoint.read_archive(run[0])
     del arrays[name]
-    checkpoint.write_whole(tmp_path / "lacking.npz", arrays)
-    with pytest.raises(ValueError, match=rf"^.*lacking\.npz lacks {name}: it comes from a model of another make\.$"):
+    checkpoint.write_archive(tmp_path / "lacking.npz", arrays)
+    with pytest.raises(
+        ValueError, match=rf"^.*lacking\.npz lacks {name}: it comes from a model of another make\.$"
+    ):
         checkpoint.restore(tmp_path / "lacking.npz", model_in_training())
 
 
@@ -112,7 +130,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(small, monkeypa
     before = small.read_bytes()
     monkeypatch.setattr(failing, fail)
     with pytest.raises(OSError, match="disk full"):
-        checkpoint.write_whole(small, {"weights/a": np.zeros(1000)})
+        checkpoint.write_archive(small, {"weights/a": np.zeros(1000)})
     assert [path.name for path in small.parent.iterdir()] == [small.name]
     assert small.read_bytes() == before
 
@@ -122,14 +140,16 @@ def test_any_truncation_is_refused_by_name(small):
     for length in range(0, len(whole), 7):
         small.write_bytes(whole[:length])
         with pytest.raises(ValueError, match=rf"^{small} is damaged or no checkpoint"):
-            checkpoint.read_whole(small)
+            checkpoint.read_archive(small)
 
 
 def flipped(path, places):
     """The file with one bit after another turned over."""
     whole = path.read_bytes()
     for place in places:
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :])
+        path.write_bytes(
+            whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :]
+        )
         yield path
 
 
@@ -137,15 +157,15 @@ def test_any_turned_bit_of_an_array_is_refused_by_name(small):
     start = small.read_bytes().index(np.arange(6, dtype=np.float32).tobytes())
     for path in flipped(small, range(start, start + 24)):
         with pytest.raises(ValueError, match=rf"^{small} is damaged or no checkpoint"):
-            checkpoint.read_whole(path)
+            checkpoint.read_archive(path)
 
 
 def test_a_turned_bit_anywhere_is_refused_by_name_or_changes_no_array(small):
     """A bit of the directory can make it forget an array, which `restore` then misses, but never alter one."""
-    expected = checkpoint.read_whole(small)
+    expected = checkpoint.read_archive(small)
     for path in flipped(small, range(len(small.read_bytes()))):
         try:
-            found = checkpoint.read_whole(path)
+            found = checkpoint.read_archive(path)
         except ValueError as error:
             assert str(error).startswith(f"{path} is damaged or no checkpoint")  # noqa: PT017
         else:
@@ -174,7 +194,9 @@ def test_checkpoints_stand_in_the_order_of_their_steps(tmp_path):
     for step in (1000, 20, 3):
         checkpoint.path_of(tmp_path, step).write_bytes(b"")
     (tmp_path / ".step-000000004.npz.tmp").write_bytes(b"left by a killed run")
-    assert checkpoint.checkpoints(tmp_path) == [checkpoint.path_of(tmp_path, step) for step in (3, 20, 1000)]
+    assert checkpoint.checkpoints(tmp_path) == [
+        checkpoint.path_of(tmp_path, step) for step in (3, 20, 1000)
+    ]
 
 
 def test_two_weights_of_one_path_are_refused(tmp_path):

@@ -20,10 +20,19 @@ class Run:
     """A run whose weight is its step and whose results are given, in a folder that outlives it."""
 
     def __init__(self, folder, results, monitor="bleu", patience=None, step=0):
-        self.history, self.path, self.results, self.said = folder / "history.jsonl", folder / "best.npz", results, []
+        self.history, self.path, self.results, self.said = (
+            folder / "history.jsonl",
+            folder / "best.npz",
+            results,
+            [],
+        )
         self.monitor = monitor
-        self.model = types.SimpleNamespace(optimizer=types.SimpleNamespace(iterations=np.array(step)), stop_training=False)
-        self.best = BestSoFar(self.history, self.path, monitor, step, patience, self.weights, self.said.append)
+        self.model = types.SimpleNamespace(
+            optimizer=types.SimpleNamespace(iterations=np.array(step)), stop_training=False
+        )
+        self.best = BestSoFar(
+            self.history, self.path, monitor, step, patience, self.weights, self.said.append
+        )
         self.best.set_model(self.model)
         self.best.on_train_begin()
 
@@ -40,7 +49,12 @@ class Run:
         self.model.optimizer.iterations += STEPS_PER_EPOCH
         value = self.results[self.step // STEPS_PER_EPOCH - 1]
         with open(self.history, "a", encoding="utf-8") as file:
-            file.write(json.dumps({"epoch": 1, "step": self.step, "loss": 1.0, f"val_{self.monitor}": value}) + "\n")
+            file.write(
+                json.dumps(
+                    {"epoch": 1, "step": self.step, "loss": 1.0, f"val_{self.monitor}": value}
+                )
+                + "\n"
+            )
         if not dies:
             self.best.on_epoch_end(0, {"loss": 1.0, f"val_{self.monitor}": value})
 
@@ -89,7 +103,11 @@ def test_the_weights_of_the_best_validation_are_kept(tmp_path, monitor, results,
 def test_training_ends_when_patience_is_spent(tmp_path, results, patience, last):
     run = Run(tmp_path, results, patience=patience).go_on()
     assert run.step == last
-    assert run.model.stop_training == run.best.is_over == (last < 10 * len(results) or run.best.standing.waited == patience)
+    assert (
+        run.model.stop_training
+        == run.best.is_over
+        == (last < 10 * len(results) or run.best.standing.waited == patience)
+    )
     assert len(run.said) == run.best.is_over
 
 
@@ -101,14 +119,25 @@ def test_the_end_is_told_with_the_best(tmp_path):
 
 RESULTS = st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.0, math.nan]), min_size=1, max_size=8)
 # Each kill: how many validations after going on, whether it hits before the best weights are written, how many checkpoints are damaged.
-KILLS = st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.integers(0, 3), st.booleans()), max_size=4)
+KILLS = st.lists(
+    st.tuples(st.integers(0, 4), st.booleans(), st.integers(0, 3), st.booleans()), max_size=4
+)
 
 
 @settings(max_examples=150, deadline=None)
-@given(results=RESULTS, patience=st.none() | st.integers(1, 4), monitor=st.sampled_from(["bleu", "cross_entropy"]), kills=KILLS)
+@given(
+    results=RESULTS,
+    patience=st.none() | st.integers(1, 4),
+    monitor=st.sampled_from(["bleu", "cross_entropy"]),
+    kills=KILLS,
+)
 @example(results=[1.0, 2.0, 1.0], patience=None, monitor="bleu", kills=[(1, True, 0, False)])
-@example(results=[1.0, 3.0, 2.0, 2.0, 4.0, 1.0], patience=3, monitor="bleu", kills=[(5, False, 3, True)])
-def test_a_run_that_is_killed_and_goes_on_ends_as_one_that_is_not(tmp_path_factory, results, patience, monitor, kills):
+@example(
+    results=[1.0, 3.0, 2.0, 2.0, 4.0, 1.0], patience=3, monitor="bleu", kills=[(5, False, 3, True)]
+)
+def test_a_run_that_is_killed_and_goes_on_ends_as_one_that_is_not(
+    tmp_path_factory, results, patience, monitor, kills
+):
     whole = Run(tmp_path_factory.mktemp("whole"), results, monitor, patience).go_on()
     folder, step = tmp_path_factory.mktemp("killed"), 0
     for count, dies, lost, cut in kills:
@@ -118,7 +147,9 @@ def test_a_run_that_is_killed_and_goes_on_ends_as_one_that_is_not(tmp_path_facto
                 break
             run.validate(dies=dies and remaining == 1)
         step = max(0, run.step - lost * STEPS_PER_EPOCH)
-        if cut and run.history.exists() and step < run.step:  # a checkpoint stands before its line in the history is begun
+        if (
+            cut and run.history.exists() and step < run.step
+        ):  # a checkpoint stands before its line in the history is begun
             with open(run.history, "a", encoding="utf-8") as file:
                 file.write('{"epoch": 9, "step": 99, "va')
     assert outcome(Run(folder, results, monitor, patience, step).go_on()) == outcome(whole)
@@ -138,20 +169,31 @@ def test_a_full_disk_is_told_and_training_goes_on(tmp_path, monkeypatch):
     run = Run(tmp_path, [1.0, 2.0, 3.0])
     run.validate()
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "write_whole", full_disk)
+        patch.setattr(checkpoint, "write_archive", full_disk)
         run.validate()
-    assert run.said == ["the best weights, of step 20, could not be saved: No space left on device. Training goes on. Make room."]
+    assert run.said == [
+        "the best weights, of step 20, could not be saved: No space left on device. Training goes on. Make room."
+    ]
     assert kept(run.path) == 10
     assert kept(run.go_on().path) == 30
 
 
 def write(path, *lines):
-    path.write_text("\n".join(json.dumps(line) if isinstance(line, dict) else line for line in lines) + "\n", encoding="utf-8")
+    path.write_text(
+        "\n".join(json.dumps(line) if isinstance(line, dict) else line for line in lines) + "\n",
+        encoding="utf-8",
+    )
 
 
 def test_a_line_voids_those_of_its_step_and_later_ones_before_it(tmp_path):
     path = tmp_path / "history.jsonl"
-    write(path, *({"step": step, "val_bleu": value} for step, value in [(10, 1.0), (20, 2.0), (30, 3.0), (20, 2.5), (40, 4.0)]))
+    write(
+        path,
+        *(
+            {"step": step, "val_bleu": value}
+            for step, value in [(10, 1.0), (20, 2.0), (30, 3.0), (20, 2.5), (40, 4.0)]
+        ),
+    )
     assert validations(path, "val_bleu", 40) == [(10, 1.0), (20, 2.5), (40, 4.0)]
     assert validations(path, "val_bleu", 39) == [(10, 1.0), (20, 2.5)]
     assert validations(path, "val_bleu", 0) == []
@@ -174,12 +216,16 @@ def test_lines_that_say_nothing_are_passed_over_and_a_cut_line_hides_none(tmp_pa
     assert validations(tmp_path / "nowhere", "val_bleu", 99) == []
 
 
-@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:50])])
+@pytest.mark.parametrize(
+    "damage", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:50])]
+)
 def test_without_the_archive_the_best_is_sought_anew(tmp_path, damage):
     run = Run(tmp_path, [3.0, 2.0, 1.0]).go_on()
     damage(run.path)
     again = Run(tmp_path, [3.0, 2.0, 1.0, 0.5], step=30)
-    assert again.said == [f"{again.path} lacks the best weights of step 10, or is damaged: the best is sought anew."]
+    assert again.said == [
+        f"{again.path} lacks the best weights of step 10, or is damaged: the best is sought anew."
+    ]
     assert kept(again.go_on().path) == 40
 
 
@@ -187,15 +233,21 @@ def test_without_the_archive_the_best_is_sought_anew(tmp_path, damage):
 def test_a_result_that_is_not_measured_is_refused_with_the_remedy(tmp_path, logs):
     run = Run(tmp_path, [])
     with pytest.raises(
-        ValueError, match=r"`monitor`='bleu' needs val_bleu, which was not measured.*--validation_sentences=0 gives no BLEU"
+        ValueError,
+        match=r"`monitor`='bleu' needs val_bleu, which was not measured.*--validation_sentences=0 gives no BLEU",
     ):
         run.best.on_epoch_end(0, logs)
 
 
 def test_nonsense_is_refused_by_name(tmp_path):
-    with pytest.raises(ValueError, match=r"`monitor` must be one of bleu, cross_entropy\. Received: monitor='loss'"):
+    with pytest.raises(
+        ValueError, match=r"`monitor` must be one of bleu, cross_entropy\. Received: monitor='loss'"
+    ):
         Run(tmp_path, [], monitor="loss")
-    with pytest.raises(ValueError, match=r"`patience` must be at least 1 validation\. Received: patience=0\. Pass None"):
+    with pytest.raises(
+        ValueError,
+        match=r"`patience` must be at least 1 validation\. Received: patience=0\. Pass None",
+    ):
         Run(tmp_path, [], patience=0)
 
 
@@ -212,7 +264,9 @@ def test_behind_validation_in_fit_it_keeps_the_weights_and_stops(tmp_path):
     best = BestSoFar(history, path, "bleu", 0, patience=2, report=lambda line: None)
     data = np.arange(1.0, 4.0)[:, None]
     validating = callbacks.Validation(measure, history, lambda line: None)
-    model.fit(data, data, batch_size=1, epochs=5, callbacks=[validating, best], shuffle=False, verbose=0)
+    model.fit(
+        data, data, batch_size=1, epochs=5, callbacks=[validating, best], shuffle=False, verbose=0
+    )
     assert len(weights) == 4
     checkpoint.load_weights(path, model)
     for found, expected, last in zip(model.get_weights(), weights[1], weights[-1], strict=True):

@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.models import Transformer
-from keras_transformer.training import checkpoint, fit, strategy
+from keras_transformer.training import checkpoint, fit
+from keras_transformer.training import replicas as strategy
 from keras_transformer.training.callbacks import Checkpointing, StopAtLimit
 from keras_transformer.training.optimizer import optimizer
 
@@ -20,13 +21,17 @@ class Stream:
     """An endless stream of batches, each told by its number."""
 
     def dataset(self, start=0, replicas=1, first=0, here=1):
-        numbered = tf.data.Dataset.range(start, 10**9).map(lambda number: tf.constant(IDS)[number % 10])
+        numbered = tf.data.Dataset.range(start, 10**9).map(
+            lambda number: tf.constant(IDS)[number % 10]
+        )
         return numbered.map(lambda rows: ((rows, rows), rows))
 
 
 def make_model():
     keras.utils.set_random_seed(3)
-    model = Transformer(vocabulary_size=20, num_layers=1, d_model=8, d_ff=16, num_heads=2, dropout=0.2)
+    model = Transformer(
+        vocabulary_size=20, num_layers=1, d_model=8, d_ff=16, num_heads=2, dropout=0.2
+    )
     fit.compile_model(model, optimizer(1e-3), label_smoothing=0.1)
     return model
 
@@ -37,20 +42,35 @@ def run(folder, *, last_step, accumulate=1):
     step, batches, stopwatch = fit.resume(model, folder)
     begun = []
     noting = keras.callbacks.LambdaCallback(
-        on_epoch_begin=lambda epoch, logs: begun.append((epoch, checkpoint.step_of(model), model.train_function._epoch[0]))
+        on_epoch_begin=lambda epoch, logs: begun.append(
+            (epoch, checkpoint.step_of(model), model.train_function._epoch[0])
+        )
     )
 
     def batches_before(later_step):
         return batches + (later_step - step) * accumulate
 
-    data_from = strategy.attach(model, strategy.make_strategy("one"), Stream(), batches_before, accumulate)
-    saving = Checkpointing(folder, stopwatch, keep=2, minutes=math.inf, batches_before=batches_before)
-    fit.fit(model, data_from, STEPS_PER_EPOCH, last_step, [noting, StopAtLimit(stopwatch, math.inf, last_step), saving])
+    data_from = strategy.attach(
+        model, strategy.make_strategy("one"), Stream(), batches_before, accumulate
+    )
+    saving = Checkpointing(
+        folder, stopwatch, keep=2, minutes=math.inf, batches_before=batches_before
+    )
+    fit.fit(
+        model,
+        data_from,
+        STEPS_PER_EPOCH,
+        last_step,
+        [noting, StopAtLimit(stopwatch, math.inf, last_step), saving],
+    )
     return model, begun, (step, batches)
 
 
 def weights_equal(model, other):
-    return all(np.array_equal(here, there) for here, there in zip(model.get_weights(), other.get_weights(), strict=True))
+    return all(
+        np.array_equal(here, there)
+        for here, there in zip(model.get_weights(), other.get_weights(), strict=True)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +91,21 @@ def test_two_sessions_equal_one_bit_for_bit_and_keep_the_epochs_aligned(tmp_path
     run(tmp_path, last_step=stop)
     resumed, begun, start = run(tmp_path, last_step=8)
     assert start == (stop, stop)
-    assert [(epoch, step) for epoch, step, _ in begun] == [(stop // 3, stop), *((n, 3 * n) for n in range(stop // 3 + 1, 3))]
+    assert [(epoch, step) for epoch, step, _ in begun] == [
+        (stop // 3, stop),
+        *((n, 3 * n) for n in range(stop // 3 + 1, 3)),
+    ]
     assert weights_equal(resumed, whole[0])
 
 
 def test_without_its_random_state_the_resumed_run_differs(tmp_path, whole, monkeypatch):
     run(tmp_path, last_step=5)
     state = checkpoint._state
-    monkeypatch.setattr(checkpoint, "_state", lambda model: {n: v for n, v in state(model).items() if not n.startswith("random/")})
+    monkeypatch.setattr(
+        checkpoint,
+        "_state",
+        lambda model: {n: v for n, v in state(model).items() if not n.startswith("random/")},
+    )
     resumed, _, _ = run(tmp_path, last_step=8)
     assert not weights_equal(resumed, whole[0])
 

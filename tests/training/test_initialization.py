@@ -17,22 +17,32 @@ NEW = ["<pad>", "<unk>", "▁lamp", "▁ship", "▁the", "▁sea"]
 
 def transformer(vocabulary_size=5, seed=0, **sizes):
     keras.utils.set_random_seed(seed)
-    return Transformer(vocabulary_size=vocabulary_size, **{"num_layers": 1, "d_model": 4, "d_ff": 8, "num_heads": 2, **sizes})
+    return Transformer(
+        vocabulary_size=vocabulary_size,
+        **{"num_layers": 1, "d_model": 4, "d_ff": 8, "num_heads": 2, **sizes},
+    )
 
 
 def weights_of(model):
-    return {f"weights/{variable.path}": np.array(np.asarray(variable)) for variable in model.weights}
+    return {
+        f"weights/{variable.path}": np.array(np.asarray(variable)) for variable in model.weights
+    }
 
 
 @pytest.fixture(scope="module")
 def old():
     """Weights of a model of the old vocabulary, no two alike."""
     random = np.random.default_rng(5)
-    return {name: random.normal(size=array.shape).astype(np.float32) for name, array in weights_of(transformer()).items()}
+    return {
+        name: random.normal(size=array.shape).astype(np.float32)
+        for name, array in weights_of(transformer()).items()
+    }
 
 
 def same(some, others):
-    return some.keys() == others.keys() and all(np.array_equal(some[name], others[name]) for name in some)
+    return some.keys() == others.keys() and all(
+        np.array_equal(some[name], others[name]) for name in some
+    )
 
 
 @pytest.mark.parametrize("vocabularies", [(), (OLD, OLD)])
@@ -87,13 +97,24 @@ def test_the_optimizer_is_not_touched(old):
         slot.assign(np.full(slot.shape, number))
     before = [np.array(np.asarray(slot)) for slot in model.optimizer.variables]
     initialize(model, old)
-    assert all(np.array_equal(slot, kept) for slot, kept in zip(model.optimizer.variables, before, strict=True))
+    assert all(
+        np.array_equal(slot, kept)
+        for slot, kept in zip(model.optimizer.variables, before, strict=True)
+    )
 
 
 def test_what_a_checkpoint_holds_is_taken(old, tmp_path):
-    checkpoint.write_whole(tmp_path / "step-000000001.npz", {**old, "optimizer/0": np.zeros(3), "progress": np.array("{}")})
+    checkpoint.write_archive(
+        tmp_path / "step-000000001.npz",
+        {**old, "optimizer/0": np.zeros(3), "progress": np.array("{}")},
+    )
     model = transformer(6, seed=1)
-    assert initialize(model, checkpoint.weights_of(tmp_path / "step-000000001.npz"), NEW, OLD).copied_rows == 4
+    assert (
+        initialize(
+            model, checkpoint.weights_of(tmp_path / "step-000000001.npz"), NEW, OLD
+        ).copied_rows
+        == 4
+    )
 
 
 LAYER = "weights/encoder/layer_0/self_attention/query_kernel"
@@ -107,12 +128,36 @@ LAYER = "weights/encoder/layer_0/self_attention/query_kernel"
             (),
             rf"{TABLE} is \(5, 4\), not \(5, 6\); {LAYER} is \(4, 4\), not \(6, 6\); .*; and \d+ more\. Give .* the sizes",
         ),
-        ({"d_model": 6}, (OLD, OLD), rf"{TABLE} is \(5, 4\), not \(5, 6\); .*; and \d+ more\. Give .* the sizes"),
-        ({"d_ff": 9}, (OLD, OLD), r"feed_forward/inner/kernel is \(4, 8\), not \(4, 9\); .*Give the model the sizes of the other\."),
-        ({"num_layers": 2}, (), r"weights/encoder/layer_1/self_attention/query_kernel is missing, not \(4, 4\); .*; and \d+ more\."),
-        ({"vocabulary_size": 6}, (), rf"{TABLE} is \(5, 4\), not \(6, 4\)\. Pass both vocabularies, `pieces` and `old_pieces`\."),
-        ({"vocabulary_size": 6}, (OLD, OLD), r"`pieces` must name the 6 rows of the embedding table\. Received: 5 pieces\."),
-        ({}, (OLD, NEW), r"`old_pieces` must name the 5 rows of the embedding table\. Received: 6 pieces\."),
+        (
+            {"d_model": 6},
+            (OLD, OLD),
+            rf"{TABLE} is \(5, 4\), not \(5, 6\); .*; and \d+ more\. Give .* the sizes",
+        ),
+        (
+            {"d_ff": 9},
+            (OLD, OLD),
+            r"feed_forward/inner/kernel is \(4, 8\), not \(4, 9\); .*Give the model the sizes of the other\.",
+        ),
+        (
+            {"num_layers": 2},
+            (),
+            r"weights/encoder/layer_1/self_attention/query_kernel is missing, not \(4, 4\); .*; and \d+ more\.",
+        ),
+        (
+            {"vocabulary_size": 6},
+            (),
+            rf"{TABLE} is \(5, 4\), not \(6, 4\)\. Pass both vocabularies, `pieces` and `old_pieces`\.",
+        ),
+        (
+            {"vocabulary_size": 6},
+            (OLD, OLD),
+            r"`pieces` must name the 6 rows of the embedding table\. Received: 5 pieces\.",
+        ),
+        (
+            {},
+            (OLD, NEW),
+            r"`old_pieces` must name the 5 rows of the embedding table\. Received: 6 pieces\.",
+        ),
         ({}, (OLD,), r"`old_pieces` must come with `pieces`\. Received: old_pieces=None\."),
         ({}, (None, OLD), r"`pieces` must come with `old_pieces`\. Received: pieces=None\."),
     ],
@@ -126,5 +171,8 @@ def test_what_does_not_fit_is_refused_by_name_and_nothing_is_set(old, sizes, voc
 
 
 def test_a_layer_too_many_is_refused_by_name(old):
-    with pytest.raises(ValueError, match=r"weights/encoder/layer_1/gain is \(4,\), not in the model\. Give the model the sizes"):
+    with pytest.raises(
+        ValueError,
+        match=r"weights/encoder/layer_1/gain is \(4,\), not in the model\. Give the model the sizes",
+    ):
         initialize(transformer(), {**old, "weights/encoder/layer_1/gain": np.ones(4)})

@@ -34,35 +34,49 @@ def gradient_of(loss, logits):
 @EPSILONS
 def test_the_loss_of_a_token_is_the_oracle_s(labels, logits, epsilon):
     actual = label_smoothed_cross_entropy(labels, logits, epsilon)
-    np.testing.assert_allclose(actual, paper.label_smoothed_cross_entropy(labels, logits, epsilon), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        actual, paper.label_smoothed_cross_entropy(labels, logits, epsilon), rtol=1e-6, atol=1e-6
+    )
 
 
 @EPSILONS
 def test_the_loss_of_a_token_is_that_of_keras(labels, logits, epsilon):
-    theirs = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=epsilon, reduction=None)
+    theirs = keras.losses.CategoricalCrossentropy(
+        from_logits=True, label_smoothing=epsilon, reduction=None
+    )
     expected = theirs(np.eye(V, dtype="float32")[labels], logits)
-    np.testing.assert_allclose(label_smoothed_cross_entropy(labels, logits, epsilon), expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        label_smoothed_cross_entropy(labels, logits, epsilon), expected, rtol=1e-6, atol=1e-6
+    )
 
 
 def test_it_is_the_entropy_of_q_where_p_is_q(labels):
     q = paper.smoothed_labels(labels, V, 0.1)
     least = label_smoothed_cross_entropy(labels, np.log(q).astype("float32"), 0.1)
     np.testing.assert_allclose(least, -(q * np.log(q)).sum(-1), rtol=1e-6)
-    assert (label_smoothed_cross_entropy(labels, np.log(q**2).astype("float32"), 0.1) > least).numpy().all()
+    assert (
+        (label_smoothed_cross_entropy(labels, np.log(q**2).astype("float32"), 0.1) > least)
+        .numpy()
+        .all()
+    )
 
 
 def test_bfloat16_logits_are_summed_in_float32(labels, logits):
     rounded = keras.ops.cast(logits, "bfloat16")
     actual = label_smoothed_cross_entropy(labels, rounded, 0.1)
     assert keras.backend.standardize_dtype(actual.dtype) == "float32"
-    expected = paper.label_smoothed_cross_entropy(labels, keras.ops.convert_to_numpy(keras.ops.cast(rounded, "float32")), 0.1)
+    expected = paper.label_smoothed_cross_entropy(
+        labels, keras.ops.convert_to_numpy(keras.ops.cast(rounded, "float32")), 0.1
+    )
     np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
 @EPSILONS
 def test_the_gradient_is_p_minus_q_times_what_comes_from_above(labels, logits, epsilon):
     upstream = np.random.default_rng(1).normal(size=(B, T)).astype("float32")
-    actual = gradient_of(lambda z: label_smoothed_cross_entropy(labels, z, epsilon) * upstream, logits)
+    actual = gradient_of(
+        lambda z: label_smoothed_cross_entropy(labels, z, epsilon) * upstream, logits
+    )
     expected = paper.softmax(logits.astype("float64")) - paper.smoothed_labels(labels, V, epsilon)
     np.testing.assert_allclose(actual, expected * upstream[..., None], rtol=0, atol=1e-6)
 
@@ -72,14 +86,22 @@ def test_the_gradient_is_the_oracle_s_central_difference(labels, logits, epsilon
     actual = gradient_of(lambda z: label_smoothed_cross_entropy(labels, z, epsilon), logits)
     for v in range(V):
         nudge = 1e-5 * np.eye(V)[v]
-        up, down = (paper.label_smoothed_cross_entropy(labels, logits + sign * nudge, epsilon) for sign in (1, -1))
+        up, down = (
+            paper.label_smoothed_cross_entropy(labels, logits + sign * nudge, epsilon)
+            for sign in (1, -1)
+        )
         np.testing.assert_allclose(actual[..., v], (up - down) / 2e-5, rtol=0, atol=1e-6)
 
 
 @EPSILONS
-def test_the_gradient_of_the_mean_is_that_of_autodiff_through_the_plain_formula(labels, logits, epsilon):
+def test_the_gradient_of_the_mean_is_that_of_autodiff_through_the_plain_formula(
+    labels, logits, epsilon
+):
     def plain(z):
-        losses = -tf.reduce_sum(paper.smoothed_labels(labels, V, epsilon).astype("float32") * tf.nn.log_softmax(z), axis=-1)
+        losses = -tf.reduce_sum(
+            paper.smoothed_labels(labels, V, epsilon).astype("float32") * tf.nn.log_softmax(z),
+            axis=-1,
+        )
         return tf.reduce_mean(losses[labels != 0])
 
     actual = gradient_of(lambda z: LabelSmoothedCrossEntropy(epsilon)(labels, z), logits)
@@ -90,15 +112,26 @@ def test_the_gradient_of_the_mean_is_that_of_autodiff_through_the_plain_formula(
 
 @pytest.mark.parametrize(
     "extreme",
-    [np.full(V, 1e4), np.full(V, -1e4), np.zeros(V), 1e4 * np.eye(V)[1], -1e4 * np.eye(V)[1], 1e4 * (-1.0) ** np.arange(V)],
+    [
+        np.full(V, 1e4),
+        np.full(V, -1e4),
+        np.zeros(V),
+        1e4 * np.eye(V)[1],
+        -1e4 * np.eye(V)[1],
+        1e4 * (-1.0) ** np.arange(V),
+    ],
     ids=["all high", "all low", "all zero", "one high", "one low", "both"],
 )
 def test_extreme_logits_stay_finite_and_right(extreme):
     labels, logits = np.array([[1, 2]]), np.tile(extreme, (1, 2, 1)).astype("float32")
     expected = paper.label_smoothed_cross_entropy(labels, logits, 0.1)
-    np.testing.assert_allclose(label_smoothed_cross_entropy(labels, logits, 0.1), expected, rtol=1e-6, atol=1e-3)  # float32's step at 1e4
+    np.testing.assert_allclose(
+        label_smoothed_cross_entropy(labels, logits, 0.1), expected, rtol=1e-6, atol=1e-3
+    )  # float32's step at 1e4
     gradient = gradient_of(lambda z: label_smoothed_cross_entropy(labels, z, 0.1), logits)
-    np.testing.assert_allclose(gradient, paper.softmax(logits) - paper.smoothed_labels(labels, V, 0.1), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        gradient, paper.softmax(logits) - paper.smoothed_labels(labels, V, 0.1), rtol=0, atol=1e-6
+    )
 
 
 def test_the_loss_is_the_mean_over_tokens_and_padding_does_not_count(labels, logits):
@@ -126,7 +159,9 @@ def test_config_round_trip():
     loss = LabelSmoothedCrossEntropy(0.3, padding_id=2, name="other")
     clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(loss))
     assert (type(clone), clone.get_config()) == (LabelSmoothedCrossEntropy, loss.get_config())
-    assert set(loss.get_config().items()).isdisjoint(LabelSmoothedCrossEntropy().get_config().items())
+    assert set(loss.get_config().items()).isdisjoint(
+        LabelSmoothedCrossEntropy().get_config().items()
+    )
 
 
 def test_fit_gives_the_same_loss_with_and_without_xla():
@@ -134,8 +169,12 @@ def test_fit_gives_the_same_loss_with_and_without_xla():
     losses = []
     for jit_compile in (False, True):
         keras.utils.set_random_seed(0)
-        model = Transformer(vocabulary_size=V, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.0)
-        model.compile(keras.optimizers.SGD(0.5), LabelSmoothedCrossEntropy(), jit_compile=jit_compile)
+        model = Transformer(
+            vocabulary_size=V, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.0
+        )
+        model.compile(
+            keras.optimizers.SGD(0.5), LabelSmoothedCrossEntropy(), jit_compile=jit_compile
+        )
         losses.append(model.fit((ids, ids), ids, epochs=3, verbose=0).history["loss"])
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4)
     assert losses[0][2] < losses[0][0]

@@ -15,7 +15,10 @@ from keras_transformer.training.schedule import TransformerSchedule
 STEPS = 10
 SHAPES = [(4, 3), (3,), (3, 2)]
 # Their global norms are about 5, with one step far below the clipping and one step of zeros.
-GRADIENTS = [[np.random.default_rng((step, n)).normal(size=shape) for n, shape in enumerate(SHAPES)] for step in range(STEPS)]
+GRADIENTS = [
+    [np.random.default_rng((step, n)).normal(size=shape) for n, shape in enumerate(SHAPES)]
+    for step in range(STEPS)
+]
 GRADIENTS[3] = [gradient * 0.01 for gradient in GRADIENTS[3]]
 GRADIENTS[6] = [gradient * 0 for gradient in GRADIENTS[6]]
 START = [np.random.default_rng(n).normal(size=shape) for n, shape in enumerate(SHAPES)]
@@ -27,10 +30,14 @@ def array_of(variable):
 
 def trajectory(made):
     """The weights after each of ten updates with the given gradients."""
-    variables = [keras.Variable(array, dtype="float32", name=f"weight_{n}") for n, array in enumerate(START)]
+    variables = [
+        keras.Variable(array, dtype="float32", name=f"weight_{n}") for n, array in enumerate(START)
+    ]
     weights = []
     for gradients in GRADIENTS:
-        made.apply([keras.ops.convert_to_tensor(gradient, "float32") for gradient in gradients], variables)
+        made.apply(
+            [keras.ops.convert_to_tensor(gradient, "float32") for gradient in gradients], variables
+        )
         weights.append([array_of(variable) for variable in variables])
     return weights
 
@@ -39,7 +46,10 @@ def torch_trajectory(weight_decay, clip_norm):
     """The same by torch, in float64; vectors are not decayed."""
     torch = pytest.importorskip("torch")
     variables = [torch.nn.Parameter(torch.tensor(array)) for array in START]
-    groups = [{"params": [variable], "weight_decay": weight_decay if variable.ndim > 1 else 0.0} for variable in variables]
+    groups = [
+        {"params": [variable], "weight_decay": weight_decay if variable.ndim > 1 else 0.0}
+        for variable in variables
+    ]
     kind = torch.optim.AdamW if weight_decay else torch.optim.Adam
     made = kind(groups, lr=0.01, betas=(0.9, 0.98), eps=1e-9)
     weights = []
@@ -54,7 +64,11 @@ def torch_trajectory(weight_decay, clip_norm):
 
 
 def largest_difference(some, others):
-    return max(np.abs(a - b).max() for x, y in zip(some, others, strict=True) for a, b in zip(x, y, strict=True))
+    return max(
+        np.abs(a - b).max()
+        for x, y in zip(some, others, strict=True)
+        for a, b in zip(x, y, strict=True)
+    )
 
 
 SETTINGS = [("adam", 0.0, None), ("adam", 0.0, 0.5), ("adamw", 0.1, None), ("adamw", 0.1, 0.5)]
@@ -66,7 +80,9 @@ def test_ten_updates_are_those_of_torch(name, weight_decay, clip_norm):
     assert largest_difference(trajectory(made), torch_trajectory(weight_decay, clip_norm)) < 1e-6
 
 
-@pytest.mark.parametrize(("weight_decay", "clip_norm"), [(0.1, None), (0.0, 0.5), (0.11, 0.5), (0.1, 0.6)])
+@pytest.mark.parametrize(
+    ("weight_decay", "clip_norm"), [(0.1, None), (0.0, 0.5), (0.11, 0.5), (0.1, 0.6)]
+)
 def test_control_torch_with_another_decay_or_clipping_is_told_apart(weight_decay, clip_norm):
     made = optimizer(0.01, "adamw", 0.1, 0.5)
     assert largest_difference(trajectory(made), torch_trajectory(weight_decay, clip_norm)) > 1e-5
@@ -87,17 +103,26 @@ def test_control_an_average_from_the_initial_weights_or_zeros_is_told_apart(star
     made, average = optimizer(0.01, ema=0.9), start
     for later in trajectory(made):
         average = [0.9 * mean + 0.1 * array for mean, array in zip(average, later, strict=True)]
-    assert largest_difference([[array_of(slot) for slot in made._model_variables_moving_average]], [average]) > 1e-3
+    assert (
+        largest_difference(
+            [[array_of(slot) for slot in made._model_variables_moving_average]], [average]
+        )
+        > 1e-3
+    )
 
 
 def test_averaging_does_not_change_the_weights():
-    for averaged, plain in zip(trajectory(optimizer(0.01, ema=0.9)), trajectory(optimizer(0.01)), strict=True):
+    for averaged, plain in zip(
+        trajectory(optimizer(0.01, ema=0.9)), trajectory(optimizer(0.01)), strict=True
+    ):
         assert all(np.array_equal(a, b) for a, b in zip(averaged, plain, strict=True))
 
 
 def model_in_training(seed=0, eagerly=True, made=None, **settings):
     keras.utils.set_random_seed(seed)
-    model = Transformer(vocabulary_size=12, num_layers=1, d_model=8, d_ff=16, num_heads=2, dropout=0.5)
+    model = Transformer(
+        vocabulary_size=12, num_layers=1, d_model=8, d_ff=16, num_heads=2, dropout=0.5
+    )
     made = made or optimizer(0.01, **settings)
     model.compile(made, LabelSmoothedCrossEntropy(0.1), run_eagerly=eagerly, jit_compile=False)
     model.optimizer.build(model.trainable_variables)
@@ -116,7 +141,9 @@ def weights_of(model):
 
 
 def same(some, others):
-    return list(some) == list(others) and all(np.array_equal(some[name], others[name]) for name in some)
+    return list(some) == list(others) and all(
+        np.array_equal(some[name], others[name]) for name in some
+    )
 
 
 def test_decay_spares_biases_and_the_gains_of_normalization_alone():
@@ -124,16 +151,33 @@ def test_decay_spares_biases_and_the_gains_of_normalization_alone():
     model = model_in_training(name="adamw", weight_decay=0.5)
     for variable in model.weights:
         variable.assign(np.ones(variable.shape))
-    model.optimizer.apply([keras.ops.zeros(variable.shape) for variable in model.trainable_variables])
-    kept = {name.rpartition("/")[2] for name, array in weights_of(model).items() if (array == 1).all()}
-    decayed = {name.rpartition("/")[2] for name, array in weights_of(model).items() if np.allclose(array, 1 - 0.01 * 0.5, atol=1e-7)}
+    model.optimizer.apply(
+        [keras.ops.zeros(variable.shape) for variable in model.trainable_variables]
+    )
+    kept = {
+        name.rpartition("/")[2] for name, array in weights_of(model).items() if (array == 1).all()
+    }
+    decayed = {
+        name.rpartition("/")[2]
+        for name, array in weights_of(model).items()
+        if np.allclose(array, 1 - 0.01 * 0.5, atol=1e-7)
+    }
     assert kept == {"bias", "gamma", "beta"}
-    assert decayed == {"kernel", "query_kernel", "key_kernel", "value_kernel", "output_kernel", "table"}
+    assert decayed == {
+        "kernel",
+        "query_kernel",
+        "key_kernel",
+        "value_kernel",
+        "output_kernel",
+        "table",
+    }
 
 
 def test_control_keras_own_adamw_decays_all():
     variables = [keras.Variable(np.ones(shape)) for shape in SHAPES]
-    keras.optimizers.AdamW(0.01, weight_decay=0.5).apply([keras.ops.zeros(shape) for shape in SHAPES], variables)
+    keras.optimizers.AdamW(0.01, weight_decay=0.5).apply(
+        [keras.ops.zeros(shape) for shape in SHAPES], variables
+    )
     assert all((array_of(variable) < 1).all() for variable in variables)
 
 
@@ -192,7 +236,10 @@ SETTINGS_OF_A_RUN = {"name": "adamw", "weight_decay": 0.1, "clip_norm": 0.5, "em
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A run of four epochs: the checkpoint after the second, and how it ended."""
-    path, model = tmp_path_factory.mktemp("run") / "step-000000004.npz", model_in_training(**SETTINGS_OF_A_RUN)
+    path, model = (
+        tmp_path_factory.mktemp("run") / "step-000000004.npz",
+        model_in_training(**SETTINGS_OF_A_RUN),
+    )
     fit(model, 2)
     checkpoint.save(path, model, {})
     fit(model, 2)
@@ -224,7 +271,12 @@ def test_it_is_the_papers_adam_and_its_config_goes_round():
     assert (made.beta_1, made.beta_2, made.epsilon) == (0.9, 0.98, 1e-9)
     clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
     assert (type(clone), clone.get_config()) == (type(made), made.get_config())
-    assert (clone.weight_decay, clone.global_clipnorm, clone.use_ema, clone.ema_momentum) == (0.1, 2.0, True, 0.99)
+    assert (clone.weight_decay, clone.global_clipnorm, clone.use_ema, clone.ema_momentum) == (
+        0.1,
+        2.0,
+        True,
+        0.99,
+    )
     assert clone.ema_overwrite_frequency is None
 
 
@@ -232,10 +284,28 @@ def test_it_is_the_papers_adam_and_its_config_goes_round():
     ("settings", "message"),
     [
         ({"name": "sgd"}, r"`name` must be one of adam, adamw\. Received: name='sgd'\."),
-        ({"weight_decay": 0.1}, r"`weight_decay` needs adamw\. .*weight_decay=0\.1, name='adam'\. Pass --optimizer=adamw\."),
-        *[({"name": "adamw", "weight_decay": bad}, r"`weight_decay` must be at least 0\. Received") for bad in (-0.1, math.nan, math.inf)],
-        *[({"clip_norm": bad}, r"`clip_norm` must be positive\. Received: clip_norm=.* None for no clipping") for bad in (0, -1, math.nan)],
-        *[({"ema": bad}, r"`ema` must be a momentum in \(0, 1\)\. Received: ema=") for bad in (0, 1, -0.5, math.nan)],
+        (
+            {"weight_decay": 0.1},
+            r"`weight_decay` needs adamw\. .*weight_decay=0\.1, name='adam'\. Pass --optimizer=adamw\.",
+        ),
+        *[
+            (
+                {"name": "adamw", "weight_decay": bad},
+                r"`weight_decay` must be at least 0\. Received",
+            )
+            for bad in (-0.1, math.nan, math.inf)
+        ],
+        *[
+            (
+                {"clip_norm": bad},
+                r"`clip_norm` must be positive\. Received: clip_norm=.* None for no clipping",
+            )
+            for bad in (0, -1, math.nan)
+        ],
+        *[
+            ({"ema": bad}, r"`ema` must be a momentum in \(0, 1\)\. Received: ema=")
+            for bad in (0, 1, -0.5, math.nan)
+        ],
     ],
 )
 def test_nonsense_is_refused_by_name(settings, message):

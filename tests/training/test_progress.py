@@ -11,7 +11,14 @@ from rich.console import Console
 from keras_transformer.training import progress
 
 LOGS = {"loss": 3.25, "accuracy": 0.5, "tokens": 2000.0}
-PARTS = ("step 1", "loss 3.250", "accuracy 0.500", "1,000 target tokens/s", "learning rate 1.50e-03", "0:18 left")
+PARTS = (
+    "step 1",
+    "loss 3.250",
+    "accuracy 0.500",
+    "1,000 target tokens/s",
+    "learning rate 1.50e-03",
+    "0:18 left",
+)
 
 
 @pytest.fixture
@@ -25,7 +32,11 @@ def bar(clock, terminal=False, width=200, last_step=10, minutes=math.inf, iterat
     console = Console(file=io.StringIO(), force_terminal=terminal, width=width)
     stopwatch = types.SimpleNamespace(seconds=0.0)
     bar = progress.ProgressBar(last_step, stopwatch, minutes, console)
-    bar.set_model(types.SimpleNamespace(optimizer=types.SimpleNamespace(iterations=iterations, learning_rate=1.5e-3)))
+    bar.set_model(
+        types.SimpleNamespace(
+            optimizer=types.SimpleNamespace(iterations=iterations, learning_rate=1.5e-3)
+        )
+    )
     bar.on_train_begin()
     bar.on_epoch_begin(0)
     return bar

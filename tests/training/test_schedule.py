@@ -9,15 +9,26 @@ from oracles import paper
 
 from keras_transformer.models import Transformer
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.training.schedule import ConstantSchedule, CosineSchedule, TransformerSchedule
+from keras_transformer.training.schedule import (
+    ConstantSchedule,
+    CosineSchedule,
+    TransformerSchedule,
+)
 
 
-@pytest.mark.parametrize(("d_model", "warmup_steps"), [(512, 4000), (1024, 4000), (64, 10), (256, 1)])
+@pytest.mark.parametrize(
+    ("d_model", "warmup_steps"), [(512, 4000), (1024, 4000), (64, 10), (256, 1)]
+)
 def test_the_rate_is_equation_3(d_model, warmup_steps):
     schedule = TransformerSchedule(d_model, warmup_steps)
     steps = [*range(1, 200), 3998, 3999, 4000, 4001, 4002, 10_000, 100_000, 300_000]
     actual = [float(schedule(step - 1)) for step in steps]  # Keras counts the updates already made
-    np.testing.assert_allclose(actual, [paper.learning_rate(step, d_model, warmup_steps) for step in steps], rtol=1e-6, atol=0)
+    np.testing.assert_allclose(
+        actual,
+        [paper.learning_rate(step, d_model, warmup_steps) for step in steps],
+        rtol=1e-6,
+        atol=0,
+    )
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "float32"])
@@ -37,7 +48,9 @@ def test_the_peak_stands_at_the_end_of_the_warm_up():
 
 
 def test_the_first_update_has_a_rate_above_zero():
-    assert float(TransformerSchedule(512)(0)) == pytest.approx(paper.learning_rate(1, 512, 4000), rel=1e-6)
+    assert float(TransformerSchedule(512)(0)) == pytest.approx(
+        paper.learning_rate(1, 512, 4000), rel=1e-6
+    )
 
 
 def test_scale_is_a_factor_on_the_whole_curve():
@@ -49,7 +62,9 @@ def test_scale_is_a_factor_on_the_whole_curve():
 @pytest.mark.parametrize("name", ["d_model", "warmup_steps", "scale"])
 @pytest.mark.parametrize("value", [0, -1])
 def test_what_is_not_positive_is_refused_by_name(name, value):
-    with pytest.raises(ValueError, match=rf"`{name}` must be positive\. Received: {name}={value}\."):
+    with pytest.raises(
+        ValueError, match=rf"`{name}` must be positive\. Received: {name}={value}\."
+    ):
         TransformerSchedule(**{"d_model": 512, name: value})
 
 
@@ -76,11 +91,20 @@ COSINES = [(1e-3, 100, 1000, 0.0), (3e-4, 4000, 100_000, 0.1), (0.5, 1, 2, 0.0),
 def test_the_cosine_is_that_of_sgdr_behind_a_warm_up(arguments):
     schedule = CosineSchedule(*arguments)
     _, warmup_steps, total_steps, _ = arguments
-    steps = [*range(1, 50), warmup_steps - 1, warmup_steps, warmup_steps + 1, total_steps // 2, *range(total_steps - 5, total_steps + 5)]
+    steps = [
+        *range(1, 50),
+        warmup_steps - 1,
+        warmup_steps,
+        warmup_steps + 1,
+        total_steps // 2,
+        *range(total_steps - 5, total_steps + 5),
+    ]
     steps = sorted({max(step, 1) for step in steps})
     actual = [float(schedule(step - 1)) for step in steps]  # Keras counts the updates already made
     # At the end of a cosine to zero the oracle itself is only as good as cos(pi) in float64.
-    np.testing.assert_allclose(actual, [cosine(step, *arguments) for step in steps], rtol=1e-6, atol=1e-16)
+    np.testing.assert_allclose(
+        actual, [cosine(step, *arguments) for step in steps], rtol=1e-6, atol=1e-16
+    )
 
 
 def test_control_the_cosine_as_it_is_written_loses_its_digits_in_float32():
@@ -90,12 +114,16 @@ def test_control_the_cosine_as_it_is_written_loses_its_digits_in_float32():
     done = np.float32(step - warmup_steps) / np.float32(total_steps - warmup_steps)
     written = np.float32(peak) * (1 + np.cos(np.float32(math.pi) * done)) / 2
     assert written != pytest.approx(expected, rel=1e-2)
-    assert float(CosineSchedule(peak, warmup_steps, total_steps)(step - 1)) == pytest.approx(expected, rel=1e-6)
+    assert float(CosineSchedule(peak, warmup_steps, total_steps)(step - 1)) == pytest.approx(
+        expected, rel=1e-6
+    )
 
 
 @pytest.mark.parametrize("end_factor", [0.0, 0.25])
 def test_the_cosine_rises_to_its_peak_falls_to_its_end_and_stays(end_factor):
-    rates = np.array([float(CosineSchedule(2.0, 20, 60, end_factor)(updates)) for updates in range(80)])
+    rates = np.array(
+        [float(CosineSchedule(2.0, 20, 60, end_factor)(updates)) for updates in range(80)]
+    )
     assert np.argmax(rates) == 19
     assert rates[19] == 2.0
     assert (np.diff(rates[:20]) > 0).all()
@@ -106,7 +134,9 @@ def test_the_cosine_rises_to_its_peak_falls_to_its_end_and_stays(end_factor):
 
 def test_the_constant_rate_rises_and_stays():
     rates = [float(ConstantSchedule(0.3, 4)(updates)) for updates in range(7)]
-    np.testing.assert_allclose(rates, [0.3 * min(step / 4, 1.0) for step in range(1, 8)], rtol=1e-6, atol=0)
+    np.testing.assert_allclose(
+        rates, [0.3 * min(step / 4, 1.0) for step in range(1, 8)], rtol=1e-6, atol=0
+    )
     assert float(ConstantSchedule(0.3, 1)(0)) == pytest.approx(0.3, rel=1e-7)
 
 
@@ -120,24 +150,34 @@ def test_the_other_curves_take_a_tensor_too(schedule, dtype):
 
 @pytest.mark.parametrize(
     ("kind", "sizes"),
-    [(CosineSchedule, {"peak": 1e-3, "warmup_steps": 10, "total_steps": 100}), (ConstantSchedule, {"rate": 1e-3, "warmup_steps": 10})],
+    [
+        (CosineSchedule, {"peak": 1e-3, "warmup_steps": 10, "total_steps": 100}),
+        (ConstantSchedule, {"rate": 1e-3, "warmup_steps": 10}),
+    ],
 )
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
 def test_the_other_curves_refuse_what_is_not_positive_by_name(kind, sizes, value):
     for name in sizes:
-        with pytest.raises(ValueError, match=rf"`{name}` must be positive\. Received: {name}={value}\."):
+        with pytest.raises(
+            ValueError, match=rf"`{name}` must be positive\. Received: {name}={value}\."
+        ):
             kind(**{**sizes, name: value})
 
 
 @pytest.mark.parametrize("total_steps", [9, 10])
 def test_a_cosine_that_ends_before_its_warm_up_is_refused_with_a_remedy(total_steps):
-    with pytest.raises(ValueError, match=rf"`total_steps` must be above .*total_steps={total_steps}, warmup_steps=10\. Train for more"):
+    with pytest.raises(
+        ValueError,
+        match=rf"`total_steps` must be above .*total_steps={total_steps}, warmup_steps=10\. Train for more",
+    ):
         CosineSchedule(1e-3, 10, total_steps)
 
 
 @pytest.mark.parametrize("end_factor", [-0.1, 1.1, math.nan])
 def test_an_end_that_is_no_share_of_the_peak_is_refused(end_factor):
-    with pytest.raises(ValueError, match=r"`end_factor` must be in \[0, 1\]\. Received: end_factor="):
+    with pytest.raises(
+        ValueError, match=r"`end_factor` must be in \[0, 1\]\. Received: end_factor="
+    ):
         CosineSchedule(1e-3, 10, 100, end_factor)
 
 
@@ -145,7 +185,9 @@ def test_an_end_that_is_no_share_of_the_peak_is_refused(end_factor):
 def test_the_other_curves_config_round_trip(schedule):
     clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(schedule))
     assert (type(clone), clone.get_config()) == (type(schedule), schedule.get_config())
-    assert [float(clone(updates)) for updates in range(12)] == [float(schedule(updates)) for updates in range(12)]
+    assert [float(clone(updates)) for updates in range(12)] == [
+        float(schedule(updates)) for updates in range(12)
+    ]
 
 
 def test_the_optimizer_uses_it_step_by_step():
@@ -159,11 +201,17 @@ def test_the_optimizer_uses_it_step_by_step():
 
 
 # Keras 3.15 hands TensorFlow's variables to NumPy 2.4 as they are.
-@pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword:DeprecationWarning")
+@pytest.mark.filterwarnings(
+    "ignore:__array__ implementation doesn't accept a copy keyword:DeprecationWarning"
+)
 def test_a_trained_model_with_the_schedule_saves_and_goes_on_after_loading(tmp_path):
     ids = np.full((2, 3), 4)
-    model = Transformer(vocabulary_size=7, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.0)
-    optimizer = keras.optimizers.Adam(TransformerSchedule(8, warmup_steps=5, scale=2.0), 0.9, 0.98, 1e-9)
+    model = Transformer(
+        vocabulary_size=7, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.0
+    )
+    optimizer = keras.optimizers.Adam(
+        TransformerSchedule(8, warmup_steps=5, scale=2.0), 0.9, 0.98, 1e-9
+    )
     model.compile(optimizer, LabelSmoothedCrossEntropy(0.2), run_eagerly=True)
     model.fit((ids, ids), ids, verbose=0)
     model.save(tmp_path / "trained.keras")

@@ -19,7 +19,13 @@ def test_text_files_gets_folder_and_prefixes(tmp_path):
     for prefix in ("a", "b", "c"):
         for language in ("en", "de"):
             (tmp_path / f"{prefix}.{language}").write_text(f"{prefix} {language}\n")
-    corpus = corpora.load("text_files", source_language="de", target_language="en", data_dir=tmp_path, prefixes=["a", "b", "c"])
+    corpus = corpora.load(
+        "text_files",
+        source_language="de",
+        target_language="en",
+        data_dir=tmp_path,
+        prefixes=["a", "b", "c"],
+    )
     assert corpus.name == "text_files"
     assert (corpus.valid.sources, corpus.valid.targets) == (["b de"], ["b en"])
 
@@ -28,11 +34,16 @@ def test_home_assistant_gets_cache_folder(tmp_path):
     folder = tmp_path / corpora.home_assistant.WHEEL
     folder.mkdir()
     with pytest.raises(IsADirectoryError, match=str(tmp_path)):
-        corpora.load("home_assistant", source_language="en", target_language="de", cache_dir=tmp_path)
+        corpora.load(
+            "home_assistant", source_language="en", target_language="de", cache_dir=tmp_path
+        )
 
 
 def test_unknown_corpus_lists_the_known_ones():
-    with pytest.raises(ValueError, match=r"home_assistant, mixture, records, reverse, text_files, tfds\. Received: 'wmt'"):
+    with pytest.raises(
+        ValueError,
+        match=r"home_assistant, mixture, records, reverse, text_files, tfds\. Received: 'wmt'",
+    ):
         corpora.load("wmt", source_language="en", target_language="de")
 
 
@@ -47,12 +58,21 @@ def test_unknown_corpus_lists_the_known_ones():
 )
 def test_own_text_is_never_silently_passed_over(call, argument, readers, others):
     for name in others:
-        with pytest.raises(ValueError, match=rf"^Only corpus {readers} reads `{argument}`\. Received: corpus={name}, {argument}=here\. "):
+        with pytest.raises(
+            ValueError,
+            match=rf"^Only corpus {readers} reads `{argument}`\. Received: corpus={name}, {argument}=here\. ",
+        ):
             call(name, source_language="en", target_language="de", **{argument: "here"})
 
 
 @pytest.mark.parametrize(
-    ("name", "needed"), [("text_files", "data_dir"), ("records", "data_dir"), ("tfds", "dataset"), ("mixture", "mixture")]
+    ("name", "needed"),
+    [
+        ("text_files", "data_dir"),
+        ("records", "data_dir"),
+        ("tfds", "dataset"),
+        ("mixture", "mixture"),
+    ],
 )
 def test_a_corpus_without_what_it_needs_says_so(name, needed):
     with pytest.raises(ValueError, match=rf"^Corpus {name} needs `{needed}`"):
@@ -61,4 +81,9 @@ def test_a_corpus_without_what_it_needs_says_so(name, needed):
 
 def test_imports_neither_tensorflow_nor_the_model():
     code = "import sys, pipelines.corpora; print([m for m in ('tensorflow', 'keras', 'keras_transformer') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "[]"
+    )

@@ -13,14 +13,28 @@ from pipelines.corpora import home_assistant
 
 def test_pairs_align_by_key_path():
     english = {"a": {"x": " One ", "y": "Two"}, "b": {"x": "Three"}, "only": "English", "n": 1}
-    german = {"b": {"x": "Drei"}, "a": {"y": "Zwei", "x": "Eins\n"}, "other": "Deutsch", "n": 1, "only": {"x": "English"}}
-    assert home_assistant.select_pairs([(english, german)]) == ([("One", "Eins"), ("Two", "Zwei"), ("Three", "Drei")], {})
+    german = {
+        "b": {"x": "Drei"},
+        "a": {"y": "Zwei", "x": "Eins\n"},
+        "other": "Deutsch",
+        "n": 1,
+        "only": {"x": "English"},
+    }
+    assert home_assistant.select_pairs([(english, german)]) == (
+        [("One", "Eins"), ("Two", "Zwei"), ("Three", "Drei")],
+        {},
+    )
 
 
-@pytest.mark.parametrize("mark", ["{n}", "<b>", "`x`", "a\nb", "[a](b)", "http://a", "https://a", "www.a", "**a**", "[%key%]"])
+@pytest.mark.parametrize(
+    "mark",
+    ["{n}", "<b>", "`x`", "a\nb", "[a](b)", "http://a", "https://a", "www.a", "**a**", "[%key%]"],
+)
 def test_markup_on_either_side_drops_the_pair(mark):
     kept = ({"k": "a [b] * (c) www http"}, {"k": "control"})
-    pairs, dropped = home_assistant.select_pairs([({"k": mark}, {"k": "b"}), ({"k": "a"}, {"k": f"b {mark} c"}), kept])
+    pairs, dropped = home_assistant.select_pairs(
+        [({"k": mark}, {"k": "b"}), ({"k": "a"}, {"k": f"b {mark} c"}), kept]
+    )
     assert (pairs, dropped) == ([("a [b] * (c) www http", "control")], {"markup": 2})
 
 
@@ -33,7 +47,9 @@ def test_empty_untranslated_and_duplicate_pairs_are_counted():
 
 
 WORD = st.text(max_size=4)
-TREE = st.recursive(WORD, lambda children: st.dictionaries(WORD, children, max_size=4), max_leaves=12)
+TREE = st.recursive(
+    WORD, lambda children: st.dictionaries(WORD, children, max_size=4), max_leaves=12
+)
 DOCUMENT = st.dictionaries(WORD, TREE, max_size=4)
 
 
@@ -50,7 +66,10 @@ def test_every_kept_pair_is_stripped_different_plain_and_once(documents):
         assert not home_assistant.MARKUP.search(english + other)
 
 
-@pytest.mark.parametrize(("english", "split"), [("Text number 0", "train"), ("Text number 24", "valid"), ("Text number 13", "test")])
+@pytest.mark.parametrize(
+    ("english", "split"),
+    [("Text number 0", "train"), ("Text number 24", "valid"), ("Text number 13", "test")],
+)
 def test_split_is_the_same_on_every_machine(english, split):
     assert home_assistant.split_of(english) == split
 
@@ -59,8 +78,12 @@ def test_real_wheel():
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "keras_transformer"
     if not (cache / home_assistant.WHEEL).exists():
         pytest.skip(f"{home_assistant.WHEEL} is not in {cache}: make train downloads it")
-    with mock.patch.object(home_assistant, "_download", side_effect=AssertionError("the cached wheel is broken")):
+    with mock.patch.object(
+        home_assistant, "_download", side_effect=AssertionError("the cached wheel is broken")
+    ):
         corpus = home_assistant.load("en", "de", cache_dir=cache)
     assert (len(corpus.train), len(corpus.valid), len(corpus.test)) == (29829, 939, 981)
-    assert ("Failed to connect", "Verbindung fehlgeschlagen") in zip(corpus.train.sources, corpus.train.targets, strict=True)
+    assert ("Failed to connect", "Verbindung fehlgeschlagen") in zip(
+        corpus.train.sources, corpus.train.targets, strict=True
+    )
     assert not set(corpus.train.sources) & (set(corpus.valid.sources) | set(corpus.test.sources))

@@ -18,7 +18,13 @@ from pipelines.corpora import home_assistant
 
 ENGLISH = {"title": {f"key {n}": f"Text number {n}" for n in range(200)}}
 GERMAN = {"title": {f"key {n}": f"Text Nummer {n}" for n in range(200)}}
-DOCUMENTS = {"lamp/en": ENGLISH, "lamp/de": GERMAN, "lamp/ne": {"title": {"key 0": "शून्य"}}, "lamp/en-GB": {}, "door/fr": {"a": "b"}}
+DOCUMENTS = {
+    "lamp/en": ENGLISH,
+    "lamp/de": GERMAN,
+    "lamp/ne": {"title": {"key 0": "शून्य"}},
+    "lamp/en-GB": {},
+    "door/fr": {"a": "b"},
+}
 
 
 def wheel_bytes(documents):
@@ -31,8 +37,12 @@ def wheel_bytes(documents):
     }
     for name, document in documents.items():
         component, language = name.split("/")
-        members[f"homeassistant/components/{component}/translations/{language}.json"] = json.dumps(document)
-    members[home_assistant.RECORD] = "".join(f"{name},,\n" for name in (*members, home_assistant.RECORD))
+        members[f"homeassistant/components/{component}/translations/{language}.json"] = json.dumps(
+            document
+        )
+    members[home_assistant.RECORD] = "".join(
+        f"{name},,\n" for name in (*members, home_assistant.RECORD)
+    )
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in members.items():
@@ -41,7 +51,9 @@ def wheel_bytes(documents):
 
 
 WHOLE = wheel_bytes(DOCUMENTS)
-RENAMED = WHOLE.replace(b"translations/de.json", b"translations/xx.json")  # not in its compressed RECORD
+RENAMED = WHOLE.replace(
+    b"translations/de.json", b"translations/xx.json"
+)  # not in its compressed RECORD
 DAMAGED = WHOLE.replace(b"components/lamp/strings", b"components/lump/strings", 1)
 
 
@@ -54,7 +66,9 @@ def pip(monkeypatch):
         player.calls.append(command)
         if player.content is not None:
             Path(command[command.index("-d") + 1], home_assistant.WHEEL).write_bytes(player.content)
-        return subprocess.CompletedProcess(command, 1 if player.stderr else 0, stdout="", stderr=player.stderr)
+        return subprocess.CompletedProcess(
+            command, 1 if player.stderr else 0, stdout="", stderr=player.stderr
+        )
 
     monkeypatch.setattr(home_assistant.subprocess, "run", run)
     return player
@@ -93,19 +107,28 @@ def test_directions_mirror_each_other(tmp_path, pip):
 
 
 @pytest.mark.parametrize(("source", "target"), [("de", "fr"), ("en", "en")])
-def test_exactly_one_side_is_english_and_pip_is_not_troubled_otherwise(tmp_path, pip, source, target):
-    assert f"must be 'en'. Received: source_language='{source}'" in complaint(ValueError, tmp_path, source, target)
+def test_exactly_one_side_is_english_and_pip_is_not_troubled_otherwise(
+    tmp_path, pip, source, target
+):
+    assert f"must be 'en'. Received: source_language='{source}'" in complaint(
+        ValueError, tmp_path, source, target
+    )
     assert not pip.calls
 
 
 def test_language_that_it_lacks_lists_those_it_has(tmp_path, pip):
-    assert "no language 'd.'. Besides en it has: de, en-GB, fr, ne." in complaint(ValueError, tmp_path, "en", "d.")
+    assert "no language 'd.'. Besides en it has: de, en-GB, fr, ne." in complaint(
+        ValueError, tmp_path, "en", "d."
+    )
 
 
 @pytest.mark.parametrize(("language", "count"), [("ne", 1), ("en-GB", 0), ("fr", 0)])
 def test_language_with_too_few_pairs(tmp_path, pip, language, count):
     message = complaint(ValueError, tmp_path, language, "en")
-    assert f"too little of '{language}': {count} usable pair(s) (train {count}, valid 0, test 0)" in message
+    assert (
+        f"too little of '{language}': {count} usable pair(s) (train {count}, valid 0, test 0)"
+        in message
+    )
 
 
 # Download and cache
@@ -130,10 +153,14 @@ def test_cache_folder_default(tmp_path, pip, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     home_assistant.load("en", "de")
     for folder in ("xdg", "home/.cache"):
-        assert (tmp_path / folder / "keras_transformer" / home_assistant.WHEEL).read_bytes() == WHOLE
+        assert (
+            tmp_path / folder / "keras_transformer" / home_assistant.WHEEL
+        ).read_bytes() == WHOLE
 
 
-@pytest.mark.parametrize("cached", [WHOLE[:-100], WHOLE[: len(WHOLE) // 2], b"", b"<html>please log in</html>", RENAMED])
+@pytest.mark.parametrize(
+    "cached", [WHOLE[:-100], WHOLE[: len(WHOLE) // 2], b"", b"<html>please log in</html>", RENAMED]
+)
 def test_broken_cache_is_told_in_one_line_and_downloaded_again(tmp_path, pip, caplog, cached):
     wheel = tmp_path / home_assistant.WHEEL
     wheel.write_bytes(cached)
@@ -159,20 +186,30 @@ def test_no_flipped_byte_changes_the_corpus(tmp_path_factory, place, flip):
     with mock.patch.object(home_assistant.subprocess, "run", run):
         corpus = load(cache)
     assert len(corpus.train) + len(corpus.valid) + len(corpus.test) == 200
-    assert [source.replace("number", "Nummer") for source in corpus.train.sources] == corpus.train.targets
+    assert [
+        source.replace("number", "Nummer") for source in corpus.train.sources
+    ] == corpus.train.targets
 
 
 @pytest.mark.parametrize(
     ("stderr", "said"),
     [
-        ("WARNING: Retrying\nERROR: No versions\nERROR: No such thing.\n[notice] new pip", "pip said: No such thing ("),
+        (
+            "WARNING: Retrying\nERROR: No versions\nERROR: No such thing.\n[notice] new pip",
+            "pip said: No such thing (",
+        ),
         ("something odd\n\n", "pip said: something odd ("),
         ("\n", "pip said: nothing, exit status 1 ("),
-        (f"{sys.executable}: No module named pip\n", "has no pip (python -m ensurepip installs it)"),
+        (
+            f"{sys.executable}: No module named pip\n",
+            "has no pip (python -m ensurepip installs it)",
+        ),
     ],
 )
 @pytest.mark.parametrize("cached", [None, WHOLE[:-100]])
-def test_failing_download_says_why_and_what_to_do_and_changes_nothing(tmp_path, pip, stderr, said, cached):
+def test_failing_download_says_why_and_what_to_do_and_changes_nothing(
+    tmp_path, pip, stderr, said, cached
+):
     wheel = tmp_path / home_assistant.WHEEL
     if cached:
         wheel.write_bytes(cached)
@@ -186,7 +223,11 @@ def test_failing_download_says_why_and_what_to_do_and_changes_nothing(tmp_path, 
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(DAMAGED, "what came is broken"), (WHOLE[:-100], "what came is broken"), (None, "pip brought no")],
+    [
+        (DAMAGED, "what came is broken"),
+        (WHOLE[:-100], "what came is broken"),
+        (None, "pip brought no"),
+    ],
 )
 def test_download_that_is_not_whole_is_refused(tmp_path, pip, content, said):
     pip.content = content
@@ -195,7 +236,9 @@ def test_download_that_is_not_whole_is_refused(tmp_path, pip, content, said):
 
 
 def test_every_member_is_checked_at_download_and_only_those_read_later(tmp_path, pip):
-    (tmp_path / home_assistant.WHEEL).write_bytes(DAMAGED)  # the damage lies outside the translations
+    (tmp_path / home_assistant.WHEEL).write_bytes(
+        DAMAGED
+    )  # the damage lies outside the translations
     assert len(load(tmp_path).train) > 0
     assert not pip.calls
 

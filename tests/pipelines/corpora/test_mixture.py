@@ -17,7 +17,11 @@ PAIRS = st.lists(st.tuples(st.text(max_size=5), st.text(max_size=5)), min_size=1
 TAGS = st.one_of(st.none(), st.from_regex(r"<[A-Za-z0-9_-]+>", fullmatch=True))
 LANGUAGES = st.sampled_from(["en", "de", "fr"])
 MEMBER = st.fixed_dictionaries(
-    {"splits": st.tuples(PAIRS, PAIRS, PAIRS), "languages": st.tuples(LANGUAGES, LANGUAGES), "tag": TAGS},
+    {
+        "splits": st.tuples(PAIRS, PAIRS, PAIRS),
+        "languages": st.tuples(LANGUAGES, LANGUAGES),
+        "tag": TAGS,
+    },
     optional={"weight": st.one_of(st.integers(1, 5), st.floats(0.01, 100))},
 )
 REVERSE = {"corpus": "reverse", "source_language": "en", "target_language": "de"}
@@ -44,8 +48,15 @@ def complaint(folder, content, error_type=ValueError):
 def text_files(folder, name, languages=("en", "de"), lines=2):
     (folder / name).mkdir()
     for prefix, language in itertools.product(("train", "valid", "test"), languages):
-        (folder / name / f"{prefix}.{language}").write_text("".join(f"{name} {prefix} {language} {n}\n" for n in range(lines)))
-    return {"corpus": "text_files", "data_dir": name, "source_language": languages[0], "target_language": languages[1]}
+        (folder / name / f"{prefix}.{language}").write_text(
+            "".join(f"{name} {prefix} {language} {n}\n" for n in range(lines))
+        )
+    return {
+        "corpus": "text_files",
+        "data_dir": name,
+        "source_language": languages[0],
+        "target_language": languages[1],
+    }
 
 
 @settings(deadline=None)
@@ -82,19 +93,38 @@ def test_members_stand_one_behind_the_other_with_their_tags_and_weights(tmp_path
         np.testing.assert_array_equal(mixed.weights, weights)
     assert set(mixed.tags) == {member["tag"] for member in members} - {None}
     assert len(set(mixed.tags)) == len(mixed.tags)
-    assert mixed.dropped == {"empty": len(members), **{str(number): 2 for number in range(len(members))}}
+    assert mixed.dropped == {
+        "empty": len(members),
+        **{str(number): 2 for number in range(len(members))},
+    }
     assert mixed.name == "mixture"
-    assert mixed.source_language.split("+") == list(dict.fromkeys(member["languages"][0] for member in members))
-    assert mixed.target_language.split("+") == list(dict.fromkeys(member["languages"][1] for member in members))
+    assert mixed.source_language.split("+") == list(
+        dict.fromkeys(member["languages"][0] for member in members)
+    )
+    assert mixed.target_language.split("+") == list(
+        dict.fromkeys(member["languages"][1] for member in members)
+    )
 
 
 def test_real_members_from_folders_beside_the_file(tmp_path):
-    german, french = text_files(tmp_path, "news"), text_files(tmp_path, "talks", ("en", "fr"), lines=3)
+    german, french = (
+        text_files(tmp_path, "news"),
+        text_files(tmp_path, "talks", ("en", "fr"), lines=3),
+    )
     mixed = corpora.load(
         "mixture",
         source_language="en",
         target_language="de",
-        mixture=write(tmp_path, {"corpora": [{**german, "weight": 2, "tag": "<2de>"}, {**french, "tag": "<2fr>"}, {**REVERSE, "seed": 3}]}),
+        mixture=write(
+            tmp_path,
+            {
+                "corpora": [
+                    {**german, "weight": 2, "tag": "<2de>"},
+                    {**french, "tag": "<2fr>"},
+                    {**REVERSE, "seed": 3},
+                ]
+            },
+        ),
     )
     assert mixed.train.sources[:5] == [
         "<2de> news train en 0",
@@ -103,13 +133,22 @@ def test_real_members_from_folders_beside_the_file(tmp_path):
         "<2fr> talks train en 1",
         "<2fr> talks train en 2",
     ]
-    assert mixed.train.sources[5:] == corpora.load("reverse", source_language="en", target_language="de", seed=3).train.sources
+    assert (
+        mixed.train.sources[5:]
+        == corpora.load("reverse", source_language="en", target_language="de", seed=3).train.sources
+    )
     assert mixed.valid.targets[:3] == ["news valid de 0", "news valid de 1", "talks valid fr 0"]
     assert mixed.weights.tolist() == [2.0] * 2 + [1.0] * 4003
-    assert (mixed.tags, mixed.source_language, mixed.target_language) == (("<2de>", "<2fr>"), "en", "de+fr")
+    assert (mixed.tags, mixed.source_language, mixed.target_language) == (
+        ("<2de>", "<2fr>"),
+        "en",
+        "de+fr",
+    )
 
 
-def test_folders_are_those_beside_the_file_unless_they_are_absolute_or_elsewhere(tmp_path, monkeypatch):
+def test_folders_are_those_beside_the_file_unless_they_are_absolute_or_elsewhere(
+    tmp_path, monkeypatch
+):
     seen = []
 
     def load_corpus(name, **keywords):
@@ -117,8 +156,17 @@ def test_folders_are_those_beside_the_file_unless_they_are_absolute_or_elsewhere
         return corpora.load("reverse", source_language="a", target_language="b")
 
     monkeypatch.setenv("HOME", "/home/someone")
-    members = [{"data_dir": "a/b"}, {"data_dir": "/c", "cache_dir": "d"}, {"data_dir": "~/e"}, {"data_dir": "gs://bucket/f"}]
-    mixture.load(write(tmp_path, {"corpora": [{**REVERSE, **member} for member in members]}), load_corpus, cache_dir="given")
+    members = [
+        {"data_dir": "a/b"},
+        {"data_dir": "/c", "cache_dir": "d"},
+        {"data_dir": "~/e"},
+        {"data_dir": "gs://bucket/f"},
+    ]
+    mixture.load(
+        write(tmp_path, {"corpora": [{**REVERSE, **member} for member in members]}),
+        load_corpus,
+        cache_dir="given",
+    )
     assert seen == [
         {"data_dir": str(tmp_path / "a/b"), "cache_dir": "given"},
         {"data_dir": "/c", "cache_dir": str(tmp_path / "d")},
@@ -168,18 +216,36 @@ def test_a_wrong_value_names_file_member_and_key(tmp_path, key, value, expected)
 @pytest.mark.parametrize("key", ["weigth", "mixture", "name", ""])
 def test_an_unknown_key_names_file_and_member_and_lists_the_known(tmp_path, key):
     message = complaint(tmp_path, {"corpora": [{**REVERSE, key: 1}]})
-    assert f"mixture.json, member 1: `{key}` is no key of a member. Known: cache_dir, corpus, " in message
+    assert (
+        f"mixture.json, member 1: `{key}` is no key of a member. Known: cache_dir, corpus, "
+        in message
+    )
 
 
 @pytest.mark.parametrize("key", ["corpus", "source_language", "target_language"])
 def test_a_missing_key_is_named(tmp_path, key):
     member = {name: value for name, value in REVERSE.items() if name != key}
-    assert f"mixture.json, member 1: `{key}` is missing." in complaint(tmp_path, {"corpora": [member]})
+    assert f"mixture.json, member 1: `{key}` is missing." in complaint(
+        tmp_path, {"corpora": [member]}
+    )
 
 
-@pytest.mark.parametrize("content", [{}, {"corpora": []}, {"corpora": {}}, [], "3", '"corpora"', {"corpora": [REVERSE], "weight": 2}])
+@pytest.mark.parametrize(
+    "content",
+    [
+        {},
+        {"corpora": []},
+        {"corpora": {}},
+        [],
+        "3",
+        '"corpora"',
+        {"corpora": [REVERSE], "weight": 2},
+    ],
+)
 def test_a_file_without_members_or_with_something_else_is_refused(tmp_path, content):
-    assert 'mixture.json must be {"corpora": [...]}, with one member or more.' in complaint(tmp_path, content)
+    assert 'mixture.json must be {"corpora": [...]}, with one member or more.' in complaint(
+        tmp_path, content
+    )
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"corpora": [,]}', "{'corpora': []}"])
@@ -195,7 +261,9 @@ def test_a_file_that_is_no_utf8_is_refused(tmp_path):
 
 @pytest.mark.parametrize("member", ["reverse", 1, None, []])
 def test_a_member_that_is_no_object_is_refused(tmp_path, member):
-    assert "mixture.json, member 2: must be {" in complaint(tmp_path, {"corpora": [REVERSE, member]})
+    assert "mixture.json, member 2: must be {" in complaint(
+        tmp_path, {"corpora": [REVERSE, member]}
+    )
 
 
 @pytest.mark.parametrize("name", ["mixture", "records"])
@@ -208,19 +276,32 @@ def test_a_mixture_holds_neither_mixtures_nor_records(tmp_path, name):
 def test_what_is_wrong_with_a_member_is_told_with_its_number(tmp_path):
     good, bad = text_files(tmp_path, "good"), text_files(tmp_path, "bad")
     (tmp_path / "bad" / "train.de").write_bytes(b"\xff\n")
-    assert f"member 2: {tmp_path / 'bad' / 'train.de'}, line 1: must be UTF-8." in complaint(tmp_path, {"corpora": [good, bad]})
+    assert f"member 2: {tmp_path / 'bad' / 'train.de'}, line 1: must be UTF-8." in complaint(
+        tmp_path, {"corpora": [good, bad]}
+    )
     (tmp_path / "bad" / "train.de").unlink()
     assert "member 2: Neither " in complaint(tmp_path, {"corpora": [good, bad]}, OSError)
-    assert "member 1: `corpus` must be one of " in complaint(tmp_path, {"corpora": [{**good, "corpus": "wmt"}]})
-    assert "member 1: Only corpus tfds reads `dataset`." in complaint(tmp_path, {"corpora": [{**good, "dataset": "wmt14_translate"}]})
-    assert load(tmp_path, good, good).train.sources == ["good train en 0", "good train en 1"] * 2  # control
+    assert "member 1: `corpus` must be one of " in complaint(
+        tmp_path, {"corpora": [{**good, "corpus": "wmt"}]}
+    )
+    assert "member 1: Only corpus tfds reads `dataset`." in complaint(
+        tmp_path, {"corpora": [{**good, "dataset": "wmt14_translate"}]}
+    )
+    assert (
+        load(tmp_path, good, good).train.sources == ["good train en 0", "good train en 1"] * 2
+    )  # control
 
 
 def test_a_missing_file_is_told(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"`mixture` must be an existing JSON file\. Received: .*nowhere\.json\."):
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"`mixture` must be an existing JSON file\. Received: .*nowhere\.json\.",
+    ):
         mixture.load(tmp_path / "nowhere.json", corpora.load)
     for nothing in (None, ""):
-        with pytest.raises(ValueError, match=r"Corpus mixture needs `mixture`, .* Pass --mixture=FILE\."):
+        with pytest.raises(
+            ValueError, match=r"Corpus mixture needs `mixture`, .* Pass --mixture=FILE\."
+        ):
             corpora.load("mixture", source_language="en", target_language="de", mixture=nothing)
 
 
@@ -228,12 +309,19 @@ def test_a_mixture_is_read_in_parts_only_where_no_weight_would_be_lost(tmp_path)
     member = text_files(tmp_path, "news")
     options = {"source_language": "en", "target_language": "de"}
     options["mixture"] = write(tmp_path, {"corpora": [{**member, "tag": "<2de>"}]})
-    assert list(corpora.stream("mixture", part=1, parts=2, **options)) == [("<2de> news train en 1", "news train de 1")]
+    assert list(corpora.stream("mixture", part=1, parts=2, **options)) == [
+        ("<2de> news train en 1", "news train de 1")
+    ]
     write(tmp_path, {"corpora": [{**member, "tag": "<2de>", "weight": 0.5}]})
     with pytest.raises(ValueError, match="has weights other than 1"):
         corpora.stream("mixture", **options)
     held_out = corpora.held_out("mixture", **options)
-    assert (held_out.tags, held_out.weights, len(held_out.train), len(held_out.valid)) == (("<2de>",), None, 0, 2)
+    assert (held_out.tags, held_out.weights, len(held_out.train), len(held_out.valid)) == (
+        ("<2de>",),
+        None,
+        0,
+        2,
+    )
 
 
 def test_a_corpus_takes_one_weight_a_pair():
@@ -242,5 +330,8 @@ def test_a_corpus_takes_one_weight_a_pair():
     assert (corpus.tags, corpus.weights) == ((), None)
     assert corpus == Corpus("name", "en", "de", text, text, text, {}, weights=np.ones(2))
     for weights in (np.ones(3), np.ones((2, 1)), np.ones(())):
-        with pytest.raises(ValueError, match=r"`weights` must have one weight for each of the 2 training pairs\. Received: shape \("):
+        with pytest.raises(
+            ValueError,
+            match=r"`weights` must have one weight for each of the 2 training pairs\. Received: shape \(",
+        ):
             Corpus("name", "en", "de", text, text, text, {}, weights=weights)

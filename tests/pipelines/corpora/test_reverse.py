@@ -32,10 +32,14 @@ def test_default_sizes_and_every_length_and_letter_in_training():
     corpus = reverse.load("forward", "backward")
     assert (len(corpus.train), len(corpus.valid), len(corpus.test)) == (4000, 200, 200)
     assert {len(source.split()) for source in corpus.train.sources} == set(range(3, 13))
-    assert {word for source in corpus.train.sources for word in source.split()} == set(reverse.WORDS)
+    assert {word for source in corpus.train.sources for word in source.split()} == set(
+        reverse.WORDS
+    )
 
 
 @pytest.mark.parametrize("argument", ["train", "valid", "test"])
 def test_refuses_an_empty_split(argument):
-    with pytest.raises(ValueError, match=rf"`{argument}` must be at least 1 pair\. Received: {argument}=0"):
+    with pytest.raises(
+        ValueError, match=rf"`{argument}` must be at least 1 pair\. Received: {argument}=0"
+    ):
         reverse.load("a", "b", **{argument: 0})

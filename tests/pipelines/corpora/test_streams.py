@@ -15,22 +15,38 @@ LANGUAGES = {"source_language": "en", "target_language": "de"}
 
 
 def write(folder, english, german):
-    for prefix, sides in (("train", (english, german)), ("valid", (["v"], ["V"])), ("test", (["t"], ["T"]))):
+    for prefix, sides in (
+        ("train", (english, german)),
+        ("valid", (["v"], ["V"])),
+        ("test", (["t"], ["T"])),
+    ):
         for language, lines in zip(("en", "de"), sides, strict=True):
-            (folder / f"{prefix}.{language}.gz").write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+            (folder / f"{prefix}.{language}.gz").write_bytes(
+                gzip.compress("".join(f"{line}\n" for line in lines).encode())
+            )
     return {**LANGUAGES, "data_dir": folder}
 
 
 def read(name, parts, **keywords):
     """What each part gives, and what all of them leave out."""
     dropped = collections.Counter()
-    streams = [list(corpora.stream(name, part=part, parts=parts, dropped=dropped, **keywords)) for part in range(parts)]
+    streams = [
+        list(corpora.stream(name, part=part, parts=parts, dropped=dropped, **keywords))
+        for part in range(parts)
+    ]
     return streams, dropped
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.tuples(*[st.sampled_from(["", "a", "b c", " ", "ü"])] * 2), min_size=1, max_size=12), st.integers(1, 5))
-def test_the_parts_of_text_files_give_each_pair_and_each_reason_once(tmp_path_factory, lines, parts):
+@given(
+    st.lists(
+        st.tuples(*[st.sampled_from(["", "a", "b c", " ", "ü"])] * 2), min_size=1, max_size=12
+    ),
+    st.integers(1, 5),
+)
+def test_the_parts_of_text_files_give_each_pair_and_each_reason_once(
+    tmp_path_factory, lines, parts
+):
     lines.append(("last", "last"))
     keywords = write(tmp_path_factory.mktemp("text"), *zip(*lines, strict=True))
     loaded = corpora.load("text_files", **keywords)
@@ -79,7 +95,9 @@ def test_every_part_tells_unequal_line_counts(tmp_path, part, english, german):
     with pytest.raises(ValueError) as loaded:
         corpora.load("text_files", **keywords)
     assert str(streamed.value) == str(loaded.value)
-    assert f"Received: {english} and {german}" in str(loaded.value) or "empty file" in str(loaded.value)
+    assert f"Received: {english} and {german}" in str(loaded.value) or "empty file" in str(
+        loaded.value
+    )
 
 
 def test_bad_utf8_is_told_with_its_line_by_the_part_that_reads_it(tmp_path):
@@ -87,7 +105,9 @@ def test_bad_utf8_is_told_with_its_line_by_the_part_that_reads_it(tmp_path):
     (tmp_path / "train.de.gz").write_bytes(gzip.compress(b"b\nb\nb\nM\xfc\nb\n"))
     with pytest.raises(ValueError, match=r"train\.de\.gz, line 4: must be UTF-8"):
         list(text_files.stream("en", "de", data_dir=tmp_path, part=1, parts=2))
-    assert len(list(text_files.stream("en", "de", data_dir=tmp_path, part=0, parts=2))) == 3  # control: it reads lines 1, 3, 5
+    assert (
+        len(list(text_files.stream("en", "de", data_dir=tmp_path, part=0, parts=2))) == 3
+    )  # control: it reads lines 1, 3, 5
 
 
 def test_what_can_be_told_at_once_is(tmp_path):

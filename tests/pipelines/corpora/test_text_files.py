@@ -47,7 +47,9 @@ def test_lines_round_trip(tmp_path_factory, lines, mark, last_newline, packed):
     if mark and not lines:
         lines = [""]
         last_newline = True
-    content = ("\ufeff" if mark else "") + "\n".join(lines) + ("\n" if lines and last_newline else "")
+    content = (
+        ("\ufeff" if mark else "") + "\n".join(lines) + ("\n" if lines and last_newline else "")
+    )
     path = tmp_path_factory.mktemp("lines") / ("text.gz" if packed else "text")
     path.write_bytes(gzip.compress(content.encode()) if packed else content.encode())
     assert text_files.read_lines(path) == [line.strip() for line in lines]
@@ -58,10 +60,17 @@ def test_lines_round_trip(tmp_path_factory, lines, mark, last_newline, packed):
 def test_pairs_round_trip_in_either_direction(tmp_path_factory, pairs):
     folder = write(tmp_path_factory.mktemp("pairs"))
     for side, language in enumerate(("en", "de")):
-        (folder / f"train.{language}").write_bytes("".join(pair[side] + "\n" for pair in pairs).encode())
+        (folder / f"train.{language}").write_bytes(
+            "".join(pair[side] + "\n" for pair in pairs).encode()
+        )
     forward, backward = load(folder), text_files.load("de", "en", data_dir=folder)
-    assert list(zip(forward.train.sources, forward.train.targets, strict=True)) == [(en.strip(), de.strip()) for en, de in pairs]
-    assert (backward.train.sources, backward.train.targets) == (forward.train.targets, forward.train.sources)
+    assert list(zip(forward.train.sources, forward.train.targets, strict=True)) == [
+        (en.strip(), de.strip()) for en, de in pairs
+    ]
+    assert (backward.train.sources, backward.train.targets) == (
+        forward.train.targets,
+        forward.train.sources,
+    )
     assert forward.dropped == {}
 
 
@@ -69,7 +78,11 @@ def test_only_newlines_end_lines(tmp_path):
     path = tmp_path / "text"
     text = "one\u2028still one\ntwo\x85still two\nthree\x0cstill three\rand on\r\n"
     path.write_bytes(text.encode())
-    assert text_files.read_lines(path) == ["one\u2028still one", "two\x85still two", "three\x0cstill three\rand on"]
+    assert text_files.read_lines(path) == [
+        "one\u2028still one",
+        "two\x85still two",
+        "three\x0cstill three\rand on",
+    ]
     assert len(text.splitlines()) == 7  # control: str.splitlines would shift the pairs
 
 
@@ -77,7 +90,13 @@ def test_empty_sides_and_huge_lines_are_dropped_and_counted(tmp_path):
     limit = text_files.LONGEST_LINE
     english = ["kept", "", "  ", "c", "x" * limit, "x" * (limit + 1), "e"]
     german = ["behalten", "a", "", " \r", "y", "z", "y" * (limit + 1)]
-    folder = write(tmp_path, train_en="\n".join(english).encode(), train_de="\n".join(german).encode(), test_en=b"\nb", test_de=b"A\nB")
+    folder = write(
+        tmp_path,
+        train_en="\n".join(english).encode(),
+        train_de="\n".join(german).encode(),
+        test_en=b"\nb",
+        test_de=b"A\nB",
+    )
     corpus = load(folder)
     assert corpus.train.sources == ["kept", "x" * limit]
     assert corpus.train.targets == ["behalten", "y"]
@@ -87,17 +106,25 @@ def test_empty_sides_and_huge_lines_are_dropped_and_counted(tmp_path):
 
 def test_bad_utf8_names_file_and_line(tmp_path):
     message = complaint(ValueError, write(tmp_path, valid_de=b"gut\nM\xfcnchen\n"))
-    assert f"{tmp_path / 'valid.de'}, line 2: must be UTF-8. Received: byte 0xfc at place 2" in message
+    assert (
+        f"{tmp_path / 'valid.de'}, line 2: must be UTF-8. Received: byte 0xfc at place 2" in message
+    )
     good = load(write(tmp_path, valid_de="gut\nMünchen\n".encode()))  # control
     assert good.valid.targets[1] == "München"
 
 
 def test_unequal_line_counts_name_both_files_and_counts(tmp_path):
     message = complaint(ValueError, write(tmp_path, train_en=b"a\nb\nc\n"))
-    assert f"{tmp_path / 'train.en'} and {tmp_path / 'train.de'} must have as many lines. Received: 3 and 2" in message
+    assert (
+        f"{tmp_path / 'train.en'} and {tmp_path / 'train.de'} must have as many lines. Received: 3 and 2"
+        in message
+    )
 
 
-@pytest.mark.parametrize(("name", "content"), [("test_de", b""), ("test_de_gz", gzip.compress(b"", mtime=0)), ("test_de_gz", b"")])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("test_de", b""), ("test_de_gz", gzip.compress(b"", mtime=0)), ("test_de_gz", b"")],
+)
 def test_empty_file(tmp_path, name, content):
     message = complaint(ValueError, write(tmp_path, **{name: content}))
     assert str(tmp_path / name.replace("_", ".")) in message
@@ -135,7 +162,9 @@ def test_damaged_gzip_never_passes_unnoticed(tmp_path_factory, data):
         text_files.read_lines(path)
     assert "\n" not in str(caught.value)
     flipped = bytearray(whole)
-    flipped[-data.draw(st.integers(1, 8))] ^= data.draw(st.integers(1, 255))  # the check sum and the length
+    flipped[-data.draw(st.integers(1, 8))] ^= data.draw(
+        st.integers(1, 255)
+    )  # the check sum and the length
     path.write_bytes(flipped)
     with pytest.raises(ValueError, match=r"train\.en\.gz must be a whole gzip file"):
         text_files.read_lines(path)
@@ -146,9 +175,13 @@ def test_damaged_gzip_never_passes_unnoticed(tmp_path_factory, data):
 def test_bad_arguments(tmp_path):
     assert "needs `data_dir`" in complaint(ValueError, None)
     assert "needs `data_dir`" in complaint(ValueError, "")
-    assert f"existing folder. Received: {tmp_path / 'nowhere'}" in complaint(FileNotFoundError, tmp_path / "nowhere")
+    assert f"existing folder. Received: {tmp_path / 'nowhere'}" in complaint(
+        FileNotFoundError, tmp_path / "nowhere"
+    )
     assert "must name three splits" in complaint(ValueError, tmp_path, prefixes=["train", "valid"])
-    assert "must name three splits" in complaint(ValueError, tmp_path, prefixes=["train", "", "test"])
+    assert "must name three splits" in complaint(
+        ValueError, tmp_path, prefixes=["train", "", "test"]
+    )
     with pytest.raises(ValueError, match=r"must differ\. Received: 'en' twice"):
         text_files.load("en", "en", data_dir=tmp_path)
 
@@ -160,4 +193,7 @@ def test_multi30k_as_it_lies():
     assert (len(corpus.train), len(corpus.valid), len(corpus.test)) == (29000, 1014, 1000)
     assert corpus.dropped == {}
     assert corpus.train.sources[0] == "Two young, White males are outside near many bushes."
-    assert corpus.train.targets[0] == "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche."
+    assert (
+        corpus.train.targets[0]
+        == "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche."
+    )

@@ -45,7 +45,10 @@ def sentence(language, split, number):
 
 
 def pairs_of(split, source="de", target="en"):
-    return [(sentence(source, split, number), sentence(target, split, number)) for number in range(SIZES[split])]
+    return [
+        (sentence(source, split, number), sentence(target, split, number))
+        for number in range(SIZES[split])
+    ]
 
 
 def prepare(dataset, data_dir, sentences, shards=3):
@@ -55,11 +58,20 @@ def prepare(dataset, data_dir, sentences, shards=3):
         sentences: split -> dictionaries language -> sentence.
     """
     builder = tensorflow_datasets.builder(dataset, data_dir=data_dir)
-    generators = {split: ((number, one) for number, one in enumerate(examples)) for split, examples in sentences.items()}
+    generators = {
+        split: ((number, one) for number, one in enumerate(examples))
+        for split, examples in sentences.items()
+    }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(builder), "_make_download_manager", lambda *_, **__: types.SimpleNamespace(downloaded_size=0))
+        patch.setattr(
+            type(builder),
+            "_make_download_manager",
+            lambda *_, **__: types.SimpleNamespace(downloaded_size=0),
+        )
         patch.setattr(type(builder), "_split_generators", lambda *_, **__: generators)
-        builder.download_and_prepare(download_config=tensorflow_datasets.download.DownloadConfig(num_shards=shards))
+        builder.download_and_prepare(
+            download_config=tensorflow_datasets.download.DownloadConfig(num_shards=shards)
+        )
     return data_dir
 
 
@@ -69,7 +81,10 @@ def prepared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tensorflow_datasets")
     for dataset, languages in SETS.items():
         splits = {
-            split: [{language: sentence(language, split, number) for language in languages} for number in range(size)]
+            split: [
+                {language: sentence(language, split, number) for language in languages}
+                for number in range(size)
+            ]
             for split, size in SIZES.items()
         }
         prepare(dataset, folder, splits)
@@ -102,8 +117,17 @@ def complaint(error_type, call=tfds.load, *, source="de", target="en", **options
 def test_sets_of_the_catalogue_in_either_direction(prepared, dataset, languages):
     for source, target in (languages, languages[::-1]):
         corpus = tfds.load(source, target, dataset=dataset, data_dir=prepared)
-        assert (corpus.name, corpus.source_language, corpus.target_language, corpus.dropped) == ("tfds", source, target, {})
-        for split, text in (("train", corpus.train), ("validation", corpus.valid), ("test", corpus.test)):
+        assert (corpus.name, corpus.source_language, corpus.target_language, corpus.dropped) == (
+            "tfds",
+            source,
+            target,
+            {},
+        )
+        for split, text in (
+            ("train", corpus.train),
+            ("validation", corpus.valid),
+            ("test", corpus.test),
+        ):
             assert sorted(pairs(text)) == sorted(pairs_of(split, source, target))
 
 
@@ -111,7 +135,9 @@ def test_a_folder_of_text_in_either_direction_and_in_its_order(tmp_path):
     folder = write_folder(tmp_path, languages=("de", "en", "fr"))
     for source, target in itertools.permutations(("de", "en", "fr"), 2):
         corpus = tfds.load(source, target, dataset="translate_folder", data_dir=folder)
-        assert [pairs(text) for text in (corpus.train, corpus.valid, corpus.test)] == [pairs_of(split, source, target) for split in SIZES]
+        assert [pairs(text) for text in (corpus.train, corpus.valid, corpus.test)] == [
+            pairs_of(split, source, target) for split in SIZES
+        ]
 
 
 def test_the_mock_of_tfds_takes_the_place_of_the_records(prepared):
@@ -120,7 +146,10 @@ def test_the_mock_of_tfds_takes_the_place_of_the_records(prepared):
         backward = tfds.load("en", "de", dataset="wmt14_translate/de-en")
     usable = 7 - corpus.dropped.get("empty", 0) // 3  # the mock writes blanks and a to j
     assert [len(text) for text in (corpus.train, corpus.valid, corpus.test)] == [usable] * 3
-    assert (backward.train.sources, backward.train.targets) == (corpus.train.targets, corpus.train.sources)
+    assert (backward.train.sources, backward.train.targets) == (
+        corpus.train.targets,
+        corpus.train.sources,
+    )
     assert set("".join(corpus.train.sources)) <= set(" abcdefghij")
 
 
@@ -141,16 +170,26 @@ def test_splits_are_sliced_and_added(prepared, tmp_path, dataset):
 @settings(max_examples=6, deadline=None)
 @given(
     dataset=st.sampled_from(["wmt14_translate/de-en", "translate_folder"]),
-    split=st.sampled_from(["train", "validation", "test", "train[10%:30%]", "test+validation", "validation[:2]"]),
+    split=st.sampled_from(
+        ["train", "validation", "test", "train[10%:30%]", "test+validation", "validation[:2]"]
+    ),
     parts=st.integers(1, 12),
 )
 @example("wmt14_translate/de-en", "validation[:2]", 5)
 @example("translate_folder", "validation[:2]", 5)
-def test_the_parts_of_a_split_are_even_and_give_each_pair_once(prepared, tmp_path_factory, dataset, split, parts):
-    folder = prepared if dataset != "translate_folder" else write_folder(tmp_path_factory.mktemp("folder"))
+def test_the_parts_of_a_split_are_even_and_give_each_pair_once(
+    prepared, tmp_path_factory, dataset, split, parts
+):
+    folder = (
+        prepared
+        if dataset != "translate_folder"
+        else write_folder(tmp_path_factory.mktemp("folder"))
+    )
     options = {"dataset": dataset, "data_dir": folder, "split": split}
     whole = list(tfds.stream("de", "en", **options))
-    cut = [list(tfds.stream("de", "en", **options, part=part, parts=parts)) for part in range(parts)]
+    cut = [
+        list(tfds.stream("de", "en", **options, part=part, parts=parts)) for part in range(parts)
+    ]
     assert collections.Counter(itertools.chain(*cut)) == collections.Counter(whole)
     assert len(set(whole)) == len(whole)
     summands = split.count("+") + 1
@@ -164,7 +203,9 @@ def test_a_stream_reads_no_further_than_it_is_asked(prepared, tmp_path, monkeypa
     monkeypatch.setattr(tfds, "EXAMPLES_A_READ", 8)
     stream = tfds.stream("de", "en", dataset="wmt14_translate/de-en", data_dir=folder)
     assert set(itertools.islice(stream, 40)) < set(pairs_of("train"))
-    with pytest.raises(OSError, match="A set of TFDS is damaged"):  # control: it was not all read before
+    with pytest.raises(
+        OSError, match="A set of TFDS is damaged"
+    ):  # control: it was not all read before
         list(stream)
 
 
@@ -178,7 +219,12 @@ def test_the_registry_hands_over_what_the_user_named(tmp_path):
         "splits": ["train[:5]", "test", "validation"],
     }
     corpus = corpora.load("tfds", **options)
-    assert (corpus.name, len(corpus.train), len(corpus.valid), len(corpus.test)) == ("tfds", 5, 30, 20)
+    assert (corpus.name, len(corpus.train), len(corpus.valid), len(corpus.test)) == (
+        "tfds",
+        5,
+        30,
+        20,
+    )
     parts = [list(corpora.stream("tfds", part=part, parts=2, **options)) for part in range(2)]
     assert [pair for part in parts for pair in part] == pairs(corpus.train)
     held_out = corpora.held_out("tfds", **options)
@@ -189,28 +235,54 @@ def test_unusable_pairs_are_dropped_and_counted_and_line_breaks_become_spaces(tm
     limit = tfds.LONGEST_LINE
     german = ["zwei\nZeilen\r\nund\u2028drei", "", " \n", "d", "x" * limit, "x" * (limit + 1), "g"]
     english = ["two\x85lines", "b", "c", "\t", "e", "f", "y" * (limit + 1)]
-    examples = [{"de": source, "en": target} for source, target in zip(german, english, strict=True)]
-    prepare("wmt14_translate/de-en", tmp_path, {"train": examples, "validation": examples[:1], "test": examples[:2]}, shards=1)
+    examples = [
+        {"de": source, "en": target} for source, target in zip(german, english, strict=True)
+    ]
+    prepare(
+        "wmt14_translate/de-en",
+        tmp_path,
+        {"train": examples, "validation": examples[:1], "test": examples[:2]},
+        shards=1,
+    )
     corpus = tfds.load("de", "en", dataset="wmt14_translate/de-en", data_dir=tmp_path)
-    assert sorted(pairs(corpus.train)) == [("x" * limit, "e"), ("zwei Zeilen und drei", "two lines")]
+    assert sorted(pairs(corpus.train)) == [
+        ("x" * limit, "e"),
+        ("zwei Zeilen und drei", "two lines"),
+    ]
     assert corpus.dropped == {"empty": 4, "huge line": 2}
     dropped = collections.Counter()
-    assert len(list(tfds.stream("de", "en", dataset="wmt14_translate/de-en", data_dir=tmp_path, dropped=dropped))) == 2
+    assert (
+        len(
+            list(
+                tfds.stream(
+                    "de", "en", dataset="wmt14_translate/de-en", data_dir=tmp_path, dropped=dropped
+                )
+            )
+        )
+        == 2
+    )
     assert dropped == {"empty": 3, "huge line": 2}
 
 
-def test_a_language_that_the_set_lacks_lists_those_it_has_before_anything_is_downloaded(tmp_path, monkeypatch):
+def test_a_language_that_the_set_lacks_lists_those_it_has_before_anything_is_downloaded(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(tensorflow_datasets.core.DatasetBuilder, "download_and_prepare", None)
     options = {"dataset": "wmt14_translate/de-en", "data_dir": tmp_path}
-    assert "`source_language` must be a language of wmt14_translate/de-en. Received: 'fr'. It has: de, en." in complaint(
-        ValueError, source="fr", **options
+    assert (
+        "`source_language` must be a language of wmt14_translate/de-en. Received: 'fr'. It has: de, en."
+        in complaint(ValueError, source="fr", **options)
     )
     assert "`target_language` must be" in complaint(ValueError, target="fr", **options)
-    assert "It has: talk_name." in complaint(ValueError, dataset="ted_multi_translate", data_dir=tmp_path)
+    assert "It has: talk_name." in complaint(
+        ValueError, dataset="ted_multi_translate", data_dir=tmp_path
+    )
     assert "It has: none." in complaint(ValueError, dataset="mnist", data_dir=tmp_path)
 
 
-@pytest.mark.parametrize("split", ["dev", "train[:10%]+dev", "train[", "train[40:30]", "train[:1000]", "all[:1%]"])
+@pytest.mark.parametrize(
+    "split", ["dev", "train[:10%]+dev", "train[", "train[40:30]", "train[:1000]", "all[:1%]"]
+)
 @pytest.mark.parametrize("dataset", ["wmt14_translate/de-en", "translate_folder"])
 def test_a_split_that_there_is_not_lists_those_there_are(prepared, tmp_path, dataset, split):
     folder = write_folder(tmp_path) if dataset == "translate_folder" else prepared
@@ -221,16 +293,25 @@ def test_a_split_that_there_is_not_lists_those_there_are(prepared, tmp_path, dat
     ):
         assert f"Received: {split!r} (" in message
         assert sorted(message.partition("It has: ")[2].rstrip(".").split(", ")) == sorted(SIZES)
-    assert len(list(tfds.stream("de", "en", split="all", **options))) == sum(SIZES.values())  # control
+    assert len(list(tfds.stream("de", "en", split="all", **options))) == sum(
+        SIZES.values()
+    )  # control
 
 
 def test_a_split_without_a_usable_pair_is_refused(tmp_path):
     folder = write_folder(tmp_path, test_de=b"\n\n", test_en=b"a\nb\n")
     options = {"dataset": "translate_folder", "data_dir": folder}
-    assert "Split 'test' of translate_folder has no usable pair: " in complaint(ValueError, **options)
-    with pytest.raises(ValueError, match=r"Split 'train\[:0\]' of translate_folder has no usable pair: "):
+    assert "Split 'test' of translate_folder has no usable pair: " in complaint(
+        ValueError, **options
+    )
+    with pytest.raises(
+        ValueError, match=r"Split 'train\[:0\]' of translate_folder has no usable pair: "
+    ):
         next(tfds.stream("de", "en", split="train[:0]", **options))
-    assert [list(tfds.stream("de", "en", split="test", part=part, parts=2, **options)) for part in (0, 1)] == [[], []]  # parts may
+    assert [
+        list(tfds.stream("de", "en", split="test", part=part, parts=2, **options))
+        for part in (0, 1)
+    ] == [[], []]  # parts may
 
 
 @pytest.mark.parametrize(
@@ -244,28 +325,37 @@ def test_a_split_without_a_usable_pair_is_refused(tmp_path):
         RuntimeError("bad archive"),
     ],
 )
-def test_a_set_that_cannot_be_had_is_told_in_one_line_with_its_name_and_its_place(tmp_path, monkeypatch, error):
+def test_a_set_that_cannot_be_had_is_told_in_one_line_with_its_name_and_its_place(
+    tmp_path, monkeypatch, error
+):
     def fail(_):
         raise error
 
     monkeypatch.setattr(tensorflow_datasets.core.DatasetBuilder, "download_and_prepare", fail)
     for call in (tfds.load, tfds.stream):
         message = complaint(OSError, call, dataset="wmt14_translate/de-en", data_dir=tmp_path)
-        assert message.startswith(f"wmt14_translate/de-en is not prepared in {tmp_path}, and TFDS could not download or prepare it: ")
+        assert message.startswith(
+            f"wmt14_translate/de-en is not prepared in {tmp_path}, and TFDS could not download or prepare it: "
+        )
         assert type(error).__name__ in message
         assert message.endswith("pass its folder with --data_dir.")
 
 
 def test_what_is_prepared_is_never_downloaded(prepared, monkeypatch):
     monkeypatch.setattr(tensorflow_datasets.core.DatasetBuilder, "download_and_prepare", None)
-    assert len(tfds.load("de", "en", dataset="wmt14_translate/de-en", data_dir=prepared).train) == SIZES["train"]
+    assert (
+        len(tfds.load("de", "en", dataset="wmt14_translate/de-en", data_dir=prepared).train)
+        == SIZES["train"]
+    )
 
 
 def test_a_damaged_set_is_told(prepared, tmp_path):
     folder = shutil.copytree(prepared, tmp_path / "copy")
     shard = next(folder.glob("wmt14_translate/de-en/*/*train*00001-of*"))
     shard.write_bytes(shard.read_bytes()[:-20])
-    assert "A set of TFDS is damaged: " in complaint(OSError, dataset="wmt14_translate/de-en", data_dir=folder)
+    assert "A set of TFDS is damaged: " in complaint(
+        OSError, dataset="wmt14_translate/de-en", data_dir=folder
+    )
     shard.unlink()
     assert str(shard) in complaint(OSError, dataset="wmt14_translate/de-en", data_dir=folder)
 
@@ -282,10 +372,15 @@ def test_a_missing_package_is_told_with_the_remedy(tmp_path, monkeypatch, module
     assert message.endswith("pip install keras-transformer-nmt[tfds].")
 
 
-@pytest.mark.parametrize("dataset", ["wmt", "wmt14_translate/xx-en", "wmt14_translate/de-en:0.0.1", "wmt 14"])
+@pytest.mark.parametrize(
+    "dataset", ["wmt", "wmt14_translate/xx-en", "wmt14_translate/de-en:0.0.1", "wmt 14"]
+)
 def test_an_unknown_set_is_refused_by_name(tmp_path, dataset):
     message = complaint(ValueError, dataset=dataset, data_dir=tmp_path)
-    assert f"`dataset` must name a set of TFDS, such as wmt14_translate/de-en. Received: {dataset!r} (" in message
+    assert (
+        f"`dataset` must name a set of TFDS, such as wmt14_translate/de-en. Received: {dataset!r} ("
+        in message
+    )
     assert len(message) < 600
 
 
@@ -295,43 +390,70 @@ def test_bad_arguments(tmp_path):
     assert "needs `dataset`" in complaint(ValueError, dataset=None)
     assert "must differ. Received: 'de' twice" in complaint(ValueError, target="de", **options)
     assert "must name three splits" in complaint(ValueError, splits=("train", "test"), **options)
-    assert "must name three splits" in complaint(ValueError, splits=("train", "", "test"), **options)
+    assert "must name three splits" in complaint(
+        ValueError, splits=("train", "", "test"), **options
+    )
     for part, parts in ((-1, 2), (2, 2), (0, 0)):
-        assert f"Received: part={part}, parts={parts}" in complaint(ValueError, tfds.stream, part=part, parts=parts, **options)
+        assert f"Received: part={part}, parts={parts}" in complaint(
+            ValueError, tfds.stream, part=part, parts=parts, **options
+        )
     assert "needs `data_dir`" in complaint(ValueError, dataset="translate_folder")
-    assert f"Received: {tmp_path / 'no'}" in complaint(FileNotFoundError, dataset="translate_folder", data_dir=tmp_path / "no")
+    assert f"Received: {tmp_path / 'no'}" in complaint(
+        FileNotFoundError, dataset="translate_folder", data_dir=tmp_path / "no"
+    )
 
 
 def test_a_folder_with_something_else_in_it_is_refused(tmp_path):
     (write_folder(tmp_path) / "README").write_text("notes")
     (tmp_path / "old.train.txt").mkdir()
-    assert "Received: README, old.train.txt. Move" in complaint(ValueError, dataset="translate_folder", data_dir=tmp_path)
+    assert "Received: README, old.train.txt. Move" in complaint(
+        ValueError, dataset="translate_folder", data_dir=tmp_path
+    )
 
 
 @pytest.mark.parametrize("content", [b"a\nb\n", b"\xff\n" * SIZES["test"]])
 def test_a_folder_whose_files_do_not_fit_is_refused(tmp_path, content):
     folder = write_folder(tmp_path, test_de=content)
-    assert f"{folder} cannot be read as a TranslateFolder: " in complaint(ValueError, dataset="translate_folder", data_dir=folder)
+    assert f"{folder} cannot be read as a TranslateFolder: " in complaint(
+        ValueError, dataset="translate_folder", data_dir=folder
+    )
 
 
 @pytest.mark.parametrize("separator", ["\u2028", "\x85", "\x0c", "\r"])
 def test_separators_at_which_tfds_would_shift_the_pairs_are_refused(tmp_path, separator):
     lines = [sentence("de", "test", number) for number in range(SIZES["test"])]
-    early, late = ("".join(f"{line}{separator * (number == place)}x\n" for number, line in enumerate(lines)) for place in (3, 9))
+    early, late = (
+        "".join(f"{line}{separator * (number == place)}x\n" for number, line in enumerate(lines))
+        for place in (3, 9)
+    )
     folder = write_folder(tmp_path, test_de=early.encode(), test_en=late.encode())
-    builder = tensorflow_datasets.TranslateFolder(root_dir=str(folder))  # control: TFDS sees nothing wrong
+    builder = tensorflow_datasets.TranslateFolder(
+        root_dir=str(folder)
+    )  # control: TFDS sees nothing wrong
     assert builder.info.splits["test"].num_examples == SIZES["test"] + 1
-    assert f"30 lines, but TranslateFolder reads {SIZES['test'] + 1}" in complaint(ValueError, dataset="translate_folder", data_dir=folder)
+    assert f"30 lines, but TranslateFolder reads {SIZES['test'] + 1}" in complaint(
+        ValueError, dataset="translate_folder", data_dir=folder
+    )
     with_windows_ends = write_folder(folder, test_de="\r\n".join([*lines, ""]).encode())
-    assert len(tfds.load("de", "en", dataset="translate_folder", data_dir=with_windows_ends).test) == SIZES["test"]
+    assert (
+        len(tfds.load("de", "en", dataset="translate_folder", data_dir=with_windows_ends).test)
+        == SIZES["test"]
+    )
 
 
 def test_a_split_that_lacks_one_of_the_languages_is_refused(tmp_path):
     folder = write_folder(tmp_path, test_fr=(tmp_path.name + "\n").encode() * SIZES["test"])
     for call in (tfds.load, tfds.stream):
-        message = complaint(ValueError, call, target="fr", dataset="translate_folder", data_dir=folder)
+        message = complaint(
+            ValueError, call, target="fr", dataset="translate_folder", data_dir=folder
+        )
         assert "Split 'train' of translate_folder has no fr. It has: de, en." in message
-    assert len(list(tfds.stream("de", "fr", dataset="translate_folder", data_dir=folder, split="test"))) == SIZES["test"]  # control
+    assert (
+        len(
+            list(tfds.stream("de", "fr", dataset="translate_folder", data_dir=folder, split="test"))
+        )
+        == SIZES["test"]
+    )  # control
 
 
 def test_multi30k_as_a_folder(tmp_path):
@@ -346,6 +468,16 @@ def test_multi30k_as_a_folder(tmp_path):
     assert (len(corpus.train), len(corpus.valid), len(corpus.test)) == (29000, 1014, 1000)
     assert corpus.dropped == {}
     assert corpus.train.sources[0] == "Two young, White males are outside near many bushes."
-    assert corpus.train.targets[0] == "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche."
-    parts = [list(tfds.stream("de", "en", dataset="translate_folder", data_dir=tmp_path, part=part, parts=2)) for part in range(2)]
+    assert (
+        corpus.train.targets[0]
+        == "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche."
+    )
+    parts = [
+        list(
+            tfds.stream(
+                "de", "en", dataset="translate_folder", data_dir=tmp_path, part=part, parts=2
+            )
+        )
+        for part in range(2)
+    ]
     assert [target for part in parts for _, target in part] == corpus.train.sources

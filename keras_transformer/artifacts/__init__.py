@@ -1,0 +1,1 @@
+"""What leaves a run: SavedModels for TF Serving, and models for other engines."""

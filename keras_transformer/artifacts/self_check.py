@@ -1,0 +1,51 @@
+"""Whether what was exported does elsewhere what the model does here: asked before anyone can see it."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+PROGRAM = pathlib.Path(__file__).with_name("clean_process.py")
+
+
+def check(folder):
+    """Translate the golden sentences of a SavedModel in a clean process, alone and in a batch, and look at its operations.
+
+    Args:
+        folder: of a version, with `assets.extra/golden.jsonl`.
+
+    Raises:
+        ValueError: if it cannot be loaded, translates anything otherwise, or needs what stock TF Serving does not link.
+    """
+    found = report(folder)
+    if found["different"]:
+        first = found["different"][0]
+        raise ValueError(
+            f"nothing was exported: {len(found['different'])} golden sentences are translated otherwise than by the live model. The first, "
+            f"{first['way']}: {first['text']} to {first['came']!r}, expected {first['expected']!r}."
+        )
+    if found["not_served"]:
+        raise ValueError(
+            f"nothing was exported: stock TF Serving does not link {', '.join(found['not_served'])}."
+        )
+
+
+def report(folder):
+    """What `clean_process` prints of a version."""
+    # From another folder, and isolated (-I), so that no package of ours is on its path by chance.
+    process = subprocess.run(
+        [sys.executable, "-I", PROGRAM, pathlib.Path(folder).resolve()],
+        capture_output=True,
+        cwd="/",
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        check=False,
+    )
+    if process.returncode:
+        reason = (
+            process.stderr.decode(errors="replace").strip() or f"status {process.returncode}"
+        ).splitlines()[-1]
+        raise ValueError(
+            f"nothing was exported: what was written does not run in a process of its own ({reason})."
+        )
+    return json.loads(process.stdout)

@@ -1,0 +1,46 @@
+"""Lines from a file or standard input, and to a file or standard output."""
+
+import os
+import sys
+
+from pipelines.corpora import text_files
+from pipelines.whole_files import write_whole
+
+
+def read_lines(name):
+    """Read the lines of a file, or of standard input if the name is "-".
+
+    Raises:
+        ValueError: if a line is not UTF-8, naming it, or if there is no line.
+    """
+    is_stdin = name == "-"
+    lines = (
+        list(text_files.decode_lines(sys.stdin.buffer, "standard input"))
+        if is_stdin
+        else text_files.read_lines(name)
+    )
+    if not lines:
+        raise ValueError(
+            f"{'standard input' if is_stdin else name} is empty: there is nothing to translate."
+        )
+    return lines
+
+
+def write_lines(name, lines):
+    """Write lines to standard output if the name is "-", else to a file, whole or not at all.
+
+    Returns:
+        False if standard output was closed by its reader, else True.
+    """
+    text = "".join(f"{' '.join(line.splitlines())}\n" for line in lines).encode("utf-8")
+    if name != "-":
+        write_whole(name, lambda temporary: temporary.write_bytes(text))
+        return True
+    try:
+        sys.stdout.buffer.write(text)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # What is left in the buffer would be tried again at exit, and be reported as an error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+    return True

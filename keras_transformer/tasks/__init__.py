@@ -1,0 +1,1 @@
+"""What is learned: one task a file."""

@@ -1,0 +1,45 @@
+"""Which arithmetic a run uses (the hardware of Vaswani et al. 2017, section 5.2).
+
+Float32, or bfloat16 with float32 weights where the machine is fast at it.
+"""
+
+import pathlib
+
+POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+FAST_BFLOAT16 = {"avx512_bf16", "amx_bf16"}
+
+
+def dtype_policy(mixed_precision, cpu_flags=None):
+    """The Keras dtype policy of a run.
+
+    Args:
+        mixed_precision: "float32", "bfloat16", or "auto": bfloat16 where the processor multiplies matrices in it.
+        cpu_flags: the processor's features; read from the system when left out.
+
+    Returns:
+        "float32" or "mixed_bfloat16".
+
+    Raises:
+        ValueError: if `mixed_precision` is none of the three.
+    """
+    if mixed_precision == "auto":
+        flags = _cpu_flags() if cpu_flags is None else set(cpu_flags)
+        mixed_precision = "bfloat16" if FAST_BFLOAT16 & flags else "float32"
+    if mixed_precision not in POLICIES:
+        raise ValueError(
+            f"`mixed_precision` must be auto, {' or '.join(POLICIES)}. Received: {mixed_precision!r}."
+        )
+    return POLICIES[mixed_precision]
+
+
+def _cpu_flags():
+    try:
+        text = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return set()
+    return {
+        flag
+        for line in text.splitlines()
+        if line.startswith("flags")
+        for flag in line.split(":", 1)[1].split()
+    }

@@ -1,0 +1,1 @@
+"""The trained translator, strings to strings, in Python."""

@@ -1,0 +1,158 @@
+"""The translator as one TensorFlow graph, strings in, strings out (Vaswani et al. 2017, section 6.1 for its decoding)."""
+
+import tensorflow as tf
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding.coverage import covering, no_coverage
+from keras_transformer.decoding.sampling import Sampling
+from keras_transformer.translator.graphs import IDS, graphs_of
+from pipelines.special_ids import EOS, PAD
+
+MAX_SOURCE_LENGTH = 1024
+
+
+class TranslationModule(tf.Module):
+    """Tokenizer, encoder, search and detokenizer behind functions of strings. What is served of it: `signatures.served`.
+
+    Args:
+        model: a built `Transformer`, or an `Ensemble`.
+        vocabulary: the `Vocabulary` it was trained with.
+        options: `DecodingOptions`; the paper's by default.
+
+    Raises:
+        ValueError: if the vocabulary is not as wide as the model's logits.
+    """
+
+    def __init__(self, model, vocabulary, options=None):
+        super().__init__(name="translation")
+        width = model.hyperparameters.vocabulary_size
+        if vocabulary.size != width:
+            raise ValueError(
+                f"`vocabulary` must have the {width} pieces that the model was trained with. Received: {vocabulary.size}."
+            )
+        self.vocabulary = vocabulary
+        self.tokenizer = vocabulary.tokenizer
+        # The variables are tracked and not the Keras model: tracking both doubles the artefact.
+        self.weights = [variable.value for variable in model.weights]
+        self.options = options or DecodingOptions()
+        self._graphs = graphs_of(model)
+        self._search_as_exported = tf.function(
+            lambda text, prefixes: self.search(self.options.search(), text, prefixes),
+            input_signature=[tf.TensorSpec([None], tf.string), IDS],
+        )
+        text, prefix, reference = (
+            tf.TensorSpec([None], tf.string, name=name) for name in ("text", "prefix", "reference")
+        )
+        self.translate = tf.function(self._translate, input_signature=[text])
+        self.translate_in_detail = tf.function(
+            self._translate_in_detail, input_signature=[text, prefix]
+        )
+        self.score = tf.function(self._score, input_signature=[text, reference])
+        if hasattr(self._graphs, "attention"):
+            self.attention = tf.function(self._attention, input_signature=[text, reference])
+        self.source_lengths = tf.function(
+            lambda text: self.tokenizer.tokenize(text).row_lengths(), input_signature=[text]
+        )
+
+    def _translate(self, text):
+        """Strings (B,) to strings (B,). An empty or blank string stays empty; a source is cut after 1,024 tokens."""
+        hypotheses, _ = self._search_as_exported(text, tf.zeros([tf.size(text), 0], tf.int32))
+        return {"translation": self.target_text(hypotheses[:, 0], text)}
+
+    def _translate_in_detail(self, text, prefix):
+        """Strings (B,), and what each translation shall begin with, strings (B,) that may be empty.
+
+        Returns:
+            translations: (B, n), best first.
+            scores: (B, n), what they are ranked by, -inf where there are fewer than n.
+            pieces: (B, n, L), the tokens as strings, EOS among them; "" is padding.
+            log_probabilities: (B, n, L), log P of each token, as the model has it; 0 at padding.
+        """
+        prefixes = self.tokenizer.tokenize(prefix)[:, :-1].to_tensor(default_value=PAD)
+        hypotheses, scores = self._search_as_exported(text, prefixes)
+        shape = tf.shape(hypotheses)
+        source = tf.repeat(self.source_ids(text).to_tensor(default_value=PAD), shape[1], axis=0)
+        rows = tf.reshape(hypotheses, [shape[0] * shape[1], shape[2]])
+        return {
+            "translations": self.target_texts(hypotheses, text),
+            "scores": scores,
+            "pieces": self.pieces(hypotheses),
+            "log_probabilities": tf.reshape(self._graphs.log_probabilities(source, rows), shape),
+        }
+
+    def _score(self, text, reference):
+        """Strings (B,) and their translations (B,) to log P(Y | X) in nats and |Y|, EOS included. Both are cut after 1,024 tokens."""
+        source, target = (
+            self.source_ids(side).to_tensor(default_value=PAD) for side in (text, reference)
+        )
+        return {
+            "log_probability": tf.reduce_sum(
+                self._graphs.log_probabilities(source, target), axis=1
+            ),
+            "tokens": tf.math.count_nonzero(target != PAD, axis=1, dtype=tf.int32),
+        }
+
+    def _attention(self, text, reference):
+        """Strings (B,) and their translations (B,) to what every layer's heads attend to.
+
+        Returns:
+            source_pieces, target_pieces: strings (B, S) and (B, T), EOS among them; "" is padding.
+            encoder, decoder, cross: (B, N, h, S, S), (B, N, h, T, T) and (B, N, h, T, S); row t is of the step that
+                gives target piece t.
+        """
+        source, target = (
+            self.source_ids(side).to_tensor(default_value=PAD) for side in (text, reference)
+        )
+        return {
+            "source_pieces": self.pieces(source),
+            "target_pieces": self.pieces(target),
+            **self._graphs.attention(source, target),
+        }
+
+    def search(self, search, text, prefixes=None, limits=None):
+        """What a search finds for strings (B,): hypotheses, ids (B, n, L), and their scores (B, n).
+
+        Args:
+            search: a `BeamSearch`, `GreedySearch` or `Sampling`.
+            text: strings (B,).
+            prefixes: ids to begin with, (B, P), padded.
+            limits: a function of the sources' lengths (B,) that gives the most tokens of each translation; by default the options'.
+        """
+        ids, options = self.source_ids(text), self.options
+        source, lengths = ids.to_tensor(default_value=PAD), ids.row_lengths()
+        limits, minima = (limits or options.limits)(lengths), options.minima(lengths)
+        # What is drawn for a sentence depends on its words, not on its place.
+        own = (
+            {"seeds": tf.strings.to_hash_bucket_fast(text, 2**62)}
+            if isinstance(search, Sampling)
+            else {}
+        )
+        model = self._graphs.model
+        stepper, past = model.stepper(), model.empty_past(tf.shape(source)[0] * search.beam_size)
+        step = stepper.step
+        if getattr(search, "coverage_penalty", 0):
+            step, past = (
+                covering(stepper.attentive_step),
+                no_coverage(past, source != PAD, search.beam_size),
+            )
+        return search(step, past, self._graphs.encode(source), limits, minima, prefixes, **own)
+
+    def source_ids(self, text):
+        """Strings (B,) to ragged ids (B, None), each row closed by EOS and no longer than 1,024."""
+        words = self.tokenizer.tokenize(text)[:, :-1][:, : MAX_SOURCE_LENGTH - 1]
+        return tf.concat([words, tf.fill([words.nrows(), 1], EOS)], axis=1)
+
+    def target_text(self, ids, text):
+        """Ids (B, L) to strings (B,), empty where `text` is blank."""
+        words = tf.ragged.boolean_mask(ids, (ids != PAD) & (ids != EOS))
+        return tf.where(tf.strings.strip(text) == "", "", self.tokenizer.detokenize(words))
+
+    def target_texts(self, hypotheses, text):
+        """Ids (B, n, L) to strings (B, n), empty where `text` is blank."""
+        shape = tf.shape(hypotheses)
+        rows = tf.reshape(hypotheses, [shape[0] * shape[1], shape[2]])
+        return tf.reshape(self.target_text(rows, tf.repeat(text, shape[1])), shape[:2])
+
+    def pieces(self, ids):
+        """Ids of any shape to the strings they stand for, "" for padding."""
+        return tf.where(ids == PAD, "", self.tokenizer.id_to_string(ids))

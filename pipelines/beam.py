@@ -1,0 +1,142 @@
+"""The shards of a preparation, made by Apache Beam: in this process, or by the workers of a cluster (Vaswani et al. 2017, section 5.1)."""
+
+import builtins
+import collections
+import contextlib
+import io
+import logging
+import re
+import shlex
+
+from pipelines import corpora, sharding
+from pipelines.whole_files import read_json, write_json
+
+DROPPED = ".dropped.json"
+# Beam's DirectRunner is this one behind a download of another from GitHub, which it tries first.
+IN_PROCESS = "--runner=FnApiRunner"
+
+
+def beam_options(options=""):
+    """Import what the extra installs, and read Beam's options: both before anything costs time.
+
+    Args:
+        options: such as "--runner=FlinkRunner --flink_master=host:8081".
+
+    Returns:
+        Beam's `PipelineOptions`.
+
+    Raises:
+        ValueError: if a package is missing, with the command that installs it; or if Beam cannot read the options.
+    """
+    try:
+        # Beam warns the root logger of Google Cloud clients that nothing here needs.
+        logging.disable(logging.WARNING)
+        import babel
+        import regex
+        from apache_beam.options.pipeline_options import PipelineOptions
+    except ImportError as error:
+        raise ValueError(
+            f"pipelines.preparation needs {error.name}. Run: pip install 'keras-transformer-nmt[beam]'"
+        ) from error
+    finally:
+        logging.disable(logging.NOTSET)
+    del babel, regex
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            parsed = PipelineOptions([IN_PROCESS, *shlex.split(options)])
+            parsed.get_all_options()
+    except (SystemExit, ValueError) as error:
+        reason = said.getvalue().strip().splitlines()[-1:] or [error]
+        raise ValueError(
+            f"`beam_options` must be options of Apache Beam. Received: {options!r} ({reason[0]})."
+        ) from error
+    return parsed
+
+
+def make_shards(shards, wanted, settings, filters, parts, at_a_time=None, options=None):
+    """Read a corpus' training side, and write shards of it.
+
+    Args:
+        shards: `sharding.Shards`.
+        wanted: numbers of those to make; the others stay as they are.
+        settings: arguments of `corpora.stream`.
+        filters: `Filters`.
+        parts: in how many parts, each by one worker, the corpus is read.
+        at_a_time: shards made in one reading of the corpus; None: all. Fewer hold less in memory, and read more often.
+        options: what `beam_options` gave; None: Beam's own runner, in this process.
+
+    Returns:
+        Reason -> number of pairs left out, those of shards that stay among them.
+
+    Raises:
+        ValueError, OSError: what `corpora.stream` raises.
+        RuntimeError: what else goes wrong in Beam.
+    """
+    options, at_a_time = options or beam_options(), at_a_time or shards.number
+    for start in range(
+        0, max(1, len(wanted)), at_a_time
+    ):  # Without a shard to make, the corpus is read to count what is left out.
+        try:
+            _run(shards, wanted[start : start + at_a_time], settings, filters, parts, options)
+        except (ValueError, OSError, RuntimeError) as error:
+            if (told := original(error)) is error:
+                raise
+            raise told from error
+    dropped = read_json(shards.folder / DROPPED)
+    (shards.folder / DROPPED).unlink()
+    return dropped
+
+
+def original(error):
+    """A worker's `ValueError` or `OSError`, of which Beam makes one that names a step too, or a `RuntimeError` with the whole traceback."""
+    traceback = (
+        str(error) if isinstance(error, RuntimeError) else f"{type(error).__name__}: {error}"
+    )
+    found = re.search(r"^(\w+): (.+) \[while running '", traceback, re.MULTILINE)
+    kind = getattr(builtins, found[1], None) if found else None
+    for told in (OSError, ValueError):
+        if isinstance(kind, type) and issubclass(kind, told):
+            return told(found[2])
+    return error
+
+
+def _run(shards, wanted, settings, filters, parts, options):
+    import apache_beam as beam
+
+    with beam.Pipeline(options=options) as pipeline:
+        read = (
+            pipeline
+            | "parts" >> beam.Create(range(parts))
+            | "spread" >> beam.Reshuffle()
+            | "read, filter, tokenize"
+            >> beam.FlatMap(_read, parts, settings, filters, shards, wanted)
+            .with_output_types(tuple[int, bytes])
+            .with_outputs("dropped", main="pairs")
+        )
+        # A shard that no pair falls into is written too.
+        empty = pipeline | "empty shards" >> beam.Create(
+            [(shard, b"") for shard in wanted]
+        ).with_output_types(tuple[int, bytes])
+        (
+            (read.pairs, empty)
+            | beam.Flatten()
+            | beam.GroupByKey()
+            | "write" >> beam.MapTuple(shards.write)
+        )
+        dropped = read.dropped | beam.CombinePerKey(sum) | beam.combiners.ToDict()
+        dropped | "write dropped" >> beam.Map(
+            lambda dropped: write_json(shards.folder / DROPPED, dropped)
+        )
+
+
+def _read(part, parts, settings, filters, shards, wanted):
+    """The tokenized pairs of a part, and what the filters dropped of it."""
+    from apache_beam.pvalue import TaggedOutput
+
+    dropped = collections.Counter()
+    pairs = sharding.kept(
+        corpora.stream(**settings, part=part, parts=parts, dropped=dropped), filters, dropped
+    )
+    yield from sharding.tokenized(pairs, shards.model, shards.number, wanted)
+    yield from (TaggedOutput("dropped", reason) for reason in dropped.items())

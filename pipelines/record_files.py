@@ -1,0 +1,208 @@
+"""Token ids on disk, for corpora that are tokenized once and read many times (Vaswani et al. 2017, section 5.1).
+
+    manifest.json                      languages, vocabulary, counts and shards; written last, when all the rest is there
+    vocabulary.model
+    train-00000-of-00016.tfrecord.gz   blocks of pairs
+    train-00000-of-00016.json          the counts of that shard; written when the shard is whole
+    valid.source.gz valid.target.gz    the text of the other two splits, one sentence a line
+    test.source.gz test.target.gz
+
+A record is a `tf.train.Example` of four byte strings, and holds a block of up to 1,024 pairs, so that decoding is copying: `source_ids` and
+`target_ids`, each sentence closed by EOS, little-endian uint16, or int32 for a vocabulary above 65,536; and `source_lengths` and
+`target_lengths`, the tokens of each sentence, little-endian int32.
+"""
+
+import concurrent.futures
+import os
+import pathlib
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf import message
+
+from pipelines import manifest
+from pipelines.token_ids import TokenIds, TokenizedPairs, smallest_dtype
+from pipelines.vocabulary import Vocabulary
+from pipelines.whole_files import AGAIN, damaged, write_whole
+
+BLOCK = 1024
+LENGTH = np.dtype("<i4")
+
+
+class Records:
+    """A prepared corpus' training side.
+
+    Args:
+        folder: what `pipelines.preparation` filled.
+
+    Attributes:
+        manifest: what `manifest.json` says.
+        vocabulary: the `Vocabulary` of the ids.
+        source_language, target_language: language codes.
+
+    Raises:
+        FileNotFoundError: no manifest, vocabulary or shard.
+        ValueError: a file that is damaged, of another version, or of another vocabulary.
+    """
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder).expanduser()
+        self.manifest = manifest.read(self.folder)
+        self.source_language, self.target_language = (
+            self.manifest["source_language"],
+            self.manifest["target_language"],
+        )
+        for shard in self.manifest["shards"]:
+            path = self.folder / shard["file"]
+            if not path.exists():
+                raise FileNotFoundError(f"{path} is missing. {AGAIN}")
+            if path.stat().st_size != shard["bytes"]:
+                raise ValueError(
+                    f"{path} must have {shard['bytes']:,} bytes. Received: {path.stat().st_size:,}. {AGAIN}"
+                )
+        path, fingerprint = (
+            self.folder / manifest.VOCABULARY,
+            self.manifest["vocabulary"]["fingerprint"],
+        )
+        if not path.exists():
+            raise FileNotFoundError(f"{path} is missing. {AGAIN}")
+        self.vocabulary = Vocabulary.load(path)
+        if self.vocabulary.fingerprint != fingerprint:
+            raise ValueError(
+                f"{path} must be the vocabulary of the token ids beside it, fingerprint {fingerprint}. "
+                f"Received: {self.vocabulary.fingerprint}. Put the right one back, or delete it, and run pipelines.preparation again."
+            )
+
+    def __len__(self):
+        return self.manifest["pairs"]
+
+    def pairs(self, max_length=None):
+        """All pairs, as ids: shard by shard, in the order of the files, whatever the number of processors.
+
+        Args:
+            max_length: tokens, EOS among them; pairs with a side above it are dropped and counted. None keeps every pair.
+
+        Returns:
+            `TokenizedPairs`.
+
+        Raises:
+            ValueError: a shard that is truncated or damaged.
+        """
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            parts = list(
+                pool.map(lambda shard: self._read(shard, max_length), self.manifest["shards"])
+            )
+        sides = (
+            TokenIds.concatenate(getattr(part, side) for part in parts)
+            for side in ("sources", "targets")
+        )
+        return TokenizedPairs(*sides, too_long=sum(part.too_long for part in parts))
+
+    def _read(self, shard, max_length):
+        pairs = read_shard(
+            self.folder / shard["file"], smallest_dtype(self.vocabulary.size), shard["pairs"]
+        )
+        return pairs if max_length is None else pairs.up_to(max_length)
+
+
+def read_shard(path, dtype, number):
+    """The pairs of one file.
+
+    Args:
+        path: the file.
+        dtype: of the ids.
+        number: of pairs that it must hold.
+
+    Returns:
+        `TokenizedPairs`.
+
+    Raises:
+        ValueError: if it is truncated or damaged.
+    """
+    try:
+        records = tf.data.TFRecordDataset(str(path), compression_type="GZIP").prefetch(4)
+        pairs = deserialize(records.as_numpy_iterator(), dtype)
+    except (tf.errors.OpError, ValueError) as error:
+        raise ValueError(damaged(path, str(error).splitlines()[0])) from error
+    if len(pairs) != number:  # TensorFlow takes a gzip file that breaks off for one that ends.
+        raise ValueError(
+            damaged(path, f"it should hold {number:,} pairs, and {len(pairs):,} can be read")
+        )
+    return pairs
+
+
+def write_shard(path, pairs):
+    """Write the pairs of a shard, whole or not at all, in blocks.
+
+    Args:
+        path: the file.
+        pairs: `TokenizedPairs`; the dtype of its ids is that on disk.
+    """
+
+    def write(temporary):
+        with tf.io.TFRecordWriter(
+            str(temporary), tf.io.TFRecordOptions(compression_type="GZIP")
+        ) as file:
+            for start in range(0, len(pairs), BLOCK):
+                file.write(
+                    serialize(
+                        *(
+                            _rows(side, start, start + BLOCK)
+                            for side in (pairs.sources, pairs.targets)
+                        )
+                    )
+                )
+
+    write_whole(path, write)
+
+
+def _rows(ids, start, end):
+    starts = ids.starts[start : end + 1]
+    return TokenIds(ids.flat[starts[0] : starts[-1]], starts - starts[0])
+
+
+def serialize(sources, targets):
+    """A block of pairs, two `TokenIds` of as many sentences, as the bytes of a record."""
+
+    def feature(array, dtype):
+        return tf.train.Feature(
+            bytes_list=tf.train.BytesList(value=[array.astype(dtype, copy=False).tobytes()])
+        )
+
+    features = {}
+    for side, ids in (("source", sources), ("target", targets)):
+        features[f"{side}_ids"] = feature(ids.flat, ids.flat.dtype.newbyteorder("<"))
+        features[f"{side}_lengths"] = feature(ids.lengths, LENGTH)
+    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString(
+        deterministic=True
+    )
+
+
+def deserialize(records, dtype):
+    """The pairs of some records, in order.
+
+    Args:
+        records: bytes as `serialize` gives them.
+        dtype: of the ids.
+
+    Returns:
+        `TokenizedPairs`.
+
+    Raises:
+        ValueError: bytes that are no block of pairs.
+    """
+    try:
+        blocks = [tf.train.Example.FromString(record).features.feature for record in records]
+        return TokenizedPairs(
+            *(_side(blocks, name, np.dtype(dtype)) for name in ("source", "target"))
+        )
+    except (message.DecodeError, IndexError) as error:
+        raise ValueError("a record that is no block of pairs") from error
+
+
+def _side(blocks, name, dtype):
+    def arrays(kind, dtype):
+        buffers = [block[f"{name}_{kind}"].bytes_list.value[0] for block in blocks]
+        return np.frombuffer(b"".join(buffers), dtype.newbyteorder("<")).astype(dtype, copy=False)
+
+    return TokenIds.of_lengths(arrays("ids", dtype), arrays("lengths", LENGTH))

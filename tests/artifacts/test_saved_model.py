@@ -1,0 +1,279 @@
+"""What an export leaves in its folder, that it holds what the model is, and that nothing else ever appears there."""
+
+import json
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras_transformer.serving import export as exporting
+from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
+from tensorflow_serving.apis import prediction_log_pb2
+
+from keras_transformer.artifacts import clean_process, golden, self_check
+from keras_transformer.artifacts.saved_model import export
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.models import Transformer, translation_policy
+from keras_transformer.translator.loading import newest_version
+from keras_transformer.translator.translation_module import TranslationModule
+from keras_transformer.translator.translator import Translator
+from pipelines import vocabulary
+
+EXAMPLES = ["a b c d", "d d", "e f g h i j"]
+
+
+@pytest.fixture(scope="module")
+def module(model, pieces):
+    return TranslationModule(model, pieces, DecodingOptions(beam_size=2, max_length="+3"))
+
+
+@pytest.fixture(scope="module")
+def exported(module, tmp_path_factory):
+    """A version, checked as every one is."""
+    scores = {
+        "bleu": 12.3,
+        "chrf": 45.6,
+        "weights": "best epoch",
+        "bleu_signature": "nrefs:1|case:mixed",
+    }
+    corpus = {"name": "reverse", "source_language": "words", "target_language": "reversed"}
+    return export(
+        module,
+        tmp_path_factory.mktemp("exported") / "m",
+        {"corpus": corpus, "scores": scores},
+        EXAMPLES,
+    )
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Exports of nothing, not checked, where what is exported is not what a test is about."""
+    monkeypatch.setattr(exporting.self_check, "check", lambda folder: None)
+    monkeypatch.setattr(
+        tf.saved_model, "save", lambda module, path, signatures: pathlib.Path(path).mkdir()
+    )
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_versions_count_up_or_are_named_and_none_is_written_twice(module, tmp_path, quick):
+    folder = tmp_path / "m"
+    assert newest_version(folder) == 0
+    assert [export(module, folder, {}, version=version).name for version in (None, 7, None)] == [
+        "1",
+        "7",
+        "8",
+    ]
+    with pytest.raises(
+        FileExistsError,
+        match=r"m/7 exists: a served version is never changed\. Leave --version out",
+    ):
+        export(module, folder, {}, version=7)
+    assert sorted(path.name for path in folder.iterdir()) == ["1", "7", "8"]
+
+
+@pytest.mark.parametrize("what", ["graph", "vocabulary"])
+def test_a_version_that_could_not_be_written_whole_is_none(
+    module, tmp_path, monkeypatch, quick, what
+):
+    def full_disk(*args, **kwargs):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(
+        *((tf.saved_model, "save") if what == "graph" else (module.vocabulary, "save")), full_disk
+    )
+    with pytest.raises(OSError, match="No space"):
+        export(module, tmp_path / "m", {})
+    assert list((tmp_path / "m").iterdir()) == []
+
+
+def test_the_check_finds_what_differs_alone_and_in_a_batch_and_imports_nothing_of_ours(
+    exported, tmp_path
+):
+    altered = shutil.copytree(exported, tmp_path / "altered")
+    (altered / "assets.extra" / "golden.jsonl").write_text(
+        '{"text": "a b c d", "translation": "other"}\n', encoding="utf-8"
+    )
+    report = self_check.report(altered)
+    assert [(one["text"], one["way"], one["expected"]) for one in report["different"]] == [
+        ("b'a b c d'", "in a batch", "other"),
+        ("b'a b c d'", "alone", "other"),
+    ]
+    assert report["not_served"] == []
+    assert not {"keras_transformer", "pipelines", "sentencepiece"} & set(report["modules"])
+    assert {op for op in report["ops"] if op.startswith("Sentencepiece")} == {
+        "SentencepieceOp",
+        "SentencepieceTokenizeOp",
+        "SentencepieceDetokenizeOp",
+        "SentencepieceIdToStringOp",
+    }
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (
+            {"different": [{"text": "b'a'", "way": "alone", "expected": "x", "came": "y"}]},
+            "1 golden sentences .* alone: b'a' to 'y', expected 'x'",
+        ),
+        ({"not_served": ["EagerPyFunc"]}, "stock TF Serving does not link EagerPyFunc"),
+    ],
+)
+def test_what_fails_the_check_never_appears(module, tmp_path, monkeypatch, found, said):
+    monkeypatch.setattr(
+        tf.saved_model, "save", lambda module, path, signatures: pathlib.Path(path).mkdir()
+    )
+    monkeypatch.setattr(
+        self_check, "report", lambda folder: {"different": [], "not_served": [], **found}
+    )
+    with pytest.raises(ValueError, match=f"nothing was exported: {said}"):
+        export(module, tmp_path / "m", {}, EXAMPLES)
+    assert list((tmp_path / "m").iterdir()) == []
+
+
+def test_what_does_not_load_is_told_in_a_line(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"does not run in a process of its own \(FileNotFoundError"
+    ):
+        self_check.report(tmp_path)
+
+
+def test_calls_of_python_are_found_in_functions_too():
+    function = tf.function(lambda text: tf.py_function(lambda text: text, [text], tf.string))
+    outer = tf.function(lambda text: function(text)).get_concrete_function(
+        tf.TensorSpec([None], tf.string)
+    )
+    graph = meta_graph_pb2.MetaGraphDef(graph_def=outer.graph.as_graph_def())
+    assert clean_process.PYTHON & clean_process.ops_of(graph) == {"EagerPyFunc"}
+
+
+def test_golden_sentences_are_those_of_the_test_set_and_what_is_seldom(exported, module):
+    found = lines(exported / "assets.extra" / "golden.jsonl")
+    assert [one["text"] for one in found[: len(EXAMPLES)]] == EXAMPLES
+    assert {"b64": "/yBubyBVVEYtOCD+"} in [one["text"] for one in found]
+    assert [one["translation"] for one in found[: len(EXAMPLES)]] == Translator(module).translate(
+        EXAMPLES
+    )
+    made = golden.golden_texts(module.vocabulary.pieces, [])
+    assert len(set(made)) == len(made) == golden.SENTENCES + len(golden.EDGES)
+
+
+def test_signatures_and_the_defaults_of_their_options_are_the_documented_ones(exported):
+    definitions = (
+        saved_model_pb2.SavedModel.FromString((exported / "saved_model.pb").read_bytes())
+        .meta_graphs[0]
+        .signature_def
+    )
+    defaults = {
+        name: {key: tf.make_ndarray(value).tolist() for key, value in one.defaults.items()}
+        for name, one in definitions.items()
+    }
+    options = {
+        "beam_size": [2],
+        "length_penalty": [np.float32(0.6)],
+        "max_length": [0],
+        "num_hypotheses": [1],
+    }
+    assert {name: value for name, value in defaults.items() if value} == {
+        "translate": options,
+        "sample": {"temperature": [1], "seed": [1]},
+    }
+    assert set(tf.saved_model.load(str(exported)).signatures) == {
+        "serving_default",
+        "translate",
+        "nbest",
+        "score",
+        "sample",
+        "align",
+    }
+
+
+def test_every_request_to_warm_up_with_is_answered(exported, module):
+    records = list(
+        tf.data.TFRecordDataset(
+            str(exported / "assets.extra" / "tf_serving_warmup_requests")
+        ).as_numpy_iterator()
+    )
+    signatures, asked = tf.saved_model.load(str(exported)).signatures, []
+    for record in records:
+        request = prediction_log_pb2.PredictionLog.FromString(record).predict_log.request
+        asked.append(request.model_spec.signature_name)
+        inputs = {
+            name: tf.constant(tf.make_ndarray(tensor)) for name, tensor in request.inputs.items()
+        }
+        if asked[-1] not in (
+            "translate",
+            "sample",
+        ):  # whose defaults TF Serving fills in, and Python does not
+            signatures[asked[-1]](**inputs)
+        assert request.model_spec.name == "m"
+    assert set(asked) == set(signatures)
+    assert asked.count("serving_default") == 7
+
+
+def test_batching_parameters_name_every_size_up_to_the_largest(exported):
+    text = (exported / "assets.extra" / "batching_parameters.txt").read_text()
+    sizes = [
+        int(line.split()[1]) for line in text.splitlines() if line.startswith("allowed_batch_sizes")
+    ]
+    assert sizes == sorted(sizes)
+    assert f"max_batch_size {{ value: {sizes[-1]} }}" in text  # TF Serving refuses any other
+
+
+def test_the_card_says_what_it_is(exported):
+    card, text = (
+        json.loads((exported / "model.json").read_text()),
+        (exported / "README.md").read_text(),
+    )
+    assert card["scores"]["bleu"] == 12.3
+    assert card["precision"] == "float32"
+    assert card["decoding"]["beam_size"] == 2
+    assert card["versions"]["tensorflow"] == tf.__version__
+    assert "| languages | words to reversed |" in text
+    assert r"| signature of BLEU | nrefs:1\|case:mixed |" in text
+    assert "serving_default, translate" in text
+
+
+def test_the_saved_model_holds_each_weight_once(exported, model):
+    stored = sum(file.stat().st_size for file in (exported / "variables").iterdir())
+    weights = sum(variable.value.numpy().nbytes for variable in model.weights)
+    assert weights <= stored < 1.2 * weights + 20_000
+    assert Translator.load(exported.parent).translate([]) == []
+
+
+def test_bfloat16_weighs_half_and_translates_as_it_does_here(model, pieces, tmp_path):
+    module = TranslationModule(
+        Transformer(model.hyperparameters, dtype=translation_policy("bfloat16")),
+        pieces,
+        DecodingOptions(max_length="+3"),
+    )
+    path = export(module, tmp_path / "half", {}, EXAMPLES)
+    weights = sum(int(np.prod(weight.shape)) for weight in module.weights)
+    assert (path / "variables" / "variables.data-00000-of-00001").stat().st_size < 3 * weights
+    assert json.loads((path / "model.json").read_text())["precision"] == "bfloat16"
+
+
+def test_a_version_holds_what_another_model_is_trained_from(exported, model, pieces):
+    assert (
+        vocabulary.Vocabulary.load(exported / "assets.extra" / "vocabulary.model").fingerprint
+        == pieces.fingerprint
+    )
+    stored = {
+        f"weights/{variable.name.removesuffix(':0')}": variable.numpy()
+        for variable in tf.saved_model.load(str(exported)).weights
+    }
+    assert list(stored) == [f"weights/{variable.path}" for variable in model.weights]
+    for variable, array in zip(model.weights, stored.values(), strict=True):
+        assert variable.value.numpy().tobytes() == array.tobytes()
+
+
+def test_a_reloaded_module_does_all_that_the_live_one_does(module, exported):
+    live, reloaded = Translator(module), Translator.load(exported)
+    lines, others = ["a b c", "d"], ["c b", "d d"]
+    assert reloaded.translate(lines, others) == live.translate(lines, others)
+    assert reloaded.translate_in_detail(lines) == live.translate_in_detail(lines)
+    assert reloaded.align(lines, others) == live.align(lines, others)
+    assert reloaded.score(lines, others) == live.score(lines, others)

@@ -1,0 +1,318 @@
+"""Beam search against brute force: all sequences of a random autoregressive table, and the same rules one sentence at a time."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from oracles import enumeration
+from oracles.enumeration import BOS, EOS, PAD, UNK, Table, decode
+
+from keras_transformer.decoding import BeamSearch, GreedySearch, length_penalty
+from keras_transformer.decoding import beam_search as beam
+from keras_transformer.decoding.cache import take
+
+SEEDS = st.integers(0, 2**32)
+WORDS = st.integers(3, 5)
+LIMITS = st.integers(1, 6)
+ALPHAS = st.sampled_from([0.0, 0.6, 1.0])
+LEVELS = st.sampled_from([None, 1, 2, 3])
+ATOL = 1e-5  # log P near 0 is the float32 difference of two numbers near 16
+
+
+def assert_lists_equal(found, expected, rtol=1e-5):
+    """The same (ids, score), best first."""
+    assert [ids for ids, _ in found] == [ids for ids, _ in expected]
+    np.testing.assert_allclose(
+        [score for _, score in found], [score for _, score in expected], rtol=rtol, atol=ATOL
+    )
+
+
+def assert_equals_enumeration(table, limit, alpha, n):
+    """A beam that holds every sequence finds the n best of all; where scores are equal, any of their sequences will do."""
+    everything = enumeration.n_best(table.log_probabilities, limit, alpha, None)
+    n = min(n, len(everything))
+    [found] = decode(BeamSearch(len(everything), alpha, n), [table], [limit])
+    score_of = dict(everything)
+    assert len({ids for ids, _ in found}) == n
+    np.testing.assert_allclose(
+        [score for _, score in found], [score for _, score in everything[:n]], rtol=1e-5, atol=ATOL
+    )
+    np.testing.assert_allclose(
+        [score for _, score in found], [score_of[ids] for ids, _ in found], rtol=1e-5, atol=ATOL
+    )
+
+
+def assert_equals_the_slow_search(table, limit, beam_size, alpha, n):
+    [found] = decode(BeamSearch(beam_size, alpha, n), [table], [limit])
+    assert_lists_equal(
+        found, enumeration.beam_search(table.log_probabilities, limit, beam_size, alpha, n)
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@example(seed=0, words=5, limit=6, alpha=0.6, n=10**6, levels=None)
+@given(
+    seed=SEEDS,
+    words=WORDS,
+    limit=LIMITS,
+    alpha=ALPHAS,
+    n=st.sampled_from([1, 3, 20, 10**6]),
+    levels=LEVELS,
+)
+def test_a_beam_that_holds_everything_equals_enumeration(seed, words, limit, alpha, n, levels):
+    assert_equals_enumeration(
+        Table(seed, words, levels), limit if words < 5 else min(limit, 5), alpha, n
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=SEEDS,
+    words=WORDS,
+    limit=st.integers(1, 12),
+    beam_size=st.integers(1, 6),
+    alpha=ALPHAS,
+    data=st.data(),
+)
+def test_a_narrow_beam_equals_the_slow_search(seed, words, limit, beam_size, alpha, data):
+    assert_equals_the_slow_search(
+        Table(seed, words), limit, beam_size, alpha, n=data.draw(st.integers(1, beam_size))
+    )
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("beam_size", [1, 2, 4])
+def test_among_equal_scores_the_earlier_hypothesis_and_the_lower_id_win(beam_size, alpha):
+    assert_equals_the_slow_search(
+        Table(seed=1, words=3, levels=1), 6, beam_size, alpha, n=beam_size
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=SEEDS, limit=st.integers(1, 12), alpha=ALPHAS, levels=LEVELS)
+def test_a_beam_of_one_is_greedy_search(seed, limit, alpha, levels):
+    table = Table(seed, 4, levels)
+    [[(greedy_ids, log_probability)]] = decode(GreedySearch(), [table], [limit])
+    [[(ids, score)]] = decode(BeamSearch(1, alpha), [table], [limit])
+    assert ids == greedy_ids
+    assert score == pytest.approx(
+        log_probability / enumeration.length_penalty(len(ids), alpha), rel=1e-6, abs=ATOL
+    )
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    sentences=st.lists(st.tuples(SEEDS, st.integers(1, 10)), min_size=2, max_size=6),
+    alpha=ALPHAS,
+    data=st.data(),
+)
+def test_company_and_order_change_nothing(sentences, alpha, data):
+    search = BeamSearch(3, alpha, num_hypotheses=2)
+    shuffled = data.draw(st.permutations(sentences))
+    together = decode(
+        search, [Table(seed, 4) for seed, _ in shuffled], [limit for _, limit in shuffled]
+    )
+    for found, (seed, limit) in zip(together, shuffled, strict=True):
+        assert_lists_equal(found, decode(search, [Table(seed, 4)], [limit])[0], rtol=1e-6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(data=st.data(), levels=LEVELS)
+def test_sentences_with_a_beam_of_their_own_get_what_such_a_beam_gives(data, levels):
+    wishes = data.draw(
+        st.lists(
+            st.tuples(SEEDS, LIMITS, st.integers(1, 5), ALPHAS, st.integers(1, 5)),
+            min_size=1,
+            max_size=5,
+        )
+    )
+    wishes = [(seed, limit, width, alpha, min(n, width)) for seed, limit, width, alpha, n in wishes]
+    widths, alphas, counts = ([wish[column] for wish in wishes] for column in (2, 3, 4))
+    search = BeamSearch(tf.constant(widths), tf.constant(alphas, tf.float32), tf.constant(counts))
+    together = decode(
+        search, [Table(wish[0], 4, levels) for wish in wishes], [wish[1] for wish in wishes]
+    )
+    for found, (seed, limit, width, alpha, n) in zip(together, wishes, strict=True):
+        assert found == decode(BeamSearch(width, alpha, n), [Table(seed, 4, levels)], [limit])[0]
+
+
+def test_no_sentences_with_beams_of_their_own():
+    empty = tf.zeros([0], tf.int32)
+    search = BeamSearch(empty, tf.zeros([0]), empty)
+    ids, scores = search(enumeration.step_of([]), enumeration.empty_past(0), tf.range(0), empty)
+    assert ids.shape[:2] == scores.shape == (0, 1)
+
+
+@pytest.mark.parametrize("levels", [None, 1, 2, 3])
+def test_company_changes_no_bit_of_a_score_so_that_ties_stay_ties(levels):
+    search, tables, limits = (
+        BeamSearch(3, 0.6, 2),
+        [Table(seed, 4, levels) for seed in range(32)],
+        [1 + seed % 8 for seed in range(32)],
+    )
+    alone = [
+        decode(search, [table], [limit])[0] for table, limit in zip(tables, limits, strict=True)
+    ]
+    assert decode(search, tables, limits) == alone
+    assert decode(search, tables[::-1], limits[::-1]) == alone[::-1]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=SEEDS, limit=st.integers(1, 10), beam_size=st.integers(1, 5), alpha=ALPHAS, levels=LEVELS
+)
+def test_a_score_is_log_p_of_the_ids_over_the_length_penalty(seed, limit, beam_size, alpha, levels):
+    table = Table(seed, 3, levels)
+    [found] = decode(BeamSearch(beam_size, alpha, beam_size), [table], [limit])
+    for ids, score in found:
+        assert score == pytest.approx(table.score(ids, alpha), rel=1e-5, abs=ATOL)
+        assert len(ids) <= limit
+        assert ids[-1] == EOS
+        assert not {PAD, BOS, EOS} & set(ids[:-1])
+
+
+class Fixed(Table):
+    """Logits that depend on the position alone; the last row stays."""
+
+    def __init__(self, *rows):
+        super().__init__(0, len(rows[0]) - 4)
+        self.rows = np.array(rows, np.float32)
+
+    def logits(self, prefixes):
+        return np.tile(self.rows[min(prefixes.shape[1], len(self.rows) - 1)], (len(prefixes), 1))
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7])
+def test_eos_comes_at_the_limit_at_the_latest_and_costs_what_it_costs(limit):
+    table = Fixed([0, 0, 0, -50, 9])
+    [[(ids, score)]] = decode(BeamSearch(1, 0.0), [table], [limit])
+    assert ids == (4,) * (limit - 1) + (EOS,)
+    assert score == pytest.approx(table.score(ids, 0.0), rel=1e-5, abs=ATOL)
+
+
+def test_unk_may_come_but_pad_and_bos_never():
+    [[(ids, _)]] = decode(BeamSearch(2, 0.0), [Fixed([50, 5, 50, -30, 0])], [4])
+    assert ids == (UNK, UNK, UNK, EOS)
+
+
+def test_a_hypothesis_that_can_win_only_at_its_limit_is_waited_for():
+    """Ended at once it scores log 0.5655 = -0.570; at length 4 log 0.4345 / 1.5 = -0.556, though at length 3 still -0.625."""
+    never = -30.0
+    table = Fixed(
+        [never, never, never, np.log(0.5655), np.log(0.4345)],
+        [never] * 4 + [0],
+        [never] * 4 + [0],
+        [never] * 3 + [0, never],
+    )
+    [[(ids, score)]] = decode(BeamSearch(16, 1.0), [table], [4])
+    assert ids == (4, 4, 4, EOS)
+    assert score == pytest.approx(np.log(0.4345) / 1.5, rel=1e-5, abs=ATOL)
+    assert decode(BeamSearch(16, 1.0), [table], [3])[0][0][0] == (EOS,)
+
+
+def test_where_fewer_sequences_exist_than_are_asked_for_the_rest_scores_minus_infinity():
+    ids, scores = BeamSearch(3, 0.6, 3)(
+        enumeration.step_of([Table(0, 3)]), enumeration.empty_past(3), tf.range(1), tf.constant([1])
+    )
+    assert ids.numpy().tolist() == [[[EOS], [PAD], [PAD]]]
+    assert np.isneginf(scores.numpy()[0]).tolist() == [False, True, True]
+
+
+def test_no_sentences_give_no_translations():
+    ids, scores = BeamSearch(4, 0.6, 2)(
+        enumeration.step_of([]), enumeration.empty_past(0), tf.range(0), tf.zeros([0], tf.int32)
+    )
+    assert ids.shape[:2] == scores.shape == (0, 2)
+
+
+@pytest.mark.parametrize("search", [GreedySearch(), BeamSearch(3)])
+def test_logits_that_are_no_numbers_do_not_keep_it_searching(search):
+    step, past = (
+        enumeration.step_of([Fixed([np.nan] * 6)]),
+        enumeration.empty_past(search.beam_size),
+    )
+    ids, _ = search(step, past, tf.range(1), tf.constant([5]))
+    assert ids.shape[-1] <= 5
+
+
+def test_a_graph_gives_what_eager_execution_gives():
+    tables, limits, search = (
+        [Table(seed, 4) for seed in range(8)],
+        [1, 2, 3, 5, 8, 8, 9, 10],
+        BeamSearch(3, 0.6, 2),
+    )
+    step = enumeration.step_of(tables)
+
+    def numpy_step(ids, position, keys, values, source):
+        logits, past = step(ids, position, {"keys": keys, "values": values}, source)
+        return logits, past["keys"], past["values"]
+
+    def graph_step(ids, position, past, source):
+        arguments = [ids, position, past["keys"], past["values"], source]
+        logits, keys, values = tf.numpy_function(
+            numpy_step, arguments, [tf.float32, tf.int32, tf.int32]
+        )
+        keys.set_shape([None, 2, None, 1])
+        values.set_shape([None, 1, None, 3])
+        return tf.ensure_shape(logits, [None, None, 8]), {"keys": keys, "values": values}
+
+    past = tf.nest.map_structure(tf.constant, enumeration.empty_past(24))
+    in_graph = tf.function(lambda limits: search(graph_step, past, tf.range(8), limits))(
+        tf.constant(limits)
+    )
+    eager = search(step, past, tf.range(8), tf.constant(limits))
+    np.testing.assert_array_equal(in_graph[0], eager[0])
+    np.testing.assert_allclose(in_graph[1], eager[1], rtol=1e-6, atol=ATOL)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({"beam_size": 0}, "beam_size"),
+        ({"beam_size": -1}, "beam_size"),
+        ({"beam_size": 2.5}, "beam_size"),
+        ({"length_penalty": -0.1}, "length_penalty"),
+        ({"length_penalty": float("nan")}, "length_penalty"),
+        ({"length_penalty": float("inf")}, "length_penalty"),
+        ({"num_hypotheses": 0}, "num_hypotheses"),
+        ({"beam_size": 2, "num_hypotheses": 3}, "num_hypotheses"),
+    ],
+)
+def test_an_argument_out_of_range_is_refused_by_name(arguments, name):
+    with pytest.raises(
+        ValueError, match=rf"^`{name}` must .*Received: {name}={arguments[name]}\.$"
+    ):
+        BeamSearch(**arguments)
+
+
+def test_the_length_penalty_is_wu_et_al_s():
+    lengths = np.arange(1, 200)
+    for alpha in (0.0, 0.6, 1.0):
+        np.testing.assert_allclose(
+            length_penalty(tf.constant(lengths), alpha), ((5 + lengths) / 6) ** alpha, rtol=1e-6
+        )
+
+
+def test_control_a_search_that_leaves_its_cache_in_place_fails_the_laws(monkeypatch):
+    monkeypatch.setattr(
+        beam,
+        "take",
+        lambda state, rows: take(
+            state, tf.sort(rows) if isinstance(state, dict) and "keys" in state else rows
+        ),
+    )
+    for law in (
+        assert_equals_enumeration,
+        lambda *arguments: assert_equals_the_slow_search(arguments[0], arguments[1], 3, 0.6, 2),
+    ):
+        with pytest.raises(AssertionError):
+            law(Table(0, 3), 5, 0.6, 5)
+
+
+def test_control_another_length_penalty_fails_the_law(monkeypatch):
+    monkeypatch.setattr(
+        beam, "length_penalty", lambda length, alpha: length_penalty(length - 1, alpha)
+    )
+    with pytest.raises(AssertionError):
+        assert_equals_enumeration(Table(0, 3), 5, 0.6, 5)

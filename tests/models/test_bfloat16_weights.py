@@ -1,0 +1,80 @@
+"""Weights of half the bytes: what stays float32, and how near the translations' scores are."""
+
+import numpy as np
+import pytest
+
+from keras_transformer.models import Ensemble, Transformer, translation_policy
+
+SIZES = {"vocabulary_size": 50, "num_layers": 2, "d_model": 32, "d_ff": 64, "num_heads": 2}
+SOURCE = np.array([[4, 5, 6, 7, 8, 3], [9, 10, 3, 0, 0, 0]])
+
+
+def bits(values):
+    return np.asarray(values, np.float32).view(np.uint32)
+
+
+@pytest.fixture(scope="module")
+def models():
+    """The same weights in float32 and in bfloat16."""
+    rng = np.random.default_rng(0)
+    full, half = (
+        Transformer(**SIZES, dtype=translation_policy(precision))
+        for precision in ("float32", "bfloat16")
+    )
+    weights = [rng.normal(np.all(w == 1), 0.2, w.shape) for w in full.get_weights()]
+    for model in (full, half):
+        model.set_weights(weights)
+    return full, half
+
+
+def decoded(model):
+    """Logits of three steps of two hypotheses a sentence."""
+    stepper, past, encoded, logits = model.stepper(), model.empty_past(4), model.encode(SOURCE), []
+    for position, ids in enumerate(([[2, 2], [2, 2]], [[5, 6], [7, 8]], [[9, 10], [11, 12]])):
+        step, past = stepper.step(np.array(ids), position, past, encoded)
+        logits.append(np.array(step))
+    return np.stack(logits), past
+
+
+def test_matrices_take_two_bytes_a_number_and_norms_keep_four(models):
+    full, half = models
+    assert {weight.dtype for weight in full.weights} == {"float32"}
+    assert {weight.dtype for weight in half.weights if "norm" in weight.path} == {"float32"}
+    assert {weight.dtype for weight in half.weights if "norm" not in weight.path} == {"bfloat16"}
+
+
+def test_the_decoder_multiplies_in_bfloat16_and_keeps_its_past_in_float32(models):
+    logits, past = decoded(models[1])
+    assert logits.dtype == np.float32
+    assert {tensor.dtype.name for layer in past for tensor in layer} == {"float32"}
+    # A product of bfloat16 numbers has 16 bits of a float32's 32.
+    assert not (bits(logits) & 0xFFFF).any()
+    assert (bits(decoded(models[0])[0]) & 0xFFFF).any()  # control
+
+
+def test_the_logits_are_near_those_of_float32_and_those_of_rounded_weights_are_float32_s(models):
+    full, half = models
+    (exact, _), (rounded, _) = decoded(full), decoded(half)
+    spread = exact.std()
+    assert 0 < np.abs(rounded - exact).max() < 0.1 * spread
+    same_weights = Transformer(**SIZES, dtype="float32")
+    same_weights.set_weights([np.asarray(weight, np.float32) for weight in half.get_weights()])
+    targets = np.array([[2, 5, 9], [2, 7, 11]])
+    np.testing.assert_allclose(
+        half((SOURCE, targets)), same_weights((SOURCE, targets)), rtol=0, atol=1e-4 * spread
+    )
+
+
+def test_an_ensemble_may_mix_precisions(models):
+    [(mixed, _), (one, _), (other, _)] = [
+        decoded(model) for model in (Ensemble(models), Ensemble(models[:1]), Ensemble(models[1:]))
+    ]
+    assert np.all(mixed >= np.minimum(one, other) - 1e-4)
+    assert np.all(mixed <= np.maximum(one, other) + 1e-4)
+
+
+def test_another_precision_is_refused():
+    with pytest.raises(
+        ValueError, match=r"`precision` must be float32 or bfloat16\. Received: 'float16'"
+    ):
+        translation_policy("float16")

@@ -1,0 +1,440 @@
+"""Preparing: every pair once, as the vocabulary tokenizes it; the same records however they were made, interrupted or not."""
+
+import collections
+import json
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import types
+
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keras_transformer import flags
+from pipelines import beam as distributed
+from pipelines import corpora
+from pipelines import preparation as prepare
+from pipelines.filtering import Filters
+from pipelines.record_files import Records
+from pipelines.sharding import digest, kept, sample
+from pipelines.vocabulary import Vocabulary, learn
+
+for package in ("apache_beam", "babel", "regex"):
+    pytest.importorskip(package)
+
+FLAGS = flags.declare(*prepare.GROUPS)
+DEFAULTS = {name: FLAGS[name].default for name in FLAGS} | {
+    "corpus": "reverse",
+    "vocabulary_size": 300,
+    "shards": 4,
+    "parts": 2,
+}
+ENGLISH = [f"the house number {n} is big" for n in range(300)]
+GERMAN = [f"das Haus Nummer {n} ist groß" for n in range(300)]
+LEFT_OUT = [
+    ("", "leer", "empty"),
+    ("the same", "the same", "untranslated"),
+    ("long", "lang " * 20, "length ratio"),
+    ("a Russian line", "русская строка", "other script"),
+]
+
+
+def run(folder, **settings):
+    prepare.main(types.SimpleNamespace(**{**DEFAULTS, "output_dir": str(folder), **settings}))
+    return Records(folder)
+
+
+def texts(prepared):
+    """The pairs as text, in order: the toy's and the houses' text survives the way there and back."""
+    pairs = prepared.pairs()
+    sides = []
+    for ids in (pairs.sources, pairs.targets):
+        rows = tf.RaggedTensor.from_row_lengths(ids.flat.astype("int32"), ids.lengths)
+        sides.append([text.decode() for text in prepared.vocabulary.detokenize(rows).numpy()])
+    return list(zip(*sides, strict=True))
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
+
+
+def times(folder):
+    return {path.name: path.stat().st_mtime_ns for path in pathlib.Path(folder).glob("train-*")}
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    """A prepared toy corpus; not to be changed."""
+    folder = tmp_path_factory.mktemp("toy") / "prepared"
+    run(folder)
+    return folder
+
+
+@pytest.fixture
+def copy(toy, tmp_path):
+    """The same, to be changed."""
+    return shutil.copytree(toy, tmp_path / "copy")
+
+
+@pytest.fixture
+def houses(tmp_path):
+    """Settings of text files with 300 pairs, ten of them twice, and some to leave out."""
+    folder = tmp_path / "text"
+    folder.mkdir()
+    pairs = [
+        *zip(ENGLISH, GERMAN, strict=True),
+        *zip(ENGLISH[:10], GERMAN[:10], strict=True),
+        *((en, de) for en, de, _ in LEFT_OUT),
+    ]
+    for prefix, some in (("train", pairs), ("valid", pairs[:2]), ("test", pairs[2:5])):
+        for side, language in enumerate(("en", "de")):
+            (folder / f"{prefix}.{language}").write_text(
+                "".join(f"{pair[side]}\n" for pair in some), encoding="utf-8"
+            )
+    return {"corpus": "text_files", "data_dir": str(folder)}
+
+
+def test_every_pair_is_in_one_shard_as_the_vocabulary_tokenizes_it(toy):
+    text = corpora.load("reverse", source_language="en", target_language="de", seed=1)
+    prepared = Records(toy)
+    pairs, vocabulary = prepared.pairs(), prepared.vocabulary
+    found = [(pairs.sources[i].tolist(), pairs.targets[i].tolist()) for i in range(len(pairs))]
+    expected = zip(
+        vocabulary.tokenize(text.train.sources).to_list(),
+        vocabulary.tokenize(text.train.targets).to_list(),
+        strict=True,
+    )
+    assert sorted(found) == sorted(expected)
+    assert texts(prepared) != list(
+        zip(text.train.sources, text.train.targets, strict=True)
+    )  # control: in another order
+    loaded = corpora.records.load(toy)
+    assert (loaded.valid, loaded.test) == (text.valid, text.test)
+    assert all(shard["pairs"] > 800 for shard in prepared.manifest["shards"])
+
+
+@pytest.mark.parametrize("how", [{"parts": 1}, {"parts": 5, "shards_at_a_time": 3}])
+def test_how_the_text_is_read_changes_no_byte(toy, tmp_path, how):
+    run(tmp_path / "again", **how)
+    assert contents(tmp_path / "again") == contents(toy)
+
+
+def test_control_other_settings_make_other_records(toy, tmp_path):
+    run(tmp_path / "other", seed=2)
+    assert set(contents(tmp_path / "other")) == set(contents(toy))
+    assert contents(tmp_path / "other") != contents(toy)
+
+
+def test_what_is_left_out_is_counted_and_all_else_is_there_once(houses, tmp_path, capsys):
+    wanted = {"filter_untranslated": True, "max_length_ratio": 3.0, "filter_scripts": True}
+    prepared = run(tmp_path / "p", **houses, **wanted)
+    assert sorted(texts(prepared)) == sorted(zip(ENGLISH, GERMAN, strict=True))
+    assert prepared.manifest["dropped"] == {
+        "duplicate": 10,
+        **{reason: 1 for *_, reason in LEFT_OUT},
+    }
+    printed = capsys.readouterr().out
+    for words in (
+        "300 pairs in 4 shards, 2 to validate, 3 to test",
+        "10 duplicate",
+        "1 length ratio",
+        "--corpus=records --data_dir=",
+    ):
+        assert words in printed
+    sizes = [
+        collections.Counter(dict(enumerate(prepared.manifest[f"{side}_lengths"])))
+        for side in ("source", "target")
+    ]
+    assert [size.total() for size in sizes] == [300, 300]
+    assert (
+        sum(length * count for length, count in sizes[0].items())
+        == prepared.manifest["source_tokens"]
+    )
+
+
+def test_control_without_filters_all_but_the_empty_pair_stays(houses, tmp_path):
+    prepared = run(tmp_path / "p", **houses, deduplicate=False)
+    assert len(prepared) == 310 + len(LEFT_OUT) - 1
+    assert prepared.manifest["dropped"] == {"empty": 1}
+    assert collections.Counter(texts(prepared))[ENGLISH[3], GERMAN[3]] == 2
+
+
+def test_the_same_command_again_does_nothing(copy):
+    before = {path: path.stat().st_mtime_ns for path in copy.iterdir()}
+    run(copy)
+    assert {path: path.stat().st_mtime_ns for path in copy.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.unlink(),
+        lambda path: path.write_bytes(path.read_bytes()[:-30]),
+        lambda path: path.with_name(path.name.replace("tfrecord.gz", "json")).unlink(),
+        lambda path: path.with_name(path.name.replace("tfrecord.gz", "json")).write_text("{"),
+    ],
+)
+def test_only_what_is_missing_is_made_again(toy, copy, damage, capsys):
+    before = times(copy)
+    (copy / "manifest.json").unlink()
+    damage(copy / "train-00002-of-00004.tfrecord.gz")
+    run(copy)
+    assert contents(copy) == contents(toy)
+    assert {name for name, when in times(copy).items() if when != before[name]} == {
+        "train-00002-of-00004.tfrecord.gz",
+        "train-00002-of-00004.json",
+    }
+    assert "going on: 3 of 4 shards are whole" in capsys.readouterr().out
+
+
+def test_a_lost_manifest_is_made_again_without_a_shard(toy, copy):
+    before = times(copy)
+    (copy / "manifest.json").write_text("{")
+    run(copy)
+    assert (contents(copy), times(copy)) == (contents(toy), before)
+
+
+def test_a_killed_preparation_goes_on_and_ends_like_an_uninterrupted_one(toy, tmp_path):
+    folder = tmp_path / "killed"
+    command = [
+        sys.executable,
+        "-m",
+        "pipelines.preparation",
+        "--corpus=reverse",
+        "--vocabulary_size=300",
+        "--shards=4",
+        "--shards_at_a_time=1",
+    ]
+    process = subprocess.Popen(
+        [*command, f"--output_dir={folder}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    while process.poll() is None and not list(folder.glob("train-*.json")):
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    said = process.communicate()[0].decode()
+    assert process.returncode == -signal.SIGKILL, said
+    before = times(folder)
+    whole = {
+        name
+        for name in before
+        if pathlib.Path(folder, name.replace(".tfrecord.gz", ".json")).exists()
+    }
+    assert 2 <= len(whole) < 8
+    assert not (folder / "manifest.json").exists()
+    with pytest.raises(FileNotFoundError, match="not finished"):
+        Records(folder)
+    run(folder)
+    assert contents(folder) == contents(toy)
+    assert all(times(folder)[name] == before[name] for name in whole)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("shards", 5, "shards was 4, now 5"),
+        ("seed", 2, "seed was 1, now 2"),
+        ("vocabulary_size", 301, "vocabulary was 300 pieces of 5000000 sentences, now 301 pieces"),
+        ("filter_scripts", True, "filter_scripts was False, now True"),
+    ],
+)
+def test_other_settings_in_the_same_folder_are_refused(copy, name, value, words):
+    before = contents(copy)
+    with pytest.raises(ValueError) as caught:
+        run(copy, **{name: value})
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert contents(copy) == before
+
+
+def test_a_vocabulary_that_is_given_is_taken(houses, tmp_path):
+    own = learn([*ENGLISH, *GERMAN], 295)
+    own.save(tmp_path / "own.model")
+    prepared = run(tmp_path / "p", **houses, vocabulary=str(tmp_path / "own.model"))
+    assert prepared.vocabulary.fingerprint == own.fingerprint
+    assert Vocabulary.load(tmp_path / "p" / "vocabulary.model").model == own.model
+    with pytest.raises(FileNotFoundError):
+        run(tmp_path / "q", **houses, vocabulary=str(tmp_path / "none.model"))
+
+
+def test_a_vocabulary_changed_under_the_records_is_refused(copy):
+    learn([*ENGLISH, *GERMAN], 295).save(copy / "vocabulary.model")
+    with pytest.raises(ValueError, match=r"fingerprint was [0-9a-f]{16}, now [0-9a-f]{16}"):
+        run(copy)
+
+
+def test_a_lost_vocabulary_is_learned_again_as_it_was(toy, copy):
+    (copy / "vocabulary.model").unlink()
+    run(copy)
+    assert contents(copy) == contents(toy)
+
+
+def test_a_size_that_cannot_be_learned_leaves_no_folder(tmp_path):
+    with pytest.raises(ValueError, match="`vocabulary_size`"):
+        run(tmp_path / "p", vocabulary_size=10)
+    assert not (tmp_path / "p").exists()
+
+
+def test_faults_in_the_text_are_told_as_they_are_through_beam_too(houses, tmp_path, toy):
+    path = pathlib.Path(houses["data_dir"], "train.de")
+    path.write_bytes(path.read_bytes() + b"M\xfcnchen\n")
+    with open(pathlib.Path(houses["data_dir"], "train.en"), "a") as file:
+        file.write("Munich\n")
+    with pytest.raises(ValueError) as caught:
+        run(tmp_path / "p", **houses, vocabulary=str(toy / "vocabulary.model"))
+    line = 300 + 10 + len(LEFT_OUT) + 1
+    assert str(caught.value).startswith(
+        f"{path}, line {line}: must be UTF-8. Received: byte 0xfc at place 2"
+    )
+    assert str(caught.value).endswith("Convert the file, for example with iconv.")
+
+
+@pytest.mark.parametrize("kind", [ValueError, FileNotFoundError])
+def test_what_a_worker_says_is_told_without_what_beam_adds(kind):
+    step = " [while running 'read/FlatMap']"
+    traceback = f"Traceback (most recent call last):\n  File x, in y\nRuntimeError: other\n{kind.__name__}: a fault{step}\n"
+    for error in (kind(f"a fault{step}"), RuntimeError(traceback)):
+        told = distributed.original(error)
+        assert str(told) == "a fault"
+        assert isinstance(told, OSError if kind is FileNotFoundError else ValueError)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("no fault of the text"),
+        RuntimeError("x\nKeyError: 'a' [while running 'b']"),
+        ValueError("a"),
+    ],
+)
+def test_control_what_no_worker_said_stays_as_it_is(error):
+    assert distributed.original(error) is error
+
+
+def test_an_interrupted_preparation_says_that_it_goes_on(houses, tmp_path, toy):
+    folder = tmp_path / "interrupted"
+    flags_ = [f"--{name}={value}" for name, value in houses.items()]
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "pipelines.preparation",
+            *flags_,
+            f"--vocabulary={toy / 'vocabulary.model'}",
+            f"--output_dir={folder}",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    while process.poll() is None and not (folder / "valid.source.gz").exists():
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate()
+    assert process.returncode == 130
+    assert (
+        said.decode().splitlines()[-1]
+        == "error: interrupted. What was saved stays; the same command goes on from there."
+    )
+    assert not (folder / "manifest.json").exists()
+
+
+def test_when_filters_leave_nothing_it_is_told(houses, tmp_path, toy):
+    nothing = {**houses, "filter_scripts": True, "target_language": "ru"}
+    for language in ("train", "valid", "test"):
+        shutil.copy(
+            pathlib.Path(houses["data_dir"], f"{language}.de"),
+            pathlib.Path(houses["data_dir"], f"{language}.ru"),
+        )
+    pathlib.Path(houses["data_dir"], "train.ru").write_text("x y z\n" * (310 + len(LEFT_OUT)))
+    with pytest.raises(
+        ValueError,
+        match="no pair is left to learn a vocabulary from: 1 empty, 313 other script were dropped",
+    ):
+        run(tmp_path / "p", **nothing)
+    with pytest.raises(ValueError, match="no pair is left: 1 empty, 313 other script were dropped"):
+        run(tmp_path / "p", **nothing, vocabulary=str(toy / "vocabulary.model"))
+    assert not (tmp_path / "p" / "manifest.json").exists()
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.tuples(st.text(max_size=3), st.text(max_size=3)), max_size=30),
+    st.integers(1, 10),
+    st.randoms(use_true_random=False),
+)
+def test_the_sample_is_that_of_the_least_digests_in_any_order(pairs, size, randomness):
+    def sampled(pairs):
+        return sample(((digest(*pair), *pair) for pair in pairs), size)
+
+    assert sampled(pairs) == sorted(set(pairs), key=lambda pair: digest(*pair))[:size]
+    shuffled = list(pairs)
+    randomness.shuffle(shuffled)
+    assert sampled(shuffled) == sampled(pairs)
+
+
+def test_a_sample_of_a_long_text_is_that_too_and_like_a_random_one():
+    pairs = [(str(number), "x") for number in range(20_000)]
+    random.Random(0).shuffle(pairs)
+    found = sample(kept(pairs, Filters(), collections.Counter()), 500)
+    assert found == sorted(pairs, key=lambda pair: digest(*pair))[:500]
+    assert 9000 < sum(int(source) for source, _ in found) / 500 < 11000
+
+
+@given(st.tuples(st.text(), st.text()), st.tuples(st.text(), st.text()))
+def test_pairs_share_a_digest_only_if_they_are_equal(one, other):
+    assert (digest(*one) == digest(*other)) == (one == other)
+
+
+def test_what_joins_to_the_same_text_has_other_digests():
+    assert (
+        len(
+            {
+                digest("ab", "c"),
+                digest("a", "bc"),
+                digest("", "abc"),
+                digest("1 a", ""),
+                digest("1", " a"),
+            }
+        )
+        == 5
+    )
+
+
+@pytest.mark.parametrize("package", ["apache_beam", "babel", "regex"])
+def test_a_missing_package_is_told_with_the_command_that_installs_it(package, monkeypatch):
+    for name in list(sys.modules):
+        if name == package or name.startswith(f"{package}."):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(
+        ValueError, match=rf"needs {package}.*pip install 'keras-transformer-nmt\[beam\]'"
+    ):
+        distributed.beam_options()
+
+
+@pytest.mark.parametrize("options", ["--direct_num_workers=many", "--runner='open"])
+def test_options_that_beam_cannot_read_are_told_in_one_line(options):
+    with pytest.raises(ValueError, match="`beam_options` must be options of Apache Beam") as caught:
+        distributed.beam_options(options)
+    assert "\n" not in str(caught.value)
+    assert distributed.beam_options("--direct_num_workers=1")  # control
+
+
+def test_the_folder_must_be_named():
+    with pytest.raises(ValueError, match="--output_dir is missing"):
+        prepare.main(types.SimpleNamespace(**DEFAULTS))
+
+
+def test_what_the_command_line_says_is_what_was_prepared(toy):
+    said = json.loads((toy / "preparation.json").read_text())
+    assert (said["name"], said["shards"], said["vocabulary"]) == (
+        "reverse",
+        4,
+        "300 pieces of 5000000 sentences",
+    )
+    assert Records(toy).manifest["preparation"] == said

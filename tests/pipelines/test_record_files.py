@@ -1,0 +1,288 @@
+"""Records: what is written is read back, whatever the blocks; and nothing damaged, foreign or missing passes unnoticed."""
+
+import gzip
+import json
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines import corpora, manifest
+from pipelines import record_files as records
+from pipelines.corpora.parallel_text import Corpus, ParallelText
+from pipelines.filtering import Filters
+from pipelines.record_files import Records, deserialize, read_shard, serialize, write_shard
+from pipelines.sharding import Shards, kept, tokenized
+from pipelines.special_ids import EOS
+from pipelines.token_ids import TokenIds, TokenizedPairs
+from pipelines.vocabulary import Vocabulary, learn
+from pipelines.whole_files import write_json
+
+SHARDS = 3
+PAIRS = [(f"the house number {n}", f"das Haus Nummer {n} " + "und " * (n % 7)) for n in range(200)]
+VALID, TEST = ParallelText(["a b", "c"], ["A B", "C"]), ParallelText(["d"], ["D"])
+AGAIN = "it makes only what is missing."
+IDS = st.lists(st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=5), max_size=8)
+
+
+def token_ids(sentences, dtype):
+    return TokenIds.of_lengths(
+        np.array([i for ids in sentences for i in ids], dtype), [len(ids) for ids in sentences]
+    )
+
+
+def lists(ids):
+    return [ids[number].tolist() for number in range(len(ids))]
+
+
+def pairs_of(sentences, dtype=np.uint16):
+    """Each sentence, and its reverse twice."""
+    return TokenizedPairs(
+        token_ids(sentences, dtype), token_ids([ids[::-1] * 2 for ids in sentences], dtype)
+    )
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return learn([side.strip() for pair in PAIRS for side in pair], 300)
+
+
+@pytest.fixture
+def folder(tmp_path, vocabulary):
+    """A prepared corpus, without Beam."""
+    shards = Shards(tmp_path, SHARDS, vocabulary, deduplicate=True)
+    packed = list(tokenized(kept(PAIRS, Filters(), {}), vocabulary.model, SHARDS, range(SHARDS)))
+    for shard in range(SHARDS):
+        shards.write(shard, [pairs for number, pairs in packed if number == shard])
+    vocabulary.save(tmp_path / "vocabulary.model")
+    for split, text in (("valid", VALID), ("test", TEST)):
+        for path, lines in zip(
+            corpora.records.text_paths(tmp_path, split), (text.sources, text.targets), strict=True
+        ):
+            path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+    held_out = Corpus(
+        "reverse", "en", "de", ParallelText([], []), VALID, TEST, {"empty": 2}, tags=("<2de>",)
+    )
+    counts = [shards.counts(shard) for shard in range(SHARDS)]
+    write_json(
+        tmp_path / "manifest.json",
+        manifest.make({"name": "reverse"}, held_out, vocabulary, counts, {"length ratio": 5}),
+    )
+    return tmp_path
+
+
+def edit(folder, **entries):
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
+
+
+def complaint(error_type, call):
+    with pytest.raises(error_type) as caught:
+        call()
+    assert type(caught.value) is error_type
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@settings(deadline=None)
+@given(IDS, IDS, st.sampled_from([np.uint16, np.int32]))
+def test_blocks_round_trip_one_by_one_and_behind_each_other(first, second, dtype):
+    one, other = pairs_of(first, dtype), pairs_of(second, dtype)
+    blocks = [serialize(pairs.sources, pairs.targets) for pairs in (one, other)]
+    back = deserialize(blocks, dtype)
+    assert lists(back.sources) == first + second
+    assert lists(back.targets) == [ids[::-1] * 2 for ids in first + second]
+    assert back.sources.flat.dtype == back.targets.flat.dtype == dtype
+
+
+@settings(deadline=None, max_examples=20)
+@given(IDS, st.integers(1, 5))
+def test_how_many_pairs_a_block_holds_changes_nothing(tmp_path_factory, sentences, block):
+    path = tmp_path_factory.mktemp("shard") / "x.tfrecord.gz"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "BLOCK", block)
+        write_shard(path, pairs_of(sentences))
+    raw = list(tf.data.TFRecordDataset(str(path), compression_type="GZIP").as_numpy_iterator())
+    assert len(raw) == -(-len(sentences) // block)
+    assert lists(deserialize(raw, np.uint16).sources) == sentences
+    assert [name.name for name in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(("dtype", "width"), [(np.uint16, 2), (np.int32, 4)])
+def test_the_bytes_are_those_that_the_format_says(dtype, width):
+    pairs = pairs_of([[258, EOS], [7, 8, EOS]], dtype)
+    features = tf.train.Example.FromString(serialize(pairs.sources, pairs.targets)).features.feature
+    values = {name: feature.bytes_list.value[0] for name, feature in features.items()}
+    assert set(values) == {"source_ids", "target_ids", "source_lengths", "target_lengths"}
+    assert values["source_ids"] == b"".join(
+        i.to_bytes(width, "little") for i in (258, EOS, 7, 8, EOS)
+    )
+    assert values["target_lengths"] == b"".join(i.to_bytes(4, "little") for i in (4, 6))
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda record: b"", lambda record: b"\x0a\x04junk", lambda record: record[:-3]]
+)
+def test_bytes_that_are_no_block_are_refused(damage):
+    record = serialize(*[token_ids([[1, EOS]], np.uint16)] * 2)
+    assert "no block of pairs" in complaint(
+        ValueError, lambda: deserialize([damage(record)], np.uint16)
+    )
+    assert lists(deserialize([record], np.uint16).sources) == [[1, EOS]]  # control
+
+
+def test_a_failing_write_leaves_nothing(tmp_path):
+    pairs = pairs_of([[1], [2]])
+    with pytest.raises(AttributeError):
+        write_shard(tmp_path / "x", TokenizedPairs(pairs.sources, None))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_pair_is_read_as_the_vocabulary_tokenizes_it(folder, vocabulary):
+    prepared = Records(folder)
+    pairs = prepared.pairs()
+    expected = zip(
+        *(vocabulary.tokenize(list(side)).to_list() for side in zip(*PAIRS, strict=True)),
+        strict=True,
+    )
+    assert sorted(zip(lists(pairs.sources), lists(pairs.targets), strict=True)) == sorted(expected)
+    assert len(prepared) == len(pairs) == len(PAIRS)
+    assert pairs.sources.flat.dtype == np.uint16
+    assert lists(pairs.sources) != sorted(lists(pairs.sources))  # control: they are shuffled
+
+
+def test_the_number_of_processors_changes_nothing(folder, monkeypatch):
+    several = Records(folder).pairs()
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    one = Records(folder).pairs()
+    for side in ("sources", "targets"):
+        np.testing.assert_array_equal(getattr(one, side).flat, getattr(several, side).flat)
+        np.testing.assert_array_equal(getattr(one, side).starts, getattr(several, side).starts)
+
+
+@pytest.mark.parametrize("max_length", [1, 12, 1000])
+def test_long_pairs_are_dropped_and_counted_as_of_any_other_text(folder, max_length):
+    prepared = Records(folder)
+    limited, expected = prepared.pairs(max_length), prepared.pairs().up_to(max_length)
+    assert lists(limited.targets) == lists(expected.targets)
+    assert limited.too_long == expected.too_long == len(prepared) - len(limited)
+
+
+def test_the_manifest_counts_what_there_is(folder):
+    prepared = Records(folder)
+    pairs, said = prepared.pairs(), prepared.manifest
+    for side, ids in (("source", pairs.sources), ("target", pairs.targets)):
+        assert said[f"{side}_tokens"] == len(ids.flat)
+        assert said[f"{side}_lengths"] == np.bincount(ids.lengths).tolist()
+    assert sum(shard["pairs"] for shard in said["shards"]) == said["pairs"]
+    assert said["dropped"] == {"empty": 2, "length ratio": 5}
+
+
+def test_the_corpus_has_languages_text_and_tags_from_the_folder(folder):
+    corpus = corpora.load("records", source_language="x", target_language="y", data_dir=folder)
+    assert (corpus.name, corpus.source_language, corpus.target_language, corpus.tags) == (
+        "records",
+        "en",
+        "de",
+        ("<2de>",),
+    )
+    assert (corpus.valid, corpus.test) == (VALID, TEST)
+    assert isinstance(corpus.train, Records)
+    assert len(corpus.train) == len(PAIRS)
+    with pytest.raises(ValueError, match="holds token ids, no text"):
+        corpora.stream("records", source_language="x", target_language="y", data_dir=folder)
+
+
+def test_a_shard_without_pairs_is_whole(tmp_path, vocabulary):
+    shards = Shards(tmp_path, 1, vocabulary, deduplicate=True)
+    shards.write(0, [])
+    assert shards.counts(0)["pairs"] == 0
+    assert shards.counts(0)["source_lengths"] == []
+
+
+def test_what_is_missing_is_told_with_the_remedy(folder):
+    for name in (
+        "train-00001-of-00003.tfrecord.gz",
+        "vocabulary.model",
+        "test.target.gz",
+        "manifest.json",
+    ):
+        content = (folder / name).read_bytes()
+        (folder / name).unlink()
+        message = complaint(FileNotFoundError, lambda: corpora.records.load(folder))
+        assert name in message
+        assert AGAIN in message
+        (folder / name).write_bytes(content)
+    assert "it has no manifest.json" in complaint(
+        FileNotFoundError, lambda: Records(folder / "nowhere")
+    )
+    assert len(corpora.records.load(folder).train.pairs()) == len(PAIRS)  # control
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "no JSON"),
+        ("[]", "no JSON object"),
+        ('{"format": 1, "pairs": 3}', "it does not say dropped, shards, "),
+    ],
+)
+def test_a_damaged_manifest_is_told(folder, content, words):
+    (folder / "manifest.json").write_text(content)
+    message = complaint(ValueError, lambda: Records(folder))
+    assert f"{folder / 'manifest.json'} is damaged: {words}" in message
+    assert AGAIN in message
+
+
+def test_another_format_version_is_refused(folder):
+    edit(folder, format=2)
+    assert "must be of format 1. Received: 2." in complaint(ValueError, lambda: Records(folder))
+
+
+def test_the_wrong_vocabulary_is_refused(folder, vocabulary):
+    other = learn(["another text of other words"] * 3, 280)
+    other.save(folder / "vocabulary.model")
+    message = complaint(ValueError, lambda: Records(folder))
+    assert vocabulary.fingerprint in message
+    assert other.fingerprint in message
+    vocabulary.save(folder / "vocabulary.model")  # control
+    assert (
+        Records(folder).vocabulary.fingerprint
+        == Vocabulary.load(folder / "vocabulary.model").fingerprint
+    )
+
+
+@pytest.mark.parametrize("cut", [1, 50, 10_000])
+def test_a_truncated_shard_is_told_by_its_size(folder, cut):
+    path = folder / "train-00001-of-00003.tfrecord.gz"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-cut])
+    message = complaint(ValueError, lambda: Records(folder))
+    assert f"{path} must have {len(whole):,} bytes. Received: {len(whole[:-cut]):,}." in message
+    assert AGAIN in message
+
+
+@settings(deadline=None, max_examples=15)
+@given(data=st.data())
+def test_a_truncated_shard_of_the_right_size_is_told_when_it_is_read(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("cut") / "x.tfrecord.gz"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "BLOCK", 2)
+        write_shard(path, pairs_of([[n, n + 1, EOS] for n in range(50)]))
+    whole = path.read_bytes()
+    assert len(read_shard(path, np.uint16, 50)) == 50  # control
+    path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 20))])
+    message = complaint(ValueError, lambda: read_shard(path, np.uint16, 50))
+    assert f"{path} is damaged: " in message
+    assert AGAIN in message
+
+
+def test_a_flipped_bit_is_told(folder):
+    path = folder / "train-00000-of-00003.tfrecord.gz"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert f"{path} is damaged: " in complaint(ValueError, Records(folder).pairs)
