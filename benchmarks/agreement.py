@@ -1,8 +1,10 @@
-"""What a trained translator must agree with, on real text: `python -m benchmarks.agreement --model=runs/home_assistant_en_de`.
+"""What a trained translator must agree with, on real text: `python -m benchmarks.agreement
+--model=runs/home_assistant_en_de`.
 
-Prints a table: BLEU of greedy search and of beam 4 on the test split; how many sentences are translated the same alone as in batches, in
-small batches as in large ones, by the SavedModel as by the live model, by the key-value cache as by recomputing every prefix from nothing,
-and by CTranslate2 with the same weights.
+Prints a table: BLEU of greedy search and of beam 4 on the test split; how many sentences are
+translated the same alone as in batches, in small batches as in large ones, by the SavedModel as by
+the live model, by the key-value cache as by recomputing every prefix from nothing, and by
+CTranslate2 with the same weights.
 """
 
 import pathlib
@@ -58,7 +60,9 @@ def recomputed(model, module, sentence):
 
 
 def second_engine(folder, sources, references):
-    """CTranslate2 of the same weights. It normalizes by |Y|^alpha, we by ((5 + |Y|) / 6)^alpha: alpha 0 is the same in both."""
+    """CTranslate2 of the same weights. It normalizes by |Y|^alpha, we by ((5 + |Y|) / 6)^alpha:
+    alpha 0 is the same in both.
+    """
     ours = Translator.load(folder.path, length_penalty=0.0, max_length=MOST_TOKENS)
     with tempfile.TemporaryDirectory() as temporary:
         converted = ctranslate2_model.convert(
@@ -95,7 +99,8 @@ def second_engine(folder, sources, references):
     return {
         "largest difference of log P(reference) from CTranslate2's": f"{apart:.1e}",
         "beam 4 as CTranslate2, alpha 0": same(found, theirs),
-        "of the others: ties, ours is likelier, CTranslate2's is": f"{ties}, {better}, {len(gains) - ties - better}",
+        "of the others: ties, ours is likelier, CTranslate2's is": f"{ties}, {better}, "
+        f"{len(gains) - ties - better}",
     }
 
 

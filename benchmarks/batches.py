@@ -6,7 +6,8 @@ BOS = 2
 
 
 class Batches:
-    """What `save` wrote. Batch n is (source, target) of int32 ids (B, S) and (B, T), padded with 0; behind the last comes the first.
+    """What `save` wrote. Batch n is (source, target) of int32 ids (B, S) and (B, T), padded with 0;
+    behind the last comes the first.
 
     Args:
         path: the file.

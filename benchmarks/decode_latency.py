@@ -1,8 +1,10 @@
-"""How long one waits for a translation: `python -m benchmarks.decode_latency --model=runs/NAME --lines=test.en`.
+"""How long one waits for a translation: `python -m benchmarks.decode_latency --model=runs/NAME
+--lines=test.en`.
 
-In each round every system, in turns, starts in a fresh process, loads the model, translates one line, then line after line, one at a time.
-Starting, loading and the first translation are medians of the rounds; the percentiles are those of all lines of all rounds, in
-milliseconds. A system has all cores.
+In each round every system, in turns, starts in a fresh process, loads the model, translates one
+line, then line after line, one at a time. Starting, loading and the first translation are medians
+of the rounds; the percentiles are those of all lines of all rounds, in milliseconds. A system has
+all cores.
 """
 
 import pathlib

@@ -1,7 +1,9 @@
-"""What a step costs as translations get longer: `python -m benchmarks.decode_length --size=base --data_dir=multi30k --plot=length.png`.
+"""What a step costs as translations get longer: `python -m benchmarks.decode_length --size=base
+--data_dir=multi30k --plot=length.png`.
 
-Every translation has a forced length; the systems take turns. A step decodes the next token of a batch of sentences, all their hypotheses.
-Medians of the rounds. The plot needs matplotlib: the extra `benchmarks`.
+Every translation has a forced length; the systems take turns. A step decodes the next token of a
+batch of sentences, all their hypotheses. Medians of the rounds. The plot needs matplotlib: the
+extra `benchmarks`.
 """
 
 import math
@@ -29,7 +31,9 @@ PLOT = flags.DEFINE_string("plot", None, "Where to draw it, such as length.png o
 
 
 def measure(systems):
-    """Seconds to translate all lines by system, then by length; a system that cannot run is told and left out."""
+    """Seconds to translate all lines by system, then by length; a system that cannot run is told
+    and left out.
+    """
     seconds = {name: {} for name in CHOSEN.value}
     for length in map(int, LENGTHS.value):
         decoding = {

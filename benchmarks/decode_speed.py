@@ -1,10 +1,13 @@
-"""Decoding speed beside the peers': `python -m benchmarks.decode_speed --model=runs/NAME --lines=test.en`.
+"""Decoding speed beside the peers': `python -m benchmarks.decode_speed --model=runs/NAME
+--lines=test.en`.
 
-Of random weights, where each translation gets as many tokens: `--size=base --data_dir=multi30k --forced_length=30`.
+Of random weights, where each translation gets as many tokens: `--size=base --data_dir=multi30k
+--forced_length=30`.
 
-The systems translate the lines in turns (A B C A B C ...), each in a process of its own, from the same weights; but OpenNMT-tf's are
-random. Target tokens a second, EOS included; medians of the rounds. At a forced length ours end with EOS where the others have one word
-more, so that lines cannot be compared with theirs.
+The systems translate the lines in turns (A B C A B C ...), each in a process of its own, from the
+same weights; but OpenNMT-tf's are random. Target tokens a second, EOS included; medians of the
+rounds. At a forced length ours end with EOS where the others have one word more, so that lines
+cannot be compared with theirs.
 """
 
 import pathlib

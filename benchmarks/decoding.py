@@ -1,4 +1,6 @@
-"""What the benchmarks of decoding share: the systems, one model in the form of each, the lines, and the taking of turns."""
+"""What the benchmarks of decoding share: the systems, one model in the form of each, the lines, and
+the taking of turns.
+"""
 
 import functools
 import pathlib
@@ -23,7 +25,8 @@ from pipelines.vocabulary import learn
 OURS, ENGINE = "benchmarks.translators.saved_model", "benchmarks.translators.ctranslate2_model"
 MARIAN, OPENNMT = "benchmarks.translators.marian", "benchmarks.translators.opennmt_tf"
 ENVIRONMENTS = {MARIAN: environments.MARIAN, OPENNMT: environments.OPENNMT}
-# By name: module, then what its task says beside the model and the search. Spread: as many batches at once as there are cores.
+# By name: module, then what its task says beside the model and the search. Spread: as many batches
+# at once as there are cores.
 SYSTEMS = {
     "ctranslate2_float32": (ENGINE, {"precision": "float32", "spread": False}),
     "ctranslate2_float32_spread": (ENGINE, {"precision": "float32", "spread": True}),
@@ -93,7 +96,8 @@ class Systems:
             raise SystemExit("name either --model=runs/NAME or --size.")
         if not DATA_DIR.value and (SIZE.value or not LINES.value):
             raise SystemExit(
-                "--data_dir is needed: for the vocabulary of --size, and for lines where there is no --lines."
+                "--data_dir is needed: for the vocabulary of --size, and for lines where there "
+                "is no --lines."
             )
         self.model, self.vocabulary, self.description = read_model()
         self.lines = read_lines()
@@ -113,7 +117,8 @@ class Systems:
             one_at_a_time: translate line by line, and tell how long each took.
 
         Returns:
-            (a function that starts its process and returns a `Trainer` once it has translated a line, None), or (None, why it cannot run).
+            (a function that starts its process and returns a `Trainer` once it has translated a
+            line, None), or (None, why it cannot run).
         """
         module, options = SYSTEMS[name]
         if not forced_length and (SIZE.value or module == OPENNMT):
@@ -171,7 +176,9 @@ class Systems:
         }, unavailable
 
     def tokens(self, answer):
-        """How many tokens a system translated the lines to, EOS included. Ours gives text alone, which is tokenized again."""
+        """How many tokens a system translated the lines to, EOS included. Ours gives text alone,
+        which is tokenized again.
+        """
         return answer["tokens"] or sum(
             len(ids) + 1 for ids in self._pieces.encode(answer["translations"])
         )

@@ -1,4 +1,6 @@
-"""Peers that need other packages than ours: an environment for each, made once in the user's cache folder."""
+"""Peers that need other packages than ours: an environment for each, made once in the user's cache
+folder.
+"""
 
 import dataclasses
 import os
@@ -59,7 +61,8 @@ class Environment:
         except subprocess.CalledProcessError as error:
             return (
                 None,
-                f"could not be installed: {(error.stderr.strip().splitlines() or ['no reason given'])[-1][:200]}",
+                "could not be installed: "
+                f"{(error.stderr.strip().splitlines() or ['no reason given'])[-1][:200]}",
             )
         installed.write_text(wanted)
         return python, None

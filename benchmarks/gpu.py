@@ -1,8 +1,10 @@
-"""How fast the paper's models train on one accelerator: `KERAS_BACKEND=jax python -m benchmarks.gpu`.
+"""How fast the paper's models train on one accelerator: `KERAS_BACKEND=jax python -m
+benchmarks.gpu`.
 
-Needs keras, jax and rich, neither TensorFlow nor a network. Trains base and big (Vaswani et al. 2017, table 3) with a vocabulary of 37,000
-on random ids in bfloat16, through `model.fit` as `keras_transformer.train` sets it up, and prints source + target tokens a second and the
-share of the chip's own matrix-product peak, measured in the same process.
+Needs keras, jax and rich, neither TensorFlow nor a network. Trains base and big (Vaswani et al.
+2017, table 3) with a vocabulary of 37,000 on random ids in bfloat16, through `model.fit` as
+`keras_transformer.train` sets it up, and prints source + target tokens a second and the share of
+the chip's own matrix-product peak, measured in the same process.
 """
 
 import argparse
@@ -92,7 +94,8 @@ def main():
     arguments = parser.parse_args()
     peak = peak_flops(arguments.peak_width)
     print(
-        f"{jax.devices()[0].device_kind}: matrix products of bfloat16 at most {peak / 1e12:.1f} TFLOP/s"
+        f"{jax.devices()[0].device_kind}: matrix products of bfloat16 at most {peak / 1e12:.1f} "
+        "TFLOP/s"
     )
     for name in arguments.sizes:
         seconds, flops = train(
@@ -105,7 +108,8 @@ def main():
         tokens = 2 * (arguments.tokens // arguments.length) * arguments.length
         share = flops / seconds / peak
         print(
-            f"{name}: {tokens / seconds:,.0f} source + target tokens/s, {seconds * 1e3:.1f} ms a step, {share:.1%} of that peak"
+            f"{name}: {tokens / seconds:,.0f} source + target tokens/s, {seconds * 1e3:.1f} ms a "
+            f"step, {share:.1%} of that peak"
         )
 
 

@@ -1,4 +1,6 @@
-"""How fast batches are made when nothing trains on them: from lines of text, from ids in memory, and from records on disk."""
+"""How fast batches are made when nothing trains on them: from lines of text, from ids in memory,
+and from records on disk.
+"""
 
 import time
 
@@ -8,7 +10,9 @@ from benchmarks import our_training
 
 
 def of_one_epoch(make_pairs, batch_tokens):
-    """Source and target tokens a second, padding left out: of making pairs and batches together, and of making batches alone."""
+    """Source and target tokens a second, padding left out: of making pairs and batches together,
+    and of making batches alone.
+    """
     began = time.perf_counter()
     stream = our_training.batches(make_pairs(), batch_tokens)
     paired, tokens = time.perf_counter(), 0

@@ -1,7 +1,9 @@
-"""Whether bfloat16 learns what float32 learns: `python -m benchmarks.loss_curves --data_dir=multi30k`.
+"""Whether bfloat16 learns what float32 learns: `python -m benchmarks.loss_curves
+--data_dir=multi30k`.
 
-Trains small on Multi30k with either precision and two seeds, all on batches of the same size, and prints the mean loss of each stretch of
-steps. The two precisions agree where they differ by no more than two seeds of one precision do.
+Trains small on Multi30k with either precision and two seeds, all on batches of the same size, and
+prints the mean loss of each stretch of steps. The two precisions agree where they differ by no more
+than two seeds of one precision do.
 """
 
 import json

@@ -1,7 +1,8 @@
 """How much memory training base takes: `python -m benchmarks.memory`.
 
-The peak of resident memory (`ru_maxrss`) of a fresh process that trains base with 32,000 pieces, six steps of 4,096 source and 4,096 target
-tokens without padding, through the same `fit` as `keras_transformer.train`; TensorFlow itself included.
+The peak of resident memory (`ru_maxrss`) of a fresh process that trains base with 32,000 pieces,
+six steps of 4,096 source and 4,096 target tokens without padding, through the same `fit` as
+`keras_transformer.train`; TensorFlow itself included.
 """
 
 import json
@@ -73,7 +74,8 @@ def main(_):
         peaks = json.loads(output.stdout.splitlines()[-1])
         verdict = "met" if peaks["trained"] <= LIMITS[precision] else "missed"
         print(
-            f"| {precision} | {peaks['trained']:.2f} | {LIMITS[precision]} | {verdict} | {peaks['built']:.2f} |",
+            f"| {precision} | {peaks['trained']:.2f} | {LIMITS[precision]} | {verdict} | "
+            f"{peaks['built']:.2f} |",
             flush=True,
         )
 

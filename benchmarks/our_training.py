@@ -1,4 +1,6 @@
-"""How `keras_transformer.train` trains, for the benchmarks: the only place to adapt when that changes."""
+"""How `keras_transformer.train` trains, for the benchmarks: the only place to adapt when that
+changes.
+"""
 
 import io
 import math
@@ -56,7 +58,9 @@ def as_pairs(sources, targets):
 
 
 def batches(pairs, batch_tokens):
-    """The endless stream of training batches: number n of it is ((source, target_input), target_output)."""
+    """The endless stream of training batches: number n of it is ((source, target_input),
+    target_output).
+    """
     return batching.training_batches(pairs, batch_tokens, SEED)
 
 

@@ -1,4 +1,6 @@
-"""The served model that is measured, and the sentences that it is asked for. Of ours a corpus alone is imported, where there is no file."""
+"""The served model that is measured, and the sentences that it is asked for. Of ours a corpus alone
+is imported, where there is no file.
+"""
 
 import json
 import pathlib
@@ -17,7 +19,9 @@ def newest_version():
 
 
 def sentences(most):
-    """So many lines of the file; by default the sources of the test split that the model's run kept apart."""
+    """So many lines of the file; by default the sources of the test split that the model's run kept
+    apart.
+    """
     if LINES.value:
         return pathlib.Path(LINES.value).read_text(encoding="utf-8").splitlines()[:most]
     from pipelines import corpora

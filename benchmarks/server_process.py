@@ -1,4 +1,6 @@
-"""The server as a process of its own, and clients of it, on this machine only. Standard library only."""
+"""The server as a process of its own, and clients of it, on this machine only. Standard library
+only.
+"""
 
 import contextlib
 import http.client

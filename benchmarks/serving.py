@@ -1,9 +1,10 @@
 """What serving costs: `python -m benchmarks.serving --model_base_path=saved_models/NAME`.
 
-The server runs in a process of its own with its default flags; clients send one sentence a request, and the next when it is answered.
-Beside it, when it has ended, a fresh process calls the same SavedModel directly (`tf.saved_model.load`) on batches of 64, all cores. Prints
-the time to the first translation of both, the latencies of one client and of 64, and the throughput of all three; and fails if a served
-translation is not what the direct call gives.
+The server runs in a process of its own with its default flags; clients send one sentence a request,
+and the next when it is answered. Beside it, when it has ended, a fresh process calls the same
+SavedModel directly (`tf.saved_model.load`) on batches of 64, all cores. Prints the time to the
+first translation of both, the latencies of one client and of 64, and the throughput of all three;
+and fails if a served translation is not what the direct call gives.
 """
 
 import json
@@ -34,7 +35,9 @@ DIRECT = flags.DEFINE_bool(
 
 
 def call_directly(lines):
-    """Seconds to load, to translate one sentence then, and to translate all in batches; and the translations."""
+    """Seconds to load, to translate one sentence then, and to translate all in batches; and the
+    translations.
+    """
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  a SavedModel's tokenizer needs its ops
 
@@ -122,11 +125,13 @@ def main(_):
         alone = lines[: ALONE.value]
         runs = {1: ask(server, alone, 1), CLIENTS.value: ask(server, lines, CLIENTS.value)}
     print(
-        f"server: process to listening {server.seconds:.1f} s, first translation {first * 1e3:.0f} ms; ended with {server.ended}"
+        f"server: process to listening {server.seconds:.1f} s, first translation "
+        f"{first * 1e3:.0f} ms; ended with {server.ended}"
     )
     direct = direct_in_a_fresh_process()
     print(
-        f"direct: loading {direct['loaded']:.1f} s, first translation {direct['first'] * 1e3:.0f} ms"
+        f"direct: loading {direct['loaded']:.1f} s, first translation "
+        f"{direct['first'] * 1e3:.0f} ms"
     )
     speeds = {
         clients: len(latencies) / seconds for clients, (_, latencies, seconds) in runs.items()
@@ -146,7 +151,8 @@ def main(_):
     print_table(["", "sentences/s", "p50 ms", "p99 ms"], rows)
     many = speeds[CLIENTS.value]
     print(
-        f"\n{CLIENTS.value} clients against one: {many / speeds[1]:.1f} (goal 4); against direct: {many / speeds['direct']:.2f} (goal 0.7)"
+        f"\n{CLIENTS.value} clients against one: {many / speeds[1]:.1f} (goal 4); against "
+        f"direct: {many / speeds['direct']:.2f} (goal 0.7)"
     )
     served = runs[CLIENTS.value][0]
     same = sum(map(str.__eq__, served, direct["translations"]))

@@ -1,9 +1,12 @@
-"""A server under mixed load while its model is replaced: `python -m benchmarks.serving_soak --minutes=10` (`make soak_serving`).
+"""A server under mixed load while its model is replaced: `python -m benchmarks.serving_soak
+--minutes=10` (`make soak_serving`).
 
-Clients send good requests, one after the other, whose right answers were asked for before; others send requests that are empty, huge, cut
-off, no JSON or of wrong types, and hang up in the middle. Every --swap_seconds the model is copied to the next version, under a temporary
-name first. Fails if a good request is not answered right, a bad one is answered with anything but its 4xx, a new version is not served,
-the server does not end with 0, or its memory grows by more than 5 % from after the third new version to the end.
+Clients send good requests, one after the other, whose right answers were asked for before; others
+send requests that are empty, huge, cut off, no JSON or of wrong types, and hang up in the middle.
+Every --swap_seconds the model is copied to the next version, under a temporary name first. Fails if
+a good request is not answered right, a bad one is answered with anything but its 4xx, a new version
+is not served, the server does not end with 0, or its memory grows by more than 5 % from after the
+third new version to the end.
 """
 
 import collections
@@ -158,7 +161,8 @@ def watch(server, folder, load):
                 memory.clear()
             swapped, version = time.monotonic(), next_version(folder)
             print(
-                f"{swapped - began:4.0f} s  version {version}  {server.memory() / 1e6:.0f} MB  {dict(load.counts)}",
+                f"{swapped - began:4.0f} s  version {version}  {server.memory() / 1e6:.0f} MB  "
+                f"{dict(load.counts)}",
                 flush=True,
             )
     return version, memory
@@ -168,7 +172,8 @@ def judge_memory(version, memory):
     """Tell how the memory grew; why that is wrong, if it is."""
     if version <= WARM_UP + 1 or len(memory) < 2 * READINGS:
         print(
-            f"memory was not judged: that takes more than {WARM_UP} new versions, and {2 * READINGS} seconds after them"
+            f"memory was not judged: that takes more than {WARM_UP} new versions, and "
+            f"{2 * READINGS} seconds after them"
         )
         return []
     first, last = statistics.median(memory[:READINGS]), statistics.median(memory[-READINGS:])

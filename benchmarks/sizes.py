@@ -11,13 +11,15 @@ LABEL_SMOOTHING = 0.1
 def training_flops(size, vocabulary_size, source_lengths, target_lengths):
     """Floating-point operations of all matrix products of one update.
 
-    A product of (m, k) and (k, n) takes 2 m n k, and training three of them: forward, and the gradient of either factor. Attention counts
-    every pair of positions, also those that the causal mask hides.
+    A product of (m, k) and (k, n) takes 2 m n k, and training three of them: forward, and the
+    gradient of either factor. Attention counts every pair of positions, also those that the causal
+    mask hides.
 
     Args:
         size: an entry of `SIZES`.
         vocabulary_size: V.
-        source_lengths, target_lengths: tokens of each sentence, or the width of the batch for each to count the padding too; (sentences,).
+        source_lengths, target_lengths: tokens of each sentence, or the width of the batch for each
+            to count the padding too; (sentences,).
 
     Returns:
         A number.

@@ -1,8 +1,11 @@
-"""A run that is killed again and again ends where the uninterrupted one ends, bit for bit: `python -m benchmarks.soak` (`make soak`).
+"""A run that is killed again and again ends where the uninterrupted one ends, bit for bit: `python
+-m benchmarks.soak` (`make soak`).
 
-Trains the toy recipe with dropout twice from the same seed. The one run is left alone. The other saves at every step and is killed by
-SIGKILL, half of the times at a random moment, half of the times while a checkpoint is being written; then the same command is given
-again. Prints a line a kill, and fails if a weight, an optimizer slot or a random state differs, or a temporary file is left.
+Trains the toy recipe with dropout twice from the same seed. The one run is left alone. The other
+saves at every step and is killed by SIGKILL, half of the times at a random moment, half of the
+times while a checkpoint is being written; then the same command is given again. Prints a line a
+kill, and fails if a weight, an optimizer slot or a random state differs, or a temporary file is
+left.
 """
 
 import argparse
@@ -55,7 +58,9 @@ def newest_step(folder):
 
 
 def kill(process, folder, steps, while_writing, seconds):
-    """Kill after so many steps and seconds, or in the writing of what comes after them; tell whether a checkpoint was half written."""
+    """Kill after so many steps and seconds, or in the writing of what comes after them; tell
+    whether a checkpoint was half written.
+    """
     goal = newest_step(folder) + steps
     while newest_step(folder) < goal and process.poll() is None:
         time.sleep(0.002)
@@ -97,7 +102,8 @@ def main():
             )
             half_written += caught
             print(
-                f"kill {number}: step {newest_step(killed)}{', a checkpoint half written' if caught else ''}",
+                f"kill {number}: step "
+                f"{newest_step(killed)}{', a checkpoint half written' if caught else ''}",
                 flush=True,
             )
         finish(train(killed, epochs))
@@ -109,7 +115,8 @@ def main():
         if different or left or expected.keys() != actual.keys():
             sys.exit(f"DIFFERENT: {different[:5]} of {len(expected)} arrays; left behind: {left}")
         print(
-            f"{arguments.kills} kills, {half_written} in mid-checkpoint: all {len(expected)} arrays are equal bit for bit"
+            f"{arguments.kills} kills, {half_written} in mid-checkpoint: all {len(expected)} "
+            "arrays are equal bit for bit"
         )
 
 

@@ -1,9 +1,12 @@
-"""Training speed beside the peers', and beside the processor's own limit: `python -m benchmarks.train_speed --data_dir=multi30k`.
+"""Training speed beside the peers', and beside the processor's own limit: `python -m
+benchmarks.train_speed --data_dir=multi30k`.
 
-Every system trains on the same batches of ids, in a process of its own; they take turns, round by round (A B C A B C ...), and a number is
-the median of the rounds. The first round compiles and warms up, and does not count. tok/s counts source and target tokens, no padding.
-Run it on a quiet machine: "cores busy" below the number of cores by more than a tenth or two means that something else ran, or that the
-system waits for itself. All processes of a size stay in memory (base: about 2 GB each).
+Every system trains on the same batches of ids, in a process of its own; they take turns, round by
+round (A B C A B C ...), and a number is the median of the rounds. The first round compiles and
+warms up, and does not count. tok/s counts source and target tokens, no padding. Run it on a quiet
+machine: "cores busy" below the number of cores by more than a tenth or two means that something
+else ran, or that the system waits for itself. All processes of a size stay in memory (base: about 2
+GB each).
 """
 
 import pathlib
@@ -118,8 +121,10 @@ class Size:
         )
         work = self.useful.sum() / self.tokens.sum() / 1e6
         return (
-            f"{positions[0]:,.0f} + {positions[1]:,.0f} positions a batch, {padding:.0%} of them padding; "
-            f"{work:.1f} MFLOP to train a token, {self.padded.sum() / self.tokens.sum() / 1e6:.1f} with the padding"
+            f"{positions[0]:,.0f} + {positions[1]:,.0f} positions a batch, {padding:.0%} of them "
+            "padding; "
+            f"{work:.1f} MFLOP to train a token, "
+            f"{self.padded.sum() / self.tokens.sum() / 1e6:.1f} with the padding"
         )
 
     def run(self, chosen):
@@ -271,7 +276,8 @@ class Size:
         totals = cells["whole bare step"]
         source, target = self.batches[typical]
         print(
-            f"\n{self.name}, a batch of {source.shape} and {target.shape} positions, each piece compiled alone, forward and backward:"
+            f"\n{self.name}, a batch of {source.shape} and {target.shape} positions, each piece "
+            "compiled alone, forward and backward:"
         )
         return [
             [name, *_piece(values[0], totals[0]), *_piece(values[1], totals[1])]

@@ -1,7 +1,9 @@
-"""Systems that take turns: each trains in a process of its own, and is spoken to in lines, so that only one works at a time.
+"""Systems that take turns: each trains in a process of its own, and is spoken to in lines, so that
+only one works at a time.
 
-The trainer says {"ready": true} once it is built, or {"unavailable": why}. Then it reads numbers of steps, one a line, and answers each
-with what they took. Standard library only: the trainers live in environments of their own.
+The trainer says {"ready": true} once it is built, or {"unavailable": why}. Then it reads numbers of
+steps, one a line, and answers each with what they took. Standard library only: the trainers live in
+environments of their own.
 """
 
 import contextlib

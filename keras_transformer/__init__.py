@@ -1,12 +1,14 @@
-"""Train and serve your own translator: "Attention Is All You Need" (Vaswani et al. 2017) on TensorFlow and Keras 3."""
+"""Train and serve your own translator: "Attention Is All You Need" (Vaswani et al. 2017) on
+TensorFlow and Keras 3.
+"""
 
 import importlib
 import importlib.metadata
 
 __version__ = "0.6.0"
 
-# The public names and where each is defined. They are imported when they are asked for: whoever wants a
-# layer does not wait for the rest, and does not load TensorFlow on another Keras backend.
+# The public names and where each is defined. They are imported when they are asked for: whoever
+# wants a layer does not wait for the rest, and does not load TensorFlow on another Keras backend.
 _HOMES = {
     "Decoder": "keras_transformer.layers",
     "DecoderLayer": "keras_transformer.layers",
@@ -35,14 +37,18 @@ def __dir__():
 
 
 def _refuse_the_dead_namesake():
-    """Refuse to run beside PyPI's `keras-transformer` (2022, another project), which has the same import name."""
+    """Refuse to run beside PyPI's `keras-transformer` (2022, another project), which has the same
+    import name.
+    """
     try:
         version = importlib.metadata.version("keras-transformer")
     except importlib.metadata.PackageNotFoundError:
         return
     raise ImportError(
-        f"The package `keras-transformer` {version} is installed: another, retired project with the same import name, whose files mix "
-        "with ours. Run `pip uninstall keras-transformer`, then `pip install --force-reinstall --no-deps keras-transformer-nmt`."
+        f"The package `keras-transformer` {version} is installed: another, retired project with "
+        "the same import name, whose files mix "
+        "with ours. Run `pip uninstall keras-transformer`, then `pip install --force-reinstall "
+        "--no-deps keras-transformer-nmt`."
     )
 
 

@@ -1,8 +1,10 @@
-"""Which words belong together: `python -m keras_transformer.align --model=PATH --source_file=a.en --reference_file=a.de`.
+"""Which words belong together: `python -m keras_transformer.align --model=PATH --source_file=a.en
+--reference_file=a.de`.
 
-Writes for every pair of lines links such as 0-0 2-1 (source word - target word, words between spaces, counted from 0), one a target word,
-from what the decoder attends to (Vaswani et al. 2017, section 3.2.3): the mean of the heads of its last layer but one, or of its only one,
-which Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer Models", found the best.
+Writes for every pair of lines links such as 0-0 2-1 (source word - target word, words between
+spaces, counted from 0), one a target word, from what the decoder attends to (Vaswani et al. 2017,
+section 3.2.3): the mean of the heads of its last layer but one, or of its only one, which Garg et
+al. 2019, "Jointly Learning to Align and Translate with Transformer Models", found the best.
 """
 
 from keras_transformer import flags

@@ -1,4 +1,6 @@
-"""Average the last checkpoints of a run (Vaswani et al. 2017, section 6.1): `python -m keras_transformer.average --model_dir=runs/x`."""
+"""Average the last checkpoints of a run (Vaswani et al. 2017, section 6.1): `python -m
+keras_transformer.average --model_dir=runs/x`.
+"""
 
 from keras_transformer import flags
 from keras_transformer.runs.folder import RunFolder

@@ -1,7 +1,9 @@
-"""BLEU of a run or a SavedModel (Vaswani et al. 2017, section 6.1), on a split of its corpus or on two files.
+"""BLEU of a run or a SavedModel (Vaswani et al. 2017, section 6.1), on a split of its corpus or on
+two files.
 
 python -m keras_transformer.evaluate --model=runs/home_assistant_en_de --split=test
-python -m keras_transformer.evaluate --model=saved_models/home_assistant_en_de --source_file=a.en --reference_file=a.de
+python -m keras_transformer.evaluate --model=saved_models/home_assistant_en_de --source_file=a.en
+--reference_file=a.de
 """
 
 import json
@@ -45,12 +47,14 @@ def _text(FLAGS, translator):
         return text_files.read_aligned(*files)
     if "corpus" not in translator.description:
         raise ValueError(
-            f"{FLAGS.model} does not say what it was trained on: pass --source_file and --reference_file."
+            f"{FLAGS.model} does not say what it was trained on: pass --source_file and "
+            "--reference_file."
         )
     text = getattr(corpora.load(**translator.description["corpus"]), FLAGS.split)
     if not isinstance(text, corpora.ParallelText):
         raise ValueError(
-            "--split=train of a corpus of records is ids, no text. Choose valid or test, or pass --source_file and --reference_file."
+            "--split=train of a corpus of records is ids, no text. Choose valid or test, or pass "
+            "--source_file and --reference_file."
         )
     return text.sources, text.targets
 

@@ -1,6 +1,8 @@
-"""A run's folder to a SavedModel, strings in, strings out: `python -m keras_transformer.export --model_dir=runs/x`.
+"""A run's folder to a SavedModel, strings in, strings out: `python -m keras_transformer.export
+--model_dir=runs/x`.
 
-The search of section 6.1 (Vaswani et al. 2017) goes into the graph. `--format=ctranslate2` writes the weights for that engine instead.
+The search of section 6.1 (Vaswani et al. 2017) goes into the graph. `--format=ctranslate2` writes
+the weights for that engine instead.
 """
 
 from keras_transformer import flags
@@ -19,7 +21,8 @@ def main(FLAGS):
     if FLAGS.format == "ctranslate2":
         if FLAGS.version or FLAGS.precision != "float32":
             raise ValueError(
-                "--format=ctranslate2 writes one folder, in float32, which that engine rounds itself: leave out --version and --precision."
+                "--format=ctranslate2 writes one folder, in float32, which that engine rounds "
+                "itself: leave out --version and --precision."
             )
         path = ctranslate2_model.convert(
             *folder.load(), FLAGS.export_dir or f"{export_dir}_ctranslate2", description

@@ -1,7 +1,9 @@
-"""How likely a model finds given translations: `python -m keras_transformer.score --model=PATH --source_file=a.en --reference_file=a.de`.
+"""How likely a model finds given translations: `python -m keras_transformer.score --model=PATH
+--source_file=a.en --reference_file=a.de`.
 
-Writes for every pair of lines log P(Y | X) in nats, which the search of section 6.1 (Vaswani et al. 2017) maximizes, a tab, and how many
-tokens Y has, EOS included in both. To filter text, to rank translations of other systems, to find what a model has not learned.
+Writes for every pair of lines log P(Y | X) in nats, which the search of section 6.1 (Vaswani et al.
+2017) maximizes, a tab, and how many tokens Y has, EOS included in both. To filter text, to rank
+translations of other systems, to find what a model has not learned.
 """
 
 from keras_transformer import flags

@@ -1,6 +1,8 @@
-"""A SavedModel behind TF Serving's REST interface: `python -m keras_transformer.serve --model_base_path=saved_models/NAME`.
+"""A SavedModel behind TF Serving's REST interface: `python -m keras_transformer.serve
+--model_base_path=saved_models/NAME`.
 
-For those who want to look first, and have no TF Serving at hand: the same URLs, the same JSON, and a page at /.
+For those who want to look first, and have no TF Serving at hand: the same URLs, the same JSON, and
+a page at /.
 """
 
 import pathlib

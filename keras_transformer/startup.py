@@ -1,4 +1,6 @@
-"""What a command sets in its process before TensorFlow does anything. Libraries and notebooks are left alone."""
+"""What a command sets in its process before TensorFlow does anything. Libraries and notebooks are
+left alone.
+"""
 
 import contextlib
 import importlib.util
@@ -9,19 +11,21 @@ import sys
 def start_tensorflow():
     """Import TensorFlow without its messages, and let it keep the memory of large tensors.
 
-    On another Keras backend TensorFlow is left without a GPU: it would take all of its memory to tokenize.
+    On another Keras backend TensorFlow is left without a GPU: it would take all of its memory to
+    tokenize.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # Large tensors are kept for the next step: malloc gives them back, and the system clears their pages
-    # anew (measured: 3 to 11 % of a training step). TensorFlow's own limit is 64 GB whatever the memory.
+    # Large tensors are kept for the next step: malloc gives them back, and the system clears their
+    # pages anew (measured: 3 to 11 % of a training step). TensorFlow's own limit is 64 GB whatever
+    # the memory.
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "1")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     os.environ.setdefault("TF_CPU_BFC_MEM_LIMIT_IN_MB", str(memory // 2**20))
     backend = os.environ.get("KERAS_BACKEND", "tensorflow")
     if "tensorflow" in sys.modules or not importlib.util.find_spec("tensorflow"):
         return
-    # TensorFlow's C++ reports missing GPUs and compiled-in instructions, in part before it reads its
-    # log level. Errors are raised all the same.
+    # TensorFlow's C++ reports missing GPUs and compiled-in instructions, in part before it reads
+    # its log level. Errors are raised all the same.
     with _no_standard_error():
         import tensorflow as tf
 
@@ -31,9 +35,11 @@ def start_tensorflow():
 
 
 def spread_over_cores():
-    """Let each operation of TensorFlow use one core. Call it before TensorFlow has computed anything.
+    """Let each operation of TensorFlow use one core. Call it before TensorFlow has computed
+    anything.
 
-    Decoding is made of small operations: two batches at once on a core each are decoded faster than one batch on two cores.
+    Decoding is made of small operations: two batches at once on a core each are decoded faster than
+    one batch on two cores.
 
     Returns:
         The number of batches to decode at once.

@@ -1,7 +1,8 @@
-"""From text to a translator that can be served: `python -m keras_transformer.train --flagfile=tiny.flags`.
+"""From text to a translator that can be served: `python -m keras_transformer.train
+--flagfile=tiny.flags`.
 
-Learns the vocabulary, trains (Vaswani et al. 2017, section 5), averages checkpoints, scores the test split and exports (section 6.1).
-The same command again goes on where it was interrupted.
+Learns the vocabulary, trains (Vaswani et al. 2017, section 5), averages checkpoints, scores the
+test split and exports (section 6.1). The same command again goes on where it was interrupted.
 """
 
 import dataclasses
@@ -81,15 +82,18 @@ def make_translator(FLAGS, replicas):
     valid = batching.tokenize_pairs(corpus.valid, vocabulary, FLAGS.max_train_length)
     if not len(pairs) or not len(valid):
         raise ValueError(
-            f"no pair is left to train or validate on: all are over --max_train_length={FLAGS.max_train_length} tokens. Raise it."
+            "no pair is left to train or validate on: all are over "
+            f"--max_train_length={FLAGS.max_train_length} tokens. Raise it."
         )
     dropped = {**corpus.dropped, f"over {FLAGS.max_train_length} tokens": pairs.too_long}
     print(f"{corpus.name} {corpus.source_language}-{corpus.target_language}: ", end="")
     print(
-        f"{len(pairs):,} pairs to train, {len(corpus.valid):,} to validate, {len(corpus.test):,} to test"
+        f"{len(pairs):,} pairs to train, {len(corpus.valid):,} to validate, {len(corpus.test):,} "
+        "to test"
     )
     print(
-        f"dropped: {', '.join(f'{count:,} {reason}' for reason, count in dropped.items() if count) or 'none'}"
+        "dropped: "
+        f"{', '.join(f'{count:,} {reason}' for reason, count in dropped.items() if count) or 'none'}"
     )
 
     inference = Transformer(hyperparameters, dtype="float32")
@@ -121,7 +125,8 @@ def make_translator(FLAGS, replicas):
     )
     if keras.backend.backend() != "tensorflow":
         print(
-            f"{chosen}: {folder.averaged}. Score and export it with TensorFlow: run the same command without KERAS_BACKEND."
+            f"{chosen}: {folder.averaged}. Score and export it with TensorFlow: run the same "
+            "command without KERAS_BACKEND."
         )
         return
     if not FLAGS.release:
@@ -153,14 +158,16 @@ def _vocabulary(folder, corpus, size, replicas):
     vocabulary = Vocabulary.load(folder.vocabulary)
     if prepared and prepared.fingerprint != vocabulary.fingerprint:
         raise ValueError(
-            f"{folder.path} was trained with vocabulary {vocabulary.fingerprint}, the records are of {prepared.fingerprint}. Name another "
+            f"{folder.path} was trained with vocabulary {vocabulary.fingerprint}, the records "
+            f"are of {prepared.fingerprint}. Name another "
             "--model_dir, or prepare the records with --vocabulary=" + str(folder.vocabulary) + "."
         )
     return vocabulary
 
 
 def train(FLAGS, hyperparameters, folder, vocabulary, data, measure, replicas):
-    """Train from the newest checkpoint, from --init_from or from nothing, to the first limit that is met.
+    """Train from the newest checkpoint, from --init_from or from nothing, to the first limit that
+    is met.
 
     Returns:
         The model; None if the machine is about to be taken away.
@@ -174,13 +181,15 @@ def train(FLAGS, hyperparameters, folder, vocabulary, data, measure, replicas):
         weights, old = starting_point(FLAGS.init_from)
         report = initialization.initialize(model, weights, vocabulary.pieces, old.pieces)
         print(
-            f"from {FLAGS.init_from}: {report.copied_rows:,} pieces keep their embeddings, {report.new_rows:,} are new"
+            f"from {FLAGS.init_from}: {report.copied_rows:,} pieces keep their embeddings, "
+            f"{report.new_rows:,} are new"
         )
     batches_per_step = replicas.num_replicas_in_sync * FLAGS.accumulate
     steps_per_epoch = max(1, round(data.batches_per_epoch / batches_per_step))
     last_step = min(FLAGS.max_steps, (FLAGS.max_epochs or math.inf) * steps_per_epoch)
     print(
-        f"{model.count_params():,} parameters, {policy}; {data.describe()}; {batches_per_step:,} batches a step"
+        f"{model.count_params():,} parameters, {policy}; {data.describe()}; {batches_per_step:,} "
+        "batches a step"
     )
     print(f"{f'going on from step {step}' if step else 'starting'} in {folder.path}", flush=True)
 
@@ -212,7 +221,8 @@ def train(FLAGS, hyperparameters, folder, vocabulary, data, measure, replicas):
         batches_before,
         bar.report,
     )
-    # A host that writes nothing waits for the one that does: were it gone, they would be lost to each other.
+    # A host that writes nothing waits for the one that does: were it gone, they would be lost to
+    # each other.
     watchers = [
         callbacks.StopOnDivergence(),
         limit,

@@ -1,6 +1,8 @@
-"""Lines in, as many lines out: `python -m keras_transformer.translate --model=runs/home_assistant_en_de < lines.en > lines.de`.
+"""Lines in, as many lines out: `python -m keras_transformer.translate
+--model=runs/home_assistant_en_de < lines.en > lines.de`.
 
-Decodes as section 6.1 of Vaswani et al. 2017 says, by beam search with a length penalty, unless flags say otherwise.
+Decodes as section 6.1 of Vaswani et al. 2017 says, by beam search with a length penalty, unless
+flags say otherwise.
 """
 
 import contextlib
@@ -44,7 +46,8 @@ def main(FLAGS):
     prefixes = text_files.read_lines(FLAGS.prefix_file) if FLAGS.prefix_file else None
     if prefixes is not None and len(prefixes) != len(lines):
         raise ValueError(
-            f"--prefix_file must have as many lines as the input. Received: {len(prefixes):,} and {len(lines):,}."
+            f"--prefix_file must have as many lines as the input. Received: {len(prefixes):,} "
+            f"and {len(lines):,}."
         )
     with _progress(lines) as report:
         translations = _translate(FLAGS, translator, lines, prefixes, at_once, report)
@@ -55,19 +58,23 @@ def _refuse(FLAGS):
     """Flags that make no sense together."""
     if FLAGS.num_hypotheses > 1 and not FLAGS.json:
         raise ValueError(
-            f"--num_hypotheses={FLAGS.num_hypotheses} without --json: a line for a line has room for one translation. Add --json."
+            f"--num_hypotheses={FLAGS.num_hypotheses} without --json: a line for a line has room "
+            "for one translation. Add --json."
         )
     if FLAGS.json and FLAGS.split_sentences:
         raise ValueError(
-            "--json and --split_sentences exclude each other: hypotheses and scores belong to one sentence, not to a whole line."
+            "--json and --split_sentences exclude each other: hypotheses and scores belong to "
+            "one sentence, not to a whole line."
         )
     if FLAGS.prefix_file and FLAGS.split_sentences:
         raise ValueError(
-            "--prefix_file and --split_sentences exclude each other: a prefix belongs to one sentence."
+            "--prefix_file and --split_sentences exclude each other: a prefix belongs to one "
+            "sentence."
         )
     if FLAGS.stream and (FLAGS.input != "-" or FLAGS.output != "-" or FLAGS.prefix_file):
         raise ValueError(
-            "--stream answers lines of standard input on standard output: leave out --input, --output and --prefix_file."
+            "--stream answers lines of standard input on standard output: leave out --input, "
+            "--output and --prefix_file."
         )
 
 
@@ -100,7 +107,9 @@ def _as_json(line, hypotheses):
 
 @contextlib.contextmanager
 def _progress(lines):
-    """A function that moves a bar on the terminal, with sentences a second; None where there is no terminal, or little to do."""
+    """A function that moves a bar on the terminal, with sentences a second; None where there is no
+    terminal, or little to do.
+    """
     if len(lines) < MANY_LINES or not sys.stderr.isatty():
         yield None
         return

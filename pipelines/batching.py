@@ -48,9 +48,11 @@ def _tokenize(lines, vocabulary):
 
 @dataclasses.dataclass(frozen=True)
 class TrainingBatches:
-    """An endless, shuffled stream of full batches `((source, target_input), target_output)`, int32 (B, S), (B, T), (B, T).
+    """An endless, shuffled stream of full batches `((source, target_input), target_output)`, int32
+    (B, S), (B, T), (B, T).
 
-    The target input is the output shifted right behind BOS. The same seed gives the same stream, wherever it is entered.
+    The target input is the output shifted right behind BOS. The same seed gives the same stream,
+    wherever it is entered.
 
     Attributes:
         pairs: `TokenizedPairs`.
@@ -130,7 +132,9 @@ def training_batches(pairs, batch_tokens, seed, weights=None, group=1, most_padd
 
 
 def evaluation_batches(pairs, batch_tokens):
-    """Every pair once, as a dataset in order within its bucket; the last batch of a bucket may be short."""
+    """Every pair once, as a dataset in order within its bucket; the last batch of a bucket may be
+    short.
+    """
     buckets = _buckets(pairs, batch_tokens)
 
     def batches():

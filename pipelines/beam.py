@@ -1,4 +1,6 @@
-"""The shards of a preparation, made by Apache Beam: in this process, or by the workers of a cluster (Vaswani et al. 2017, section 5.1)."""
+"""The shards of a preparation, made by Apache Beam: in this process, or by the workers of a cluster
+(Vaswani et al. 2017, section 5.1).
+"""
 
 import builtins
 import collections
@@ -26,7 +28,8 @@ def beam_options(options=""):
         Beam's `PipelineOptions`.
 
     Raises:
-        ValueError: if a package is missing, with the command that installs it; or if Beam cannot read the options.
+        ValueError: if a package is missing, with the command that installs it; or if Beam cannot
+            read the options.
     """
     try:
         # Beam warns the root logger of Google Cloud clients that nothing here needs.
@@ -36,7 +39,8 @@ def beam_options(options=""):
         from apache_beam.options.pipeline_options import PipelineOptions
     except ImportError as error:
         raise ValueError(
-            f"pipelines.preparation needs {error.name}. Run: pip install 'keras-transformer-nmt[beam]'"
+            f"pipelines.preparation needs {error.name}. Run: pip install "
+            "'keras-transformer-nmt[beam]'"
         ) from error
     finally:
         logging.disable(logging.NOTSET)
@@ -63,7 +67,8 @@ def make_shards(shards, wanted, settings, filters, parts, at_a_time=None, option
         settings: arguments of `corpora.stream`.
         filters: `Filters`.
         parts: in how many parts, each by one worker, the corpus is read.
-        at_a_time: shards made in one reading of the corpus; None: all. Fewer hold less in memory, and read more often.
+        at_a_time: shards made in one reading of the corpus; None: all. Fewer hold less in memory,
+            and read more often.
         options: what `beam_options` gave; None: Beam's own runner, in this process.
 
     Returns:
@@ -89,7 +94,9 @@ def make_shards(shards, wanted, settings, filters, parts, at_a_time=None, option
 
 
 def original(error):
-    """A worker's `ValueError` or `OSError`, of which Beam makes one that names a step too, or a `RuntimeError` with the whole traceback."""
+    """A worker's `ValueError` or `OSError`, of which Beam makes one that names a step too, or a
+    `RuntimeError` with the whole traceback.
+    """
     traceback = (
         str(error) if isinstance(error, RuntimeError) else f"{type(error).__name__}: {error}"
     )

@@ -1,14 +1,17 @@
-"""Which sentences share a batch (Vaswani et al. 2017, section 5.1: "batched together by approximate sequence length").
+"""Which sentences share a batch (Vaswani et al. 2017, section 5.1: "batched together by approximate
+sequence length").
 
-Pure arithmetic on lengths. A bucket is a rectangle of source and target lengths, and all its batches have one shape: the number of
-compiled graphs on a backend that compiles by shape is the number of buckets.
+Pure arithmetic on lengths. A bucket is a rectangle of source and target lengths, and all its
+batches have one shape: the number of compiled graphs on a backend that compiles by shape is the
+number of buckets.
 """
 
 import dataclasses
 
 import numpy as np
 
-# Below this share buckets are merged: 22 shapes for Multi30k, where as many as there are rectangles would be 97 with 6.7 %.
+# Below this share buckets are merged: 22 shapes for Multi30k, where as many as there are rectangles
+# would be 97 with 6.7 %.
 MOST_PADDING = 0.08
 # Where each shape is compiled by itself: 13 shapes.
 MOST_PADDING_STATIC = 0.11
@@ -71,12 +74,14 @@ def boundaries(longest, first=4, growth=1.25):
 def bucket_pairs(source_lengths, target_lengths, batch_tokens, most_padding=MOST_PADDING):
     """Sort pairs into buckets, and size each bucket's batch from a budget.
 
-    A batch holds at most `batch_tokens` positions on either side, padding included, and at least one pair.
+    A batch holds at most `batch_tokens` positions on either side, padding included, and at least
+    one pair.
 
     Args:
         source_lengths, target_lengths: tokens of each pair, integers (pairs,), each at least 1.
         batch_tokens: the budget, positions a side.
-        most_padding: buckets are merged, those first that cost the least, while padding stays below this share; 0: none is merged.
+        most_padding: buckets are merged, those first that cost the least, while padding stays below
+            this share; 0: none is merged.
 
     Returns:
         `Buckets`, of the occupied rectangles only.
@@ -90,7 +95,8 @@ def bucket_pairs(source_lengths, target_lengths, batch_tokens, most_padding=MOST
     longest = int(max(source_lengths.max(), target_lengths.max()))
     if batch_tokens < longest:
         raise ValueError(
-            f"`batch_tokens` must hold the longest sentence, {longest} tokens. Received: batch_tokens={batch_tokens}."
+            f"`batch_tokens` must hold the longest sentence, {longest} tokens. Received: "
+            f"batch_tokens={batch_tokens}."
         )
     edges = boundaries(longest)
     rectangles = np.searchsorted(edges, source_lengths) * len(edges) + np.searchsorted(

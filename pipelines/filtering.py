@@ -1,4 +1,6 @@
-"""Which pairs are not worth learning from, judged one pair at a time (Vaswani et al. 2017, section 5.1: the training data)."""
+"""Which pairs are not worth learning from, judged one pair at a time (Vaswani et al. 2017, section
+5.1: the training data).
+"""
 
 import dataclasses
 import functools
@@ -6,9 +8,11 @@ import logging
 
 from pipelines.corpora.text_files import LONGEST_LINE
 
-# "OK" and "In Ordnung" differ fivefold in length, and translate each other: a ratio says something of sentences only.
+# "OK" and "In Ordnung" differ fivefold in length, and translate each other: a ratio says something
+# of sentences only.
 SHORT = 10
-# Names and quotations in another script are common; a sentence that consists of them is not in its language.
+# Names and quotations in another script are common; a sentence that consists of them is not in its
+# language.
 LEAST_SHARE = 0.5
 # CLDR's scripts that are several of Unicode's, or one of another name.
 UNICODE_SCRIPTS = {
@@ -30,9 +34,11 @@ class Filters:
     """What a pair must be like to be kept.
 
     Args:
-        max_length_ratio: the longer side may have so many times the characters of the shorter one, at least 1; None: any number.
+        max_length_ratio: the longer side may have so many times the characters of the shorter one,
+            at least 1; None: any number.
         drop_untranslated: whether a pair with identical sides is dropped.
-        source_scripts, target_scripts: Unicode scripts that at least half of a side's letters must be in; None: any.
+        source_scripts, target_scripts: Unicode scripts that at least half of a side's letters must
+            be in; None: any.
     """
 
     max_length_ratio: float | None = None
@@ -59,7 +65,8 @@ class Filters:
 
 
 def is_written_in(scripts: tuple[str, ...] | None, text: str) -> bool:
-    """Whether at least half of a text's letters are in some scripts. Letters of all scripts, such as the Japanese "ー", do not count.
+    """Whether at least half of a text's letters are in some scripts. Letters of all scripts, such
+    as the Japanese "ー", do not count.
 
     Args:
         scripts: Unicode's names or codes; None: any script.

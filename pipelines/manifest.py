@@ -22,11 +22,13 @@ def read(folder):
     manifest = read_json(path)
     if manifest is None:
         raise FileNotFoundError(
-            f"{folder} holds no prepared corpus, or one that is not finished: it has no {MANIFEST}. {AGAIN}"
+            f"{folder} holds no prepared corpus, or one that is not finished: it has no "
+            f"{MANIFEST}. {AGAIN}"
         )
     if manifest.get("format") != FORMAT:
         raise ValueError(
-            f"{path} must be of format {FORMAT}. Received: {manifest.get('format')}. Prepare the corpus again in another folder."
+            f"{path} must be of format {FORMAT}. Received: {manifest.get('format')}. Prepare the "
+            "corpus again in another folder."
         )
     if missing := ENTRIES - manifest.keys():
         raise ValueError(damaged(path, f"it does not say {', '.join(sorted(missing))}"))
@@ -85,10 +87,12 @@ def describe(manifest):
     languages = f"{manifest['source_language']}-{manifest['target_language']}"
     shards, pieces = len(manifest["shards"]), manifest["vocabulary"]["size"]
     return (
-        f"{manifest['preparation']['name']} {languages}: {manifest['pairs']:,} pairs in {shards} shards, "
+        f"{manifest['preparation']['name']} {languages}: {manifest['pairs']:,} pairs in {shards} "
+        "shards, "
         f"{manifest['valid_pairs']:,} to validate, {manifest['test_pairs']:,} to test\n"
         f"dropped: {enumeration(manifest['dropped'])}\n"
-        f"{manifest['source_tokens']:,} source and {manifest['target_tokens']:,} target tokens of {pieces:,} pieces"
+        f"{manifest['source_tokens']:,} source and {manifest['target_tokens']:,} target tokens "
+        f"of {pieces:,} pieces"
     )
 
 

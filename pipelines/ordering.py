@@ -1,9 +1,11 @@
-"""In which order pairs are trained on: an endless stream of full batches that can be entered at any place.
+"""In which order pairs are trained on: an endless stream of full batches that can be entered at any
+place.
 
-Each bucket has a stream of its own: its pairs in one random order after another, cut into full batches; what does not fill a batch in one
-epoch waits for the next. Epoch e of the run holds, the buckets shuffled, the batches that its pairs complete. All of it follows from
-(seed, epoch, bucket) by counting, so that an interrupted run goes on at batch number n without replaying those before, and so that R
-replicas take the batches that one replica would take in R times as many.
+Each bucket has a stream of its own: its pairs in one random order after another, cut into full
+batches; what does not fill a batch in one epoch waits for the next. Epoch e of the run holds, the
+buckets shuffled, the batches that its pairs complete. All of it follows from (seed, epoch, bucket)
+by counting, so that an interrupted run goes on at batch number n without replaying those before,
+and so that R replicas take the batches that one replica would take in R times as many.
 """
 
 import functools
@@ -20,8 +22,10 @@ class BatchOrder:
         bucket_of: the bucket of each pair, integers (pairs,).
         batch_sizes: pairs in a batch of each bucket, integers (buckets,).
         seed: of the order, at least 0.
-        weights: how often each pair comes in an epoch, positive (pairs,): 0.5 is every second epoch. None: once.
-        group: so many batches in a row come from one bucket. Replicas that run one compiled program need one shape.
+        weights: how often each pair comes in an epoch, positive (pairs,): 0.5 is every second
+            epoch. None: once.
+        group: so many batches in a row come from one bucket. Replicas that run one compiled program
+            need one shape.
     """
 
     def __init__(self, bucket_of, batch_sizes, seed, weights=None, group=1):
@@ -118,7 +122,9 @@ class BatchOrder:
 
 
 def _laps(bucket_of, weights, buckets):
-    """For each bucket (weight, indices of its pairs of that weight): such pairs come in laps, each lap in an order of its own."""
+    """For each bucket (weight, indices of its pairs of that weight): such pairs come in laps, each
+    lap in an order of its own.
+    """
     kinds, kind_of = (np.ones(1), 0) if weights is None else np.unique(weights, return_inverse=True)
     place_of = bucket_of * len(kinds) + kind_of
     members = np.split(

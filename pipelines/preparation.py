@@ -1,7 +1,9 @@
-"""Tokenize a corpus once, into sharded and compressed records: `python -m pipelines.preparation --corpus=reverse --output_dir=prepared/toy`.
+"""Tokenize a corpus once, into sharded and compressed records: `python -m pipelines.preparation
+--corpus=reverse --output_dir=prepared/toy`.
 
-For corpora that are trained on often, or that memory does not hold as text (Vaswani et al. 2017, section 5.1). The same command again goes
-on where it was interrupted: a shard that is whole is not made again.
+For corpora that are trained on often, or that memory does not hold as text (Vaswani et al. 2017,
+section 5.1). The same command again goes on where it was interrupted: a shard that is whole is not
+made again.
 """
 
 import collections
@@ -71,7 +73,8 @@ def _refuse_differences(path, preparation):
     ]
     if differences:
         raise ValueError(
-            f"{path.parent} holds another preparation: {'; '.join(differences)}. Name another --output_dir, or delete this one."
+            f"{path.parent} holds another preparation: {'; '.join(differences)}. Name another "
+            "--output_dir, or delete this one."
         )
 
 
@@ -114,7 +117,8 @@ def _prepare(FLAGS, folder, preparation, options):
     counts = [shards.counts(shard) for shard in range(FLAGS.shards)]
     if None in counts:
         raise OSError(
-            f"{shards.path(counts.index(None))} is not there. Name an --output_dir that all workers of Beam see."
+            f"{shards.path(counts.index(None))} is not there. Name an --output_dir that all "
+            "workers of Beam see."
         )
     write_json(
         folder / manifest.MANIFEST,
@@ -142,10 +146,12 @@ def _vocabulary(FLAGS, folder, settings, filters, tags):
     )
     if not pairs:
         raise ValueError(
-            f"no pair is left to learn a vocabulary from: {manifest.enumeration(dropped)} were dropped."
+            f"no pair is left to learn a vocabulary from: {manifest.enumeration(dropped)} were "
+            "dropped."
         )
     print(
-        f"learning a vocabulary of {FLAGS.vocabulary_size:,} pieces from {2 * len(pairs):,} sentences",
+        f"learning a vocabulary of {FLAGS.vocabulary_size:,} pieces from {2 * len(pairs):,} "
+        "sentences",
         flush=True,
     )
     return learn(itertools.chain.from_iterable(pairs), FLAGS.vocabulary_size, tags)
@@ -157,7 +163,8 @@ def _write_lines(path, lines):
 
 
 def _stop_at_once(*_):
-    # Files are whole or not there, so nothing is to be tidied; Beam, and what runs inside it, would take the interruption for an error.
+    # Files are whole or not there, so nothing is to be tidied; Beam, and what runs inside it, would
+    # take the interruption for an error.
     print(
         "error: interrupted. What was saved stays; the same command goes on from there.",
         file=sys.stderr,

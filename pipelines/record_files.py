@@ -1,4 +1,5 @@
-"""Token ids on disk, for corpora that are tokenized once and read many times (Vaswani et al. 2017, section 5.1).
+"""Token ids on disk, for corpora that are tokenized once and read many times (Vaswani et al. 2017,
+section 5.1).
 
     manifest.json                      languages, vocabulary, counts and shards; written last, when all the rest is there
     vocabulary.model
@@ -7,9 +8,10 @@
     valid.source.gz valid.target.gz    the text of the other two splits, one sentence a line
     test.source.gz test.target.gz
 
-A record is a `tf.train.Example` of four byte strings, and holds a block of up to 1,024 pairs, so that decoding is copying: `source_ids` and
-`target_ids`, each sentence closed by EOS, little-endian uint16, or int32 for a vocabulary above 65,536; and `source_lengths` and
-`target_lengths`, the tokens of each sentence, little-endian int32.
+A record is a `tf.train.Example` of four byte strings, and holds a block of up to 1,024 pairs, so
+that decoding is copying: `source_ids` and `target_ids`, each sentence closed by EOS, little-endian
+uint16, or int32 for a vocabulary above 65,536; and `source_lengths` and `target_lengths`, the
+tokens of each sentence, little-endian int32.
 """
 
 import concurrent.futures
@@ -58,7 +60,8 @@ class Records:
                 raise FileNotFoundError(f"{path} is missing. {AGAIN}")
             if path.stat().st_size != shard["bytes"]:
                 raise ValueError(
-                    f"{path} must have {shard['bytes']:,} bytes. Received: {path.stat().st_size:,}. {AGAIN}"
+                    f"{path} must have {shard['bytes']:,} bytes. Received: "
+                    f"{path.stat().st_size:,}. {AGAIN}"
                 )
         path, fingerprint = (
             self.folder / manifest.VOCABULARY,
@@ -69,18 +72,22 @@ class Records:
         self.vocabulary = Vocabulary.load(path)
         if self.vocabulary.fingerprint != fingerprint:
             raise ValueError(
-                f"{path} must be the vocabulary of the token ids beside it, fingerprint {fingerprint}. "
-                f"Received: {self.vocabulary.fingerprint}. Put the right one back, or delete it, and run pipelines.preparation again."
+                f"{path} must be the vocabulary of the token ids beside it, fingerprint "
+                f"{fingerprint}. "
+                f"Received: {self.vocabulary.fingerprint}. Put the right one back, or delete it, "
+                "and run pipelines.preparation again."
             )
 
     def __len__(self):
         return self.manifest["pairs"]
 
     def pairs(self, max_length=None):
-        """All pairs, as ids: shard by shard, in the order of the files, whatever the number of processors.
+        """All pairs, as ids: shard by shard, in the order of the files, whatever the number of
+        processors.
 
         Args:
-            max_length: tokens, EOS among them; pairs with a side above it are dropped and counted. None keeps every pair.
+            max_length: tokens, EOS among them; pairs with a side above it are dropped and counted.
+                None keeps every pair.
 
         Returns:
             `TokenizedPairs`.

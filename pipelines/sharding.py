@@ -1,11 +1,13 @@
 """Pairs of sentences to shards of token ids (Vaswani et al. 2017, section 5.1).
 
-What a pair is decides where it lands: the digest of its text chooses its shard, and its place in it. So the records are the same however
-many workers read the text in however many parts, they are shuffled, equal pairs lie side by side, and a shard that is whole stays when an
-interrupted preparation goes on.
+What a pair is decides where it lands: the digest of its text chooses its shard, and its place in
+it. So the records are the same however many workers read the text in however many parts, they are
+shuffled, equal pairs lie side by side, and a shard that is whole stays when an interrupted
+preparation goes on.
 
-A shard is one group of Beam's, which one worker holds in memory: about 0.5 GB a million pairs of 20 tokens a side, so take shards of at
-most two million pairs or so. Beam's in-process runner holds all shards that are made at a time: about 0.6 GB a million pairs.
+A shard is one group of Beam's, which one worker holds in memory: about 0.5 GB a million pairs of 20
+tokens a side, so take shards of at most two million pairs or so. Beam's in-process runner holds all
+shards that are made at a time: about 0.6 GB a million pairs.
 """
 
 import collections
@@ -41,7 +43,9 @@ def digest(source, target):
 
 
 def kept(pairs, filters, dropped):
-    """The pairs that the filters leave, with their digests; the others are counted by reason in `dropped`."""
+    """The pairs that the filters leave, with their digests; the others are counted by reason in
+    `dropped`.
+    """
     for source, target in pairs:
         if reason := filters.reason_to_drop(source, target):
             dropped[reason] += 1
@@ -50,7 +54,8 @@ def kept(pairs, filters, dropped):
 
 
 def sample(pairs, size):
-    """The `size` different pairs with the least digests: a random sample that no order of reading changes.
+    """The `size` different pairs with the least digests: a random sample that no order of reading
+    changes.
 
     Args:
         pairs: as `kept` gives them.

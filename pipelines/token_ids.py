@@ -1,4 +1,6 @@
-"""Sentences as numbers, packed: all ids of one side behind each other in one NumPy array (Vaswani et al. 2017, section 5.1)."""
+"""Sentences as numbers, packed: all ids of one side behind each other in one NumPy array (Vaswani
+et al. 2017, section 5.1).
+"""
 
 import dataclasses
 
@@ -7,11 +9,13 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TokenIds:
-    """The ids of many sentences, two bytes each where the vocabulary allows: 36 million pairs of WMT14 take about 4 GB.
+    """The ids of many sentences, two bytes each where the vocabulary allows: 36 million pairs of
+    WMT14 take about 4 GB.
 
     Attributes:
         flat: ids of all sentences in a row, uint16 or int32 (tokens,).
-        starts: where each sentence begins in `flat`, and the end of the last, int64 (sentences + 1,).
+        starts: where each sentence begins in `flat`, and the end of the last, int64 (sentences +
+            1,).
     """
 
     flat: np.ndarray
@@ -27,7 +31,8 @@ class TokenIds:
         starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
         if starts[-1] != len(flat):
             raise ValueError(
-                f"`lengths` must add up to the {len(flat)} ids of `flat`. Received: a sum of {starts[-1]}."
+                f"`lengths` must add up to the {len(flat)} ids of `flat`. Received: a sum of "
+                f"{starts[-1]}."
             )
         return cls(flat, starts)
 
@@ -92,7 +97,9 @@ class TokenizedPairs:
         return len(self.sources)
 
     def up_to(self, max_length):
-        """The pairs with neither side above `max_length` tokens; the others are counted in `too_long`."""
+        """The pairs with neither side above `max_length` tokens; the others are counted in
+        `too_long`.
+        """
         keep = (self.sources.lengths <= max_length) & (self.targets.lengths <= max_length)
         if keep.all():
             return self

@@ -1,6 +1,8 @@
-"""Text to ids and back: one SentencePiece BPE vocabulary shared by both languages (Vaswani et al. 2017, section 5.1).
+"""Text to ids and back: one SentencePiece BPE vocabulary shared by both languages (Vaswani et al.
+2017, section 5.1).
 
-Byte fallback spells what no piece covers, so that any text survives the way there and back but for NFKC and runs of white space.
+Byte fallback spells what no piece covers, so that any text survives the way there and back but for
+NFKC and runs of white space.
 """
 
 import contextlib
@@ -24,19 +26,22 @@ def learn(lines, size, tags=()):
     Args:
         lines: text of the training side only, both languages.
         size: number of pieces V, the 4 special ones, 256 bytes and the tags among them.
-        tags: strings such as "<2de>", that tell the model what is wanted of it. Each is one piece wherever it stands, and no other piece
-            holds any of it, for nothing is learned across it.
+        tags: strings such as "<2de>", that tell the model what is wanted of it. Each is one piece
+            wherever it stands, and no other piece holds any of it, for nothing is learned across
+            it.
 
     Returns:
         A `Vocabulary`.
 
     Raises:
-        ValueError: if the text does not hold that many pieces, `size` leaves no room for any, or a tag stands twice or is a piece already.
+        ValueError: if the text does not hold that many pieces, `size` leaves no room for any, or a
+            tag stands twice or is a piece already.
     """
     tags = list(tags)
     if taken := sorted({tag for tag in tags if tag in RESERVED or tags.count(tag) > 1}):
         raise ValueError(
-            f"`tags` must differ from each other and from the special pieces and bytes. Received: {', '.join(taken)}. Choose another name."
+            "`tags` must differ from each other and from the special pieces and bytes. "
+            f"Received: {', '.join(taken)}. Choose another name."
         )
     smallest = BYTES + 5 + len(tags)
     if size < smallest:
@@ -68,7 +73,8 @@ def learn(lines, size, tags=()):
         reason = str(error).strip().splitlines()[-1]
         remedy = "larger" if "smaller than" in reason else "smaller"
         raise ValueError(
-            f"`vocabulary_size`={size} could not be learned from the training text: {reason}. Try a {remedy} one."
+            f"`vocabulary_size`={size} could not be learned from the training text: {reason}. "
+            f"Try a {remedy} one."
         ) from error
     return Vocabulary(model.getvalue())
 
@@ -104,7 +110,8 @@ class Vocabulary:
             if model:
                 return cls(model)
         raise ValueError(
-            f"{path} is not a SentencePiece model, or is damaged. Every export of its run has a copy: assets.extra/vocabulary.model."
+            f"{path} is not a SentencePiece model, or is damaged. Every export of its run has a "
+            "copy: assets.extra/vocabulary.model."
         )
 
     def save(self, path):
@@ -119,7 +126,9 @@ class Vocabulary:
 
     @functools.cached_property
     def tokenizer(self):
-        """The same model as a TensorFlow op, for the inside of a graph. Track it where the graph is saved."""
+        """The same model as a TensorFlow op, for the inside of a graph. Track it where the graph is
+        saved.
+        """
         import tensorflow_text
 
         return tensorflow_text.SentencepieceTokenizer(model=self.model, add_eos=True)

@@ -71,7 +71,8 @@ def whole_folder(path):
         path: the folder; nothing may be there.
 
     Yields:
-        A path under which to make it. When the block ends it is renamed to `path`; if the block fails it is deleted.
+        A path under which to make it. When the block ends it is renamed to `path`; if the block
+        fails it is deleted.
     """
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

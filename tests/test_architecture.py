@@ -1,4 +1,6 @@
-"""The laws of the house, read from the source: who imports whom, who knows TensorFlow, where flags live."""
+"""The laws of the house, read from the source: who imports whom, who knows TensorFlow, where flags
+live.
+"""
 
 import ast
 import pathlib
@@ -219,11 +221,13 @@ def test_control_a_layer_that_does_not_say_what_it_implements_is_reported(docstr
     [
         (
             "keras_transformer.layers.x",
-            "from keras import ops\nfrom keras_transformer.layers.masks import causal_mask\nfrom . import masks",
+            "from keras import ops\nfrom keras_transformer.layers.masks import causal_mask\nfrom "
+            ". import masks",
         ),
         (
             "keras_transformer.serving.x",
-            "from keras_transformer.training import checkpoint\nfrom pipelines.vocabulary import Vocabulary",
+            "from keras_transformer.training import checkpoint\nfrom pipelines.vocabulary import "
+            "Vocabulary",
         ),
         ("keras_transformer.decoding.x", "import tensorflow as tf"),
         (

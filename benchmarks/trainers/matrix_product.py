@@ -1,4 +1,6 @@
-"""The machine's own limit, taking turns: TensorFlow's product of two large square matrices, in both precisions."""
+"""The machine's own limit, taking turns: TensorFlow's product of two large square matrices, in both
+precisions.
+"""
 
 import time
 

@@ -1,7 +1,9 @@
-"""OpenNMT-tf's Transformer, taking turns: its own model, loss, gradient and optimizer, compiled into one step.
+"""OpenNMT-tf's Transformer, taking turns: its own model, loss, gradient and optimizer, compiled
+into one step.
 
-Runs in an environment of its own (see `benchmarks.environments`), without this project's packages. Post-norm, without attention and
-output biases, dropout on sublayer outputs and embedding sums only: as ours.
+Runs in an environment of its own (see `benchmarks.environments`), without this project's packages.
+Post-norm, without attention and output biases, dropout on sublayer outputs and embedding sums only:
+as ours.
 """
 
 import pathlib
@@ -20,7 +22,8 @@ def make_model(size, tokens):
 
     Args:
         size: an entry of `SIZES`.
-        tokens: V - 1 different strings, by id; the last id is that of unknown words, which OpenNMT-tf adds.
+        tokens: V - 1 different strings, by id; the last id is that of unknown words, which
+            OpenNMT-tf adds.
     """
     model = opennmt.models.Transformer(
         num_layers=size["num_layers"],

@@ -1,4 +1,6 @@
-"""Our training, taking turns: by `model.fit` as `keras_transformer.train` calls it, or as the bare compiled step."""
+"""Our training, taking turns: by `model.fit` as `keras_transformer.train` calls it, or as the bare
+compiled step.
+"""
 
 import keras
 import numpy as np

@@ -1,4 +1,6 @@
-"""What a training step of ours is made of: its parts compiled alone, forward and backward, in the shapes of one batch."""
+"""What a training step of ours is made of: its parts compiled alone, forward and backward, in the
+shapes of one batch.
+"""
 
 import statistics
 import time

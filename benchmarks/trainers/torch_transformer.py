@@ -1,4 +1,6 @@
-"""`torch.nn.Transformer` in eager mode, taking turns: the same sizes, ties, dropouts, loss and optimizer as ours."""
+"""`torch.nn.Transformer` in eager mode, taking turns: the same sizes, ties, dropouts, loss and
+optimizer as ours.
+"""
 
 import contextlib
 import time
@@ -27,7 +29,8 @@ class Model(nn.Module):
         self.transformer = nn.Transformer(
             self.d_model, size["num_heads"], layers, layers, size["d_ff"], DROPOUT, batch_first=True
         )
-        # As in the paper: no layer normalization behind the last one, no dropout but on sublayer outputs and embedding sums.
+        # As in the paper: no layer normalization behind the last one, no dropout but on sublayer
+        # outputs and embedding sums.
         self.transformer.encoder.norm = self.transformer.decoder.norm = None
         for layer in (*self.transformer.encoder.layers, *self.transformer.decoder.layers):
             layer.dropout.p = 0.0
@@ -80,7 +83,8 @@ def main():
         speed, of_float32 = product_speed(torch.bfloat16), product_speed(torch.float32)
         if speed < of_float32 / 4:
             parent.say(
-                unavailable=f"torch emulates bfloat16 on this processor: {speed:.1f} GFLOP/s, float32 {of_float32:.0f}"
+                unavailable=f"torch emulates bfloat16 on this processor: {speed:.1f} GFLOP/s, "
+                f"float32 {of_float32:.0f}"
             )
             return
 

@@ -18,7 +18,8 @@ def load(task):
     forced = task["forced_length"]
     search = {"max_decoding_length": 1024}
     if forced:
-        # It counts a forced length in words, and ends there without EOS. PAD and BOS, which the others forbid, come of random weights only.
+        # It counts a forced length in words, and ends there without EOS. PAD and BOS, which the
+        # others forbid, come of random weights only.
         unwanted = [[pieces.id_to_piece(number)] for number in (pieces.pad_id(), pieces.bos_id())]
         search = {
             "min_decoding_length": forced,

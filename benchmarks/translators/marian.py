@@ -1,4 +1,5 @@
-"""Hugging Face's `MarianMTModel.generate` (PyTorch, float32) with our weights, translating in turns.
+"""Hugging Face's `MarianMTModel.generate` (PyTorch, float32) with our weights, translating in
+turns.
 
 Runs in an environment of its own (see `benchmarks.environments`), without this project's packages.
 """
@@ -29,7 +30,9 @@ OF_NORM = {"gamma": "weight", "beta": "bias"}
 
 
 def their_name(path):
-    """Our path of a weight, such as "weights/encoder/layer_0/self_attention/query_kernel", to the name of Marian's."""
+    """Our path of a weight, such as "weights/encoder/layer_0/self_attention/query_kernel", to the
+    name of Marian's.
+    """
     match path.split("/")[1:]:
         case [stack, layer, "feed_forward", dense, kind]:
             end = f"{DENSE[dense]}.{'weight' if kind == 'kernel' else kind}"
@@ -41,7 +44,9 @@ def their_name(path):
 
 
 def state_of(arrays, model):
-    """Our weights, by path, as the state of a `MarianMTModel`. What only Marian has, the biases of attention, is zero."""
+    """Our weights, by path, as the state of a `MarianMTModel`. What only Marian has, the biases of
+    attention, is zero.
+    """
     own = model.state_dict()
     state = {name: torch.zeros_like(value) for name, value in own.items()}
     for path, array in arrays.items():
@@ -101,8 +106,9 @@ def load(task):
     pieces = sentencepiece.SentencePieceProcessor(model_file=task["vocabulary"])
     with np.load(task["model"]) as arrays:
         model = make_model(task["size"], dict(arrays))
-    # Its penalty is another: |Y|^alpha, EOS counted. Of its rules for stopping the default comes nearest to ours: a sentence is done when
-    # the best unfinished hypothesis, were it to end now, would rank below all of `num_beams` finished ones.
+    # Its penalty is another: |Y|^alpha, EOS counted. Of its rules for stopping the default comes
+    # nearest to ours: a sentence is done when the best unfinished hypothesis, were it to end now,
+    # would rank below all of `num_beams` finished ones.
     search = {"num_beams": task["beam_size"], "do_sample": False}
     if task["beam_size"] > 1:
         search |= {"length_penalty": 0.6, "early_stopping": False}

@@ -1,7 +1,7 @@
 """OpenNMT-tf's own `infer`, compiled, translating in turns.
 
-Runs in an environment of its own (see `benchmarks.environments`), without this project's packages. Its weights are random: only forced
-lengths make it do the same work as the others.
+Runs in an environment of its own (see `benchmarks.environments`), without this project's packages.
+Its weights are random: only forced lengths make it do the same work as the others.
 """
 
 import opennmt  # noqa: F401  before TensorFlow, whose log it sets up

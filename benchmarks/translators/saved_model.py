@@ -6,7 +6,8 @@ from benchmarks.translators.service import in_batches, serve
 from keras_transformer.startup import spread_over_cores
 from keras_transformer.translator.translator import Translator
 
-# Of forced lengths every sentence costs the same, and batches of as many sentences leave no core idle. Of 64 we are fastest.
+# Of forced lengths every sentence costs the same, and batches of as many sentences leave no core
+# idle. Of 64 we are fastest.
 SENTENCES = 64
 
 

@@ -1,4 +1,5 @@
-"""What every translating system does: load, tell how long that took, and translate the same lines as often as it is told.
+"""What every translating system does: load, tell how long that took, and translate the same lines
+as often as it is told.
 
 Standard library only: the systems live in environments of their own.
 """
@@ -11,16 +12,20 @@ from benchmarks.turns import Clock, Parent
 
 
 def serve(load):
-    """Load, translate one line, say that we are ready, and answer every order by translating all lines.
+    """Load, translate one line, say that we are ready, and answer every order by translating all
+    lines.
 
-    The task's keys: `model`, `lines`, `vocabulary` (paths), `beam_size`, `batch_size`, `forced_length`, `one_at_a_time`; and what `SYSTEMS`
-    in `benchmarks.decoding` adds, such as `spread`.
+    The task's keys: `model`, `lines`, `vocabulary` (paths), `beam_size`, `batch_size`,
+    `forced_length`, `one_at_a_time`; and what `SYSTEMS` in `benchmarks.decoding` adds, such as
+    `spread`.
 
-    `forced_length` is None, or the number of tokens that each translation shall have, which is the number of the decoder's steps. Where a
-    search can force EOS (ours), EOS is the last of them; CTranslate2, Marian and OpenNMT-tf end with one word more instead.
+    `forced_length` is None, or the number of tokens that each translation shall have, which is the
+    number of the decoder's steps. Where a search can force EOS (ours), EOS is the last of them;
+    CTranslate2, Marian and OpenNMT-tf end with one word more instead.
 
     Args:
-        load: takes the task; gives a function from lines to (translations, number of their tokens with EOS, or None where it is unknown).
+        load: takes the task; gives a function from lines to (translations, number of their tokens
+            with EOS, or None where it is unknown).
     """
     parent = Parent()
     task = parent.task

@@ -1,9 +1,11 @@
-"""A program that knows nothing of ours: does a SavedModel give its golden translations, and what does it need for that?
+"""A program that knows nothing of ours: does a SavedModel give its golden translations, and what
+does it need for that?
 
-Run by path, with the folder of a version: of all packages it imports tensorflow and tensorflow_text alone, and does with them what a
-server does. Prints one JSON object: `different`, texts with what was expected and what came; `ops`, all that the graph uses; `not_served`,
-those of them that stock TF Serving does not link: of TensorFlow's own it links all but calls of Python, and all of tensorflow_text's;
-`modules`, what was imported.
+Run by path, with the folder of a version: of all packages it imports tensorflow and tensorflow_text
+alone, and does with them what a server does. Prints one JSON object: `different`, texts with what
+was expected and what came; `ops`, all that the graph uses; `not_served`, those of them that stock
+TF Serving does not link: of TensorFlow's own it links all but calls of Python, and all of
+tensorflow_text's; `modules`, what was imported.
 """
 
 import base64

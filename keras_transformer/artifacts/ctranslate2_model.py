@@ -1,4 +1,6 @@
-"""The same weights for CTranslate2, a second engine (C++, int8): what a model gives there is what it gives here."""
+"""The same weights for CTranslate2, a second engine (C++, int8): what a model gives there is what
+it gives here.
+"""
 
 import importlib
 import pathlib
@@ -14,8 +16,8 @@ POSITIONS = 2048
 def convert(model, vocabulary, folder, description):
     """Write a folder that `ctranslate2.Translator` loads, whole or not at all.
 
-    It takes and gives pieces. `vocabulary.model` lies beside the weights: SentencePiece turns text to pieces and back with it. EOS is put
-    behind each source by CTranslate2 itself.
+    It takes and gives pieces. `vocabulary.model` lies beside the weights: SentencePiece turns text
+    to pieces and back with it. EOS is put behind each source by CTranslate2 itself.
 
     Args:
         model: a built `Transformer`.
@@ -28,7 +30,8 @@ def convert(model, vocabulary, folder, description):
 
     Raises:
         FileExistsError: if the folder exists.
-        ValueError: if the package ctranslate2 is not installed, or for sizes that it has no layers for.
+        ValueError: if the package ctranslate2 is not installed, or for sizes that it has no layers
+            for.
     """
     specs = _specs()
     folder = pathlib.Path(folder)
@@ -48,7 +51,8 @@ def _specs():
         return importlib.import_module("ctranslate2.specs")
     except ImportError as error:
         raise ValueError(
-            "--format=ctranslate2 needs the package: pip install 'keras-transformer-nmt[ctranslate2]'."
+            "--format=ctranslate2 needs the package: pip install "
+            "'keras-transformer-nmt[ctranslate2]'."
         ) from error
 
 
@@ -57,7 +61,8 @@ def _specification(specs, model, vocabulary):
     attention = model.decoder.layers[0].self_attention
     if not attention.d_k == attention.d_v == sizes.d_model // sizes.num_heads:
         raise ValueError(
-            f"CTranslate2 has heads of d_k = d_v = d_model / num_heads = {sizes.d_model // sizes.num_heads}. "
+            "CTranslate2 has heads of d_k = d_v = d_model / num_heads = "
+            f"{sizes.d_model // sizes.num_heads}. "
             f"Received: d_k={attention.d_k}, d_v={attention.d_v}. Export a SavedModel."
         )
     specification = specs.TransformerSpec.from_config(

@@ -1,4 +1,6 @@
-"""Sentences that travel with a SavedModel, and what they are translated to: whether it still does that can be asked wherever it runs."""
+"""Sentences that travel with a SavedModel, and what they are translated to: whether it still does
+that can be asked wherever it runs.
+"""
 
 import base64
 import json
@@ -26,7 +28,9 @@ def golden_texts(pieces, examples):
 
 
 def write(path, texts, translations):
-    """A JSON object a line: `text`, as TF Serving's REST takes it, {"b64": ...} where it is no UTF-8, and `translation`."""
+    """A JSON object a line: `text`, as TF Serving's REST takes it, {"b64": ...} where it is no
+    UTF-8, and `translation`.
+    """
     with open(path, "w", encoding="utf-8") as file:
         for text, translation in zip(texts, translations, strict=True):
             file.write(

@@ -65,7 +65,8 @@ def as_text(card):
         "parameters": f"{card['parameters']:,}, {card['precision']}",
         "sizes": _listed(card.get("hyperparameters", {})),
         "decoding": _listed(card["decoding"]),
-        "vocabulary": f"{card['vocabulary']['pieces']:,} pieces, {card['vocabulary']['fingerprint']}",
+        "vocabulary": f"{card['vocabulary']['pieces']:,} pieces, "
+        f"{card['vocabulary']['fingerprint']}",
         "versions": _listed(card["versions"]),
         "commit": card["commit"] or "not told",
     }
@@ -74,10 +75,13 @@ def as_text(card):
     )
     return (
         f"# A translator, {languages}\n\n"
-        "A Transformer (Vaswani et al. 2017, arXiv 1706.03762) of keras_transformer: strings in, strings out.\n\n"
+        "A Transformer (Vaswani et al. 2017, arXiv 1706.03762) of keras_transformer: strings in, "
+        "strings out.\n\n"
         f"| | |\n|---|---|\n{table}\n"
-        f"Signatures: {', '.join(card['signatures'])}. `assets.extra/golden.jsonl` has sentences and what they were\n"
-        "translated to when this was exported; `assets.extra/batching_parameters.txt` is for TF Serving's `--batching_parameters_file`.\n"
+        f"Signatures: {', '.join(card['signatures'])}. `assets.extra/golden.jsonl` has sentences "
+        "and what they were\n"
+        "translated to when this was exported; `assets.extra/batching_parameters.txt` is for TF "
+        "Serving's `--batching_parameters_file`.\n"
     )
 
 
@@ -89,7 +93,9 @@ def _listed(values):
 
 
 def _commit():
-    """Of the checkout that this file lies in, "+" if it was changed since; None where it lies in none."""
+    """Of the checkout that this file lies in, "+" if it was changed since; None where it lies in
+    none.
+    """
     here = pathlib.Path(__file__).parent
     try:
         answer = subprocess.run(

@@ -38,7 +38,8 @@ def export(module, folder, description, examples=(), version=None):
     final = folder / str(version)
     if final.exists():
         raise FileExistsError(
-            f"{final} exists: a served version is never changed. Leave --version out for the next free one."
+            f"{final} exists: a served version is never changed. Leave --version out for the "
+            "next free one."
         )
     with whole_folder(final) as temporary:
         _write(module, temporary, folder.name, description, examples)

@@ -1,4 +1,6 @@
-"""Whether what was exported does elsewhere what the model does here: asked before anyone can see it."""
+"""Whether what was exported does elsewhere what the model does here: asked before anyone can see
+it.
+"""
 
 import json
 import os
@@ -10,24 +12,28 @@ PROGRAM = pathlib.Path(__file__).with_name("clean_process.py")
 
 
 def check(folder):
-    """Translate the golden sentences of a SavedModel in a clean process, alone and in a batch, and look at its operations.
+    """Translate the golden sentences of a SavedModel in a clean process, alone and in a batch, and
+    look at its operations.
 
     Args:
         folder: of a version, with `assets.extra/golden.jsonl`.
 
     Raises:
-        ValueError: if it cannot be loaded, translates anything otherwise, or needs what stock TF Serving does not link.
+        ValueError: if it cannot be loaded, translates anything otherwise, or needs what stock TF
+            Serving does not link.
     """
     found = report(folder)
     if found["different"]:
         first = found["different"][0]
         raise ValueError(
-            f"nothing was exported: {len(found['different'])} golden sentences are translated otherwise than by the live model. The first, "
+            f"nothing was exported: {len(found['different'])} golden sentences are translated "
+            "otherwise than by the live model. The first, "
             f"{first['way']}: {first['text']} to {first['came']!r}, expected {first['expected']!r}."
         )
     if found["not_served"]:
         raise ValueError(
-            f"nothing was exported: stock TF Serving does not link {', '.join(found['not_served'])}."
+            "nothing was exported: stock TF Serving does not link "
+            f"{', '.join(found['not_served'])}."
         )
 
 
@@ -46,6 +52,7 @@ def report(folder):
             process.stderr.decode(errors="replace").strip() or f"status {process.returncode}"
         ).splitlines()[-1]
         raise ValueError(
-            f"nothing was exported: what was written does not run in a process of its own ({reason})."
+            "nothing was exported: what was written does not run in a process of its own "
+            f"({reason})."
         )
     return json.loads(process.stdout)

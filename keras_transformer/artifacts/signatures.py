@@ -1,7 +1,9 @@
-"""What a server may be asked: functions of strings (B,), by the names under which a SavedModel has them.
+"""What a server may be asked: functions of strings (B,), by the names under which a SavedModel has
+them.
 
-Options of a request are inputs with a default, (1,) for all sentences or (B,). Out of their range they count as its nearest end: what is
-served together in one batch may come from several requests, of which none shall fail another.
+Options of a request are inputs with a default, (1,) for all sentences or (B,). Out of their range
+they count as its nearest end: what is served together in one batch may come from several requests,
+of which none shall fail another.
 """
 
 import tensorflow as tf
@@ -22,7 +24,8 @@ def served(module):
     sample:          text, options temperature, seed -> translation
     align:           text, reference -> source_pieces (B, S), target_pieces (B, T), attention (B, N, h, T, S) to the source
 
-    Of an ensemble there is no `align`; of an export that draws its translations no `translate`, and `nbest` gives its samples.
+    Of an ensemble there is no `align`; of an export that draws its translations no `translate`, and
+    `nbest` gives its samples.
 
     Returns:
         A dictionary of `tf.function`s.
@@ -45,7 +48,9 @@ def served(module):
 
 
 def _with_options(function, text, **defaults):
-    """A function of `text` and options. What Python has as their defaults, a SavedModel has as its signature's."""
+    """A function of `text` and options. What Python has as their defaults, a SavedModel has as its
+    signature's.
+    """
     function.__defaults__ = tuple(defaults.values())
     specifications = [
         tf.TensorSpec([None], default.dtype, name=name) for name, default in defaults.items()

@@ -1,4 +1,6 @@
-"""What TF Serving reads beside a graph: requests to warm up with before a version is served, and how to make batches of requests."""
+"""What TF Serving reads beside a graph: requests to warm up with before a version is served, and
+how to make batches of requests.
+"""
 
 import os
 
@@ -11,7 +13,8 @@ MICROSECONDS = 2000
 
 
 def write_warmup_requests(path, functions, texts, model_name):
-    """TFRecords of PredictionLog: the default signature with a batch of each size, and every other one with one sentence.
+    """TFRecords of PredictionLog: the default signature with a batch of each size, and every other
+    one with one sentence.
 
     Args:
         path: `assets.extra/tf_serving_warmup_requests`.
@@ -43,7 +46,9 @@ def _prediction_log(model_name, signature, inputs):
 
 
 def write_batching_parameters(path):
-    """A text file for `--batching_parameters_file`, with a thread for each core of this machine; edit it for another."""
+    """A text file for `--batching_parameters_file`, with a thread for each core of this machine;
+    edit it for another.
+    """
     sizes = "".join(f"allowed_batch_sizes: {size}\n" for size in BATCH_SIZES)
     path.write_text(
         f"max_batch_size {{ value: {BATCH_SIZES[-1]} }}\n"

@@ -1,4 +1,6 @@
-"""Beam search with a length penalty (Vaswani et al. 2017, section 6.1; Wu et al. 2016, section 7, eq. 14)."""
+"""Beam search with a length penalty (Vaswani et al. 2017, section 6.1; Wu et al. 2016, section 7,
+eq. 14).
+"""
 
 import tensorflow as tf
 
@@ -15,35 +17,41 @@ def length_penalty(length, alpha):
 
 
 class BeamSearch:
-    """Keeps the K likeliest unfinished hypotheses; of the finished ones the best by log P(Y | X) / lp(Y) + cp(X; Y).
+    """Keeps the K likeliest unfinished hypotheses; of the finished ones the best by log P(Y | X) /
+    lp(Y) + cp(X; Y).
 
     1. Every hypothesis is extended by every token; the 2 K best extensions are the candidates.
     2. A candidate among the first K that ends in EOS is finished.
     3. The K best candidates that do not end in EOS go on.
-    4. A sentence is done when no unfinished hypothesis can still come among the n best. It leaves the batch: from then on only the others
-       cost anything.
+    4. A sentence is done when no unfinished hypothesis can still come among the n best. It leaves
+       the batch: from then on only the others cost anything.
 
-    A beam of 1 is greedy search: a sentence is done with its first finished hypothesis, though a longer one might gain by the penalty.
+    A beam of 1 is greedy search: a sentence is done with its first finished hypothesis, though a
+    longer one might gain by the penalty.
 
-    K, alpha and n may be tensors of (B,) as well, each sentence's own, which nothing checks: then the largest K and n are meant wherever
-    a shape is told, and what a sentence does not have scores -inf.
+    K, alpha and n may be tensors of (B,) as well, each sentence's own, which nothing checks: then
+    the largest K and n are meant wherever a shape is told, and what a sentence does not have scores
+    -inf.
 
     Args:
         beam_size: K, at least 1; the paper's 4.
         length_penalty: alpha, at least 0; the paper's 0.6.
         num_hypotheses: n, how many translations to give for a sentence, at most K.
-        coverage_penalty: beta, at least 0, which takes a step function of `coverage.covering`; 0: none, as in the paper.
+        coverage_penalty: beta, at least 0, which takes a step function of `coverage.covering`; 0:
+            none, as in the paper.
         constraints: `Constraints` on the tokens; none by default.
 
     Call arguments:
         step: see `keras_transformer.decoding`.
         past: the cache before the first token, B K rows.
         source: what `step` needs of the source, any nest of tensors with B rows.
-        limits: most tokens of each sentence, EOS among them, integers (B,), each at least 1. EOS is forced there.
+        limits: most tokens of each sentence, EOS among them, integers (B,), each at least 1. EOS is
+            forced there.
         minima, prefixes: see `constraints.wanted`.
 
     Returns:
-        ids, int32 (B, n, L); and log P(Y | X) / lp(Y) + cp(X; Y), float32 (B, n), best first, -inf where fewer than n were finished.
+        ids, int32 (B, n, L); and log P(Y | X) / lp(Y) + cp(X; Y), float32 (B, n), best first, -inf
+        where fewer than n were finished.
 
     Raises:
         ValueError: naming the argument that is out of range.
@@ -61,7 +69,8 @@ class BeamSearch:
             _check(beam_size, length_penalty, num_hypotheses)
         if not 0 <= coverage_penalty < float("inf"):
             raise ValueError(
-                f"`coverage_penalty` must be at least 0 and finite. Received: coverage_penalty={coverage_penalty}."
+                "`coverage_penalty` must be at least 0 and finite. Received: "
+                f"coverage_penalty={coverage_penalty}."
             )
         self._own = {"beam_size": beam_size, "alpha": length_penalty, "n": num_hypotheses}
         # A 1 more, for a batch of no sentences.
@@ -122,7 +131,9 @@ class BeamSearch:
         )
 
     def _candidates(self, searched, logits, position):
-        """The 2 K best extensions: ids (b, 2K, t + 1), log P (b, 2K), best first, and the hypotheses they extend (b, 2K)."""
+        """The 2 K best extensions: ids (b, 2K, t + 1), log P (b, 2K), best first, and the
+        hypotheses they extend (b, 2K).
+        """
         sentences, width, vocabulary_size = tf.shape(logits)[0], self.beam_size, logits.shape[-1]
         logits, allowed, forced, may_end = self.constraints(
             logits, searched["ids"], position, searched
@@ -192,9 +203,10 @@ class BeamSearch:
     def _settled(self, alive_scores, finished_scores, searched):
         """Whether nothing that is still alive can change the answer.
 
-        log P only falls as a hypothesis grows, and lp only rises up to its value at the limit; so an unfinished hypothesis
-        can never end above log P / lp(limit), and cp is never above 0. Once the n-th best finished score is no less than that, it stands.
-        Where nothing is alive, nothing is within reach.
+        log P only falls as a hypothesis grows, and lp only rises up to its value at the limit; so
+        an unfinished hypothesis can never end above log P / lp(limit), and cp is never above 0.
+        Once the n-th best finished score is no less than that, it stands. Where nothing is alive,
+        nothing is within reach.
         """
         likeliest = tf.reduce_max(alive_scores, axis=-1)
         within_reach = likeliest / length_penalty(searched["limit"], searched["alpha"])
@@ -215,9 +227,11 @@ def _check(beam_size, length_penalty, num_hypotheses):
         )
     if not 0 <= length_penalty < float("inf"):
         raise ValueError(
-            f"`length_penalty` must be at least 0 and finite. Received: length_penalty={length_penalty}."
+            "`length_penalty` must be at least 0 and finite. Received: "
+            f"length_penalty={length_penalty}."
         )
     if not 1 <= num_hypotheses <= beam_size:
         raise ValueError(
-            f"`num_hypotheses` must lie in 1..beam_size={beam_size}. Received: num_hypotheses={num_hypotheses}."
+            f"`num_hypotheses` must lie in 1..beam_size={beam_size}. Received: "
+            f"num_hypotheses={num_hypotheses}."
         )

@@ -38,7 +38,8 @@ def any_rows(state):
 
 
 def growing(past):
-    """The same for a cache: the number of tokens may change, too, and what is known of the rest, heads and their width, stays.
+    """The same for a cache: the number of tokens may change, too, and what is known of the rest,
+    heads and their width, stays.
 
     Args:
         past: tensors of (rows, h, t, d), and those that do not grow, of (rows, S).

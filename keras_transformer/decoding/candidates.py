@@ -9,7 +9,8 @@ BLOCK = 64
 
 
 def log_normalizer(logits):
-    """Log sum_v exp z_v of each row, to the last bit the same wherever the row stands: so ties stay ties in any company.
+    """Log sum_v exp z_v of each row, to the last bit the same wherever the row stands: so ties stay
+    ties in any company.
 
     Args:
         logits: float32 (rows, V).
@@ -17,8 +18,8 @@ def log_normalizer(logits):
     Returns:
         float32, (rows,).
     """
-    # Rounding depends on an entry's place in a vector register. A row of whole registers begins one, wherever it stands; and the few
-    # logarithms are taken in float64.
+    # Rounding depends on an entry's place in a vector register. A row of whole registers begins
+    # one, wherever it stands; and the few logarithms are taken in float64.
     logits = _whole_blocks(logits)
     largest = tf.reduce_max(_block_maxima(logits), axis=-1, keepdims=True)
     total = tf.reduce_sum(tf.exp(logits - largest), axis=-1)
@@ -26,7 +27,9 @@ def log_normalizer(logits):
 
 
 def possible_tokens(logits, forced, may_end=None):
-    """The logits of all tokens that may come, -inf elsewhere: (rows, V). Arguments as in `best_tokens`."""
+    """The logits of all tokens that may come, -inf elsewhere: (rows, V). Arguments as in
+    `best_tokens`.
+    """
     ids, forced = tf.range(tf.shape(logits)[1])[None], forced[:, None]
     return tf.where(
         tf.where(forced == FREE, ~_barred(ids, may_end), ids == forced), logits, -float("inf")
@@ -34,10 +37,12 @@ def possible_tokens(logits, forced, may_end=None):
 
 
 def best_tokens(logits, count, forced, may_end=None):
-    """The likeliest next tokens of each row, PAD and BOS left out; of equal ones the lower id first.
+    """The likeliest next tokens of each row, PAD and BOS left out; of equal ones the lower id
+    first.
 
-    In two stages, for a search through whole rows is slow: first the blocks with the highest maxima, then the best inside of these. At
-    least `count` entries in them come before every entry of another block.
+    In two stages, for a search through whole rows is slow: first the blocks with the highest
+    maxima, then the best inside of these. At least `count` entries in them come before every entry
+    of another block.
 
     Args:
         logits: float32 (rows, V).
@@ -46,7 +51,8 @@ def best_tokens(logits, count, forced, may_end=None):
         may_end: booleans (rows,), whether EOS is among them; everywhere where left out.
 
     Returns:
-        logits and ids, both (rows, count), best first; a logit of -inf is of a token that may not come.
+        logits and ids, both (rows, count), best first; a logit of -inf is of a token that may not
+        come.
     """
     of_forced = tf.gather(logits, tf.maximum(forced, 0), batch_dims=1)[:, None]
     logits = _whole_blocks(logits)
@@ -80,7 +86,9 @@ def _barred(ids, may_end):
 
 
 def _block_maxima(logits):
-    """The largest of each block: (rows, V) of whole blocks to (rows, V / BLOCK). Asked for twice, TensorFlow computes them once."""
+    """The largest of each block: (rows, V) of whole blocks to (rows, V / BLOCK). Asked for twice,
+    TensorFlow computes them once.
+    """
     return tf.reduce_max(tf.reshape(logits, [tf.shape(logits)[0], -1, BLOCK]), axis=-1)
 
 

@@ -1,4 +1,6 @@
-"""What a translation must and must not hold, besides what makes it likely: rules on top of section 6.1's decoding."""
+"""What a translation must and must not hold, besides what makes it likely: rules on top of section
+6.1's decoding.
+"""
 
 import dataclasses
 
@@ -13,8 +15,10 @@ def wanted(limits, minima=None, prefixes=None):
 
     Args:
         limits: most tokens, EOS among them, integers (B,).
-        minima: fewest tokens, EOS among them, integers (B,); a limit below one counts more. Left out: 1.
-        prefixes: tokens to begin with, integers (B, P), padded with PAD. A limit grows to hold them and EOS.
+        minima: fewest tokens, EOS among them, integers (B,); a limit below one counts more. Left
+            out: 1.
+        prefixes: tokens to begin with, integers (B, P), padded with PAD. A limit grows to hold them
+            and EOS.
 
     Returns:
         A dictionary of tensors with B rows.
@@ -36,17 +40,20 @@ def wanted(limits, minima=None, prefixes=None):
 class Constraints:
     """Rules on the next token, from what came before it.
 
-    What is forced comes at any price. What is barred gets no share of the probability, but takes none from the rest either: a score stays
-    log P(Y | X) of the model. The repetition penalty alone changes the distribution itself, and with it the scores.
+    What is forced comes at any price. What is barred gets no share of the probability, but takes
+    none from the rest either: a score stays log P(Y | X) of the model. The repetition penalty alone
+    changes the distribution itself, and with it the scores.
 
     Args:
         no_repeat_ngram_size: n, no n tokens in a row come twice in a translation; 0: any may.
-        repetition_penalty: theta, the logit of a token that has come is divided by it where it is positive, else multiplied; 1: nothing.
+        repetition_penalty: theta, the logit of a token that has come is divided by it where it is
+            positive, else multiplied; 1: nothing.
 
     Raises:
         ValueError: naming the argument that is out of range.
 
-    Reference: Keskar et al. 2019, "CTRL: A Conditional Transformer Language Model", section 4.1, for theta.
+    Reference: Keskar et al. 2019, "CTRL: A Conditional Transformer Language Model", section 4.1,
+        for theta.
     """
 
     no_repeat_ngram_size: int = 0
@@ -55,11 +62,13 @@ class Constraints:
     def __post_init__(self):
         if not isinstance(self.no_repeat_ngram_size, int) or self.no_repeat_ngram_size < 0:
             raise ValueError(
-                f"`no_repeat_ngram_size` must be an integer, at least 0. Received: no_repeat_ngram_size={self.no_repeat_ngram_size}."
+                "`no_repeat_ngram_size` must be an integer, at least 0. Received: "
+                f"no_repeat_ngram_size={self.no_repeat_ngram_size}."
             )
         if not 0 < self.repetition_penalty < float("inf"):
             raise ValueError(
-                f"`repetition_penalty` must be above 0 and finite. Received: repetition_penalty={self.repetition_penalty}."
+                "`repetition_penalty` must be above 0 and finite. Received: "
+                f"repetition_penalty={self.repetition_penalty}."
             )
 
     def __call__(self, logits, history, position, sentences):
@@ -72,8 +81,9 @@ class Constraints:
             sentences: of `wanted`, b rows.
 
         Returns:
-            For the b K rows: logits (b K, V) of the distribution; logits of what may come of it, -inf elsewhere; the forced token or FREE,
-            (b K,); and whether EOS may come, (b K,), or None where it may everywhere.
+            For the b K rows: logits (b K, V) of the distribution; logits of what may come of it,
+            -inf elsewhere; the forced token or FREE, (b K,); and whether EOS may come, (b K,), or
+            None where it may everywhere.
         """
         width, vocabulary_size = tf.shape(history)[1], logits.shape[-1]
         logits, history = (
@@ -111,7 +121,8 @@ class Constraints:
             tf.ones([tf.shape(came)[0], starts], tf.bool),
         )
         for offset in range(n - 1):
-            # Where fewer than n tokens have come, there is no start, and both sides are cut to nothing.
+            # Where fewer than n tokens have come, there is no start, and both sides are cut to
+            # nothing.
             repeats &= (
                 came[:, offset : offset + starts]
                 == context[:, offset : offset + 1][:, : tf.minimum(starts, 1)]
@@ -123,7 +134,9 @@ class Constraints:
 
 
 def _forced(position, sentences):
-    """Each sentence's only token that may come now, of its prefix or EOS at its limit, or FREE: (b,)."""
+    """Each sentence's only token that may come now, of its prefix or EOS at its limit, or FREE:
+    (b,).
+    """
     forced = tf.where(sentences["limit"] == position + 1, EOS, FREE)
     if "prefix" not in sentences:
         return forced

@@ -1,4 +1,5 @@
-"""A penalty on source words that nothing was attended to for: an addition to section 6.1's scores (Wu et al. 2016, section 7, eq. 14).
+"""A penalty on source words that nothing was attended to for: an addition to section 6.1's scores
+(Wu et al. 2016, section 7, eq. 14).
 
 cp(X; Y) = beta sum_i log(min(sum_j p_ij, 1))        p_ij: how much target token j attended to source token i
 """

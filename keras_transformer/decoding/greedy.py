@@ -1,4 +1,6 @@
-"""Greedy search: the likeliest next token, every time. Beam search with a beam of 1 (Vaswani et al. 2017, section 6.1)."""
+"""Greedy search: the likeliest next token, every time. Beam search with a beam of 1 (Vaswani et al.
+2017, section 6.1).
+"""
 
 import tensorflow as tf
 
@@ -18,11 +20,13 @@ class GreedySearch:
         step: see `keras_transformer.decoding`.
         past: the cache before the first token, B rows.
         source: what `step` needs of the source, any nest of tensors with B rows.
-        limits: most tokens of each sentence, EOS among them, integers (B,), each at least 1. EOS is forced there.
+        limits: most tokens of each sentence, EOS among them, integers (B,), each at least 1. EOS is
+            forced there.
         minima, prefixes: see `constraints.wanted`.
 
     Returns:
-        ids, int32 (B, 1, L); and log P(ids), float32 (B, 1), -inf where nothing was left that may come.
+        ids, int32 (B, 1, L); and log P(ids), float32 (B, 1), -inf where nothing was left that may
+        come.
     """
 
     beam_size = num_hypotheses = 1
@@ -35,7 +39,9 @@ class GreedySearch:
         return ids[:, None, :], scores[:, None]
 
     def _one_by_one(self, step, past, source, searched):
-        """One token after the other for each row of `searched`, which holds what is wanted: ids (B, L) and scores (B,)."""
+        """One token after the other for each row of `searched`, which holds what is wanted: ids (B,
+        L) and scores (B,).
+        """
         sentences = tf.shape(searched["limit"])[0]
         longest = tf.reduce_max(searched["limit"])
 

@@ -1,4 +1,6 @@
-"""How to decode, in one place: section 6.1's beam search by default, and what else users of translators expect."""
+"""How to decode, in one place: section 6.1's beam search by default, and what else users of
+translators expect.
+"""
 
 import dataclasses
 import math
@@ -19,7 +21,8 @@ LENGTH = re.compile(r"(?:(?P<factor>\d+(?:\.\d+)?)x)?(?P<extra>\+?\d+)?")
 class DecodingOptions:
     """What is wanted of a translation; what makes no sense together is refused.
 
-    Lengths count tokens with EOS: 80 is 80 tokens, "+50" 50 more than the source has, "1.5x" one and a half times as many, "2x+10" both.
+    Lengths count tokens with EOS: 80 is 80 tokens, "+50" 50 more than the source has, "1.5x" one
+    and a half times as many, "2x+10" both.
 
     Args:
         beam_size: K, hypotheses kept; 1 is greedy search. Default: the paper's 4.
@@ -27,11 +30,15 @@ class DecodingOptions:
         coverage_penalty: beta of Wu et al. 2016, eq. 14; 0: none.
         num_hypotheses: how many translations of a sentence to give, best first.
         max_length: the longest translation; by default the paper's "+50".
-        min_length: the shortest; by default a word and EOS, for the likeliest translation of a hard sentence is often none at all.
-        no_repeat_ngram_size: so many tokens in a row come once in a translation; 0: as often as they like.
+        min_length: the shortest; by default a word and EOS, for the likeliest translation of a hard
+            sentence is often none at all.
+        no_repeat_ngram_size: so many tokens in a row come once in a translation; 0: as often as
+            they like.
         repetition_penalty: above 1 makes what has come before less likely.
-        samples: translations to draw, of which the likeliest are given, instead of a search; 0: search.
-        temperature, top_k, top_p, seed: what is drawn from, see `Sampling`. Defaults: 1, all, all, 1.
+        samples: translations to draw, of which the likeliest are given, instead of a search; 0:
+            search.
+        temperature, top_k, top_p, seed: what is drawn from, see `Sampling`. Defaults: 1, all, all,
+            1.
 
     Raises:
         ValueError: naming the argument, or the arguments that exclude each other and why.
@@ -66,7 +73,8 @@ class DecodingOptions:
         )
         if all(_tokens(shortest, source) > _tokens(longest, source) for source in (1, 2, 1024)):
             raise ValueError(
-                f"`min_length` must not be above `max_length`. Received: min_length={self.min_length}, max_length={self.max_length}."
+                "`min_length` must not be above `max_length`. Received: "
+                f"min_length={self.min_length}, max_length={self.max_length}."
             )
         self.search()
 
@@ -86,20 +94,24 @@ class DecodingOptions:
         )
         if self.samples and search:
             raise ValueError(
-                f"samples={self.samples} and {search} exclude each other: what is drawn is not searched for. Leave one out."
+                f"samples={self.samples} and {search} exclude each other: what is drawn is not "
+                "searched for. Leave one out."
             )
         drawing = given("temperature", "top_k", "top_p", "seed")
         if not self.samples and drawing:
             raise ValueError(
-                f"{drawing} shapes what is drawn, and without `samples` nothing is. Add samples=1 or more, or leave it out."
+                f"{drawing} shapes what is drawn, and without `samples` nothing is. Add "
+                "samples=1 or more, or leave it out."
             )
         if self.samples > 1 and self.top_k == 1:
             raise ValueError(
-                f"top_k=1 draws the same translation {self.samples} times. Leave `samples` and `top_k` out for beam_size=1."
+                f"top_k=1 draws the same translation {self.samples} times. Leave `samples` and "
+                "`top_k` out for beam_size=1."
             )
         if self.coverage_penalty and self.beam_size == 1:
             raise ValueError(
-                f"coverage_penalty={self.coverage_penalty} chooses among hypotheses, and beam_size=1 has one. Raise beam_size."
+                f"coverage_penalty={self.coverage_penalty} chooses among hypotheses, and "
+                "beam_size=1 has one. Raise beam_size."
             )
 
     def search(self):
@@ -110,12 +122,16 @@ class DecodingOptions:
         return GreedySearch(beam.constraints) if beam.beam_size == 1 else beam
 
     def beam(self, **other):
-        """The `BeamSearch` of these options, or with other arguments in place of theirs, such as each sentence's own."""
+        """The `BeamSearch` of these options, or with other arguments in place of theirs, such as
+        each sentence's own.
+        """
         names = ("beam_size", "length_penalty", "num_hypotheses", "coverage_penalty")
         return BeamSearch(**self._given(*names) | other, constraints=self._constraints())
 
     def sampling(self, **other):
-        """The `Sampling` of these options, of one translation, or with other arguments in place of theirs."""
+        """The `Sampling` of these options, of one translation, or with other arguments in place of
+        theirs.
+        """
         return Sampling(
             **self._given("temperature", "top_k", "top_p", "seed") | other,
             constraints=self._constraints(),

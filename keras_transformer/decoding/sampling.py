@@ -1,4 +1,6 @@
-"""Sampling: the next token drawn from what the model finds likely, where section 6.1 of Vaswani et al. 2017 searches for the best."""
+"""Sampling: the next token drawn from what the model finds likely, where section 6.1 of Vaswani et
+al. 2017 searches for the best.
+"""
 
 import tensorflow as tf
 
@@ -10,13 +12,16 @@ from keras_transformer.decoding.greedy import GreedySearch
 class Sampling(GreedySearch):
     """Draws n translations of a sentence, and gives the likeliest of them first ("best of n").
 
-        P(v) ~ exp(z_v / temperature) over the top_k likeliest tokens, of these the fewest that hold top_p of the probability
+        P(v) ~ exp(z_v / temperature) over the top_k likeliest tokens, of these the fewest that hold
+        top_p of the probability
 
-    A draw depends on the seed, the sentence's own seed, its number among the n, and the position: not on the sentence's company.
+    A draw depends on the seed, the sentence's own seed, its number among the n, and the position:
+    not on the sentence's company.
 
     Args:
         samples: n, at least 1.
-        temperature: above 0; below 1 draws the likely more often. Or float32 (B,), each sentence's own, which nothing checks.
+        temperature: above 0; below 1 draws the likely more often. Or float32 (B,), each sentence's
+            own, which nothing checks.
         top_k: how many tokens are drawn from; 0: all.
         top_p: share of the probability that is drawn from, in (0, 1].
         seed: of all draws. Or int64 (B,), each sentence's own.
@@ -28,7 +33,8 @@ class Sampling(GreedySearch):
         seeds: a number of each sentence's own, int64 (B,), such as a hash of it.
 
     Returns:
-        ids, int32 (B, n, L); and log P(Y | X) of the model, whatever the temperature, float32 (B, n), best first.
+        ids, int32 (B, n, L); and log P(Y | X) of the model, whatever the temperature, float32 (B,
+        n), best first.
 
     Raises:
         ValueError: naming the argument that is out of range.
@@ -61,7 +67,8 @@ class Sampling(GreedySearch):
             raise ValueError(f"`top_p` must be above 0 and at most 1. Received: top_p={top_p}.")
         if not 1 <= num_hypotheses <= samples:
             raise ValueError(
-                f"`num_hypotheses` must lie in 1..samples={samples}. Received: num_hypotheses={num_hypotheses}."
+                f"`num_hypotheses` must lie in 1..samples={samples}. Received: "
+                f"num_hypotheses={num_hypotheses}."
             )
         self.beam_size = samples
         self.temperature = temperature
@@ -74,7 +81,8 @@ class Sampling(GreedySearch):
         samples, sentences = self.beam_size, tf.shape(limits)[0]
         seeds = tf.zeros([sentences], tf.int64) if seeds is None else seeds
         number = tf.range(samples, dtype=tf.int64)
-        # A number apart for each draw of a sentence; where sentences have seeds of their own, a column of them.
+        # A number apart for each draw of a sentence; where sentences have seeds of their own, a
+        # column of them.
         draws = tf.broadcast_to(
             tf.reshape(tf.cast(self.seed, tf.int64), [-1, 1]) + number * 0x9E3779B97F4A7C1,
             [sentences, samples],
@@ -120,7 +128,8 @@ class Sampling(GreedySearch):
                 summed - likely < self.top_p * total[:, None], axis=-1, dtype=tf.int32
             )
             total = tf.gather(summed, tf.maximum(held - 1, 0), batch_dims=1)
-        # The uniform number is below 1, so that what is drawn lies inside, and is never of probability 0.
+        # The uniform number is below 1, so that what is drawn lies inside, and is never of
+        # probability 0.
         drawn = tf.searchsorted(
             summed, (searched["uniform"][:, position] * total)[:, None], side="right"
         )

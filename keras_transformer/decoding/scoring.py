@@ -7,7 +7,8 @@ from pipelines.special_ids import PAD
 
 
 def token_log_probabilities(logits, ids):
-    """Log P(y_t | y_1 .. y_(t-1), X) of each token; their sum is the score of `GreedySearch`, and of `BeamSearch` before its penalty.
+    """Log P(y_t | y_1 .. y_(t-1), X) of each token; their sum is the score of `GreedySearch`, and
+    of `BeamSearch` before its penalty.
 
     Args:
         logits: float32 (B, T, V), those at position t from the tokens before it.

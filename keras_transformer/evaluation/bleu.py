@@ -11,15 +11,16 @@ def score(hypotheses, references):
         references: what they should have been, as many.
 
     Returns:
-        A dictionary: `bleu` and `chrf` in points out of 100, `bleu_signature` and `chrf_signature` that say how they were counted,
-        `sentences`.
+        A dictionary: `bleu` and `chrf` in points out of 100, `bleu_signature` and `chrf_signature`
+        that say how they were counted, `sentences`.
 
     Raises:
         ValueError: if their numbers differ, or there is none.
     """
     if len(hypotheses) != len(references) or not references:
         raise ValueError(
-            f"BLEU needs one reference a hypothesis, at least one. Received: {len(hypotheses)} and {len(references)}."
+            f"BLEU needs one reference a hypothesis, at least one. Received: {len(hypotheses)} "
+            f"and {len(references)}."
         )
     bleu, chrf = sacrebleu.BLEU(), sacrebleu.CHRF()
     return {

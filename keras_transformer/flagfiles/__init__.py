@@ -1,4 +1,6 @@
-"""The recipes of this folder, one a `.flags` file, and how flag files are found and read from any folder."""
+"""The recipes of this folder, one a `.flags` file, and how flag files are found and read from any
+folder.
+"""
 
 import pathlib
 
@@ -12,7 +14,8 @@ def expand_flagfiles(argv, foreign=(), including=()):
 
     Args:
         argv: arguments.
-        foreign: names of flags that other commands read. In a file they are left out, so that one file serves all commands of a job.
+        foreign: names of flags that other commands read. In a file they are left out, so that one
+            file serves all commands of a job.
         including: files that are being read, outermost first.
 
     Returns:
@@ -52,5 +55,6 @@ def _find(name):
             return path.resolve()
     known = ", ".join(sorted(path.name for path in FLAGFILES.glob("*.flags")))
     raise FileNotFoundError(
-        f"flag file {name!r} is neither in the working folder nor one of the package's own: {known}."
+        f"flag file {name!r} is neither in the working folder nor one of the package's own: "
+        f"{known}."
     )

@@ -1,6 +1,7 @@
 """Every flag of every command, and errors of one line.
 
-A command declares the flags that it reads (`declare`), so that its `--help` shows no others; only commands read them.
+A command declares the flags that it reads (`declare`), so that its `--help` shows no others; only
+commands read them.
 """
 
 import os
@@ -32,7 +33,9 @@ DECODING = (
 
 
 def declare(*groups):
-    """Define the flags of some groups, keys of `GROUPS`, those excepted that are defined already. Gives absl's FLAGS."""
+    """Define the flags of some groups, keys of `GROUPS`, those excepted that are defined already.
+    Gives absl's FLAGS.
+    """
     for group in groups:
         GROUPS.pop(group, lambda: None)()
     return FLAGS
@@ -47,7 +50,8 @@ def _foreign():
     for name in names:
         delattr(FLAGS, name)
     if "max_train_length" in names:
-        # A flag file's batches are those of training: of a decoder with its beams they would take all memory.
+        # A flag file's batches are those of training: of a decoder with its beams they would take
+        # all memory.
         names.add("batch_tokens")
     return names | {f"no{name}" for name in names}
 
@@ -70,7 +74,8 @@ def required_model(FLAGS):
     """--model, of a command that translates with it."""
     if not FLAGS.model:
         raise ValueError(
-            "--model is missing: a run's folder, or a SavedModel such as saved_models/home_assistant_en_de."
+            "--model is missing: a run's folder, or a SavedModel such as "
+            "saved_models/home_assistant_en_de."
         )
     return FLAGS.model
 
@@ -79,7 +84,8 @@ def required_model_base_path(FLAGS):
     """--model_base_path, of the server."""
     if not FLAGS.model_base_path:
         raise ValueError(
-            "--model_base_path is missing: a SavedModel's folder of versions, such as saved_models/home_assistant_en_de."
+            "--model_base_path is missing: a SavedModel's folder of versions, such as "
+            "saved_models/home_assistant_en_de."
         )
     return FLAGS.model_base_path
 
@@ -137,7 +143,8 @@ def run(main, groups):
     """
     declare(*groups)
     absl_flags.DEFINE_bool("traceback", False, "Show where an error came from.")
-    # Of all that libraries log, only what needs attention; of our own pipelines also what takes long, such as a download.
+    # Of all that libraries log, only what needs attention; of our own pipelines also what takes
+    # long, such as a download.
     logging.set_verbosity(logging.WARNING)
     pipelines = logging.logging.getLogger("pipelines")
     pipelines.setLevel(logging.logging.INFO)

@@ -93,7 +93,8 @@ def _define_batch_tokens():
     absl_flags.DEFINE_integer(
         "batch_tokens",
         None,
-        "Tokens of a batch with padding. Default: 25,000 to train, source and target each, of a replica; 2,048 of the source to translate, "
+        "Tokens of a batch with padding. Default: 25,000 to train, source and target each, of a "
+        "replica; 2,048 of the source to translate, "
         "for which flag files do not count.",
         lower_bound=1,
     )
@@ -299,7 +300,8 @@ def _define_precision():
         "precision",
         "float32",
         ["float32", "bfloat16"],
-        "Of the weights to translate with. bfloat16: half the bytes, and faster where the processor multiplies it.",
+        "Of the weights to translate with. bfloat16: half the bytes, and faster where the "
+        "processor multiplies it.",
     )
 
 
@@ -484,5 +486,6 @@ GROUPS = {
     if name.startswith("_define_")
 }
 
-# The commands' modules, not this one, own the flags: absl shows in --help those of the command alone.
+# The commands' modules, not this one, own the flags: absl shows in --help those of the command
+# alone.
 absl_flags.disclaim_key_flags()

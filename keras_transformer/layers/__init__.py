@@ -1,6 +1,8 @@
-"""The Transformer's layers: section 3 of "Attention Is All You Need" (Vaswani et al. 2017), one idea a file.
+"""The Transformer's layers: section 3 of "Attention Is All You Need" (Vaswani et al. 2017), one
+idea a file.
 
-Everything here is written in `keras.ops`, so that the same layers train on TensorFlow, JAX or torch.
+Everything here is written in `keras.ops`, so that the same layers train on TensorFlow, JAX or
+torch.
 
 One alphabet of shapes, used in every docstring of this package:
 

@@ -7,7 +7,8 @@ from keras import ops
 def attention_weights(query, key, attention_mask=None, attention_bias=None):
     """How much each query attends to each key: softmax(Q K^T / sqrt(d_k)).
 
-    The softmax runs in float32 with a finite floor, and a query that may attend to nothing gets zeros, never NaN.
+    The softmax runs in float32 with a finite floor, and a query that may attend to nothing gets
+    zeros, never NaN.
 
     Args:
         query: (..., T, d_k).
@@ -51,8 +52,9 @@ class MultiHeadAttention(keras.layers.Layer):
         MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O
         head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)
 
-    The h matrices W_i^Q of (d_model, d_k) lie side by side in one `query_kernel` of (d_model, h d_k), and so for K and V;
-    `output_kernel` is W^O of (h d_v, d_model). As in the paper there are no biases.
+    The h matrices W_i^Q of (d_model, d_k) lie side by side in one `query_kernel` of (d_model, h
+    d_k), and so for K and V; `output_kernel` is W^O of (h d_v, d_model). As in the paper there are
+    no biases.
 
     Args:
         num_heads: h.
@@ -87,7 +89,8 @@ class MultiHeadAttention(keras.layers.Layer):
             raise ValueError(f"`num_heads` must be at least 1. Received: num_heads={num_heads}.")
         if d_k is None and d_model % num_heads:
             raise ValueError(
-                f"`d_model` must be divisible by `num_heads`. Received: d_model={d_model}, num_heads={num_heads}. "
+                f"`d_model` must be divisible by `num_heads`. Received: d_model={d_model}, "
+                f"num_heads={num_heads}. "
                 f"Try d_model={-(-d_model // num_heads) * num_heads}, or pass `d_k`."
             )
         self.num_heads = num_heads

@@ -1,7 +1,8 @@
-"""The decoder: N layers of masked self-attention, attention to the memory, and feed-forward (Vaswani et al. 2017, section 3.1).
+"""The decoder: N layers of masked self-attention, attention to the memory, and feed-forward
+(Vaswani et al. 2017, section 3.1).
 
-`call` sees a whole target and trains; a `stepper` sees one token a hypothesis, with what came before in a cache, and decodes.
-Both give the same activations.
+`call` sees a whole target and trains; a `stepper` sees one token a hypothesis, with what came
+before in a cache, and decodes. Both give the same activations.
 """
 
 import keras
@@ -16,7 +17,8 @@ from keras_transformer.layers.stepping import DecoderStepper
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class DecoderLayer(EncoderLayer):
-    """An `EncoderLayer` with a third sublayer in its middle: "multi-head attention over the output of the encoder stack".
+    """An `EncoderLayer` with a third sublayer in its middle: "multi-head attention over the output
+    of the encoder stack".
 
         x = PostNorm(x, MultiHead(x, x, x))            masked, so that no position sees a later one
         x = PostNorm(x, MultiHead(x, memory, memory))
@@ -68,7 +70,9 @@ class DecoderLayer(EncoderLayer):
         return self.feed_forward_norm(x, self.feed_forward(x))
 
     def attentive(self, x, memory, attention_mask=None, memory_mask=None):
-        """`call`, and what the heads attend to: the target (B, h, T, T) second, the memory (B, h, T, S) third."""
+        """`call`, and what the heads attend to: the target (B, h, T, T) second, the memory (B, h,
+        T, S) third.
+        """
         back, across = self.self_attention, self.cross_attention
         attended, to_target = back.attentive(x, *back.keys_and_values(x, x), attention_mask)
         x = self.self_attention_norm(x, attended)
@@ -96,7 +100,8 @@ class Decoder(Encoder):
         memory_mask: booleans broadcastable to (B, T, S).
 
     Returns:
-        (B, T, d_model); position t depends on positions up to t alone, so padding at the end needs no mask.
+        (B, T, d_model); position t depends on positions up to t alone, so padding at the end needs
+        no mask.
     """
 
     layer = DecoderLayer
@@ -136,11 +141,15 @@ class Decoder(Encoder):
         ]
 
     def stepper(self):
-        """One token further, as often as it is called: a `DecoderStepper` of the weights as they are now."""
+        """One token further, as often as it is called: a `DecoderStepper` of the weights as they
+        are now.
+        """
         return DecoderStepper(self)
 
     def attentive(self, x, memory, memory_mask=None):
-        """`call`, and what every layer's heads attend to: the target (B, N, h, T, T) second, the memory (B, N, h, T, S) third."""
+        """`call`, and what every layer's heads attend to: the target (B, N, h, T, T) second, the
+        memory (B, N, h, T, S) third.
+        """
         mask, weights = causal_mask(ops.shape(x)[1]), []
         for layer in self.layers:
             x, *attended = layer.attentive(x, memory, mask, memory_mask)

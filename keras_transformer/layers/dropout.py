@@ -8,10 +8,12 @@ from keras import ops
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Dropout(keras.layers.Layer):
-    """Each entry becomes 0 with probability `rate`, else x / (1 - rate), so that its expectation is x.
+    """Each entry becomes 0 with probability `rate`, else x / (1 - rate), so that its expectation is
+    x.
 
-    An entry costs a byte of randomness: it falls where its byte is below 256 * rate, rounded up or down anew at every call so that each
-    entry's probability is `rate` exactly. Random numbers of 32 bits would be a tenth of a training step's time.
+    An entry costs a byte of randomness: it falls where its byte is below 256 * rate, rounded up or
+    down anew at every call so that each entry's probability is `rate` exactly. Random numbers of 32
+    bits would be a tenth of a training step's time.
 
     Args:
         rate: probability in [0, 255 / 256].
@@ -26,7 +28,8 @@ class Dropout(keras.layers.Layer):
     Raises:
         ValueError: if `rate` is out of its range.
 
-    Reference: Srivastava et al. 2014, "Dropout: A Simple Way to Prevent Neural Networks from Overfitting".
+    Reference: Srivastava et al. 2014, "Dropout: A Simple Way to Prevent Neural Networks from
+        Overfitting".
     """
 
     def __init__(self, rate=0.0, **kwargs):
@@ -45,7 +48,8 @@ class Dropout(keras.layers.Layer):
 
         @ops.custom_gradient
         def dropped(x):
-            # Of the forward pass the gradient needs the booleans alone: an eighth to a quarter of the activations' memory.
+            # Of the forward pass the gradient needs the booleans alone: an eighth to a quarter of
+            # the activations' memory.
             def gradient(*args, upstream=None):
                 return ops.where(kept, (args[-1] if upstream is None else upstream) * scale, 0)
 

@@ -1,4 +1,6 @@
-"""Token embeddings, tied to the output projection, plus positions (Vaswani et al. 2017, sections 3.4, 3.5 and 5.4)."""
+"""Token embeddings, tied to the output projection, plus positions (Vaswani et al. 2017, sections
+3.4, 3.5 and 5.4).
+"""
 
 import keras
 from keras import ops
@@ -9,7 +11,8 @@ from keras_transformer.layers.positions import sinusoidal_positions
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class PositionalEmbedding(keras.layers.Layer):
-    """One table E of (V, d_model) for both embeddings and the pre-softmax projection ("we share the same weight matrix").
+    """One table E of (V, d_model) for both embeddings and the pre-softmax projection ("we share the
+    same weight matrix").
 
         embedding: Dropout(E[ids] * sqrt(d_model) + PE(positions))
         reverse:   x E^T
@@ -17,7 +20,8 @@ class PositionalEmbedding(keras.layers.Layer):
     Args:
         vocabulary_size: V.
         d_model: width of the embedding.
-        dropout: probability in [0, 1), applied to "the sums of the embeddings and the positional encodings".
+        dropout: probability in [0, 1), applied to "the sums of the embeddings and the positional
+            encodings".
 
     Call arguments:
         inputs: ids, integers (B, T); with `reverse=True` activations, (B, T, d_model).
@@ -43,7 +47,8 @@ class PositionalEmbedding(keras.layers.Layer):
         self.sum_dropout = Dropout(dropout, dtype=self.dtype_policy, name="sum_dropout")
 
     def build(self, inputs_shape):
-        # Standard deviation d_model^-0.5: unit variance after the scaling by sqrt(d_model), and logits of unit variance.
+        # Standard deviation d_model^-0.5: unit variance after the scaling by sqrt(d_model), and
+        # logits of unit variance.
         self.table = self.add_weight(
             name="table",
             shape=(self.vocabulary_size, self.d_model),

@@ -1,4 +1,6 @@
-"""The encoder: a stack of N identical layers of self-attention and feed-forward (Vaswani et al. 2017, section 3.1)."""
+"""The encoder: a stack of N identical layers of self-attention and feed-forward (Vaswani et al.
+2017, section 3.1).
+"""
 
 import keras
 from keras import ops

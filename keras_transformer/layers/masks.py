@@ -1,6 +1,7 @@
 """Who may attend to whom (Vaswani et al. 2017, section 3.2.3).
 
-A mask is boolean and broadcastable to (B, T, S): True where query t may attend to key s. Masks are joined with `&`.
+A mask is boolean and broadcastable to (B, T, S): True where query t may attend to key s. Masks are
+joined with `&`.
 """
 
 from keras import ops
@@ -20,7 +21,8 @@ def padding_mask(ids, padding_id=0):
 
 
 def causal_mask(length):
-    """True where the key does not come after the query: "prevent positions from attending to subsequent positions".
+    """True where the key does not come after the query: "prevent positions from attending to
+    subsequent positions".
 
     Args:
         length: T, a Python or tensor integer.

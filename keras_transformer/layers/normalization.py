@@ -6,13 +6,15 @@ from keras import ops
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class LayerNormalization(keras.layers.Layer):
-    """Each position's activations shifted to mean 0 and scaled to variance 1, then to a learned mean and gain.
+    """Each position's activations shifted to mean 0 and scaled to variance 1, then to a learned
+    mean and gain.
 
         y    = gamma * unit + beta
         unit = (x - mean(x)) / sqrt(var(x) + epsilon)          over the last axis, in float32
         dx   = (g - mean(g) - unit * mean(g * unit)) / sqrt(var(x) + epsilon),  g = gamma * dy
 
-    The gradient is written out: it keeps `unit` alone, in the dtype of `x`, where differentiating each operation would keep them all.
+    The gradient is written out: it keeps `unit` alone, in the dtype of `x`, where differentiating
+    each operation would keep them all.
 
     Args:
         epsilon: added to the variance.

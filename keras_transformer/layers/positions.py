@@ -22,10 +22,12 @@ def sinusoidal_positions(positions, d_model):
     """
     if d_model % 2:
         raise ValueError(
-            f"`d_model` must be even, for sines and cosines come in pairs. Received: d_model={d_model}. Try {d_model + 1}."
+            "`d_model` must be even, for sines and cosines come in pairs. Received: "
+            f"d_model={d_model}. Try {d_model + 1}."
         )
-    # pos * rate in float32 would be off by 3e-5 at position 500. So the rate is split into 12 leading bits, whose product with a
-    # position below 2^12 is exact, and a remainder so small that sin(a + e) = sin(a) cos(e) + cos(a) sin(e) loses nothing.
+    # pos * rate in float32 would be off by 3e-5 at position 500. So the rate is split into 12
+    # leading bits, whose product with a position below 2^12 is exact, and a remainder so small that
+    # sin(a + e) = sin(a) cos(e) + cos(a) sin(e) loses nothing.
     rates = np.exp(-np.log(10000.0) * np.arange(0, d_model, 2) / d_model)
     mantissa, exponent = np.frexp(rates)
     leading = np.ldexp(np.floor(mantissa * 2**12), exponent - 12)

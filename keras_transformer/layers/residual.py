@@ -9,13 +9,15 @@ from keras_transformer.layers.normalization import LayerNormalization
 def residual_initializer(branches):
     """How the last matrix of each sublayer starts: Glorot's uniform, times branches^-0.5.
 
-    The paper does not say how weights start. With so many sublayers added up, each a little quieter, the sum starts as loud as one:
-    without it the post-norm stack spends its first thousand steps on the frequencies of words alone (see benchmarks/README.md).
+    The paper does not say how weights start. With so many sublayers added up, each a little
+    quieter, the sum starts as loud as one: without it the post-norm stack spends its first thousand
+    steps on the frequencies of words alone (see benchmarks/README.md).
 
     Args:
         branches: sublayers that a stack adds to its residual stream.
 
-    Reference: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section 2.3.
+    Reference: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section
+        2.3.
     """
     return keras.initializers.VarianceScaling(
         scale=1.0 / branches, mode="fan_avg", distribution="uniform"
@@ -29,7 +31,8 @@ class PostNorm(keras.layers.Layer):
         LayerNorm(x + Dropout(Sublayer(x)))
 
     Args:
-        dropout: probability in [0, 1), applied to the sublayer's output "before it is added to the sublayer input".
+        dropout: probability in [0, 1), applied to the sublayer's output "before it is added to the
+            sublayer input".
 
     Call arguments:
         x: the sublayer's input, (B, T, d_model).

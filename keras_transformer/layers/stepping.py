@@ -1,14 +1,16 @@
-"""The decoder of section 3.1 (Vaswani et al. 2017), one token further: what decoding by section 6.1 calls for every token.
+"""The decoder of section 3.1 (Vaswani et al. 2017), one token further: what decoding by section 6.1
+calls for every token.
 
-The same arithmetic as `Decoder.call`, from matrices that are laid out anew once, before the first token.
+The same arithmetic as `Decoder.call`, from matrices that are laid out anew once, before the first
+token.
 """
 
 from keras import ops
 
 from keras_transformer.layers.attention import attention_weights, scaled_dot_product_attention
 
-# Rows that lie a multiple of 2 KB apart fall on few lines of a processor's cache: multiplying by 512 x 2048 numbers took almost twice as
-# long as by 512 x 2064 (benchmarks/README.md).
+# Rows that lie a multiple of 2 KB apart fall on few lines of a processor's cache: multiplying by
+# 512 x 2048 numbers took almost twice as long as by 512 x 2064 (benchmarks/README.md).
 UNFAVOURABLE, EXTRA = 512, 16
 
 
@@ -20,8 +22,10 @@ class DecoderStepper:
 
     Call arguments:
         x: embedded new tokens, (B, K, d_model).
-        past: from `Decoder.empty_past` or the step before: for every layer (keys, values), (B K, h, t, d_k) and (B K, h, t, d_v).
-        memory: from `Decoder.memory_cache`: likewise (B, h, S, d_k) and (B, h, S, d_v). The K hypotheses attend to one copy as K queries.
+        past: from `Decoder.empty_past` or the step before: for every layer (keys, values), (B K, h,
+            t, d_k) and (B K, h, t, d_v).
+        memory: from `Decoder.memory_cache`: likewise (B, h, S, d_k) and (B, h, S, d_v). The K
+            hypotheses attend to one copy as K queries.
         memory_mask: booleans, (B, 1, S).
 
     Returns:
@@ -36,7 +40,9 @@ class DecoderStepper:
         return x, past
 
     def attentive(self, x, past, memory, memory_mask=None):
-        """The step and how much each hypothesis attends to the memory: the mean of the last layer's heads, float32 (B, K, S), third."""
+        """The step and how much each hypothesis attends to the memory: the mean of the last layer's
+        heads, float32 (B, K, S), third.
+        """
         new_past = []
         for layer, layer_past, layer_memory in zip(self._layers, past, memory, strict=True):
             x, layer_past, weights = layer(x, layer_past, layer_memory, memory_mask)
@@ -102,7 +108,8 @@ class Matrix:
 
     Args:
         kernels: (d, n) each.
-        policy: a Keras dtype policy. In bfloat16 is multiplied where it computes in it or keeps its variables in it.
+        policy: a Keras dtype policy. In bfloat16 is multiplied where it computes in it or keeps its
+            variables in it.
 
     Call arguments:
         x: (rows, d).

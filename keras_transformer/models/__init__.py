@@ -1,4 +1,6 @@
-"""The Transformer as one functional Keras model, and the numbers that size it (Vaswani et al. 2017, figure 1 and table 3)."""
+"""The Transformer as one functional Keras model, and the numbers that size it (Vaswani et al. 2017,
+figure 1 and table 3).
+"""
 
 from keras_transformer.models.bfloat16_weights import translation_policy
 from keras_transformer.models.ensemble import Ensemble

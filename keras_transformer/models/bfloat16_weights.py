@@ -1,4 +1,6 @@
-"""Weights of float32 or bfloat16 to translate with: section 6.1's decoding passes all of the decoder's for every token."""
+"""Weights of float32 or bfloat16 to translate with: section 6.1's decoding passes all of the
+decoder's for every token.
+"""
 
 import keras
 
@@ -7,8 +9,8 @@ import keras
 class BFloat16Weights(keras.DTypePolicy):
     """Matrices in bfloat16, half the bytes of float32; activations in float32.
 
-    The matrices of a `Stepper` are multiplied in bfloat16. What is added up, normalized, attended to and scored, and all of the encoder,
-    is computed in float32.
+    The matrices of a `Stepper` are multiplied in bfloat16. What is added up, normalized, attended
+    to and scored, and all of the encoder, is computed in float32.
     """
 
     def __init__(self, name="bfloat16_weights"):

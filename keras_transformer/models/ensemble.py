@@ -1,4 +1,6 @@
-"""Several Transformers that translate as one: an addition to the single models of Vaswani et al. 2017, table 2."""
+"""Several Transformers that translate as one: an addition to the single models of Vaswani et al.
+2017, table 2.
+"""
 
 from keras import ops
 
@@ -22,7 +24,8 @@ class Ensemble:
         sizes = sorted({model.hyperparameters.vocabulary_size for model in self.models})
         if len(sizes) != 1:
             raise ValueError(
-                f"`models` must be at least one, of one vocabulary. Received: {len(self.models)}, of vocabulary_size={sizes}."
+                "`models` must be at least one, of one vocabulary. Received: "
+                f"{len(self.models)}, of vocabulary_size={sizes}."
             )
         self.hyperparameters = self.models[0].hyperparameters
         self.weights = [weight for model in self.models for weight in model.weights]

@@ -53,7 +53,8 @@ class Hyperparameters:
         if self.d_k is None and self.d_model % self.num_heads:
             remedy = -(-self.d_model // self.num_heads) * self.num_heads
             raise ValueError(
-                f"`d_model` must be divisible by `num_heads`. Received: d_model={self.d_model}, num_heads={self.num_heads}. "
+                f"`d_model` must be divisible by `num_heads`. Received: d_model={self.d_model}, "
+                f"num_heads={self.num_heads}. "
                 f"Try d_model={remedy + remedy % 2 * self.num_heads}, or pass `d_k`."
             )
 

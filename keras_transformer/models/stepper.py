@@ -6,7 +6,8 @@ from keras_transformer.layers import Matrix
 
 
 class Stepper:
-    """Logits of the next token, from one new token for each of K hypotheses a sentence and a cache of those before it.
+    """Logits of the next token, from one new token for each of K hypotheses a sentence and a cache
+    of those before it.
 
     Make one before a loop over tokens, not in it: its matrices are laid out anew.
 
@@ -37,7 +38,9 @@ class Stepper:
         return self._logits(x), past
 
     def attentive_step(self, ids, position, past, encoded):
-        """`step` that also tells how much each hypothesis attends to the source: the mean of the last layer's heads, (B, K, S), third."""
+        """`step` that also tells how much each hypothesis attends to the source: the mean of the
+        last layer's heads, (B, K, S), third.
+        """
         x, past, attention = self._decoder.attentive(
             self._embedded(ids, position), past, encoded["memory"], encoded["mask"]
         )

@@ -12,7 +12,8 @@ from keras_transformer.models.stepper import Stepper
 class Transformer(keras.Model):
     """Two stacks between one shared, three-way tied embedding.
 
-    Called with `(source, target)` ids it gives logits, and trains with `model.fit`. `encode` and a `stepper` decode from the same weights.
+    Called with `(source, target)` ids it gives logits, and trains with `model.fit`. `encode` and a
+    `stepper` decode from the same weights.
 
     Args:
         hyperparameters: the sizes; or its fields as keywords.
@@ -62,7 +63,8 @@ class Transformer(keras.Model):
             source: ids, (B, S).
 
         Returns:
-            A cache: the memory's keys and values for every layer of the decoder, and the (B, 1, S) mask of its tokens.
+            A cache: the memory's keys and values for every layer of the decoder, and the (B, 1, S)
+            mask of its tokens.
         """
         return self.cache(
             source, self.encoder(self.embedding(source), attention_mask=padding_mask(source))
@@ -92,7 +94,8 @@ class Transformer(keras.Model):
             memory: the first that `attentive_encode` returned.
 
         Returns:
-            Logits in float32, (B, T, V); attention to the target, (B, N, h, T, T), and to the memory, (B, N, h, T, S); rows sum to 1.
+            Logits in float32, (B, T, V); attention to the target, (B, N, h, T, T), and to the
+            memory, (B, N, h, T, S); rows sum to 1.
         """
         x, to_target, to_memory = self.decoder.attentive(
             self.embedding(target), memory, padding_mask(source)
@@ -106,7 +109,8 @@ class Transformer(keras.Model):
             source, target: as in `call`.
 
         Returns:
-            A dictionary: "encoder" (B, N, h, S, S), "decoder" (B, N, h, T, T) and "cross" (B, N, h, T, S); rows sum to 1.
+            A dictionary: "encoder" (B, N, h, S, S), "decoder" (B, N, h, T, T) and "cross" (B, N, h,
+            T, S); rows sum to 1.
         """
         memory, within_source = self.attentive_encode(source)
         _, to_target, to_memory = self.attentive_decode(source, target, memory)

@@ -1,4 +1,5 @@
-"""A run's folder: what a model is, its vocabulary, its checkpoints and their average (Vaswani et al. 2017, section 6.1).
+"""A run's folder: what a model is, its vocabulary, its checkpoints and their average (Vaswani et
+al. 2017, section 6.1).
 
 <model_dir>/model.json        sizes, languages, corpus, fingerprint of the vocabulary
 <model_dir>/vocabulary.model  SentencePiece
@@ -48,7 +49,8 @@ class RunFolder:
         """Write what the run is; refuse to go on with a run that is something else.
 
         Args:
-            description: dictionary with `hyperparameters`, `corpus` and `vocabulary`, each a dictionary.
+            description: dictionary with `hyperparameters`, `corpus` and `vocabulary`, each a
+                dictionary.
 
         Raises:
             ValueError: naming each value that differs from the run's.
@@ -68,7 +70,8 @@ class RunFolder:
         try:
             return json.loads(self.description.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise FileNotFoundError(f"{self.path} holds no trained model: there is no {self.description.name} in it.") from None
+            raise FileNotFoundError(f"{self.path} holds no trained model: there is no "
+                                    f"{self.description.name} in it.") from None
         except ValueError as error:
             raise ValueError(f"{self.description} is damaged ({error}).") from error
 
@@ -84,7 +87,8 @@ class RunFolder:
         """The trained model and its vocabulary.
 
         Args:
-            weights: a checkpoint to take; by default the averaged weights where there are any, else the newest checkpoint's.
+            weights: a checkpoint to take; by default the averaged weights where there are any, else
+                the newest checkpoint's.
             precision: see `translation_policy`.
 
         Raises:
@@ -97,7 +101,8 @@ class RunFolder:
         return model, Vocabulary.load(self.vocabulary)
 
     def newest_weights(self):
-        """The file with the averaged weights where there is one, else the newest checkpoint that can be read.
+        """The file with the averaged weights where there is one, else the newest checkpoint that
+        can be read.
 
         Raises:
             FileNotFoundError: if there is neither.
@@ -116,7 +121,8 @@ def _refuse_differences(path, before, now):
         if before.get(part, {}).get(name) != value
     ]
     if differences:
-        raise ValueError(f"{path} holds another run: {'; '.join(differences)}. Name another --model_dir, or delete this one.")
+        raise ValueError(f"{path} holds another run: {'; '.join(differences)}. Name another "
+                         "--model_dir, or delete this one.")
 
 
 def run_of(weights):
@@ -128,4 +134,5 @@ def run_of(weights):
     for parent in weights.parents[:2]:
         if RunFolder(parent).vocabulary.exists():
             return RunFolder(parent)
-    raise FileNotFoundError(f"{weights} lies in no run's folder: its vocabulary.model is missing. Name the folder of the run.")
+    raise FileNotFoundError(f"{weights} lies in no run's folder: its vocabulary.model is "
+                            "missing. Name the folder of the run.")

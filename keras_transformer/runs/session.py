@@ -1,7 +1,8 @@
 """One SavedModel in memory: its signatures, and what they give for arrays.
 
-It is run in a session, as TF Serving runs it. `tf.saved_model.load` would take twice as long, and keep the model's weights when it is
-dropped (measured: 100 MB for each of 6 versions of a model with 7.5M parameters; a session kept nothing).
+It is run in a session, as TF Serving runs it. `tf.saved_model.load` would take twice as long, and
+keep the model's weights when it is dropped (measured: 100 MB for each of 6 versions of a model with
+7.5M parameters; a session kept nothing).
 """
 
 import contextlib
@@ -56,7 +57,9 @@ class Signature:
 
     @property
     def is_mergeable(self):
-        """Whether requests can share a batch: not where the width of an output may depend on the longest text of the batch."""
+        """Whether requests can share a batch: not where the width of an output may depend on the
+        longest text of the batch.
+        """
         return all(spec.shape and None not in spec.shape[1:] for spec in self.outputs.values())
 
 

@@ -1,4 +1,6 @@
-"""The weights and the vocabulary that a new run starts from: another run's, or a SavedModel's (fine-tuning)."""
+"""The weights and the vocabulary that a new run starts from: another run's, or a SavedModel's
+(fine-tuning).
+"""
 
 import pathlib
 
@@ -13,8 +15,8 @@ def starting_point(path):
     """Read what `--init_from` names.
 
     Args:
-        path: a run's folder, of which the averaged weights are taken where there are any; a checkpoint in one; a SavedModel, or a folder
-            of numbered versions of it.
+        path: a run's folder, of which the averaged weights are taken where there are any; a
+            checkpoint in one; a SavedModel, or a folder of numbered versions of it.
 
     Returns:
         The weights, arrays by name as `checkpoint.weights_of` gives them, and the `Vocabulary`.
@@ -37,6 +39,7 @@ def starting_point(path):
 def _of_saved_model(version):
     vocabulary = version / "assets.extra" / "vocabulary.model"
     if not vocabulary.exists():
-        raise ValueError(f"{version} has no {vocabulary.relative_to(version)}: name the folder of its run.")
+        raise ValueError(f"{version} has no {vocabulary.relative_to(version)}: name the folder "
+                         "of its run.")
     weights = {variable.name.removesuffix(":0"): variable.numpy() for variable in reload(version).weights}
     return {checkpoint.WEIGHTS + name: array for name, array in weights.items()}, Vocabulary.load(vocabulary)

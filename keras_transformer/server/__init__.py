@@ -1,1 +1,3 @@
-"""A server of SavedModels with TF Serving's REST interface. It knows strings, tensors and signatures, not where they come from."""
+"""A server of SavedModels with TF Serving's REST interface. It knows strings, tensors and
+signatures, not where they come from.
+"""

@@ -1,4 +1,6 @@
-"""The server's HTTP side: TF Serving's URLs, health, metrics, the page, and the OpenAPI document that says all of it."""
+"""The server's HTTP side: TF Serving's URLs, health, metrics, the page, and the OpenAPI document
+that says all of it.
+"""
 
 import asyncio
 import html
@@ -22,7 +24,8 @@ PAGE = pathlib.Path(__file__).with_name("page.html")
 BODY_SECONDS = 60
 # The page is all that it needs: a browser shall fetch nothing from elsewhere.
 POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; "
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src "
+    "'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
 )
 MODEL, VERSION = "/v1/models/{name:model}", "/v1/models/{name:model}/versions/{version:version}"
@@ -224,7 +227,9 @@ def _served(service):
 
 
 def _openapi(app):
-    """FastAPI's document, with the request that we read ourselves, and without the answer 422 that we never give."""
+    """FastAPI's document, with the request that we read ourselves, and without the answer 422 that
+    we never give.
+    """
     if not app.openapi_schema:
         document = fastapi.openapi.utils.get_openapi(
             title=app.title, version=app.version, description=app.description, routes=app.routes

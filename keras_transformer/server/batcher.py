@@ -1,7 +1,8 @@
-"""Requests that come at about the same time are answered by one call: dynamic batching, with TF Serving's parameters.
+"""Requests that come at about the same time are answered by one call: dynamic batching, with TF
+Serving's parameters.
 
-A batch is open until it has `max_batch_size` rows, or its first request has waited `batch_timeout_micros` and a thread is free. Requests
-whose keys differ never share one.
+A batch is open until it has `max_batch_size` rows, or its first request has waited
+`batch_timeout_micros` and a thread is free. Requests whose keys differ never share one.
 """
 
 import concurrent.futures
@@ -15,7 +16,9 @@ from keras_transformer.server.errors import RequestError
 
 @dataclasses.dataclass
 class _Batch:
-    """Requests that one call will answer: `tasks` holds pairs of `Rows` and the future of their outputs."""
+    """Requests that one call will answer: `tasks` holds pairs of `Rows` and the future of their
+    outputs.
+    """
 
     key: object
     run: object
@@ -89,7 +92,8 @@ class Batcher:
                 if len(self._waiting) >= self.max_enqueued_batches:
                     raise RequestError(
                         503,
-                        f"The batch scheduling queue to which this task was submitted is full: {self.max_enqueued_batches} batches wait. "
+                        "The batch scheduling queue to which this task was submitted is full: "
+                        f"{self.max_enqueued_batches} batches wait. "
                         "Try again later.",
                     )
                 batch = _Batch(key, run, time.monotonic())
@@ -152,7 +156,9 @@ class Batcher:
 
 
 def _answer(batch):
-    """Run a batch; if that fails, each of its requests by itself, so that it fails only the one that is to blame."""
+    """Run a batch; if that fails, each of its requests by itself, so that it fails only the one
+    that is to blame.
+    """
     tasks = [
         (task, future) for task, future in batch.tasks if future.set_running_or_notify_cancel()
     ]

@@ -38,7 +38,9 @@ class RequestError(Exception):
 
 
 def of_tensorflow(error):
-    """The `RequestError` for an error of TensorFlow's: the line that says what is wrong, without those that say where in the graph."""
+    """The `RequestError` for an error of TensorFlow's: the line that says what is wrong, without
+    those that say where in the graph.
+    """
     lines = [line.strip() for line in (error.message or "").splitlines()]
     telling = [line for line in lines if line and not line.startswith(PLACES)]
     return RequestError(

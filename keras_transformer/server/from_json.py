@@ -1,6 +1,7 @@
 """A request's JSON to arrays, and its errors, as TF Serving's `json_tensor.cc` does it.
 
-It takes two things more: inputs that have defaults may be left out, and a text without a list around it is a batch of one.
+It takes two things more: inputs that have defaults may be left out, and a text without a list
+around it is a batch of one.
 """
 
 import base64
@@ -51,7 +52,8 @@ def parse(body):
     if not isinstance(document.get("signature_name", ""), str):
         raise RequestError(
             400,
-            f"JSON Value: {shown(document)} not formatted correctly. 'signature_name' key must be a string value.",
+            f"JSON Value: {shown(document)} not formatted correctly. 'signature_name' key must "
+            "be a string value.",
         )
     return document
 
@@ -64,7 +66,8 @@ def arrays(document, signature):
         signature: the `Signature` that it asks for.
 
     Returns:
-        Arrays by name, as the request has them, and whether it has them in rows ("instances") rather than in columns ("inputs").
+        Arrays by name, as the request has them, and whether it has them in rows ("instances")
+        rather than in columns ("inputs").
 
     Raises:
         RequestError: if they do not fit the signature.
@@ -72,7 +75,8 @@ def arrays(document, signature):
     if "instances" in document and "inputs" in document:
         raise RequestError(
             400,
-            f"JSON Value: {shown(document)} Not formatted correctly expecting only one of 'inputs' or 'instances' keys to exist ",
+            f"JSON Value: {shown(document)} Not formatted correctly expecting only one of "
+            "'inputs' or 'instances' keys to exist ",
         )
     if "instances" in document:
         return _rows(document, signature), True
@@ -104,7 +108,8 @@ def _rows(document, signature):
     if not named and len(signature.required) > 1:
         raise RequestError(
             400,
-            "instances is a plain list, but expecting list of objects as multiple input tensors required as per tensorinfo_map",
+            "instances is a plain list, but expecting list of objects as multiple input tensors "
+            "required as per tensorinfo_map",
         )
     rows = [_row(number, instance, named, signature) for number, instance in enumerate(instances)]
     given = [name for name in signature.inputs if any(name in row for row in rows)]
@@ -125,13 +130,15 @@ def _row(number, instance, named, signature):
         if name not in signature.inputs:
             raise RequestError(
                 400,
-                f"{_element(number, name)} Error: INVALID_ARGUMENT: JSON object: does not have named input: {name}",
+                f"{_element(number, name)} Error: INVALID_ARGUMENT: JSON object: does not have "
+                f"named input: {name}",
             )
     missing = [name for name in signature.required if name not in members]
     if missing:
         raise RequestError(
             400,
-            f"{_element(number)} JSON object: {shown(instance)} keys must be equal to: {','.join(signature.inputs)}"
+            f"{_element(number)} JSON object: {shown(instance)} keys must be equal to: "
+            f"{','.join(signature.inputs)}"
             + (
                 f", of which {','.join(signature.defaults)} may be left out"
                 if signature.defaults
@@ -145,7 +152,8 @@ def _row(number, instance, named, signature):
         except RequestError as error:
             raise RequestError(
                 400,
-                f"{_element(number, name if named else None)} Error: INVALID_ARGUMENT: {error.message}",
+                f"{_element(number, name if named else None)} Error: INVALID_ARGUMENT: "
+                f"{error.message}",
             ) from error
     return row
 
@@ -175,7 +183,8 @@ def _stacked(name, values, defaults):
             )
             raise RequestError(
                 400,
-                f"{_element(number, name)} Error: INVALID_ARGUMENT: Expecting shape {expected} but got: {came}",
+                f"{_element(number, name)} Error: INVALID_ARGUMENT: Expecting shape {expected} "
+                f"but got: {came}",
             )
     return np.stack(values)
 
@@ -185,7 +194,8 @@ def _columns(value, signature):
         if len(signature.required) > 1:
             raise RequestError(
                 400,
-                "inputs is a plain value/list, but expecting an object as multiple input tensors required as per tensorinfo_map",
+                "inputs is a plain value/list, but expecting an object as multiple input tensors "
+                "required as per tensorinfo_map",
             )
         value = {signature.plain_input: value}
     for name in signature.required:
@@ -195,7 +205,8 @@ def _columns(value, signature):
         if name not in signature.inputs:
             raise RequestError(
                 400,
-                f"JSON object: does not have named input: {name}. Expected: {','.join(signature.inputs)}.",
+                f"JSON object: does not have named input: {name}. Expected: "
+                f"{','.join(signature.inputs)}.",
             )
     return {name: array(one, signature.inputs[name].dtype) for name, one in value.items()}
 
@@ -236,7 +247,8 @@ def _flatten(value, shape, level, dtype, flat):
         if level != len(shape):
             raise RequestError(
                 400,
-                f"JSON Value: {shown(value)} found at incorrect level: {level + 1} in the JSON DOM. Expected at level: {len(shape)}",
+                f"JSON Value: {shown(value)} found at incorrect level: {level + 1} in the JSON "
+                f"DOM. Expected at level: {len(shape)}",
             )
         flat.append(_scalar(value, dtype))
         return
@@ -247,7 +259,8 @@ def _flatten(value, shape, level, dtype, flat):
     if len(value) != shape[level]:
         raise RequestError(
             400,
-            f"Encountered list at unexpected size: {len(value)} at level: {level} expected size: {shape[level]}",
+            f"Encountered list at unexpected size: {len(value)} at level: {level} expected size: "
+            f"{shape[level]}",
         )
     for one in value:
         _flatten(one, shape, level + 1, dtype, flat)

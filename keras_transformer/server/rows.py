@@ -1,4 +1,6 @@
-"""What a request's arrays mean: rows, which may share a batch with other requests', and options, which hold for all of them."""
+"""What a request's arrays mean: rows, which may share a batch with other requests', and options,
+which hold for all of them.
+"""
 
 import dataclasses
 
@@ -71,7 +73,8 @@ def rows(given, signature, limits):
     if count > limits.max_batch_size:
         raise RequestError(
             400,
-            f"Task size {count} is larger than maximum input batch size {limits.max_batch_size}. Send several requests.",
+            f"Task size {count} is larger than maximum input batch size {limits.max_batch_size}. "
+            "Send several requests.",
         )
     inputs, options = dict(required), {}
     for name, default in signature.defaults.items():
@@ -87,7 +90,9 @@ def rows(given, signature, limits):
 
 
 def _fitted(name, array, shape):
-    """An array of the rank that a signature asks for: a value alone becomes a batch of one, lists of one value are opened."""
+    """An array of the rank that a signature asks for: a value alone becomes a batch of one, lists
+    of one value are opened.
+    """
     if shape is None:
         return array
     if array.ndim == len(shape) - 1:
@@ -100,7 +105,8 @@ def _fitted(name, array, shape):
         expected = ",".join("?" if size is None else str(size) for size in shape)
         raise RequestError(
             400,
-            f"`{name}` must have shape [{expected}]. Received: [{','.join(map(str, array.shape))}].",
+            f"`{name}` must have shape [{expected}]. Received: "
+            f"[{','.join(map(str, array.shape))}].",
         )
     return array
 
@@ -120,7 +126,8 @@ def _refuse_long_texts(arrays, limits):
             if longest > limits.max_text_bytes:
                 raise RequestError(
                     400,
-                    f"`{name}` must be no longer than {limits.max_text_bytes:,} bytes. Received: {longest:,}. Split the text.",
+                    f"`{name}` must be no longer than {limits.max_text_bytes:,} bytes. Received: "
+                    f"{longest:,}. Split the text.",
                 )
 
 

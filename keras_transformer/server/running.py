@@ -16,7 +16,8 @@ from keras_transformer.server.versions import Versions
 
 
 def serve(folder, name, host, port, limits, poll_seconds, **batching):
-    """Serve until SIGTERM or an interrupt; then take no more requests, answer those that came, and return.
+    """Serve until SIGTERM or an interrupt; then take no more requests, answer those that came, and
+    return.
 
     Args:
         folder: of the model's versions.
@@ -32,7 +33,8 @@ def serve(folder, name, host, port, limits, poll_seconds, **batching):
     """
     began = time.monotonic()
     log.start()
-    # What was imported stays: a search for garbage, at the end of each version, need not look at it.
+    # What was imported stays: a search for garbage, at the end of each version, need not look at
+    # it.
     gc.freeze()
     with bind(host, port) as listener:
         versions = Versions(folder, log=log.tell)
@@ -61,7 +63,8 @@ def serve(folder, name, host, port, limits, poll_seconds, **batching):
 
 
 class Server(uvicorn.Server):
-    """A web server that says when it listens, and whose last requests do not wait for others to share a batch with.
+    """A web server that says when it listens, and whose last requests do not wait for others to
+    share a batch with.
 
     Args:
         served: an ASGI application.
@@ -92,7 +95,8 @@ def bind(host, port):
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except socket.gaierror as error:
         raise OSError(
-            f"--host={host} is no address of this machine: {error.strerror}. Try 127.0.0.1, or 0.0.0.0 for all."
+            f"--host={host} is no address of this machine: {error.strerror}. Try 127.0.0.1, or "
+            "0.0.0.0 for all."
         ) from error
     family, kind, protocol, _, address = found[0]
     listener = socket.socket(family, kind, protocol)

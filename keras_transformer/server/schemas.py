@@ -6,7 +6,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class PredictRequest(BaseModel):
-    """`instances` (rows) or `inputs` (columns), not both. What a signature takes is in the model's metadata."""
+    """`instances` (rows) or `inputs` (columns), not both. What a signature takes is in the model's
+    metadata.
+    """
 
     signature_name: str = Field("serving_default", description="One of the model's signatures.")
     instances: list[Any] = Field(
@@ -15,12 +17,15 @@ class PredictRequest(BaseModel):
     )
     inputs: Any = Field(
         None,
-        description="A value or a list for the only input, or an object of lists by the names of inputs.",
+        description="A value or a list for the only input, or an object of lists by the names of "
+        "inputs.",
     )
 
 
 class Predictions(BaseModel):
-    """The answer to `instances`: a value, or an object of values by the names of outputs, for each of them."""
+    """The answer to `instances`: a value, or an object of values by the names of outputs, for each
+    of them.
+    """
 
     model_config = ConfigDict(extra="forbid")
     predictions: list[Any]

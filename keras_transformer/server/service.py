@@ -34,7 +34,8 @@ class Service:
             name: of the model that it asks for.
             number: of the version; None: the newest.
             body: of the request, bytes.
-            seen: a dictionary that takes what may be told of the request: its signature, its rows, its version.
+            seen: a dictionary that takes what may be told of the request: its signature, its rows,
+                its version.
 
         Returns:
             The body of the answer, bytes.

@@ -1,7 +1,8 @@
 """Arrays to a response's JSON, as TF Serving's `json_tensor.cc` does it.
 
-Of a signature with one output its name is left out. Numbers that are not finite are the words NaN, Infinity and -Infinity, which Python's
-and JavaScript's own writers know and strict readers of JSON refuse. Outputs whose name ends in "_bytes" are base64.
+Of a signature with one output its name is left out. Numbers that are not finite are the words NaN,
+Infinity and -Infinity, which Python's and JavaScript's own writers know and strict readers of JSON
+refuse. Outputs whose name ends in "_bytes" are base64.
 """
 
 import base64
@@ -34,7 +35,8 @@ def response(outputs, in_rows):
     if None in sizes.values() or len(set(sizes.values())) > 1:
         raise RequestError(
             400,
-            f"The outputs have no batch dimension, or different ones: {sizes}. Ask for them with 'inputs'.",
+            f"The outputs have no batch dimension, or different ones: {sizes}. Ask for them with "
+            "'inputs'.",
         )
     if len(values) == 1:
         return encode({"predictions": next(iter(values.values()))})

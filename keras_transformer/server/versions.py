@@ -1,7 +1,8 @@
-"""The versions of a model in a folder: the newest is served, a newer one replaces it while the server runs.
+"""The versions of a model in a folder: the newest is served, a newer one replaces it while the
+server runs.
 
-As TF Serving: a version is a folder named by an integer with a `saved_model.pb` in it; the new one is loaded before the old one goes, and
-the old one goes when its last request is answered.
+As TF Serving: a version is a folder named by an integer with a `saved_model.pb` in it; the new one
+is loaded before the old one goes, and the old one goes when its last request is answered.
 """
 
 import contextlib
@@ -15,7 +16,9 @@ from keras_transformer.server.errors import RequestError
 
 
 def _content(folder):
-    """Equal as long as no file of a folder comes, grows or changes: what is copied in place is whole some time later."""
+    """Equal as long as no file of a folder comes, grows or changes: what is copied in place is
+    whole some time later.
+    """
     return [
         (path, path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(folder.rglob("*"))
     ]
@@ -37,7 +40,9 @@ class Version:
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """What `GET /v1/models/NAME` tells of a version: LOADING, AVAILABLE, UNLOADING or END, and what went wrong."""
+    """What `GET /v1/models/NAME` tells of a version: LOADING, AVAILABLE, UNLOADING or END, and what
+    went wrong.
+    """
 
     state: str
     error: str = ""
@@ -70,11 +75,13 @@ class Versions:
         self._watcher = None
         if not self.folder.is_dir():
             raise FileNotFoundError(
-                f"there is no folder {folder}: --model_base_path is saved_models/<name>, where versions lie."
+                f"there is no folder {folder}: --model_base_path is saved_models/<name>, where "
+                "versions lie."
             )
         if newest_version(folder) is None:
             raise FileNotFoundError(
-                f"{folder} has no versions: folders named 1, 2, ... with a saved_model.pb. Export one."
+                f"{folder} has no versions: folders named 1, 2, ... with a saved_model.pb. "
+                "Export one."
             )
         self.poll()
         if self._current is None:
@@ -83,7 +90,8 @@ class Versions:
 
     @contextlib.contextmanager
     def use(self, name, number=None):
-        """The version that a request asks for, which stays in memory as long as the request uses it.
+        """The version that a request asks for, which stays in memory as long as the request uses
+        it.
 
         Args:
             name: the model's, for the error.
@@ -106,7 +114,9 @@ class Versions:
                 self._changed.notify_all()
 
     def poll(self):
-        """Look into the folder; serve the newest version if it is another than the one that is served."""
+        """Look into the folder; serve the newest version if it is another than the one that is
+        served.
+        """
         number = newest_version(self.folder)
         if number is None or (self._current and number == self._current.number):
             return

@@ -1,4 +1,6 @@
-"""From the checkpoints of a finished run to a translator that can be served (Vaswani et al. 2017, section 6.1)."""
+"""From the checkpoints of a finished run to a translator that can be served (Vaswani et al. 2017,
+section 6.1).
+"""
 
 from keras_transformer.artifacts.saved_model import export
 from keras_transformer.evaluation import bleu
@@ -65,5 +67,6 @@ def release(folder, model, vocabulary, options, test, chosen, export_dir, descri
         module, export_dir, {**description, **folder.read_scores()}, folder.read_examples()
     )
     print(
-        f"\nexported to {version}. Try it:\n  echo '{test.sources[0]}' | python -m keras_transformer.translate --model={version}"
+        f"\nexported to {version}. Try it:\n  echo '{test.sources[0]}' | python -m "
+        f"keras_transformer.translate --model={version}"
     )

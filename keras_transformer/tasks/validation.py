@@ -1,4 +1,6 @@
-"""What is measured after each epoch: cross-entropy, perplexity and accuracy of the validation pairs, and BLEU of the first of them."""
+"""What is measured after each epoch: cross-entropy, perplexity and accuracy of the validation
+pairs, and BLEU of the first of them.
+"""
 
 import math
 
@@ -14,16 +16,19 @@ from keras_transformer.translator.translator import Translator
 
 
 def validation(inference, vocabulary, batches, sources, references):
-    """A function of a model in training that measures its weights, the averaged ones where it keeps them.
+    """A function of a model in training that measures its weights, the averaged ones where it keeps
+    them.
 
     Args:
         inference: a float32 model of the same sizes, which takes over the weights.
         vocabulary: its `Vocabulary`.
         batches: takes nothing, gives the validation pairs as `model.evaluate` takes them.
-        sources, references: sentences to translate greedily, and their translations; none: BLEU is not measured.
+        sources, references: sentences to translate greedily, and their translations; none: BLEU is
+            not measured.
 
     Returns:
-        A function that gives a dictionary of numbers. On another backend than TensorFlow, whose graph decoding needs, BLEU is left out.
+        A function that gives a dictionary of numbers. On another backend than TensorFlow, whose
+        graph decoding needs, BLEU is left out.
     """
     inference.compile(
         loss=LabelSmoothedCrossEntropy(0.0),

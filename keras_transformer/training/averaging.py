@@ -1,4 +1,6 @@
-"""Checkpoint averaging: "a single model obtained by averaging the last 5 checkpoints" (Vaswani et al. 2017, section 6.1)."""
+"""Checkpoint averaging: "a single model obtained by averaging the last 5 checkpoints" (Vaswani et
+al. 2017, section 6.1).
+"""
 
 import numpy as np
 
@@ -30,7 +32,8 @@ def average(paths):
             name: array.shape for name, array in first.items()
         }:
             raise ValueError(
-                f"{paths[0]} and {path} are not of one model: names or shapes of their weights differ."
+                f"{paths[0]} and {path} are not of one model: names or shapes of their weights "
+                "differ."
             )
         for name, array in weights.items():
             total[name] += array

@@ -1,4 +1,6 @@
-"""What watches over a run of `model.fit`: checkpoints (Vaswani et al. 2017, section 6.1), validation, limits, divergence, preemption."""
+"""What watches over a run of `model.fit`: checkpoints (Vaswani et al. 2017, section 6.1),
+validation, limits, divergence, preemption.
+"""
 
 import json
 import math
@@ -38,7 +40,8 @@ class StopOnDivergence(keras.callbacks.Callback):
         if not math.isfinite(logs["loss"]):
             step = checkpoint.step_of(self.model)
             raise ValueError(
-                f"The loss became {logs['loss']} at step {step}: training diverged. Lower --learning_rate_scale or raise --warmup_steps; "
+                f"The loss became {logs['loss']} at step {step}: training diverged. Lower "
+                "--learning_rate_scale or raise --warmup_steps; "
                 "the last checkpoint is from before and stays good."
             )
 
@@ -74,12 +77,15 @@ class Preempted(Exception):
 
 
 class StopOnSignal(keras.callbacks.Callback):
-    """On SIGTERM, which announces a preemption: the step is finished and saved, then training ends with `Preempted`, on all hosts.
+    """On SIGTERM, which announces a preemption: the step is finished and saved, then training ends
+    with `Preempted`, on all hosts.
 
-    Stands behind `Checkpointing` in the list: what comes behind it at the end of an epoch, validation, is not waited for.
+    Stands behind `Checkpointing` in the list: what comes behind it at the end of an epoch,
+    validation, is not waited for.
 
     Args:
-        at_once: whether training ends at once when all is saved; else with the next step, in which all hosts learn of it.
+        at_once: whether training ends at once when all is saved; else with the next step, in which
+            all hosts learn of it.
     """
 
     def __init__(self, at_once=True):
@@ -117,9 +123,11 @@ class StopOnSignal(keras.callbacks.Callback):
 
 
 class Checkpointing(keras.callbacks.Callback):
-    """Saves the whole state at the end of every epoch and every so many minutes, and keeps the last K.
+    """Saves the whole state at the end of every epoch and every so many minutes, and keeps the last
+    K.
 
-    A checkpoint that cannot be written, for a full disk, is told; training goes on, and those before stay.
+    A checkpoint that cannot be written, for a full disk, is told; training goes on, and those
+    before stay.
 
     Args:
         folder: where the checkpoints lie.
@@ -167,7 +175,8 @@ class Checkpointing(keras.callbacks.Callback):
             checkpoint.save(checkpoint.path_of(self.folder, step), self.model, progress)
         except OSError as error:
             self.report(
-                f"step {step} could not be saved: {error}. Training goes on; the checkpoints before it stay. Make room."
+                f"step {step} could not be saved: {error}. Training goes on; the checkpoints "
+                "before it stay. Make room."
             )
             return
         self.saved_step = step
@@ -176,7 +185,8 @@ class Checkpointing(keras.callbacks.Callback):
 
 
 class Validation(keras.callbacks.Callback):
-    """Measures the model after every epoch, and keeps the results in a file of one JSON object a line.
+    """Measures the model after every epoch, and keeps the results in a file of one JSON object a
+    line.
 
     Args:
         measure: takes the model, gives a dictionary of numbers.

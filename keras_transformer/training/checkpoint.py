@@ -1,7 +1,9 @@
-"""Everything that makes the future of a run, in one file (the checkpoints of Vaswani et al. 2017, section 6.1).
+"""Everything that makes the future of a run, in one file (the checkpoints of Vaswani et al. 2017,
+section 6.1).
 
-A checkpoint is a NumPy archive: each weight under `weights/<its path>`, then the optimizer's slots, the states of the random generators,
-and what the run knows of its own progress. Any Keras backend writes and reads it; zip's checksums tell when it is damaged.
+A checkpoint is a NumPy archive: each weight under `weights/<its path>`, then the optimizer's slots,
+the states of the random generators, and what the run knows of its own progress. Any Keras backend
+writes and reads it; zip's checksums tell when it is damaged.
 """
 
 import json
@@ -57,7 +59,9 @@ def save(path, model, progress):
 
 
 def restore(path, model):
-    """Set a model, its optimizer and its random generators to what `save` wrote, and return the progress."""
+    """Set a model, its optimizer and its random generators to what `save` wrote, and return the
+    progress.
+    """
     arrays = read_archive(path)
     _refuse_lack(path, "progress", arrays)
     _assign(path, _state(model), arrays)
@@ -75,7 +79,9 @@ def load_weights(path, model):
 
 
 def newest(folder, log=print):
-    """The checkpoint with the highest step that can be read; None where there is none. A damaged one is told and passed over."""
+    """The checkpoint with the highest step that can be read; None where there is none. A damaged
+    one is told and passed over.
+    """
     for path in reversed(checkpoints(folder)):
         try:
             read_archive(path)
@@ -134,7 +140,8 @@ def _assign(path, variables, arrays):
         _refuse_lack(path, name, arrays)
         if arrays[name].shape != tuple(variable.shape):
             raise ValueError(
-                f"{path}: {name} has shape {arrays[name].shape}, the model expects {tuple(variable.shape)}."
+                f"{path}: {name} has shape {arrays[name].shape}, the model expects "
+                f"{tuple(variable.shape)}."
             )
     for name, variable in variables.items():
         variable.assign(arrays[name])

@@ -33,7 +33,9 @@ class Standing:
     waited: int = 0
 
     def after(self, step, value, higher_is_better):
-        """The standing after one more validation. An equal result is no better, and a NaN or infinite one never is."""
+        """The standing after one more validation. An equal result is no better, and a NaN or
+        infinite one never is.
+        """
         if math.isfinite(value) and (
             self.value is None or (value > self.value if higher_is_better else value < self.value)
         ):
@@ -44,8 +46,9 @@ class Standing:
 def validations(path, name, last_step):
     """The results that lead to a step of a run, from the file that `callbacks.Validation` writes.
 
-    A run that was killed goes on from its last checkpoint and validates again what came after it: a line voids those before it of its own
-    step or of a later one, and lines beyond `last_step` are still to be repeated. A line that was cut has the next one glued to it.
+    A run that was killed goes on from its last checkpoint and validates again what came after it: a
+    line voids those before it of its own step or of a later one, and lines beyond `last_step` are
+    still to be repeated. A line that was cut has the next one glued to it.
 
     Args:
         path: file of one flat JSON object a line; it need not exist.
@@ -69,10 +72,11 @@ def validations(path, name, last_step):
 
 
 class BestSoFar(keras.callbacks.Callback):
-    """Keeps the weights of the best validation, and ends training after so many that were no better.
+    """Keeps the weights of the best validation, and ends training after so many that were no
+    better.
 
-    Stands behind `callbacks.Validation` in the list, whose results it reads, and `callbacks.Checkpointing`. What a killed run knew is read
-    back from its history.
+    Stands behind `callbacks.Validation` in the list, whose results it reads, and
+    `callbacks.Checkpointing`. What a killed run knew is read back from its history.
 
     Args:
         history_path: the file that `Validation` appends to.
@@ -100,11 +104,13 @@ class BestSoFar(keras.callbacks.Callback):
         super().__init__()
         if monitor not in HIGHER_IS_BETTER:
             raise ValueError(
-                f"`monitor` must be one of {', '.join(HIGHER_IS_BETTER)}. Received: monitor={monitor!r}."
+                f"`monitor` must be one of {', '.join(HIGHER_IS_BETTER)}. Received: "
+                f"monitor={monitor!r}."
             )
         if patience is not None and patience < 1:
             raise ValueError(
-                f"`patience` must be at least 1 validation. Received: patience={patience}. Pass None to train on regardless."
+                f"`patience` must be at least 1 validation. Received: patience={patience}. Pass "
+                "None to train on regardless."
             )
         self.path = pathlib.Path(path)
         self.monitor = monitor
@@ -122,17 +128,21 @@ class BestSoFar(keras.callbacks.Callback):
             and (self._kept_step is None or self._kept_step < best)
         ):
             report(
-                f"{self.path} lacks the best weights of step {best}, or is damaged: the best is sought anew."
+                f"{self.path} lacks the best weights of step {best}, or is damaged: the best is "
+                "sought anew."
             )
             self.standing = Standing()
 
     @property
     def is_over(self):
-        """Whether patience is spent. `model.fit` forgets that it was stopped: ask before calling it again."""
+        """Whether patience is spent. `model.fit` forgets that it was stopped: ask before calling it
+        again.
+        """
         return self.patience is not None and self.standing.waited >= self.patience
 
     def on_train_begin(self, logs=None):
-        # A kill between the line in the history and the archive, while the checkpoint of that very step was there already.
+        # A kill between the line in the history and the archive, while the checkpoint of that very
+        # step was there already.
         if self.standing.step == checkpoint.step_of(self.model) != self._kept_step:
             self._keep()
 
@@ -140,7 +150,8 @@ class BestSoFar(keras.callbacks.Callback):
         name = f"val_{self.monitor}"
         if name not in (logs or {}):
             raise ValueError(
-                f"`monitor`={self.monitor!r} needs {name}, which was not measured. Received: {', '.join(sorted(logs or {})) or 'nothing'}. "
+                f"`monitor`={self.monitor!r} needs {name}, which was not measured. Received: "
+                f"{', '.join(sorted(logs or {})) or 'nothing'}. "
                 "--validation_sentences=0 gives no BLEU: raise it, or monitor cross_entropy."
             )
         step = checkpoint.step_of(self.model)
@@ -154,7 +165,8 @@ class BestSoFar(keras.callbacks.Callback):
                 else f"the best was {self.standing.value:.4g} at step {self.standing.step}"
             )
             self.report(
-                f"{name} has not improved for {self.standing.waited} validations; {best}. Training ends."
+                f"{name} has not improved for {self.standing.waited} validations; {best}. "
+                "Training ends."
             )
             end_training(self.model)
 
@@ -166,7 +178,8 @@ class BestSoFar(keras.callbacks.Callback):
             )
         except OSError as error:
             self.report(
-                f"the best weights, of step {self.standing.step}, could not be saved: {error}. Training goes on. Make room."
+                f"the best weights, of step {self.standing.step}, could not be saved: {error}. "
+                "Training goes on. Make room."
             )
             return
         self._kept_step = self.standing.step

@@ -1,4 +1,6 @@
-"""How a run trains (Vaswani et al. 2017, section 5): model and optimizer set up, then `model.fit` from where it stopped."""
+"""How a run trains (Vaswani et al. 2017, section 5): model and optimizer set up, then `model.fit`
+from where it stopped.
+"""
 
 import math
 
@@ -37,7 +39,8 @@ def resume(model, folder, log=print):
 def fit(model, data_from, steps_per_epoch, last_step, callbacks):
     """Train until a callback ends it, or the last step.
 
-    An epoch that was interrupted is finished first, in a call of `model.fit` of its own; then all others.
+    An epoch that was interrupted is finished first, in a call of `model.fit` of its own; then all
+    others.
 
     Args:
         model: compiled, and set by `resume`.

@@ -1,4 +1,6 @@
-"""Training that starts from another model's weights (Vaswani et al. 2017, section 3.4: the one table that a vocabulary has a say in)."""
+"""Training that starts from another model's weights (Vaswani et al. 2017, section 3.4: the one
+table that a vocabulary has a say in).
+"""
 
 import dataclasses
 
@@ -25,7 +27,8 @@ class Initialization:
 
 
 def initialize(model, weights, pieces=None, old_pieces=None):
-    """Set a model's weights to those of another of the same sizes, which may have another vocabulary. The optimizer stays as it is.
+    """Set a model's weights to those of another of the same sizes, which may have another
+    vocabulary. The optimizer stays as it is.
 
     Args:
         model: a built `keras.Model`.
@@ -44,7 +47,8 @@ def initialize(model, weights, pieces=None, old_pieces=None):
             ("pieces", "old_pieces") if old_pieces is None else ("old_pieces", "pieces")
         )
         raise ValueError(
-            f"`{lacking}` must come with `{given}`. Received: {lacking}=None. Pass both, or neither for one vocabulary."
+            f"`{lacking}` must come with `{given}`. Received: {lacking}=None. Pass both, or "
+            "neither for one vocabulary."
         )
     variables = {WEIGHTS + variable.path: variable for variable in model.weights}
     fitted, copied = dict(weights), []
@@ -70,7 +74,9 @@ def initialize(model, weights, pieces=None, old_pieces=None):
 
 
 def shared_rows(pieces, old_pieces):
-    """Where the pieces of two vocabularies are the same strings: list of (id, old id), ids ascending."""
+    """Where the pieces of two vocabularies are the same strings: list of (id, old id), ids
+    ascending.
+    """
     old_id = {piece: number for number, piece in enumerate(old_pieces)}
     return [(number, old_id[piece]) for number, piece in enumerate(pieces) if piece in old_id]
 
@@ -82,7 +88,8 @@ def _width(table):
 def _refuse_other_length(name, pieces, table):
     if len(pieces) != len(table):
         raise ValueError(
-            f"`{name}` must name the {len(table)} rows of the embedding table. Received: {len(pieces)} pieces. "
+            f"`{name}` must name the {len(table)} rows of the embedding table. Received: "
+            f"{len(pieces)} pieces. "
             "Pass the vocabulary that the model was made for."
         )
 
@@ -106,5 +113,6 @@ def _refuse_misfits(variables, weights):
             else "Give the model the sizes of the other"
         )
         raise ValueError(
-            f"`weights` must have the names and shapes of the model's. Received: {'; '.join(told)}. {remedy}."
+            "`weights` must have the names and shapes of the model's. Received: "
+            f"{'; '.join(told)}. {remedy}."
         )

@@ -37,7 +37,8 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
 
         def gradient(*args, upstream=None):
             upstream = args[-1] if upstream is None else upstream
-            # The exponentials once more: kept since the forward pass, they would take as much memory as the logits.
+            # The exponentials once more: kept since the forward pass, they would take as much
+            # memory as the logits.
             dense = (
                 ops.exp(z - z_max[:, None]) * (upstream / total)[:, None]
                 - (off * upstream)[:, None]
@@ -81,7 +82,9 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         return self.total(y_true, y_pred) / ops.maximum(tokens, 1.0)
 
     def total(self, y_true, y_pred):
-        """The sum over the tokens, not yet divided by their number: batches of different sizes can be added up."""
+        """The sum over the tokens, not yet divided by their number: batches of different sizes can
+        be added up.
+        """
         losses = label_smoothed_cross_entropy(y_true, y_pred, self.label_smoothing)
         return ops.sum(losses * ops.cast(ops.not_equal(y_true, self.padding_id), losses.dtype))
 

@@ -1,4 +1,6 @@
-"""What is watched while training (Vaswani et al. 2017, section 6.1 and Table 3 for perplexity): per token, padding left out."""
+"""What is watched while training (Vaswani et al. 2017, section 6.1 and Table 3 for perplexity): per
+token, padding left out.
+"""
 
 import keras
 from keras import ops
@@ -25,7 +27,9 @@ class _PerToken(keras.metrics.Metric):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class TokenAccuracy(_PerToken):
-    """Share of target tokens that the model, given those before, finds likeliest. (B, T) ids, (B, T, V) logits."""
+    """Share of target tokens that the model, given those before, finds likeliest. (B, T) ids, (B,
+    T, V) logits.
+    """
 
     def __init__(self, name="accuracy", dtype="float32"):
         super().__init__(name, dtype)
@@ -38,7 +42,9 @@ class TokenAccuracy(_PerToken):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class TokenCrossEntropy(_PerToken):
-    """-log p(y) in nats per target token, without label smoothing; exp of it is the perplexity per piece."""
+    """-log p(y) in nats per target token, without label smoothing; exp of it is the perplexity per
+    piece.
+    """
 
     def __init__(self, name="cross_entropy", dtype="float32"):
         super().__init__(name, dtype)

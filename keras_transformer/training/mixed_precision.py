@@ -13,7 +13,8 @@ def dtype_policy(mixed_precision, cpu_flags=None):
     """The Keras dtype policy of a run.
 
     Args:
-        mixed_precision: "float32", "bfloat16", or "auto": bfloat16 where the processor multiplies matrices in it.
+        mixed_precision: "float32", "bfloat16", or "auto": bfloat16 where the processor multiplies
+            matrices in it.
         cpu_flags: the processor's features; read from the system when left out.
 
     Returns:
@@ -27,7 +28,8 @@ def dtype_policy(mixed_precision, cpu_flags=None):
         mixed_precision = "bfloat16" if FAST_BFLOAT16 & flags else "float32"
     if mixed_precision not in POLICIES:
         raise ValueError(
-            f"`mixed_precision` must be auto, {' or '.join(POLICIES)}. Received: {mixed_precision!r}."
+            f"`mixed_precision` must be auto, {' or '.join(POLICIES)}. Received: "
+            f"{mixed_precision!r}."
         )
     return POLICIES[mixed_precision]
 

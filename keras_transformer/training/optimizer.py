@@ -1,6 +1,8 @@
-"""The optimizer (Vaswani et al. 2017, section 5.3: "the Adam optimizer with beta_1 = 0.9, beta_2 = 0.98 and epsilon = 10^-9").
+"""The optimizer (Vaswani et al. 2017, section 5.3: "the Adam optimizer with beta_1 = 0.9, beta_2 =
+0.98 and epsilon = 10^-9").
 
-Beside it what later work adds: decoupled weight decay, clipping by the global norm, and a moving average of the weights.
+Beside it what later work adds: decoupled weight decay, clipping by the global norm, and a moving
+average of the weights.
 """
 
 import keras
@@ -15,11 +17,13 @@ NAMES = ("adam", "adamw")
 class Adam(keras.optimizers.Adam):
     """Keras' Adam, whose averages stay beside the weights and whose decay spares vectors.
 
-    With `weight_decay` it is AdamW: `theta <- theta - lrate * weight_decay * theta` before each update. Biases and the gains and biases of
-    layer normalization, the vectors among the weights, are excluded; the tied embedding is decayed, for it is the output projection too.
+    With `weight_decay` it is AdamW: `theta <- theta - lrate * weight_decay * theta` before each
+    update. Biases and the gains and biases of layer normalization, the vectors among the weights,
+    are excluded; the tied embedding is decayed, for it is the output projection too.
 
-    With `use_ema` it keeps `average_1 = theta_1`, `average_t = m average_(t-1) + (1 - m) theta_t`, where theta_t are the weights after
-    update t: neither zeros nor the initial weights have a share in it, so that it needs no correction.
+    With `use_ema` it keeps `average_1 = theta_1`, `average_t = m average_(t-1) + (1 - m) theta_t`,
+    where theta_t are the weights after update t: neither zeros nor the initial weights have a share
+    in it, so that it needs no correction.
 
     Reference: Loshchilov and Hutter 2017, "Decoupled Weight Decay Regularization".
     """
@@ -34,8 +38,9 @@ class Adam(keras.optimizers.Adam):
     def finalize_variable_values(self, var_list):
         """Leave the weights as they were trained.
 
-        Keras calls this at the end of every `model.fit` to put the averages in their place. A run is several calls of it, and goes on
-        from its checkpoints: from averages it would go on as another run.
+        Keras calls this at the end of every `model.fit` to put the averages in their place. A run
+        is several calls of it, and goes on from its checkpoints: from averages it would go on as
+        another run.
         """
 
 
@@ -45,7 +50,8 @@ def optimizer(schedule, name="adam", weight_decay=0.0, clip_norm=None, ema=None)
     Args:
         schedule: a `LearningRateSchedule`, or a rate.
         name: "adam" or "adamw".
-        weight_decay: decoupled decay of the weight matrices, times the learning rate a step; for "adamw" alone.
+        weight_decay: decoupled decay of the weight matrices, times the learning rate a step; for
+            "adamw" alone.
         clip_norm: largest global norm of the gradients; None: they are not clipped.
         ema: momentum m of the moving average of the weights, in (0, 1); None: none is kept.
 
@@ -63,15 +69,18 @@ def optimizer(schedule, name="adam", weight_decay=0.0, clip_norm=None, ema=None)
         )
     if weight_decay and name != "adamw":
         raise ValueError(
-            f"`weight_decay` needs adamw. Received: weight_decay={weight_decay}, name={name!r}. Pass --optimizer=adamw."
+            f"`weight_decay` needs adamw. Received: weight_decay={weight_decay}, name={name!r}. "
+            "Pass --optimizer=adamw."
         )
     if clip_norm is not None and not 0 < clip_norm < float("inf"):
         raise ValueError(
-            f"`clip_norm` must be positive. Received: clip_norm={clip_norm}. Try 1.0, or None for no clipping."
+            f"`clip_norm` must be positive. Received: clip_norm={clip_norm}. Try 1.0, or None "
+            "for no clipping."
         )
     if ema is not None and not 0 < ema < 1:
         raise ValueError(
-            f"`ema` must be a momentum in (0, 1). Received: ema={ema}. Try 0.999, or None for no average."
+            f"`ema` must be a momentum in (0, 1). Received: ema={ema}. Try 0.999, or None for no "
+            "average."
         )
     return Adam(
         schedule,
@@ -85,13 +94,15 @@ def optimizer(schedule, name="adam", weight_decay=0.0, clip_norm=None, ema=None)
 
 
 def averaged_weights(model):
-    """The weights to evaluate: the moving averages where the optimizer keeps them, else the weights themselves.
+    """The weights to evaluate: the moving averages where the optimizer keeps them, else the weights
+    themselves.
 
     Args:
         model: a compiled `keras.Model` with a built optimizer.
 
     Returns:
-        Arrays by name, named as in a checkpoint, in the order of `model.weights`. Before the first update they are the weights.
+        Arrays by name, named as in a checkpoint, in the order of `model.weights`. Before the first
+        update they are the weights.
     """
     optimizer = model.optimizer
     averages = {}
@@ -102,7 +113,8 @@ def averaged_weights(model):
     kept = {
         WEIGHTS + variable.path: averages.get(variable.path, variable) for variable in model.weights
     }
-    # Detached and copied: torch would refuse a weight, and let the array of an average change with it.
+    # Detached and copied: torch would refuse a weight, and let the array of an average change with
+    # it.
     return {
         name: np.array(np.asarray(keras.ops.stop_gradient(variable)))
         for name, variable in kept.items()

@@ -1,4 +1,6 @@
-"""The progress of a run (Vaswani et al. 2017, section 5.2: "each training step took about 0.4 seconds"), drawn with rich."""
+"""The progress of a run (Vaswani et al. 2017, section 5.2: "each training step took about 0.4
+seconds"), drawn with rich.
+"""
 
 import math
 import time
@@ -15,7 +17,8 @@ LINE_EVERY_SECONDS = 30
 
 
 class ProgressBar(keras.callbacks.Callback):
-    """One bar for the whole run: loss, token accuracy, target tokens a second, learning rate, time left.
+    """One bar for the whole run: loss, token accuracy, target tokens a second, learning rate, time
+    left.
 
     On a terminal it is a bar; in a pipe or a file, a line every half minute.
 
@@ -90,7 +93,8 @@ class ProgressBar(keras.callbacks.Callback):
         return (
             f"step {self.step}  loss {logs['loss']:.3f}  accuracy {logs['accuracy']:.3f}  "
             f"{self.tokens / max(self.training_seconds, 1e-9):,.0f} target tokens/s  "
-            f"learning rate {float(np.asarray(self.model.optimizer.learning_rate)):.2e}  {_clock(left)} left"
+            f"learning rate {float(np.asarray(self.model.optimizer.learning_rate)):.2e}  "
+            f"{_clock(left)} left"
         )
 
 

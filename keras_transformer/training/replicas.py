@@ -1,7 +1,9 @@
-"""One update from many batches (Vaswani et al. 2017, section 5.2: one machine with 8 GPUs; section 5.1: 25,000 tokens a batch).
+"""One update from many batches (Vaswani et al. 2017, section 5.2: one machine with 8 GPUs; section
+5.1: 25,000 tokens a batch).
 
-The gradient is the sum of the token losses of all batches of a step, over all replicas, divided by their target tokens. A mean of means
-would weigh a token by its neighbours' length, and depend on how the batches are spread. No other module here knows TensorFlow.
+The gradient is the sum of the token losses of all batches of a step, over all replicas, divided by
+their target tokens. A mean of means would weigh a token by its neighbours' length, and depend on
+how the batches are spread. No other module here knows TensorFlow.
 """
 
 import contextlib
@@ -17,15 +19,17 @@ DISTRIBUTIONS = ("one", "mirrored", "multi_worker", "tpu")
 
 
 def make_strategy(distribution, tpu=""):
-    """The `tf.distribute.Strategy` of a run. To be called before anything else asks TensorFlow for a device.
+    """The `tf.distribute.Strategy` of a run. To be called before anything else asks TensorFlow for
+    a device.
 
     Args:
-        distribution: "one" device; "mirrored": all GPUs of this machine; "multi_worker": all GPUs of all machines that `TF_CONFIG`
-            names; "tpu".
+        distribution: "one" device; "mirrored": all GPUs of this machine; "multi_worker": all GPUs
+            of all machines that `TF_CONFIG` names; "tpu".
         tpu: name or address of the TPU; "": this machine's own.
 
     Raises:
-        ValueError: if `distribution` is none of these, or the hardware or `TF_CONFIG` does not fit it.
+        ValueError: if `distribution` is none of these, or the hardware or `TF_CONFIG` does not fit
+            it.
     """
     if distribution == "one":
         return tf.distribute.get_strategy()
@@ -54,7 +58,8 @@ def _check_cluster(text):
         is_in_it = False
     if not is_in_it:
         raise ValueError(
-            f"--distribution=multi_worker needs the environment variable TF_CONFIG, {expected}. Received: {text!r}."
+            f"--distribution=multi_worker needs the environment variable TF_CONFIG, {expected}. "
+            f"Received: {text!r}."
         )
 
 
@@ -66,7 +71,8 @@ def _tpu_strategy(tpu):
     except (ValueError, OSError, tf.errors.OpError) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ValueError(
-            f"--distribution=tpu found no TPU at --tpu={tpu!r} ({reason}). Name its address, or choose another."
+            f"--distribution=tpu found no TPU at --tpu={tpu!r} ({reason}). Name its address, or "
+            "choose another."
         ) from error
     return tf.distribute.TPUStrategy(resolver)
 
@@ -95,7 +101,9 @@ def wait_for_all(strategy):
 
 @contextlib.contextmanager
 def telling_of_lost_hosts(strategy):
-    """Raise a `ConnectionError` when another host is gone, of which there is but an echo here in whichever operation was under way."""
+    """Raise a `ConnectionError` when another host is gone, of which there is but an echo here in
+    whichever operation was under way.
+    """
     try:
         yield
     except (
@@ -108,12 +116,15 @@ def telling_of_lost_hosts(strategy):
             raise
         reason = " ".join((str(error).partition("aborted by: ")[2] or str(error)).split())[:160]
         raise ConnectionError(
-            f"another host is gone ({reason}). Start all again: the run goes on from its last checkpoint."
+            f"another host is gone ({reason}). Start all again: the run goes on from its last "
+            "checkpoint."
         ) from error
 
 
 def distribute(strategy, batches, start):
-    """A distributed dataset in which of R batches in a row, from `start`, a multiple of R, each of the R replicas takes one."""
+    """A distributed dataset in which of R batches in a row, from `start`, a multiple of R, each of
+    the R replicas takes one.
+    """
     replicas = strategy.num_replicas_in_sync
 
     def of_this_host(context):
@@ -134,41 +145,50 @@ def attach(
 
     Args:
         model, strategy, accumulate, static_shapes, jit_compile: see `TrainFunction`.
-        batches: `pipelines.batching.TrainingBatches`, or whatever has its methods `dataset` and `arrays`.
+        batches: `pipelines.batching.TrainingBatches`, or whatever has its methods `dataset` and
+            `arrays`.
         batches_before: takes a step, gives how many batches were seen before it.
 
     Returns:
         A function that takes a step and gives the data that `model.fit` goes on with.
 
     Raises:
-        ValueError: if another backend than TensorFlow, which leaves `fit` as it is, is to distribute or accumulate.
+        ValueError: if another backend than TensorFlow, which leaves `fit` as it is, is to
+            distribute or accumulate.
     """
     if keras.backend.backend() == "tensorflow":
         TrainFunction(model, strategy, accumulate, static_shapes, jit_compile)
         return lambda step: distribute(strategy, batches, batches_before(step))
     if strategy.num_replicas_in_sync > 1 or accumulate > 1:
         raise ValueError(
-            f"KERAS_BACKEND={keras.backend.backend()} trains with --distribution=one and --accumulate=1. Received: "
-            f"{strategy.num_replicas_in_sync} replicas, accumulate={accumulate}. Leave them out, or use TensorFlow."
+            f"KERAS_BACKEND={keras.backend.backend()} trains with --distribution=one and "
+            "--accumulate=1. Received: "
+            f"{strategy.num_replicas_in_sync} replicas, accumulate={accumulate}. Leave them out, "
+            "or use TensorFlow."
         )
     return lambda step: batches.arrays(batches_before(step))
 
 
 class TrainFunction:
-    """What `model.fit` calls for each update: draws the step's batches, adds up their gradients, applies them once.
+    """What `model.fit` calls for each update: draws the step's batches, adds up their gradients,
+    applies them once.
 
     Args:
-        model: compiled in the strategy's scope with a `LabelSmoothedCrossEntropy` and a built optimizer.
+        model: compiled in the strategy's scope with a `LabelSmoothedCrossEntropy` and a built
+            optimizer.
         strategy: from `make_strategy`.
-        accumulate: K, how many batches each replica adds up before an update; K times R batches make a step.
-        static_shapes: compile a graph a shape, in which every dimension is known; else one graph for all.
+        accumulate: K, how many batches each replica adds up before an update; K times R batches
+            make a step.
+        static_shapes: compile a graph a shape, in which every dimension is known; else one graph
+            for all.
         jit_compile: compile forward and backward pass by XLA.
 
     Call arguments:
         iterator: over a distributed dataset.
 
     Returns:
-        Means of the epoch so far, over all replicas: "loss" and "accuracy" per target token; and "tokens", their number.
+        Means of the epoch so far, over all replicas: "loss" and "accuracy" per target token; and
+        "tokens", their number.
     """
 
     def __init__(self, model, strategy, accumulate=1, static_shapes=False, jit_compile=False):
@@ -176,14 +196,17 @@ class TrainFunction:
         self.strategy = strategy
         self.accumulate = accumulate
         self.static_shapes = static_shapes
-        # Whether this host asks for an end, and for one by preemption; and whether some host did the latter.
+        # Whether this host asks for an end, and for one by preemption; and whether some host did
+        # the latter.
         self.votes, self.is_preempted = [0.0, 0.0], False
         self._gradients = (
             tf.function(self._gradients, jit_compile=True) if jit_compile else self._gradients
         )
-        # Keras adds the gradients up over the replicas behind clipping, which clips each replica's share. They come to it added up.
+        # Keras adds the gradients up over the replicas behind clipping, which clips each replica's
+        # share. They come to it added up.
         model.optimizer._all_reduce_sum_gradients = list
-        # Keras builds a model made in a strategy's scope by the mean of a batch's replicas, which must then be of one shape. It is built.
+        # Keras builds a model made in a strategy's scope by the mean of a batch's replicas, which
+        # must then be of one shape. It is built.
         model._distribute_strategy = None
         model.train_function = self
         with strategy.scope():
@@ -202,7 +225,9 @@ class TrainFunction:
         self._epoch = [0.0, 0.0, 0.0]
 
     def end_training(self, preempted=False):
-        """End `model.fit` after this step; where several hosts train, after the next: all must stop at the same."""
+        """End `model.fit` after this step; where several hosts train, after the next: all must stop
+        at the same.
+        """
         self.votes = [1.0, float(preempted)]
         self.model.stop_training |= not _has_hosts(self.strategy)
 
@@ -246,7 +271,9 @@ class TrainFunction:
         return self._compiled[shape]
 
     def _gradients(self, batch, tokens):
-        """Gradients of the summed losses divided by `tokens`; and the counts: target tokens, summed losses, tokens guessed right."""
+        """Gradients of the summed losses divided by `tokens`; and the counts: target tokens, summed
+        losses, tokens guessed right.
+        """
         inputs, labels = batch
         with tf.GradientTape() as tape:
             logits = self.model(inputs, training=True)

@@ -1,4 +1,6 @@
-"""The learning rate over time (Vaswani et al. 2017, section 5.3, eq. 3), and two other curves for what comes after the paper."""
+"""The learning rate over time (Vaswani et al. 2017, section 5.3, eq. 3), and two other curves for
+what comes after the paper.
+"""
 
 import math
 
@@ -12,8 +14,9 @@ class TransformerSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
         lrate = scale * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5)
 
-    The peak, scale * (d_model * warmup_steps)^-0.5, is reached at step = warmup_steps. Steps count from 1, as in the paper:
-    Keras hands over the number of updates already made, so the first update uses step 1.
+    The peak, scale * (d_model * warmup_steps)^-0.5, is reached at step = warmup_steps. Steps count
+    from 1, as in the paper: Keras hands over the number of updates already made, so the first
+    update uses step 1.
 
     Args:
         d_model: width of the model.
@@ -48,7 +51,8 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """Linear warm-up, then half a cosine from the peak down to a share of it, which stays.
 
         left  = (total_steps - step) / (total_steps - warmup_steps), within [0, 1]
-        lrate = peak * min(step / warmup_steps, 1) * (end_factor + (1 - end_factor) * (1 - cos(pi left)) / 2)
+        lrate = peak * min(step / warmup_steps, 1) * (end_factor + (1 - end_factor) * (1 - cos(pi
+        left)) / 2)
 
     Steps count from 1: the peak is used at step = warmup_steps, the end from step = total_steps on.
 
@@ -61,7 +65,8 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
     Raises:
         ValueError: if an argument is out of its range.
 
-    Reference: Loshchilov and Hutter 2016, "SGDR: Stochastic Gradient Descent with Warm Restarts", eq. 5, without restarts.
+    Reference: Loshchilov and Hutter 2016, "SGDR: Stochastic Gradient Descent with Warm Restarts",
+        eq. 5, without restarts.
     """
 
     def __init__(self, peak, warmup_steps, total_steps, end_factor=0.0):
@@ -69,12 +74,14 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
         _refuse_unless_positive(peak=peak, warmup_steps=warmup_steps, total_steps=total_steps)
         if total_steps <= warmup_steps:
             raise ValueError(
-                f"`total_steps` must be above `warmup_steps`. Received: total_steps={total_steps}, warmup_steps={warmup_steps}. "
+                "`total_steps` must be above `warmup_steps`. Received: "
+                f"total_steps={total_steps}, warmup_steps={warmup_steps}. "
                 "Train for more steps, or warm up for fewer."
             )
         if not 0 <= end_factor <= 1:
             raise ValueError(
-                f"`end_factor` must be in [0, 1]. Received: end_factor={end_factor}. Try 0.1, a tenth of the peak."
+                f"`end_factor` must be in [0, 1]. Received: end_factor={end_factor}. Try 0.1, a "
+                "tenth of the peak."
             )
         self.peak = peak
         self.warmup_steps = warmup_steps
@@ -86,7 +93,8 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
         left = ops.clip(
             (self.total_steps - step) / (self.total_steps - self.warmup_steps), 0.0, 1.0
         )
-        # (1 - cos(pi left)) / 2, without the difference that loses all digits of a float32 near the end.
+        # (1 - cos(pi left)) / 2, without the difference that loses all digits of a float32 near the
+        # end.
         share = ops.sin(0.5 * math.pi * left) ** 2
         return (
             self.peak
@@ -101,7 +109,8 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class ConstantSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear warm-up to a rate that stays: `lrate = rate * min(step / warmup_steps, 1)`, steps counted from 1.
+    """Linear warm-up to a rate that stays: `lrate = rate * min(step / warmup_steps, 1)`, steps
+    counted from 1.
 
     Args:
         rate: the rate after the warm-up.

@@ -1,4 +1,6 @@
-"""Which source word a target word came from, by what the decoder attended to (Vaswani et al. 2017, section 3.2.3; appendix's pictures)."""
+"""Which source word a target word came from, by what the decoder attended to (Vaswani et al. 2017,
+section 3.2.3; appendix's pictures).
+"""
 
 import numpy as np
 
@@ -14,7 +16,8 @@ def link_words(source_pieces, target_pieces, attention):
         attention: (T, S).
 
     Returns:
-        Pairs (source word, target word), both counted from 0, by target word; none where a side has no words.
+        Pairs (source word, target word), both counted from 0, by target word; none where a side has
+        no words.
     """
     source_words, target_words = _words(source_pieces[:-1]), _words(target_pieces[:-1])
     if not source_words or not target_words:

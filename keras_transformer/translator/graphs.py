@@ -1,4 +1,6 @@
-"""What the functions of a module share of its model, each as one graph that all of them call: so a SavedModel holds it once."""
+"""What the functions of a module share of its model, each as one graph that all of them call: so a
+SavedModel holds it once.
+"""
 
 import tensorflow as tf
 

@@ -1,4 +1,6 @@
-"""What `--model` may name, and how it is loaded: a run's folder, a checkpoint in one, several of them as an ensemble, or a SavedModel."""
+"""What `--model` may name, and how it is loaded: a run's folder, a checkpoint in one, several of
+them as an ensemble, or a SavedModel.
+"""
 
 import pathlib
 
@@ -23,7 +25,8 @@ def load_module(path, options, precision="float32"):
 
     Raises:
         FileNotFoundError: if there is no model.
-        ValueError: if it is damaged, models of one ensemble do not fit together, or a SavedModel is asked for other options.
+        ValueError: if it is damaged, models of one ensemble do not fit together, or a SavedModel is
+            asked for other options.
     """
     paths = [
         pathlib.Path(one)
@@ -39,7 +42,8 @@ def load_module(path, options, precision="float32"):
     if len(paths) == 1 and (version := saved_model(paths[0])):
         if options != DecodingOptions() or precision != "float32":
             raise ValueError(
-                f"{version} was exported with its own way to decode and its own precision: name the folder of the run, or export it with "
+                f"{version} was exported with its own way to decode and its own precision: name "
+                "the folder of the run, or export it with "
                 "other options (python -m keras_transformer.export)."
             )
         return reload(version), RunFolder(version).read_description()
@@ -48,14 +52,16 @@ def load_module(path, options, precision="float32"):
     for one, (_, another, _) in zip(paths, loaded, strict=True):
         if another.fingerprint != vocabulary.fingerprint:
             raise ValueError(
-                f"{one} has another vocabulary than {paths[0]}: models of an ensemble must share theirs."
+                f"{one} has another vocabulary than {paths[0]}: models of an ensemble must share "
+                "theirs."
             )
     model = Ensemble([model for model, _, _ in loaded]) if len(loaded) > 1 else model
     return TranslationModule(model, vocabulary, options), description
 
 
 def saved_model(path):
-    """The folder of a SavedModel, the newest of its versions; None where a run's folder or a checkpoint lies.
+    """The folder of a SavedModel, the newest of its versions; None where a run's folder or a
+    checkpoint lies.
 
     Raises:
         FileNotFoundError: if nothing is there.
@@ -74,7 +80,8 @@ def _load_run(path, precision):
     """Model, vocabulary and description of a run's folder or a checkpoint in one."""
     if saved_model(path):
         raise ValueError(
-            f"{path} is a SavedModel: an ensemble is made of runs' folders or of checkpoints in them."
+            f"{path} is a SavedModel: an ensemble is made of runs' folders or of checkpoints in "
+            "them."
         )
     folder, weights = (run_of(path), path) if path.suffix == ".npz" else (RunFolder(path), None)
     return (*folder.load(weights, precision), folder.read_description())

@@ -1,4 +1,6 @@
-"""Lines of several sentences to sentences and back: the model was trained on pairs of sentences (Vaswani et al. 2017, section 5.1)."""
+"""Lines of several sentences to sentences and back: the model was trained on pairs of sentences
+(Vaswani et al. 2017, section 5.1).
+"""
 
 import sentencex
 
@@ -8,10 +10,12 @@ def split(lines, language):
 
     Args:
         lines: strings.
-        language: ISO code of the language they are in, such as "en"; of one that is not known, the common rules.
+        language: ISO code of the language they are in, such as "en"; of one that is not known, the
+            common rules.
 
     Returns:
-        The sentences of all lines, without white space around them, and how many are each line's; a blank line has none.
+        The sentences of all lines, without white space around them, and how many are each line's; a
+        blank line has none.
     """
     sentences = [
         [sentence.strip() for sentence in sentencex.segment(language, line) if sentence.strip()]

@@ -1,4 +1,6 @@
-"""The translator as one TensorFlow graph, strings in, strings out (Vaswani et al. 2017, section 6.1 for its decoding)."""
+"""The translator as one TensorFlow graph, strings in, strings out (Vaswani et al. 2017, section 6.1
+for its decoding).
+"""
 
 import tensorflow as tf
 
@@ -12,7 +14,8 @@ MAX_SOURCE_LENGTH = 1024
 
 
 class TranslationModule(tf.Module):
-    """Tokenizer, encoder, search and detokenizer behind functions of strings. What is served of it: `signatures.served`.
+    """Tokenizer, encoder, search and detokenizer behind functions of strings. What is served of it:
+    `signatures.served`.
 
     Args:
         model: a built `Transformer`, or an `Ensemble`.
@@ -28,7 +31,8 @@ class TranslationModule(tf.Module):
         width = model.hyperparameters.vocabulary_size
         if vocabulary.size != width:
             raise ValueError(
-                f"`vocabulary` must have the {width} pieces that the model was trained with. Received: {vocabulary.size}."
+                f"`vocabulary` must have the {width} pieces that the model was trained with. "
+                f"Received: {vocabulary.size}."
             )
         self.vocabulary = vocabulary
         self.tokenizer = vocabulary.tokenizer
@@ -55,7 +59,9 @@ class TranslationModule(tf.Module):
         )
 
     def _translate(self, text):
-        """Strings (B,) to strings (B,). An empty or blank string stays empty; a source is cut after 1,024 tokens."""
+        """Strings (B,) to strings (B,). An empty or blank string stays empty; a source is cut after
+        1,024 tokens.
+        """
         hypotheses, _ = self._search_as_exported(text, tf.zeros([tf.size(text), 0], tf.int32))
         return {"translation": self.target_text(hypotheses[:, 0], text)}
 
@@ -81,7 +87,9 @@ class TranslationModule(tf.Module):
         }
 
     def _score(self, text, reference):
-        """Strings (B,) and their translations (B,) to log P(Y | X) in nats and |Y|, EOS included. Both are cut after 1,024 tokens."""
+        """Strings (B,) and their translations (B,) to log P(Y | X) in nats and |Y|, EOS included.
+        Both are cut after 1,024 tokens.
+        """
         source, target = (
             self.source_ids(side).to_tensor(default_value=PAD) for side in (text, reference)
         )
@@ -97,8 +105,8 @@ class TranslationModule(tf.Module):
 
         Returns:
             source_pieces, target_pieces: strings (B, S) and (B, T), EOS among them; "" is padding.
-            encoder, decoder, cross: (B, N, h, S, S), (B, N, h, T, T) and (B, N, h, T, S); row t is of the step that
-                gives target piece t.
+            encoder, decoder, cross: (B, N, h, S, S), (B, N, h, T, T) and (B, N, h, T, S); row t is
+                of the step that gives target piece t.
         """
         source, target = (
             self.source_ids(side).to_tensor(default_value=PAD) for side in (text, reference)
@@ -116,7 +124,8 @@ class TranslationModule(tf.Module):
             search: a `BeamSearch`, `GreedySearch` or `Sampling`.
             text: strings (B,).
             prefixes: ids to begin with, (B, P), padded.
-            limits: a function of the sources' lengths (B,) that gives the most tokens of each translation; by default the options'.
+            limits: a function of the sources' lengths (B,) that gives the most tokens of each
+                translation; by default the options'.
         """
         ids, options = self.source_ids(text), self.options
         source, lengths = ids.to_tensor(default_value=PAD), ids.row_lengths()

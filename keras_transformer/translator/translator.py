@@ -20,7 +20,8 @@ class Hypothesis(NamedTuple):
 
     Attributes:
         text: the translation.
-        score: what hypotheses are ranked by: log P(Y | X) / lp(Y) + cp(X; Y) of a beam, log P(Y | X) of greedy search and samples.
+        score: what hypotheses are ranked by: log P(Y | X) / lp(Y) + cp(X; Y) of a beam, log P(Y |
+            X) of greedy search and samples.
         pieces: its tokens, EOS among them.
         log_probabilities: log P of each, in nats.
     """
@@ -52,14 +53,17 @@ class Translator:
         """Load what was trained or exported.
 
         Args:
-            path: a run's folder; a checkpoint in one (.npz); several of them for an ensemble, listed or joined by commas; the folder of a
-                SavedModel, or of numbered versions of it, of which the newest is taken.
-            precision: "float32", or "bfloat16" for weights of half the bytes, faster on processors that multiply them.
+            path: a run's folder; a checkpoint in one (.npz); several of them for an ensemble,
+                listed or joined by commas; the folder of a SavedModel, or of numbered versions of
+                it, of which the newest is taken.
+            precision: "float32", or "bfloat16" for weights of half the bytes, faster on processors
+                that multiply them.
             options: those of `DecodingOptions`. A SavedModel has its own inside, and its precision.
 
         Raises:
             FileNotFoundError: if there is no model.
-            ValueError: if it is damaged, or for options that are out of range, exclude each other, or that a SavedModel does not take.
+            ValueError: if it is damaged, or for options that are out of range, exclude each other,
+                or that a SavedModel does not take.
         """
         return cls(*load_module(path, options, precision))
 
@@ -77,22 +81,27 @@ class Translator:
         Args:
             lines: strings.
             prefixes: as many strings, what each translation shall begin with; "" for anything.
-            split_sentences: translate each sentence of a line on its own, and join the translations by a space.
-            batch_tokens: tokens of the sources decoded at once, with padding; those of similar length together. Default: 2,048,
-                or fewer where so few lines would leave a thread without work.
+            split_sentences: translate each sentence of a line on its own, and join the translations
+                by a space.
+            batch_tokens: tokens of the sources decoded at once, with padding; those of similar
+                length together. Default: 2,048, or fewer where so few lines would leave a thread
+                without work.
             batches_at_once: how many threads decode a batch each; see `spread_over_cores`.
-            report: called with a number of lines (sentences, if these are split) whenever so many more are done.
+            report: called with a number of lines (sentences, if these are split) whenever so many
+                more are done.
 
         Returns:
             As many strings, in the same order; "" for an empty or blank line.
 
         Raises:
-            ValueError: naming the first line that is longer than the model takes, before anything is translated.
+            ValueError: naming the first line that is longer than the model takes, before anything
+                is translated.
         """
         if split_sentences:
             if prefixes is not None:
                 raise ValueError(
-                    "`split_sentences` and `prefixes` exclude each other: a prefix belongs to one sentence."
+                    "`split_sentences` and `prefixes` exclude each other: a prefix belongs to "
+                    "one sentence."
                 )
             sentences, counts = long_text.split(
                 lines, self.description.get("corpus", {}).get("source_language", "en")
@@ -158,10 +167,12 @@ class Translator:
             batch_tokens: as in `translate`.
 
         Returns:
-            For each pair log P(Y | X) in nats and |Y|, the number of its tokens, EOS included in both.
+            For each pair log P(Y | X) in nats and |Y|, the number of its tokens, EOS included in
+            both.
 
         Raises:
-            ValueError: for unequal numbers of strings, a line or reference that is too long, or a SavedModel that cannot do this.
+            ValueError: for unequal numbers of strings, a line or reference that is too long, or a
+                SavedModel that cannot do this.
         """
 
         def score(batch, references):
@@ -182,7 +193,8 @@ class Translator:
             lines, references, batch_tokens: as in `score`.
 
         Returns:
-            For each pair a list of (source word, target word), words between spaces counted from 0, one for each target word.
+            For each pair a list of (source word, target word), words between spaces counted from 0,
+            one for each target word.
 
         Raises:
             ValueError: as in `attention` and `score`.
@@ -199,11 +211,13 @@ class Translator:
         return self._in_batches(align, batch_tokens, 1, None, lines, references)
 
     def attention(self, line, translation):
-        """What every layer's heads attend to when the model reads a line and writes a translation of it.
+        """What every layer's heads attend to when the model reads a line and writes a translation
+        of it.
 
         Returns:
-            A dictionary: "source_pieces" and "target_pieces", lists of S and T strings, EOS the last; "encoder" (N, h, S, S), "decoder"
-            (N, h, T, T) and "cross" (N, h, T, S), float32 arrays, of which row t belongs to the step that gives target piece t.
+            A dictionary: "source_pieces" and "target_pieces", lists of S and T strings, EOS the
+            last; "encoder" (N, h, S, S), "decoder" (N, h, T, T) and "cross" (N, h, T, S), float32
+            arrays, of which row t belongs to the step that gives target piece t.
 
         Raises:
             ValueError: if the model is an ensemble, or a SavedModel that cannot do this.
@@ -224,7 +238,8 @@ class Translator:
     def _require(self, function):
         if not hasattr(self.module, function):
             raise ValueError(
-                f"this model has no `{function}`: an ensemble has no attention of its own, and a SavedModel exported before 0.4 has only "
+                f"this model has no `{function}`: an ensemble has no attention of its own, and a "
+                "SavedModel exported before 0.4 has only "
                 "`translate`. Name the folder of one run, or export it again."
             )
 
@@ -234,7 +249,8 @@ class Translator:
         for other in others:
             if len(other) != len(lines):
                 raise ValueError(
-                    f"there must be as many of the one as of the other. Received: {len(lines):,} and {len(other):,} lines."
+                    f"there must be as many of the one as of the other. Received: {len(lines):,} "
+                    f"and {len(other):,} lines."
                 )
             self._lengths(other)
         results = [None] * len(lines)
@@ -267,7 +283,8 @@ class Translator:
         for number, length in enumerate(lengths, 1):
             if length > MAX_SOURCE_LENGTH:
                 raise ValueError(
-                    f"line {number} has {length:,} tokens, more than the {MAX_SOURCE_LENGTH:,} allowed. Split it into sentences "
+                    f"line {number} has {length:,} tokens, more than the {MAX_SOURCE_LENGTH:,} "
+                    "allowed. Split it into sentences "
                     "(translate: --split_sentences)."
                 )
         return lengths

@@ -1,4 +1,5 @@
-"""Where the sentence pairs come from (Vaswani et al. 2017, section 5.1): one corpus a file, chosen by name.
+"""Where the sentence pairs come from (Vaswani et al. 2017, section 5.1): one corpus a file, chosen
+by name.
 
 Example:
     corpus = load("text_files", source_language="en", target_language="de", data_dir="my_text")
@@ -41,7 +42,8 @@ CORPORA: dict[str, Callable[..., Corpus]] = {
     ),
     "mixture": lambda mixture, cache_dir, **_: load_mixture(mixture, load, cache_dir=cache_dir),
 }
-# Those that need not be loaded whole. Each entry takes the number of a split, how to read it, and the keywords of `load`.
+# Those that need not be loaded whole. Each entry takes the number of a split, how to read it, and
+# the keywords of `load`.
 STREAMS: dict[str, Callable[..., Iterator[tuple[str, str]]]] = {
     "text_files": lambda split, reading, *, source_language, target_language, data_dir=None, prefixes=SPLITS, **_: (
         text_files.stream(
@@ -80,12 +82,15 @@ def load(
         name: a key of `CORPORA`.
         source_language: language code to translate from; `records` and `mixture` have their own.
         target_language: language code to translate into; the same.
-        data_dir: folder of the user's own files, or of the records that `pipelines.preparation` made of them, or of TFDS' sets; `text_files`
-            and `records` need it, `tfds` may have it, and no other corpus takes it.
-        cache_dir: folder that keeps the download of `home_assistant`; None: the user's cache folder.
+        data_dir: folder of the user's own files, or of the records that `pipelines.preparation`
+            made of them, or of TFDS' sets; `text_files` and `records` need it, `tfds` may have it,
+            and no other corpus takes it.
+        cache_dir: folder that keeps the download of `home_assistant`; None: the user's cache
+            folder.
         prefixes: names of the three splits of `text_files`: training, validation, test.
         seed: seed of the generated corpus `reverse`.
-        dataset: name of a set of TensorFlow Datasets ("wmt14_translate/de-en"); `tfds` needs it and no other corpus takes it.
+        dataset: name of a set of TensorFlow Datasets ("wmt14_translate/de-en"); `tfds` needs it and
+            no other corpus takes it.
         splits: names of the three splits of `tfds`, or slices of them.
         mixture: the JSON file of `mixture`, which needs it; no other corpus takes it.
 
@@ -93,7 +98,8 @@ def load(
         The `Corpus`, its three splits non-empty.
 
     Raises:
-        ValueError: unknown `name`, an argument that this corpus does not read, or text that cannot be used.
+        ValueError: unknown `name`, an argument that this corpus does not read, or text that cannot
+            be used.
         OSError: a file that is missing or cannot be read or downloaded.
     """
     _check(name, {"data_dir": data_dir, "dataset": dataset, "mixture": mixture})
@@ -124,15 +130,17 @@ def stream(
         name: a key of `CORPORA`, other than "records".
         part: which part, from 0 to `parts` - 1.
         parts: how many parts there are.
-        dropped: counter to which the pairs left out are added by reason, as they are met. Those of a corpus that is loaded whole, and so
-            counts all its splits together, are left to `held_out`.
+        dropped: counter to which the pairs left out are added by reason, as they are met. Those of
+            a corpus that is loaded whole, and so counts all its splits together, are left to
+            `held_out`.
         **settings: the other keywords of `load`.
 
     Returns:
         Iterator over (source, target).
 
     Raises:
-        ValueError, OSError: as `load`; or records, which hold no text, or a corpus with weights, which the pairs alone would lose.
+        ValueError, OSError: as `load`; or records, which hold no text, or a corpus with weights,
+            which the pairs alone would lose.
     """
     _check(name, settings)
     if name in STREAMS:
@@ -144,7 +152,8 @@ def stream(
     corpus = load(name, **settings)
     if corpus.weights is not None:
         raise ValueError(
-            f"Corpus {name} has weights other than 1, and pairs read alone would lose them. Train on it without preparing it."
+            f"Corpus {name} has weights other than 1, and pairs read alone would lose them. "
+            "Train on it without preparing it."
         )
     train = corpus.train
     return zip(train.sources[part::parts], train.targets[part::parts], strict=True)
@@ -161,7 +170,8 @@ def held_out(name: str, **settings) -> Corpus:
         The `Corpus`, without pairs to learn from.
 
     Raises:
-        ValueError, OSError: as `load`, and for the training side too whatever is seen without reading it.
+        ValueError, OSError: as `load`, and for the training side too whatever is seen without
+            reading it.
     """
     empty = ParallelText([], [])
     if name not in STREAMS:
@@ -189,6 +199,7 @@ def _check(name: str, settings: Mapping[str, object]) -> None:
     for argument, readers in READERS.items():
         if settings.get(argument) is not None and name not in readers:
             raise ValueError(
-                f"Only corpus {' or '.join(readers)} reads `{argument}`. Received: corpus={name}, {argument}={settings[argument]}. "
+                f"Only corpus {' or '.join(readers)} reads `{argument}`. Received: "
+                f"corpus={name}, {argument}={settings[argument]}. "
                 f"Pass --corpus={readers[0]}, or leave it out."
             )

@@ -1,7 +1,8 @@
-"""Default corpus: the interface texts of Home Assistant (Apache-2.0), human translations of English in about 60 languages.
+"""Default corpus: the interface texts of Home Assistant (Apache-2.0), human translations of English
+in about 60 languages.
 
-They lie in the PyPI wheel `homeassistant`, which pip downloads once into the user's cache folder; nothing of it is copied into this
-project.
+They lie in the PyPI wheel `homeassistant`, which pip downloads once into the user's cache folder;
+nothing of it is copied into this project.
 """
 
 import collections
@@ -49,24 +50,29 @@ class BrokenWheelError(OSError):
 def load(
     source_language: str, target_language: str, *, cache_dir: str | os.PathLike | None = None
 ) -> Corpus:
-    """Loads the corpus, downloading the wheel (68 MB) if the cache folder lacks it or holds a broken one.
+    """Loads the corpus, downloading the wheel (68 MB) if the cache folder lacks it or holds a
+    broken one.
 
     Args:
         source_language: language code as in the wheel ("de", "pt-BR", "zh-Hans"), or "en".
         target_language: the same; exactly one of the two is "en".
-        cache_dir: folder that keeps the wheel. None: `$XDG_CACHE_HOME/keras_transformer`, or `~/.cache/keras_transformer`.
+        cache_dir: folder that keeps the wheel. None: `$XDG_CACHE_HOME/keras_transformer`, or
+            `~/.cache/keras_transformer`.
 
     Returns:
         The `Corpus`, its three splits non-empty; no English sentence stands in two of them.
 
     Raises:
-        ValueError: neither or both languages are English, a language that it lacks or has too little of.
+        ValueError: neither or both languages are English, a language that it lacks or has too
+            little of.
         OSError: the wheel cannot be downloaded or read.
     """
     if (source_language == "en") == (target_language == "en"):
         raise ValueError(
-            "Corpus home_assistant pairs English with another language: one of `source_language` and `target_language` must be 'en'. "
-            f"Received: source_language={source_language!r}, target_language={target_language!r}. Try 'en' and 'de'."
+            "Corpus home_assistant pairs English with another language: one of `source_language` "
+            "and `target_language` must be 'en'. "
+            f"Received: source_language={source_language!r}, "
+            f"target_language={target_language!r}. Try 'en' and 'de'."
         )
     language = source_language if target_language == "en" else target_language
     default = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "keras_transformer"
@@ -80,7 +86,8 @@ def load(
     if not all(splits.values()):
         sizes = ", ".join(f"{name} {len(split)}" for name, split in splits.items())
         raise ValueError(
-            f"Corpus home_assistant has too little of {language!r}: {len(pairs)} usable pair(s) ({sizes}), and no split may be empty. "
+            f"Corpus home_assistant has too little of {language!r}: {len(pairs)} usable pair(s) "
+            f"({sizes}), and no split may be empty. "
             "Choose another language."
         )
     texts = {name: ParallelText.from_pairs(split) for name, split in splits.items()}
@@ -106,10 +113,12 @@ def select_pairs(
     """Aligns translation documents by key path, and keeps the pairs worth learning from.
 
     Args:
-        documents: (English, other language) JSON objects of one component each: nested dicts of strings.
+        documents: (English, other language) JSON objects of one component each: nested dicts of
+            strings.
 
     Returns:
-        The pairs (English, other), each once, in the order of their first occurrence; and reason -> number of pairs dropped for it.
+        The pairs (English, other), each once, in the order of their first occurrence; and reason ->
+        number of pairs dropped for it.
     """
     pairs: dict[tuple[str, str], None] = {}
     dropped: collections.Counter[str] = collections.Counter()
@@ -170,7 +179,8 @@ def _read(wheel: Path, language: str) -> list[tuple[dict, dict]]:
         anyone = re.compile(TRANSLATION.format(language="(.+)"))
         languages = sorted({match[1] for match in map(anyone.fullmatch, names) if match} - {"en"})
         raise ValueError(
-            f"Corpus home_assistant has no language {language!r}. Besides en it has: {', '.join(languages)}."
+            f"Corpus home_assistant has no language {language!r}. Besides en it has: "
+            f"{', '.join(languages)}."
         )
     return [
         (json.loads(texts[english]), json.loads(texts[other]))
@@ -181,7 +191,8 @@ def _read(wheel: Path, language: str) -> list[tuple[dict, dict]]:
 
 @contextlib.contextmanager
 def _archive(wheel: Path) -> Iterator[zipfile.ZipFile]:
-    """Opens a wheel whose table of contents is whole; zipfile checks the CRC of each member that is read.
+    """Opens a wheel whose table of contents is whole; zipfile checks the CRC of each member that is
+    read.
 
     Whatever goes wrong inside counts as a broken wheel, so only read there, and interpret outside.
     """
@@ -200,7 +211,10 @@ def _archive(wheel: Path) -> Iterator[zipfile.ZipFile]:
 
 def _download(wheel: Path) -> None:
     failure = f"Could not download homeassistant=={RELEASE}:"
-    remedy = f"Train on your own text with --corpus=text_files --data_dir=FOLDER, or put the wheel at {wheel}."
+    remedy = (
+        "Train on your own text with --corpus=text_files --data_dir=FOLDER, or put the "
+        f"wheel at {wheel}."
+    )
     wheel.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=wheel.parent, prefix="download-") as folder:
         command = [*PIP, "--ignore-requires-python", f"homeassistant=={RELEASE}", "-d", folder]

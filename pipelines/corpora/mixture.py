@@ -1,9 +1,11 @@
-"""Several corpora as one, weighted and tagged: a model of many languages or domains (Johnson et al. 2017: a tag asks for the language).
+"""Several corpora as one, weighted and tagged: a model of many languages or domains (Johnson et al.
+2017: a tag asks for the language).
 
 Example:
     {"corpora": [
-        {"corpus": "text_files", "data_dir": "news", "source_language": "en", "target_language": "de", "weight": 2.0, "tag": "<2de>"},
-        {"corpus": "text_files", "data_dir": "talks", "source_language": "en", "target_language": "fr", "tag": "<2fr>"}
+        {"corpus": "text_files", "data_dir": "news", "source_language": "en", "target_language":
+        "de", "weight": 2.0, "tag": "<2de>"}, {"corpus": "text_files", "data_dir": "talks",
+        "source_language": "en", "target_language": "fr", "tag": "<2fr>"}
     ]}
 """
 
@@ -70,14 +72,17 @@ def load(
     """Loads the corpora that a JSON file lists, one behind the other, split by split.
 
     Args:
-        path: the JSON file: `{"corpora": [member, ...]}`. A member has the keywords of `load_corpus`, its name as "corpus", and may have
-            "weight", how often a pair of it is seen in one epoch (positive, 1.0 if not given; 0.5: every pair each second epoch), and
-            "tag", put before each of its sources with a space. Relative folders in it are relative to the file's folder.
+        path: the JSON file: `{"corpora": [member, ...]}`. A member has the keywords of
+            `load_corpus`, its name as "corpus", and may have "weight", how often a pair of it is
+            seen in one epoch (positive, 1.0 if not given; 0.5: every pair each second epoch), and
+            "tag", put before each of its sources with a space. Relative folders in it are relative
+            to the file's folder.
         load_corpus: loads a member by its name and its keywords, as `pipelines.corpora.load` does.
         cache_dir: folder for downloads, of members that name none.
 
     Returns:
-        The `Corpus`: its languages those of the members, joined by "+" where they differ; its validation and test splits tagged too.
+        The `Corpus`: its languages those of the members, joined by "+" where they differ; its
+        validation and test splits tagged too.
 
     Raises:
         ValueError: no `path`, JSON that says something else, or a member that cannot be loaded.
@@ -113,7 +118,8 @@ def load(
 def _read(path: str | os.PathLike | None) -> list[dict]:
     if not path:
         raise ValueError(
-            f"Corpus mixture needs `mixture`, the JSON file that lists its members. Received: {path!r}. Pass --mixture=FILE."
+            "Corpus mixture needs `mixture`, the JSON file that lists its members. Received: "
+            f"{path!r}. Pass --mixture=FILE."
         )
     file = Path(path).expanduser()
     if not file.is_file():
@@ -132,7 +138,8 @@ def _read(path: str | os.PathLike | None) -> list[dict]:
             ", ".join(content) or "no key" if isinstance(content, dict) else type(content).__name__
         )
         raise ValueError(
-            f'{path} must be {{"corpora": [...]}}, with one member or more. Received: {received}. List the members.'
+            f'{path} must be {{"corpora": [...]}}, with one member or more. Received: '
+            f"{received}. List the members."
         )
     for number, member in enumerate(members, start=1):
         _check(f"{path}, member {number}", member)
@@ -148,12 +155,14 @@ def _read(path: str | os.PathLike | None) -> list[dict]:
 def _check(name: str, member) -> None:
     if not isinstance(member, dict):
         raise ValueError(
-            f'{name}: must be {{"corpus": ..., ...}}. Received: {member!r}. See pipelines/corpora/mixture.py.'
+            f'{name}: must be {{"corpus": ..., ...}}. Received: {member!r}. See '
+            "pipelines/corpora/mixture.py."
         )
     for key, value in member.items():
         if key not in KEYS:
             raise ValueError(
-                f"{name}: `{key}` is no key of a member. Known: {', '.join(sorted(KEYS))}. Correct or remove it."
+                f"{name}: `{key}` is no key of a member. Known: {', '.join(sorted(KEYS))}. "
+                "Correct or remove it."
             )
         expected, is_met = KEYS[key]
         if not is_met(value):
@@ -166,7 +175,8 @@ def _check(name: str, member) -> None:
         )
     if member["corpus"] in ("mixture", "records"):
         raise ValueError(
-            f"{name}: `corpus` must be of text, and no mixture. Received: {member['corpus']!r}. List what it was made of."
+            f"{name}: `corpus` must be of text, and no mixture. Received: {member['corpus']!r}. "
+            "List what it was made of."
         )
 
 

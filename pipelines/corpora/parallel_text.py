@@ -28,7 +28,8 @@ class ParallelText:
     def __post_init__(self):
         if len(self.sources) != len(self.targets):
             raise ValueError(
-                f"`targets` must have as many sentences as `sources`. Received: {len(self.sources)} sources and "
+                "`targets` must have as many sentences as `sources`. Received: "
+                f"{len(self.sources)} sources and "
                 f"{len(self.targets)} targets. Pass one translation for each sentence."
             )
 
@@ -57,13 +58,16 @@ class Corpus:
         name: the corpus' key in `pipelines.corpora.CORPORA`.
         source_language: language code of the sources.
         target_language: language code of the targets.
-        train: pairs to learn from: text, or of a corpus that `pipelines.preparation` tokenized its `Records`, whose `pairs()` are ids.
+        train: pairs to learn from: text, or of a corpus that `pipelines.preparation` tokenized its
+            `Records`, whose `pairs()` are ids.
         valid: pairs to watch while learning.
         test: pairs to report on.
-        dropped: reason -> number of pairs left out for it, all splits together; only reasons that occurred.
-        tags: the tags that stand before sources, such as "<2de>", each once; the vocabulary must hold each as one piece.
-        weights: how often each training pair is seen in an epoch, on average, float64 (len(train),), positive; None: all once. No part of
-            what makes corpora equal.
+        dropped: reason -> number of pairs left out for it, all splits together; only reasons that
+            occurred.
+        tags: the tags that stand before sources, such as "<2de>", each once; the vocabulary must
+            hold each as one piece.
+        weights: how often each training pair is seen in an epoch, on average, float64
+            (len(train),), positive; None: all once. No part of what makes corpora equal.
 
     Raises:
         ValueError: `weights` of another shape.
@@ -84,6 +88,7 @@ class Corpus:
     def __post_init__(self):
         if self.weights is not None and self.weights.shape != (len(self.train),):
             raise ValueError(
-                f"`weights` must have one weight for each of the {len(self.train)} training pairs. Received: shape {self.weights.shape}. "
+                f"`weights` must have one weight for each of the {len(self.train)} training "
+                f"pairs. Received: shape {self.weights.shape}. "
                 "Pass None where all weigh the same."
             )

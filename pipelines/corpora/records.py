@@ -1,4 +1,6 @@
-"""A corpus that `pipelines.preparation` has tokenized: training pairs as ids, the other splits as text (Vaswani et al. 2017, section 5.1)."""
+"""A corpus that `pipelines.preparation` has tokenized: training pairs as ids, the other splits as
+text (Vaswani et al. 2017, section 5.1).
+"""
 
 import os
 from pathlib import Path
@@ -14,15 +16,18 @@ def load(data_dir: str | os.PathLike | None) -> Corpus:
         data_dir: the folder that `pipelines.preparation` filled.
 
     Returns:
-        The `Corpus`, its `train` a `pipelines.record_files.Records`, its languages those that it was prepared with.
+        The `Corpus`, its `train` a `pipelines.record_files.Records`, its languages those that it
+        was prepared with.
 
     Raises:
         ValueError: no `data_dir`; a file that is damaged, or of another version or vocabulary.
-        FileNotFoundError: a corpus that is not there or not finished, or a file of it that is missing.
+        FileNotFoundError: a corpus that is not there or not finished, or a file of it that is
+            missing.
     """
     if not data_dir:
         raise ValueError(
-            f"Corpus records needs `data_dir`, the folder that pipelines.preparation filled. Received: {data_dir!r}. Pass --data_dir=FOLDER."
+            "Corpus records needs `data_dir`, the folder that pipelines.preparation filled. "
+            f"Received: {data_dir!r}. Pass --data_dir=FOLDER."
         )
     from pipelines.record_files import Records  # TensorFlow's: the other corpora do without it.
 

@@ -1,4 +1,6 @@
-"""Toy corpus: reverse a sequence of letters. Generated, offline, and learned in seconds only by a net that attends and knows positions."""
+"""Toy corpus: reverse a sequence of letters. Generated, offline, and learned in seconds only by a
+net that attends and knows positions.
+"""
 
 import random
 
@@ -17,7 +19,8 @@ def load(
     valid: int = 200,
     test: int = 200,
 ) -> Corpus:
-    """Generates the corpus: 3 to 12 letters separated by spaces, and the same letters in reverse order.
+    """Generates the corpus: 3 to 12 letters separated by spaces, and the same letters in reverse
+    order.
 
     Args:
         source_language: label of the sources; any text.
@@ -36,7 +39,8 @@ def load(
     for argument, size in (("train", train), ("valid", valid), ("test", test)):
         if size < 1:
             raise ValueError(
-                f"`{argument}` must be at least 1 pair. Received: {argument}={size}. Pass a positive number."
+                f"`{argument}` must be at least 1 pair. Received: {argument}={size}. Pass a "
+                "positive number."
             )
     generator = random.Random(seed)
     sequences: dict[tuple[str, ...], None] = {}

@@ -1,4 +1,6 @@
-"""The user's own text: `<data_dir>/<prefix>.<language>[.gz]`, one sentence a line, line N of one file translating line N of the other."""
+"""The user's own text: `<data_dir>/<prefix>.<language>[.gz]`, one sentence a line, line N of one
+file translating line N of the other.
+"""
 
 import collections
 import gzip
@@ -36,12 +38,14 @@ def load(
         The `Corpus`, its three splits non-empty.
 
     Raises:
-        ValueError: arguments that cannot work; a file that is empty, not UTF-8 or not whole; unequal line counts; no pair left.
+        ValueError: arguments that cannot work; a file that is empty, not UTF-8 or not whole;
+            unequal line counts; no pair left.
         OSError: a file or folder that is missing or cannot be read.
     """
     if len(prefixes) != 3 or not all(prefixes):
         raise ValueError(
-            f"`prefixes` must name three splits: training, validation, test. Received: {','.join(prefixes)!r}. Try train,valid,test."
+            "`prefixes` must name three splits: training, validation, test. Received: "
+            f"{','.join(prefixes)!r}. Try train,valid,test."
         )
     dropped: collections.Counter[str] = collections.Counter()
     streams = [
@@ -69,21 +73,25 @@ def stream(
         prefix: name of the split.
         part: which part, from 0 to `parts` - 1.
         parts: how many parts there are; together they give each pair once.
-        dropped: counter to which the pairs left out, as in `load`, are added by reason as they are met.
+        dropped: counter to which the pairs left out, as in `load`, are added by reason as they are
+            met.
 
     Returns:
         Iterator over (source, target).
 
     Raises:
-        ValueError, OSError: as `load`; what the arguments and missing files cause at once, before the first pair is asked for.
+        ValueError, OSError: as `load`; what the arguments and missing files cause at once, before
+            the first pair is asked for.
     """
     if not data_dir:
         raise ValueError(
-            f"Corpus text_files needs `data_dir`, the folder with the text files. Received: {data_dir!r}. Pass --data_dir=FOLDER."
+            "Corpus text_files needs `data_dir`, the folder with the text files. Received: "
+            f"{data_dir!r}. Pass --data_dir=FOLDER."
         )
     if source_language == target_language:
         raise ValueError(
-            f"`source_language` and `target_language` must differ. Received: {source_language!r} twice. Name two languages."
+            f"`source_language` and `target_language` must differ. Received: {source_language!r} "
+            "twice. Name two languages."
         )
     folder = Path(data_dir).expanduser()
     if not folder.is_dir():
@@ -99,8 +107,8 @@ def stream(
 def read_lines(path: str | os.PathLike) -> list[str]:
     r"""Reads one UTF-8 text file, gzipped if its name ends in ".gz".
 
-    Lines end at "\n" alone, so that U+2028 or U+0085 inside a sentence never shifts the pairs. Surrounding white space ("\r" too) and
-    a byte order mark at the beginning are stripped.
+    Lines end at "\n" alone, so that U+2028 or U+0085 inside a sentence never shifts the pairs.
+    Surrounding white space ("\r" too) and a byte order mark at the beginning are stripped.
 
     Args:
         path: the file.
@@ -163,7 +171,8 @@ def _lines(file: BinaryIO, name: str | os.PathLike) -> Iterator[bytes]:
             yield line if number > 1 else line.removeprefix(BYTE_ORDER_MARK)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(
-            f"{name} must be a whole gzip file. After {number} lines: {error}. Compress or copy it again."
+            f"{name} must be a whole gzip file. After {number} lines: {error}. Compress or copy "
+            "it again."
         ) from error
 
 
@@ -172,7 +181,8 @@ def _decode(line: bytes, name: str | os.PathLike, number: int) -> str:
         return line.decode("utf-8").strip()
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{name}, line {number}: must be UTF-8. Received: byte 0x{line[error.start]:02x} at place {error.start + 1} ({error.reason}). "
+            f"{name}, line {number}: must be UTF-8. Received: byte 0x{line[error.start]:02x} at "
+            f"place {error.start + 1} ({error.reason}). "
             "Convert the file, for example with iconv."
         ) from error
 
@@ -182,13 +192,15 @@ def _locate(folder: Path, name: str) -> Path:
     found = [path for path in candidates if path.exists()]
     if len(found) == 2:
         raise ValueError(
-            f"Both {found[0]} and {found[1]} exist, and only one can be meant. Move one of them away."
+            f"Both {found[0]} and {found[1]} exist, and only one can be meant. Move one of them "
+            "away."
         )
     if not found:
         names = sorted(path.name for path in folder.iterdir())
         listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
         raise FileNotFoundError(
-            f"Neither {candidates[0]} nor {candidates[1].name} exists. The folder holds: {listed or 'nothing'}. "
+            f"Neither {candidates[0]} nor {candidates[1].name} exists. The folder holds: "
+            f"{listed or 'nothing'}. "
             "Check the prefixes and the languages."
         )
     return found[0]
@@ -222,19 +234,25 @@ def _read_pairs(
                 yield source, target
     if not lines:
         raise ValueError(
-            f"{paths[0]} must hold one sentence a line. Received: an empty file. Fill it, or name another prefix."
+            f"{paths[0]} must hold one sentence a line. Received: an empty file. Fill it, or "
+            "name another prefix."
         )
     if not usable and parts == 1:
         raise ValueError(
-            f"{paths[0]} and {paths[1]} have no usable pair: all {lines} have an empty side or a huge line."
+            f"{paths[0]} and {paths[1]} have no usable pair: all {lines} have an empty side or a "
+            "huge line."
         )
 
 
 def _unequal(paths: Sequence[Path], counts: Sequence[int]) -> str:
     for path, count in zip(paths, counts, strict=True):
         if not count:
-            return f"{path} must hold one sentence a line. Received: an empty file. Fill it, or name another."
+            return (
+                f"{path} must hold one sentence a line. Received: an empty file. Fill it, or "
+                "name another."
+            )
     return (
-        f"{paths[0]} and {paths[1]} must have as many lines. Received: {counts[0]} and {counts[1]}. "
+        f"{paths[0]} and {paths[1]} must have as many lines. Received: {counts[0]} and "
+        f"{counts[1]}. "
         "Line N of one must translate line N of the other."
     )

@@ -1,4 +1,6 @@
-"""Any translation set of TensorFlow Datasets: the paper's WMT 2014 (Vaswani et al. 2017, section 5.1), or a `tfds.TranslateFolder`."""
+"""Any translation set of TensorFlow Datasets: the paper's WMT 2014 (Vaswani et al. 2017, section
+5.1), or a `tfds.TranslateFolder`.
+"""
 
 import collections
 import logging
@@ -27,27 +29,32 @@ def load(
 ) -> Corpus:
     """Loads three splits of a set into memory. All are looked for before the first is read.
 
-    A pair with an empty side, or with a side over 100,000 characters, is dropped and counted; a line break inside a sentence becomes a
-    space.
+    A pair with an empty side, or with a side over 100,000 characters, is dropped and counted; a
+    line break inside a sentence becomes a space.
 
     Args:
         source_language: a language of the set ("de"); either direction.
         target_language: another.
-        dataset: name in TFDS' catalogue with its configuration ("wmt14_translate/de-en"), or "translate_folder".
-        data_dir: TFDS' folder of prepared sets; None: `$TFDS_DATA_DIR`, or `~/tensorflow_datasets`. What is not prepared there is
-            downloaded. Of "translate_folder": the folder with `<language>.<split>.txt`, one sentence a line.
-        splits: training, validation and test split, slices too ("train[:1%]", "train[5000:]", "validation+test").
+        dataset: name in TFDS' catalogue with its configuration ("wmt14_translate/de-en"), or
+            "translate_folder".
+        data_dir: TFDS' folder of prepared sets; None: `$TFDS_DATA_DIR`, or `~/tensorflow_datasets`.
+            What is not prepared there is downloaded. Of "translate_folder": the folder with
+            `<language>.<split>.txt`, one sentence a line.
+        splits: training, validation and test split, slices too ("train[:1%]", "train[5000:]",
+            "validation+test").
 
     Returns:
         The `Corpus`, its three splits non-empty.
 
     Raises:
-        ValueError: TFDS is not installed; no such set, language or split; a folder of text that cannot be used; no pair left.
+        ValueError: TFDS is not installed; no such set, language or split; a folder of text that
+            cannot be used; no pair left.
         OSError: a set that cannot be downloaded, prepared or read.
     """
     if len(splits) != 3 or not all(splits):
         raise ValueError(
-            f"`splits` must name three splits: training, validation, test. Received: {','.join(splits)!r}. Try train,validation,test."
+            "`splits` must name three splits: training, validation, test. Received: "
+            f"{','.join(splits)!r}. Try train,validation,test."
         )
     builder = _builder(dataset, data_dir, source_language, target_language)
     examples = [
@@ -72,9 +79,11 @@ def stream(
     parts: int = 1,
     dropped: collections.Counter[str] | None = None,
 ) -> Iterator[tuple[str, str]]:
-    """Reads one of several even parts of a split, never more of it in memory than a few thousand pairs.
+    """Reads one of several even parts of a split, never more of it in memory than a few thousand
+    pairs.
 
-    Together the parts give each pair of the split once. (`translate_folder` is the exception: TFDS reads such a folder whole.)
+    Together the parts give each pair of the split once. (`translate_folder` is the exception: TFDS
+    reads such a folder whole.)
 
     Args:
         source_language: as in `load`.
@@ -87,15 +96,18 @@ def stream(
         dropped: counter to which the pairs left out are added, reason -> number, as they are met.
 
     Returns:
-        Iterator over (source, target), the usable pairs as in `load`; a part may have none, a whole split may not.
+        Iterator over (source, target), the usable pairs as in `load`; a part may have none, a whole
+        split may not.
 
     Raises:
-        ValueError: as `load`, or a `part` that there is not; at once, but for a whole split without a usable pair, which its end shows.
+        ValueError: as `load`, or a `part` that there is not; at once, but for a whole split without
+            a usable pair, which its end shows.
         OSError: as `load`; at once, but for a set that is damaged.
     """
     if not 0 <= part < parts:
         raise ValueError(
-            f"`part` must be from 0 to `parts` - 1. Received: part={part}, parts={parts}. Count parts from 0."
+            f"`part` must be from 0 to `parts` - 1. Received: part={part}, parts={parts}. Count "
+            "parts from 0."
         )
     builder = _builder(dataset, data_dir, source_language, target_language)
     examples = _examples(builder, dataset, (source_language, target_language), split, part, parts)
@@ -120,11 +132,13 @@ def _builder(dataset: str | None, data_dir: str | os.PathLike | None, *languages
     """The builder of a set that is prepared and has both languages."""
     if not dataset:
         raise ValueError(
-            f"Corpus tfds needs `dataset`, the name of a translation set. Received: {dataset!r}. Try --dataset=wmt14_translate/de-en."
+            f"Corpus tfds needs `dataset`, the name of a translation set. Received: {dataset!r}. "
+            "Try --dataset=wmt14_translate/de-en."
         )
     if languages[0] == languages[1]:
         raise ValueError(
-            f"`source_language` and `target_language` must differ. Received: {languages[0]!r} twice. Name two languages."
+            f"`source_language` and `target_language` must differ. Received: {languages[0]!r} "
+            "twice. Name two languages."
         )
     tfds = _tensorflow_datasets()
     if dataset == TRANSLATE_FOLDER:
@@ -134,7 +148,8 @@ def _builder(dataset: str | None, data_dir: str | os.PathLike | None, *languages
             builder = tfds.builder(dataset, data_dir=data_dir and os.path.expanduser(data_dir))
         except Exception as error:  # A wrong name, configuration or version: each is another type.
             raise ValueError(
-                f"`dataset` must name a set of TFDS, such as wmt14_translate/de-en. Received: {dataset!r} ({_one_line(error)}). "
+                "`dataset` must name a set of TFDS, such as wmt14_translate/de-en. Received: "
+                f"{dataset!r} ({_one_line(error)}). "
                 "See https://www.tensorflow.org/datasets/catalog."
             ) from error
     # Before anything is downloaded.
@@ -146,7 +161,8 @@ def _builder(dataset: str | None, data_dir: str | os.PathLike | None, *languages
     for argument, language in zip(("source_language", "target_language"), languages, strict=True):
         if language not in known:
             raise ValueError(
-                f"`{argument}` must be a language of {dataset}. Received: {language!r}. It has: {', '.join(known) or 'none'}. "
+                f"`{argument}` must be a language of {dataset}. Received: {language!r}. It has: "
+                f"{', '.join(known) or 'none'}. "
                 "Choose two of them, or another set."
             )
     if dataset != TRANSLATE_FOLDER and not builder.is_prepared():
@@ -165,9 +181,12 @@ def _prepare(builder, dataset: str) -> None:
         raise ValueError(
             f"{dataset} is not prepared in {place}, and TFDS cannot prepare it: {error}. {INSTALL}"
         ) from error
-    except Exception as error:  # Names that do not resolve, refused connections, check sums, files to be fetched by hand, bad archives.
+    # Names that do not resolve, refused connections, check sums, files to be fetched by hand, bad
+    # archives.
+    except Exception as error:
         raise OSError(
-            f"{dataset} is not prepared in {place}, and TFDS could not download or prepare it: {_one_line(error)}. "
+            f"{dataset} is not prepared in {place}, and TFDS could not download or prepare it: "
+            f"{_one_line(error)}. "
             "Prepare it where there is a network, and pass its folder with --data_dir."
         ) from error
 
@@ -175,7 +194,8 @@ def _prepare(builder, dataset: str) -> None:
 def _open_folder(data_dir: str | os.PathLike | None):
     if not data_dir:
         raise ValueError(
-            f"Set {TRANSLATE_FOLDER} needs `data_dir`, the folder with <language>.<split>.txt. Received: {data_dir!r}. "
+            f"Set {TRANSLATE_FOLDER} needs `data_dir`, the folder with <language>.<split>.txt. "
+            f"Received: {data_dir!r}. "
             "Pass --data_dir=FOLDER."
         )
     folder = Path(data_dir).expanduser()
@@ -187,7 +207,8 @@ def _open_folder(data_dir: str | os.PathLike | None):
         path.name for path in folder.iterdir() if path.name.count(".") != 2 or path.is_dir()
     ):
         raise ValueError(
-            f"{folder} must hold nothing but files <language>.<split>.txt. Received: {', '.join(strangers[:10])}. Move them away."
+            f"{folder} must hold nothing but files <language>.<split>.txt. Received: "
+            f"{', '.join(strangers[:10])}. Move them away."
         )
     try:
         builder = _tensorflow_datasets().TranslateFolder(root_dir=os.fspath(folder))
@@ -204,7 +225,8 @@ def _open_folder(data_dir: str | os.PathLike | None):
             )
         if lines != expected:
             raise ValueError(
-                f"{path} has {lines} lines, but TranslateFolder reads {expected}: it cuts at carriage return, form feed, U+0085 and U+2028 "
+                f"{path} has {lines} lines, but TranslateFolder reads {expected}: it cuts at "
+                "carriage return, form feed, U+0085 and U+2028 "
                 "too, which shifts the pairs. Remove these, or use --corpus=text_files."
             )
     return builder
@@ -219,7 +241,8 @@ def _examples(
         instructions = tfds.even_splits(split, parts)[part].to_absolute(splits)
     except (ValueError, NotImplementedError, AssertionError) as error:
         raise ValueError(
-            f"`split` must be one of {dataset}, or a slice such as train[:1%]. Received: {split!r} ({_one_line(error)}). "
+            f"`split` must be one of {dataset}, or a slice such as train[:1%]. Received: "
+            f"{split!r} ({_one_line(error)}). "
             f"It has: {', '.join(splits) or 'none'}."
         ) from error
     found = []
@@ -240,7 +263,8 @@ def _examples(
         if missing := [language for language in languages if language not in examples.element_spec]:
             held = ", ".join(sorted(examples.element_spec))
             raise ValueError(
-                f"Split {one.splitname!r} of {dataset} has no {missing[0]}. It has: {held}. Add the file, or name another split."
+                f"Split {one.splitname!r} of {dataset} has no {missing[0]}. It has: {held}. Add "
+                "the file, or name another split."
             )
         found.append(
             examples.map(lambda example: tuple(example[language] for language in languages))
@@ -251,7 +275,9 @@ def _examples(
 def _pairs(
     examples: list, dropped: collections.Counter[str], whole: str | None
 ) -> Iterator[tuple[str, str]]:
-    """The usable pairs. `whole` is what an error calls a split that must have some; None: a part, that need not."""
+    """The usable pairs. `whole` is what an error calls a split that must have some; None: a part,
+    that need not.
+    """
     usable = 0
     for pair in _read(examples):
         source, target = (" ".join(side.decode("utf-8").splitlines()).strip() for side in pair)
@@ -264,7 +290,8 @@ def _pairs(
             yield source, target
     if whole and not usable:
         raise ValueError(
-            f"{whole} has no usable pair: it is empty, or all have an empty side or a huge line. Name another split."
+            f"{whole} has no usable pair: it is empty, or all have an empty side or a huge line. "
+            "Name another split."
         )
 
 

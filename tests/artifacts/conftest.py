@@ -18,7 +18,8 @@ def pieces():
 @pytest.fixture(scope="module")
 def model():
     model = Transformer(vocabulary_size=PIECES, num_layers=1, d_model=16, d_ff=32, num_heads=2)
-    # Not by Keras' seed: TensorFlow forgets the resources of ops, tokenizers among them, when it is seeded.
+    # Not by Keras' seed: TensorFlow forgets the resources of ops, tokenizers among them, when it is
+    # seeded.
     random = np.random.default_rng(1)
     model.set_weights(
         [random.normal(np.all(weight == 1), 0.3, weight.shape) for weight in model.get_weights()]

@@ -1,4 +1,6 @@
-"""README's gRPC client, against a server of TF Serving's own service definition that answers from a signature."""
+"""README's gRPC client, against a server of TF Serving's own service definition that answers from a
+signature.
+"""
 
 import concurrent.futures
 import pathlib

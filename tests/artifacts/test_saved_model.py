@@ -1,4 +1,6 @@
-"""What an export leaves in its folder, that it holds what the model is, and that nothing else ever appears there."""
+"""What an export leaves in its folder, that it holds what the model is, and that nothing else ever
+appears there.
+"""
 
 import json
 import pathlib

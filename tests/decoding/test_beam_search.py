@@ -1,4 +1,6 @@
-"""Beam search against brute force: all sequences of a random autoregressive table, and the same rules one sentence at a time."""
+"""Beam search against brute force: all sequences of a random autoregressive table, and the same
+rules one sentence at a time.
+"""
 
 import numpy as np
 import pytest
@@ -29,7 +31,9 @@ def assert_lists_equal(found, expected, rtol=1e-5):
 
 
 def assert_equals_enumeration(table, limit, alpha, n):
-    """A beam that holds every sequence finds the n best of all; where scores are equal, any of their sequences will do."""
+    """A beam that holds every sequence finds the n best of all; where scores are equal, any of
+    their sequences will do.
+    """
     everything = enumeration.n_best(table.log_probabilities, limit, alpha, None)
     n = min(n, len(everything))
     [found] = decode(BeamSearch(len(everything), alpha, n), [table], [limit])
@@ -197,7 +201,9 @@ def test_unk_may_come_but_pad_and_bos_never():
 
 
 def test_a_hypothesis_that_can_win_only_at_its_limit_is_waited_for():
-    """Ended at once it scores log 0.5655 = -0.570; at length 4 log 0.4345 / 1.5 = -0.556, though at length 3 still -0.625."""
+    """Ended at once it scores log 0.5655 = -0.570; at length 4 log 0.4345 / 1.5 = -0.556, though at
+    length 3 still -0.625.
+    """
     never = -30.0
     table = Fixed(
         [never, never, never, np.log(0.5655), np.log(0.4345)],

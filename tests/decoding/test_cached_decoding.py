@@ -18,7 +18,9 @@ SEARCHES = pytest.mark.parametrize("search", [GREEDY, BEAM], ids=["greedy", "bea
 
 @functools.cache
 def model():
-    """Random weights that do not repeat themselves, with logits so far apart (6e-5 and more) that rounding decides nothing."""
+    """Random weights that do not repeat themselves, with logits so far apart (6e-5 and more) that
+    rounding decides nothing.
+    """
     model = Transformer(
         vocabulary_size=VOCABULARY_SIZE,
         num_layers=2,
@@ -69,7 +71,9 @@ def translate_with(search):
 
 
 def translate_anew(sentences, beam_size, alpha):
-    """From sources to translations, by `model((source, target))` on whole prefixes, one sentence at a time."""
+    """From sources to translations, by `model((source, target))` on whole prefixes, one sentence at
+    a time.
+    """
     transformer = model()
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2)

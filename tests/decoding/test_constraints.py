@@ -1,4 +1,6 @@
-"""Rules on tokens against enumeration of all sequences that keep them, plain loops, and the repetition penalty in float64."""
+"""Rules on tokens against enumeration of all sequences that keep them, plain loops, and the
+repetition penalty in float64.
+"""
 
 import numpy as np
 import pytest
@@ -66,7 +68,9 @@ def assert_scores_equal(found, expected):
 
 
 def assert_equals_enumeration(sentences, ngram, n=10**6, words=3):
-    """A beam that holds every sequence finds the n best of those that keep the rules, with the scores that they have without them."""
+    """A beam that holds every sequence finds the n best of those that keep the rules, with the
+    scores that they have without them.
+    """
     rules = [Rules(minimum, prefix, ngram) for _, _, minimum, prefix in sentences]
     longest = max(
         rule.grown(limit) for rule, (_, limit, _, _) in zip(rules, sentences, strict=True)

@@ -47,7 +47,9 @@ def best_covered(table, limit, alpha, beta):
 
 
 def search(tables, limits, alpha, beta, beam_size=ALL, n=ALL, padding=0):
-    """`BeamSearch` with attention over sources of different lengths, padded to the longest and `padding` more."""
+    """`BeamSearch` with attention over sources of different lengths, padded to the longest and
+    `padding` more.
+    """
     width = max(table.length for table in tables) + padding
     step, lengths = enumeration.step_of(tables), np.array([table.length for table in tables])
 
@@ -78,7 +80,9 @@ def search(tables, limits, alpha, beta, beam_size=ALL, n=ALL, padding=0):
 
 
 def assert_equals_enumeration(tables, alpha, beta, n=ALL, padding=0):
-    """A beam that holds everything gives the n best of all sequences, for sentences of several limits together."""
+    """A beam that holds everything gives the n best of all sequences, for sentences of several
+    limits together.
+    """
     limits = [LIMIT - place % 3 for place in range(len(tables))]
     for found, table, limit in zip(
         search(tables, limits, alpha, beta, n=n, padding=padding), tables, limits, strict=True

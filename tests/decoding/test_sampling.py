@@ -1,4 +1,6 @@
-"""Sampling against softmax in float64: frequencies, what is drawn from at all, and what a draw may depend on."""
+"""Sampling against softmax in float64: frequencies, what is drawn from at all, and what a draw may
+depend on.
+"""
 
 import numpy as np
 import pytest
@@ -31,7 +33,9 @@ def distribution(logits, temperature=1.0, top_k=0, top_p=1.0):
 
 
 def draw(seed=1, tokens=1, **shape):
-    """The first tokens of many sentences that differ in their seed alone: (DRAWS, tokens). EOS is drawn as any other."""
+    """The first tokens of many sentences that differ in their seed alone: (DRAWS, tokens). EOS is
+    drawn as any other.
+    """
     search, logits = Sampling(**shape, seed=seed), tf.constant(LOGITS)
 
     def step(ids, position, past, source):
@@ -45,7 +49,9 @@ def draw(seed=1, tokens=1, **shape):
 
 
 def assert_frequencies_equal(counts, expected):
-    """Chi-square below what it exceeds by chance once in far more than 10,000 times; and nothing where nothing is likely."""
+    """Chi-square below what it exceeds by chance once in far more than 10,000 times; and nothing
+    where nothing is likely.
+    """
     there = expected > 0
     assert not counts[~there].any()
     expected = expected[there] * counts.sum()

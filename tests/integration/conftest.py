@@ -36,7 +36,9 @@ class Shell:
         )
 
     def all(self, commands):
-        """What each of several commands gives, lists of a name and flags, some at a time; cheaper than a new process for each."""
+        """What each of several commands gives, lists of a name and flags, some at a time; cheaper
+        than a new process for each.
+        """
         requests = [
             {
                 "module": f"keras_transformer.{name}",
@@ -94,7 +96,9 @@ class Shell:
 
 @pytest.fixture(scope="session")
 def toy(tmp_path_factory):
-    """A `Shell` in the folder of a finished toy run; `toy.trained` is what the training command gave."""
+    """A `Shell` in the folder of a finished toy run; `toy.trained` is what the training command
+    gave.
+    """
     shell = Shell(tmp_path_factory.mktemp("toy"))
     base = tmp_path_factory.getbasetemp()
     # Trained by the first of several pytest processes; each gets a copy.
@@ -115,13 +119,17 @@ def toy(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def live(toy):
-    """The `Translator` of the toy run. Not for longer than a file: others seed TensorFlow, which then forgets what tokenizers hold."""
+    """The `Translator` of the toy run. Not for longer than a file: others seed TensorFlow, which
+    then forgets what tokenizers hold.
+    """
     return Translator.load(toy.folder / "runs" / "reverse_words_reversed")
 
 
 @pytest.fixture(scope="session")
 def uninterrupted(tmp_path_factory):
-    """A `Shell` in the folder of three epochs with dropout that nothing interrupted; `uninterrupted.training` is its command."""
+    """A `Shell` in the folder of three epochs with dropout that nothing interrupted;
+    `uninterrupted.training` is its command.
+    """
     shell = Shell(tmp_path_factory.mktemp("uninterrupted"))
     shell.training = [
         *TRAIN,

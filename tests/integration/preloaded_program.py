@@ -1,11 +1,14 @@
-"""Runs commands of the project as `python -m` would, without the seconds that each of them takes to import TensorFlow.
+"""Runs commands of the project as `python -m` would, without the seconds that each of them takes to
+import TensorFlow.
 
-Reads requests from standard input, JSON on a line: `module`, `arguments`, `folder` to run in, and `stdin`. Imports what the commands import
-of others, once, and forks for each request a child that runs the module; as many at a time as there are processors. Writes answers in the
-same order, JSON on a line: `status`, `stdout` and `stderr`. What the commands read and write is bytes, told as Latin-1.
+Reads requests from standard input, JSON on a line: `module`, `arguments`, `folder` to run in, and
+`stdin`. Imports what the commands import of others, once, and forks for each request a child that
+runs the module; as many at a time as there are processors. Writes answers in the same order, JSON
+on a line: `status`, `stdout` and `stderr`. What the commands read and write is bytes, told as
+Latin-1.
 
-Neither the modules of the commands are imported here, which `runpy` would warn of, nor is TensorFlow's runtime started, whose threads
-would be missing in a child.
+Neither the modules of the commands are imported here, which `runpy` would warn of, nor is
+TensorFlow's runtime started, whose threads would be missing in a child.
 """
 
 import contextlib
@@ -73,7 +76,8 @@ def answer(requests, files):
             wait()
         process = os.fork()
         if not process:
-            # The way out of here ends the process as it ends that of a command, with its status or a traceback.
+            # The way out of here ends the process as it ends that of a command, with its status or
+            # a traceback.
             become(request, own)
             return
         running[process] = number

@@ -1,4 +1,6 @@
-"""A new run starts from what another one learned: its folder, a checkpoint in it, or its SavedModel."""
+"""A new run starts from what another one learned: its folder, a checkpoint in it, or its
+SavedModel.
+"""
 
 import concurrent.futures
 import json
@@ -56,7 +58,8 @@ def test_what_was_learned_is_there_from_the_first_epoch_on(toy, tuned, start):
         validated["val_cross_entropy"] for validated in (learned, first_validation(shell), fresh)
     ]
     assert reached[2] > reached[0] + 1
-    # Of another vocabulary some pieces are new, and some words are other pieces than those that were learned.
+    # Of another vocabulary some pieces are new, and some words are other pieces than those that
+    # were learned.
     assert reached[1] < (
         sum(reached[::2]) / 2 if start == "another vocabulary" else reached[0] + 0.1
     ), reached

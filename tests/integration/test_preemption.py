@@ -1,4 +1,6 @@
-"""A run whose machine is about to be taken away saves itself, and goes on elsewhere as if nothing had been."""
+"""A run whose machine is about to be taken away saves itself, and goes on elsewhere as if nothing
+had been.
+"""
 
 import json
 import signal

@@ -1,4 +1,6 @@
-"""Several hosts make one run: one writes, all stop at the same step, and when one is lost the others say so."""
+"""Several hosts make one run: one writes, all stop at the same step, and when one is lost the
+others say so.
+"""
 
 import json
 import re
@@ -11,8 +13,9 @@ from keras_transformer.training import checkpoint
 
 RUN = "run"
 LONGEST_SECONDS = 300
-# Now and then TensorFlow's C++ logs, whatever TF_CPP_MIN_LOG_LEVEL says: of a data set that it does not optimize, or of a host that ended a
-# moment earlier. An entry goes on until the next one, or until something of ours.
+# Now and then TensorFlow's C++ logs, whatever TF_CPP_MIN_LOG_LEVEL says: of a data set that it does
+# not optimize, or of a host that ended a moment earlier. An entry goes on until the next one, or
+# until something of ours.
 TENSORFLOW_LOG = re.compile(
     rb"^[WE]\d{4} \d\d:\d\d:.*\n(?:(?![WE]\d{4} |error: |Traceback).*\n)*", re.MULTILINE
 )
@@ -28,7 +31,9 @@ TRAIN += ["--validation_sentences=0", "--beam_size=1"]
 
 
 class Job:
-    """The hosts of a run, under way, each in a folder of its own beside the run's; the first is the chief."""
+    """The hosts of a run, under way, each in a folder of its own beside the run's; the first is the
+    chief.
+    """
 
     def __init__(self, shell, *flags):
         self.shell = shell
@@ -90,7 +95,9 @@ def files(shell):
 
 
 def processes_that_logged(shell):
-    """TensorBoard's files are named for the process: `events.out.tfevents.<time>.<host>.<process>.<number>.v2`."""
+    """TensorBoard's files are named for the process:
+    `events.out.tfevents.<time>.<host>.<process>.<number>.v2`.
+    """
     return {
         int(path.name.split(".")[-3]) for path in (shell.folder / RUN / "logs").rglob("events.*")
     }

@@ -76,7 +76,8 @@ def test_the_saved_model_needs_only_tensorflow_and_tensorflow_text(toy, sentence
         f"model = tf.saved_model.load({str(toy.folder / SAVED / '1')!r})\n"
         "serve = model.signatures['serving_default']\n"
         "text = json.load(sys.stdin)\n"
-        "out = [s.decode() for i in range(0, len(text), 50) for s in serve(text=tf.constant(text[i:i+50]))['translation'].numpy()]\n"
+        "out = [s.decode() for i in range(0, len(text), 50) for s in "
+        "serve(text=tf.constant(text[i:i+50]))['translation'].numpy()]\n"
         "assert not {'keras_transformer', 'pipelines'} & set(sys.modules)\n"
         "json.dump(out, sys.stdout)\n"
     )

@@ -130,7 +130,8 @@ def test_samples_are_their_seed_s(toy, written, sentences, plain):
     drawn = Translator.load(toy.folder / RUN, samples=3, temperature=3.0, seed=1).translate(
         sentences
     )
-    # What is drawn at such a temperature may hold a line's end, which a file of lines has no room for.
+    # What is drawn at such a temperature may hold a line's end, which a file of lines has no room
+    # for.
     assert [" ".join(line.splitlines()) for line in drawn] == written["seed 1"]
     assert len({tuple(lines) for lines in (written["seed 1"], written["seed 2"], plain)}) == 3
     assert written["seed 1"][-1] == ""

@@ -1,4 +1,6 @@
-"""The SavedModel in a C++ program, compiled against the wheel's own headers and libraries: what TF Serving does, and no Python."""
+"""The SavedModel in a C++ program, compiled against the wheel's own headers and libraries: what TF
+Serving does, and no Python.
+"""
 
 import os
 import pathlib

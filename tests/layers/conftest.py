@@ -1,4 +1,6 @@
-"""What every layer is tested with: random inputs, random weights, and the way through its config and back."""
+"""What every layer is tested with: random inputs, random weights, and the way through its config
+and back.
+"""
 
 import inspect
 
@@ -20,7 +22,9 @@ def random(rng):
 
 @pytest.fixture
 def randomized(rng):
-    """Builds a layer on inputs and shakes all its weights: a gain of 1 or a bias of 0 may hide a mistake."""
+    """Builds a layer on inputs and shakes all its weights: a gain of 1 or a bias of 0 may hide a
+    mistake.
+    """
 
     def randomize(layer, *inputs):
         layer(*inputs)
@@ -32,7 +36,9 @@ def randomized(rng):
 
 @pytest.fixture
 def round_trip(randomized):
-    """A layer's copy by way of its config, with its weights. No argument may stand at its default, where leaving it out would not show."""
+    """A layer's copy by way of its config, with its weights. No argument may stand at its default,
+    where leaving it out would not show.
+    """
 
     def copy(layer, *inputs):
         config, arguments = layer.get_config(), inspect.signature(type(layer).__init__).parameters

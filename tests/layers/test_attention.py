@@ -185,7 +185,8 @@ def test_widths_of_a_head_default_to_the_paper_s(d_k, d_v, expected, qkv):
 def test_heads_that_do_not_divide_d_model_are_refused_with_a_remedy_that_works():
     with pytest.raises(
         ValueError,
-        match=r"`d_model`.*`num_heads`.*d_model=500, num_heads=8\. Try d_model=504, or pass `d_k`\.",
+        match=r"`d_model`.*`num_heads`.*d_model=500, num_heads=8\. Try d_model=504, or pass "
+        r"`d_k`\.",
     ):
         MultiHeadAttention(8, 500)
     MultiHeadAttention(8, 504)

@@ -1,4 +1,6 @@
-"""Section 3.1: the decoder's layers against the equations in float64; one step at a time gives what the whole target gives."""
+"""Section 3.1: the decoder's layers against the equations in float64; one step at a time gives what
+the whole target gives.
+"""
 
 import keras
 import numpy as np
@@ -30,7 +32,9 @@ def decoder(randomized, x, memory):
 
 
 def stepped(decoder, x, memory, memory_mask):
-    """A stepper over all positions of K hypotheses a sentence: (B, K, T, d_model) -> the same shape."""
+    """A stepper over all positions of K hypotheses a sentence: (B, K, T, d_model) -> the same
+    shape.
+    """
     past, cache = decoder.empty_past(x.shape[0] * x.shape[1]), decoder.memory_cache(memory)
     outputs = []
     for t in range(x.shape[2]):

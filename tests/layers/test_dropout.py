@@ -1,4 +1,6 @@
-"""Section 5.4: an entry falls with probability P_drop, alone, and what stays is scaled so that the expectation stays."""
+"""Section 5.4: an entry falls with probability P_drop, alone, and what stays is scaled so that the
+expectation stays.
+"""
 
 import keras
 import numpy as np

@@ -1,4 +1,6 @@
-"""Section 3.1: the encoder's layers against the equations in float64, and what must not matter to them."""
+"""Section 3.1: the encoder's layers against the equations in float64, and what must not matter to
+them.
+"""
 
 import keras
 import numpy as np
@@ -90,7 +92,9 @@ def test_dropout_acts_in_training_only(x):
 
 
 def test_dropout_stands_on_each_sublayer_s_output_and_nowhere_else(x, random):
-    """Training an encoder layer without its two Add & Norm dropouts is deterministic; either of them alone is not."""
+    """Training an encoder layer without its two Add & Norm dropouts is deterministic; either of
+    them alone is not.
+    """
     layer = EncoderLayer(**SIZES, dropout=0.5)
     plain = np.array(layer(x))
     norms = (layer.self_attention_norm, layer.feed_forward_norm)

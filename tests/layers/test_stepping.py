@@ -1,4 +1,6 @@
-"""Matrices laid out for decoding give the products of those they were made of. That steps equal `call`: test_decoder.py."""
+"""Matrices laid out for decoding give the products of those they were made of. That steps equal
+`call`: test_decoder.py.
+"""
 
 import keras
 import numpy as np

@@ -1,4 +1,6 @@
-"""The whole encoder-decoder, outputs and gradients, against torch.nn.Transformer with the same weights."""
+"""The whole encoder-decoder, outputs and gradients, against torch.nn.Transformer with the same
+weights.
+"""
 
 import itertools
 
@@ -36,7 +38,9 @@ def attention_arrays(tensors):
 
 
 def torch_arrays(module, tensor_of):
-    """A torch.nn.Transformer's weights, or their gradients, in our order: part by part, as our layers list theirs."""
+    """A torch.nn.Transformer's weights, or their gradients, in our order: part by part, as our
+    layers list theirs.
+    """
 
     def sub(prefix, layer):
         return {
@@ -74,7 +78,9 @@ def our_variables(model):
 
 
 def theirs(model):
-    """Torch's post-norm Transformer in float64 with our weights: no attention biases, no norm after the last layer, our epsilon."""
+    """Torch's post-norm Transformer in float64 with our weights: no attention biases, no norm after
+    the last layer, our epsilon.
+    """
     module = torch.nn.Transformer(
         D_MODEL,
         H,
@@ -91,7 +97,8 @@ def theirs(model):
         for name, parameter in module.named_parameters():
             if name.endswith(("in_proj_bias", "out_proj.bias")):
                 parameter.zero_()
-        # The arrays are views of torch's memory, so what is written into them is written into torch's weights.
+        # The arrays are views of torch's memory, so what is written into them is written into
+        # torch's weights.
         views = torch_arrays(module, lambda parameter: parameter.detach().numpy())
         for (part, arrays), (our_part, variables) in zip(views, our_variables(model), strict=True):
             assert part == our_part
@@ -123,7 +130,9 @@ def torch_logits(module, table):
 
 @pytest.fixture(scope="module")
 def both():
-    """Logits and gradients of ours and theirs: (logits, table's gradient, [(part, gradients)]) each."""
+    """Logits and gradients of ours and theirs: (logits, table's gradient, [(part, gradients)])
+    each.
+    """
     model = ours()
     with tf.GradientTape() as tape:
         logits = model((SOURCE, TARGET))

@@ -34,7 +34,9 @@ def model():
 
 
 def parameters(hp):
-    """The paper's matrices and vectors, added up: section 3's weights, biases in the FFN and gain and bias of each norm."""
+    """The paper's matrices and vectors, added up: section 3's weights, biases in the FFN and gain
+    and bias of each norm.
+    """
     d_k = hp.d_k or hp.d_model // hp.num_heads
     d_v = hp.d_v or d_k
     attention = 2 * hp.d_model * hp.num_heads * (d_k + d_v)

@@ -1,7 +1,8 @@
-"""Decoding by brute force (Vaswani et al. 2017, section 6.1): every sequence with its score, and beam search one sentence at a time.
+"""Decoding by brute force (Vaswani et al. 2017, section 6.1): every sequence with its score, and
+beam search one sentence at a time.
 
-Plain Python and NumPy, with the rules on tokens that a user may ask for. A "model" here is `log_probabilities(prefixes) -> (prefixes, V)`:
-what may follow each prefix, BOS left out.
+Plain Python and NumPy, with the rules on tokens that a user may ask for. A "model" here is
+`log_probabilities(prefixes) -> (prefixes, V)`: what may follow each prefix, BOS left out.
 """
 
 import dataclasses
@@ -67,7 +68,8 @@ def length_penalty(length, alpha):
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What a sequence of at most `limit` tokens must keep, besides ending in EOS. By default nothing.
+    """What a sequence of at most `limit` tokens must keep, besides ending in EOS. By default
+    nothing.
 
     Args:
         minimum: fewest tokens, EOS among them, where the limit lets it.
@@ -102,7 +104,9 @@ FREE = Rules()
 
 
 def every_sequence(log_probabilities, limit, rules=FREE):
-    """All (ids, log P) that end in EOS before `limit` tokens, or are made to end there, and keep the rules."""
+    """All (ids, log P) that end in EOS before `limit` tokens, or are made to end there, and keep
+    the rules.
+    """
     complete, unfinished, limit = [], [((), 0.0)], rules.grown(limit)
     while unfinished:
         rows = log_probabilities([ids for ids, _ in unfinished]).tolist()
@@ -131,7 +135,9 @@ def n_best(log_probabilities, limit, alpha, n, rules=FREE):
 
 
 def beam_search(log_probabilities, limit, beam_size, alpha, n=1, rules=FREE):
-    """The rules of `keras_transformer.decoding.beam_search`, for one sentence; of equal scores the earlier wins."""
+    """The rules of `keras_transformer.decoding.beam_search`, for one sentence; of equal scores the
+    earlier wins.
+    """
     alive, finished, limit = [((), 0.0)], [], rules.grown(limit)
     for length in range(1, limit + 1):
         rows = log_probabilities([ids for ids, _ in alive]).tolist()
@@ -159,9 +165,11 @@ def _descending(scored):
 
 
 def step_of(tables):
-    """A step function as `keras_transformer.decoding` wants it, one table a sentence, whose cache is the prefix itself.
+    """A step function as `keras_transformer.decoding` wants it, one table a sentence, whose cache
+    is the prefix itself.
 
-    So a hypothesis whose cache belongs to another one gets the other's logits. What it needs of the source is the number of its table.
+    So a hypothesis whose cache belongs to another one gets the other's logits. What it needs of the
+    source is the number of its table.
     """
 
     def step(ids, position, past, source):
@@ -192,7 +200,8 @@ def empty_past(rows):
 
 
 def decode(search, tables, limits, minima=None, prefixes=None, **more):
-    """Run a search of `keras_transformer.decoding` on tables: for each sentence, (ids, score) best first, unfinished ones left out.
+    """Run a search of `keras_transformer.decoding` on tables: for each sentence, (ids, score) best
+    first, unfinished ones left out.
 
     `prefixes` are tuples of any lengths; `more` goes to the search as it is.
     """

@@ -1,7 +1,9 @@
-"""Each equation of "Attention Is All You Need" (Vaswani et al. 2017) in NumPy float64, written from the paper alone.
+"""Each equation of "Attention Is All You Need" (Vaswani et al. 2017) in NumPy float64, written from
+the paper alone.
 
-Nothing here imports keras_transformer: what is tested has no say in what is expected. Plain and slow, one head and one angle at a time.
-Masks are boolean, True = may attend; a query that may attend to nothing gets zeros.
+Nothing here imports keras_transformer: what is tested has no say in what is expected. Plain and
+slow, one head and one angle at a time. Masks are boolean, True = may attend; a query that may
+attend to nothing gets zeros.
 """
 
 import math
@@ -18,7 +20,8 @@ def softmax(x):
 def scaled_dot_product_attention(query, key, value, mask=None, bias=None):
     """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V   (section 3.2.1, eq. 1).
 
-    Illegal connections are "masked out (setting to -infinity)" in the softmax's input (section 3.2.3).
+    Illegal connections are "masked out (setting to -infinity)" in the softmax's input (section
+    3.2.3).
     """
     query, key, value = (np.asarray(x, np.float64) for x in (query, key, value))
     scores = query @ np.swapaxes(key, -1, -2) / math.sqrt(key.shape[-1])
@@ -34,7 +37,8 @@ def scaled_dot_product_attention(query, key, value, mask=None, bias=None):
 def multi_head_attention(
     query, key, value, w_query, w_key, w_value, w_output, num_heads, mask=None
 ):
-    """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)   (section 3.2.2).
+    """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V
+    W_i^V)   (section 3.2.2).
 
     W_i^Q is the i-th of h equal blocks of columns of `w_query`, and so for K and V.
     """
@@ -56,7 +60,9 @@ def feed_forward(x, w_1, b_1, w_2, b_2):
 
 
 def layer_norm(x, gain, bias, epsilon=1e-6):
-    """Gain (x - mean) / sqrt(variance + epsilon) + bias over the last axis   (Ba et al. 2016, eq. 4)."""
+    """Gain (x - mean) / sqrt(variance + epsilon) + bias over the last axis   (Ba et al. 2016, eq.
+    4).
+    """
     x, gain, bias = (np.asarray(a, np.float64) for a in (x, gain, bias))
     centred = x - x.mean(axis=-1, keepdims=True)
     return gain * centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + epsilon) + bias
@@ -68,7 +74,9 @@ def post_norm(x, sublayer_output, gain, bias, epsilon=1e-6):
 
 
 def sinusoidal_positions(positions, d_model):
-    """PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(pos / 10000^(2i / d_model))   (section 3.5)."""
+    """PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(pos / 10000^(2i /
+    d_model))   (section 3.5).
+    """
     table = np.zeros((len(positions), d_model))
     for row, position in enumerate(positions):
         for i in range(d_model // 2):
@@ -85,7 +93,9 @@ def embedding(ids, table):
 
 
 def learning_rate(step, d_model, warmup_steps):
-    """Lrate = d_model^-0.5 min(step_num^-0.5, step_num warmup_steps^-1.5), step_num from 1   (section 5.3, eq. 3)."""
+    """Lrate = d_model^-0.5 min(step_num^-0.5, step_num warmup_steps^-1.5), step_num from 1
+    (section 5.3, eq. 3).
+    """
     return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
 
 
@@ -95,7 +105,9 @@ def smoothed_labels(labels, vocabulary_size, epsilon):
 
 
 def label_smoothed_cross_entropy(labels, logits, epsilon):
-    """H(q, p) = -sum_v q(v) log p(v), p = softmax(logits), of every token   (section 5.4; Szegedy et al. 2015, section 7)."""
+    """H(q, p) = -sum_v q(v) log p(v), p = softmax(logits), of every token   (section 5.4; Szegedy
+    et al. 2015, section 7).
+    """
     logits = np.asarray(logits, np.float64)
     top = logits.max(axis=-1, keepdims=True)
     log_p = logits - top - np.log(np.exp(logits - top).sum(axis=-1, keepdims=True))
@@ -107,8 +119,9 @@ def encoder_layer(x, weights, num_heads, mask=None):
 
     Args:
         x: (B, S, d_model).
-        weights: the arrays of each part, by name: `self_attention` (W^Q, W^K, W^V, W^O), `feed_forward` (W_1, b_1, W_2, b_2),
-            `self_attention_norm` and `feed_forward_norm` (gain, bias).
+        weights: the arrays of each part, by name: `self_attention` (W^Q, W^K, W^V, W^O),
+            `feed_forward` (W_1, b_1, W_2, b_2), `self_attention_norm` and `feed_forward_norm`
+            (gain, bias).
         num_heads: h.
         mask: broadcastable to (B, S, S).
     """
@@ -121,9 +134,11 @@ def encoder_layer(x, weights, num_heads, mask=None):
 
 
 def decoder_layer(x, memory, weights, num_heads, mask=None, memory_mask=None):
-    """As `encoder_layer`, with x = PostNorm(x, MultiHead(x, memory, memory)) in the middle   (section 3.1, figure 1 right).
+    """As `encoder_layer`, with x = PostNorm(x, MultiHead(x, memory, memory)) in the middle
+    (section 3.1, figure 1 right).
 
-    `weights` also has `cross_attention` and `cross_attention_norm`; `memory_mask` is broadcastable to (B, T, S).
+    `weights` also has `cross_attention` and `cross_attention_norm`; `memory_mask` is broadcastable
+    to (B, T, S).
     """
     x = post_norm(
         x,

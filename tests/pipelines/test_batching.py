@@ -1,4 +1,6 @@
-"""Batches: every pair, aligned, in full batches of a few shapes, in an order that the seed decides, on any number of replicas."""
+"""Batches: every pair, aligned, in full batches of a few shapes, in an order that the seed decides,
+on any number of replicas.
+"""
 
 import collections
 import itertools
@@ -137,7 +139,9 @@ def test_every_training_batch_is_full_and_of_a_known_shape(pairs):
 
 
 def test_every_pair_comes_once_an_epoch_but_for_what_waits_for_a_full_batch(pairs):
-    """After 20 epochs each bucket has given all full batches of its pairs, and of these pairs none is a turn ahead."""
+    """After 20 epochs each bucket has given all full batches of its pairs, and of these pairs none
+    is a turn ahead.
+    """
     batches = training_batches(pairs, BUDGET, seed=1)
     members = np.bincount(batches.buckets.bucket_of)
     pairs_given = 20 * members // batches.buckets.batch_sizes * batches.buckets.batch_sizes
@@ -195,7 +199,9 @@ def test_the_stream_goes_on_where_an_interrupted_run_stopped(pairs, start):
 
 
 def replicated(batches, hosts, start, steps):
-    """What the hosts of a job read, `hosts` their numbers of replicas, put together step by step and there replica by replica."""
+    """What the hosts of a job read, `hosts` their numbers of replicas, put together step by step
+    and there replica by replica.
+    """
     streams = [
         iter(
             taken(

@@ -16,7 +16,9 @@ SHARES = st.floats(0, 0.9)
 
 
 def bucketed(pairs, slack, most_padding):
-    """The buckets of some pairs; their lengths, (2, pairs); and the padded lengths of each pair's bucket, (2, pairs)."""
+    """The buckets of some pairs; their lengths, (2, pairs); and the padded lengths of each pair's
+    bucket, (2, pairs).
+    """
     lengths = np.array(pairs).T
     buckets = bucket_pairs(*lengths, lengths.max() + slack, most_padding)
     return (
@@ -109,7 +111,9 @@ def test_without_a_share_every_rectangle_of_two_edges_keeps_its_shape(pairs, sla
 
 
 def test_captions_take_few_shapes():
-    """Lengths like those of Multi30k: 29,000 pairs of some 14 tokens, the translation a few longer or shorter."""
+    """Lengths like those of Multi30k: 29,000 pairs of some 14 tokens, the translation a few longer
+    or shorter.
+    """
     rng = np.random.default_rng(0)
     sources = rng.lognormal(2.6, 0.3, 29_000).round().clip(3, 45)
     targets = (sources + rng.normal(0, 2, 29_000)).round().clip(3, 45)
@@ -126,7 +130,9 @@ SHAPES = st.lists(st.tuples(*[st.integers(1, 12)] * 2), min_size=1, max_size=7, 
 
 @st.composite
 def rectangles(draw):
-    """Distinct shapes, their counts, and a limit from below what they fill to above what one shape for all would."""
+    """Distinct shapes, their counts, and a limit from below what they fill to above what one shape
+    for all would.
+    """
     shapes = np.array(draw(SHAPES))
     counts = np.array(
         draw(st.lists(st.integers(1, 20), min_size=len(shapes), max_size=len(shapes)))

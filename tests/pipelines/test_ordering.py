@@ -1,6 +1,8 @@
-"""Order: full batches of one bucket, every pair as often as any, the same wherever the stream is entered.
+"""Order: full batches of one bucket, every pair as often as any, the same wherever the stream is
+entered.
 
-Counts are held against closed forms in fractions. Weights are sums of powers of 2, so that floats are exact too.
+Counts are held against closed forms in fractions. Weights are sums of powers of 2, so that floats
+are exact too.
 """
 
 import collections
@@ -59,7 +61,9 @@ def classes(case):
 
 
 def pairs_due(case, epochs):
-    """Per bucket, how many pairs have come after so many epochs, those that wait for a full batch among them."""
+    """Per bucket, how many pairs have come after so many epochs, those that wait for a full batch
+    among them.
+    """
     due = [0] * len(case["batch_sizes"])
     for (bucket, weight), members in classes(case).items():
         due[bucket] += math.floor(fractions.Fraction(weight) * len(members) * epochs)
@@ -110,7 +114,9 @@ def test_no_bucket_lags(case, epochs):
 
 
 def test_what_does_not_fill_a_batch_waits_for_the_next_epoch():
-    """7 pairs fill 3 batches of 2 an epoch, and one more in two. Were the rest dropped, pairs would not come equally often."""
+    """7 pairs fill 3 batches of 2 an epoch, and one more in two. Were the rest dropped, pairs would
+    not come equally often.
+    """
     come = collections.Counter(
         itertools.chain(
             *(pairs for _, pairs in walk({"bucket_of": [0] * 7, "batch_sizes": [2], "seed": 1}, 7))
@@ -231,7 +237,9 @@ def unweighted_sample(case, epochs):
 
 
 def assert_pairs_come_by_weight(case, epochs, come):
-    """Floor or ceiling of weight times epochs, but for those that wait in their bucket for a full batch."""
+    """Floor or ceiling of weight times epochs, but for those that wait in their bucket for a full
+    batch.
+    """
     waiting = [
         pairs - batches * size
         for pairs, batches, size in zip(

@@ -1,4 +1,6 @@
-"""Preparing: every pair once, as the vocabulary tokenizes it; the same records however they were made, interrupted or not."""
+"""Preparing: every pair once, as the vocabulary tokenizes it; the same records however they were
+made, interrupted or not.
+"""
 
 import collections
 import json
@@ -297,7 +299,10 @@ def test_faults_in_the_text_are_told_as_they_are_through_beam_too(houses, tmp_pa
 @pytest.mark.parametrize("kind", [ValueError, FileNotFoundError])
 def test_what_a_worker_says_is_told_without_what_beam_adds(kind):
     step = " [while running 'read/FlatMap']"
-    traceback = f"Traceback (most recent call last):\n  File x, in y\nRuntimeError: other\n{kind.__name__}: a fault{step}\n"
+    traceback = (
+        "Traceback (most recent call last):\n  File x, in y\nRuntimeError: "
+        f"other\n{kind.__name__}: a fault{step}\n"
+    )
     for error in (kind(f"a fault{step}"), RuntimeError(traceback)):
         told = distributed.original(error)
         assert str(told) == "a fault"

@@ -1,4 +1,6 @@
-"""Records: what is written is read back, whatever the blocks; and nothing damaged, foreign or missing passes unnoticed."""
+"""Records: what is written is read back, whatever the blocks; and nothing damaged, foreign or
+missing passes unnoticed.
+"""
 
 import gzip
 import json

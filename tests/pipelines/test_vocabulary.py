@@ -149,7 +149,8 @@ def test_a_damaged_file_is_refused_by_name(vocabulary, tmp_path, damage):
     path.write_bytes(damage(vocabulary.model))
     with pytest.raises(
         ValueError,
-        match=r"^.*vocabulary\.model is not a SentencePiece model, or is damaged\. Every export .*$",
+        match=r"^.*vocabulary\.model is not a SentencePiece model, or is damaged\. Every export "
+        r".*$",
     ):
         Vocabulary.load(path)
 

@@ -1,4 +1,6 @@
-"""A SavedModel of string operations with the signatures that our translators have, and a server of it in this process."""
+"""A SavedModel of string operations with the signatures that our translators have, and a server of
+it in this process.
+"""
 
 import contextlib
 import threading
@@ -12,7 +14,8 @@ def _optional(dtype, name):
 
 
 class StringModel(tf.Module):
-    """What a translator looks like from outside: upper case is the translation. The text "fail" is refused.
+    """What a translator looks like from outside: upper case is the translation. The text "fail" is
+    refused.
 
     Args:
         mark: stands behind each translation.
@@ -125,7 +128,9 @@ class StringModel(tf.Module):
 
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory):
-    """A folder `m` with version 1, which marks nothing; beside it a version that marks its translations with "!"."""
+    """A folder `m` with version 1, which marks nothing; beside it a version that marks its
+    translations with "!".
+    """
     folder = tmp_path_factory.mktemp("exported")
     StringModel("").write(folder / "m" / "1")
     StringModel("!").write(folder / "marked")

@@ -1,4 +1,6 @@
-"""What the server does around a translation: limits, options, versions, health, metrics and the log."""
+"""What the server does around a translation: limits, options, versions, health, metrics and the
+log.
+"""
 
 import concurrent.futures
 import io

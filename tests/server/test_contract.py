@@ -1,4 +1,6 @@
-"""What TF Serving's own code answered to 17 bodies, and what its URLs give, is what our server gives."""
+"""What TF Serving's own code answered to 17 bodies, and what its URLs give, is what our server
+gives.
+"""
 
 import base64
 import json
@@ -12,7 +14,8 @@ PREDICT = "/v1/models/m:predict"
 JAPANESE = '日本語 😀 "quoted" \\ / \u00e4'
 NBEST = {"signature_name": "nbest"}
 
-# Each body, and the answer: as recorded from TF Serving, but for the translations, which are this model's.
+# Each body, and the answer: as recorded from TF Serving, but for the translations, which are this
+# model's.
 ANSWERED = {
     "rows": (
         {"instances": ["Ein Mann.", "Zwei Hunde."]},
@@ -64,7 +67,8 @@ REFUSED = {
     "no inputs": ('{"x": 1}', "Missing 'inputs' or 'instances' key"),
     "both": (
         '{"instances": ["a"], "inputs": ["a"]}',
-        'JSON Value: {\n    "instances": ["a"],\n    "inputs": ["a"]\n} Not formatted correctly expecting only one of '
+        'JSON Value: {\n    "instances": ["a"],\n    "inputs": ["a"]\n} Not formatted correctly '
+        "expecting only one of "
         "'inputs' or 'instances' keys to exist ",
     ),
     "no JSON": ("not json", "JSON Parse error: Expecting value at offset: 0"),

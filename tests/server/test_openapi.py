@@ -1,6 +1,8 @@
-"""The OpenAPI document says what the server does: schemathesis asks what it says, and looks at the answers.
+"""The OpenAPI document says what the server does: schemathesis asks what it says, and looks at the
+answers.
 
-`SCHEMATHESIS_EXAMPLES=1000 python -m pytest tests/server/test_openapi.py` asks each question 1,000 times.
+`SCHEMATHESIS_EXAMPLES=1000 python -m pytest tests/server/test_openapi.py` asks each question 1,000
+times.
 """
 
 import os
@@ -52,7 +54,8 @@ def test_the_server_does_what_its_document_says(document, number, mode):
     )
     @given(case=operation.as_strategy(generation_mode=mode))
     def ask(case):
-        # What a signature takes is in a model's metadata: not all that the document allows is answered.
+        # What a signature takes is in a model's metadata: not all that the document allows is
+        # answered.
         case.call_and_validate(excluded_checks=[positive_data_acceptance])
 
     try:

@@ -1,4 +1,5 @@
-"""Trains a fixed model on fixed batches with the backend of KERAS_BACKEND, and prints the loss of each step as JSON.
+"""Trains a fixed model on fixed batches with the backend of KERAS_BACKEND, and prints the loss of
+each step as JSON.
 
 Arguments: a file of weights, written where it is missing; whether label smoothing is on.
 """

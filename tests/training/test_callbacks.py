@@ -53,7 +53,8 @@ def test_divergence_stops_with_advice_before_anything_is_saved(model, stopwatch,
     model.layers[-1].bias.assign([np.inf])
     with pytest.raises(
         ValueError,
-        match=r"^The loss became (inf|nan) at step 1: .*Lower --learning_rate_scale or raise --warmup_steps",
+        match=r"^The loss became (inf|nan) at step 1: .*Lower --learning_rate_scale or raise "
+        r"--warmup_steps",
     ):
         fit(
             model,

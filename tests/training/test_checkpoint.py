@@ -161,7 +161,9 @@ def test_any_turned_bit_of_an_array_is_refused_by_name(small):
 
 
 def test_a_turned_bit_anywhere_is_refused_by_name_or_changes_no_array(small):
-    """A bit of the directory can make it forget an array, which `restore` then misses, but never alter one."""
+    """A bit of the directory can make it forget an array, which `restore` then misses, but never
+    alter one.
+    """
     expected = checkpoint.read_archive(small)
     for path in flipped(small, range(len(small.read_bytes()))):
         try:

@@ -45,7 +45,9 @@ class Run:
         return int(self.model.optimizer.iterations)
 
     def validate(self, dies=False):
-        """Train an epoch and validate; a run that dies does so between the line in the history and the best weights."""
+        """Train an epoch and validate; a run that dies does so between the line in the history and
+        the best weights.
+        """
         self.model.optimizer.iterations += STEPS_PER_EPOCH
         value = self.results[self.step // STEPS_PER_EPOCH - 1]
         with open(self.history, "a", encoding="utf-8") as file:
@@ -118,7 +120,8 @@ def test_the_end_is_told_with_the_best(tmp_path):
 
 
 RESULTS = st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.0, math.nan]), min_size=1, max_size=8)
-# Each kill: how many validations after going on, whether it hits before the best weights are written, how many checkpoints are damaged.
+# Each kill: how many validations after going on, whether it hits before the best weights are
+# written, how many checkpoints are damaged.
 KILLS = st.lists(
     st.tuples(st.integers(0, 4), st.booleans(), st.integers(0, 3), st.booleans()), max_size=4
 )
@@ -172,7 +175,8 @@ def test_a_full_disk_is_told_and_training_goes_on(tmp_path, monkeypatch):
         patch.setattr(checkpoint, "write_archive", full_disk)
         run.validate()
     assert run.said == [
-        "the best weights, of step 20, could not be saved: No space left on device. Training goes on. Make room."
+        "the best weights, of step 20, could not be saved: No space left on device. Training "
+        "goes on. Make room."
     ]
     assert kept(run.path) == 10
     assert kept(run.go_on().path) == 30
@@ -234,7 +238,8 @@ def test_a_result_that_is_not_measured_is_refused_with_the_remedy(tmp_path, logs
     run = Run(tmp_path, [])
     with pytest.raises(
         ValueError,
-        match=r"`monitor`='bleu' needs val_bleu, which was not measured.*--validation_sentences=0 gives no BLEU",
+        match=r"`monitor`='bleu' needs val_bleu, which was not "
+        r"measured.*--validation_sentences=0 gives no BLEU",
     ):
         run.best.on_epoch_end(0, logs)
 

@@ -37,7 +37,9 @@ def make_model():
 
 
 def run(folder, *, last_step, accumulate=1):
-    """Train in a folder as a new process would; the model, the epochs that were begun, and from where it went on: step and batches."""
+    """Train in a folder as a new process would; the model, the epochs that were begun, and from
+    where it went on: step and batches.
+    """
     model = make_model()
     step, batches, stopwatch = fit.resume(model, folder)
     begun = []

@@ -126,7 +126,8 @@ LAYER = "weights/encoder/layer_0/self_attention/query_kernel"
         (
             {"d_model": 6},
             (),
-            rf"{TABLE} is \(5, 4\), not \(5, 6\); {LAYER} is \(4, 4\), not \(6, 6\); .*; and \d+ more\. Give .* the sizes",
+            rf"{TABLE} is \(5, 4\), not \(5, 6\); {LAYER} is \(4, 4\), not \(6, 6\); .*; and \d+ "
+            r"more\. Give .* the sizes",
         ),
         (
             {"d_model": 6},
@@ -136,17 +137,20 @@ LAYER = "weights/encoder/layer_0/self_attention/query_kernel"
         (
             {"d_ff": 9},
             (OLD, OLD),
-            r"feed_forward/inner/kernel is \(4, 8\), not \(4, 9\); .*Give the model the sizes of the other\.",
+            r"feed_forward/inner/kernel is \(4, 8\), not \(4, 9\); .*Give the model the sizes of "
+            r"the other\.",
         ),
         (
             {"num_layers": 2},
             (),
-            r"weights/encoder/layer_1/self_attention/query_kernel is missing, not \(4, 4\); .*; and \d+ more\.",
+            r"weights/encoder/layer_1/self_attention/query_kernel is missing, not \(4, 4\); .*; "
+            r"and \d+ more\.",
         ),
         (
             {"vocabulary_size": 6},
             (),
-            rf"{TABLE} is \(5, 4\), not \(6, 4\)\. Pass both vocabularies, `pieces` and `old_pieces`\.",
+            rf"{TABLE} is \(5, 4\), not \(6, 4\)\. Pass both vocabularies, `pieces` and "
+            r"`old_pieces`\.",
         ),
         (
             {"vocabulary_size": 6},
@@ -173,6 +177,7 @@ def test_what_does_not_fit_is_refused_by_name_and_nothing_is_set(old, sizes, voc
 def test_a_layer_too_many_is_refused_by_name(old):
     with pytest.raises(
         ValueError,
-        match=r"weights/encoder/layer_1/gain is \(4,\), not in the model\. Give the model the sizes",
+        match=r"weights/encoder/layer_1/gain is \(4,\), not in the model\. Give the model the "
+        r"sizes",
     ):
         initialize(transformer(), {**old, "weights/encoder/layer_1/gain": np.ones(4)})

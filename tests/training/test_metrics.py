@@ -12,7 +12,9 @@ V = 5
 
 @pytest.fixture
 def batches():
-    """Three batches of different sizes, widths and shares of padding; the model is better on the small ones."""
+    """Three batches of different sizes, widths and shares of padding; the model is better on the
+    small ones.
+    """
     rng = np.random.default_rng(0)
     result = []
     for sentences, length, skill in ((8, 6, 0.0), (1, 3, 4.0), (2, 5, 1.0)):
@@ -106,7 +108,9 @@ def test_target_tokens_count_what_is_not_padding(batches):
 
 @pytest.mark.parametrize("metric_type", [TokenAccuracy, TokenCrossEntropy, TargetTokens])
 def test_config_round_trip(metric_type):
-    """By way of Keras' registry, without which a saved model that was compiled with the metric could not be loaded."""
+    """By way of Keras' registry, without which a saved model that was compiled with the metric
+    could not be loaded.
+    """
     clone = keras.saving.deserialize_keras_object(
         keras.saving.serialize_keras_object(metric_type(name="other"))
     )

@@ -1,4 +1,6 @@
-"""Adam, decoupled decay, clipping and moving averages: against torch and NumPy, over a run that stops and goes on."""
+"""Adam, decoupled decay, clipping and moving averages: against torch and NumPy, over a run that
+stops and goes on.
+"""
 
 import math
 
@@ -286,7 +288,8 @@ def test_it_is_the_papers_adam_and_its_config_goes_round():
         ({"name": "sgd"}, r"`name` must be one of adam, adamw\. Received: name='sgd'\."),
         (
             {"weight_decay": 0.1},
-            r"`weight_decay` needs adamw\. .*weight_decay=0\.1, name='adam'\. Pass --optimizer=adamw\.",
+            r"`weight_decay` needs adamw\. .*weight_decay=0\.1, name='adam'\. Pass "
+            r"--optimizer=adamw\.",
         ),
         *[
             (

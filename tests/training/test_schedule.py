@@ -1,4 +1,6 @@
-"""Section 5.3: equation 3 at every kind of step, and its way into a saved model; the cosine and the constant rate beside it."""
+"""Section 5.3: equation 3 at every kind of step, and its way into a saved model; the cosine and the
+constant rate beside it.
+"""
 
 import math
 
@@ -77,7 +79,9 @@ def test_config_round_trip():
 
 
 def cosine(step, peak, warmup_steps, total_steps, end_factor=0.0):
-    """SGDR's equation 5 (Loshchilov and Hutter 2016) behind a linear warm-up: eta_min + (eta_max - eta_min) (1 + cos(pi T / T_i)) / 2."""
+    """SGDR's equation 5 (Loshchilov and Hutter 2016) behind a linear warm-up: eta_min + (eta_max -
+    eta_min) (1 + cos(pi T / T_i)) / 2.
+    """
     if step <= warmup_steps:
         return peak * step / warmup_steps
     done = min((step - warmup_steps) / (total_steps - warmup_steps), 1.0)
@@ -168,7 +172,8 @@ def test_the_other_curves_refuse_what_is_not_positive_by_name(kind, sizes, value
 def test_a_cosine_that_ends_before_its_warm_up_is_refused_with_a_remedy(total_steps):
     with pytest.raises(
         ValueError,
-        match=rf"`total_steps` must be above .*total_steps={total_steps}, warmup_steps=10\. Train for more",
+        match=rf"`total_steps` must be above .*total_steps={total_steps}, warmup_steps=10\. "
+        r"Train for more",
     ):
         CosineSchedule(1e-3, 10, total_steps)
 

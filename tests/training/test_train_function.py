@@ -1,4 +1,6 @@
-"""However the batches of a step are spread over replicas, hosts and time, it is the step of one batch of all their rows."""
+"""However the batches of a step are spread over replicas, hosts and time, it is the step of one
+batch of all their rows.
+"""
 
 import functools
 import os
@@ -20,7 +22,8 @@ from keras_transformer.training.optimizer import optimizer
 
 PROGRAM = pathlib.Path(__file__).with_name("replicas_program.py")
 LONGEST_SECONDS = 600
-# Batches that each replica adds up, and what is done otherwise. Of use by hand, but slower: 2-static equals 1-static of two replicas.
+# Batches that each replica adds up, and what is done otherwise. Of use by hand, but slower:
+# 2-static equals 1-static of two replicas.
 EXPERIMENTS = {
     "one": ("2", "4", "2-unclipped"),
     "mirrored": ("1", "2", "1-mean_of_means"),
@@ -30,7 +33,9 @@ EXPERIMENTS = {
 
 @pytest.fixture(scope="module", autouse=True)
 def programs(tmp_path_factory):
-    """The experiments, under way beside the tests of this file, the last of which ask for what they left; and where they leave it."""
+    """The experiments, under way beside the tests of this file, the last of which ask for what they
+    left; and where they leave it.
+    """
     folder = tmp_path_factory.mktemp("replicas")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     clusters = {"multi_worker": [{"TF_CONFIG": config} for config in tf_configs(2)]}
@@ -305,12 +310,18 @@ def test_several_hosts_need_a_cluster_that_this_one_is_in(monkeypatch, config):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     if config is not None:
         monkeypatch.setenv("TF_CONFIG", config)
-    message = r"^--distribution=multi_worker needs the environment variable TF_CONFIG, \{.cluster.*\}\. Received: '.*'\.$"
+    message = (
+        r"^--distribution=multi_worker needs the environment variable TF_CONFIG, "
+        r"\{.cluster.*\}\. Received: '.*'\.$"
+    )
     with pytest.raises(ValueError, match=message):
         strategy.make_strategy("multi_worker")
 
 
-NO_TPU = r"^--distribution=tpu found no TPU at --tpu='{}' \(.*\)\. Name its address, or choose another\.$"
+NO_TPU = (
+    r"^--distribution=tpu found no TPU at --tpu='{}' \(.*\)\. Name its address, or choose "
+    r"another\.$"
+)
 TPU_ERRORS = [
     ValueError("none"),
     urllib.error.URLError("unknown host"),
@@ -337,7 +348,8 @@ def test_here_is_no_tpu(monkeypatch):
 def test_another_distribution_is_refused_by_name():
     with pytest.raises(
         ValueError,
-        match=r"^`distribution` must be one of one, mirrored, multi_worker, tpu\. Received: 'many'\.$",
+        match=r"^`distribution` must be one of one, mirrored, multi_worker, tpu\. Received: "
+        r"'many'\.$",
     ):
         strategy.make_strategy("many")
 
@@ -349,7 +361,8 @@ def test_another_backend_neither_distributes_nor_accumulates(monkeypatch, replic
     monkeypatch.setattr(type(several), "num_replicas_in_sync", replicas)
     with pytest.raises(
         ValueError,
-        match=rf"^KERAS_BACKEND=jax .*Received: {replicas} replicas, accumulate={accumulate}\. Leave them out",
+        match=rf"^KERAS_BACKEND=jax .*Received: {replicas} replicas, accumulate={accumulate}\. "
+        r"Leave them out",
     ):
         strategy.attach(None, several, None, None, accumulate)
 

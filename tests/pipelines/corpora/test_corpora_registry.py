@@ -60,7 +60,8 @@ def test_own_text_is_never_silently_passed_over(call, argument, readers, others)
     for name in others:
         with pytest.raises(
             ValueError,
-            match=rf"^Only corpus {readers} reads `{argument}`\. Received: corpus={name}, {argument}=here\. ",
+            match=rf"^Only corpus {readers} reads `{argument}`\. Received: corpus={name}, "
+            rf"{argument}=here\. ",
         ):
             call(name, source_language="en", target_language="de", **{argument: "here"})
 
@@ -80,7 +81,10 @@ def test_a_corpus_without_what_it_needs_says_so(name, needed):
 
 
 def test_imports_neither_tensorflow_nor_the_model():
-    code = "import sys, pipelines.corpora; print([m for m in ('tensorflow', 'keras', 'keras_transformer') if m in sys.modules])"
+    code = (
+        "import sys, pipelines.corpora; print([m for m in ('tensorflow', 'keras', "
+        "'keras_transformer') if m in sys.modules])"
+    )
     assert (
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True

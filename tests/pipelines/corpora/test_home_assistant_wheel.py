@@ -1,4 +1,6 @@
-"""Home Assistant from a wheel: a small one of the same build, and pip played by a function, prove download, cache and splits."""
+"""Home Assistant from a wheel: a small one of the same build, and pip played by a function, prove
+download, cache and splits.
+"""
 
 import importlib.util
 import io
@@ -28,11 +30,14 @@ DOCUMENTS = {
 
 
 def wheel_bytes(documents):
-    """A wheel with a RECORD of its members, and one file beside the translations; pip takes it for whole."""
+    """A wheel with a RECORD of its members, and one file beside the translations; pip takes it for
+    whole.
+    """
     info = os.path.dirname(home_assistant.RECORD)
     members = {
         "homeassistant/components/lamp/strings.json": "{}",
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: homeassistant\nVersion: {home_assistant.RELEASE}\nRequires-Python: >=3.99\n",
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: homeassistant\nVersion: "
+        f"{home_assistant.RELEASE}\nRequires-Python: >=3.99\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     for name, document in documents.items():

@@ -1,4 +1,6 @@
-"""A mixture: its members one behind the other, each pair with its member's tag and weight; every fault told with file, member and key."""
+"""A mixture: its members one behind the other, each pair with its member's tag and weight; every
+fault told with file, member and key.
+"""
 
 import inspect
 import itertools
@@ -332,6 +334,7 @@ def test_a_corpus_takes_one_weight_a_pair():
     for weights in (np.ones(3), np.ones((2, 1)), np.ones(())):
         with pytest.raises(
             ValueError,
-            match=r"`weights` must have one weight for each of the 2 training pairs\. Received: shape \(",
+            match=r"`weights` must have one weight for each of the 2 training pairs\. Received: "
+            r"shape \(",
         ):
             Corpus("name", "en", "de", text, text, text, {}, weights=weights)

@@ -1,4 +1,6 @@
-"""Streams: the parts of a corpus give together what loading it gives, whatever their number; faults are told as loading tells them."""
+"""Streams: the parts of a corpus give together what loading it gives, whatever their number; faults
+are told as loading tells them.
+"""
 
 import collections
 import gzip

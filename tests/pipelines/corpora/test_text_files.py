@@ -1,4 +1,6 @@
-"""Own text: what is written is read back, and every fault is told with its file and, where it has one, its line."""
+"""Own text: what is written is read back, and every fault is told with its file and, where it has
+one, its line.
+"""
 
 import gzip
 from pathlib import Path
@@ -15,7 +17,9 @@ SENTENCE = LINE.filter(lambda line: line.strip() and not line.startswith("\ufeff
 
 
 def write(folder, **contents):
-    """Writes a small good corpus, with some files replaced: train_en=b"..." is train.en, train_en_gz is train.en.gz."""
+    """Writes a small good corpus, with some files replaced: train_en=b"..." is train.en,
+    train_en_gz is train.en.gz.
+    """
     for prefix in ("train", "valid", "test"):
         for language in ("en", "de"):
             (folder / f"{prefix}.{language}").write_bytes(f"{prefix} {language}\nsecond\n".encode())
@@ -116,8 +120,8 @@ def test_bad_utf8_names_file_and_line(tmp_path):
 def test_unequal_line_counts_name_both_files_and_counts(tmp_path):
     message = complaint(ValueError, write(tmp_path, train_en=b"a\nb\nc\n"))
     assert (
-        f"{tmp_path / 'train.en'} and {tmp_path / 'train.de'} must have as many lines. Received: 3 and 2"
-        in message
+        f"{tmp_path / 'train.en'} and {tmp_path / 'train.de'} must have as many lines. Received: "
+        "3 and 2" in message
     )
 
 

@@ -1,4 +1,6 @@
-"""TensorFlow Datasets, without a network: sets prepared here by TFDS' own code, its mock, and folders of text."""
+"""TensorFlow Datasets, without a network: sets prepared here by TFDS' own code, its mock, and
+folders of text.
+"""
 
 import collections
 import gzip
@@ -52,7 +54,8 @@ def pairs_of(split, source="de", target="en"):
 
 
 def prepare(dataset, data_dir, sentences, shards=3):
-    """Has TFDS write a set of its catalogue, its record files and its metadata, from our sentences instead of its downloads.
+    """Has TFDS write a set of its catalogue, its record files and its metadata, from our sentences
+    instead of its downloads.
 
     Args:
         sentences: split -> dictionaries language -> sentence.
@@ -270,8 +273,8 @@ def test_a_language_that_the_set_lacks_lists_those_it_has_before_anything_is_dow
     monkeypatch.setattr(tensorflow_datasets.core.DatasetBuilder, "download_and_prepare", None)
     options = {"dataset": "wmt14_translate/de-en", "data_dir": tmp_path}
     assert (
-        "`source_language` must be a language of wmt14_translate/de-en. Received: 'fr'. It has: de, en."
-        in complaint(ValueError, source="fr", **options)
+        "`source_language` must be a language of wmt14_translate/de-en. Received: 'fr'. It has: "
+        "de, en." in complaint(ValueError, source="fr", **options)
     )
     assert "`target_language` must be" in complaint(ValueError, target="fr", **options)
     assert "It has: talk_name." in complaint(
@@ -318,7 +321,8 @@ def test_a_split_without_a_usable_pair_is_refused(tmp_path):
     "error",
     [
         OSError(
-            "HTTPConnectionPool(host='www.statmt.org', port=80): Max retries exceeded with url: /a.tgz\n(Caused by NameResolutionError)"
+            "HTTPConnectionPool(host='www.statmt.org', port=80): Max retries exceeded with url: "
+            "/a.tgz\n(Caused by NameResolutionError)"
         ),
         tensorflow_datasets.download.DownloadError("Failed to get url http://x. HTTP code: 404."),
         AssertionError("For czeng_10, you must manually download the following file(s)"),
@@ -335,7 +339,8 @@ def test_a_set_that_cannot_be_had_is_told_in_one_line_with_its_name_and_its_plac
     for call in (tfds.load, tfds.stream):
         message = complaint(OSError, call, dataset="wmt14_translate/de-en", data_dir=tmp_path)
         assert message.startswith(
-            f"wmt14_translate/de-en is not prepared in {tmp_path}, and TFDS could not download or prepare it: "
+            f"wmt14_translate/de-en is not prepared in {tmp_path}, and TFDS could not download "
+            "or prepare it: "
         )
         assert type(error).__name__ in message
         assert message.endswith("pass its folder with --data_dir.")
