@@ -81,10 +81,8 @@ def second_engine(folder, sources, references):
     results = engine.translate_batch(
         pieces, beam_size=4, length_penalty=0, max_decoding_length=MOST_TOKENS
     )
-    theirs, found = (
-        [processor.decode(result.hypotheses[0]) for result in results],
-        ours.translate(sources),
-    )
+    theirs = [processor.decode(result.hypotheses[0]) for result in results]
+    found = ours.translate(sources)
     different = [number for number in range(len(sources)) if found[number] != theirs[number]]
     lines = [sources[number] for number in different]
     gains = [
@@ -95,7 +93,8 @@ def second_engine(folder, sources, references):
             strict=True,
         )
     ]
-    ties, better = sum(abs(gain) < TIE for gain in gains), sum(gain >= TIE for gain in gains)
+    ties = sum(abs(gain) < TIE for gain in gains)
+    better = sum(gain >= TIE for gain in gains)
     return {
         "largest difference of log P(reference) from CTranslate2's": f"{apart:.1e}",
         "beam 4 as CTranslate2, alpha 0": same(found, theirs),

@@ -38,7 +38,9 @@ def measure(systems):
         "forced_length": FORCED_LENGTH.value,
         "one_at_a_time": True,
     }
-    starts, answers, unavailable = {}, {}, {}
+    starts = {}
+    answers = {}
+    unavailable = {}
     for name in CHOSEN.value:
         starts[name], unavailable[name] = systems.prepare(name, **decoding)
     for number in range(ROUNDS.value):

@@ -56,7 +56,9 @@ def measure(beam_size, systems):
         if name in unavailable:
             yield [str(beam_size), name, f"not run: {unavailable[name]}", "", "", "", "", ""]
             continue
-        given, ratio, same = answers[name], "", ""
+        given = answers[name]
+        ratio = ""
+        same = ""
         if reference in answers:
             ratio = (
                 f"{statistics.median(map(float.__truediv__, speeds[name], speeds[reference])):.2f}"

@@ -22,8 +22,10 @@ from keras_transformer.training import checkpoint
 from keras_transformer.translator.translation_module import TranslationModule
 from pipelines.vocabulary import learn
 
-OURS, ENGINE = "benchmarks.translators.saved_model", "benchmarks.translators.ctranslate2_model"
-MARIAN, OPENNMT = "benchmarks.translators.marian", "benchmarks.translators.opennmt_tf"
+OURS = "benchmarks.translators.saved_model"
+ENGINE = "benchmarks.translators.ctranslate2_model"
+MARIAN = "benchmarks.translators.marian"
+OPENNMT = "benchmarks.translators.opennmt_tf"
 ENVIRONMENTS = {MARIAN: environments.MARIAN, OPENNMT: environments.OPENNMT}
 # By name: module, then what its task says beside the model and the search. Spread: as many batches
 # at once as there are cores.
@@ -154,7 +156,9 @@ class Systems:
         Returns:
             The answers of each system, round by round; and why others did not run; both by name.
         """
-        running, answers, unavailable = {}, {}, {}
+        running = {}
+        answers = {}
+        unavailable = {}
         try:
             for name in names:
                 start, unavailable[name] = self.prepare(name, **decoding)

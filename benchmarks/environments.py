@@ -35,7 +35,8 @@ class Environment:
             / "keras_transformer"
             / self.name
         )
-        python, installed = folder / "bin" / "python", folder / "installed"
+        python = folder / "bin" / "python"
+        installed = folder / "installed"
         wanted = "\n".join(self.packages)
         if installed.exists() and installed.read_text() == wanted:
             return python, None

@@ -35,7 +35,8 @@ class StepTimes(keras.callbacks.Callback):
     """Seconds of each step, waited for."""
 
     def on_train_begin(self, logs=None):
-        self.seconds, self.before = [], time.perf_counter()
+        self.seconds = []
+        self.before = time.perf_counter()
 
     def on_train_batch_end(self, batch, logs=None):
         float(logs["loss"])

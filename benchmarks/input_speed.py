@@ -15,7 +15,8 @@ def of_one_epoch(make_pairs, batch_tokens):
     """
     began = time.perf_counter()
     stream = our_training.batches(make_pairs(), batch_tokens)
-    paired, tokens = time.perf_counter(), 0
+    paired = time.perf_counter()
+    tokens = 0
     for (source, _), target in stream.dataset().take(stream.batches_per_epoch).as_numpy_iterator():
         tokens += np.count_nonzero(source) + np.count_nonzero(target)
     ended = time.perf_counter()

@@ -91,7 +91,8 @@ def ask(server, lines, clients):
     numbers = queue.SimpleQueue()
     for number in range(len(lines)):
         numbers.put(number)
-    translations, latencies = [None] * len(lines), [0.0] * len(lines)
+    translations = [None] * len(lines)
+    latencies = [0.0] * len(lines)
 
     def work():
         client = Client(server)

@@ -70,9 +70,11 @@ class Load:
     """
 
     def __init__(self, server, lines, expected):
-        self._server, self._pairs = server, list(zip(lines, expected, strict=True))
+        self._server = server
+        self._pairs = list(zip(lines, expected, strict=True))
         self._stop = threading.Event()
-        self.counts, self.wrong = collections.Counter(), []
+        self.counts = collections.Counter()
+        self.wrong = []
         works = [self._ask_well] * CLIENTS.value + [self._ask_badly, self._hang_up]
         self._threads = [
             threading.Thread(target=self._run, args=(work, number))
@@ -110,7 +112,8 @@ class Load:
                 status, answer = client.post(body)
             except (BrokenPipeError, ConnectionResetError):
                 # The server hangs up on a body that it has refused to read.
-                status, answer = 413, {"error": ""}
+                status = 413
+                answer = {"error": ""}
             client.close()
             if status != refusal or answer.keys() != {"error"}:
                 self.wrong.append(
@@ -152,14 +155,18 @@ def watch(server, folder, load):
     Returns:
         The last version, and the memory in bytes, second by second, after the warm-up.
     """
-    began, swapped, memory, version = time.monotonic(), time.monotonic(), [], 1
+    began = time.monotonic()
+    swapped = time.monotonic()
+    memory = []
+    version = 1
     while time.monotonic() - began < MINUTES.value * 60 and not load.wrong:
         time.sleep(1)
         memory.append(server.memory())
         if time.monotonic() - swapped > SWAP_SECONDS.value:
             if version <= WARM_UP:
                 memory.clear()
-            swapped, version = time.monotonic(), next_version(folder)
+            swapped = time.monotonic()
+            version = next_version(folder)
             print(
                 f"{swapped - began:4.0f} s  version {version}  {server.memory() / 1e6:.0f} MB  "
                 f"{dict(load.counts)}",
@@ -176,7 +183,8 @@ def judge_memory(version, memory):
             f"{2 * READINGS} seconds after them"
         )
         return []
-    first, last = statistics.median(memory[:READINGS]), statistics.median(memory[-READINGS:])
+    first = statistics.median(memory[:READINGS])
+    last = statistics.median(memory[-READINGS:])
     print(f"memory {first / 1e6:.0f} -> {last / 1e6:.0f} MB, {last / first - 1:+.1%}")
     return [f"memory grew by {last / first - 1:.1%}"] if last / first - 1 > MOST_GROWTH else []
 

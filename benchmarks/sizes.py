@@ -24,8 +24,11 @@ def training_flops(size, vocabulary_size, source_lengths, target_lengths):
     Returns:
         A number.
     """
-    layers, d_model, d_ff = size["num_layers"], size["d_model"], size["d_ff"]
-    source, target = float(source_lengths.sum()), float(target_lengths.sum())
+    layers = size["num_layers"]
+    d_model = size["d_model"]
+    d_ff = size["d_ff"]
+    source = float(source_lengths.sum())
+    target = float(target_lengths.sum())
     # W^Q, W^K, W^V, W^O; in the decoder's second attention W^K and W^V see the source.
     projections = d_model**2 * (4 * source + 4 * target + 2 * target + 2 * source)
     feed_forward = 2 * d_model * d_ff * (source + target)

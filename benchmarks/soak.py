@@ -85,9 +85,11 @@ def main():
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills")
     arguments = parser.parse_args()
-    draw, epochs = random.Random(arguments.seed), f"--max_epochs={arguments.epochs}"
+    draw = random.Random(arguments.seed)
+    epochs = f"--max_epochs={arguments.epochs}"
     with tempfile.TemporaryDirectory() as alone, tempfile.TemporaryDirectory() as killed:
-        alone, killed = pathlib.Path(alone), pathlib.Path(killed)
+        alone = pathlib.Path(alone)
+        killed = pathlib.Path(killed)
         finish(train(alone, epochs))
         half_written = 0
         for number in range(1, arguments.kills + 1):
@@ -107,7 +109,8 @@ def main():
                 flush=True,
             )
         finish(train(killed, epochs))
-        expected, actual = state(alone), state(killed)
+        expected = state(alone)
+        actual = state(killed)
         different = [
             name for name in expected if not np.array_equal(expected[name], actual.get(name))
         ]

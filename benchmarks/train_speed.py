@@ -22,11 +22,9 @@ from benchmarks.tables import print_table
 from benchmarks.turns import Trainer
 from pipelines.vocabulary import learn
 
-OURS, TORCH, OPENNMT = (
-    "benchmarks.trainers.ours",
-    "benchmarks.trainers.torch_transformer",
-    "benchmarks.trainers.opennmt_tf",
-)
+OURS = "benchmarks.trainers.ours"
+TORCH = "benchmarks.trainers.torch_transformer"
+OPENNMT = "benchmarks.trainers.opennmt_tf"
 # By name: module, then what its task says beside the sizes.
 SYSTEMS = {
     "fit_float32": (OURS, {"precision": "float32", "by": "fit"}),
@@ -108,7 +106,8 @@ class Size:
                 [training_flops(SIZES[name], vocabulary.size, *pair) for pair in widths],
             )
         )
-        self.answers, self.unavailable = {}, {}
+        self.answers = {}
+        self.unavailable = {}
 
     def _by_round(self, values):
         """Sums over the batches of each round that counts."""
@@ -210,7 +209,8 @@ class Size:
             if name in self.unavailable:
                 yield [self.name, name, f"not run: {self.unavailable[name]}", "", "", "", "", ""]
                 continue
-            speeds, ratio = self.speeds(name), self.ratio(name, "torch_float32")
+            speeds = self.speeds(name)
+            ratio = self.ratio(name, "torch_float32")
             yield [
                 self.name,
                 name,

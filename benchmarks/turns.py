@@ -21,7 +21,8 @@ class Clock:
     """Seconds from its making on: on the wall, and those that all cores worked for this process."""
 
     def __init__(self):
-        self._wall, self._cores = time.perf_counter(), time.process_time()
+        self._wall = time.perf_counter()
+        self._cores = time.process_time()
 
     def read(self):
         return {

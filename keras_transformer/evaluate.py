@@ -28,7 +28,8 @@ GROUPS = (
 
 
 def main(FLAGS):
-    model, at_once = flags.required_model(FLAGS), spread_over_cores()
+    model = flags.required_model(FLAGS)
+    at_once = spread_over_cores()
     translator = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
     sources, references = _text(FLAGS, translator)
     translations = translator.translate(

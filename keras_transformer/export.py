@@ -17,7 +17,8 @@ GROUPS = ("model_dir", "search", "decoding", "seed", "precision", "export", "ver
 
 def main(FLAGS):
     folder = RunFolder(flags.required_model_dir(FLAGS))
-    export_dir, description = flags.export_dir(FLAGS, folder.path), folder.read_description()
+    export_dir = flags.export_dir(FLAGS, folder.path)
+    description = folder.read_description()
     if FLAGS.format == "ctranslate2":
         if FLAGS.version or FLAGS.precision != "float32":
             raise ValueError(

@@ -78,7 +78,8 @@ def make_shards(shards, wanted, settings, filters, parts, at_a_time=None, option
         ValueError, OSError: what `corpora.stream` raises.
         RuntimeError: what else goes wrong in Beam.
     """
-    options, at_a_time = options or beam_options(), at_a_time or shards.number
+    options = options or beam_options()
+    at_a_time = at_a_time or shards.number
     for start in range(
         0, max(1, len(wanted)), at_a_time
     ):  # Without a shard to make, the corpus is read to count what is left out.

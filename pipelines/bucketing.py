@@ -89,7 +89,8 @@ def bucket_pairs(source_lengths, target_lengths, batch_tokens, most_padding=MOST
     Raises:
         ValueError: if there is no pair, or the budget is below the longest side.
     """
-    source_lengths, target_lengths = np.asarray(source_lengths), np.asarray(target_lengths)
+    source_lengths = np.asarray(source_lengths)
+    target_lengths = np.asarray(target_lengths)
     if not source_lengths.size:
         raise ValueError("There is no pair to make batches of.")
     longest = int(max(source_lengths.max(), target_lengths.max()))
@@ -134,6 +135,7 @@ def merge(shapes, counts, most_positions):
             break
         shapes[keep] = np.maximum(shapes[keep], shapes[lose])
         counts[keep] += counts[lose]
-        shapes, counts = np.delete(shapes, lose, axis=0), np.delete(counts, lose)
+        shapes = np.delete(shapes, lose, axis=0)
+        counts = np.delete(counts, lose)
         merged = np.where(merged == lose, keep, merged - (merged > lose))
     return shapes, merged

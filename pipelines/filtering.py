@@ -105,7 +105,8 @@ def scripts_of(language: str) -> tuple[str, ...] | None:
     import regex
     from babel.core import get_global, parse_locale
 
-    likely, aliases = get_global("likely_subtags"), get_global("language_aliases")
+    likely = get_global("likely_subtags")
+    aliases = get_global("language_aliases")
     try:
         code, territory, script, *_ = parse_locale(language.replace("-", "_"))
         code, _, own_script, *_ = parse_locale(aliases.get(code, code))

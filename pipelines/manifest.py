@@ -7,7 +7,8 @@ import pathlib
 from pipelines.whole_files import AGAIN, damaged, read_json
 
 FORMAT = 1
-MANIFEST, VOCABULARY = "manifest.json", "vocabulary.model"
+MANIFEST = "manifest.json"
+VOCABULARY = "vocabulary.model"
 ENTRIES = {"source_language", "target_language", "tags", "vocabulary", "pairs", "dropped", "shards"}
 
 
@@ -85,7 +86,8 @@ def _sum_columns(rows):
 def describe(manifest):
     """A manifest in words, in three lines."""
     languages = f"{manifest['source_language']}-{manifest['target_language']}"
-    shards, pieces = len(manifest["shards"]), manifest["vocabulary"]["size"]
+    shards = len(manifest["shards"])
+    pieces = manifest["vocabulary"]["size"]
     return (
         f"{manifest['preparation']['name']} {languages}: {manifest['pairs']:,} pairs in {shards} "
         "shards, "

@@ -92,7 +92,8 @@ class BatchOrder:
         """The pairs from `start` to `stop` of a bucket's stream, which ends in this epoch."""
         if start == stop:
             return np.zeros(0, np.int64)
-        parts, end = [], self._pairs_before(epoch + 1, bucket)
+        parts = []
+        end = self._pairs_before(epoch + 1, bucket)
         while end > start:
             parts.append(self._one_epoch_of(bucket, epoch))
             end -= len(parts[-1])
@@ -103,7 +104,8 @@ class BatchOrder:
         """The pairs that an epoch adds to the bucket's stream."""
         parts = []
         for kind, (weight, members) in enumerate(self.laps[bucket]):
-            start, stop = _seen(weight, members, epoch), _seen(weight, members, epoch + 1)
+            start = _seen(weight, members, epoch)
+            stop = _seen(weight, members, epoch + 1)
             laps = range(start // len(members), -(-stop // len(members)))
             orders = [
                 members[self._random(ORDER, lap, bucket, kind).permutation(len(members))]

@@ -50,10 +50,8 @@ class Records:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder).expanduser()
         self.manifest = manifest.read(self.folder)
-        self.source_language, self.target_language = (
-            self.manifest["source_language"],
-            self.manifest["target_language"],
-        )
+        self.source_language = self.manifest["source_language"]
+        self.target_language = self.manifest["target_language"]
         for shard in self.manifest["shards"]:
             path = self.folder / shard["file"]
             if not path.exists():
@@ -63,10 +61,8 @@ class Records:
                     f"{path} must have {shard['bytes']:,} bytes. Received: "
                     f"{path.stat().st_size:,}. {AGAIN}"
                 )
-        path, fingerprint = (
-            self.folder / manifest.VOCABULARY,
-            self.manifest["vocabulary"]["fingerprint"],
-        )
+        path = self.folder / manifest.VOCABULARY
+        fingerprint = self.manifest["vocabulary"]["fingerprint"]
         if not path.exists():
             raise FileNotFoundError(f"{path} is missing. {AGAIN}")
         self.vocabulary = Vocabulary.load(path)

@@ -64,7 +64,8 @@ def sample(pairs, size):
     Returns:
         (source, target), in the order of the digests.
     """
-    least, bound = {}, b"\xff" * (DIGEST + 1)
+    least = {}
+    bound = b"\xff" * (DIGEST + 1)
     for key, source, target in pairs:
         if key < bound:
             least[key] = source, target
@@ -135,8 +136,11 @@ class Shards:
     """
 
     def __init__(self, folder, number, vocabulary, deduplicate):
-        self.folder, self.number, self.deduplicate = pathlib.Path(folder), number, deduplicate
-        self.model, self.fingerprint = vocabulary.model, vocabulary.fingerprint
+        self.folder = pathlib.Path(folder)
+        self.number = number
+        self.deduplicate = deduplicate
+        self.model = vocabulary.model
+        self.fingerprint = vocabulary.fingerprint
         self.dtype = smallest_dtype(vocabulary.size)
 
     def path(self, shard):

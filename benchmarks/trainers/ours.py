@@ -76,7 +76,8 @@ def main():
     if task["by"] == "fit":
         train_by_fit(parent, model)
     else:
-        batches, step = Batches(task["batches"]), bare_step(model)
+        batches = Batches(task["batches"])
+        step = bare_step(model)
         parent.serve(lambda number: float(step(*map(tf.constant, batches.shifted(number)))))
 
 

@@ -49,13 +49,15 @@ def there_and_back(forward, *inputs, variables=()):
 
 def measure(task, precision):
     """Seconds by piece, all the calls of it in a step together; "whole step" among them."""
-    size, vocabulary_size = task["size"], task["vocabulary_size"]
+    size = task["size"]
+    vocabulary_size = task["vocabulary_size"]
     model = our_training.compiled(size, vocabulary_size, precision, DROPOUT, LABEL_SMOOTHING)
     dtype = model.compute_dtype
     n, h, d_model, d_ff = (size[name] for name in ("num_layers", "num_heads", "d_model", "d_ff"))
     batches = Batches(task["batches"])
     source, shifted, target = map(tf.constant, batches.shifted(task["batch"]))
-    (b, s), t = source.shape, target.shape[1]
+    (b, s) = source.shape
+    t = target.shape[1]
 
     def normal(*shape):
         return tf.cast(tf.random.normal(shape), dtype)
@@ -82,7 +84,8 @@ def measure(task, precision):
     shapes = ((s, s), (t, t), (t, s))
     whole = products = heads = 0.0
     for mask, (queries, keys) in zip(masks, shapes, strict=True):
-        q, k = normal(b, h, queries, d_model // h), normal(b, h, keys, d_model // h)
+        q = normal(b, h, queries, d_model // h)
+        k = normal(b, h, keys, d_model // h)
         products += there_and_back(lambda q, k: tf.matmul(q, k, transpose_b=True), q, k)
         products += there_and_back(tf.matmul, normal(b, h, queries, keys), k)
         whole += there_and_back(
@@ -113,7 +116,8 @@ def measure(task, precision):
     def post_norm(dropout, width):
         layer = layers.PostNorm(dropout, dtype=feed_forward.dtype_policy)
         layer.build((None, None, d_model), (None, None, d_model))
-        x, y = normal(b, width, d_model), normal(b, width, d_model)
+        x = normal(b, width, d_model)
+        y = normal(b, width, d_model)
         return there_and_back(
             lambda x, y: layer(x, y, training=True), x, y, variables=layer.trainable_variables
         )

@@ -80,7 +80,8 @@ def main():
     task = parent.task
     autocast = contextlib.nullcontext
     if task["precision"] == "bfloat16":
-        speed, of_float32 = product_speed(torch.bfloat16), product_speed(torch.float32)
+        speed = product_speed(torch.bfloat16)
+        of_float32 = product_speed(torch.float32)
         if speed < of_float32 / 4:
             parent.say(
                 unavailable=f"torch emulates bfloat16 on this processor: {speed:.1f} GFLOP/s, "

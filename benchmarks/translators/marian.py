@@ -72,7 +72,9 @@ def state_of(arrays, model):
 
 
 def make_model(size, arrays):
-    layers, heads, d_ff = size["num_layers"], size["num_heads"], size["d_ff"]
+    layers = size["num_layers"]
+    heads = size["num_heads"]
+    d_ff = size["d_ff"]
     model = MarianMTModel(
         MarianConfig(
             vocab_size=size["vocabulary_size"],

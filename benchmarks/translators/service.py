@@ -38,7 +38,9 @@ def serve(load):
     parent.say(ready=True)
     batches = [[line] for line in lines] if task["one_at_a_time"] else [lines]
     for _ in parent.orders():
-        clock, given, latencies = Clock(), [], []
+        clock = Clock()
+        given = []
+        latencies = []
         for batch in batches:
             own = Clock()
             given.append(translate(batch))

@@ -63,15 +63,14 @@ def bytes_of(text):
 
 
 def different(serve, golden):
-    texts, expected = (
-        [bytes_of(one["text"]) for one in golden],
-        [one["translation"] for one in golden],
-    )
+    texts = [bytes_of(one["text"]) for one in golden]
+    expected = [one["translation"] for one in golden]
 
     def translate(batch):
         return [line.decode() for line in serve(text=tf.constant(batch))["translation"].numpy()]
 
-    batch, alone = translate(texts), [translate([text])[0] for text in texts]
+    batch = translate(texts)
+    alone = [translate([text])[0] for text in texts]
     ways = {"in a batch": batch, "alone": alone}
     return [
         {"text": repr(text), "way": way, "expected": wanted, "came": came}

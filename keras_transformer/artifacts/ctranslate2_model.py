@@ -70,7 +70,8 @@ def _specification(specs, model, vocabulary):
     )
     table = model.embedding.table.numpy()
     positions = np.asarray(sinusoidal_positions(np.arange(POSITIONS), sizes.d_model))
-    encoder, decoder = specification.encoder, specification.decoder
+    encoder = specification.encoder
+    decoder = specification.decoder
     encoder.embeddings[0].weight = decoder.embeddings.weight = decoder.projection.weight = table
     encoder.position_encodings.encodings = decoder.position_encodings.encodings = positions
     for theirs, ours in zip(
@@ -95,14 +96,16 @@ def _specification(specs, model, vocabulary):
             (theirs.ffn.linear_0, ours.feed_forward.inner),
             (theirs.ffn.linear_1, ours.feed_forward.outer),
         ):
-            linear.weight, linear.bias = dense.kernel.numpy().T, dense.bias.numpy()
+            linear.weight = dense.kernel.numpy().T
+            linear.bias = dense.bias.numpy()
         _set_norm(theirs.ffn.layer_norm, ours.feed_forward_norm)
     pieces = list(vocabulary.pieces)
     specification.register_source_vocabulary(pieces)
     specification.register_target_vocabulary(pieces)
     config = specification.config
     config.unk_token, config.bos_token, config.eos_token = pieces[1:4]
-    config.decoder_start_token, config.add_source_eos = config.bos_token, True
+    config.decoder_start_token = config.bos_token
+    config.add_source_eos = True
     config.layer_norm_epsilon = ours.feed_forward_norm.norm.epsilon
     specification.validate()
     return specification
@@ -128,4 +131,5 @@ def _set_attention(theirs, kernels, norm):
 
 
 def _set_norm(theirs, post_norm):
-    theirs.gamma, theirs.beta = post_norm.norm.gamma.numpy(), post_norm.norm.beta.numpy()
+    theirs.gamma = post_norm.norm.gamma.numpy()
+    theirs.beta = post_norm.norm.beta.numpy()

@@ -6,7 +6,8 @@ import base64
 import json
 
 EDGES = (b"", b"  ", b"\xff no UTF-8 \xfe", b"a\tb\x00c", "日本語 😀 “ﬁ”".encode())
-SENTENCES, LONGEST = 12, 400
+SENTENCES = 12
+LONGEST = 400
 
 
 def golden_texts(pieces, examples):

@@ -46,7 +46,8 @@ def card(module, description, signatures):
 
 def as_text(card):
     """The same in Markdown, for `README.md`."""
-    corpus, scores = card.get("corpus", {}), card.get("scores", {})
+    corpus = card.get("corpus", {})
+    scores = card.get("scores", {})
     languages = (
         f"{corpus['source_language']} to {corpus['target_language']}" if corpus else "not told"
     )

@@ -37,7 +37,8 @@ def write_warmup_requests(path, functions, texts, model_name):
 
 def _prediction_log(model_name, signature, inputs):
     request = predict_pb2.PredictRequest()
-    request.model_spec.name, request.model_spec.signature_name = model_name, signature
+    request.model_spec.name = model_name
+    request.model_spec.signature_name = signature
     for name, values in inputs.items():
         request.inputs[name].CopyFrom(tf.make_tensor_proto(values, tf.string))
     return prediction_log_pb2.PredictionLog(

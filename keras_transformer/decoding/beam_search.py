@@ -84,7 +84,8 @@ class BeamSearch:
 
     def __call__(self, step, past, source, limits, minima=None, prefixes=None):
         searched = wanted(limits, minima, prefixes)
-        sentences, width = tf.shape(limits)[0], self.beam_size
+        sentences = tf.shape(limits)[0]
+        width = self.beam_size
         longest = tf.reduce_max(searched["limit"])
 
         def unfinished(position, searched, finished, source, past):
@@ -124,7 +125,8 @@ class BeamSearch:
         _, _, (ids, scores), _, _ = tf.while_loop(
             unfinished, extend, state, shape_invariants=shapes
         )
-        ids, scores = ids[:, : self.num_hypotheses, 1:], scores[:, : self.num_hypotheses]
+        ids = ids[:, : self.num_hypotheses, 1:]
+        scores = scores[:, : self.num_hypotheses]
         not_its_own = tf.range(self.num_hypotheses) >= own["n"][:, None]
         return tf.where(not_its_own[:, :, None], PAD, ids), tf.where(
             not_its_own, -float("inf"), scores
@@ -134,7 +136,9 @@ class BeamSearch:
         """The 2 K best extensions: ids (b, 2K, t + 1), log P (b, 2K), best first, and the
         hypotheses they extend (b, 2K).
         """
-        sentences, width, vocabulary_size = tf.shape(logits)[0], self.beam_size, logits.shape[-1]
+        sentences = tf.shape(logits)[0]
+        width = self.beam_size
+        vocabulary_size = logits.shape[-1]
         logits, allowed, forced, may_end = self.constraints(
             logits, searched["ids"], position, searched
         )
@@ -146,10 +150,8 @@ class BeamSearch:
         )
         best, places = tf.math.top_k(tf.reshape(scores, [sentences, width * count]), 2 * width)
         best = _first(best, 2 * searched["beam_size"])
-        parents, tokens = (
-            places // count,
-            tf.gather(tf.reshape(tokens, [sentences, -1]), places, batch_dims=1),
-        )
+        parents = places // count
+        tokens = tf.gather(tf.reshape(tokens, [sentences, -1]), places, batch_dims=1)
         return (
             tf.concat(
                 [tf.gather(searched["ids"], parents, batch_dims=1), tokens[:, :, None]], axis=-1
@@ -177,7 +179,8 @@ class BeamSearch:
             ids[:, :, -1] == EOS, _first(penalized, searched["beam_size"]), -float("inf")
         )
         longer = tf.pad(finished[0], [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
-        before, scores_before = tf.gather(longer, sentence), tf.gather(finished[1], sentence)
+        before = tf.gather(longer, sentence)
+        scores_before = tf.gather(finished[1], sentence)
         (ids, scores), _ = self._best(
             tf.concat([before, ids], axis=1), tf.concat([scores_before, penalized], axis=1)
         )

@@ -30,7 +30,8 @@ def possible_tokens(logits, forced, may_end=None):
     """The logits of all tokens that may come, -inf elsewhere: (rows, V). Arguments as in
     `best_tokens`.
     """
-    ids, forced = tf.range(tf.shape(logits)[1])[None], forced[:, None]
+    ids = tf.range(tf.shape(logits)[1])[None]
+    forced = forced[:, None]
     return tf.where(
         tf.where(forced == FREE, ~_barred(ids, may_end), ids == forced), logits, -float("inf")
     )
@@ -57,7 +58,8 @@ def best_tokens(logits, count, forced, may_end=None):
     of_forced = tf.gather(logits, tf.maximum(forced, 0), batch_dims=1)[:, None]
     logits = _whole_blocks(logits)
     maxima = _block_maxima(logits)
-    rows, blocks = tf.shape(logits)[0], tf.shape(logits)[1] // BLOCK
+    rows = tf.shape(logits)[0]
+    blocks = tf.shape(logits)[1] // BLOCK
     logits = tf.reshape(logits, [rows, blocks, BLOCK])
 
     def allowed(values, ids):
@@ -71,11 +73,9 @@ def best_tokens(logits, count, forced, may_end=None):
     ids = tf.reshape(chosen[:, :, None] * BLOCK + tf.range(BLOCK), [rows, -1])
     inside = allowed(tf.reshape(tf.gather(logits, chosen, batch_dims=1), [rows, -1]), ids)
     values, places = tf.math.top_k(inside, count)
-    is_first, is_forced, forced = (
-        tf.range(count)[None] == 0,
-        (forced != FREE)[:, None],
-        forced[:, None],
-    )
+    is_first = tf.range(count)[None] == 0
+    is_forced = (forced != FREE)[:, None]
+    forced = forced[:, None]
     values = tf.where(is_forced, tf.where(is_first, of_forced, -float("inf")), values)
     return values, tf.where(is_forced, forced, tf.gather(ids, places, batch_dims=1))
 

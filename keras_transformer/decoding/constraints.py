@@ -85,11 +85,10 @@ class Constraints:
             -inf elsewhere; the forced token or FREE, (b K,); and whether EOS may come, (b K,), or
             None where it may everywhere.
         """
-        width, vocabulary_size = tf.shape(history)[1], logits.shape[-1]
-        logits, history = (
-            tf.reshape(logits, [-1, vocabulary_size]),
-            tf.reshape(history, [-1, tf.shape(history)[2]]),
-        )
+        width = tf.shape(history)[1]
+        vocabulary_size = logits.shape[-1]
+        logits = tf.reshape(logits, [-1, vocabulary_size])
+        history = tf.reshape(history, [-1, tf.shape(history)[2]])
         forced = tf.repeat(_forced(position, sentences), width)
         if self.repetition_penalty != 1.0:
             logits = self._penalized(logits, history[:, 1:])
@@ -114,12 +113,11 @@ class Constraints:
 
     def _without_repeats(self, logits, came):
         """Bars each token that followed the last n - 1 tokens where these stood before."""
-        n, length = self.no_repeat_ngram_size, tf.shape(came)[1]
+        n = self.no_repeat_ngram_size
+        length = tf.shape(came)[1]
         starts = tf.maximum(length - n + 1, 0)  # of the n-grams that have come
-        context, repeats = (
-            came[:, tf.maximum(length - n + 1, 0) :],
-            tf.ones([tf.shape(came)[0], starts], tf.bool),
-        )
+        context = came[:, tf.maximum(length - n + 1, 0) :]
+        repeats = tf.ones([tf.shape(came)[0], starts], tf.bool)
         for offset in range(n - 1):
             # Where fewer than n tokens have come, there is no start, and both sides are cut to
             # nothing.

@@ -67,10 +67,8 @@ class DecodingOptions:
         # 80 and "80" are the same wish.
         for name in ("min_length", "max_length"):
             object.__setattr__(self, name, str(getattr(self, name)))
-        shortest, longest = (
-            parse_length("min_length", self.min_length),
-            parse_length("max_length", self.max_length),
-        )
+        shortest = parse_length("min_length", self.min_length)
+        longest = parse_length("max_length", self.max_length)
         if all(_tokens(shortest, source) > _tokens(longest, source) for source in (1, 2, 1024)):
             raise ValueError(
                 "`min_length` must not be above `max_length`. Received: "

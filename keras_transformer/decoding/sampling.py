@@ -78,7 +78,8 @@ class Sampling(GreedySearch):
         self.num_hypotheses = num_hypotheses
 
     def __call__(self, step, past, source, limits, minima=None, prefixes=None, seeds=None):
-        samples, sentences = self.beam_size, tf.shape(limits)[0]
+        samples = self.beam_size
+        sentences = tf.shape(limits)[0]
         seeds = tf.zeros([sentences], tf.int64) if seeds is None else seeds
         number = tf.range(samples, dtype=tf.int64)
         # A number apart for each draw of a sentence; where sentences have seeds of their own, a

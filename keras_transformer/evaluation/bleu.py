@@ -22,7 +22,8 @@ def score(hypotheses, references):
             f"BLEU needs one reference a hypothesis, at least one. Received: {len(hypotheses)} "
             f"and {len(references)}."
         )
-    bleu, chrf = sacrebleu.BLEU(), sacrebleu.CHRF()
+    bleu = sacrebleu.BLEU()
+    chrf = sacrebleu.CHRF()
     return {
         "bleu": round(bleu.corpus_score(hypotheses, [references]).score, 2),
         "chrf": round(chrf.corpus_score(hypotheses, [references]).score, 2),

@@ -25,7 +25,8 @@ def expand_flagfiles(argv, foreign=(), including=()):
         FileNotFoundError: if there is no such file, naming those the package has.
         ValueError: if a file includes itself.
     """
-    expanded, arguments = [], iter(argv)
+    expanded = []
+    arguments = iter(argv)
     for argument in arguments:
         name, equals, value = argument.partition("=")
         if name not in ("--flagfile", "-flagfile"):

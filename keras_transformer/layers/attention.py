@@ -159,7 +159,9 @@ class MultiHeadAttention(keras.layers.Layer):
     def _heads(self, x, kernel):
         """(B, T, d_model) -> (B, h, T, d)."""
         x = self._project(x, kernel)
-        batch, length, width = ops.shape(x)[0], ops.shape(x)[1], x.shape[-1]
+        batch = ops.shape(x)[0]
+        length = ops.shape(x)[1]
+        width = x.shape[-1]
         return ops.transpose(
             ops.reshape(x, (batch, length, self.num_heads, width // self.num_heads)), (0, 2, 1, 3)
         )

@@ -73,7 +73,8 @@ class DecoderLayer(EncoderLayer):
         """`call`, and what the heads attend to: the target (B, h, T, T) second, the memory (B, h,
         T, S) third.
         """
-        back, across = self.self_attention, self.cross_attention
+        back = self.self_attention
+        across = self.cross_attention
         attended, to_target = back.attentive(x, *back.keys_and_values(x, x), attention_mask)
         x = self.self_attention_norm(x, attended)
         attended, to_memory = across.attentive(
@@ -150,7 +151,8 @@ class Decoder(Encoder):
         """`call`, and what every layer's heads attend to: the target (B, N, h, T, T) second, the
         memory (B, N, h, T, S) third.
         """
-        mask, weights = causal_mask(ops.shape(x)[1]), []
+        mask = causal_mask(ops.shape(x)[1])
+        weights = []
         for layer in self.layers:
             x, *attended = layer.attentive(x, memory, mask, memory_mask)
             weights.append(attended)

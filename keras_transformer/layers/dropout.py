@@ -44,7 +44,8 @@ class Dropout(keras.layers.Layer):
     def call(self, x, training=False):
         if not (training and self.rate):
             return x
-        kept, scale = self._kept(ops.shape(x)), 1 / (1 - self.rate)
+        kept = self._kept(ops.shape(x))
+        scale = 1 / (1 - self.rate)
 
         @ops.custom_gradient
         def dropped(x):

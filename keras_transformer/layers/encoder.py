@@ -81,7 +81,8 @@ class EncoderLayer(keras.layers.Layer):
         return x_shape
 
     def get_config(self):
-        attention, feed_forward = self.self_attention.get_config(), self.feed_forward.get_config()
+        attention = self.self_attention.get_config()
+        feed_forward = self.feed_forward.get_config()
         return {
             **super().get_config(),
             **{name: attention[name] for name in ("num_heads", "d_model", "d_k", "d_v")},

@@ -59,7 +59,8 @@ class LayerNormalization(keras.layers.Layer):
                     ops.cast(values, "float32")
                     for values in (args[-1] if upstream is None else upstream, kept)
                 )
-                at_unit, along = upstream * gamma, upstream * unit
+                at_unit = upstream * gamma
+                along = upstream * unit
                 d_gamma, d_beta = (
                     ops.sum(ops.reshape(values, (-1, width)), axis=0)
                     for values in (along, upstream)

@@ -34,12 +34,10 @@ def sinusoidal_positions(positions, d_model):
     positions = ops.cast(positions, "float32")[..., None]
     angle = positions * ops.convert_to_tensor(leading.astype("float32"))
     rest = positions * ops.convert_to_tensor((rates - leading).astype("float32"))
-    sin_angle, cos_angle, sin_rest, cos_rest = (
-        ops.sin(angle),
-        ops.cos(angle),
-        ops.sin(rest),
-        ops.cos(rest),
-    )
+    sin_angle = ops.sin(angle)
+    cos_angle = ops.cos(angle)
+    sin_rest = ops.sin(rest)
+    cos_rest = ops.cos(rest)
     sines = sin_angle * cos_rest + cos_angle * sin_rest
     cosines = cos_angle * cos_rest - sin_angle * sin_rest
     shape = (*ops.shape(positions)[:-1], d_model)

@@ -11,7 +11,8 @@ from keras_transformer.layers.attention import attention_weights, scaled_dot_pro
 
 # Rows that lie a multiple of 2 KB apart fall on few lines of a processor's cache: multiplying by
 # 512 x 2048 numbers took almost twice as long as by 512 x 2064 (benchmarks/README.md).
-UNFAVOURABLE, EXTRA = 512, 16
+UNFAVOURABLE = 512
+EXTRA = 16
 
 
 class DecoderStepper:
@@ -56,7 +57,9 @@ class _LayerStepper:
     def __init__(self, layer):
         self._layer = layer
         self._attention = back = layer.self_attention
-        across, feed_forward, policy = layer.cross_attention, layer.feed_forward, layer.dtype_policy
+        across = layer.cross_attention
+        feed_forward = layer.feed_forward
+        policy = layer.dtype_policy
         self._projections = Matrix([back.query_kernel, back.key_kernel, back.value_kernel], policy)
         self._output, self._query, self._across_output = (
             Matrix([kernel], policy)
@@ -66,8 +69,10 @@ class _LayerStepper:
         self._outer = Matrix([feed_forward.outer.kernel], policy)
 
     def __call__(self, x, past, memory, memory_mask):
-        attention, shape = self._attention, ops.shape(x)
-        heads, d_model = attention.num_heads, x.shape[-1]
+        attention = self._attention
+        shape = ops.shape(x)
+        heads = attention.num_heads
+        d_model = x.shape[-1]
         rows = ops.reshape(x, (-1, d_model))
         query, *token = (
             ops.reshape(part, (-1, heads, 1, part.shape[-1] // heads))
@@ -131,11 +136,9 @@ class Matrix:
         self._kernel = ops.concatenate(kernels, axis=-1) if len(kernels) > 1 else kernels[0]
 
     def __call__(self, x):
-        product, parts, start = (
-            ops.cast(ops.matmul(ops.cast(x, self._kernel.dtype), self._kernel), self._dtype),
-            [],
-            0,
-        )
+        product = ops.cast(ops.matmul(ops.cast(x, self._kernel.dtype), self._kernel), self._dtype)
+        parts = []
+        start = 0
         for width in self._widths:
             parts.append(product[:, start : start + width])
             start += width

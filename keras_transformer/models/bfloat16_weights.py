@@ -15,7 +15,8 @@ class BFloat16Weights(keras.DTypePolicy):
 
     def __init__(self, name="bfloat16_weights"):
         super().__init__("float32")
-        self._name, self._variable_dtype = name, "bfloat16"
+        self._name = name
+        self._variable_dtype = "bfloat16"
 
 
 def translation_policy(precision):

@@ -28,7 +28,8 @@ POLICY = (
     "'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
 )
-MODEL, VERSION = "/v1/models/{name:model}", "/v1/models/{name:model}/versions/{version:version}"
+MODEL = "/v1/models/{name:model}"
+VERSION = "/v1/models/{name:model}/versions/{version:version}"
 LABEL = "/v1/models/{name:model}/labels/{label:model}"
 Name = Annotated[str, Path(description="The model's name.", pattern="^[^/:]+$")]
 Number = Annotated[int, Path(description="The version's number.", ge=0, lt=10**18)]
@@ -183,11 +184,15 @@ def _error(status, message, headers=None):
 
 async def _predict(service, metrics, request, name, version):
     """Answer, count and log a request."""
-    seen, status, began = {"signature": "unknown"}, 500, time.perf_counter()
+    seen = {"signature": "unknown"}
+    status = 500
+    began = time.perf_counter()
     try:
         body = await _body(request, service.limits.max_request_bytes)
-        began, seen["bytes"] = time.perf_counter(), len(body)
-        answer, status = await service.predict(name, version, body, seen), 200
+        began = time.perf_counter()
+        seen["bytes"] = len(body)
+        answer = await service.predict(name, version, body, seen)
+        status = 200
         return Response(answer, media_type="application/json")
     except RequestError as error:
         status = error.status

@@ -229,7 +229,8 @@ def array(value, dtype):
     Raises:
         RequestError: if the lists are of different lengths, or hold anything else.
     """
-    shape, first = [], value
+    shape = []
+    first = value
     while isinstance(first, list):
         shape.append(len(first))
         if len(shape) > MOST_DIMENSIONS:

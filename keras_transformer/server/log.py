@@ -38,7 +38,8 @@ def start(stream=None):
     handler.setFormatter(JsonLines())
     for name, level in ((LOGGER.name, logging.INFO), ("uvicorn", logging.WARNING)):
         logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
+        logger.handlers = [handler]
+        logger.propagate = False
         logger.setLevel(level)
 
 

@@ -76,7 +76,8 @@ def rows(given, signature, limits):
             f"Task size {count} is larger than maximum input batch size {limits.max_batch_size}. "
             "Send several requests.",
         )
-    inputs, options = dict(required), {}
+    inputs = dict(required)
+    options = {}
     for name, default in signature.defaults.items():
         array = _as_option(fitted.get(name, default), default)
         if array.ndim and array.shape[0] not in (1, count):

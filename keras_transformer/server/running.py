@@ -78,7 +78,8 @@ class Server(uvicorn.Server):
                 served, log_config=None, access_log=False, lifespan="off", timeout_keep_alive=30
             )
         )
-        self._batcher, self._when_listening = batcher, when_listening
+        self._batcher = batcher
+        self._when_listening = when_listening
 
     async def startup(self, sockets=None):
         await super().startup(sockets)

@@ -67,7 +67,8 @@ class Versions:
     def __init__(self, folder, load=SavedModel, log=lambda event, **details: None):
         self.folder = pathlib.Path(folder)
         self.states = {}
-        self._load, self._log = load, log
+        self._load = load
+        self._log = log
         self._current = None
         self._broken = {}
         self._changed = threading.Condition()
@@ -138,7 +139,8 @@ class Versions:
             self._log("broken", version=number, error=self.states[number].error)
             return
         with self._changed:
-            old, self._current = self._current, Version(number, model)
+            old = self._current
+            self._current = Version(number, model)
             self.states[number] = State("AVAILABLE")
         self._log("available", version=number)
         if old:
@@ -163,7 +165,8 @@ class Versions:
         if self._watcher:
             self._watcher.join()
         with self._changed:
-            version, self._current = self._current, None
+            version = self._current
+            self._current = None
         if version:
             self._unload(version)
 

@@ -58,13 +58,15 @@ def validations(path, name, last_step):
     Returns:
         List of (step, value), steps ascending.
     """
-    path, results = pathlib.Path(path), []
+    path = pathlib.Path(path)
+    results = []
     for line in (
         path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
     ):
         try:
             result = json.loads(line[line.rfind("{") :])
-            step, value = int(result["step"]), float(result[name])
+            step = int(result["step"])
+            value = float(result[name])
         except (ValueError, KeyError, TypeError):
             continue
         results = [earlier for earlier in results if earlier[0] < step] + [(step, value)]

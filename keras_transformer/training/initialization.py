@@ -51,15 +51,14 @@ def initialize(model, weights, pieces=None, old_pieces=None):
             "neither for one vocabulary."
         )
     variables = {WEIGHTS + variable.path: variable for variable in model.weights}
-    fitted, copied = dict(weights), []
+    fitted = dict(weights)
+    copied = []
     if (
         pieces is not None
         and _width(variables.get(TABLE)) == _width(weights.get(TABLE)) is not None
     ):
-        table, old_table = (
-            np.array(np.asarray(keras.ops.stop_gradient(variables[TABLE]))),
-            weights[TABLE],
-        )
+        table = np.array(np.asarray(keras.ops.stop_gradient(variables[TABLE])))
+        old_table = weights[TABLE]
         _refuse_other_length("pieces", pieces, table)
         _refuse_other_length("old_pieces", old_pieces, old_table)
         copied = shared_rows(pieces, old_pieces)

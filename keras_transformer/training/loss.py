@@ -26,7 +26,8 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
     tokens = ops.reshape(ops.cast(labels, "int32"), (-1,))
     # (token, label) of every entry that the one-hot part of q touches.
     at_label = ops.stack([ops.arange(ops.size(tokens), dtype="int32"), tokens], axis=-1)
-    on, off = 1.0 - label_smoothing, label_smoothing / vocabulary_size
+    on = 1.0 - label_smoothing
+    off = label_smoothing / vocabulary_size
 
     @ops.custom_gradient
     def losses(z):

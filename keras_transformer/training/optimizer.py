@@ -108,7 +108,8 @@ def averaged_weights(model):
     averages = {}
     # Before the first update Keras' averages are zeros.
     if optimizer.use_ema and step_of(model):
-        variables, slots = optimizer._trainable_variables, optimizer._model_variables_moving_average
+        variables = optimizer._trainable_variables
+        slots = optimizer._model_variables_moving_average
         averages = {variable.path: slot for variable, slot in zip(variables, slots, strict=True)}
     kept = {
         WEIGHTS + variable.path: averages.get(variable.path, variable) for variable in model.weights

@@ -198,7 +198,8 @@ class TrainFunction:
         self.static_shapes = static_shapes
         # Whether this host asks for an end, and for one by preemption; and whether some host did
         # the latter.
-        self.votes, self.is_preempted = [0.0, 0.0], False
+        self.votes = [0.0, 0.0]
+        self.is_preempted = False
         self._gradients = (
             tf.function(self._gradients, jit_compile=True) if jit_compile else self._gradients
         )
@@ -216,7 +217,8 @@ class TrainFunction:
                 else []
             )
             self._counts = _local(3) if accumulate > 1 else None
-        self._add_all, self._update_all = tf.function(self._add_all), tf.function(self._update_all)
+        self._add_all = tf.function(self._add_all)
+        self._update_all = tf.function(self._update_all)
         self._compiled = {}
         self.start_epoch()
 
@@ -279,8 +281,10 @@ class TrainFunction:
             logits = self.model(inputs, training=True)
             losses = self.model.loss.total(labels, logits)
         # Flat, as in the loss: TensorFlow would cast logits of two shapes to float32 twice.
-        flat, labels = tf.reshape(logits, (-1, logits.shape[-1])), tf.reshape(labels, (-1,))
-        real, right = labels != PAD, tf.argmax(flat, axis=-1, output_type=labels.dtype) == labels
+        flat = tf.reshape(logits, (-1, logits.shape[-1]))
+        labels = tf.reshape(labels, (-1,))
+        real = labels != PAD
+        right = tf.argmax(flat, axis=-1, output_type=labels.dtype) == labels
         counts = tf.stack(
             [
                 tf.math.count_nonzero(real, dtype=tf.float32),
@@ -333,5 +337,6 @@ class TrainFunction:
 
 def _local(shape):
     """A variable of which each replica has its own."""
-    on_read, first = tf.VariableSynchronization.ON_READ, tf.VariableAggregation.ONLY_FIRST_REPLICA
+    on_read = tf.VariableSynchronization.ON_READ
+    first = tf.VariableAggregation.ONLY_FIRST_REPLICA
     return tf.Variable(tf.zeros(shape), trainable=False, synchronization=on_read, aggregation=first)

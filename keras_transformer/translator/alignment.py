@@ -19,7 +19,8 @@ def link_words(source_pieces, target_pieces, attention):
         Pairs (source word, target word), both counted from 0, by target word; none where a side has
         no words.
     """
-    source_words, target_words = _words(source_pieces[:-1]), _words(target_pieces[:-1])
+    source_words = _words(source_pieces[:-1])
+    target_words = _words(target_pieces[:-1])
     if not source_words or not target_words:
         return []
     attention = np.asarray(attention, np.float64)[: len(target_words), : len(source_words)]
@@ -30,7 +31,8 @@ def link_words(source_pieces, target_pieces, attention):
 
 def _words(pieces):
     """The word each piece belongs to."""
-    number, words = -1, []
+    number = -1
+    words = []
     for piece in pieces:
         number += piece.startswith(SPACE) or number < 0
         words.append(number)

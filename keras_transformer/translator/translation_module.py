@@ -127,9 +127,12 @@ class TranslationModule(tf.Module):
             limits: a function of the sources' lengths (B,) that gives the most tokens of each
                 translation; by default the options'.
         """
-        ids, options = self.source_ids(text), self.options
-        source, lengths = ids.to_tensor(default_value=PAD), ids.row_lengths()
-        limits, minima = (limits or options.limits)(lengths), options.minima(lengths)
+        ids = self.source_ids(text)
+        options = self.options
+        source = ids.to_tensor(default_value=PAD)
+        lengths = ids.row_lengths()
+        limits = (limits or options.limits)(lengths)
+        minima = options.minima(lengths)
         # What is drawn for a sentence depends on its words, not on its place.
         own = (
             {"seeds": tf.strings.to_hash_bucket_fast(text, 2**62)}
@@ -137,13 +140,12 @@ class TranslationModule(tf.Module):
             else {}
         )
         model = self._graphs.model
-        stepper, past = model.stepper(), model.empty_past(tf.shape(source)[0] * search.beam_size)
+        stepper = model.stepper()
+        past = model.empty_past(tf.shape(source)[0] * search.beam_size)
         step = stepper.step
         if getattr(search, "coverage_penalty", 0):
-            step, past = (
-                covering(stepper.attentive_step),
-                no_coverage(past, source != PAD, search.beam_size),
-            )
+            step = covering(stepper.attentive_step)
+            past = no_coverage(past, source != PAD, search.beam_size)
         return search(step, past, self._graphs.encode(source), limits, minima, prefixes, **own)
 
     def source_ids(self, text):

@@ -245,7 +245,8 @@ class Translator:
 
     def _in_batches(self, function, batch_tokens, batches_at_once, report, lines, *others):
         """What a function of lists of strings gives for each line, in order."""
-        lines, others = list(lines), [list(other) for other in others]
+        lines = list(lines)
+        others = [list(other) for other in others]
         for other in others:
             if len(other) != len(lines):
                 raise ValueError(

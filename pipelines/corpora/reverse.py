@@ -7,7 +7,8 @@ import random
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 
 WORDS = "abcdefghijklmnopqrst"
-SHORTEST, LONGEST = 3, 12
+SHORTEST = 3
+LONGEST = 12
 
 
 def load(

@@ -219,10 +219,8 @@ def _open_folder(data_dir: str | os.PathLike | None):
         ) from error
     for path in folder.iterdir():
         with open(path, "rb") as file:
-            lines, expected = (
-                sum(1 for _ in file),
-                builder.info.splits[path.name.split(".")[1]].num_examples,
-            )
+            lines = sum(1 for _ in file)
+            expected = builder.info.splits[path.name.split(".")[1]].num_examples
         if lines != expected:
             raise ValueError(
                 f"{path} has {lines} lines, but TranslateFolder reads {expected}: it cuts at "
@@ -236,7 +234,8 @@ def _examples(
     builder, dataset: str, languages: Sequence[str], split: str, part: int = 0, parts: int = 1
 ) -> list:
     """One even part of a split, as datasets of (source, target) bytes. Nothing is read yet."""
-    tfds, splits = _tensorflow_datasets(), builder.info.splits
+    tfds = _tensorflow_datasets()
+    splits = builder.info.splits
     try:
         instructions = tfds.even_splits(split, parts)[part].to_absolute(splits)
     except (ValueError, NotImplementedError, AssertionError) as error:
@@ -247,10 +246,8 @@ def _examples(
         ) from error
     found = []
     for one in instructions:
-        first, end = (
-            one.from_ or 0,
-            splits[one.splitname].num_examples if one.to is None else one.to,
-        )
+        first = one.from_ or 0
+        end = splits[one.splitname].num_examples if one.to is None else one.to
         if first == end:  # TFDS refuses to read nothing.
             continue
         if isinstance(builder, tfds.TranslateFolder):  # It knows no slices.
