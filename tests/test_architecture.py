@@ -1,8 +1,8 @@
-"""The laws of the house, read from the source: who imports whom, who knows TensorFlow, where flags
-live.
-"""
+"""The laws of the house, read from the source: who imports whom, what files are called."""
 
 import ast
+import collections
+import graphlib
 import pathlib
 import re
 
@@ -10,7 +10,6 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
 OURS = ("keras_transformer", "pipelines")
-ANYTHING = OURS
 COMMANDS = (
     "align",
     "average",
@@ -49,7 +48,7 @@ MAY_IMPORT = {
     # The server knows SavedModels only, whoever made them.
     "keras_transformer.server": ours("runs.session", "runs.versions"),
     "keras_transformer.serve": ours("flags", "server", "startup"),
-    **dict.fromkeys(ours(*(command for command in COMMANDS if command != "serve")), ANYTHING),
+    **dict.fromkeys(ours(*(command for command in COMMANDS if command != "serve")), OURS),
     "keras_transformer.streams": ["pipelines"],
     "keras_transformer.startup": [],
     "keras_transformer.flags": ours("flagfiles", "startup"),
@@ -57,18 +56,10 @@ MAY_IMPORT = {
     "keras_transformer.__init__": [],
 }
 # Law 5. Distribution is TensorFlow's.
-WITHOUT_TENSORFLOW = (
-    "keras_transformer.layers",
-    "keras_transformer.models",
-    "keras_transformer.training",
-)
-WITH_TENSORFLOW = "keras_transformer.training.replicas"
-NAMES_ITS_SECTION = (
-    "keras_transformer.layers",
-    "keras_transformer.models",
-    "keras_transformer.training",
-    "keras_transformer.decoding",
-)
+WITHOUT_TENSORFLOW = ours("layers", "models", "training")
+WITH_TENSORFLOW = ours("training.replicas", "training.train_function")
+NAMES_ITS_SECTION = ours("layers", "models", "training", "decoding")
+SECTION = re.compile(r"\b(sections?|figure|table) \d", re.IGNORECASE)
 NO_NAMES = {"utils", "util", "helpers", "helper", "misc", "common"}
 MOST_LINES = 250
 
@@ -95,35 +86,46 @@ def defines_flags(tree):
     return any(name.startswith("DEFINE_") for name in names)
 
 
-def offences(module, source):
-    """Which laws a module breaks, in words."""
-    tree = ast.parse(source)
-    rooms = [room for room in MAY_IMPORT if within(module, [room])]
-    if not rooms:
+def parallel_assignments(tree):
+    """Lines such as `a, b = 1, 2`."""
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Tuple)
+        and isinstance(node.value, ast.Tuple)
+    ]
+
+
+def foreign_imports(module, tree):
+    room = max((room for room in MAY_IMPORT if within(module, [room])), key=len, default="")
+    if not room:
         yield "has no floor in MAY_IMPORT"
-    room = max(rooms, key=len, default="")
-    allowed = [room, *MAY_IMPORT[room]] if room else ANYTHING
+        return
+    allowed = [room, *MAY_IMPORT[room]]
+    may_know_tensorflow = within(module, WITH_TENSORFLOW) or not within(module, WITHOUT_TENSORFLOW)
     for name in imports(module, tree):
         if within(name, OURS) and not within(name, allowed):
             yield f"imports {name}"
-        if (
-            within(name, ["tensorflow"])
-            and within(module, WITHOUT_TENSORFLOW)
-            and not within(module, WITH_TENSORFLOW)
-        ):
+        if within(name, ["tensorflow"]) and not may_know_tensorflow:
             yield "imports tensorflow"
-        if within(name, ["absl"]) and not within(module, ["keras_transformer.flags"]):
+        if within(name, ["absl"]) and not within(module, ours("flags")):
             yield "reads flags by itself"
-    if defines_flags(tree) and not within(module, ["keras_transformer.flags"]):
+
+
+def offences(module, source):
+    """Which laws a module breaks, in words."""
+    tree = ast.parse(source)
+    yield from foreign_imports(module, tree)
+    if defines_flags(tree) and not within(module, ours("flags")):
         yield "defines a flag"
     if NO_NAMES & set(module.split(".")):
         yield "has a name that says nothing"
-    if within(module, NAMES_ITS_SECTION) and not re.search(
-        r"\b(sections?|figure|table) \d", ast.get_docstring(tree) or "", re.IGNORECASE
-    ):
+    if within(module, NAMES_ITS_SECTION) and not SECTION.search(ast.get_docstring(tree) or ""):
         yield "does not name its section of the paper"
     if len(source.splitlines()) > MOST_LINES:
         yield f"has more than {MOST_LINES} lines"
+    yield from (f"assigns in parallel in line {line}" for line in parallel_assignments(tree))
 
 
 MODULES = {
@@ -131,11 +133,12 @@ MODULES = {
     for package in OURS
     for path in sorted((ROOT / package).rglob("*.py"))
 }
+SOURCES = {module: path.read_text(encoding="utf-8") for module, path in MODULES.items()}
 
 
 @pytest.mark.parametrize("module", list(MODULES))
 def test_a_module_keeps_the_laws_of_the_house(module):
-    assert list(offences(module, MODULES[module].read_text(encoding="utf-8"))) == []
+    assert list(offences(module, SOURCES[module])) == []
 
 
 DOCSTRING = '"""Section 3."""\n'
@@ -145,81 +148,45 @@ DOCSTRING = '"""Section 3."""\n'
     ("module", "source", "offence"),
     [
         (
-            "keras_transformer.layers.x",
-            "from keras_transformer.models import Transformer",
-            "imports keras_transformer.models.Transformer",
+            "layers.x",
+            "from keras_transformer.models import A",
+            "imports keras_transformer.models.A",
         ),
         (
-            "keras_transformer.layers.x",
+            "layers.x",
             "from keras_transformer import training",
             "imports keras_transformer.training",
         ),
+        ("layers.x", "from ..decoding import loop", "imports keras_transformer.decoding.loop"),
+        ("training.x", "import keras_transformer.layers.a", "imports keras_transformer.layers.a"),
+        ("evaluation.x", "import keras_transformer", "imports keras_transformer"),
+        ("models.x", "import keras_transformer.flags as f", "imports keras_transformer.flags"),
+        ("decoding.x", "def f():\n    from pipelines.beam import a", "imports pipelines.beam.a"),
+        ("translator.x", "import keras_transformer.tasks", "imports keras_transformer.tasks"),
+        ("runs.x", "import keras_transformer.translator", "imports keras_transformer.translator"),
         (
-            "keras_transformer.layers.x",
-            "from ..decoding import beam",
-            "imports keras_transformer.decoding.beam_search",
+            "server.x",
+            "from keras_transformer.runs import folder",
+            "imports keras_transformer.runs.folder",
         ),
-        (
-            "keras_transformer.training.x",
-            "import keras_transformer.layers.masks",
-            "imports keras_transformer.layers.masks",
-        ),
-        ("keras_transformer.evaluation.x", "import keras_transformer", "imports keras_transformer"),
-        (
-            "keras_transformer.models.x",
-            "import keras_transformer.flags as f",
-            "imports keras_transformer.flags",
-        ),
-        (
-            "keras_transformer.decoding.x",
-            "def f():\n    from pipelines.vocabulary import EOS",
-            "imports pipelines.vocabulary.EOS",
-        ),
-        (
-            "keras_transformer.translator.x",
-            "from keras_transformer.train import main",
-            "imports keras_transformer.train.main",
-        ),
-        (
-            "keras_transformer.translator.x",
-            "from pipelines import batching",
-            "imports pipelines.batching",
-        ),
-        (
-            "keras_transformer.server.x",
-            "from keras_transformer.serving import translator",
-            "imports keras_transformer.translator.translator",
-        ),
-        (
-            "keras_transformer.serve",
-            "from keras_transformer import models",
-            "imports keras_transformer.models",
-        ),
-        (
-            "pipelines.corpora.x",
-            "import keras_transformer.decoding",
-            "imports keras_transformer.decoding",
-        ),
-        (
-            "keras_transformer.training.loss",
-            "from tensorflow.math import exp",
-            "imports tensorflow",
-        ),
-        (
-            "keras_transformer.layers.x",
-            "try:\n    import tensorflow as tf\nexcept ImportError:\n    pass",
-            "imports tensorflow",
-        ),
-        ("keras_transformer.train", "from absl import flags", "reads flags by itself"),
-        ("keras_transformer.train", "flags.DEFINE_string('x', None, '')", "defines a flag"),
-        ("pipelines.utils", "", "has a name that says nothing"),
-        ("keras_transformer.helpers.x", "", "has a name that says nothing"),
-        ("keras_transformer.attic", "", "has no floor in MAY_IMPORT"),
-        ("pipelines.long", "x = 1\n" * 251, "has more than 250 lines"),
+        ("serve", "from keras_transformer import models", "imports keras_transformer.models"),
+        ("training.loss", "from tensorflow.math import exp", "imports tensorflow"),
+        ("layers.x", "try:\n    import tensorflow as tf\nfinally:\n    pass", "imports tensorflow"),
+        ("train", "from absl import flags", "reads flags by itself"),
+        ("train", "flags.DEFINE_string('x', None, '')", "defines a flag"),
+        ("helpers.x", "", "has a name that says nothing"),
+        ("attic", "", "has no floor in MAY_IMPORT"),
+        ("train", "x = 1\n" * 251, "has more than 250 lines"),
+        ("train", "a, b = 1, 2", "assigns in parallel in line 2"),
     ],
 )
 def test_control_an_offending_source_is_reported(module, source, offence):
-    assert offence in list(offences(module, DOCSTRING + source))
+    assert offence in list(offences(f"keras_transformer.{module}", DOCSTRING + source))
+
+
+def test_control_the_ground_may_not_import_what_stands_on_it():
+    source = DOCSTRING + "import keras_transformer.flags"
+    assert list(offences("pipelines.x", source)) == ["imports keras_transformer.flags"]
 
 
 @pytest.mark.parametrize("docstring", ["", '"""Adds two numbers."""'])
@@ -233,27 +200,73 @@ def test_control_a_layer_that_does_not_say_what_it_implements_is_reported(docstr
     ("module", "source"),
     [
         (
-            "keras_transformer.layers.x",
-            "from keras import ops\nfrom keras_transformer.layers.masks import causal_mask\nfrom "
-            ". import masks",
+            "layers.x",
+            "from keras import ops\nfrom keras_transformer.layers.masks import causal_mask",
         ),
-        (
-            "keras_transformer.translator.x",
-            "from keras_transformer.training import checkpoint\nfrom pipelines.vocabulary import "
-            "Vocabulary",
-        ),
-        ("keras_transformer.decoding.x", "import tensorflow as tf"),
-        (
-            "keras_transformer.train",
-            "from pipelines import batching\nfrom keras_transformer import flags, models",
-        ),
+        ("layers.x", "from . import masks\na, b = f()"),
+        ("translator.x", "from keras_transformer.runs import folder\nimport pipelines.vocabulary"),
+        ("decoding.x", "import tensorflow as tf\nfrom pipelines.special_ids import EOS"),
+        ("train", "from pipelines import batching\nfrom keras_transformer import flags, models"),
     ],
 )
 def test_control_a_lawful_source_is_not_reported(module, source):
-    assert list(offences(module, DOCSTRING + source)) == []
+    assert list(offences(f"keras_transformer.{module}", DOCSTRING + source)) == []
 
 
 def test_every_room_was_read():
     assert [
         room for room in MAY_IMPORT if not any(within(module, [room]) for module in MODULES)
     ] == []
+
+
+def circle(edges):
+    """Names along a circle of a graph {name: names that it imports}; none if there is none."""
+    try:
+        graphlib.TopologicalSorter(edges).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
+
+
+def edges_between(sources, place):
+    """Who imports whom among the modules, each put into the place that `place` gives for its name."""
+    edges = collections.defaultdict(set)
+    for module, source in sources.items():
+        for name in imports(module, ast.parse(source)):
+            # `from a.b import c` names a module or what is in it.
+            found = next((n for n in (name, name.rpartition(".")[0]) if n in sources), None)
+            if found and place(found) != place(module):
+                edges[place(module)].add(place(found))
+    return edges
+
+
+def package(module):
+    """The folder that a module lies in, one below ours; the module itself if it lies in ours."""
+    return ".".join(module.split(".")[:2])
+
+
+@pytest.mark.parametrize("place", [lambda module: module, package], ids=["modules", "packages"])
+def test_nothing_imports_itself_by_way_of_others(place):
+    assert circle(edges_between(SOURCES, place)) == []
+
+
+def test_control_a_circle_is_found():
+    sources = {
+        "p.a.x": "import p.b.y",
+        "p.b.y": "from p.c import z",
+        "p.c.z": "from p.a import w",
+        "p.a.w": "",
+    }
+    assert circle(edges_between(sources, lambda module: module)) == []
+    assert len(circle(edges_between(sources, package))) == 4
+
+
+def namesakes(modules):
+    """Names of files that stand in two folders."""
+    stems = collections.Counter(module.rpartition(".")[2] for module in modules)
+    return sorted(stem for stem, count in stems.items() if count > 1 and stem != "__init__")
+
+
+def test_no_two_files_have_one_name():
+    assert namesakes(MODULES) == []
+    assert namesakes(["a.loss", "b.loss", "a.__init__", "b.__init__"]) == ["loss"]  # a control
