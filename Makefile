@@ -2,13 +2,19 @@
 PYTHON ?= $(firstword $(foreach python,python3.13 python3.12 python3.11 python3,$(shell $(python) -c 'import sys; 0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else sys.exit(1)' 2>/dev/null && command -v $(python))))
 BIN = .venv/bin
 
-.PHONY: train test check bench soak soak_serving
+.PHONY: train test test-slow check bench soak soak_serving
 
 train: .venv/installed
 	$(BIN)/python -m keras_transformer.train --flagfile=tiny.flags
 
+# Two lanes, both in random order: PYTEST_ADDOPTS=--randomly-seed=N repeats one.
+PYTEST = $(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
+
 test: .venv/tested
-	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile --cov=keras_transformer --cov=pipelines --cov-report=term
+	$(PYTEST) -m "not slow"
+
+test-slow: .venv/tested
+	$(PYTEST) -m slow
 
 check: .venv/tested
 	$(BIN)/ruff check .
