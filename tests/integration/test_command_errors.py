@@ -123,8 +123,10 @@ WRONG = {
 
 
 @pytest.fixture(scope="module")
-def answers(toy):
-    folder = toy.folder
+def shell(toy, tmp_path_factory):
+    """A `Shell` in a folder that holds the toy run, and what cannot be read."""
+    shell = toy.copy(tmp_path_factory.mktemp("wrong"))
+    folder = shell.folder
     (folder / "empty.txt").write_bytes(b"")
     (folder / "latin1.txt").write_bytes(b"a b\nsch\xf6n\n")
     (folder / "huge.txt").write_bytes(b"a b\n" + b"a b c d e " * 2000 + b"\n")
@@ -139,7 +141,12 @@ def answers(toy):
         ("valid.de", 2),
     ):
         (folder / "text" / name).write_text("a line\n" * lines, encoding="utf-8")
-    return dict(zip(WRONG, toy.all([command for command, _ in WRONG.values()]), strict=True))
+    return shell
+
+
+@pytest.fixture(scope="module")
+def answers(shell):
+    return dict(zip(WRONG, shell.all([command for command, _ in WRONG.values()]), strict=True))
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -153,8 +160,8 @@ def test_one_clear_line(answers, name):
 
 
 @pytest.mark.parametrize("name", ["heads", "unequal prefixes"])
-def test_control_a_process_of_its_own_gives_the_same(toy, answers, name):
-    own = toy(*WRONG[name][0])
+def test_control_a_process_of_its_own_gives_the_same(shell, answers, name):
+    own = shell.process(*WRONG[name][0])
     assert (own.returncode, own.stdout, own.stderr) == (
         answers[name].returncode,
         answers[name].stdout,

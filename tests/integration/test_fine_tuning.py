@@ -8,6 +8,7 @@ import os
 
 import numpy as np
 import pytest
+from shell import Shell
 
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.starting_point import starting_point
@@ -26,14 +27,14 @@ FEW = [
 
 
 @pytest.fixture(scope="module")
-def tuned(toy):
+def tuned(toy, warm, tmp_path_factory):
     """What ten steps from each starting point gave, by its name, and what the command gave."""
     starts = {
         "run": [f"--init_from={toy.folder / RUN}"],
         "another vocabulary": [f"--init_from={toy.folder / SAVED}", "--vocabulary_size=299"],
         "nothing": [],
     }
-    shells = {name: toy.another(name) for name in starts}
+    shells = {name: Shell(tmp_path_factory.mktemp("tuned"), warm) for name in starts}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         calls = {name: pool.submit(shells[name], *FEW, *flags) for name, flags in starts.items()}
         return {name: (shells[name], call.result()) for name, call in calls.items()}
@@ -73,12 +74,12 @@ def test_pieces_that_both_vocabularies_have_are_counted(tuned):
     assert b"pieces keep" not in tuned["nothing"][1].stdout
 
 
-def test_a_saved_model_has_the_averaged_weights_of_its_run_to_the_last_bit(toy):
-    exported = toy("export", f"--model_dir={RUN}", "--export_dir=start")
+def test_a_saved_model_has_the_averaged_weights_of_its_run_to_the_last_bit(toy_copy):
+    exported = toy_copy("export", f"--model_dir={RUN}", "--export_dir=start")
     assert exported.returncode == 0, exported.stderr.decode()
-    folder = RunFolder(toy.folder / RUN)
+    folder = RunFolder(toy_copy.folder / RUN)
     averaged = checkpoint.weights_of(folder.averaged)
-    for path in (folder.path, toy.folder / "start", toy.folder / "start" / "1"):
+    for path in (folder.path, toy_copy.folder / "start", toy_copy.folder / "start" / "1"):
         weights, vocabulary = starting_point(path)
         assert weights.keys() == averaged.keys()
         assert all(np.array_equal(weights[name], averaged[name]) for name in averaged)

@@ -3,16 +3,19 @@
 import signal
 
 import numpy as np
+import pytest
+from shell import read_until
 
 from keras_transformer.training import checkpoint
 
+pytestmark = pytest.mark.slow
 RUN = "runs/reverse_words_reversed"
 
 
 def train_and_kill(shell, *training, after):
     """Start training, and kill it with SIGKILL once a line with `after` has been printed."""
     process = shell.start(*training)
-    shell.read_until(process, after)
+    read_until(process, after)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert process.returncode == -signal.SIGKILL

@@ -6,9 +6,12 @@ import json
 import signal
 
 import numpy as np
+import pytest
+from shell import read_until
 
 from keras_transformer.training import checkpoint
 
+pytestmark = pytest.mark.slow
 RUN = "runs/reverse_words_reversed"
 LONGEST_SECONDS = 120
 
@@ -25,7 +28,7 @@ def test_on_sigterm_a_run_saves_and_ends_and_the_same_command_goes_on_bit_for_bi
     uninterrupted, fresh_shell
 ):
     process = fresh_shell.start(*uninterrupted.training)
-    fresh_shell.read_until(process, b"epoch 1 ")
+    read_until(process, b"epoch 1 ")
     process.send_signal(signal.SIGTERM)
     stdout, stderr = process.communicate(timeout=LONGEST_SECONDS)
     assert (process.returncode, stderr) == (0, b"")

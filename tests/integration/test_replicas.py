@@ -8,6 +8,7 @@ import signal
 
 import pytest
 from hosts import tf_configs
+from shell import read_until
 
 from keras_transformer.training import checkpoint
 
@@ -46,7 +47,7 @@ class Job:
 
     def wait_for_epoch(self):
         """What the chief said until it had finished an epoch."""
-        return self.shell.read_until(self.hosts[0], b"  step ")
+        return read_until(self.hosts[0], b"  step ")
 
     def results(self):
         """Exit status, output and errors of each host."""
@@ -103,6 +104,7 @@ def processes_that_logged(shell):
     }
 
 
+@pytest.mark.slow
 def test_a_run_of_two_hosts_survives_a_preemption_and_the_loss_of_a_host(fresh_shell, start):
     # 1. Any host that is asked to leave ends the run on all.
     job = start()

@@ -13,19 +13,25 @@ CONVERTED = "saved_models/reverse_words_reversed_ctranslate2"
 
 
 @pytest.fixture(scope="module")
-def engine(toy):
+def shell(toy, tmp_path_factory):
+    """A `Shell` in a copy of the toy run's folder, which the export is written into."""
+    return toy.copy(tmp_path_factory.mktemp("converted"))
+
+
+@pytest.fixture(scope="module")
+def engine(shell):
     """The exported folder, loaded there; and what a line is there: pieces."""
     ctranslate2, sentencepiece = (
         pytest.importorskip("ctranslate2"),
         pytest.importorskip("sentencepiece"),
     )
-    exported = toy("export", f"--model_dir={RUN}", "--format=ctranslate2")
+    exported = shell("export", f"--model_dir={RUN}", "--format=ctranslate2")
     assert exported.returncode == 0, exported.stderr.decode()
     assert f"exported to {CONVERTED}".encode() in exported.stdout
     pieces = sentencepiece.SentencePieceProcessor(
-        model_file=str(toy.folder / CONVERTED / "vocabulary.model")
+        model_file=str(shell.folder / CONVERTED / "vocabulary.model")
     )
-    return ctranslate2.Translator(str(toy.folder / CONVERTED), compute_type="float32"), pieces
+    return ctranslate2.Translator(str(shell.folder / CONVERTED), compute_type="float32"), pieces
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +71,8 @@ def test_translations_agree(toy, engine, text, beam_size):
     assert len(set(ours)) > len(ours) / 2
 
 
-def test_what_is_there_is_not_overwritten(toy, engine):
-    again = toy("export", f"--model_dir={RUN}", "--format=ctranslate2")
+def test_what_is_there_is_not_overwritten(shell, engine):
+    again = shell("export", f"--model_dir={RUN}", "--format=ctranslate2")
     assert again.returncode == 1
     assert again.stderr.startswith(f"error: {CONVERTED} exists.".encode())
     assert again.stderr.count(b"\n") == 1

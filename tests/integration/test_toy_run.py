@@ -46,12 +46,12 @@ def test_training_prints_sizes_progress_scores_and_translations(toy):
     assert toy.trained.stderr == b""
 
 
-def test_a_finished_run_is_not_trained_again(toy):
-    before = (toy.folder / RUN / "history.jsonl").read_text()
-    again = toy("train", "--flagfile=toy.flags", "--seed=3", "--export_dir=elsewhere")
+def test_a_finished_run_is_not_trained_again(toy_copy):
+    before = (toy_copy.folder / RUN / "history.jsonl").read_text()
+    again = toy_copy("train", "--flagfile=toy.flags", "--seed=3", "--export_dir=elsewhere")
     assert again.returncode == 0, again.stderr.decode()
     assert b"going on from step" in again.stdout
-    assert (toy.folder / RUN / "history.jsonl").read_text() == before
+    assert (toy_copy.folder / RUN / "history.jsonl").read_text() == before
 
 
 def test_the_same_folder_with_other_sizes_is_refused(toy):
@@ -102,11 +102,11 @@ def test_lines_in_are_lines_out(toy):
     assert lines[3]
 
 
-def test_files_in_and_out(toy):
-    (toy.folder / "in.txt").write_text("a b c d\ne f g", encoding="utf-8")
-    result = toy("translate", f"--model={SAVED}", "--input=in.txt", "--output=out.txt")
+def test_files_in_and_out(toy_copy):
+    (toy_copy.folder / "in.txt").write_text("a b c d\ne f g", encoding="utf-8")
+    result = toy_copy("translate", f"--model={SAVED}", "--input=in.txt", "--output=out.txt")
     assert result.returncode == 0, result.stderr.decode()
-    assert len((toy.folder / "out.txt").read_text(encoding="utf-8").splitlines()) == 2
+    assert len((toy_copy.folder / "out.txt").read_text(encoding="utf-8").splitlines()) == 2
     assert result.stdout == result.stderr == b""
 
 
@@ -117,11 +117,11 @@ def test_evaluate_scores_a_saved_model_as_training_did(toy):
     assert json.loads(result.stdout)["bleu"] == trained["bleu"]
 
 
-def test_evaluate_takes_two_files(toy):
+def test_evaluate_takes_two_files(toy_copy):
     test = corpora.load("reverse", source_language="words", target_language="reversed", seed=3).test
     for name, lines in (("s.txt", test.sources[:20]), ("r.txt", test.targets[:20])):
-        (toy.folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    result = toy(
+        (toy_copy.folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    result = toy_copy(
         "evaluate",
         f"--model={RUN}",
         "--source_file=s.txt",
@@ -131,12 +131,14 @@ def test_evaluate_takes_two_files(toy):
     assert json.loads(result.stdout)["sentences"] == 20
 
 
-def test_score_tells_how_likely_each_line_is_from_a_run_and_from_its_export(toy):
-    (toy.folder / "p.txt").write_text("a b c d\na b c d\n", encoding="utf-8")
-    (toy.folder / "q.txt").write_text("d c b a\na b c d\n", encoding="utf-8")
+def test_score_tells_how_likely_each_line_is_from_a_run_and_from_its_export(toy_copy):
+    (toy_copy.folder / "p.txt").write_text("a b c d\na b c d\n", encoding="utf-8")
+    (toy_copy.folder / "q.txt").write_text("d c b a\na b c d\n", encoding="utf-8")
     scores = {}
     for model in (RUN, SAVED):
-        result = toy("score", f"--model={model}", "--source_file=p.txt", "--reference_file=q.txt")
+        result = toy_copy(
+            "score", f"--model={model}", "--source_file=p.txt", "--reference_file=q.txt"
+        )
         assert result.returncode == 0, result.stderr.decode()
         scores[model] = [line.split("\t") for line in result.stdout.decode().splitlines()]
     (right, tokens), (wrong, wrong_tokens) = (
@@ -149,13 +151,16 @@ def test_score_tells_how_likely_each_line_is_from_a_run_and_from_its_export(toy)
     )
 
 
-def test_average_and_export_again(toy):
-    averaged = toy("average", f"--model_dir={RUN}", "--average_checkpoints=2")
+def test_average_and_export_again(toy_copy):
+    averaged = toy_copy("average", f"--model_dir={RUN}", "--average_checkpoints=2")
     assert averaged.returncode == 0, averaged.stderr.decode()
-    exported = toy("export", f"--model_dir={RUN}", "--export_dir=again", "--beam_size=2")
+    exported = toy_copy("export", f"--model_dir={RUN}", "--export_dir=again", "--beam_size=2")
     assert exported.returncode == 0, exported.stderr.decode()
-    assert sorted(path.name for path in (toy.folder / "again").iterdir()) == ["1"]
+    assert sorted(path.name for path in (toy_copy.folder / "again").iterdir()) == ["1"]
     names = [
-        variable.name for variable in tf.saved_model.load(str(toy.folder / "again" / "1")).weights
+        variable.name
+        for variable in tf.saved_model.load(str(toy_copy.folder / "again" / "1")).weights
     ]
-    assert len(names) == len(set(names)) == len(np.load(toy.folder / RUN / "averaged.npz").files)
+    assert (
+        len(names) == len(set(names)) == len(np.load(toy_copy.folder / RUN / "averaged.npz").files)
+    )

@@ -30,8 +30,9 @@ def plain(live, sentences):
 
 
 @pytest.fixture(scope="module")
-def written(toy, sentences):
+def written(toy, tmp_path_factory, sentences):
     """The lines that commands wrote, by a name for each."""
+    shell = toy.copy(tmp_path_factory.mktemp("options"))
     files = {
         "lines": sentences,
         "reversed": map(reverse, sentences),
@@ -39,10 +40,10 @@ def written(toy, sentences):
         "prefixes": PREFIXES.values(),
     }
     for name, lines in files.items():
-        (toy.folder / f"{name}.options").write_text(
+        (shell.folder / f"{name}.options").write_text(
             "".join(f"{line}\n" for line in lines), encoding="utf-8"
         )
-    checkpoints = sorted((toy.folder / RUN / "checkpoints").glob("*.npz"))[-2:]
+    checkpoints = sorted((shell.folder / RUN / "checkpoints").glob("*.npz"))[-2:]
     assert len(checkpoints) == 2
     translate, lines, samples = (
         ["translate", f"--model={RUN}"],
@@ -69,7 +70,7 @@ def written(toy, sentences):
             "--reference_file=reversed.options",
         ],
     }
-    answers = dict(zip(commands, toy.all(list(commands.values())), strict=True))
+    answers = dict(zip(commands, shell.all(list(commands.values())), strict=True))
     for name, answer in answers.items():
         assert (answer.returncode, answer.stderr) == (0, b""), (name, answer.stderr.decode())
     return {name: answer.stdout.decode().split("\n")[:-1] for name, answer in answers.items()}

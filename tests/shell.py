@@ -1,0 +1,116 @@
+"""The project's commands, as users type them, in a folder."""
+
+import concurrent.futures
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = pathlib.Path(__file__).with_name("warm_program.py")
+
+
+class WarmProgram:
+    """A process that has imported TensorFlow, and forks for each command that is asked of it."""
+
+    def __init__(self):
+        self.requests, theirs = socket.socketpair()
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, PROGRAM, str(theirs.fileno())], pass_fds=[theirs.fileno()]
+            )
+
+    def run(self, module, arguments, folder, streams):
+        """The exit status of `python -m module`; `streams` are files, its input, output and errors."""
+        ours, theirs = socket.socketpair()
+        request = {"module": module, "arguments": arguments, "folder": str(folder)}
+        with ours:
+            with theirs:
+                socket.send_fds(self.requests, [b"r"], [theirs.fileno()])
+            descriptors = [stream.fileno() for stream in streams]
+            socket.send_fds(ours, [json.dumps(request).encode()], descriptors)
+            return int(ours.recv(100))
+
+    def close(self):
+        self.requests.close()
+        self.process.wait()
+
+
+class Shell:
+    """Runs the project's commands in a folder.
+
+    A call forks the command from a `WarmProgram`; `process` and `start` take a new process, for
+    what depends on one: signals, pipes, the environment, and what a command imports.
+    """
+
+    def __init__(self, folder, warm):
+        self.folder = pathlib.Path(folder)
+        self.warm = warm
+
+    def __call__(self, name, *flags, stdin=b""):
+        with contextlib.ExitStack() as stack:
+            streams = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
+            streams[0].write(stdin)
+            streams[0].seek(0)
+            status = self.warm.run(f"keras_transformer.{name}", flags, self.folder, streams)
+            return subprocess.CompletedProcess((name, *flags), status, *map(contents, streams[1:]))
+
+    def all(self, commands):
+        """What each of several commands gives, lists of a name and flags; some run at a time."""
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            return list(pool.map(lambda command: self(*command), commands))
+
+    def command(self, name, *flags):
+        return [sys.executable, "-m", f"keras_transformer.{name}", *flags]
+
+    def process(self, name, *flags, stdin=b""):
+        """What a command gives in a new process."""
+        return subprocess.run(
+            self.command(name, *flags),
+            cwd=self.folder,
+            input=stdin,
+            capture_output=True,
+            check=False,
+        )
+
+    def start(self, name, *flags, **environment):
+        """A new process, under way, with variables added to its environment."""
+        pipe = subprocess.PIPE
+        # Unbuffered, so that `communicate` gives what `read_until` left.
+        return subprocess.Popen(
+            self.command(name, *flags),
+            cwd=self.folder,
+            env=os.environ | environment,
+            stdout=pipe,
+            stderr=pipe,
+            bufsize=0,
+        )
+
+    def another(self, name):
+        """A `Shell` in a folder inside this one's."""
+        (self.folder / name).mkdir(exist_ok=True)
+        return Shell(self.folder / name, self.warm)
+
+    def copy(self, folder):
+        """A `Shell` in a copy of this one's folder, for what writes into it."""
+        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        return Shell(folder, self.warm)
+
+
+def contents(file):
+    file.seek(0)
+    return file.read()
+
+
+def read_until(process, words):
+    """The output of a process up to a line with these words."""
+    read = b""
+    for line in process.stdout:
+        read += line
+        if words in line:
+            return read
+    raise AssertionError((read + process.stderr.read()).decode())
