@@ -1,80 +1,125 @@
-"""Tokenize a corpus once, into sharded and compressed records: `python -m pipelines.preparation
---corpus=reverse --output_dir=prepared/toy`.
+"""Tokenize a corpus once, into sharded and compressed records (Vaswani et al. 2017, section 5.1).
 
-For corpora that are trained on often, or that memory does not hold as text (Vaswani et al. 2017,
-section 5.1). The same command again goes on where it was interrupted: a shard that is whole is not
-made again.
+For corpora that are trained on often, or that memory does not hold as text. Preparing again goes on
+where it was
+interrupted: a shard that is whole is not made again.
 """
 
 import collections
+import dataclasses
 import gzip
 import itertools
-import logging
 import os
 import pathlib
-import signal
-import sys
-import time
+from typing import Any
 
-from keras_transformer import flags
-from pipelines import beam as distributed
-from pipelines import corpora, manifest
+from pipelines import beam, corpora, manifest
+from pipelines.corpora.parallel_text import Corpus
 from pipelines.corpora.records import text_paths
 from pipelines.filtering import Filters, scripts_of
 from pipelines.sharding import Shards, kept, sample
 from pipelines.vocabulary import Vocabulary, learn
 from pipelines.whole_files import read_json, write_json, write_whole
 
-GROUPS = ("corpus", "seed", "vocabulary", "prepare")
 PREPARATION = "preparation.json"
 
 
-def main(FLAGS):
-    started = time.monotonic()
-    options = distributed.beam_options(FLAGS.beam_options)
-    # What goes wrong there is raised, and told in one line.
-    logging.getLogger("apache_beam.runners").setLevel(logging.CRITICAL)
-    if not FLAGS.output_dir:
-        raise ValueError(
-            "--output_dir is missing: the folder of the prepared corpus, such as prepared/mine."
-        )
-    folder = pathlib.Path(FLAGS.output_dir).expanduser()
-    preparation = _preparation(FLAGS)
-    _refuse_differences(folder / PREPARATION, preparation)
+@dataclasses.dataclass(frozen=True)
+class Preparation:
+    """What to prepare, and how.
+
+    Args:
+        corpus: arguments of `corpora.load`, but for `cache_dir`; all of them JSON.
+        cache_dir: folder for downloads; None: the user's cache folder.
+        vocabulary: path of a `vocabulary.model` to take; None: that of the prepared folder, or one
+            that is learned.
+        vocabulary_size: V, pieces to learn.
+        vocabulary_sentences: most sentences to learn from.
+        shards: files to cut the training side into.
+        deduplicate: keep one of several equal pairs.
+        max_length_ratio: drop pairs with a side this many times longer than the other, in
+            characters; None: keep all.
+        filter_untranslated: drop pairs with equal sides.
+        filter_scripts: drop pairs with a side mostly in letters that its language is not written
+            in.
+        shards_at_a_time: shards made in one reading of the text; None: all.
+        parts: workers that read the text at a time; None: one a processor.
+        beam_options: options of Apache Beam, as a shell has them.
+    """
+
+    corpus: dict[str, Any]
+    cache_dir: str | os.PathLike | None
+    vocabulary: str | os.PathLike | None
+    vocabulary_size: int
+    vocabulary_sentences: int
+    shards: int
+    deduplicate: bool
+    max_length_ratio: float | None
+    filter_untranslated: bool
+    filter_scripts: bool
+    shards_at_a_time: int | None
+    parts: int | None
+    beam_options: str
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All arguments of `corpora.load`."""
+        return {**self.corpus, "cache_dir": self.cache_dir}
+
+    @property
+    def decides(self) -> dict[str, Any]:
+        """What decides what the records hold, as JSON."""
+        if self.vocabulary:
+            vocabulary = Vocabulary.load(self.vocabulary).fingerprint
+        else:
+            vocabulary = f"{self.vocabulary_size} pieces of {self.vocabulary_sentences} sentences"
+        return {
+            "format": manifest.FORMAT,
+            **self.corpus,
+            "vocabulary": vocabulary,
+            "shards": self.shards,
+            "deduplicate": self.deduplicate,
+            "max_length_ratio": self.max_length_ratio,
+            "filter_untranslated": self.filter_untranslated,
+            "filter_scripts": self.filter_scripts,
+        }
+
+
+def prepare(preparation: Preparation, folder: str | os.PathLike) -> dict[str, Any]:
+    """Make what is missing of a prepared corpus.
+
+    Args:
+        preparation: what to prepare, and how.
+        folder: where to; all workers of Beam must see it.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        ValueError: if the folder holds another preparation, or the text or an option cannot be
+            used.
+        OSError: if a file cannot be read or written.
+    """
+    options = beam.beam_options(preparation.beam_options)
+    folder = pathlib.Path(folder).expanduser()
+    _refuse_differences(folder / PREPARATION, preparation.decides)
     if not _is_finished(folder):
-        _prepare(FLAGS, folder, preparation, options)
-    print(manifest.describe(manifest.read(folder)))
-    print(f"{folder} is ready after {time.monotonic() - started:.0f} s. Train on it:")
-    print(f"  python -m keras_transformer.train --corpus=records --data_dir={folder}")
+        _make(preparation, folder, options)
+    return manifest.read(folder)
 
 
-def _preparation(FLAGS):
-    """What decides what the records hold."""
-    if FLAGS.vocabulary:
-        vocabulary = Vocabulary.load(FLAGS.vocabulary).fingerprint
-    else:
-        vocabulary = f"{FLAGS.vocabulary_size} pieces of {FLAGS.vocabulary_sentences} sentences"
-    names = ("shards", "deduplicate", "max_length_ratio", "filter_untranslated", "filter_scripts")
-    settings = {name: getattr(FLAGS, name) for name in names}
-    return {
-        "format": manifest.FORMAT,
-        **flags.corpus_settings(FLAGS),
-        "vocabulary": vocabulary,
-        **settings,
-    }
-
-
-def _refuse_differences(path, preparation):
-    before = read_json(path) or preparation
+def _refuse_differences(path, decides):
+    before = read_json(path) or decides
     differences = [
         f"{name} was {before.get(name)}, now {value}"
-        for name, value in preparation.items()
+        for name, value in decides.items()
         if before.get(name) != value
     ]
     if differences:
         raise ValueError(
             f"{path.parent} holds another preparation: {'; '.join(differences)}. Name another "
-            "--output_dir, or delete this one."
+            "--output_dir, or delete "
+            "this one."
         )
 
 
@@ -86,92 +131,74 @@ def _is_finished(folder):
     return True
 
 
-def _prepare(FLAGS, folder, preparation, options):
-    settings = {**flags.corpus_settings(FLAGS), "cache_dir": FLAGS.cache_dir}
-    held_out = corpora.held_out(**settings)
-    filters = _filters(FLAGS, held_out)
-    vocabulary = _vocabulary(FLAGS, folder, settings, filters, held_out.tags)
-    preparation = {**preparation, "fingerprint": vocabulary.fingerprint}
-    _refuse_differences(folder / PREPARATION, preparation)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / PREPARATION, preparation)
+def _make(preparation, folder, options):
+    held_out = corpora.held_out(**preparation.settings)
+    filters = _filters(preparation, held_out)
+    vocabulary = _vocabulary(preparation, folder, filters, held_out.tags)
+    decides = {**preparation.decides, "fingerprint": vocabulary.fingerprint}
+    _refuse_differences(folder / PREPARATION, decides)
+    write_json(folder / PREPARATION, decides)
     vocabulary.save(folder / manifest.VOCABULARY)
     for path in folder.glob(".*.tmp"):  # Left by a killed run.
         path.unlink()
+    _write_held_out(folder, held_out)
+    shards = Shards(folder, preparation.shards, vocabulary, preparation.deduplicate)
+    dropped = _make_shards(shards, preparation, filters, options)
+    counts = [shards.counts(shard) for shard in range(preparation.shards)]
+    if None in counts:
+        raise OSError(
+            f"{shards.path(counts.index(None))} is not there. Name an --output_dir that all "
+            "workers of Beam see."
+        )
+    summary = manifest.make(decides, held_out, vocabulary, counts, dropped)
+    write_json(folder / manifest.MANIFEST, summary)
+
+
+def _make_shards(shards, preparation, filters, options):
+    """Make the shards that are missing. Returns reason -> number of pairs left out."""
+    wanted = [shard for shard in range(preparation.shards) if not shards.counts(shard)]
+    whole = preparation.shards - len(wanted)
+    if whole:
+        print(f"going on: {whole} of {preparation.shards} shards are whole", flush=True)
+    parts = preparation.parts or os.cpu_count()
+    return beam.make_shards(
+        shards, wanted, preparation.settings, filters, parts, preparation.shards_at_a_time, options
+    )
+
+
+def _filters(preparation, held_out):
+    languages = (held_out.source_language, held_out.target_language)
+    scripts = [scripts_of(one) if preparation.filter_scripts else None for one in languages]
+    return Filters(preparation.max_length_ratio, preparation.filter_untranslated, *scripts)
+
+
+def _vocabulary(preparation, folder, filters, tags):
+    """The vocabulary that is asked for, else the folder's own, else a new one."""
+    for path in (preparation.vocabulary, folder / manifest.VOCABULARY):
+        if path and os.path.exists(path):
+            return Vocabulary.load(path)
+    dropped = collections.Counter()
+    stream = corpora.stream(**preparation.settings, dropped=dropped)
+    pairs = sample(kept(stream, filters, dropped), preparation.vocabulary_sentences // 2)
+    if not pairs:
+        raise ValueError(
+            f"no pair is left to learn a vocabulary from: {manifest.enumeration(dropped)} were "
+            "dropped."
+        )
+    size = preparation.vocabulary_size
+    print(f"learning a vocabulary of {size:,} pieces from {2 * len(pairs):,} sentences", flush=True)
+    return learn(itertools.chain.from_iterable(pairs), size, tags)
+
+
+def _write_held_out(folder, held_out: Corpus):
     for split in ("valid", "test"):
         text = getattr(held_out, split)
         for path, lines in zip(
             text_paths(folder, split), (text.sources, text.targets), strict=True
         ):
             _write_lines(path, lines)
-    shards = Shards(folder, FLAGS.shards, vocabulary, FLAGS.deduplicate)
-    wanted = [shard for shard in range(FLAGS.shards) if not shards.counts(shard)]
-    if len(wanted) < FLAGS.shards:
-        print(
-            f"going on: {FLAGS.shards - len(wanted)} of {FLAGS.shards} shards are whole", flush=True
-        )
-    parts = FLAGS.parts or os.cpu_count()
-    dropped = distributed.make_shards(
-        shards, wanted, settings, filters, parts, FLAGS.shards_at_a_time, options
-    )
-    counts = [shards.counts(shard) for shard in range(FLAGS.shards)]
-    if None in counts:
-        raise OSError(
-            f"{shards.path(counts.index(None))} is not there. Name an --output_dir that all "
-            "workers of Beam see."
-        )
-    write_json(
-        folder / manifest.MANIFEST,
-        manifest.make(preparation, held_out, vocabulary, counts, dropped),
-    )
-
-
-def _filters(FLAGS, corpus):
-    scripts = [
-        scripts_of(language) if FLAGS.filter_scripts else None
-        for language in (corpus.source_language, corpus.target_language)
-    ]
-    return Filters(FLAGS.max_length_ratio, FLAGS.filter_untranslated, *scripts)
-
-
-def _vocabulary(FLAGS, folder, settings, filters, tags):
-    """The vocabulary that is asked for, else the folder's own, else a new one."""
-    for path in (FLAGS.vocabulary, folder / manifest.VOCABULARY):
-        if path and os.path.exists(path):
-            return Vocabulary.load(path)
-    dropped = collections.Counter()
-    pairs = sample(
-        kept(corpora.stream(**settings, dropped=dropped), filters, dropped),
-        FLAGS.vocabulary_sentences // 2,
-    )
-    if not pairs:
-        raise ValueError(
-            f"no pair is left to learn a vocabulary from: {manifest.enumeration(dropped)} were "
-            "dropped."
-        )
-    print(
-        f"learning a vocabulary of {FLAGS.vocabulary_size:,} pieces from {2 * len(pairs):,} "
-        "sentences",
-        flush=True,
-    )
-    return learn(itertools.chain.from_iterable(pairs), FLAGS.vocabulary_size, tags)
 
 
 def _write_lines(path, lines):
     text = "".join(line.replace("\n", " ") + "\n" for line in lines).encode("utf-8")
     write_whole(path, lambda temporary: temporary.write_bytes(gzip.compress(text, mtime=0)))
-
-
-def _stop_at_once(*_):
-    # Files are whole or not there, so nothing is to be tidied; Beam, and what runs inside it, would
-    # take the interruption for an error.
-    print(
-        "error: interrupted. What was saved stays; the same command goes on from there.",
-        file=sys.stderr,
-    )
-    os._exit(130)
-
-
-if __name__ == "__main__":
-    signal.signal(signal.SIGINT, _stop_at_once)
-    flags.run(main, GROUPS)

@@ -18,10 +18,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keras_transformer import flags
-from pipelines import beam as distributed
-from pipelines import corpora
-from pipelines import preparation as prepare
+from keras_transformer import flags, prepare
+from pipelines import beam, corpora
 from pipelines.filtering import Filters
 from pipelines.record_files import Records
 from pipelines.sharding import digest, kept, sample
@@ -53,7 +51,7 @@ def run(folder, **settings):
 
 
 def texts(prepared):
-    """The pairs as text, in order: the toy's and the houses' text survives the way there and back."""
+    """The pairs as text, in order. The text of the toy and of the houses survives the round trip."""
     pairs = prepared.pairs()
     sides = []
     for ids in (pairs.sources, pairs.targets):
@@ -202,12 +200,13 @@ def test_a_lost_manifest_is_made_again_without_a_shard(toy, copy):
     assert (contents(copy), times(copy)) == (contents(toy), before)
 
 
+@pytest.mark.slow
 def test_a_killed_preparation_goes_on_and_ends_like_an_uninterrupted_one(toy, tmp_path):
     folder = tmp_path / "killed"
     command = [
         sys.executable,
         "-m",
-        "pipelines.preparation",
+        "keras_transformer.prepare",
         "--corpus=reverse",
         "--vocabulary_size=300",
         "--shards=4",
@@ -304,7 +303,7 @@ def test_what_a_worker_says_is_told_without_what_beam_adds(kind):
         f"other\n{kind.__name__}: a fault{step}\n"
     )
     for error in (kind(f"a fault{step}"), RuntimeError(traceback)):
-        told = distributed.original(error)
+        told = beam.original(error)
         assert str(told) == "a fault"
         assert isinstance(told, OSError if kind is FileNotFoundError else ValueError)
 
@@ -318,9 +317,10 @@ def test_what_a_worker_says_is_told_without_what_beam_adds(kind):
     ],
 )
 def test_control_what_no_worker_said_stays_as_it_is(error):
-    assert distributed.original(error) is error
+    assert beam.original(error) is error
 
 
+@pytest.mark.slow
 def test_an_interrupted_preparation_says_that_it_goes_on(houses, tmp_path, toy):
     folder = tmp_path / "interrupted"
     flags_ = [f"--{name}={value}" for name, value in houses.items()]
@@ -328,7 +328,7 @@ def test_an_interrupted_preparation_says_that_it_goes_on(houses, tmp_path, toy):
         [
             sys.executable,
             "-m",
-            "pipelines.preparation",
+            "keras_transformer.prepare",
             *flags_,
             f"--vocabulary={toy / 'vocabulary.model'}",
             f"--output_dir={folder}",
@@ -419,15 +419,15 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it(package, mo
     with pytest.raises(
         ValueError, match=rf"needs {package}.*pip install 'keras-transformer-nmt\[beam\]'"
     ):
-        distributed.beam_options()
+        beam.beam_options()
 
 
 @pytest.mark.parametrize("options", ["--direct_num_workers=many", "--runner='open"])
 def test_options_that_beam_cannot_read_are_told_in_one_line(options):
     with pytest.raises(ValueError, match="`beam_options` must be options of Apache Beam") as caught:
-        distributed.beam_options(options)
+        beam.beam_options(options)
     assert "\n" not in str(caught.value)
-    assert distributed.beam_options("--direct_num_workers=1")  # control
+    assert beam.beam_options("--direct_num_workers=1")  # control
 
 
 def test_the_folder_must_be_named():

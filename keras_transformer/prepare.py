@@ -1,0 +1,63 @@
+"""Tokenize a corpus once, into records to train on: `python -m keras_transformer.prepare
+--corpus=reverse --output_dir=prepared/toy`.
+
+The same command again goes on where it was interrupted (Vaswani et al. 2017, section 5.1).
+"""
+
+import logging
+import os
+import signal
+import sys
+import time
+
+from keras_transformer import flags
+
+GROUPS = ("corpus", "seed", "vocabulary", "prepare")
+# Flags whose values are arguments of `Preparation`, by the same name.
+ARGUMENTS = (
+    "cache_dir",
+    "vocabulary",
+    "vocabulary_size",
+    "vocabulary_sentences",
+    "shards",
+    "deduplicate",
+    "max_length_ratio",
+    "filter_untranslated",
+    "filter_scripts",
+    "shards_at_a_time",
+    "parts",
+    "beam_options",
+)
+
+
+def main(FLAGS):
+    from pipelines import manifest
+    from pipelines.preparation import Preparation, prepare
+
+    started = time.monotonic()
+    if not FLAGS.output_dir:
+        raise ValueError(
+            "--output_dir is missing: the folder of the prepared corpus, such as prepared/mine."
+        )
+    # What goes wrong in Beam is raised, and told in one line.
+    logging.getLogger("apache_beam.runners").setLevel(logging.CRITICAL)
+    arguments = {name: getattr(FLAGS, name) for name in ARGUMENTS}
+    prepared = prepare(Preparation(flags.corpus_settings(FLAGS), **arguments), FLAGS.output_dir)
+    print(manifest.describe(prepared))
+    print(f"{FLAGS.output_dir} is ready after {time.monotonic() - started:.0f} s. Train on it:")
+    print(f"  python -m keras_transformer.train --corpus=records --data_dir={FLAGS.output_dir}")
+
+
+def _stop_at_once(*_):
+    # Files are whole or not there: nothing has to be tidied. Beam, and what runs inside it, would
+    # take the interruption for an error.
+    print(
+        "error: interrupted. What was saved stays; the same command goes on from there.",
+        file=sys.stderr,
+    )
+    os._exit(130)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, _stop_at_once)
+    flags.run(main, GROUPS)
