@@ -13,12 +13,14 @@ import itertools
 import pathlib
 import re
 
+EXCHANGED = [
+    *[("<", "<="), (">", ">="), ("==", "!="), ("is", "is not"), ("in", "not in"), ("and", "or")],
+    *[("+", "-"), ("*", "/"), ("&", "|"), ("<<", ">>")],
+]
 TURNED = {
-    **dict([("<", "<="), ("<=", "<"), (">", ">="), (">=", ">"), ("==", "!="), ("!=", "==")]),
-    **dict([("is", "is not"), ("is not", "is"), ("in", "not in"), ("not in", "in")]),
-    **dict([("+", "-"), ("-", "+"), ("*", "/"), ("/", "*"), ("and", "or"), ("or", "and")]),
+    **dict(EXCHANGED),
+    **{second: first for first, second in EXCHANGED},
     **dict.fromkeys(["//", "%", "**", "@"], "*"),
-    **dict([("&", "|"), ("|", "&"), ("<<", ">>"), (">>", "<<")]),
 }
 NAME = re.compile(r"[\w./:-]+")
 OPERATOR = re.compile(r"is\s+not|not\s+in|\*\*|//|<<|>>|[<>=!]=|[-+*/%@&|<>]|is|in|and|or")
