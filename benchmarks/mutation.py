@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 from benchmarks.mutants import Mutant, compiles, sites
 
@@ -38,7 +39,10 @@ NEXT = {
     "flagfiles": ("models", "integration"),
     "commands": ("tasks", "runs", "translator", "artifacts", "integration"),
 }
-QUIET = ("-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", "not slow")
+QUIET = (
+    *("-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", "not slow"),
+    *("-W", "ignore:Module already imported"),
+)
 # A stage is too long after so many times its usual seconds, and so many seconds more.
 FACTOR = 4
 SECONDS = 60
@@ -98,8 +102,11 @@ def fork_tests(folder, tests, options, writes_bytecode=False):
         import pytest
 
         status = pytest.main([*QUIET, f"--basetemp={folder}.tmp", *options, *tests])
-        sys.stdout.flush()
+    except BaseException:
+        traceback.print_exc()
     finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
         os._exit(status)
 
 
