@@ -1,0 +1,207 @@
+"""What the pages name exists: links, flags, commands, files, extras, targets, commits; and the
+pages keep their form.
+"""
+
+import ast
+import configparser
+import re
+import subprocess
+import sys
+
+import pytest
+from documentation.pages import OTHER_PAGES, PAGES, README, ROOT, blocks, prose
+
+EVERY_PAGE = [*PAGES, *OTHER_PAGES]
+README_LINES = 150
+PICTURE_BYTES = 150 * 2**10
+COLUMNS = 100
+# Flags of other programs that the pages name.
+OTHER_PROGRAMS = {
+    "TF Serving": {"enable_batching", "batching_parameters_file", "model_config_file"},
+    "Beam": {"runner", "flink_master"},
+    "pytest": {"numprocesses", "dist"},
+}
+
+# A copy of the files has no history, and a shallow clone a part of it.
+HISTORY = (
+    subprocess.run(
+        ["git", "rev-parse", "--is-shallow-repository"], cwd=ROOT, capture_output=True
+    ).stdout
+    == b"false\n"
+)
+
+
+def text_of(pages):
+    return "\n".join(page.read_text(encoding="utf-8") for page in pages)
+
+
+def defined_flags():
+    """Names of the flags of all commands and benchmarks, read from the source."""
+    names = {"help", "flagfile", "traceback"}
+    for folder in ("keras_transformer", "benchmarks"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if not (isinstance(node, ast.Call) and node.args):
+                    continue
+                function = getattr(node.func, "attr", "")
+                first = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
+                if function == "DEFINE_bool":
+                    names |= {first, f"no{first}"}
+                elif function.startswith("DEFINE_"):
+                    names.add(first)
+                elif function == "add_argument":
+                    names.add(first.lstrip("-"))
+    return names
+
+
+def unknown_flags(text):
+    known = defined_flags().union(*OTHER_PROGRAMS.values())
+    return sorted(set(re.findall(r"(?<![\w-])--([a-z]\w*)", text)) - known)
+
+
+def broken_links(page, text):
+    """Relative links, and anchors, that lead nowhere."""
+    broken = []
+    for target in re.findall(r"\]\(([^)#\s]*)(?:#[^)]*)?\)", text):
+        if target and "://" not in target and not (page.parent / target).exists():
+            broken.append(target)
+    return broken
+
+
+def missing_files(text):
+    """Files that are named in backticks, with a folder, and are nowhere in the repository."""
+    named = re.findall(r"`([\w.]+(?:/[\w.]+)+\.(?:py|md|cc|flags|png))`", text)
+    rooms = (ROOT, ROOT / "keras_transformer")
+    return [name for name in named if not any((room / name).exists() for room in rooms)]
+
+
+def unknown_commits(text):
+    """Words that look like commits, and name none of this repository."""
+    found = sorted(set(re.findall(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7}\b", text)))
+    return [
+        word
+        for word in found
+        if subprocess.run(
+            ["git", "cat-file", "-e", f"{word}^{{commit}}"], cwd=ROOT, capture_output=True
+        ).returncode
+    ]
+
+
+def long_lines(text):
+    """Lines of prose and code that are too long; a table's row cannot be broken."""
+    return [line for line in text.splitlines() if len(line) > COLUMNS and not line.startswith("|")]
+
+
+def missing_modules(text):
+    """Modules that `python -m` is said to run, and that are not there."""
+    named = set(re.findall(r"python -m ((?:keras_transformer|pipelines|benchmarks)[\w.]*)", text))
+    return [
+        name
+        for name in sorted(named - {"keras_transformer.NAME"})
+        if not (ROOT / name.rstrip(".").replace(".", "/")).with_suffix(".py").exists()
+    ]
+
+
+def missing_extras(text):
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    return sorted(set(re.findall(r"\.\[(\w+)\]", text)) - set(setup["options.extras_require"]))
+
+
+def missing_targets(text):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([\w-]+):", makefile, flags=re.MULTILINE))
+    return sorted(set(re.findall(r"(?:^|`)make ([\w-]+)", text, flags=re.MULTILINE)) - targets)
+
+
+def described_commands(text):
+    """README's table of commands: {name: its flags}."""
+    rows = re.findall(r"^\| `(\w+) ([^`]*)` \|", text, flags=re.MULTILINE)
+    return {name: re.findall(r"--(\w+)", usage) for name, usage in rows}
+
+
+def commands_of_the_package():
+    return {
+        path.stem
+        for path in (ROOT / "keras_transformer").glob("*.py")
+        if "flags.run(" in path.read_text(encoding="utf-8")
+    }
+
+
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_names_exists(page):
+    text = page.read_text(encoding="utf-8")
+    assert broken_links(page, text) == []
+    assert unknown_flags(text) == []
+    assert missing_files(text) == []
+    assert missing_modules(text) == []
+    assert missing_extras(text) == []
+    assert missing_targets(text) == []
+    assert long_lines(text) == []
+
+
+@pytest.mark.skipif(not HISTORY, reason="the commits are not here")
+def test_every_commit_that_a_page_cites_is_in_the_repository():
+    assert unknown_commits(text_of(EVERY_PAGE)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_is_fenced_so_that_it_is_run(page):
+    text = page.read_text(encoding="utf-8")
+    assert text.count("\n```") == 2 * len(blocks(text))
+    assert not re.search(r"\n\n {4}\S", prose(text))
+
+
+def test_the_readme_is_short_and_leads_to_every_page():
+    readme = README.read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= README_LINES
+    for page in EVERY_PAGE:
+        name = str(page.relative_to(ROOT))
+        assert page == README or f"]({name})" in readme or page.parent.name == "saved_models"
+
+
+def test_the_first_screen_of_the_readme_has_the_two_commands_and_a_picture():
+    screen = "\n".join(README.read_text(encoding="utf-8").splitlines()[:25])
+    [picture] = re.findall(r"!\[[^\]]{20,}\]\(([^)]*)\)", screen)
+    assert (ROOT / picture).stat().st_size <= PICTURE_BYTES
+    assert "make train" in screen
+    assert "make test" in screen
+
+
+def test_the_readme_describes_each_command_with_flags_that_it_has():
+    described = described_commands(README.read_text(encoding="utf-8"))
+    assert described.keys() == commands_of_the_package()
+    for name, flags in described.items():
+        program = [sys.executable, "-m", f"keras_transformer.{name}", "--help"]
+        shown = subprocess.run(program, cwd=ROOT, capture_output=True, text=True).stdout
+        known = [flag for flag in flags if re.search(rf"--(\[no\])?{flag}\b", shown)]
+        assert known + ["flagfile"] * ("flagfile" in flags and "flagfile" not in known) == flags
+
+
+@pytest.mark.parametrize(
+    ("check", "text"),
+    [
+        (unknown_flags, "`--beam_sise=4`"),
+        (missing_files, "`layers/attentoin.py`"),
+        (missing_modules, "python -m keras_transformer.transalte"),
+        (missing_extras, "pip install -e '.[nothing]'"),
+        (missing_targets, "`make everything`"),
+        (unknown_commits, "commit be9c7e1"),
+        (long_lines, "x" * (COLUMNS + 1)),
+    ],
+)
+def test_control_what_does_not_exist_is_noticed(check, text):
+    if check is unknown_commits and not HISTORY:
+        pytest.skip("the commits are not here")
+    assert len(check(text)) == 1
+
+
+def test_control_a_link_to_nowhere_is_noticed():
+    assert broken_links(README, "[a](docs/nowhere.md) [b](CHANGELOG.md) [c](https://x.org)") == [
+        "docs/nowhere.md"
+    ]
+
+
+def test_control_words_are_not_taken_for_commits_or_flags():
+    assert unknown_commits("defaced 1234567 keras") == []
+    assert unknown_flags("a--b ---c x--") == []

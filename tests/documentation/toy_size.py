@@ -1,0 +1,73 @@
+"""What the documentation's blocks are run with: small files in place of big ones, and what is not
+run at all, with the reason.
+"""
+
+import pathlib
+import random
+
+# A flag file is looked up in the working folder first, so that these take the place of the
+# package's own: 20 steps on words to reverse.
+FLAG_FILES = ("tiny.flags", "base.flags", "base_en_fr.flags")
+FLAGS = """
+--flagfile=toy.flags
+--source_language=en
+--target_language=de
+--max_steps=20
+--validation_sentences=10
+--norelease
+"""
+# In the pages, and in its place here.
+SMALLER = {
+    '"home_assistant"': '"reverse"',  # A corpus that nobody has to download.
+    "size=8000": "size=300",  # The vocabulary's.
+    "num_layers=3, d_model=256, d_ff=1024": "num_layers=1, d_model=32, d_ff=64",
+    "TransformerSchedule(256)": "TransformerSchedule(32)",
+    "batches.batches_per_epoch, epochs=10": "3, epochs=1",
+    # Our own server answers in place of TF Serving.
+    "localhost:8501/v1/models/translator": "127.0.0.1:8501/v1/models/home_assistant_en_de",
+}
+NOT_RUN = {
+    "make ": "installs, or takes long; tests/documentation checks that the target exists",
+    "pip install": "needs a package index; tests/documentation checks that the extra exists",
+    "--corpus=tfds": "downloads; see tests/pipelines/corpora/test_tfds.py",
+    "--beam_options=": "needs a cluster",
+    "export TF_CONFIG=": "needs two machines; see tests/integration/test_replicas.py",
+    "--distribution=multi_worker": "needs two machines; see tests/integration/test_replicas.py",
+    "--distribution=tpu": "needs a TPU; see docs/replicas.md, What was tested",
+    "docker run": "needs Docker and TF Serving",
+    "import grpc": "needs a server; tests/artifacts/test_grpc.py brings one and runs it",
+}
+
+
+def reason_not_to_run(code: str) -> str | None:
+    """Why a command, or a Python block, is not run; None if it is."""
+    return next((reason for part, reason in NOT_RUN.items() if part in code), None)
+
+
+def smaller(code: str) -> str:
+    """The same at toy size."""
+    for big, small in SMALLER.items():
+        code = code.replace(big, small)
+    return code
+
+
+def write_files(folder: pathlib.Path) -> None:
+    """What the pages take as given: flag files, and text of reversed words in the places of
+    English and German.
+    """
+    for name in FLAG_FILES:
+        (folder / name).write_text(FLAGS)
+    draw = random.Random(1)
+    for corpus in ("my_text", "news"):
+        (folder / corpus).mkdir()
+        for split, count in (("train", 2000), ("valid", 20), ("test", 20)):
+            lines = [" ".join(draw.choices("abcdefghijklmnopqrst", k=6)) for _ in range(count)]
+            _write(folder / corpus / f"{split}.en", lines)
+            _write(folder / corpus / f"{split}.de", [line[::-1] for line in lines])
+    _write(folder / "lines.en", ["a b c d", "e f g"])
+    _write(folder / "references.de", ["d c b a", "g f e"])
+    _write(folder / "beginnings.de", ["d", ""])
+
+
+def _write(path, lines):
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
