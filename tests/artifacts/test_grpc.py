@@ -1,18 +1,17 @@
-"""README's gRPC client, against a server of TF Serving's own service definition that answers from a
-signature.
+"""The gRPC client in docs/serving.md, against a server of TF Serving's own service definition that
+answers from a function.
 """
 
 import concurrent.futures
 import pathlib
-import re
-import textwrap
 
 import grpc
 import pytest
 import tensorflow as tf
+from documentation.pages import blocks
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-README = pathlib.Path(__file__).parents[2] / "README.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "serving.md"
 
 
 class Service(prediction_service_pb2_grpc.PredictionServiceServicer):
@@ -38,9 +37,11 @@ def port():
     server.stop(None).wait()
 
 
-def test_the_client_in_the_readme_translates(port, capsys):
-    [code] = re.findall(
-        r"\n\n((?:    .*\n)*    import grpc.*\n(?:    .*\n)*)", README.read_text(encoding="utf-8")
-    )
-    exec(textwrap.dedent(code).replace("localhost:8500", f"127.0.0.1:{port}"), {})
+def test_the_client_in_the_documentation_translates(port, capsys):
+    [code] = [
+        block.code
+        for block in blocks(PAGE.read_text(encoding="utf-8"))
+        if "import grpc" in block.code
+    ]
+    exec(code.replace("localhost:8500", f"127.0.0.1:{port}"), {})
     assert capsys.readouterr().out == "Turn off the lights. ü\n"
