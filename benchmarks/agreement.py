@@ -1,9 +1,9 @@
-"""What a trained translator must agree with, on real text: `python -m benchmarks.agreement
---model=runs/home_assistant_en_de`.
+"""Check on real text that a translator agrees with itself and with a second engine:
+`python -m benchmarks.agreement --model=runs/home_assistant_en_de`.
 
-Prints a table: BLEU of greedy search and of beam 4 on the test split; how many sentences are
-translated the same alone as in batches, in small batches as in large ones, by the SavedModel as by
-the live model, by the key-value cache as by recomputing every prefix from nothing, and by
+The table shows BLEU of greedy search and of beam 4 on the test split. It then counts the sentences
+that are translated the same: alone and in batches; in small and in large batches; by the SavedModel
+and by the live model; with the key-value cache and by recomputing every prefix; by us and by
 CTranslate2 with the same weights.
 """
 
@@ -38,16 +38,16 @@ SAVED_MODEL = flags.DEFINE_string(
 
 
 def same(first, second):
-    """How many of two equally long lists agree, in words."""
+    """Count the equal entries of two equally long lists, in words."""
     return f"{sum(map(str.__eq__, first, second))} of {len(first)}"
 
 
 def recomputed(model, module, sentence):
-    """Greedy translation without a cache: the whole prefix through the whole model for every token."""
+    """Translate greedily without a cache: each token takes the whole prefix through the model."""
     source = module.source_ids(tf.constant([sentence])).to_tensor().numpy()
     target = [BOS]
     for length in range(1, source.shape[1] + EXTRA_LENGTH + 1):
-        # One width for all: later positions change nothing, and nothing is compiled anew.
+        # All prefixes have one width: later positions change nothing, and one graph serves all.
         padded = np.pad(target, (0, source.shape[1] + EXTRA_LENGTH - len(target)))[None].astype(
             "int32"
         )
@@ -60,8 +60,8 @@ def recomputed(model, module, sentence):
 
 
 def second_engine(folder, sources, references):
-    """CTranslate2 of the same weights. It normalizes by |Y|^alpha, we by ((5 + |Y|) / 6)^alpha:
-    alpha 0 is the same in both.
+    """Compare with CTranslate2 on the same weights. It divides by |Y|^alpha, we by
+    ((5 + |Y|) / 6)^alpha, so only alpha = 0 is the same search.
     """
     ours = Translator.load(folder.path, length_penalty=0.0, max_length=MOST_TOKENS)
     with tempfile.TemporaryDirectory() as temporary:
@@ -98,17 +98,20 @@ def second_engine(folder, sources, references):
     return {
         "largest difference of log P(reference) from CTranslate2's": f"{apart:.1e}",
         "beam 4 as CTranslate2, alpha 0": same(found, theirs),
-        "of the others: ties, ours is likelier, CTranslate2's is": f"{ties}, {better}, "
+        "of the others: ties, ours is likelier, CTranslate2's is likelier": f"{ties}, {better}, "
         f"{len(gains) - ties - better}",
     }
 
 
-def main(_):
+def quality(folder, test):
+    """Translate the test split with greedy search and with beam 4.
+
+    Returns:
+        (translations by "greedy" and "beam 4", rows of the table).
+    """
     at_once = spread_over_cores()
-    folder = RunFolder(MODEL.value)
-    test = corpora.load(**folder.read_description()["corpus"]).test
-    rows = {}
     outputs = {}
+    rows = {}
     for name, beam_size in (("greedy", 1), ("beam 4", 4)):
         translator = Translator.load(folder.path, beam_size=beam_size)
         translator.translate(test.sources[:64])
@@ -119,23 +122,35 @@ def main(_):
         rows[f"{name}: BLEU, chrF, sentences/s"] = (
             f"{scores['bleu']}, {scores['chrf']}, {speed:.0f}"
         )
-    some = test.sources[:1000]
-    together = outputs["beam 4"][: len(some)]
-    rows["alone as in batches, beam 4"] = same(
-        [translator.translate([line])[0] for line in some], together
-    )
-    rows["in small batches as in large ones, beam 4"] = same(
-        translator.translate(some, batch_tokens=100), together
-    )
+    return outputs, rows
+
+
+def with_itself(folder, sources, outputs):
+    """Compare the translations with those that other ways to the same model give: rows."""
+    translator = Translator.load(folder.path, beam_size=4)
     saved = Translator.load(
         SAVED_MODEL.value or pathlib.Path("saved_models") / folder.path.resolve().name
     )
-    rows["SavedModel as live, beam 4"] = same(saved.translate(some), together)
+    together = outputs["beam 4"][: len(sources)]
+    alone = [translator.translate([line])[0] for line in sources]
     model, vocabulary = folder.load()
     module = TranslationModule(model, vocabulary, DecodingOptions(beam_size=1))
-    rows["cached as recomputed, greedy"] = same(
-        [recomputed(model, module, line) for line in some[:200]], outputs["greedy"][:200]
-    )
+    greedy = [recomputed(model, module, line) for line in sources[:200]]
+    return {
+        "alone as in batches, beam 4": same(alone, together),
+        "in small batches as in large ones, beam 4": same(
+            translator.translate(sources, batch_tokens=100), together
+        ),
+        "SavedModel as live, beam 4": same(saved.translate(sources), together),
+        "cached as recomputed, greedy": same(greedy, outputs["greedy"][:200]),
+    }
+
+
+def main(_):
+    folder = RunFolder(MODEL.value)
+    test = corpora.load(**folder.read_description()["corpus"]).test
+    outputs, rows = quality(folder, test)
+    rows |= with_itself(folder, test.sources[:1000], outputs)
     rows |= second_engine(folder, test.sources[:1000], test.targets[:1000])
     for name, value in rows.items():
         print(f"| {name} | {value} |")

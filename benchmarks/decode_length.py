@@ -1,9 +1,9 @@
-"""What a step costs as translations get longer: `python -m benchmarks.decode_length --size=base
---data_dir=multi30k --plot=length.png`.
+"""Measure how the time of a decoding step grows with the length of the translation:
+`python -m benchmarks.decode_length --size=base --data_dir=multi30k --plot=length.png`.
 
-Every translation has a forced length; the systems take turns. A step decodes the next token of a
-batch of sentences, all their hypotheses. Medians of the rounds. The plot needs matplotlib: the
-extra `benchmarks`.
+Every translation has a forced length, and the systems take turns. A step decodes the next token for
+all hypotheses of a batch of sentences. The results are medians of the rounds. The plot needs
+matplotlib: the extra `benchmarks`.
 """
 
 import math
@@ -16,23 +16,21 @@ from absl import app, flags
 from benchmarks.decoding import SYSTEMS, Systems
 from benchmarks.tables import print_table
 
-LENGTHS = flags.DEFINE_list(
-    "lengths", ["25", "50", "100", "200"], "Tokens of every translation, one after the other."
-)
-BEAM_SIZE = flags.DEFINE_integer("beam_size", 4, "1: greedy.", lower_bound=1)
-BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Sentences at once.", lower_bound=1)
+LENGTHS = flags.DEFINE_list("lengths", ["25", "50", "100", "200"], "Forced lengths, in tokens.")
+BEAM_SIZE = flags.DEFINE_integer("beam_size", 4, "Hypotheses; 1 is greedy search.", lower_bound=1)
+BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Sentences decoded at once.", lower_bound=1)
 CHOSEN = flags.DEFINE_list(
     "systems",
     ["ctranslate2_float32", "saved_model_float32"],
-    f"Which take turns, of {', '.join(SYSTEMS)}.",
+    f"Systems to measure, of: {', '.join(SYSTEMS)}.",
 )
-ROUNDS = flags.DEFINE_integer("rounds", 3, "Rounds that count.", lower_bound=1)
-PLOT = flags.DEFINE_string("plot", None, "Where to draw it, such as length.png or length.svg.")
+ROUNDS = flags.DEFINE_integer("rounds", 3, "Rounds that count; one more warms up.", lower_bound=1)
+PLOT = flags.DEFINE_string("plot", None, "File of the plot, such as length.png or length.svg.")
 
 
 def measure(systems):
-    """Seconds to translate all lines by system, then by length; a system that cannot run is told
-    and left out.
+    """Measure the seconds to translate all lines, by system and then by length. A system that cannot
+    run is reported and left out.
     """
     seconds = {name: {} for name in CHOSEN.value}
     for length in map(int, LENGTHS.value):
@@ -51,12 +49,12 @@ def measure(systems):
 
 
 def draw(steps, sentences, path):
-    """Milliseconds a step over the length, a line for each system.
+    """Draw the milliseconds of a step over the length, one curve for each system.
 
     Args:
-        steps: milliseconds by system, then by length.
+        steps: milliseconds, by system and then by length.
         sentences: how many are decoded at once.
-        path: where to.
+        path: file of the picture.
     """
     import matplotlib
 

@@ -1,13 +1,13 @@
-"""Decoding speed beside the peers': `python -m benchmarks.decode_speed --model=runs/NAME
---lines=test.en`.
+"""Compare our decoding speed with that of other engines:
+`python -m benchmarks.decode_speed --model=runs/NAME --lines=test.en`.
 
-Of random weights, where each translation gets as many tokens: `--size=base --data_dir=multi30k
---forced_length=30`.
+With random weights every translation must get the same number of tokens:
+`--size=base --data_dir=multi30k --forced_length=30`.
 
-The systems translate the lines in turns (A B C A B C ...), each in a process of its own, from the
-same weights; but OpenNMT-tf's are random. Target tokens a second, EOS included; medians of the
-rounds. At a forced length ours end with EOS where the others have one word more, so that lines
-cannot be compared with theirs.
+The systems translate the lines in turns (A B C A B C ...), each in a process of its own. All have
+the same weights, but for OpenNMT-tf, whose weights are random. The table shows target tokens a
+second, EOS included, as medians of the rounds. At a forced length our translations end with EOS
+where the others have one more word, so lines cannot be compared with theirs.
 """
 
 import pathlib
@@ -19,28 +19,35 @@ from absl import app, flags
 from benchmarks.decoding import OPENNMT, OURS, SYSTEMS, Systems
 from benchmarks.tables import print_table
 
-BEAM_SIZES = flags.DEFINE_list("beam_sizes", ["4", "1"], "1: greedy.")
-BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Sentences at once.")
+BEAM_SIZES = flags.DEFINE_list("beam_sizes", ["4", "1"], "Hypotheses; 1 is greedy search.")
+BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Sentences decoded at once.")
 FORCED_LENGTH = flags.DEFINE_integer(
     "forced_length",
     None,
-    "Tokens of every translation; the decoder makes as many steps.",
+    "Tokens of every translation, which is also the number of decoding steps. Default: free.",
     lower_bound=2,
 )
-CHOSEN = flags.DEFINE_list("systems", list(SYSTEMS), "Which take turns; ratios are of the first.")
-ROUNDS = flags.DEFINE_integer("rounds", 3, "Rounds that count.", lower_bound=1)
+CHOSEN = flags.DEFINE_list(
+    "systems", list(SYSTEMS), "The systems to measure; ratios are to the first."
+)
+ROUNDS = flags.DEFINE_integer("rounds", 3, "Rounds that count; one more warms up.", lower_bound=1)
 
 
 def comparable(name, reference):
-    """Whether two systems should give the same lines."""
+    """Say whether two systems should give the same lines."""
     modules = {SYSTEMS[name][0], SYSTEMS[reference][0]}
     return OPENNMT not in modules and (
         len(modules) == 1 or not FORCED_LENGTH.value or OURS not in modules
     )
 
 
+def cores_busy(answers):
+    """Median number of cores that a system kept busy."""
+    return statistics.median(answer["core_seconds"] / answer["seconds"] for answer in answers)
+
+
 def measure(beam_size, systems):
-    """The rows of one beam size."""
+    """Yield the table's rows for one beam size."""
     decoding = {
         "beam_size": beam_size,
         "batch_size": BATCH_SIZE.value,
@@ -74,7 +81,7 @@ def measure(beam_size, systems):
             f"{statistics.median(speeds[name]):.0f}",
             f"{min(speeds[name]):.0f}-{max(speeds[name]):.0f}",
             ratio,
-            f"{statistics.median(answer['core_seconds'] / answer['seconds'] for answer in given):.2f}",
+            f"{cores_busy(given):.2f}",
             same,
             f"{given[0]['loaded'] + given[0]['first']:.2f} s",
         ]

@@ -1,5 +1,5 @@
-"""What the benchmarks of decoding share: the systems, one model in the form of each, the lines, and
-the taking of turns.
+"""What the benchmarks of decoding share: the systems, one model written for each of them, the lines
+to translate, and the order of turns.
 """
 
 import functools
@@ -27,8 +27,8 @@ ENGINE = "benchmarks.translators.ctranslate2_model"
 MARIAN = "benchmarks.translators.marian"
 OPENNMT = "benchmarks.translators.opennmt_tf"
 ENVIRONMENTS = {MARIAN: environments.MARIAN, OPENNMT: environments.OPENNMT}
-# By name: module, then what its task says beside the model and the search. Spread: as many batches
-# at once as there are cores.
+# By name: the module, and what its task says besides the model and the search. "spread" decodes as
+# many batches at once as there are cores.
 SYSTEMS = {
     "ctranslate2_float32": (ENGINE, {"precision": "float32", "spread": False}),
     "ctranslate2_float32_spread": (ENGINE, {"precision": "float32", "spread": True}),
@@ -47,20 +47,27 @@ SIZE = flags.DEFINE_enum(
     "size",
     None,
     list(SIZES),
-    "Instead of a run: random weights of this size. Then lengths must be forced.",
+    "Random weights of this size in place of --model. Lengths must then be forced.",
 )
 DATA_DIR = flags.DEFINE_string(
     "data_dir",
     None,
-    "Folder of Multi30k: the vocabulary of --size, and the lines where there is no --lines.",
+    "Folder of Multi30k: text for the vocabulary of --size, and lines if --lines is not given.",
 )
-LINES = flags.DEFINE_string("lines", None, "File of source lines; blank ones are left out.")
-SENTENCES = flags.DEFINE_integer("sentences", None, "Only the first so many lines.", lower_bound=1)
-VOCABULARY_SIZE = flags.DEFINE_integer("vocabulary_size", 8000, "Pieces, with --size.")
+LINES = flags.DEFINE_string("lines", None, "File of source lines; blank lines are left out.")
+SENTENCES = flags.DEFINE_integer(
+    "sentences",
+    None,
+    "Translate only this many lines, the first ones. Default: all.",
+    lower_bound=1,
+)
+VOCABULARY_SIZE = flags.DEFINE_integer(
+    "vocabulary_size", 8000, "Pieces of the vocabulary, with --size."
+)
 
 
 def read_model():
-    """The model to decode with, its vocabulary and its description, from the flags."""
+    """Read or make the model that the flags name. Returns (model, vocabulary, description)."""
     if MODEL.value:
         run = RunFolder(MODEL.value)
         return *run.load(), run.read_description()
@@ -84,10 +91,10 @@ def read_lines():
 
 
 class Systems:
-    """One model and its lines, in the form that each system takes.
+    """One model and its lines, in the format of each system.
 
     Args:
-        folder: for files, empty.
+        folder: an empty folder for files.
 
     Attributes:
         lines: the source lines.
@@ -109,18 +116,18 @@ class Systems:
         (self._folder / "lines.txt").write_text("\n".join(self.lines) + "\n", encoding="utf-8")
 
     def prepare(self, name, beam_size, batch_size, forced_length=None, one_at_a_time=False):
-        """Write what a system needs.
+        """Write the files that a system needs.
 
         Args:
             name: a key of `SYSTEMS`.
             beam_size: 1 for greedy search.
             batch_size: sentences at once.
             forced_length: see `benchmarks.translators.service`.
-            one_at_a_time: translate line by line, and tell how long each took.
+            one_at_a_time: translate line by line and measure each.
 
         Returns:
-            (a function that starts its process and returns a `Trainer` once it has translated a
-            line, None), or (None, why it cannot run).
+            (a function that starts the system's process and returns its `Trainer` when it is ready,
+            None), or (None, the reason why it cannot run).
         """
         module, options = SYSTEMS[name]
         if not forced_length and (SIZE.value or module == OPENNMT):
@@ -146,15 +153,16 @@ class Systems:
         return functools.partial(Trainer, module, task, self._folder / f"{name}.log", python), None
 
     def take_turns(self, names, rounds, **decoding):
-        """Let systems translate the lines in turns. The first round warms up, and does not count.
+        """Let systems translate the lines in turns. The first round warms up and does not count.
 
         Args:
-            names: of `SYSTEMS`.
-            rounds: that count.
+            names: keys of `SYSTEMS`.
+            rounds: number of rounds that count.
             **decoding: as in `prepare`.
 
         Returns:
-            The answers of each system, round by round; and why others did not run; both by name.
+            Two dictionaries by name: the answers of each system, one a round; and the reasons why
+            the others did not run.
         """
         running = {}
         answers = {}
@@ -180,17 +188,17 @@ class Systems:
         }, unavailable
 
     def tokens(self, answer):
-        """How many tokens a system translated the lines to, EOS included. Ours gives text alone,
-        which is tokenized again.
+        """Count the tokens of all translations, EOS included. Our system gives only text, which is
+        tokenized here.
         """
         return answer["tokens"] or sum(
             len(ids) + 1 for ids in self._pieces.encode(answer["translations"])
         )
 
     def _written(self, module, beam_size, forced_length):
-        """The model as a system takes it, written when it is first asked for."""
+        """Write the model in the format of a system, if it is not written yet. Returns its path."""
         if module == OURS:
-            # The search is inside of the graph.
+            # The search is part of the graph.
             options = {"beam_size": beam_size, "length_penalty": LENGTH_PENALTY}
             if forced_length:
                 options |= {"min_length": forced_length, "max_length": forced_length}

@@ -1,5 +1,5 @@
-"""Peers that need other packages than ours: an environment for each, made once in the user's cache
-folder.
+"""Environments of the peers that need other packages than ours; each is made once, in the user's
+cache folder.
 """
 
 import dataclasses
@@ -12,12 +12,12 @@ import sys
 
 @dataclasses.dataclass(frozen=True)
 class Environment:
-    """Packages in a folder of their own.
+    """A virtual environment for one peer.
 
     Args:
-        name: of the folder.
-        packages: what pip installs.
-        maker: the Python that makes it, by name or path.
+        name: name of its folder.
+        packages: what pip installs into it.
+        maker: the Python that makes it, a name or a path.
     """
 
     name: str
@@ -25,10 +25,10 @@ class Environment:
     maker: str = sys.executable
 
     def find_or_make(self):
-        """The environment's interpreter.
+        """Return the environment's interpreter; make the environment if it is missing.
 
         Returns:
-            (its path, None), or (None, why there is none).
+            (path of the interpreter, None), or (None, the reason why there is none).
         """
         folder = (
             pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
@@ -45,7 +45,7 @@ class Environment:
             return None, f"needs {self.maker}, which was not found"
         print(f"installing {self.packages[0]} into {folder} ...", flush=True)
         try:
-            # An environment that only lacks a package is kept.
+            # An environment that only lacks a package is not made anew.
             if not installed.exists():
                 subprocess.run(
                     [maker, "-m", "venv", "--clear", folder],

@@ -1,5 +1,7 @@
-"""The served model that is measured, and the sentences that it is asked for. Of ours a corpus alone
-is imported, where there is no file.
+"""The served model that is measured, and the sentences it translates.
+
+Without a file of sentences, the corpus that the model was trained on is loaded; nothing else of
+this project is imported.
 """
 
 import json
@@ -14,14 +16,12 @@ LINES = flags.DEFINE_string("lines", None, "File of sentences. Default: the mode
 
 
 def newest_version():
-    """The folder of the model's newest version."""
+    """Find the folder of the model's newest version."""
     return max(pathlib.Path(MODEL.value).glob("[0-9]*"), key=lambda path: int(path.name))
 
 
 def sentences(most):
-    """So many lines of the file; by default the sources of the test split that the model's run kept
-    apart.
-    """
+    """Read the first `most` lines of the file, or the first sources of the model's test split."""
     if LINES.value:
         return pathlib.Path(LINES.value).read_text(encoding="utf-8").splitlines()[:most]
     from pipelines import corpora

@@ -1,4 +1,4 @@
-"""The models that are measured, and the work that training them is (Vaswani et al. 2017, table 3)."""
+"""Sizes of the measured models, and the work of training them (Vaswani et al. 2017, table 3)."""
 
 SIZES = {
     "small": {"num_layers": 3, "d_model": 256, "d_ff": 1024, "num_heads": 4},
@@ -9,20 +9,20 @@ LABEL_SMOOTHING = 0.1
 
 
 def training_flops(size, vocabulary_size, source_lengths, target_lengths):
-    """Floating-point operations of all matrix products of one update.
+    """Count the floating-point operations of all matrix products of one update.
 
-    A product of (m, k) and (k, n) takes 2 m n k, and training three of them: forward, and the
-    gradient of either factor. Attention counts every pair of positions, also those that the causal
-    mask hides.
+    A product of (m, k) and (k, n) takes 2 m n k operations. Training does three: the forward
+    product and the gradient of each factor. Attention counts every pair of positions, also those
+    that the causal mask hides.
 
     Args:
         size: an entry of `SIZES`.
         vocabulary_size: V.
-        source_lengths, target_lengths: tokens of each sentence, or the width of the batch for each
-            to count the padding too; (sentences,).
+        source_lengths, target_lengths: tokens of each sentence, (sentences,). To count the padding
+            too, pass the width of the batch for each.
 
     Returns:
-        A number.
+        Operations, a float.
     """
     layers = size["num_layers"]
     d_model = size["d_model"]

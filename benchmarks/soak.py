@@ -1,11 +1,11 @@
-"""A run that is killed again and again ends where the uninterrupted one ends, bit for bit: `python
--m benchmarks.soak` (`make soak`).
+"""Check that a run that is killed many times ends where an uninterrupted one ends, bit for bit:
+`python -m benchmarks.soak` (`make soak`).
 
-Trains the toy recipe with dropout twice from the same seed. The one run is left alone. The other
-saves at every step and is killed by SIGKILL, half of the times at a random moment, half of the
-times while a checkpoint is being written; then the same command is given again. Prints a line a
-kill, and fails if a weight, an optimizer slot or a random state differs, or a temporary file is
-left.
+The toy recipe is trained with dropout twice from the same seed. One run is left alone. The other
+saves at every step and is killed by SIGKILL, every second time while a checkpoint is being written,
+otherwise at a random moment; then the same command is started again. The program prints a line for
+each kill. It fails if a weight, an optimizer slot or a random state differs, or if a temporary file
+is left.
 """
 
 import argparse
@@ -58,8 +58,10 @@ def newest_step(folder):
 
 
 def kill(process, folder, steps, while_writing, seconds):
-    """Kill after so many steps and seconds, or in the writing of what comes after them; tell
-    whether a checkpoint was half written.
+    """Kill a run some steps and seconds later, or while the next checkpoint is being written.
+
+    Returns:
+        Whether a checkpoint was half written.
     """
     goal = newest_step(folder) + steps
     while newest_step(folder) < goal and process.poll() is None:
@@ -79,46 +81,57 @@ def state(folder):
     return {name: array for name, array in arrays.items() if name != "progress"}
 
 
+def interrupt(folder, epochs, kills, draw):
+    """Start the run again and again and kill it each time.
+
+    Returns:
+        How often a checkpoint was half written.
+    """
+    half_written = 0
+    for number in range(1, kills + 1):
+        process = train(folder, epochs, "--checkpoint_minutes=0")
+        wait_until_it_trains(process)
+        caught = kill(
+            process,
+            folder,
+            draw.randint(0, 60),
+            while_writing=number % 2 == 0,
+            seconds=draw.uniform(0, 0.1),
+        )
+        half_written += caught
+        words = ", a checkpoint half written" if caught else ""
+        print(f"kill {number}: step {newest_step(folder)}{words}", flush=True)
+    return half_written
+
+
+def compare(alone, killed):
+    """Exit with a message if the two runs differ. Returns the number of arrays in each."""
+    expected = state(alone)
+    actual = state(killed)
+    different = [name for name in expected if not np.array_equal(expected[name], actual.get(name))]
+    left = [str(path) for path in killed.rglob("*.tmp")]
+    if different or left or expected.keys() != actual.keys():
+        sys.exit(f"DIFFERENT: {different[:5]} of {len(expected)} arrays; left behind: {left}")
+    return len(expected)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills")
+    parser.add_argument("--kills", type=int, default=20, help="how often the run is killed")
+    parser.add_argument("--epochs", type=int, default=20, help="length of both runs")
+    parser.add_argument("--seed", type=int, default=1, help="random seed for the kills' moments")
     arguments = parser.parse_args()
-    draw = random.Random(arguments.seed)
     epochs = f"--max_epochs={arguments.epochs}"
-    with tempfile.TemporaryDirectory() as alone, tempfile.TemporaryDirectory() as killed:
-        alone = pathlib.Path(alone)
-        killed = pathlib.Path(killed)
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+        alone = pathlib.Path(first)
+        killed = pathlib.Path(second)
         finish(train(alone, epochs))
-        half_written = 0
-        for number in range(1, arguments.kills + 1):
-            process = train(killed, epochs, "--checkpoint_minutes=0")
-            wait_until_it_trains(process)
-            caught = kill(
-                process,
-                killed,
-                draw.randint(0, 60),
-                while_writing=number % 2 == 0,
-                seconds=draw.uniform(0, 0.1),
-            )
-            half_written += caught
-            print(
-                f"kill {number}: step "
-                f"{newest_step(killed)}{', a checkpoint half written' if caught else ''}",
-                flush=True,
-            )
+        draw = random.Random(arguments.seed)
+        half_written = interrupt(killed, epochs, arguments.kills, draw)
         finish(train(killed, epochs))
-        expected = state(alone)
-        actual = state(killed)
-        different = [
-            name for name in expected if not np.array_equal(expected[name], actual.get(name))
-        ]
-        left = [str(path) for path in killed.rglob("*.tmp")]
-        if different or left or expected.keys() != actual.keys():
-            sys.exit(f"DIFFERENT: {different[:5]} of {len(expected)} arrays; left behind: {left}")
+        arrays = compare(alone, killed)
         print(
-            f"{arguments.kills} kills, {half_written} in mid-checkpoint: all {len(expected)} "
+            f"{arguments.kills} kills, {half_written} while a checkpoint was written: all {arrays} "
             "arrays are equal bit for bit"
         )
 

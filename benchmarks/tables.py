@@ -1,8 +1,8 @@
-"""Results as Markdown."""
+"""Tables of results, in Markdown."""
 
 
 def print_table(columns, rows):
-    """Rows of strings under names."""
+    """Print rows of strings under the names of their columns."""
     print("\n| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
     for row in rows:
         print("| " + " | ".join(row) + " |")

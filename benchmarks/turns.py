@@ -1,9 +1,9 @@
-"""Systems that take turns: each trains in a process of its own, and is spoken to in lines, so that
-only one works at a time.
+"""Systems that take turns: each runs in a process of its own and waits for orders, so that only one
+works at a time.
 
-The trainer says {"ready": true} once it is built, or {"unavailable": why}. Then it reads numbers of
-steps, one a line, and answers each with what they took. Standard library only: the trainers live in
-environments of their own.
+Orders and answers are lines. A system first says {"ready": true}, or {"unavailable": why}. Then it
+reads numbers of steps, one a line, and answers each with the time they took. This file uses the
+standard library only, because some systems live in environments of their own.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 
 
 class Clock:
-    """Seconds from its making on: on the wall, and those that all cores worked for this process."""
+    """Measure time since it was made: wall seconds, and seconds of all cores for this process."""
 
     def __init__(self):
         self._wall = time.perf_counter()
@@ -32,15 +32,15 @@ class Clock:
 
 
 class Parent:
-    """The trainer's end of the line.
+    """A system's connection to the benchmark that started it.
 
     Attributes:
-        task: what the parent wants built, from the command line.
+        task: what to build, from the command line.
     """
 
     def __init__(self):
         self.task = json.loads(sys.argv[1])
-        # What libraries print goes to the log, not between the answers.
+        # What libraries print must go to the log, not between the answers.
         self._answers = os.fdopen(os.dup(1), "w")
         os.dup2(2, 1)
 
@@ -48,15 +48,15 @@ class Parent:
         print(json.dumps(answer), file=self._answers, flush=True)
 
     def orders(self):
-        """Numbers of steps to train, until the parent has enough."""
+        """Yield numbers of steps, until the benchmark closes the connection."""
         for line in sys.stdin:
             yield int(line)
 
     def serve(self, step):
-        """Answer every order.
+        """Carry out every order and answer it.
 
         Args:
-            step: takes the number of a batch, trains on it, and returns when that is done.
+            step: a function of the number of a batch, which trains on that batch before it returns.
         """
         self.say(ready=True)
         done = 0
@@ -69,16 +69,16 @@ class Parent:
 
 
 class Trainer:
-    """The parent's end of the line.
+    """The benchmark's connection to a system, which it starts.
 
     Args:
-        module: the trainer's, such as "benchmarks.trainers.ours".
-        task: JSON-serializable, what it shall build.
-        log: a file for what it and its libraries print.
-        python: the interpreter of its environment.
+        module: the system's program, such as "benchmarks.trainers.ours".
+        task: what to build, JSON-serializable.
+        log: the file that takes what the system and its libraries print.
+        python: the interpreter of the system's environment.
 
     Attributes:
-        unavailable: why the system cannot run here; None if it can.
+        unavailable: the reason why the system cannot run here; None if it can.
     """
 
     def __init__(self, module, task, log, python=sys.executable):
@@ -96,7 +96,7 @@ class Trainer:
         self.unavailable = self._answer().get("unavailable")
 
     def train(self, steps):
-        """Train so many steps; returns the answer."""
+        """Order a number of steps. Returns the answer."""
         with contextlib.suppress(BrokenPipeError):
             print(steps, file=self._process.stdin, flush=True)
         return self._answer()

@@ -1,1 +1,1 @@
-"""What training leaves and everybody reads: the folder of a run, the versions of a SavedModel, starting points."""
+"""A run's folder, which training writes and other commands read; versions; starting points."""
