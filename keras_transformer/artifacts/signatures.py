@@ -42,7 +42,7 @@ def served(module):
         functions["nbest"] = tf.function(_drawn(module), input_signature=[text])
     else:
         functions |= _searched(module, text)
-    if hasattr(module, "attention"):
+    if module.gives_attention:
         functions["align"] = tf.function(_align(module), input_signature=[text, reference])
     return functions
 

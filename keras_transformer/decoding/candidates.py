@@ -1,4 +1,6 @@
-"""What may come next, and how likely it is: the arithmetic of one step of section 6.1's decoding."""
+"""Which tokens may come next, and how likely they are: the arithmetic of one step of section 6.1's
+decoding.
+"""
 
 import tensorflow as tf
 

@@ -5,8 +5,6 @@ for its decoding).
 import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.decoding.coverage import covering, no_coverage
-from keras_transformer.decoding.sampling import Sampling
 from keras_transformer.translator.graphs import IDS, graphs_of
 from pipelines.special_ids import EOS, PAD
 
@@ -52,7 +50,8 @@ class TranslationModule(tf.Module):
             self._translate_in_detail, input_signature=[text, prefix]
         )
         self.score = tf.function(self._score, input_signature=[text, reference])
-        if hasattr(self._graphs, "attention"):
+        self.gives_attention = model.gives_attention
+        if self.gives_attention:
             self.attention = tf.function(self._attention, input_signature=[text, reference])
         self.source_lengths = tf.function(
             lambda text: self.tokenizer.tokenize(text).row_lengths(), input_signature=[text]
@@ -134,19 +133,9 @@ class TranslationModule(tf.Module):
         limits = (limits or options.limits)(lengths)
         minima = options.minima(lengths)
         # What is drawn for a sentence depends on its words, not on its place.
-        own = (
-            {"seeds": tf.strings.to_hash_bucket_fast(text, 2**62)}
-            if isinstance(search, Sampling)
-            else {}
-        )
-        model = self._graphs.model
-        stepper = model.stepper()
-        past = model.empty_past(tf.shape(source)[0] * search.beam_size)
-        step = stepper.step
-        if getattr(search, "coverage_penalty", 0):
-            step = covering(stepper.attentive_step)
-            past = no_coverage(past, source != PAD, search.beam_size)
-        return search(step, past, self._graphs.encode(source), limits, minima, prefixes, **own)
+        seeds = tf.strings.to_hash_bucket_fast(text, 2**62)
+        stepper = self._graphs.model.stepper()
+        return search(stepper, self._graphs.encode(source), limits, minima, prefixes, seeds)
 
     def source_ids(self, text):
         """Strings (B,) to ragged ids (B, None), each row closed by EOS and no longer than 1,024."""
