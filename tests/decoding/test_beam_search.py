@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from oracles import enumeration
 from oracles.enumeration import BOS, EOS, PAD, UNK, Table, decode
 
-from keras_transformer.decoding import BeamSearch, GreedySearch, length_penalty
+from keras_transformer.decoding import BeamSearch, GreedySearch, length_penalty, loop
 from keras_transformer.decoding import beam_search as beam
-from keras_transformer.decoding import loop
 from keras_transformer.decoding.loop import take
 
 SEEDS = st.integers(0, 2**32)
@@ -269,9 +268,9 @@ def test_a_graph_gives_what_eager_execution_gives():
         BeamSearch(3, 0.6, 2),
     )
     eager = search(enumeration.TableStepper(tables), tf.range(8), tf.constant(limits))
-    in_graph = tf.function(
-        lambda limits: search(GraphStepper(tables), tf.range(8), limits)
-    )(tf.constant(limits))
+    in_graph = tf.function(lambda limits: search(GraphStepper(tables), tf.range(8), limits))(
+        tf.constant(limits)
+    )
     np.testing.assert_array_equal(in_graph[0], eager[0])
     np.testing.assert_allclose(in_graph[1], eager[1], rtol=1e-6, atol=ATOL)
 

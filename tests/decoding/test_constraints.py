@@ -404,13 +404,17 @@ def test_control_a_rule_that_is_broken_fails_the_law(monkeypatch, place, name, b
 
 def test_control_a_penalty_that_counts_bos_or_divides_negative_logits_fails_the_law(monkeypatch):
     penalized = Constraints._penalized
-    with_bos = lambda self, logits, came: penalized(
-        self, logits, tf.pad(came, [[0, 0], [1, 0]], constant_values=BOS)
-    )
+
+    def with_bos(self, logits, came):
+        return penalized(self, logits, tf.pad(came, [[0, 0], [1, 0]], constant_values=BOS))
+
     monkeypatch.setattr(Constraints, "_penalized", with_bos)
     with pytest.raises(AssertionError):
         assert_penalty_equals_the_formula(1.3)
-    always_divides = lambda self, logits, came: 8 + penalized(self, logits - 8, came)  # noqa: E731
+
+    def always_divides(self, logits, came):
+        return 8 + penalized(self, logits - 8, came)
+
     monkeypatch.setattr(Constraints, "_penalized", always_divides)
     with pytest.raises(AssertionError):
         assert_penalty_equals_the_formula(1.3)

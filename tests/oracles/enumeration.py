@@ -172,10 +172,9 @@ class TableStepper:
     number of a sentence's table.
     """
 
-    growing = {"keys": 2, "values": 2}
-
     def __init__(self, tables):
         self.tables = tables
+        self.growing = {"keys": 2, "values": 2}
 
     def start(self, rows):
         return {
