@@ -115,11 +115,14 @@ def measure(task, precision):
 
     def post_norm(dropout, width):
         layer = layers.PostNorm(dropout, dtype=feed_forward.dtype_policy)
-        layer.build((None, None, d_model), (None, None, d_model))
+        layer.build((None, None, d_model))
         x = normal(b, width, d_model)
         y = normal(b, width, d_model)
         return there_and_back(
-            lambda x, y: layer(x, y, training=True), x, y, variables=layer.trainable_variables
+            lambda x, y: layer(x, sublayer=lambda _: (y, None), training=True)[0],
+            x,
+            y,
+            variables=layer.trainable_variables,
         )
 
     without = n * (2 * post_norm(0.0, s) + 3 * post_norm(0.0, t))

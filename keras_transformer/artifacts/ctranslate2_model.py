@@ -1,5 +1,5 @@
-"""The same weights for CTranslate2, a second engine (C++, int8): what a model gives there is what
-it gives here.
+"""The same weights for CTranslate2, a second engine (C++, int8), which gives the same
+log-probabilities and translations.
 """
 
 import importlib
@@ -8,21 +8,29 @@ import pathlib
 import numpy as np
 
 from keras_transformer.layers import sinusoidal_positions
+from keras_transformer.models import Transformer
+from pipelines.special_ids import EOS, UNK
+from pipelines.vocabulary import Vocabulary
 from pipelines.whole_files import whole_folder, write_json
 
 POSITIONS = 2048
+# Names of our variants, and what CTranslate2 calls them: `pre_norm`, a member of its `Activation`.
+PRE_NORM = {"post": False, "pre": True}
+ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH"}
 
 
-def convert(model, vocabulary, folder, description):
+def convert(
+    model: Transformer, vocabulary: Vocabulary, folder: str | pathlib.Path, description: dict
+) -> pathlib.Path:
     """Write a folder that `ctranslate2.Translator` loads, whole or not at all.
 
-    It takes and gives pieces. `vocabulary.model` lies beside the weights: SentencePiece turns text
-    to pieces and back with it. EOS is put behind each source by CTranslate2 itself.
+    CTranslate2 takes and gives pieces. With `vocabulary.model`, which lies beside the weights,
+    SentencePiece turns text to pieces and back. CTranslate2 itself puts EOS behind each source.
 
     Args:
         model: a built `Transformer`.
         vocabulary: the `Vocabulary` it was trained with.
-        folder: where to; nothing may be there.
+        folder: the folder to write, which must not exist.
         description: what the model is, the content of `model.json`.
 
     Returns:
@@ -30,8 +38,8 @@ def convert(model, vocabulary, folder, description):
 
     Raises:
         FileExistsError: if the folder exists.
-        ValueError: if the package ctranslate2 is not installed, or for sizes that it has no layers
-            for.
+        ValueError: if the package ctranslate2 is not installed, or if it has no layers of the
+            model's sizes, norm or activation.
     """
     specs = _specs()
     folder = pathlib.Path(folder)
@@ -57,58 +65,88 @@ def _specs():
 
 
 def _specification(specs, model, vocabulary):
-    sizes = model.hyperparameters
+    """CTranslate2's description of the model, with its weights."""
+    specification = _empty_specification(specs, model)
+    _set_embeddings(specification, model)
+    for theirs, ours in zip(specification.encoder.layer, model.encoder.layers, strict=True):
+        _set_layer(theirs, ours)
+    for theirs, ours in zip(specification.decoder.layer, model.decoder.layers, strict=True):
+        _set_layer(theirs, ours)
+        _set_cross_attention(theirs.attention, ours)
+    if PRE_NORM[model.hyperparameters.norm]:
+        _set_norm(specification.encoder.layer_norm, model.encoder.final_norm)
+        _set_norm(specification.decoder.layer_norm, model.decoder.final_norm)
+    _set_vocabulary(specification, vocabulary)
+    specification.config.layer_norm_epsilon = ours.feed_forward_norm.norm.epsilon
+    specification.validate()
+    return specification
+
+
+def _empty_specification(specs, model):
+    hp = model.hyperparameters
     attention = model.decoder.layers[0].self_attention
-    if not attention.d_k == attention.d_v == sizes.d_model // sizes.num_heads:
+    if not attention.d_k == attention.d_v == hp.d_model // hp.num_heads:
         raise ValueError(
             "CTranslate2 has heads of d_k = d_v = d_model / num_heads = "
-            f"{sizes.d_model // sizes.num_heads}. "
+            f"{hp.d_model // hp.num_heads}. "
             f"Received: d_k={attention.d_k}, d_v={attention.d_v}. Export a SavedModel."
         )
-    specification = specs.TransformerSpec.from_config(
-        sizes.num_layers, sizes.num_heads, pre_norm=False
+    for name, known in (("norm", PRE_NORM), ("activation", ACTIVATIONS)):
+        value = getattr(hp, name)
+        if value not in known:
+            raise ValueError(
+                f"CTranslate2 knows only {' or '.join(known)} as `{name}`. Received: "
+                f"{name}={value!r}. Export a SavedModel."
+            )
+    return specs.TransformerSpec.from_config(
+        hp.num_layers,
+        hp.num_heads,
+        pre_norm=PRE_NORM[hp.norm],
+        activation=specs.Activation[ACTIVATIONS[hp.activation]],
     )
+
+
+def _set_embeddings(specification, model):
+    d_model = model.hyperparameters.d_model
     table = model.embedding.table.numpy()
-    positions = np.asarray(sinusoidal_positions(np.arange(POSITIONS), sizes.d_model))
+    positions = np.asarray(sinusoidal_positions(np.arange(POSITIONS), d_model))
     encoder = specification.encoder
     decoder = specification.decoder
     encoder.embeddings[0].weight = decoder.embeddings.weight = decoder.projection.weight = table
     encoder.position_encodings.encodings = decoder.position_encodings.encodings = positions
-    for theirs, ours in zip(
-        [*encoder.layer, *decoder.layer],
-        [*model.encoder.layers, *model.decoder.layers],
-        strict=True,
+
+
+def _set_layer(theirs, ours):
+    """Self-attention and feed-forward network, which layers of both stacks have."""
+    kernels = _kernels(ours.self_attention)
+    _set_attention(
+        theirs.self_attention,
+        [np.concatenate(kernels[:3], axis=1), kernels[3]],
+        ours.self_attention_norm,
+    )
+    for linear, dense in (
+        (theirs.ffn.linear_0, ours.feed_forward.inner),
+        (theirs.ffn.linear_1, ours.feed_forward.outer),
     ):
-        kernels = _kernels(ours.self_attention)
-        _set_attention(
-            theirs.self_attention,
-            [np.concatenate(kernels[:3], axis=1), kernels[3]],
-            ours.self_attention_norm,
-        )
-        if hasattr(ours, "cross_attention"):
-            query, key, value, output = _kernels(ours.cross_attention)
-            _set_attention(
-                theirs.attention,
-                [query, np.concatenate([key, value], axis=1), output],
-                ours.cross_attention_norm,
-            )
-        for linear, dense in (
-            (theirs.ffn.linear_0, ours.feed_forward.inner),
-            (theirs.ffn.linear_1, ours.feed_forward.outer),
-        ):
-            linear.weight = dense.kernel.numpy().T
-            linear.bias = dense.bias.numpy()
-        _set_norm(theirs.ffn.layer_norm, ours.feed_forward_norm)
+        linear.weight = dense.kernel.numpy().T
+        linear.bias = dense.bias.numpy()
+    _set_norm(theirs.ffn.layer_norm, ours.feed_forward_norm.norm)
+
+
+def _set_cross_attention(theirs, ours):
+    query, key, value, output = _kernels(ours.cross_attention)
+    kernels = [query, np.concatenate([key, value], axis=1), output]
+    _set_attention(theirs, kernels, ours.cross_attention_norm)
+
+
+def _set_vocabulary(specification, vocabulary):
     pieces = list(vocabulary.pieces)
     specification.register_source_vocabulary(pieces)
     specification.register_target_vocabulary(pieces)
     config = specification.config
-    config.unk_token, config.bos_token, config.eos_token = pieces[1:4]
+    config.unk_token, config.bos_token, config.eos_token = pieces[UNK : EOS + 1]
     config.decoder_start_token = config.bos_token
     config.add_source_eos = True
-    config.layer_norm_epsilon = ours.feed_forward_norm.norm.epsilon
-    specification.validate()
-    return specification
 
 
 def _kernels(attention):
@@ -123,13 +161,13 @@ def _kernels(attention):
     ]
 
 
-def _set_attention(theirs, kernels, norm):
+def _set_attention(theirs, kernels, placement):
     """CTranslate2 keeps a matrix as (out, in), Keras as (in, out)."""
     for linear, kernel in zip(theirs.linear, kernels, strict=True):
         linear.weight = kernel.T
-    _set_norm(theirs.layer_norm, norm)
+    _set_norm(theirs.layer_norm, placement.norm)
 
 
-def _set_norm(theirs, post_norm):
-    theirs.gamma = post_norm.norm.gamma.numpy()
-    theirs.beta = post_norm.norm.beta.numpy()
+def _set_norm(theirs, norm):
+    theirs.gamma = norm.gamma.numpy()
+    theirs.beta = norm.beta.numpy()

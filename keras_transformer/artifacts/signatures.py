@@ -1,12 +1,16 @@
 """What a server may be asked: functions of strings (B,), by the names under which a SavedModel has
 them.
 
-Options of a request are inputs with a default, (1,) for all sentences or (B,). Out of their range
-they count as its nearest end: what is served together in one batch may come from several requests,
-of which none shall fail another.
+Options of a request are inputs with a default, (1,) for all sentences or (B,). A server may join
+several requests in one batch. Out-of-range options are clamped, so that one request cannot fail the
+others in its batch.
 """
 
+from typing import Any
+
 import tensorflow as tf
+
+from keras_transformer.translator.translation_module import TranslationModule
 
 MOST_HYPOTHESES = 32
 STEEPEST_PENALTY = 10.0
@@ -14,18 +18,22 @@ LONGEST = 2048
 TEMPERATURES = (1e-3, 1e3)
 
 
-def served(module):
+def served(module: TranslationModule) -> dict[str, Any]:
     """The signatures of a `TranslationModule`.
 
-    serving_default: text -> translation
-    translate:       text, options beam_size, length_penalty, max_length (0: as exported), num_hypotheses -> translations and scores (B, n)
-    nbest:           text -> translations and scores (B, n) of the exported beam, all of it
-    score:           text, reference -> log_probability and tokens
-    sample:          text, options temperature, seed -> translation
-    align:           text, reference -> source_pieces (B, S), target_pieces (B, T), attention (B, N, h, T, S) to the source
+    Every signature takes `text`, strings (B,), and gives outputs of B rows:
 
-    Of an ensemble there is no `align`; of an export that draws its translations no `translate`, and
-    `nbest` gives its samples.
+    serving_default  -> translation (B,)
+    translate        options beam_size, length_penalty, max_length (0: as exported) and
+                     num_hypotheses -> translations and scores (B, n)
+    nbest            -> translations and scores (B, n), all of the exported beam
+    score            reference -> log_probability and tokens (B,)
+    sample           options temperature and seed -> translation (B,)
+    align            reference -> source_pieces (B, S), target_pieces (B, T), and attention to the
+                     source (B, N, h, T, S)
+
+    A model that gives no attention, such as an ensemble, has no `align`. An export that draws its
+    translations has no `translate`, and its `nbest` gives the samples.
 
     Returns:
         A dictionary of `tf.function`s.
@@ -42,14 +50,14 @@ def served(module):
         functions["nbest"] = tf.function(_drawn(module), input_signature=[text])
     else:
         functions |= _searched(module, text)
-    if hasattr(module, "attention"):
+    if module.gives_attention:
         functions["align"] = tf.function(_align(module), input_signature=[text, reference])
     return functions
 
 
 def _with_options(function, text, **defaults):
-    """A function of `text` and options. What Python has as their defaults, a SavedModel has as its
-    signature's.
+    """A function of `text` and options. TensorFlow takes the defaults of the Python function as
+    those of the signature.
     """
     function.__defaults__ = tuple(defaults.values())
     specifications = [
@@ -60,7 +68,7 @@ def _with_options(function, text, **defaults):
 
 def _searched(module, text):
     """`translate` and `nbest`, which share one graph."""
-    # Of greedy search as well: a beam of 1, of which a wider one may be asked for.
+    # An export with greedy search has a beam of 1 here; a request may ask for a wider one.
     beam = module.options.beam()
     most = max(MOST_HYPOTHESES, beam.beam_size)
     exported = {
@@ -74,7 +82,7 @@ def _searched(module, text):
         sentences = tf.shape(text)
         beam_size = tf.clip_by_value(tf.broadcast_to(beam_size, sentences), 1, most)
         num_hypotheses = tf.clip_by_value(tf.broadcast_to(num_hypotheses, sentences), 1, beam_size)
-        # The comparison is false for what is no number.
+        # The comparison is false for NaN.
         length_penalty = tf.where(
             length_penalty >= 0, tf.minimum(length_penalty, STEEPEST_PENALTY), 0.0
         )
@@ -93,7 +101,7 @@ def _searched(module, text):
 
     def nbest(text):
         given = translate(text, **{**exported, "num_hypotheses": exported["beam_size"]})
-        # A width that is known lets a server join requests: whoever asks gets as many.
+        # With a known width, a server can join requests in one batch: all get as many.
         return {name: tf.reshape(output, [-1, beam.beam_size]) for name, output in given.items()}
 
     return {"translate": translate, "nbest": tf.function(nbest, input_signature=[text])}
@@ -136,7 +144,7 @@ def _align(module):
 
 
 def _hypotheses(module, text, hypotheses, scores):
-    # JSON has no infinity: a hypothesis that there is not scores the lowest number there is.
+    # JSON has no infinity: where a hypothesis is missing, the score is the lowest float32.
     return {
         "translations": module.target_texts(hypotheses, text),
         "scores": tf.maximum(scores, tf.float32.min),

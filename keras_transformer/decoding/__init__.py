@@ -1,17 +1,43 @@
 """Searching for a translation (Vaswani et al. 2017, section 6.1).
 
-A search knows a step function and a cache, never a model:
+A search knows a stepper, a state and a source, never a model. Shapes: B sentences, b of them
+unfinished, K hypotheses for each, V the vocabulary, S the source's length.
 
-    step(ids, position, past, source) -> logits, past
+**A stepper** adds one token to each hypothesis:
 
-with the newest ids of K hypotheses a sentence (B, K), how many tokens came before them, the cache
-of those tokens, whose tensors have B K rows, and what is needed of the source, whose tensors have
-B; logits are float32 (B, K, V). Every search gives ids (B, n, L), each row closed by EOS and filled
-with PAD, and their scores (B, n), best first; a row without a hypothesis is all PAD, with a score
-of -inf.
+    stepper(ids, position, state, source) -> logits, state, attention
 
-What a sentence is decoded with changes nothing: each has a length limit of its own, and one that is
-done leaves the batch.
+    ids        the newest tokens, (b, K)
+    position   how many tokens came before them, a scalar
+    state      any nest of tensors with b K rows: what the stepper keeps of those tokens
+    source     any nest of tensors with b rows: what it needs of the source
+    logits     float32 (b, K, V)
+    attention  how much each hypothesis attends to the source, float32 (b, K, S); None from a model
+               that attends to no source
+
+`stepper.start(rows)` is the state before the first token. `stepper.growing` has the structure of
+the state: for each tensor the axis along which it grows by one at every step, or -1 if its size is
+fixed. `stepper.is_token(source)` says which source positions are no padding, booleans (b, S). Only
+a coverage penalty asks for that and for the attention.
+
+**A search** is called alike, whichever it is:
+
+    search(stepper, source, limits, minima=None, prefixes=None, seeds=None) -> ids, scores
+
+    limits     most tokens of each sentence, EOS among them, integers (B,), each at least 1; EOS is
+               forced there
+    minima     fewest tokens of each sentence, EOS among them, integers (B,); at a smaller limit,
+               the limit decides
+    prefixes   tokens to begin with, integers (B, P), padded with PAD; a limit grows to hold them
+               and EOS
+    seeds      a number for each sentence, int64 (B,); only a search that draws reads it
+
+    ids        int32 (B, n, L), each row closed by EOS and filled with PAD
+    scores     float32 (B, n), best first; where a sentence has fewer hypotheses, -inf, and its ids
+               are all PAD
+
+The result for a sentence does not depend on the other sentences of its batch. A finished sentence
+leaves the batch.
 """
 
 from keras_transformer.decoding.beam_search import BeamSearch, length_penalty

@@ -1,4 +1,6 @@
-"""What may come next, and how likely it is: the arithmetic of one step of section 6.1's decoding."""
+"""Which tokens may come next, and how likely they are: the arithmetic of one step of section 6.1's
+decoding.
+"""
 
 import tensorflow as tf
 
@@ -8,9 +10,11 @@ FREE = -1
 BLOCK = 64
 
 
-def log_normalizer(logits):
-    """Log sum_v exp z_v of each row, to the last bit the same wherever the row stands: so ties stay
-    ties in any company.
+def log_normalizer(logits: tf.Tensor) -> tf.Tensor:
+    """Log sum_v exp z_v of each row.
+
+    The result is the same to the last bit wherever the row stands in its batch. So equal scores
+    stay equal in any batch.
 
     Args:
         logits: float32 (rows, V).
@@ -18,17 +22,20 @@ def log_normalizer(logits):
     Returns:
         float32, (rows,).
     """
-    # Rounding depends on an entry's place in a vector register. A row of whole registers begins
-    # one, wherever it stands; and the few logarithms are taken in float64.
+    # Rounding depends on an entry's place in a vector register. A row that fills whole registers
+    # begins at the start of one, wherever it stands. The few logarithms are taken in float64.
     logits = _whole_blocks(logits)
     largest = tf.reduce_max(_block_maxima(logits), axis=-1, keepdims=True)
     total = tf.reduce_sum(tf.exp(logits - largest), axis=-1)
     return largest[:, 0] + tf.cast(tf.math.log(tf.cast(total, tf.float64)), tf.float32)
 
 
-def possible_tokens(logits, forced, may_end=None):
-    """The logits of all tokens that may come, -inf elsewhere: (rows, V). Arguments as in
-    `best_tokens`.
+def possible_tokens(
+    logits: tf.Tensor, forced: tf.Tensor, may_end: tf.Tensor | None = None
+) -> tf.Tensor:
+    """The logits of all tokens that may come, -inf elsewhere: (rows, V).
+
+    Arguments as in `best_tokens`.
     """
     ids = tf.range(tf.shape(logits)[1])[None]
     forced = forced[:, None]
@@ -37,23 +44,24 @@ def possible_tokens(logits, forced, may_end=None):
     )
 
 
-def best_tokens(logits, count, forced, may_end=None):
-    """The likeliest next tokens of each row, PAD and BOS left out; of equal ones the lower id
+def best_tokens(
+    logits: tf.Tensor, count: int | tf.Tensor, forced: tf.Tensor, may_end: tf.Tensor | None = None
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The likeliest next tokens of each row, without PAD and BOS. Of equal ones the lower id comes
     first.
 
-    In two stages, for a search through whole rows is slow: first the blocks with the highest
-    maxima, then the best inside of these. At least `count` entries in them come before every entry
-    of another block.
+    A search through whole rows is slow, so there are two stages: first the `count` blocks with the
+    highest maxima, then the best entries inside these. Each of these blocks has an entry that comes
+    before every entry of the other blocks, so none of the best is missed.
 
     Args:
         logits: float32 (rows, V).
         count: how many, an integer, at most V.
         forced: integers (rows,): the only token that may come, or FREE.
-        may_end: booleans (rows,), whether EOS is among them; everywhere where left out.
+        may_end: booleans (rows,), whether EOS may come; by default it may in every row.
 
     Returns:
-        logits and ids, both (rows, count), best first; a logit of -inf is of a token that may not
-        come.
+        logits and ids, both (rows, count), best first. A token with a logit of -inf may not come.
     """
     of_forced = tf.gather(logits, tf.maximum(forced, 0), batch_dims=1)[:, None]
     logits = _whole_blocks(logits)
@@ -86,14 +94,15 @@ def _barred(ids, may_end):
 
 
 def _block_maxima(logits):
-    """The largest of each block: (rows, V) of whole blocks to (rows, V / BLOCK). Asked for twice,
-    TensorFlow computes them once.
+    """The largest of each block: (rows, V) of whole blocks to (rows, V / BLOCK).
+
+    Two callers ask for them; TensorFlow computes them once.
     """
     return tf.reduce_max(tf.reshape(logits, [tf.shape(logits)[0], -1, BLOCK]), axis=-1)
 
 
 def _whole_blocks(logits):
-    """The vocabulary filled up with -inf to a multiple of BLOCK."""
+    """Logits whose width is filled up with -inf to a multiple of BLOCK."""
     width = logits.shape[-1]
     if width % BLOCK == 0:
         return logits

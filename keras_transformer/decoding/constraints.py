@@ -1,4 +1,4 @@
-"""What a translation must and must not hold, besides what makes it likely: rules on top of section
+"""What a translation must and must not contain, however likely it is: rules on top of section
 6.1's decoding.
 """
 
@@ -10,22 +10,25 @@ from keras_transformer.decoding.candidates import FREE
 from pipelines.special_ids import EOS, PAD
 
 
-def wanted(limits, minima=None, prefixes=None):
-    """What is wanted of each sentence, as the searches carry it from step to step.
+def wanted(
+    limits: tf.Tensor, minima: tf.Tensor | None = None, prefixes: tf.Tensor | None = None
+) -> dict[str, tf.Tensor]:
+    """The wishes for each sentence, as the searches carry them from step to step.
 
     Args:
         limits: most tokens, EOS among them, integers (B,).
-        minima: fewest tokens, EOS among them, integers (B,); a limit below one counts more. Left
-            out: 1.
+        minima: fewest tokens, EOS among them, integers (B,); at a smaller limit, the limit
+            decides. 1 by default.
         prefixes: tokens to begin with, integers (B, P), padded with PAD. A limit grows to hold them
             and EOS.
 
     Returns:
-        A dictionary of tensors with B rows.
+        A dictionary of tensors with B rows: "limit", and with prefixes or minima "prefix" and
+        "minimum".
     """
     sentences = {"limit": tf.cast(limits, tf.int32)}
     if prefixes is not None:
-        # A column more, so that there is one to read where no sentence has a prefix.
+        # One column more, so that there is one to read where no sentence has a prefix.
         sentences["prefix"] = tf.pad(
             tf.cast(prefixes, tf.int32), [[0, 0], [0, 1]], constant_values=PAD
         )
@@ -38,16 +41,16 @@ def wanted(limits, minima=None, prefixes=None):
 
 @dataclasses.dataclass(frozen=True)
 class Constraints:
-    """Rules on the next token, from what came before it.
+    """Rules on the next token, given the tokens before it.
 
-    What is forced comes at any price. What is barred gets no share of the probability, but takes
-    none from the rest either: a score stays log P(Y | X) of the model. The repetition penalty alone
+    Forced tokens override every rule. A barred token cannot be chosen, but its probability is not
+    given to the others: a score stays log P(Y | X) of the model. Only the repetition penalty
     changes the distribution itself, and with it the scores.
 
     Args:
-        no_repeat_ngram_size: n, no n tokens in a row come twice in a translation; 0: any may.
-        repetition_penalty: theta, the logit of a token that has come is divided by it where it is
-            positive, else multiplied; 1: nothing.
+        no_repeat_ngram_size: n; no n tokens in a row come twice in a translation. 0: no such rule.
+        repetition_penalty: theta; the logit of a token that has come is divided by theta if it is
+            positive, else multiplied by it. 1: no penalty.
 
     Raises:
         ValueError: naming the argument that is out of range.
@@ -71,19 +74,25 @@ class Constraints:
                 f"repetition_penalty={self.repetition_penalty}."
             )
 
-    def __call__(self, logits, history, position, sentences):
+    def __call__(
+        self,
+        logits: tf.Tensor,
+        history: tf.Tensor,
+        position: tf.Tensor,
+        sentences: dict[str, tf.Tensor],
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor | None]:
         """Apply the rules to K hypotheses a sentence.
 
         Args:
             logits: float32 (b, K, V).
             history: BOS and the tokens after it, (b, K, position + 1).
             position: how many tokens have come, a scalar.
-            sentences: of `wanted`, b rows.
+            sentences: what `wanted` returned, b rows.
 
         Returns:
-            For the b K rows: logits (b K, V) of the distribution; logits of what may come of it,
-            -inf elsewhere; the forced token or FREE, (b K,); and whether EOS may come, (b K,), or
-            None where it may everywhere.
+            For the b K rows: the logits of the distribution, (b K, V); the same with -inf at barred
+            tokens; the forced token or FREE, (b K,); and whether EOS may come, (b K,), or None if
+            it may in every row.
         """
         width = tf.shape(history)[1]
         vocabulary_size = logits.shape[-1]
@@ -112,15 +121,14 @@ class Constraints:
         return tf.tensor_scatter_nd_update(logits, _places(came), values)
 
     def _without_repeats(self, logits, came):
-        """Bars each token that followed the last n - 1 tokens where these stood before."""
+        """Bar each token that followed an earlier occurrence of the last n - 1 tokens."""
         n = self.no_repeat_ngram_size
         length = tf.shape(came)[1]
         starts = tf.maximum(length - n + 1, 0)  # of the n-grams that have come
         context = came[:, tf.maximum(length - n + 1, 0) :]
         repeats = tf.ones([tf.shape(came)[0], starts], tf.bool)
         for offset in range(n - 1):
-            # Where fewer than n tokens have come, there is no start, and both sides are cut to
-            # nothing.
+            # If fewer than n tokens have come, there is no start, and both sides are empty.
             repeats &= (
                 came[:, offset : offset + starts]
                 == context[:, offset : offset + 1][:, : tf.minimum(starts, 1)]
@@ -132,8 +140,8 @@ class Constraints:
 
 
 def _forced(position, sentences):
-    """Each sentence's only token that may come now, of its prefix or EOS at its limit, or FREE:
-    (b,).
+    """The only token that may come now in each sentence, (b,): the next of its prefix, EOS at its
+    limit, or FREE if any may come.
     """
     forced = tf.where(sentences["limit"] == position + 1, EOS, FREE)
     if "prefix" not in sentences:
@@ -144,6 +152,6 @@ def _forced(position, sentences):
 
 
 def _places(tokens):
-    """(row, token) of each token, for scattering into (rows, V)."""
+    """The places (row, token) of tokens (rows, t), for scattering into (rows, V)."""
     rows = tf.broadcast_to(tf.range(tf.shape(tokens)[0])[:, None], tf.shape(tokens))
     return tf.stack([rows, tokens], axis=-1)

@@ -1,45 +1,45 @@
-"""A penalty on source words that nothing was attended to for: an addition to section 6.1's scores
+"""A penalty on source words that no target token attended to: an addition to section 6.1's scores
 (Wu et al. 2016, section 7, eq. 14).
 
-cp(X; Y) = beta sum_i log(min(sum_j p_ij, 1))        p_ij: how much target token j attended to source token i
+cp(X; Y) = beta sum_i log(min(sum_j p_ij, 1))     p_ij: how much target token j attends to source
+                                                  token i
 """
+
+from typing import Any
 
 import tensorflow as tf
 
 LEAST = 1e-10
 
 
-def covering(attentive_step):
-    """A step function for `BeamSearch` that adds up the attention in its cache.
+class Covering:
+    """A stepper that adds up the attention of another stepper in its state.
+
+    Its state is a dictionary: "inner", that of the other stepper, and "coverage", how much each
+    source position was attended to, (rows, S). Padding counts as covered from the start.
 
     Args:
-        attentive_step: a step function that gives the attention, float32 (B, K, S), as well.
-
-    Returns:
-        A step function whose cache is that of `no_coverage`.
+        stepper: a stepper that gives its attention.
+        is_token: booleans (B, S), False at the source's padding.
     """
 
-    def step(ids, position, past, source):
-        logits, tokens, attention = attentive_step(ids, position, past["tokens"], source)
-        return logits, {
-            "tokens": tokens,
-            "coverage": past["coverage"] + tf.reshape(attention, tf.shape(past["coverage"])),
-        }
+    def __init__(self, stepper, is_token: tf.Tensor):
+        self._stepper = stepper
+        self._is_token = is_token
+        self.growing = {"inner": stepper.growing, "coverage": -1}
 
-    return step
+    def start(self, rows: int | tf.Tensor) -> dict[str, Any]:
+        """The state before the first token, of B K rows."""
+        sentences = tf.maximum(tf.shape(self._is_token)[0], 1)
+        covered = tf.repeat(tf.cast(~self._is_token, tf.float32), rows // sentences, axis=0)
+        return {"inner": self._stepper.start(rows), "coverage": covered}
 
-
-def no_coverage(past, is_token, width):
-    """The cache before the first token.
-
-    Args:
-        past: that of the step function, B K rows.
-        is_token: booleans (B, S), False at the source's padding, which counts as covered.
-        width: K.
-    """
-    return {"tokens": past, "coverage": tf.repeat(tf.cast(~is_token, tf.float32), width, axis=0)}
+    def __call__(self, ids, position, state, source):
+        logits, inner, attention = self._stepper(ids, position, state["inner"], source)
+        coverage = state["coverage"] + tf.reshape(attention, tf.shape(state["coverage"]))
+        return logits, {"inner": inner, "coverage": coverage}, attention
 
 
-def coverage_penalty(coverage, beta):
+def coverage_penalty(coverage: tf.Tensor, beta: float) -> tf.Tensor:
     """cp(X; Y), at most 0, of coverages (..., S): (...)."""
     return beta * tf.reduce_sum(tf.math.log(tf.clip_by_value(coverage, LEAST, 1.0)), axis=-1)

@@ -1,5 +1,5 @@
-"""How to decode, in one place: section 6.1's beam search by default, and what else users of
-translators expect.
+"""All options of decoding: section 6.1's beam search by default, and what else users of translators
+expect.
 """
 
 import dataclasses
@@ -19,26 +19,25 @@ LENGTH = re.compile(r"(?:(?P<factor>\d+(?:\.\d+)?)x)?(?P<extra>\+?\d+)?")
 
 @dataclasses.dataclass(frozen=True)
 class DecodingOptions:
-    """What is wanted of a translation; what makes no sense together is refused.
+    """How to decode. Options that exclude each other are refused.
 
-    Lengths count tokens with EOS: 80 is 80 tokens, "+50" 50 more than the source has, "1.5x" one
-    and a half times as many, "2x+10" both.
+    Lengths count tokens with EOS: 80 means 80 tokens, "+50" 50 more than the source has, "1.5x" one
+    and a half times as many as the source, "2x+10" both.
 
     Args:
         beam_size: K, hypotheses kept; 1 is greedy search. Default: the paper's 4.
         length_penalty: alpha of ((5 + |Y|) / 6)^alpha. Default: the paper's 0.6.
-        coverage_penalty: beta of Wu et al. 2016, eq. 14; 0: none.
-        num_hypotheses: how many translations of a sentence to give, best first.
+        coverage_penalty: beta of Wu et al. 2016, eq. 14; 0: no penalty.
+        num_hypotheses: how many translations of a sentence to return, best first.
         max_length: the longest translation; by default the paper's "+50".
-        min_length: the shortest; by default a word and EOS, for the likeliest translation of a hard
-            sentence is often none at all.
-        no_repeat_ngram_size: so many tokens in a row come once in a translation; 0: as often as
-            they like.
-        repetition_penalty: above 1 makes what has come before less likely.
-        samples: translations to draw, of which the likeliest are given, instead of a search; 0:
-            search.
-        temperature, top_k, top_p, seed: what is drawn from, see `Sampling`. Defaults: 1, all, all,
-            1.
+        min_length: the shortest translation; by default a word and EOS, because the likeliest
+            translation of a hard sentence is often empty.
+        no_repeat_ngram_size: n; no n tokens in a row come twice in a translation. 0: no such rule.
+        repetition_penalty: above 1, tokens that have come before get less likely.
+        samples: draw so many translations instead of searching, and return the likeliest of them;
+            0: search.
+        temperature, top_k, top_p, seed: how translations are drawn, see `Sampling`. Defaults: 1,
+            all tokens, all of the probability, 1.
 
     Raises:
         ValueError: naming the argument, or the arguments that exclude each other and why.
@@ -64,7 +63,7 @@ class DecodingOptions:
                 f"`samples` must be an integer, at least 0. Received: samples={self.samples}."
             )
         self._refuse_what_excludes_each_other()
-        # 80 and "80" are the same wish.
+        # 80 and "80" mean the same.
         for name in ("min_length", "max_length"):
             object.__setattr__(self, name, str(getattr(self, name)))
         shortest = parse_length("min_length", self.min_length)
@@ -112,24 +111,20 @@ class DecodingOptions:
                 "beam_size=1 has one. Raise beam_size."
             )
 
-    def search(self):
-        """A `BeamSearch`, `GreedySearch` or `Sampling`."""
+    def search(self) -> BeamSearch | GreedySearch:
+        """The search of these options: a `BeamSearch`, a `GreedySearch` or its kind `Sampling`."""
         if self.samples:
             return self.sampling(samples=self.samples, num_hypotheses=self.num_hypotheses)
         beam = self.beam()
         return GreedySearch(beam.constraints) if beam.beam_size == 1 else beam
 
-    def beam(self, **other):
-        """The `BeamSearch` of these options, or with other arguments in place of theirs, such as
-        each sentence's own.
-        """
+    def beam(self, **other) -> BeamSearch:
+        """The `BeamSearch` of these options; arguments in `other` replace theirs."""
         names = ("beam_size", "length_penalty", "num_hypotheses", "coverage_penalty")
         return BeamSearch(**self._given(*names) | other, constraints=self._constraints())
 
-    def sampling(self, **other):
-        """The `Sampling` of these options, of one translation, or with other arguments in place of
-        theirs.
-        """
+    def sampling(self, **other) -> Sampling:
+        """The `Sampling` of one translation by these options; arguments in `other` replace theirs."""
         return Sampling(
             **self._given("temperature", "top_k", "top_p", "seed") | other,
             constraints=self._constraints(),
@@ -141,36 +136,36 @@ class DecodingOptions:
     def _constraints(self):
         return Constraints(self.no_repeat_ngram_size, self.repetition_penalty)
 
-    def limits(self, source_lengths):
-        """Most tokens of each translation.
+    def limits(self, source_lengths: tf.Tensor) -> tf.Tensor:
+        """Most tokens of each translation, int32 (B,).
 
         Args:
             source_lengths: tokens of each source with EOS, integers (B,).
         """
         return _limits(parse_length("max_length", self.max_length), source_lengths)
 
-    def minima(self, source_lengths):
-        """Fewest tokens of each translation, or None where one will do."""
+    def minima(self, source_lengths: tf.Tensor) -> tf.Tensor | None:
+        """Fewest tokens of each translation, int32 (B,), or None if one is enough for all."""
         shortest = parse_length("min_length", self.min_length)
         return None if shortest == (0, 1) else _limits(shortest, source_lengths)
 
 
-def parse_length(name, length):
-    """What a length says: so many times the source's tokens, and so many more.
+def parse_length(name: str, length: int | str) -> tuple[Fraction, int]:
+    """Read a length: a factor on the source's tokens, and how many more.
 
     Args:
-        name: the argument, for the error.
+        name: the name of the argument, for the error.
         length: such as 80, "80", "+50", "1.5x" or "2x+10".
 
     Returns:
-        (factor, extra), a fraction and an integer.
+        (factor, extra).
 
     Raises:
-        ValueError: for anything else, or less than one token.
+        ValueError: if it is not of that form, or less than one token.
     """
     match = LENGTH.fullmatch(str(length))
     factor, extra = match.groups() if match else (None, None)
-    # "2x10" would be two numbers without a sign between them.
+    # "2x10" lacks a sign between its two numbers.
     if not (factor or extra) or (factor and extra and not extra.startswith("+")):
         raise ValueError(
             f'`{name}` must be such as 80, "+50", "1.5x" or "2x+10". Received: {name}={length}.'
@@ -188,6 +183,6 @@ def _tokens(length, source):
 
 def _limits(length, source_lengths):
     factor, extra = length
-    # In integers: 1.1 times 50 is 55, and in float64 more than that.
+    # In integers, because in float64 1.1 times 50 is more than 55.
     relative = -(-tf.cast(source_lengths, tf.int64) * factor.numerator // factor.denominator)
     return tf.maximum(tf.cast(relative, tf.int32) + extra, 1)

@@ -1,4 +1,4 @@
-"""How likely a given target is: the log P(Y | X) that the searches of section 6.1 maximize."""
+"""How likely a given target is: log P(Y | X), which the searches of section 6.1 maximize."""
 
 import tensorflow as tf
 
@@ -6,13 +6,13 @@ from keras_transformer.decoding.candidates import log_normalizer
 from pipelines.special_ids import PAD
 
 
-def token_log_probabilities(logits, ids):
-    """Log P(y_t | y_1 .. y_(t-1), X) of each token; their sum is the score of `GreedySearch`, and
-    of `BeamSearch` before its penalty.
+def token_log_probabilities(logits: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
+    """Log P(y_t | y_1 .. y_(t-1), X) of each token. Their sum is the score of `GreedySearch`, and
+    that of `BeamSearch` before its penalties.
 
     Args:
-        logits: float32 (B, T, V), those at position t from the tokens before it.
-        ids: the tokens, integers (B, T), padded with 0.
+        logits: float32 (B, T, V); position t is computed from the tokens before it.
+        ids: the tokens, integers (B, T), padded with PAD.
 
     Returns:
         float32 (B, T), 0 at padding.

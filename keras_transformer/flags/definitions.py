@@ -77,6 +77,15 @@ def _define_model():
         lower_bound=1,
     )
     absl_flags.DEFINE_integer("d_v", None, "Width of a head's values. Default: d_k.", lower_bound=1)
+    absl_flags.DEFINE_enum(
+        "norm", "post", ["post", "pre"], "Where layer norms stand; post: the paper's."
+    )
+    absl_flags.DEFINE_enum(
+        "activation",
+        "relu",
+        ["relu", "gelu", "swish"],
+        "Activation of the feed-forward networks; relu: the paper's.",
+    )
     absl_flags.DEFINE_float(
         "dropout", 0.1, "P_drop, a probability below 1.", lower_bound=0, upper_bound=0.99
     )

@@ -15,26 +15,25 @@ One alphabet of shapes, used in every docstring of this package:
 Masks are boolean; True means "may attend".
 """
 
-from keras_transformer.layers.attention import (
-    MultiHeadAttention,
-    attention_weights,
-    scaled_dot_product_attention,
-)
+from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.decoder import Decoder, DecoderLayer
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.embedding import PositionalEmbedding
 from keras_transformer.layers.encoder import Encoder, EncoderLayer
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.masks import causal_mask, padding_mask
+from keras_transformer.layers.matrix import Matrix
 from keras_transformer.layers.normalization import LayerNormalization
 from keras_transformer.layers.positions import sinusoidal_positions
-from keras_transformer.layers.residual import PostNorm
-from keras_transformer.layers.stepping import DecoderStepper, Matrix
+from keras_transformer.layers.residual import NormPlacement, PostNorm, PreNorm
+from keras_transformer.layers.scaled_dot_product import (
+    attention_weights,
+    scaled_dot_product_attention,
+)
 
 __all__ = [
     "Decoder",
     "DecoderLayer",
-    "DecoderStepper",
     "Dropout",
     "Encoder",
     "EncoderLayer",
@@ -42,8 +41,10 @@ __all__ = [
     "LayerNormalization",
     "Matrix",
     "MultiHeadAttention",
+    "NormPlacement",
     "PositionalEmbedding",
     "PostNorm",
+    "PreNorm",
     "attention_weights",
     "causal_mask",
     "padding_mask",

@@ -1,48 +1,11 @@
-"""Scaled dot-product and multi-head attention (Vaswani et al. 2017, section 3.2, eq. 1)."""
+"""Multi-head attention (Vaswani et al. 2017, section 3.2.2)."""
 
 import keras
 from keras import ops
 
-
-def attention_weights(query, key, attention_mask=None, attention_bias=None):
-    """How much each query attends to each key: softmax(Q K^T / sqrt(d_k)).
-
-    The softmax runs in float32 with a finite floor, and a query that may attend to nothing gets
-    zeros, never NaN.
-
-    Args:
-        query: (..., T, d_k).
-        key: (..., S, d_k).
-        attention_mask: booleans broadcastable to (..., T, S), True where the query may attend.
-        attention_bias: added to the scaled scores before the softmax, broadcastable to (..., T, S).
-
-    Returns:
-        (..., T, S) of the query's dtype; rows sum to 1, or to 0 where everything is masked.
-    """
-    scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
-    scores = ops.cast(scores, "float32") * key.shape[-1] ** -0.5
-    if attention_bias is not None:
-        scores = scores + ops.cast(attention_bias, "float32")
-    if attention_mask is None:
-        return ops.cast(ops.softmax(scores), query.dtype)
-    weights = ops.softmax(ops.where(attention_mask, scores, -1e30))
-    return ops.cast(ops.where(attention_mask, weights, 0.0), query.dtype)
-
-
-def scaled_dot_product_attention(query, key, value, attention_mask=None, attention_bias=None):
-    """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V   (eq. 1).
-
-    Args:
-        query: (..., T, d_k).
-        key: (..., S, d_k).
-        value: (..., S, d_v).
-        attention_mask, attention_bias: as in `attention_weights`.
-
-    Returns:
-        (..., T, d_v).
-    """
-    weights = attention_weights(query, key, attention_mask, attention_bias)
-    return ops.matmul(weights, value)
+from keras_transformer.layers.attention_steppers import MemoryStepper, SelfAttentionStepper
+from keras_transformer.layers.scaled_dot_product import attention_weights
+from keras_transformer.layers.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -56,19 +19,21 @@ class MultiHeadAttention(keras.layers.Layer):
     d_k), and so for K and V; `output_kernel` is W^O of (h d_v, d_model). As in the paper there are
     no biases.
 
+    `call` attends with whole sequences. `stepper` and `memory_stepper` give the same outputs one
+    position at a time.
+
     Args:
         num_heads: h.
         d_model: width of the output.
-        d_k: width of a head's queries and keys; d_model / h when left out.
-        d_v: width of a head's values; d_k when left out.
-        output_initializer: how W^O starts.
+        d_k: width of a head's queries and keys; d_model / h by default.
+        d_v: width of a head's values; d_k by default.
+        output_initializer: initializer of W^O.
 
     Call arguments:
         query: (B, T, d_model).
         key: (B, S, d_model).
         value: (B, S, d_model).
         attention_mask: booleans broadcastable to (B, T, S), True where the query may attend.
-        attention_bias: broadcastable to (B, h, T, S), added to the scaled scores.
 
     Returns:
         (B, T, d_model).
@@ -82,7 +47,13 @@ class MultiHeadAttention(keras.layers.Layer):
     """
 
     def __init__(
-        self, num_heads, d_model, d_k=None, d_v=None, output_initializer="glorot_uniform", **kwargs
+        self,
+        num_heads: int,
+        d_model: int,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        output_initializer: str | keras.initializers.Initializer = "glorot_uniform",
+        **kwargs,
     ):
         super().__init__(**kwargs)
         if num_heads < 1:
@@ -97,7 +68,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.d_model = d_model
         self.d_k = d_k or d_model // num_heads
         self.d_v = d_v or self.d_k
-        # A Keras initializer gives the same numbers at every call: a clone of its own draws others.
+        # One Keras initializer gives the same numbers at every call. A clone draws its own.
         self.output_initializer = keras.initializers.get(output_initializer).clone()
 
     def build(self, query_shape, key_shape, value_shape):
@@ -111,12 +82,28 @@ class MultiHeadAttention(keras.layers.Layer):
             "output_kernel", self.num_heads * self.d_v, self.d_model, self.output_initializer
         )
 
-    def call(self, query, key, value, attention_mask=None, attention_bias=None):
-        keys, values = self.keys_and_values(key, value)
-        return self.attend(query, keys, values, attention_mask, attention_bias)
+    def call(
+        self, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None = None
+    ) -> Tensor:
+        output, _ = self.with_attention(query, key, value, attention_mask)
+        return output
 
-    def keys_and_values(self, key, value):
-        """Project once what may be attended to many times: the two halves of a decoding cache.
+    def with_attention(
+        self, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """`call`, and second the weights that it applies to the values, (B, h, T, S)."""
+        keys, values = self.keys_and_values(key, value)
+        queries = self._heads(query, self.query_kernel)
+        mask = None if attention_mask is None else ops.expand_dims(attention_mask, -3)
+        weights = attention_weights(queries, keys, mask)
+        heads = ops.transpose(ops.matmul(weights, values), (0, 2, 1, 3))
+        concatenated = ops.reshape(
+            heads, (ops.shape(query)[0], ops.shape(query)[1], self.num_heads * self.d_v)
+        )
+        return self._project(concatenated, self.output_kernel), weights
+
+    def keys_and_values(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Project what a `memory_stepper` attends to at every step.
 
         Args:
             key: (B, S, d_model).
@@ -127,33 +114,17 @@ class MultiHeadAttention(keras.layers.Layer):
         """
         return self._heads(key, self.key_kernel), self._heads(value, self.value_kernel)
 
-    def attend(self, query, keys, values, attention_mask=None, attention_bias=None):
-        """The rest of `call`, given what `keys_and_values` returned.
+    def stepper(self) -> SelfAttentionStepper:
+        """Self-attention one position at a time, over a cache, with the weights as they are now."""
+        return SelfAttentionStepper(self)
 
-        Args:
-            query: (B, T, d_model).
-            keys, values: (B, h, S, d_k) and (B, h, S, d_v).
-            attention_mask, attention_bias: as in `call`.
-
-        Returns:
-            (B, T, d_model).
-        """
-        output, _ = self.attentive(query, keys, values, attention_mask, attention_bias)
-        return output
-
-    def attentive(self, query, keys, values, attention_mask=None, attention_bias=None):
-        """`attend`, and the weights that it applies to the values, (B, h, T, S), second."""
-        queries = self._heads(query, self.query_kernel)
-        mask = None if attention_mask is None else ops.expand_dims(attention_mask, -3)
-        weights = attention_weights(queries, keys, mask, attention_bias)
-        heads = ops.transpose(ops.matmul(weights, values), (0, 2, 1, 3))
-        concatenated = ops.reshape(
-            heads, (ops.shape(query)[0], ops.shape(query)[1], self.num_heads * self.d_v)
-        )
-        return self._project(concatenated, self.output_kernel), weights
+    def memory_stepper(self) -> MemoryStepper:
+        """Attention of one new position to `keys_and_values`, with the weights as they are now."""
+        return MemoryStepper(self)
 
     def _project(self, x, kernel):
-        # Keras casts inside __call__ only, and decoding comes in by other methods.
+        # Keras casts inside `__call__` only; `with_attention` and `keys_and_values` are called
+        # from outside of it as well.
         return ops.matmul(ops.cast(x, self.compute_dtype), ops.cast(kernel, self.compute_dtype))
 
     def _heads(self, x, kernel):

@@ -1,18 +1,21 @@
 """The decoder: N layers of masked self-attention, attention to the memory, and feed-forward
 (Vaswani et al. 2017, section 3.1).
 
-`call` sees a whole target and trains; a `stepper` sees one token a hypothesis, with what came
-before in a cache, and decodes. Both give the same activations.
+`call` processes a whole target (training); a stepper adds one token per hypothesis from a cache
+(decoding). Both give the same activations.
 """
+
+from collections.abc import Callable
+from typing import Any
 
 import keras
 from keras import ops
 
-from keras_transformer.layers.attention import MultiHeadAttention
+from keras_transformer.layers.decoder_steppers import DecoderLayerStepper, DecoderStepper
 from keras_transformer.layers.encoder import Encoder, EncoderLayer
 from keras_transformer.layers.masks import causal_mask
-from keras_transformer.layers.residual import PostNorm
-from keras_transformer.layers.stepping import DecoderStepper
+from keras_transformer.layers.residual import NormPlacement, PostNorm
+from keras_transformer.layers.tensors import Sublayer, Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -36,52 +39,89 @@ class DecoderLayer(EncoderLayer):
         (B, T, d_model).
     """
 
+    sublayers = 3
+
     def __init__(
         self,
-        num_heads,
-        d_model,
-        d_ff,
-        d_k=None,
-        d_v=None,
-        dropout=0.0,
-        activation="relu",
-        output_initializer="glorot_uniform",
+        num_heads: int,
+        d_model: int,
+        d_ff: int,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        dropout: float = 0.0,
+        activation: str | Callable = "relu",
+        output_initializer: str | keras.initializers.Initializer = "glorot_uniform",
+        norm: str | type[NormPlacement] = PostNorm,
         **kwargs,
     ):
         super().__init__(
-            num_heads, d_model, d_ff, d_k, d_v, dropout, activation, output_initializer, **kwargs
+            num_heads,
+            d_model,
+            d_ff,
+            d_k,
+            d_v,
+            dropout,
+            activation,
+            output_initializer,
+            norm,
+            **kwargs,
         )
-        policy = self.dtype_policy
-        self.cross_attention = MultiHeadAttention(
-            num_heads, d_model, d_k, d_v, output_initializer, dtype=policy, name="cross_attention"
-        )
-        self.cross_attention_norm = PostNorm(dropout, dtype=policy, name="cross_attention_norm")
+        self.cross_attention = self._attention(name="cross_attention")
+        self.cross_attention_norm = self._norm(name="cross_attention_norm")
 
     def build(self, x_shape, memory_shape):
         super().build(x_shape)
         self.cross_attention.build(x_shape, memory_shape, memory_shape)
-        self.cross_attention_norm.build(x_shape, x_shape)
+        self.cross_attention_norm.build(x_shape)
 
-    def call(self, x, memory, attention_mask=None, memory_mask=None):
-        x = self.self_attention_norm(x, self.self_attention(x, x, x, attention_mask=attention_mask))
-        x = self.cross_attention_norm(
-            x, self.cross_attention(x, memory, memory, attention_mask=memory_mask)
-        )
-        return self.feed_forward_norm(x, self.feed_forward(x))
+    def through(
+        self, x: Tensor, attend: Sublayer, look: Sublayer, feed: Sublayer
+    ) -> tuple[Tensor, list[Any]]:
+        """The order of the sublayers; `look` attends to the memory."""
+        x, attended = self.self_attention_norm(x, sublayer=attend)
+        x, looked = self.cross_attention_norm(x, sublayer=look)
+        x, fed = self.feed_forward_norm(x, sublayer=feed)
+        return x, [attended, looked, fed]
 
-    def attentive(self, x, memory, attention_mask=None, memory_mask=None):
-        """`call`, and what the heads attend to: the target (B, h, T, T) second, the memory (B, h,
-        T, S) third.
+    def call(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        attention_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+    ) -> Tensor:
+        def attend(x):
+            return self.self_attention(x, x, x, attention_mask=attention_mask), None
+
+        def look(x):
+            return self.cross_attention(x, memory, memory, attention_mask=memory_mask), None
+
+        x, _ = self.through(x, attend, look, self._feed)
+        return x
+
+    def with_attention(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        attention_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """`call`, and second what the heads attend to: of the target (B, h, T, T), and of the
+        memory (B, h, T, S).
         """
-        back = self.self_attention
-        across = self.cross_attention
-        attended, to_target = back.attentive(x, *back.keys_and_values(x, x), attention_mask)
-        x = self.self_attention_norm(x, attended)
-        attended, to_memory = across.attentive(
-            x, *across.keys_and_values(memory, memory), memory_mask
-        )
-        x = self.cross_attention_norm(x, attended)
-        return self.feed_forward_norm(x, self.feed_forward(x)), to_target, to_memory
+
+        def attend(x):
+            return self.self_attention.with_attention(x, x, x, attention_mask)
+
+        def look(x):
+            return self.cross_attention.with_attention(x, memory, memory, memory_mask)
+
+        x, [to_target, to_memory, _] = self.through(x, attend, look, self._feed)
+        return x, (to_target, to_memory)
+
+    def stepper(self) -> DecoderLayerStepper:
+        """The layer for one position at a time, with the weights as they are now."""
+        return DecoderLayerStepper(self)
 
     def compute_output_shape(self, x_shape, memory_shape):
         return x_shape
@@ -89,11 +129,9 @@ class DecoderLayer(EncoderLayer):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Decoder(Encoder):
-    """A stack of N `DecoderLayer`s.
+    """A stack of N `DecoderLayer`s, and what the norm's placement puts behind the last one.
 
-    Args:
-        num_layers: N.
-        num_heads, d_model, d_ff, d_k, d_v, dropout, activation: as in `EncoderLayer`.
+    Args: as in `Encoder`.
 
     Call arguments:
         x: embedded target, shifted right, (B, T, d_model).
@@ -101,63 +139,50 @@ class Decoder(Encoder):
         memory_mask: booleans broadcastable to (B, T, S).
 
     Returns:
-        (B, T, d_model); position t depends on positions up to t alone, so padding at the end needs
+        (B, T, d_model). Position t depends only on positions up to t, so padding at the end needs
         no mask.
     """
 
     layer = DecoderLayer
-    sublayers = 3
 
     def build(self, x_shape, memory_shape):
         for layer in self.layers:
             layer.build(x_shape, memory_shape)
+        self.final_norm.build(x_shape)
 
-    def call(self, x, memory, memory_mask=None):
+    def call(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None) -> Tensor:
         mask = causal_mask(ops.shape(x)[1])
-        for layer in self.layers:
-            x = layer(x, memory, attention_mask=mask, memory_mask=memory_mask)
+
+        def through_layer(x, layer):
+            return layer(x, memory, attention_mask=mask, memory_mask=memory_mask), None
+
+        x, _ = self.through(x, through_layer, self.layers)
         return x
 
-    def memory_cache(self, memory):
-        """The memory's keys and values for every layer, projected once a sentence."""
-        return [layer.cross_attention.keys_and_values(memory, memory) for layer in self.layers]
-
-    def empty_past(self, hypotheses):
-        """The past before the first token.
-
-        Args:
-            hypotheses: B K, how many hypotheses will be extended.
-
-        Returns:
-            For every layer (keys, values), (B K, h, 0, d_k) and (B K, h, 0, d_v).
-        """
-        attention = self.layers[0].self_attention
-        widths = (attention.d_k, attention.d_v)
-        return [
-            tuple(
-                ops.zeros((hypotheses, attention.num_heads, 0, width), dtype=self.compute_dtype)
-                for width in widths
-            )
-            for _ in self.layers
-        ]
-
-    def stepper(self):
-        """One token further, as often as it is called: a `DecoderStepper` of the weights as they
-        are now.
-        """
-        return DecoderStepper(self)
-
-    def attentive(self, x, memory, memory_mask=None):
-        """`call`, and what every layer's heads attend to: the target (B, N, h, T, T) second, the
-        memory (B, N, h, T, S) third.
+    def with_attention(
+        self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """`call`, and second what every layer's heads attend to: of the target (B, N, h, T, T), and
+        of the memory (B, N, h, T, S).
         """
         mask = causal_mask(ops.shape(x)[1])
-        weights = []
-        for layer in self.layers:
-            x, *attended = layer.attentive(x, memory, mask, memory_mask)
-            weights.append(attended)
+
+        def through_layer(x, layer):
+            return layer.with_attention(x, memory, mask, memory_mask)
+
+        x, weights = self.through(x, through_layer, self.layers)
         to_target, to_memory = zip(*weights, strict=True)
-        return x, ops.stack(to_target, axis=1), ops.stack(to_memory, axis=1)
+        return x, (ops.stack(to_target, axis=1), ops.stack(to_memory, axis=1))
+
+    def memory_cache(self, memory: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """The keys and values of a memory (B, S, d_model) for every layer, projected once a
+        sentence: see `MultiHeadAttention.keys_and_values`.
+        """
+        return [layer.cross_attention.keys_and_values(memory, memory) for layer in self.layers]
+
+    def stepper(self) -> DecoderStepper:
+        """The stack for one position at a time, with the weights as they are now."""
+        return DecoderStepper(self)
 
     def compute_output_shape(self, x_shape, memory_shape):
         return x_shape

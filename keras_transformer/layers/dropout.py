@@ -5,15 +5,17 @@ import math
 import keras
 from keras import ops
 
+from keras_transformer.layers.tensors import Tensor
+
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Dropout(keras.layers.Layer):
     """Each entry becomes 0 with probability `rate`, else x / (1 - rate), so that its expectation is
     x.
 
-    An entry costs a byte of randomness: it falls where its byte is below 256 * rate, rounded up or
-    down anew at every call so that each entry's probability is `rate` exactly. Random numbers of 32
-    bits would be a tenth of a training step's time.
+    Each entry uses one random byte. It becomes 0 where its byte is below 256 * rate. That bound is
+    rounded up or down at random in every call, so that each entry's probability is exactly `rate`.
+    Random numbers of 32 bits would take a tenth of a training step's time.
 
     Args:
         rate: probability in [0, 255 / 256].
@@ -32,7 +34,7 @@ class Dropout(keras.layers.Layer):
         Overfitting".
     """
 
-    def __init__(self, rate=0.0, **kwargs):
+    def __init__(self, rate: float = 0.0, **kwargs):
         super().__init__(**kwargs)
         if not 0 <= rate <= 255 / 256:
             raise ValueError(
@@ -41,7 +43,7 @@ class Dropout(keras.layers.Layer):
         self.rate = rate
         self.seed_generator = keras.random.SeedGenerator() if rate else None
 
-    def call(self, x, training=False):
+    def call(self, x: Tensor, training: bool = False) -> Tensor:
         if not (training and self.rate):
             return x
         kept = self._kept(ops.shape(x))
@@ -49,8 +51,7 @@ class Dropout(keras.layers.Layer):
 
         @ops.custom_gradient
         def dropped(x):
-            # Of the forward pass the gradient needs the booleans alone: an eighth to a quarter of
-            # the activations' memory.
+            # The gradient needs only the booleans of the forward pass, a byte an entry.
             def gradient(*args, upstream=None):
                 return ops.where(kept, (args[-1] if upstream is None else upstream) * scale, 0)
 
@@ -65,7 +66,7 @@ class Dropout(keras.layers.Layer):
             if all(isinstance(size, int) for size in shape)
             else ops.prod(ops.stack(shape))
         )
-        # Four bytes from each integer.
+        # Each integer gives four bytes.
         integers = keras.random.randint(
             ((entries + 3) // 4, 1), -(2**31), 2**31 - 1, seed=self.seed_generator
         )

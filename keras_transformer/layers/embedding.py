@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.positions import sinusoidal_positions
+from keras_transformer.layers.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -25,7 +26,7 @@ class PositionalEmbedding(keras.layers.Layer):
 
     Call arguments:
         inputs: ids, integers (B, T); with `reverse=True` activations, (B, T, d_model).
-        positions: integers broadcastable to (B, T); 0, 1, 2... when left out.
+        positions: integers broadcastable to (B, T); 0, 1, 2... by default.
         reverse: project onto the vocabulary instead of embedding.
 
     Returns:
@@ -39,7 +40,7 @@ class PositionalEmbedding(keras.layers.Layer):
     Reference: Press and Wolf 2016, "Using the Output Embedding to Improve Language Models".
     """
 
-    def __init__(self, vocabulary_size, d_model, dropout=0.0, **kwargs):
+    def __init__(self, vocabulary_size: int, d_model: int, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
         self.d_model = d_model
@@ -47,15 +48,17 @@ class PositionalEmbedding(keras.layers.Layer):
         self.sum_dropout = Dropout(dropout, dtype=self.dtype_policy, name="sum_dropout")
 
     def build(self, inputs_shape):
-        # Standard deviation d_model^-0.5: unit variance after the scaling by sqrt(d_model), and
-        # logits of unit variance.
+        # A standard deviation of d_model^-0.5 gives embeddings of unit variance after the scaling
+        # by sqrt(d_model), and logits of unit variance.
         self.table = self.add_weight(
             name="table",
             shape=(self.vocabulary_size, self.d_model),
             initializer=keras.initializers.RandomNormal(stddev=self.d_model**-0.5),
         )
 
-    def call(self, inputs, positions=None, reverse=False):
+    def call(
+        self, inputs: Tensor, positions: Tensor | None = None, reverse: bool = False
+    ) -> Tensor:
         if reverse:
             return ops.matmul(inputs, ops.transpose(self.table))
         if positions is None:

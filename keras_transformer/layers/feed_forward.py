@@ -1,6 +1,12 @@
 """Position-wise feed-forward networks (Vaswani et al. 2017, section 3.3, eq. 2)."""
 
+from collections.abc import Callable
+
 import keras
+from keras import ops
+
+from keras_transformer.layers.matrix import Matrix
+from keras_transformer.layers.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -11,8 +17,8 @@ class FeedForward(keras.layers.Layer):
 
     Args:
         d_ff: inner width.
-        activation: a Keras activation; the paper's is "relu".
-        output_initializer: how W_2 starts.
+        activation: a Keras activation or its name; the paper's is "relu".
+        output_initializer: initializer of W_2.
 
     Call arguments:
         x: (B, T, d_model).
@@ -21,11 +27,17 @@ class FeedForward(keras.layers.Layer):
         (B, T, d_model).
     """
 
-    def __init__(self, d_ff, activation="relu", output_initializer="glorot_uniform", **kwargs):
+    def __init__(
+        self,
+        d_ff: int,
+        activation: str | Callable = "relu",
+        output_initializer: str | keras.initializers.Initializer = "glorot_uniform",
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.d_ff = d_ff
         self.activation = keras.activations.get(activation)
-        # A Keras initializer gives the same numbers at every call: a clone of its own draws others.
+        # One Keras initializer gives the same numbers at every call. A clone draws its own.
         self.output_initializer = keras.initializers.get(output_initializer).clone()
 
     def build(self, x_shape):
@@ -39,8 +51,12 @@ class FeedForward(keras.layers.Layer):
         self.inner.build(x_shape)
         self.outer.build((*x_shape[:-1], self.d_ff))
 
-    def call(self, x):
+    def call(self, x: Tensor) -> Tensor:
         return self.outer(self.inner(x))
+
+    def stepper(self) -> "FeedForwardStepper":
+        """The network for one position at a time, with the weights as they are now."""
+        return FeedForwardStepper(self)
 
     def compute_output_shape(self, x_shape):
         return x_shape
@@ -52,3 +68,35 @@ class FeedForward(keras.layers.Layer):
             "activation": keras.activations.serialize(self.activation),
             "output_initializer": keras.initializers.serialize(self.output_initializer),
         }
+
+
+class FeedForwardStepper:
+    """`FeedForward.call` on rows, with matrices that are laid out once. Its state is empty.
+
+    Args:
+        feed_forward: a built `FeedForward`.
+
+    Call arguments:
+        x: (rows, d_model).
+        state: the empty tuple.
+
+    Returns:
+        (rows, d_model), and the empty tuple.
+    """
+
+    growing = ()
+
+    def __init__(self, feed_forward: FeedForward):
+        self._feed_forward = feed_forward
+        self._inner = Matrix([feed_forward.inner.kernel], feed_forward.dtype_policy)
+        self._outer = Matrix([feed_forward.outer.kernel], feed_forward.dtype_policy)
+
+    def start(self, rows: int | Tensor) -> tuple[()]:
+        """The empty state: no position depends on another."""
+        return ()
+
+    def __call__(self, x: Tensor, state: tuple[()]) -> tuple[Tensor, tuple[()]]:
+        [inner] = self._inner(x)
+        inner = inner + ops.cast(self._feed_forward.inner.bias, inner.dtype)
+        [outer] = self._outer(self._feed_forward.activation(inner))
+        return outer + ops.cast(self._feed_forward.outer.bias, outer.dtype), state

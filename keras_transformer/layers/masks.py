@@ -6,21 +6,23 @@ joined with `&`.
 
 from keras import ops
 
+from keras_transformer.layers.tensors import Tensor
+from pipelines.special_ids import PAD
 
-def padding_mask(ids, padding_id=0):
+
+def padding_mask(ids: Tensor) -> Tensor:
     """True at the keys that are tokens, False at padding.
 
     Args:
-        ids: integers, (B, S).
-        padding_id: the id that fills a batch up to its width.
+        ids: integers, (B, S), padded with PAD.
 
     Returns:
         Booleans, (B, 1, S).
     """
-    return ops.not_equal(ids, padding_id)[:, None, :]
+    return ops.not_equal(ids, PAD)[:, None, :]
 
 
-def causal_mask(length):
+def causal_mask(length: int | Tensor) -> Tensor:
     """True where the key does not come after the query: "prevent positions from attending to
     subsequent positions".
 

@@ -3,18 +3,20 @@
 import keras
 from keras import ops
 
+from keras_transformer.layers.tensors import Tensor
+
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class LayerNormalization(keras.layers.Layer):
-    """Each position's activations shifted to mean 0 and scaled to variance 1, then to a learned
-    mean and gain.
+    """Shift and scale each position's activations to mean 0 and variance 1, then by a learned gain
+    and bias.
 
         y    = gamma * unit + beta
         unit = (x - mean(x)) / sqrt(var(x) + epsilon)          over the last axis, in float32
         dx   = (g - mean(g) - unit * mean(g * unit)) / sqrt(var(x) + epsilon),  g = gamma * dy
 
-    The gradient is written out: it keeps `unit` alone, in the dtype of `x`, where differentiating
-    each operation would keep them all.
+    The gradient is explicit, to save memory: it keeps only `unit`, in the dtype of `x`. Automatic
+    differentiation would keep the output of each operation.
 
     Args:
         epsilon: added to the variance.
@@ -28,12 +30,12 @@ class LayerNormalization(keras.layers.Layer):
     Reference: Ba et al. 2016, "Layer Normalization".
     """
 
-    def __init__(self, epsilon=1e-6, **kwargs):
+    def __init__(self, epsilon: float = 1e-6, **kwargs):
         super().__init__(**kwargs)
         self.epsilon = epsilon
 
     def build(self, x_shape):
-        # Not cast with the activations or the matrices: these few numbers stay in float32.
+        # These few numbers stay in float32 whatever the dtype policy.
         self.gamma = self.add_weight(
             name="gamma", shape=(x_shape[-1],), initializer="ones", dtype="float32", autocast=False
         )
@@ -41,7 +43,7 @@ class LayerNormalization(keras.layers.Layer):
             name="beta", shape=(x_shape[-1],), initializer="zeros", dtype="float32", autocast=False
         )
 
-    def call(self, x):
+    def call(self, x: Tensor) -> Tensor:
         width = x.shape[-1]
 
         @ops.custom_gradient
@@ -77,7 +79,8 @@ class LayerNormalization(keras.layers.Layer):
 
             return ops.cast(unit * gamma + beta, x.dtype), gradient
 
-        # Read here: TensorFlow lets no function with a gradient of its own read a variable.
+        # The variables are read here, because TensorFlow forbids that in a function with a custom
+        # gradient.
         return normalized(x, ops.reshape(self.gamma, (width,)), ops.reshape(self.beta, (width,)))
 
     def compute_output_shape(self, x_shape):

@@ -3,8 +3,10 @@
 import numpy as np
 from keras import ops
 
+from keras_transformer.layers.tensors import Tensor
 
-def sinusoidal_positions(positions, d_model):
+
+def sinusoidal_positions(positions: Tensor, d_model: int) -> Tensor:
     """The paper's sinusoids, sines in the even columns and cosines in the odd ones.
 
         PE(pos, 2i)     = sin(pos / 10000^(2i / d_model))
@@ -22,12 +24,12 @@ def sinusoidal_positions(positions, d_model):
     """
     if d_model % 2:
         raise ValueError(
-            "`d_model` must be even, for sines and cosines come in pairs. Received: "
+            "`d_model` must be even, because sines and cosines come in pairs. Received: "
             f"d_model={d_model}. Try {d_model + 1}."
         )
-    # pos * rate in float32 would be off by 3e-5 at position 500. So the rate is split into 12
-    # leading bits, whose product with a position below 2^12 is exact, and a remainder so small that
-    # sin(a + e) = sin(a) cos(e) + cos(a) sin(e) loses nothing.
+    # pos * rate in float32 would be off by 3e-5 at position 500. So each rate is split in two: its
+    # 12 leading bits, whose product with a position below 2^12 is exact, and a small remainder. The
+    # formula sin(a + e) = sin(a) cos(e) + cos(a) sin(e) joins both without loss.
     rates = np.exp(-np.log(10000.0) * np.arange(0, d_model, 2) / d_model)
     mantissa, exponent = np.frexp(rates)
     leading = np.ldexp(np.floor(mantissa * 2**12), exponent - 12)

@@ -1,17 +1,28 @@
-"""The Add & Norm around every sublayer (Vaswani et al. 2017, sections 3.1 and 5.4)."""
+"""The Add & Norm around every sublayer (Vaswani et al. 2017, sections 3.1 and 5.4), and where its
+norm stands.
+
+A placement is called with `x` and a `sublayer`, a function x -> (y, by-product). It alone knows the
+order of sublayer, dropout, residual sum and norm, for whole sequences, single positions and the
+pass that gives attention weights alike.
+"""
+
+from typing import Any
 
 import keras
 
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.normalization import LayerNormalization
+from keras_transformer.layers.tensors import Sublayer, Tensor
+
+EPSILON = 1e-6
 
 
-def residual_initializer(branches):
-    """How the last matrix of each sublayer starts: Glorot's uniform, times branches^-0.5.
+def residual_initializer(branches: int) -> keras.initializers.Initializer:
+    """The initializer of each sublayer's last matrix: Glorot's uniform, times branches^-0.5.
 
-    The paper does not say how weights start. With so many sublayers added up, each a little
-    quieter, the sum starts as loud as one: without it the post-norm stack spends its first thousand
-    steps on the frequencies of words alone (see benchmarks/README.md).
+    The paper does not say how weights start. A stack adds so many sublayers to its residual stream;
+    scaled like this, their sum starts with the variance of one. Without it the post-norm stack
+    spends its first thousand steps on the frequencies of words alone (see benchmarks/README.md).
 
     Args:
         branches: sublayers that a stack adds to its residual stream.
@@ -24,40 +35,91 @@ def residual_initializer(branches):
     )
 
 
-@keras.saving.register_keras_serializable("keras_transformer")
-class PostNorm(keras.layers.Layer):
-    """Dropout, residual sum, layer normalization, in the paper's order.
-
-        LayerNorm(x + Dropout(Sublayer(x)))
+class NormPlacement(keras.layers.Layer):
+    """What every placement has: a dropout on the sublayer's output and one layer normalization.
 
     Args:
         dropout: probability in [0, 1), applied to the sublayer's output "before it is added to the
             sublayer input".
 
     Call arguments:
-        x: the sublayer's input, (B, T, d_model).
-        sublayer_output: Sublayer(x), (B, T, d_model).
+        x: (..., d_model).
+        sublayer: a function of (..., d_model) that returns the same shape and a by-product.
 
     Returns:
-        (B, T, d_model).
+        (..., d_model), and the sublayer's by-product as it is.
 
     Reference: Ba et al. 2016, "Layer Normalization".
     """
 
-    def __init__(self, dropout=0.0, **kwargs):
+    def __init__(self, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
         self.dropout = dropout
         self.sublayer_dropout = Dropout(dropout, dtype=self.dtype_policy, name="sublayer_dropout")
-        self.norm = LayerNormalization(epsilon=1e-6, dtype=self.dtype_policy, name="norm")
+        self.norm = LayerNormalization(EPSILON, dtype=self.dtype_policy, name="norm")
 
-    def build(self, x_shape, sublayer_output_shape):
+    def build(self, x_shape):
         self.norm.build(x_shape)
 
-    def call(self, x, sublayer_output):
-        return self.norm(x + self.sublayer_dropout(sublayer_output))
-
-    def compute_output_shape(self, x_shape, sublayer_output_shape):
-        return x_shape
+    @staticmethod
+    def end_of_stack(dtype: keras.DTypePolicy) -> keras.layers.Layer:
+        """The layer behind the last one of a stack, named `final_norm`."""
+        raise NotImplementedError
 
     def get_config(self):
         return {**super().get_config(), "dropout": self.dropout}
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class PostNorm(NormPlacement):
+    """The paper's order: the norm stands behind the residual sum.
+
+        LayerNorm(x + Dropout(Sublayer(x)))
+
+    Arguments as in `NormPlacement`.
+    """
+
+    def call(self, x: Tensor, sublayer: Sublayer) -> tuple[Tensor, Any]:
+        y, by_product = sublayer(x)
+        return self.norm(x + self.sublayer_dropout(y)), by_product
+
+    @staticmethod
+    def end_of_stack(dtype: keras.DTypePolicy) -> keras.layers.Layer:
+        """Nothing: the last layer's output is normalized already."""
+        return keras.layers.Identity(dtype=dtype, name="final_norm")
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class PreNorm(NormPlacement):
+    """The norm stands before the sublayer, and the residual stream is never normalized.
+
+        x + Dropout(Sublayer(LayerNorm(x)))
+
+    Arguments as in `NormPlacement`.
+
+    Reference: Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture".
+    """
+
+    def call(self, x: Tensor, sublayer: Sublayer) -> tuple[Tensor, Any]:
+        y, by_product = sublayer(self.norm(x))
+        return x + self.sublayer_dropout(y), by_product
+
+    @staticmethod
+    def end_of_stack(dtype: keras.DTypePolicy) -> keras.layers.Layer:
+        """A layer normalization of the whole residual stream."""
+        return LayerNormalization(EPSILON, dtype=dtype, name="final_norm")
+
+
+def norm_placement(norm: str | type[NormPlacement]) -> type[NormPlacement]:
+    """The class of a placement, from the class itself or the name that it is registered under.
+
+    Raises:
+        ValueError: for anything else.
+    """
+    placement = keras.saving.get_registered_object(norm) if isinstance(norm, str) else norm
+    if not (isinstance(placement, type) and issubclass(placement, NormPlacement)):
+        raise ValueError(
+            "`norm` must be a subclass of NormPlacement, or the name it is registered under. "
+            f"Received: norm={norm!r}. Try norm=PostNorm or norm=PreNorm."
+        )
+    return placement

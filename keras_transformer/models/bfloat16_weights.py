@@ -1,5 +1,5 @@
-"""Weights of float32 or bfloat16 to translate with: section 6.1's decoding passes all of the
-decoder's for every token.
+"""Weights of float32 or bfloat16 to translate with: section 6.1's decoding reads all of the
+decoder's weights for every token.
 """
 
 import keras
@@ -7,19 +7,19 @@ import keras
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class BFloat16Weights(keras.DTypePolicy):
-    """Matrices in bfloat16, half the bytes of float32; activations in float32.
+    """Weights in bfloat16, half the bytes of float32; activations in float32.
 
-    The matrices of a `Stepper` are multiplied in bfloat16. What is added up, normalized, attended
-    to and scored, and all of the encoder, is computed in float32.
+    A `Stepper` multiplies its matrices in bfloat16. Sums, norms, attention and scores, and the
+    whole encoder, are computed in float32.
     """
 
-    def __init__(self, name="bfloat16_weights"):
+    def __init__(self, name: str = "bfloat16_weights"):
         super().__init__("float32")
         self._name = name
         self._variable_dtype = "bfloat16"
 
 
-def translation_policy(precision):
+def translation_policy(precision: str) -> keras.DTypePolicy:
     """The Keras dtype policy of a model to translate with.
 
     Args:

@@ -2,15 +2,21 @@
 2017, table 2.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 from keras import ops
+
+from keras_transformer.layers.tensors import State, Tensor
+from keras_transformer.models.transformer import Transformer
 
 
 class Ensemble:
-    """The mean of what several models find likely.
+    """The mean of the probabilities that several models give.
 
         P(y_t | ...) = 1/M sum_m P_m(y_t | ...)
 
-    It decodes and scores as a `Transformer` does, and cannot be trained.
+    It decodes and scores as a `Transformer` does. It cannot be trained.
 
     Args:
         models: `Transformer`s with one vocabulary; their other sizes may differ.
@@ -19,7 +25,10 @@ class Ensemble:
         ValueError: if there is no model, or their vocabularies have different sizes.
     """
 
-    def __init__(self, models):
+    # Its models differ in layers and heads, so there is no attention of all of them to show.
+    gives_attention = False
+
+    def __init__(self, models: Sequence[Transformer]):
         self.models = list(models)
         sizes = sorted({model.hyperparameters.vocabulary_size for model in self.models})
         if len(sizes) != 1:
@@ -30,46 +39,52 @@ class Ensemble:
         self.hyperparameters = self.models[0].hyperparameters
         self.weights = [weight for model in self.models for weight in model.weights]
 
-    def __call__(self, inputs, training=False):
-        """Log P of every next token, float32 (B, T, V), as logits. Arguments as of `Transformer`."""
+    def __call__(self, inputs: tuple[Tensor, Tensor], training: bool = False) -> Tensor:
+        """Log P of every next token, float32 (B, T, V), in place of logits.
+
+        Arguments as of `Transformer`.
+        """
         return _log_mean([model(inputs, training=training) for model in self.models])
 
-    def encode(self, source):
+    def encode(self, source: Tensor) -> list[dict[str, Any]]:
         """What each model keeps of the source, (B, S), for decoding."""
         return [model.encode(source) for model in self.models]
 
-    def empty_past(self, hypotheses):
-        """Each model's cache before the first token."""
-        return [model.empty_past(hypotheses) for model in self.models]
-
-    def stepper(self):
-        """What decodes with the weights as they are now."""
+    def stepper(self) -> "EnsembleStepper":
+        """A stepper of all models, with the weights as they are now."""
         return EnsembleStepper(self.models)
 
 
 class EnsembleStepper:
-    """A `Stepper` a model, with a past and an encoded source each."""
+    """A `Stepper` for each model, with a state and an encoded source for each.
 
-    def __init__(self, models):
+    Called as a `Stepper` is. The attention is the mean of the models'.
+
+    Args:
+        models: built `Transformer`s.
+    """
+
+    def __init__(self, models: Sequence[Transformer]):
         self._steppers = [model.stepper() for model in models]
+        self.growing = [stepper.growing for stepper in self._steppers]
 
-    def step(self, ids, position, past, encoded):
-        """`Stepper.step` of the mean."""
-        steps = (
-            one.step(ids, position, *own)
-            for one, *own in zip(self._steppers, past, encoded, strict=True)
-        )
-        logits, past = zip(*steps, strict=True)
-        return _log_mean(logits), list(past)
+    def start(self, rows: int | Tensor) -> State:
+        """The state before the first token, of B K rows."""
+        return [stepper.start(rows) for stepper in self._steppers]
 
-    def attentive_step(self, ids, position, past, encoded):
-        """`Stepper.attentive_step` of the mean, of the attention as well."""
+    def is_token(self, source: list[dict[str, Any]]) -> Tensor:
+        """Which positions of the source are no padding, booleans (B, S)."""
+        return self._steppers[0].is_token(source[0])
+
+    def __call__(
+        self, ids: Tensor, position: Tensor, state: State, source: list[dict[str, Any]]
+    ) -> tuple[Tensor, State, Tensor]:
         steps = (
-            one.attentive_step(ids, position, *own)
-            for one, *own in zip(self._steppers, past, encoded, strict=True)
+            stepper(ids, position, *own)
+            for stepper, *own in zip(self._steppers, state, source, strict=True)
         )
-        logits, past, attention = zip(*steps, strict=True)
-        return _log_mean(logits), list(past), ops.mean(ops.stack(attention), axis=0)
+        logits, state, attention = zip(*steps, strict=True)
+        return _log_mean(logits), list(state), ops.mean(ops.stack(attention), axis=0)
 
 
 def _log_mean(logits):

@@ -1,11 +1,18 @@
-"""The columns of Table 3 (Vaswani et al. 2017, section 6.2)."""
+"""The columns of Table 3 (Vaswani et al. 2017, section 6.2), and the variants of a model."""
 
 import dataclasses
+from typing import Any
+
+from keras_transformer.models.variants import ACTIVATIONS, NORMS
+
+SIZES = ("vocabulary_size", "num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v")
+PROBABILITIES = ("dropout", "label_smoothing")
+CHOICES = {"norm": NORMS, "activation": ACTIVATIONS}
 
 
 @dataclasses.dataclass(frozen=True)
 class Hyperparameters:
-    """What sizes a model. The defaults are the paper's base row.
+    """What decides a model's weights. The defaults are the paper's base row.
 
     Args:
         vocabulary_size: V, pieces shared by source and target; the logits' width.
@@ -16,6 +23,8 @@ class Hyperparameters:
         d_k, d_v: widths of a head's keys and values; None means d_model / h.
         dropout: P_drop, probability in [0, 1).
         label_smoothing: epsilon_ls, probability in [0, 1).
+        norm: where the layer normalizations stand, "post" (the paper's) or "pre".
+        activation: of the feed-forward networks, "relu" (the paper's), "gelu" or "swish".
 
     Raises:
         ValueError: naming the argument, what was expected, what came, and a remedy.
@@ -30,22 +39,16 @@ class Hyperparameters:
     d_v: int | None = None
     dropout: float = 0.1
     label_smoothing: float = 0.1
+    norm: str = "post"
+    activation: str = "relu"
 
     def __post_init__(self):
-        for name in ("vocabulary_size", "num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"):
-            value = getattr(self, name)
-            if value is None and name in ("d_k", "d_v"):
-                continue
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(
-                    f"`{name}` must be an integer of at least 1. Received: {name}={value!r}."
-                )
-        for name in ("dropout", "label_smoothing"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, float)) or not 0 <= value < 1:
-                raise ValueError(
-                    f"`{name}` must be a probability in [0, 1). Received: {name}={value!r}."
-                )
+        for name in SIZES:
+            _check_size(name, getattr(self, name))
+        for name in PROBABILITIES:
+            _check_probability(name, getattr(self, name))
+        for name, choices in CHOICES.items():
+            _check_choice(name, getattr(self, name), choices)
         if self.d_model % 2:
             raise ValueError(
                 f"`d_model` must be even. Received: d_model={self.d_model}. Try {self.d_model + 1}."
@@ -58,6 +61,23 @@ class Hyperparameters:
                 f"Try d_model={remedy + remedy % 2 * self.num_heads}, or pass `d_k`."
             )
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """A plain dictionary, for JSON; `Hyperparameters(**d)` is the way back."""
         return dataclasses.asdict(self)
+
+
+def _check_size(name, value):
+    if value is None and name in ("d_k", "d_v"):
+        return
+    if not isinstance(value, int) or value < 1:
+        raise ValueError(f"`{name}` must be an integer of at least 1. Received: {name}={value!r}.")
+
+
+def _check_probability(name, value):
+    if not isinstance(value, (int, float)) or not 0 <= value < 1:
+        raise ValueError(f"`{name}` must be a probability in [0, 1). Received: {name}={value!r}.")
+
+
+def _check_choice(name, value, choices):
+    if value not in list(choices):
+        raise ValueError(f"`{name}` must be {' or '.join(choices)}. Received: {name}={value!r}.")

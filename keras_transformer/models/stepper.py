@@ -1,53 +1,56 @@
 """The Transformer (Vaswani et al. 2017, figure 1), one target token at a time."""
 
+from typing import Any
+
 from keras import ops
 
 from keras_transformer.layers import Matrix
+from keras_transformer.layers.tensors import State, Tensor
 
 
 class Stepper:
-    """Logits of the next token, from one new token for each of K hypotheses a sentence and a cache
-    of those before it.
+    """Logits of the next token, from one new token for each of K hypotheses a sentence and the
+    state that those before it left.
 
-    Make one before a loop over tokens, not in it: its matrices are laid out anew.
+    Make it before a loop over tokens, not inside: it lays out its matrices when it is made.
+
+    `growing` has the structure of the state. It names the axis along which each tensor of the state
+    grows by one at every step, or -1 for a tensor of fixed size.
 
     Args:
         model: a built `Transformer`.
+
+    Call arguments:
+        ids: the newest tokens, (B, K).
+        position: how many tokens came before them, a scalar.
+        state: what `start` or the step before returned.
+        source: what `Transformer.encode` returned.
+
+    Returns:
+        Logits, float32 (B, K, V); the new state; and how much each hypothesis attends to the
+        source, the mean of the last layer's heads, float32 (B, K, S).
     """
 
     def __init__(self, model):
         self._embedding = model.embedding
         self._decoder = model.decoder.stepper()
         self._table = Matrix([ops.transpose(model.embedding.table)], model.embedding.dtype_policy)
+        self.growing = self._decoder.growing
 
-    def step(self, ids, position, past, encoded):
-        """One token further.
+    def start(self, rows: int | Tensor) -> State:
+        """The state before the first token, of B K rows."""
+        return self._decoder.start(rows)
 
-        Args:
-            ids: the newest tokens, (B, K).
-            position: how many tokens came before them, a scalar.
-            past: from `Transformer.empty_past` or the step before.
-            encoded: from `Transformer.encode`.
+    def is_token(self, source: dict[str, Any]) -> Tensor:
+        """Which positions of the source are no padding, booleans (B, S)."""
+        return source["mask"][:, 0]
 
-        Returns:
-            Logits in float32, (B, K, V), and the new past.
-        """
-        x, past = self._decoder(
-            self._embedded(ids, position), past, encoded["memory"], encoded["mask"]
-        )
-        return self._logits(x), past
-
-    def attentive_step(self, ids, position, past, encoded):
-        """`step` that also tells how much each hypothesis attends to the source: the mean of the
-        last layer's heads, (B, K, S), third.
-        """
-        x, past, attention = self._decoder.attentive(
-            self._embedded(ids, position), past, encoded["memory"], encoded["mask"]
-        )
-        return self._logits(x), past, attention
-
-    def _embedded(self, ids, position):
-        return self._embedding(ids, positions=ops.reshape(position, (1, 1)))
+    def __call__(
+        self, ids: Tensor, position: Tensor, state: State, source: dict[str, Any]
+    ) -> tuple[Tensor, State, Tensor]:
+        x = self._embedding(ids, positions=ops.reshape(position, (1, 1)))
+        x, state, attention = self._decoder(x, state, source["memory"], source["mask"])
+        return self._logits(x), state, attention
 
     def _logits(self, x):
         [logits] = self._table(ops.reshape(x, (-1, x.shape[-1])))

@@ -1,26 +1,31 @@
-"""The Transformer, encoder to logits (Vaswani et al. 2017, figure 1), as a functional Keras model."""
+"""The Transformer (Vaswani et al. 2017, figure 1) as a functional Keras model."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding, padding_mask
+from keras_transformer.layers.tensors import Tensor
 from keras_transformer.models.hyperparameters import Hyperparameters
 from keras_transformer.models.stepper import Stepper
+from keras_transformer.models.variants import ACTIVATIONS, NORMS
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Transformer(keras.Model):
     """Two stacks between one shared, three-way tied embedding.
 
-    Called with `(source, target)` ids it gives logits, and trains with `model.fit`. `encode` and a
-    `stepper` decode from the same weights.
+    Called with `(source, target)` ids it gives logits, and trains with `model.fit`. `encode` and
+    `stepper` decode with the same weights.
 
     Args:
-        hyperparameters: the sizes; or its fields as keywords.
+        hyperparameters: sizes and variants; or pass its fields as keywords.
+        dtype: a Keras dtype policy; the global one by default.
 
     Call arguments:
-        source: ids, (B, S), padded with 0.
-        target: ids shifted right by a start token, (B, T), padded with 0.
+        source: ids, (B, S), padded with PAD.
+        target: ids shifted right by a start token, (B, T), padded with PAD.
 
     Returns:
         Logits in float32, (B, T, V).
@@ -30,18 +35,35 @@ class Transformer(keras.Model):
         logits = model((source, target))
     """
 
-    def __init__(self, hyperparameters=None, dtype=None, name="transformer", **sizes):
+    # It has `attention_weights`. What decodes as a `Transformer` does may have none.
+    gives_attention = True
+
+    def __init__(
+        self,
+        hyperparameters: Hyperparameters | None = None,
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str = "transformer",
+        **sizes,
+    ):
         hp = hyperparameters or Hyperparameters(**sizes)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-        sizes = {
-            name: getattr(hp, name)
-            for name in ("num_layers", "num_heads", "d_model", "d_ff", "d_k", "d_v", "dropout")
+        stack = {
+            "num_layers": hp.num_layers,
+            "num_heads": hp.num_heads,
+            "d_model": hp.d_model,
+            "d_ff": hp.d_ff,
+            "d_k": hp.d_k,
+            "d_v": hp.d_v,
+            "dropout": hp.dropout,
+            "activation": ACTIVATIONS[hp.activation],
+            "norm": NORMS[hp.norm],
+            "dtype": policy,
         }
         embedding = PositionalEmbedding(
             hp.vocabulary_size, hp.d_model, hp.dropout, dtype=policy, name="embedding"
         )
-        encoder = Encoder(**sizes, dtype=policy, name="encoder")
-        decoder = Decoder(**sizes, dtype=policy, name="decoder")
+        encoder = Encoder(**stack, name="encoder")
+        decoder = Decoder(**stack, name="decoder")
 
         source = keras.Input((None,), dtype="int32", name="source")
         target = keras.Input((None,), dtype="int32", name="target")
@@ -56,54 +78,53 @@ class Transformer(keras.Model):
         self.encoder = encoder
         self.decoder = decoder
 
-    def encode(self, source):
+    def encode(self, source: Tensor) -> dict[str, Any]:
         """Run the encoder once and keep what decoding needs of it.
 
         Args:
             source: ids, (B, S).
 
         Returns:
-            A cache: the memory's keys and values for every layer of the decoder, and the (B, 1, S)
-            mask of its tokens.
+            What a stepper takes as its source, tensors of B rows: "memory", the memory's keys and
+            values for every layer of the decoder, and "mask", which of its positions are tokens,
+            (B, 1, S).
         """
         return self.cache(
             source, self.encoder(self.embedding(source), attention_mask=padding_mask(source))
         )
 
-    def cache(self, source, memory):
-        """What decoding needs of a memory, (B, S, d_model), that was made of source ids."""
+    def cache(self, source: Tensor, memory: Tensor) -> dict[str, Any]:
+        """What `encode` returns, from source ids (B, S) and their memory (B, S, d_model)."""
         return {"memory": self.decoder.memory_cache(memory), "mask": padding_mask(source)}
 
-    def empty_past(self, hypotheses):
-        """The cache before the first token: see `Decoder.empty_past`."""
-        return self.decoder.empty_past(hypotheses)
-
-    def stepper(self):
-        """What decodes with the weights as they are now: see `Stepper`."""
+    def stepper(self) -> Stepper:
+        """A `Stepper` for decoding, with the weights as they are now."""
         return Stepper(self)
 
-    def attentive_encode(self, source):
+    def encode_with_attention(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """The memory, (B, S, d_model), and what every layer's heads attend to, (B, N, h, S, S)."""
-        return self.encoder.attentive(self.embedding(source), padding_mask(source))
+        return self.encoder.with_attention(self.embedding(source), padding_mask(source))
 
-    def attentive_decode(self, source, target, memory):
+    def decode_with_attention(
+        self, source: Tensor, target: Tensor, memory: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """What `call` gives, from a memory, and what every layer's heads attend to.
 
         Args:
             source, target: as in `call`.
-            memory: the first that `attentive_encode` returned.
+            memory: the first that `encode_with_attention` returned.
 
         Returns:
             Logits in float32, (B, T, V); attention to the target, (B, N, h, T, T), and to the
             memory, (B, N, h, T, S); rows sum to 1.
         """
-        x, to_target, to_memory = self.decoder.attentive(
+        x, (to_target, to_memory) = self.decoder.with_attention(
             self.embedding(target), memory, padding_mask(source)
         )
         return ops.cast(self.embedding(x, reverse=True), "float32"), to_target, to_memory
 
-    def attention_weights(self, source, target):
-        """What every layer's heads attend to, for looking at.
+    def attention_weights(self, source: Tensor, target: Tensor) -> dict[str, Tensor]:
+        """What every layer's heads attend to, for pictures and alignments.
 
         Args:
             source, target: as in `call`.
@@ -112,8 +133,8 @@ class Transformer(keras.Model):
             A dictionary: "encoder" (B, N, h, S, S), "decoder" (B, N, h, T, T) and "cross" (B, N, h,
             T, S); rows sum to 1.
         """
-        memory, within_source = self.attentive_encode(source)
-        _, to_target, to_memory = self.attentive_decode(source, target, memory)
+        memory, within_source = self.encode_with_attention(source)
+        _, to_target, to_memory = self.decode_with_attention(source, target, memory)
         return {"encoder": within_source, "decoder": to_target, "cross": to_memory}
 
     def get_config(self):

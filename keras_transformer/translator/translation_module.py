@@ -2,20 +2,23 @@
 for its decoding).
 """
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.decoding.coverage import covering, no_coverage
-from keras_transformer.decoding.sampling import Sampling
+from keras_transformer.models import Ensemble, Transformer
 from keras_transformer.translator.graphs import IDS, graphs_of
 from pipelines.special_ids import EOS, PAD
+from pipelines.vocabulary import Vocabulary
 
 MAX_SOURCE_LENGTH = 1024
 
 
 class TranslationModule(tf.Module):
-    """Tokenizer, encoder, search and detokenizer behind functions of strings. What is served of it:
-    `signatures.served`.
+    """Tokenizer, encoder, search and detokenizer behind functions of strings.
+
+    `artifacts.signatures.served` makes a server's signatures of them.
 
     Args:
         model: a built `Transformer`, or an `Ensemble`.
@@ -26,7 +29,12 @@ class TranslationModule(tf.Module):
         ValueError: if the vocabulary is not as wide as the model's logits.
     """
 
-    def __init__(self, model, vocabulary, options=None):
+    def __init__(
+        self,
+        model: Transformer | Ensemble,
+        vocabulary: Vocabulary,
+        options: DecodingOptions | None = None,
+    ):
         super().__init__(name="translation")
         width = model.hyperparameters.vocabulary_size
         if vocabulary.size != width:
@@ -36,7 +44,7 @@ class TranslationModule(tf.Module):
             )
         self.vocabulary = vocabulary
         self.tokenizer = vocabulary.tokenizer
-        # The variables are tracked and not the Keras model: tracking both doubles the artefact.
+        # Only the variables are tracked, not the Keras model: with both, an export is twice as big.
         self.weights = [variable.value for variable in model.weights]
         self.options = options or DecodingOptions()
         self._graphs = graphs_of(model)
@@ -52,7 +60,8 @@ class TranslationModule(tf.Module):
             self._translate_in_detail, input_signature=[text, prefix]
         )
         self.score = tf.function(self._score, input_signature=[text, reference])
-        if hasattr(self._graphs, "attention"):
+        self.gives_attention = model.gives_attention
+        if self.gives_attention:
             self.attention = tf.function(self._attention, input_signature=[text, reference])
         self.source_lengths = tf.function(
             lambda text: self.tokenizer.tokenize(text).row_lengths(), input_signature=[text]
@@ -66,13 +75,17 @@ class TranslationModule(tf.Module):
         return {"translation": self.target_text(hypotheses[:, 0], text)}
 
     def _translate_in_detail(self, text, prefix):
-        """Strings (B,), and what each translation shall begin with, strings (B,) that may be empty.
+        """Translate strings (B,) and tell how likely each translation is.
+
+        Args:
+            text: strings (B,).
+            prefix: what each translation must begin with, strings (B,); "" for anything.
 
         Returns:
             translations: (B, n), best first.
             scores: (B, n), what they are ranked by, -inf where there are fewer than n.
             pieces: (B, n, L), the tokens as strings, EOS among them; "" is padding.
-            log_probabilities: (B, n, L), log P of each token, as the model has it; 0 at padding.
+            log_probabilities: (B, n, L), the model's log P of each token; 0 at padding.
         """
         prefixes = self.tokenizer.tokenize(prefix)[:, :-1].to_tensor(default_value=PAD)
         hypotheses, scores = self._search_as_exported(text, prefixes)
@@ -88,7 +101,7 @@ class TranslationModule(tf.Module):
 
     def _score(self, text, reference):
         """Strings (B,) and their translations (B,) to log P(Y | X) in nats and |Y|, EOS included.
-        Both are cut after 1,024 tokens.
+        Lines and translations are cut after 1,024 tokens.
         """
         source, target = (
             self.source_ids(side).to_tensor(default_value=PAD) for side in (text, reference)
@@ -117,15 +130,24 @@ class TranslationModule(tf.Module):
             **self._graphs.attention(source, target),
         }
 
-    def search(self, search, text, prefixes=None, limits=None):
-        """What a search finds for strings (B,): hypotheses, ids (B, n, L), and their scores (B, n).
+    def search(
+        self,
+        search: Callable,
+        text: tf.Tensor,
+        prefixes: tf.Tensor | None = None,
+        limits: Callable[[tf.Tensor], tf.Tensor] | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Search for translations of strings (B,).
 
         Args:
-            search: a `BeamSearch`, `GreedySearch` or `Sampling`.
+            search: any search of `keras_transformer.decoding`.
             text: strings (B,).
             prefixes: ids to begin with, (B, P), padded.
             limits: a function of the sources' lengths (B,) that gives the most tokens of each
                 translation; by default the options'.
+
+        Returns:
+            Hypotheses, ids (B, n, L), and their scores (B, n), best first.
         """
         ids = self.source_ids(text)
         options = self.options
@@ -133,37 +155,27 @@ class TranslationModule(tf.Module):
         lengths = ids.row_lengths()
         limits = (limits or options.limits)(lengths)
         minima = options.minima(lengths)
-        # What is drawn for a sentence depends on its words, not on its place.
-        own = (
-            {"seeds": tf.strings.to_hash_bucket_fast(text, 2**62)}
-            if isinstance(search, Sampling)
-            else {}
-        )
-        model = self._graphs.model
-        stepper = model.stepper()
-        past = model.empty_past(tf.shape(source)[0] * search.beam_size)
-        step = stepper.step
-        if getattr(search, "coverage_penalty", 0):
-            step = covering(stepper.attentive_step)
-            past = no_coverage(past, source != PAD, search.beam_size)
-        return search(step, past, self._graphs.encode(source), limits, minima, prefixes, **own)
+        # The samples of a sentence depend on its words, not on its place in the batch.
+        seeds = tf.strings.to_hash_bucket_fast(text, 2**62)
+        stepper = self._graphs.model.stepper()
+        return search(stepper, self._graphs.encode(source), limits, minima, prefixes, seeds)
 
-    def source_ids(self, text):
+    def source_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Strings (B,) to ragged ids (B, None), each row closed by EOS and no longer than 1,024."""
         words = self.tokenizer.tokenize(text)[:, :-1][:, : MAX_SOURCE_LENGTH - 1]
         return tf.concat([words, tf.fill([words.nrows(), 1], EOS)], axis=1)
 
-    def target_text(self, ids, text):
+    def target_text(self, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
         """Ids (B, L) to strings (B,), empty where `text` is blank."""
         words = tf.ragged.boolean_mask(ids, (ids != PAD) & (ids != EOS))
         return tf.where(tf.strings.strip(text) == "", "", self.tokenizer.detokenize(words))
 
-    def target_texts(self, hypotheses, text):
+    def target_texts(self, hypotheses: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
         """Ids (B, n, L) to strings (B, n), empty where `text` is blank."""
         shape = tf.shape(hypotheses)
         rows = tf.reshape(hypotheses, [shape[0] * shape[1], shape[2]])
         return tf.reshape(self.target_text(rows, tf.repeat(text, shape[1])), shape[:2])
 
-    def pieces(self, ids):
+    def pieces(self, ids: tf.Tensor) -> tf.Tensor:
         """Ids of any shape to the strings they stand for, "" for padding."""
         return tf.where(ids == PAD, "", self.tokenizer.id_to_string(ids))

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from oracles import enumeration
 from oracles.enumeration import BOS, EOS, PAD, UNK, Table, decode
 
-from keras_transformer.decoding import BeamSearch, GreedySearch, length_penalty
+from keras_transformer.decoding import BeamSearch, GreedySearch, length_penalty, loop
 from keras_transformer.decoding import beam_search as beam
-from keras_transformer.decoding.cache import take
+from keras_transformer.decoding.loop import take
 
 SEEDS = st.integers(0, 2**32)
 WORDS = st.integers(3, 5)
@@ -144,7 +144,7 @@ def test_sentences_with_a_beam_of_their_own_get_what_such_a_beam_gives(data, lev
 def test_no_sentences_with_beams_of_their_own():
     empty = tf.zeros([0], tf.int32)
     search = BeamSearch(empty, tf.zeros([0]), empty)
-    ids, scores = search(enumeration.step_of([]), enumeration.empty_past(0), tf.range(0), empty)
+    ids, scores = search(enumeration.TableStepper([]), tf.range(0), empty)
     assert ids.shape[:2] == scores.shape == (0, 1)
 
 
@@ -219,7 +219,7 @@ def test_a_hypothesis_that_can_win_only_at_its_limit_is_waited_for():
 
 def test_where_fewer_sequences_exist_than_are_asked_for_the_rest_scores_minus_infinity():
     ids, scores = BeamSearch(3, 0.6, 3)(
-        enumeration.step_of([Table(0, 3)]), enumeration.empty_past(3), tf.range(1), tf.constant([1])
+        enumeration.TableStepper([Table(0, 3)]), tf.range(1), tf.constant([1])
     )
     assert ids.numpy().tolist() == [[[EOS], [PAD], [PAD]]]
     assert np.isneginf(scores.numpy()[0]).tolist() == [False, True, True]
@@ -227,19 +227,38 @@ def test_where_fewer_sequences_exist_than_are_asked_for_the_rest_scores_minus_in
 
 def test_no_sentences_give_no_translations():
     ids, scores = BeamSearch(4, 0.6, 2)(
-        enumeration.step_of([]), enumeration.empty_past(0), tf.range(0), tf.zeros([0], tf.int32)
+        enumeration.TableStepper([]), tf.range(0), tf.zeros([0], tf.int32)
     )
     assert ids.shape[:2] == scores.shape == (0, 2)
 
 
 @pytest.mark.parametrize("search", [GreedySearch(), BeamSearch(3)])
 def test_logits_that_are_no_numbers_do_not_keep_it_searching(search):
-    step, past = (
-        enumeration.step_of([Fixed([np.nan] * 6)]),
-        enumeration.empty_past(search.beam_size),
-    )
-    ids, _ = search(step, past, tf.range(1), tf.constant([5]))
+    stepper = enumeration.TableStepper([Fixed([np.nan] * 6)])
+    ids, _ = search(stepper, tf.range(1), tf.constant([5]))
     assert ids.shape[-1] <= 5
+
+
+class GraphStepper(enumeration.TableStepper):
+    """The same as an operation of a graph."""
+
+    def start(self, rows):
+        state = {"keys": tf.zeros([rows, 2, 0, 1], tf.int32)}
+        return {**state, "values": tf.zeros([rows, 1, 0, 3], tf.int32)}
+
+    def __call__(self, ids, position, state, source):
+        def numpy_step(ids, position, keys, values, source):
+            step = super(GraphStepper, self).__call__
+            logits, state, _ = step(ids, position, {"keys": keys, "values": values}, source)
+            return logits, state["keys"], state["values"]
+
+        arguments = [ids, position, state["keys"], state["values"], source]
+        types = [tf.float32, tf.int32, tf.int32]
+        logits, keys, values = tf.numpy_function(numpy_step, arguments, types)
+        keys.set_shape([None, 2, None, 1])
+        values.set_shape([None, 1, None, 3])
+        logits = tf.ensure_shape(logits, [None, None, self.tables[0].size])
+        return logits, {"keys": keys, "values": values}, None
 
 
 def test_a_graph_gives_what_eager_execution_gives():
@@ -248,26 +267,10 @@ def test_a_graph_gives_what_eager_execution_gives():
         [1, 2, 3, 5, 8, 8, 9, 10],
         BeamSearch(3, 0.6, 2),
     )
-    step = enumeration.step_of(tables)
-
-    def numpy_step(ids, position, keys, values, source):
-        logits, past = step(ids, position, {"keys": keys, "values": values}, source)
-        return logits, past["keys"], past["values"]
-
-    def graph_step(ids, position, past, source):
-        arguments = [ids, position, past["keys"], past["values"], source]
-        logits, keys, values = tf.numpy_function(
-            numpy_step, arguments, [tf.float32, tf.int32, tf.int32]
-        )
-        keys.set_shape([None, 2, None, 1])
-        values.set_shape([None, 1, None, 3])
-        return tf.ensure_shape(logits, [None, None, 8]), {"keys": keys, "values": values}
-
-    past = tf.nest.map_structure(tf.constant, enumeration.empty_past(24))
-    in_graph = tf.function(lambda limits: search(graph_step, past, tf.range(8), limits))(
+    eager = search(enumeration.TableStepper(tables), tf.range(8), tf.constant(limits))
+    in_graph = tf.function(lambda limits: search(GraphStepper(tables), tf.range(8), limits))(
         tf.constant(limits)
     )
-    eager = search(step, past, tf.range(8), tf.constant(limits))
     np.testing.assert_array_equal(in_graph[0], eager[0])
     np.testing.assert_allclose(in_graph[1], eager[1], rtol=1e-6, atol=ATOL)
 
@@ -302,7 +305,7 @@ def test_the_length_penalty_is_wu_et_al_s():
 
 def test_control_a_search_that_leaves_its_cache_in_place_fails_the_laws(monkeypatch):
     monkeypatch.setattr(
-        beam,
+        loop,
         "take",
         lambda state, rows: take(
             state, tf.sort(rows) if isinstance(state, dict) and "keys" in state else rows

@@ -57,8 +57,7 @@ def translate_with(search):
         input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)]
     )
     def decode(source, limits):
-        past = transformer.empty_past(tf.shape(source)[0] * search.beam_size)
-        return search(transformer.stepper().step, past, transformer.encode(source), limits)[0][:, 0]
+        return search(transformer.stepper(), transformer.encode(source), limits)[0][:, 0]
 
     def translate(sentences):
         ids = decode(
@@ -118,11 +117,16 @@ def test_a_sentence_alone_and_in_a_batch_of_64_is_translated_alike(search):
 
 
 def test_control_positions_that_are_off_by_one_change_tokens():
+    class LateStepper:
+        def __init__(self, stepper):
+            self.stepper, self.start, self.growing = stepper, stepper.start, stepper.growing
+
+        def __call__(self, ids, position, state, source):
+            return self.stepper(ids, position + 1, state, source)
+
     class Late(BeamSearch):
-        def __call__(self, step, *rest):
-            return super().__call__(
-                lambda ids, position, *past: step(ids, position + 1, *past), *rest
-            )
+        def __call__(self, stepper, *rest):
+            return super().__call__(LateStepper(stepper), *rest)
 
     some = sources()[:20]
     assert translate_with(Late(4, 0.6))(some) != translate_with(BEAM)(some)

@@ -292,10 +292,8 @@ def test_prefixes_of_no_tokens_and_minima_of_one_are_none():
 def test_where_everything_is_barred_the_search_ends_with_padding_and_minus_infinity(search):
     """UNK, the only word, may not come again, and EOS not yet."""
     search, tables = search(Constraints(1)), [Table(seed, 0) for seed in range(3)]
-    past = enumeration.empty_past(3 * search.beam_size)
     ids, scores = search(
-        enumeration.step_of(tables),
-        past,
+        enumeration.TableStepper(tables),
         tf.range(3),
         tf.constant([9, 2, 9]),
         minima=tf.constant([5, 5, 1]),
@@ -311,19 +309,20 @@ def test_a_graph_gives_what_eager_execution_gives():
     limits, minima = tf.constant([3, 5, 8, 12]), tf.constant([1, 4, 8, 2])
     prefixes = tf.constant([[4, 4, 5, 0], [0, 0, 0, 0], [6, 0, 0, 0], [4, 4, 4, 4]])
 
-    def step(ids, position, past, source):
-        return tf.gather(rows, (source[:, None] + ids) % 6), past
+    stepper = enumeration.Stateless(
+        lambda ids, position, source: tf.gather(rows, (source[:, None] + ids) % 6)
+    )
 
     search, signature = (
         BeamSearch(3, constraints=Constraints(3, 1.5)),
         [tf.TensorSpec([None], tf.int32)] * 2,
     )
     graph = tf.function(
-        lambda *wanted: search(step, (), tf.range(4), *wanted),
+        lambda *wanted: search(stepper, tf.range(4), *wanted),
         [*signature, tf.TensorSpec([None, None], tf.int32)],
     )
     eager, in_graph = (
-        search(step, (), tf.range(4), limits, minima, prefixes),
+        search(stepper, tf.range(4), limits, minima, prefixes),
         graph(limits, minima, prefixes),
     )
     np.testing.assert_array_equal(in_graph[0], eager[0])
@@ -405,13 +404,17 @@ def test_control_a_rule_that_is_broken_fails_the_law(monkeypatch, place, name, b
 
 def test_control_a_penalty_that_counts_bos_or_divides_negative_logits_fails_the_law(monkeypatch):
     penalized = Constraints._penalized
-    with_bos = lambda self, logits, came: penalized(
-        self, logits, tf.pad(came, [[0, 0], [1, 0]], constant_values=BOS)
-    )
+
+    def with_bos(self, logits, came):
+        return penalized(self, logits, tf.pad(came, [[0, 0], [1, 0]], constant_values=BOS))
+
     monkeypatch.setattr(Constraints, "_penalized", with_bos)
     with pytest.raises(AssertionError):
         assert_penalty_equals_the_formula(1.3)
-    always_divides = lambda self, logits, came: 8 + penalized(self, logits - 8, came)  # noqa: E731
+
+    def always_divides(self, logits, came):
+        return 8 + penalized(self, logits - 8, came)
+
     monkeypatch.setattr(Constraints, "_penalized", always_divides)
     with pytest.raises(AssertionError):
         assert_penalty_equals_the_formula(1.3)

@@ -10,7 +10,7 @@ from oracles.enumeration import Table
 
 from keras_transformer.decoding import BeamSearch
 from keras_transformer.decoding import beam_search as beam
-from keras_transformer.decoding.coverage import coverage_penalty, covering, no_coverage
+from keras_transformer.decoding.coverage import Covering, coverage_penalty
 
 ATOL = 1e-5
 ALL, LIMIT, WORDS = 1 + 4 + 16 + 64, 4, 3
@@ -46,28 +46,32 @@ def best_covered(table, limit, alpha, beta):
     )
 
 
-def search(tables, limits, alpha, beta, beam_size=ALL, n=ALL, padding=0):
-    """`BeamSearch` with attention over sources of different lengths, padded to the longest and
-    `padding` more.
-    """
-    width = max(table.length for table in tables) + padding
-    step, lengths = enumeration.step_of(tables), np.array([table.length for table in tables])
+class AttentiveStepper(enumeration.TableStepper):
+    """Attends to sources of different lengths, padded to `width`."""
 
-    def attentive_step(ids, position, past, source):
-        logits, past = step(ids, position, past, source)
-        prefixes = past["keys"][:, 0, 1:, 0].reshape(*ids.shape, -1)
-        attention = np.zeros((*ids.shape, width), np.float32)
+    def __init__(self, tables, width):
+        super().__init__(tables)
+        self.width = width
+
+    def is_token(self, source):
+        lengths = np.array([self.tables[number].length for number in np.asarray(source)])
+        return tf.constant(np.arange(self.width) < lengths[:, None])
+
+    def __call__(self, ids, position, state, source):
+        logits, state, _ = super().__call__(ids, position, state, source)
+        prefixes = state["keys"][:, 0, 1:, 0].reshape(*ids.shape, -1)
+        attention = np.zeros((*ids.shape, self.width), np.float32)
         for sentence, rows, number in zip(attention, prefixes, np.asarray(source), strict=True):
-            sentence[:, : tables[number].length] = tables[number].attention(rows)
-        return logits, past, attention
+            table = self.tables[number]
+            sentence[:, : table.length] = table.attention(rows)
+        return logits, state, attention
 
-    past = no_coverage(
-        enumeration.empty_past(len(tables) * beam_size),
-        tf.constant(np.arange(width) < lengths[:, None]),
-        beam_size,
-    )
+
+def search(tables, limits, alpha, beta, beam_size=ALL, n=ALL, padding=0):
+    """`BeamSearch` with attention over sources padded to the longest and `padding` more."""
+    stepper = AttentiveStepper(tables, max(table.length for table in tables) + padding)
     ids, scores = BeamSearch(beam_size, alpha, n, beta)(
-        covering(attentive_step), past, tf.range(len(tables)), tf.constant(limits)
+        stepper, tf.range(len(tables)), tf.constant(limits)
     )
     return [
         [
@@ -168,12 +172,31 @@ def test_control_another_coverage_fails_the_law(monkeypatch, broken):
 
 
 def test_control_padding_that_is_not_covered_fails_the_law(monkeypatch):
-    def all_are_tokens(past, is_token, width, start=no_coverage):
-        return start(past, tf.ones_like(is_token), width)
-
-    monkeypatch.setitem(globals(), "no_coverage", all_are_tokens)
+    is_token = AttentiveStepper.is_token
+    monkeypatch.setattr(
+        AttentiveStepper, "is_token", lambda self, source: tf.ones_like(is_token(self, source))
+    )
     with pytest.raises(AssertionError):
         assert_equals_enumeration([Attentive(0, 3)], 0.6, 0.2, padding=1)
+
+
+def test_a_covering_stepper_adds_up_the_attention_of_each_hypothesis():
+    tables, source = [Attentive(0, 2), Attentive(1, 3)], tf.range(2)
+    inner = AttentiveStepper(tables, 4)
+    stepper = Covering(inner, inner.is_token(source))
+    state = stepper.start(6)
+    np.testing.assert_array_equal(state["coverage"], np.repeat([[0, 0, 1, 1], [0, 0, 0, 1]], 3, 0))
+    attentions = []
+    for position, newest in enumerate(([[2] * 3] * 2, [[4, 5, 6], [6, 5, 4]])):
+        before = state
+        logits, state, attention = stepper(np.array(newest), position, state, source)
+        expected = inner(np.array(newest), position, before["inner"], source)
+        np.testing.assert_array_equal(logits, expected[0])
+        np.testing.assert_array_equal(attention, expected[2])
+        attentions.append(np.reshape(attention, (6, 4)))
+    added = np.repeat([[0, 0, 1, 1], [0, 0, 0, 1]], 3, 0) + sum(attentions)
+    np.testing.assert_allclose(state["coverage"], added, rtol=1e-6)
+    assert np.abs(attentions[1][0] - attentions[1][1]).max() > 0.01  # hypotheses differ
 
 
 @pytest.mark.parametrize("beta", [-0.1, float("nan"), float("inf")])

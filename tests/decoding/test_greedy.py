@@ -62,9 +62,7 @@ def test_at_limit_one_there_is_only_eos():
 
 
 def test_no_sentences_give_no_translations():
-    ids, scores = GreedySearch()(
-        enumeration.step_of([]), enumeration.empty_past(0), tf.range(0), tf.zeros([0], tf.int32)
-    )
+    ids, scores = GreedySearch()(enumeration.TableStepper([]), tf.range(0), tf.zeros([0], tf.int32))
     assert ids.shape[:2] == scores.shape == (0, 1)
 
 

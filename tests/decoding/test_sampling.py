@@ -38,12 +38,13 @@ def draw(seed=1, tokens=1, **shape):
     """
     search, logits = Sampling(**shape, seed=seed), tf.constant(LOGITS)
 
-    def step(ids, position, past, source):
-        return tf.tile(logits[None, None], [tf.shape(ids)[0], 1, 1]), past
+    stepper = enumeration.Stateless(
+        lambda ids, position, source: tf.tile(logits[None, None], [tf.shape(ids)[0], 1, 1])
+    )
 
     @tf.function(input_signature=[tf.TensorSpec([DRAWS], tf.int64)])
     def search_all(seeds):
-        return search(step, (), (), tf.fill([DRAWS], tokens + 1), seeds=seeds)[0][:, 0]
+        return search(stepper, (), tf.fill([DRAWS], tokens + 1), seeds=seeds)[0][:, 0]
 
     return search_all(tf.range(DRAWS, dtype=tf.int64)).numpy()[:, :tokens]
 
@@ -261,15 +262,16 @@ def test_minima_and_prefixes_are_kept_and_barred_tokens_never_drawn():
 
 @pytest.mark.parametrize("shape", [{}, {"top_k": 2}, {"top_p": 0.5}], ids=str)
 def test_logits_that_are_no_numbers_do_not_keep_it_drawing(shape):
-    step = lambda ids, position, past, source: (tf.fill([*ids.shape, 6], float("nan")), past)  # noqa: E731
-    ids, _ = Sampling(2, **shape)(step, (), (), tf.constant([5]))
+    stepper = enumeration.Stateless(
+        lambda ids, position, source: tf.fill([*ids.shape, 6], float("nan"))
+    )
+    ids, _ = Sampling(2, **shape)(stepper, (), tf.constant([5]))
     assert ids.shape[-1] <= 5
 
 
 def test_no_sentences_give_no_translations():
     ids, scores = Sampling(4, num_hypotheses=2)(
-        enumeration.step_of([]),
-        enumeration.empty_past(0),
+        enumeration.TableStepper([]),
         tf.range(0),
         tf.zeros([0], tf.int32),
         seeds=tf.zeros([0], tf.int64),

@@ -43,8 +43,7 @@ def test_it_is_the_log_softmax_of_float64_and_padding_is_nothing():
 )
 def test_a_search_and_the_score_of_what_it_found_agree(model, search, alpha):
     source = tf.constant(SOURCE)
-    past = model.empty_past(len(SOURCE) * search.beam_size)
-    ids, scores = search(model.stepper().step, past, model.encode(source), tf.constant(LIMITS))
+    ids, scores = search(model.stepper(), model.encode(source), tf.constant(LIMITS))
     for n in range(ids.shape[1]):
         target = ids[:, n]
         shifted = tf.concat([tf.fill([len(SOURCE), 1], BOS), target[:, :-1]], axis=1)

@@ -50,14 +50,14 @@ def test_scaled_dot_product_attention_is_equation_1(random, mask, heads):
     )
 
 
-def test_scores_are_divided_by_the_root_of_d_k_before_the_bias(random):
-    query, key, value, bias = random(B, T, 9), random(B, S, 9), random(B, S, 4), random(T, S)
-    actual = scaled_dot_product_attention(query, key, value, attention_bias=bias)
-    np.testing.assert_allclose(
-        actual, paper.scaled_dot_product_attention(query, key, value, bias=bias), rtol=0, atol=1e-6
-    )
-    unscaled = paper.scaled_dot_product_attention(query * 3, key, value, bias=bias)
-    assert np.abs(actual - unscaled).max() > 0.1
+def test_scores_are_divided_by_the_root_of_d_k(random):
+    query = random(B, T, 9)
+    key = random(B, S, 9)
+    value = random(B, S, 4)
+    actual = scaled_dot_product_attention(query, key, value)
+    expected = paper.scaled_dot_product_attention(query, key, value)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-6)
+    assert np.abs(actual - paper.scaled_dot_product_attention(query * 3, key, value)).max() > 0.1
 
 
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
@@ -141,34 +141,60 @@ def test_with_a_causal_mask_later_tokens_change_nothing(attention, random):
     assert np.abs(attention(x, x, x) - attention(later, later, later))[:, :3].max() > 0.1
 
 
-def test_keys_projected_once_attend_as_call_does(attention, qkv):
-    query, key, value = qkv
-    keys, values = attention.keys_and_values(key, value)
-    assert (keys.shape, values.shape) == ((B, H, S, 3), (B, H, S, 5))
-    np.testing.assert_allclose(
-        attention.attend(query, keys, values, SOME),
-        attention(*qkv, attention_mask=SOME),
-        rtol=0,
-        atol=1e-6,
-    )
-
-
 def test_the_weights_for_looking_at_are_those_that_call_applies(attention, qkv):
-    query, key, value = qkv
-    output, weights = attention.attentive(query, *attention.keys_and_values(key, value), SOME)
+    _, key, value = qkv
+    output, weights = attention.with_attention(*qkv, SOME)
     assert weights.shape == (B, H, T, S)
-    np.testing.assert_array_equal(
-        output, attention.attend(query, *attention.keys_and_values(key, value), SOME)
-    )
-    heads = np.einsum("bhts,bhsd->bthd", weights, attention.keys_and_values(key, value)[1]).reshape(
-        B, T, H * 5
-    )
+    np.testing.assert_array_equal(output, attention(*qkv, attention_mask=SOME))
+    _, values = attention.keys_and_values(key, value)
+    heads = np.einsum("bhts,bhsd->bthd", weights, values).reshape(B, T, H * 5)
+    np.testing.assert_allclose(heads @ attention.output_kernel.numpy(), output, rtol=0, atol=1e-6)
+    assert np.abs(weights - attention.with_attention(*qkv)[1]).max() > 0.1
+
+
+def test_a_stepper_over_its_cache_gives_what_call_gives_with_a_causal_mask(attention, random):
+    x = random(B, T, D_MODEL)
+    expected = attention(x, x, x, attention_mask=causal_mask(T))
+    stepper = attention.stepper()
+    state = stepper.start(B)
+    assert stepper.growing == (2, 2)
+    for t in range(T):
+        assert [part.shape for part in state] == [(B, H, t, 3), (B, H, t, 5)]
+        y, state = stepper(x[:, t], state)
+        np.testing.assert_allclose(y, expected[:, t], rtol=0, atol=1e-6)
+    for ours, whole in zip(state, attention.keys_and_values(x, x), strict=True):
+        np.testing.assert_allclose(ours, whole, rtol=0, atol=1e-6)
+    assert np.abs(attention(x, x, x)[:, 0] - expected[:, 0]).max() > 0.1  # without the mask
+
+
+@pytest.mark.parametrize("hypotheses", [1, 3])
+@pytest.mark.parametrize("mask", [None, SOME[:, :1]], ids=["none", "keys"])
+def test_a_memory_stepper_lets_every_hypothesis_attend_to_its_sentence(
+    attention, random, hypotheses, mask
+):
+    x = random(B, hypotheses, D_MODEL)
+    memory = random(B, S, D_MODEL)
+    stepper = attention.memory_stepper()
+    cache = attention.keys_and_values(memory, memory)
+    assert [part.shape for part in cache] == [(B, H, S, 3), (B, H, S, 5)]
+    y, weights = stepper(x.reshape(-1, D_MODEL), cache, mask)
+    expected, expected_weights = attention.with_attention(x, memory, memory, mask)
     np.testing.assert_allclose(
-        heads @ attention.output_kernel.numpy(),
-        attention(*qkv, attention_mask=SOME),
-        rtol=0,
-        atol=1e-6,
+        np.reshape(y, x.shape), expected, rtol=0, atol=1e-6 * np.abs(expected).max()
     )
+    np.testing.assert_allclose(weights, expected_weights, rtol=0, atol=1e-6)
+    turned, _ = stepper(x[::-1].reshape(-1, D_MODEL), cache, mask)
+    assert np.abs(np.reshape(turned, x.shape)[::-1] - expected).max() > 0.1  # another's memory
+
+
+def test_a_stepper_has_the_weights_of_the_time_when_it_was_made(attention, random):
+    x = random(B, D_MODEL)
+    stepper = attention.stepper()
+    before, _ = stepper(x, stepper.start(B))
+    attention.output_kernel.assign(2 * attention.output_kernel)
+    np.testing.assert_array_equal(stepper(x, stepper.start(B))[0], before)
+    later = attention.stepper()
+    np.testing.assert_allclose(later(x, later.start(B))[0], 2 * before, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,22 @@ import numpy as np
 import pytest
 from oracles import paper
 
-from keras_transformer.layers import Decoder, DecoderLayer, causal_mask, padding_mask
+from keras_transformer.layers import (
+    Decoder,
+    DecoderLayer,
+    PostNorm,
+    PreNorm,
+    causal_mask,
+    padding_mask,
+)
+from keras_transformer.layers.matrix import UNFAVOURABLE
 
 # Of one equation float32 gives 1e-6; of a chain of them, which norms stretch on the way, this.
 ATOL = 2e-6
 B, T, S, H, D_MODEL, D_FF = 2, 5, 6, 2, 8, 16
 SIZES = {"num_heads": H, "d_model": D_MODEL, "d_ff": D_FF}
+ORACLES = {PostNorm: paper.post_norm, PreNorm: paper.pre_norm}
+NORMS = pytest.mark.parametrize("norm", [PostNorm, PreNorm])
 MEMORY_MASK = np.array(padding_mask(np.array([[5, 6, 7, 8, 0, 0], [5, 6, 7, 8, 9, 5]])))
 
 
@@ -26,45 +36,77 @@ def memory(random):
     return random(B, S, D_MODEL)
 
 
-@pytest.fixture
-def decoder(randomized, x, memory):
-    return randomized(Decoder(2, **SIZES, d_k=3, d_v=5), x, memory)
+@pytest.fixture(params=[PostNorm, PreNorm], ids=["post", "pre"])
+def decoder(randomized, x, memory, request):
+    return randomized(Decoder(2, **SIZES, d_k=3, d_v=5, norm=request.param), x, memory)
 
 
 def stepped(decoder, x, memory, memory_mask):
     """A stepper over all positions of K hypotheses a sentence: (B, K, T, d_model) -> the same
     shape.
     """
-    past, cache = decoder.empty_past(x.shape[0] * x.shape[1]), decoder.memory_cache(memory)
+    stepper = decoder.stepper()
+    state = stepper.start(x.shape[0] * x.shape[1])
+    cache = decoder.memory_cache(memory)
     outputs = []
     for t in range(x.shape[2]):
-        output, past = decoder.stepper()(x[:, :, t], past, cache, memory_mask)
+        output, state, _ = stepper(x[:, :, t], state, cache, memory_mask)
         outputs.append(np.array(output))
     return np.stack(outputs, axis=2)
 
 
+@NORMS
 @pytest.mark.parametrize("mask", [None, causal_mask(T)], ids=["none", "causal"])
 @pytest.mark.parametrize("memory_mask", [None, MEMORY_MASK], ids=["whole memory", "padded memory"])
 @pytest.mark.parametrize("widths", [{}, {"d_k": 3, "d_v": 5}], ids=["paper", "free"])
-def test_a_decoder_layer_is_the_paper_s(x, memory, mask, memory_mask, widths, randomized, parts):
-    layer = randomized(DecoderLayer(**SIZES, **widths), x, memory)
-    expected = paper.decoder_layer(
-        x, memory, parts(layer), H, None if mask is None else np.array(mask), memory_mask
-    )
-    np.testing.assert_allclose(
-        layer(x, memory, attention_mask=mask, memory_mask=memory_mask), expected, rtol=0, atol=ATOL
-    )
+def test_a_decoder_layer_is_the_paper_s(
+    x, memory, mask, memory_mask, widths, norm, randomized, parts
+):
+    layer = randomized(DecoderLayer(**SIZES, **widths, norm=norm), x, memory)
+    mask = None if mask is None else np.array(mask)
+    results = {
+        kind: paper.decoder_layer(x, memory, parts(layer), H, mask, memory_mask, oracle)
+        for kind, oracle in ORACLES.items()
+    }
+    actual = layer(x, memory, attention_mask=mask, memory_mask=memory_mask)
+    np.testing.assert_allclose(actual, results.pop(norm), rtol=0, atol=ATOL)
+    [other] = results.values()
+    assert np.abs(actual - other).max() > 0.1
 
 
 def test_a_decoder_is_its_layers_one_after_another_and_causal(decoder, x, memory, parts):
+    norm = type(decoder.layers[0].feed_forward_norm)
+    causal = np.tril(np.ones((T, T), bool))
     expected = x
     for layer in decoder.layers:
         expected = paper.decoder_layer(
-            expected, memory, parts(layer), H, np.tril(np.ones((T, T), bool)), MEMORY_MASK
+            expected, memory, parts(layer), H, causal, MEMORY_MASK, ORACLES[norm]
         )
+    if norm is PreNorm:
+        expected = paper.layer_norm(expected, *decoder.final_norm.get_weights())
     np.testing.assert_allclose(
         decoder(x, memory, memory_mask=MEMORY_MASK), expected, rtol=0, atol=ATOL
     )
+
+
+def test_the_paper_s_norm_is_the_default():
+    assert isinstance(DecoderLayer(**SIZES).cross_attention_norm, PostNorm)
+    assert isinstance(Decoder(1, **SIZES).layers[0].cross_attention_norm, PostNorm)
+
+
+@pytest.mark.parametrize("num_layers", [1, 3])
+def test_the_last_matrix_of_each_sublayer_starts_quieter_by_the_root_of_their_number(num_layers):
+    keras.utils.set_random_seed(0)
+    decoder = Decoder(num_layers, num_heads=2, d_model=64, d_ff=96)
+    decoder(np.zeros((1, 2, 64), "float32"), np.zeros((1, 3, 64), "float32"))
+    for layer in decoder.layers:
+        for kernel in (
+            layer.self_attention.output_kernel,
+            layer.cross_attention.output_kernel,
+            layer.feed_forward.outer.kernel,
+        ):
+            bound = (6 / sum(kernel.shape) / (3 * num_layers)) ** 0.5
+            assert 0.98 * bound < np.abs(kernel.numpy()).max() <= bound
 
 
 def test_later_tokens_change_nothing(decoder, x, memory, random):
@@ -109,33 +151,96 @@ def test_steps_with_a_cache_equal_the_whole_target(decoder, memory, random, hypo
     assert np.abs(stepped(decoder, x, memory, None) - expected).max() > 0.01
 
 
-def test_each_hypothesis_continues_its_own_past(decoder, memory, random):
-    x, cache = random(B, 3, 2, D_MODEL), decoder.memory_cache(memory)
-    _, past = decoder.stepper()(x[:, :, 0], decoder.empty_past(B * 3), cache)
-    order = np.array([1, 2, 0, 4, 5, 3])
-    reordered = [tuple(keras.ops.take(half, order, axis=0) for half in layer) for layer in past]
-    mixed_up, _ = decoder.stepper()(x[:, :, 1], reordered, cache)
-    moved_along = stepped(
-        decoder,
-        np.stack([x.reshape(-1, 2, D_MODEL)[order, 0].reshape(B, 3, D_MODEL), x[:, :, 1]], axis=2),
-        memory,
-        None,
+@NORMS
+@pytest.mark.parametrize("d_ff", [16, UNFAVOURABLE])
+def test_steps_equal_call_where_matrices_are_filled_up(d_ff, norm, random, randomized):
+    x = random(2, 3, 8)
+    memory = random(2, 4, 8)
+    decoder = randomized(Decoder(2, num_heads=2, d_model=8, d_ff=d_ff, norm=norm), x, memory)
+    np.testing.assert_allclose(
+        stepped(decoder, x[:, None], memory, None)[:, 0], decoder(x, memory), rtol=0, atol=1e-5
     )
+
+
+def test_a_layer_s_stepper_gives_what_the_layer_gives(decoder, x, memory):
+    layer = decoder.layers[1]
+    mask = causal_mask(T)
+    expected, (_, to_memory) = layer.with_attention(x, memory, mask, MEMORY_MASK)
+    stepper = layer.stepper()
+    state = stepper.start(B)
+    assert stepper.growing == ((2, 2), ())
+    cache = layer.cross_attention.keys_and_values(memory, memory)
+    for t in range(T):
+        y, (state, weights) = stepper(x[:, t], state, cache, MEMORY_MASK)
+        np.testing.assert_allclose(y, expected[:, t], rtol=0, atol=ATOL)
+        np.testing.assert_allclose(weights[:, :, 0], to_memory[:, :, t], rtol=0, atol=ATOL)
+
+
+def test_each_hypothesis_continues_its_own_past(decoder, memory, random):
+    x = random(B, 3, 2, D_MODEL)
+    cache = decoder.memory_cache(memory)
+    stepper = decoder.stepper()
+    _, state, _ = stepper(x[:, :, 0], stepper.start(B * 3), cache)
+    order = np.array([1, 2, 0, 4, 5, 3])
+    reordered = keras.tree.map_structure(lambda part: keras.ops.take(part, order, axis=0), state)
+    mixed_up, _, _ = stepper(x[:, :, 1], reordered, cache)
+    first = x.reshape(-1, 2, D_MODEL)[order, 0].reshape(B, 3, D_MODEL)
+    moved_along = stepped(decoder, np.stack([first, x[:, :, 1]], axis=2), memory, None)
     np.testing.assert_allclose(mixed_up, moved_along[:, :, 1], rtol=0, atol=ATOL)
     assert np.abs(mixed_up - stepped(decoder, x, memory, None)[:, :, 1]).max() > 0.01
 
 
-def test_the_cache_has_the_stated_shapes(decoder, memory, random):
-    assert [(k.shape, v.shape) for k, v in decoder.memory_cache(memory)] == [
-        ((B, H, S, 3), (B, H, S, 5))
-    ] * 2
-    past = decoder.empty_past(B * 3)
+def test_the_state_has_the_stated_shapes_and_grows_where_it_says(decoder, memory, random):
+    cache = decoder.memory_cache(memory)
+    assert [(k.shape, v.shape) for k, v in cache] == [((B, H, S, 3), (B, H, S, 5))] * 2
+    stepper = decoder.stepper()
+    state = stepper.start(B * 3)
+    assert stepper.growing == [((2, 2), ())] * 2
     for t in range(3):
-        assert [(k.shape, v.shape) for k, v in past] == [((B * 3, H, t, 3), (B * 3, H, t, 5))] * 2
-        output, past = decoder.stepper()(
-            random(B, 3, D_MODEL), past, decoder.memory_cache(memory), MEMORY_MASK
-        )
+        for (keys, values), fed in state:
+            assert (keys.shape, values.shape) == ((B * 3, H, t, 3), (B * 3, H, t, 5))
+            assert fed == ()
+        output, state, attention = stepper(random(B, 3, D_MODEL), state, cache, MEMORY_MASK)
         assert output.shape == (B, 3, D_MODEL)
+        assert attention.shape == (B, 3, S)
+        assert attention.dtype == "float32"
+
+
+def test_a_stepper_tells_what_the_last_layer_s_heads_attend_to(random, randomized):
+    x = random(2, 3, 8)
+    memory = random(2, 4, 8)
+    mask = np.array([[[1, 1, 1, 0]], [[1, 1, 1, 1]]], bool)
+    decoder = randomized(Decoder(3, num_heads=2, d_model=8, d_ff=16), x, memory)
+    _, (to_target, to_memory) = decoder.with_attention(x, memory, mask)
+    assert (to_target.shape, to_memory.shape) == ((2, 3, 2, 3, 3), (2, 3, 2, 3, 4))
+    stepper = decoder.stepper()
+    state = stepper.start(2)
+    cache = decoder.memory_cache(memory)
+    for t in range(3):
+        _, state, attention = stepper(x[:, t : t + 1], state, cache, mask)
+        np.testing.assert_allclose(
+            attention[:, 0], np.mean(to_memory[:, -1, :, t], axis=1), rtol=0, atol=1e-6
+        )
+        assert np.abs(attention[:, 0] - np.mean(to_memory[:, 0, :, t], axis=1)).max() > 1e-3
+
+
+def test_attention_weights_are_shares_of_what_may_be_seen(decoder, x, memory):
+    output, weights = decoder.with_attention(x, memory, MEMORY_MASK)
+    to_target, to_memory = (np.array(part) for part in weights)
+    np.testing.assert_allclose(
+        output, decoder(x, memory, memory_mask=MEMORY_MASK), rtol=0, atol=1e-6
+    )
+    np.testing.assert_allclose(to_target.sum(-1), 1, atol=1e-6)
+    np.testing.assert_allclose(to_memory.sum(-1), 1, atol=1e-6)
+    assert not to_target[..., ~np.array(causal_mask(T))[0]].any()
+    assert not to_memory[0, ..., 4:].any()
+    assert to_memory[1].all()
+    # The second layer's, from what the first one gives.
+    mask = causal_mask(T)
+    first = decoder.layers[0](x, memory, attention_mask=mask, memory_mask=MEMORY_MASK)
+    _, expected = decoder.layers[1].with_attention(first, memory, mask, MEMORY_MASK)
+    np.testing.assert_allclose(to_target[:, 1], expected[0], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(to_memory[:, 1], expected[1], rtol=0, atol=1e-6)
 
 
 def test_a_memory_of_nothing_but_padding_stays_finite(decoder, x, memory):
@@ -162,12 +267,23 @@ def test_dropout_stands_on_each_sublayer_s_output_and_nowhere_else(x, memory):
 @pytest.mark.parametrize("layer_type", [DecoderLayer, Decoder])
 def test_config_round_trip(layer_type, x, memory, round_trip):
     stack = {"num_layers": 2} if layer_type is Decoder else {}
-    layer = layer_type(**stack, **SIZES, d_k=3, d_v=5, dropout=0.3, activation="gelu", name="d")
+    layer = layer_type(
+        **stack,
+        **SIZES,
+        d_k=3,
+        d_v=5,
+        dropout=0.3,
+        activation="gelu",
+        norm=PreNorm,
+        name="d",
+        **({} if stack else {"output_initializer": "he_normal"}),
+    )
     np.testing.assert_array_equal(round_trip(layer, x, memory)(x, memory), layer(x, memory))
 
 
 def test_mixed_bfloat16_reaches_every_sublayer_and_keeps_float32_weights(x, memory, decoder):
-    mixed = Decoder(2, **SIZES, d_k=3, d_v=5, dtype="mixed_bfloat16")
+    norm = decoder.layers[0].get_config()["norm"]
+    mixed = Decoder(2, **SIZES, d_k=3, d_v=5, norm=norm, dtype="mixed_bfloat16")
     mixed(x, memory)
     mixed.set_weights(decoder.get_weights())
     out = mixed(x, memory, memory_mask=MEMORY_MASK)
@@ -179,10 +295,15 @@ def test_mixed_bfloat16_reaches_every_sublayer_and_keeps_float32_weights(x, memo
     )
 
 
-def test_under_mixed_bfloat16_the_cache_keeps_its_dtype(x, memory):
+@NORMS
+def test_under_mixed_bfloat16_the_state_keeps_its_dtype(x, memory, norm):
     """A loop's state may not change its dtype from turn to turn."""
-    decoder = Decoder(1, **SIZES, dtype="mixed_bfloat16")
+    decoder = Decoder(1, **SIZES, norm=norm, dtype="mixed_bfloat16")
     decoder(x, memory)
-    before = decoder.empty_past(B)
-    _, after = decoder.stepper()(x[:, :1].astype("float32"), before, decoder.memory_cache(memory))
-    assert before[0][0].dtype == after[0][0].dtype
+    stepper = decoder.stepper()
+    before = stepper.start(B)
+    first = x[:, :1].astype("float32")
+    _, after, _ = stepper(first, before, decoder.memory_cache(memory))
+    types = [part.dtype for part in keras.tree.flatten(before)]
+    assert types == [part.dtype for part in keras.tree.flatten(after)]
+    assert [keras.backend.standardize_dtype(dtype) for dtype in types] == ["bfloat16"] * 2

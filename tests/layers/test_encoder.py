@@ -7,12 +7,21 @@ import numpy as np
 import pytest
 from oracles import paper
 
-from keras_transformer.layers import Encoder, EncoderLayer, causal_mask, padding_mask
+from keras_transformer.layers import (
+    Encoder,
+    EncoderLayer,
+    PostNorm,
+    PreNorm,
+    causal_mask,
+    padding_mask,
+)
 
 # Of one equation float32 gives 1e-6; of a chain of them, which norms stretch on the way, this.
 ATOL = 2e-6
 B, S, H, D_MODEL, D_FF = 3, 6, 2, 8, 16
 SIZES = {"num_heads": H, "d_model": D_MODEL, "d_ff": D_FF}
+ORACLES = {PostNorm: paper.post_norm, PreNorm: paper.pre_norm}
+NORMS = pytest.mark.parametrize("norm", [PostNorm, PreNorm])
 IDS = np.array([[5, 6, 7, 8, 0, 0], [5, 6, 7, 8, 9, 5], [5, 0, 0, 0, 0, 0]])
 MASK = np.array(padding_mask(IDS))
 
@@ -22,25 +31,63 @@ def x(random):
     return random(B, S, D_MODEL)
 
 
-@pytest.fixture
-def encoder(randomized, x):
-    return randomized(Encoder(2, **SIZES, d_k=3, d_v=5), x)
+@pytest.fixture(params=[PostNorm, PreNorm], ids=["post", "pre"])
+def encoder(randomized, x, request):
+    return randomized(Encoder(2, **SIZES, d_k=3, d_v=5, norm=request.param), x)
 
 
+@NORMS
 @pytest.mark.parametrize("mask", [None, MASK, causal_mask(S)], ids=["none", "padding", "causal"])
 @pytest.mark.parametrize("widths", [{}, {"d_k": 3, "d_v": 5}], ids=["paper", "free"])
-def test_an_encoder_layer_is_the_paper_s(x, mask, widths, randomized, parts):
-    layer = randomized(EncoderLayer(**SIZES, **widths), x)
-    expected = paper.encoder_layer(x, parts(layer), H, None if mask is None else np.array(mask))
-    np.testing.assert_allclose(layer(x, attention_mask=mask), expected, rtol=0, atol=ATOL)
+def test_an_encoder_layer_is_the_paper_s(x, mask, widths, norm, randomized, parts):
+    layer = randomized(EncoderLayer(**SIZES, **widths, norm=norm), x)
+    mask = None if mask is None else np.array(mask)
+    results = {
+        kind: paper.encoder_layer(x, parts(layer), H, mask, oracle)
+        for kind, oracle in ORACLES.items()
+    }
+    actual = layer(x, attention_mask=mask)
+    np.testing.assert_allclose(actual, results.pop(norm), rtol=0, atol=ATOL)
+    [other] = results.values()
+    assert np.abs(actual - other).max() > 0.1
 
 
-def test_an_encoder_is_its_layers_one_after_another(encoder, x, parts):
+def test_the_paper_s_norm_is_the_default(x):
+    assert isinstance(EncoderLayer(**SIZES).feed_forward_norm, PostNorm)
+    assert isinstance(Encoder(1, **SIZES).layers[0].self_attention_norm, PostNorm)
+
+
+def test_a_post_norm_encoder_is_its_layers_one_after_another(x, randomized, parts):
+    encoder = randomized(Encoder(2, **SIZES, d_k=3, d_v=5), x)
     expected = x
     for layer in encoder.layers:
         expected = paper.encoder_layer(expected, parts(layer), H, MASK)
     np.testing.assert_allclose(encoder(x, attention_mask=MASK), expected, rtol=0, atol=ATOL)
     assert np.abs(encoder(x, attention_mask=MASK) - expected[::-1]).max() > 0.1
+
+
+def test_a_pre_norm_encoder_is_its_layers_and_one_norm(x, randomized, parts):
+    encoder = randomized(Encoder(2, **SIZES, norm=PreNorm), x)
+    expected = x
+    for layer in encoder.layers:
+        expected = paper.encoder_layer(expected, parts(layer), H, MASK, paper.pre_norm)
+    actual = encoder(x, attention_mask=MASK)
+    gain, bias = encoder.final_norm.get_weights()
+    assert np.abs(actual - expected).max() > 0.1
+    expected = paper.layer_norm(expected, gain, bias)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=ATOL)
+
+
+def test_a_pre_norm_stack_has_one_norm_more_and_else_the_same_weights(x):
+    post = Encoder(2, **SIZES, name="e")
+    pre = Encoder(2, **SIZES, norm=PreNorm, name="e")
+    post(x), pre(x)
+    more = [("e/final_norm/gamma", (D_MODEL,)), ("e/final_norm/beta", (D_MODEL,))]
+    assert shapes(pre) == shapes(post) + more
+
+
+def shapes(layer):
+    return [(weight.path, tuple(weight.shape)) for weight in layer.weights]
 
 
 def test_padding_width_changes_nothing(encoder, x, random):
@@ -112,12 +159,41 @@ def test_heads_that_do_not_divide_d_model_are_refused():
 @pytest.mark.parametrize("layer_type", [EncoderLayer, Encoder])
 def test_config_round_trip(layer_type, x, round_trip):
     stack = {"num_layers": 2} if layer_type is Encoder else {}
-    layer = layer_type(**stack, **SIZES, d_k=3, d_v=5, dropout=0.3, activation="gelu", name="e")
+    layer = layer_type(
+        **stack,
+        **SIZES,
+        d_k=3,
+        d_v=5,
+        dropout=0.3,
+        activation="gelu",
+        norm=PreNorm,
+        name="e",
+        **({} if stack else {"output_initializer": "he_normal"}),
+    )
+    assert layer.get_config()["norm"] == "keras_transformer>PreNorm"
     np.testing.assert_array_equal(round_trip(layer, x)(x), layer(x))
 
 
+@pytest.mark.parametrize("num_layers", [1, 3])
+def test_the_last_matrix_of_each_sublayer_starts_quieter_by_the_root_of_their_number(num_layers):
+    keras.utils.set_random_seed(0)
+    encoder = Encoder(num_layers, num_heads=2, d_model=64, d_ff=96)
+    encoder(np.zeros((1, 2, 64), "float32"))
+    for layer in encoder.layers:
+        scaled = (layer.self_attention.output_kernel, layer.feed_forward.outer.kernel)
+        whole = (layer.self_attention.query_kernel, layer.feed_forward.inner.kernel)
+        for kernels, branches in ((scaled, 2 * num_layers), (whole, 1)):
+            for kernel in kernels:
+                bound = (6 / sum(kernel.shape) / branches) ** 0.5
+                assert 0.98 * bound < np.abs(kernel.numpy()).max() <= bound
+    # Each layer draws numbers of its own.
+    kernels = [layer.self_attention.output_kernel.numpy() for layer in encoder.layers]
+    assert len({kernel.tobytes() for kernel in kernels}) == num_layers
+
+
 def test_mixed_bfloat16_reaches_every_sublayer_and_keeps_float32_weights(x, encoder):
-    mixed = Encoder(2, **SIZES, d_k=3, d_v=5, dtype="mixed_bfloat16")
+    norm = encoder.layers[0].get_config()["norm"]
+    mixed = Encoder(2, **SIZES, d_k=3, d_v=5, norm=norm, dtype="mixed_bfloat16")
     mixed(x)
     mixed.set_weights(encoder.get_weights())
     out = mixed(x, attention_mask=MASK)
@@ -129,15 +205,14 @@ def test_mixed_bfloat16_reaches_every_sublayer_and_keeps_float32_weights(x, enco
     )
 
 
-def test_what_every_layer_attends_to_comes_with_what_call_gives(random, randomized):
-    x, mask = random(2, 3, 8), np.array([[[1, 1, 0]], [[1, 1, 1]]], bool)
-    encoder = randomized(Encoder(2, num_heads=2, d_model=8, d_ff=16), x)
-    output, weights = encoder.attentive(x, mask)
-    np.testing.assert_allclose(output, encoder(x, attention_mask=mask), rtol=0, atol=1e-6)
-    assert weights.shape == (2, 2, 2, 3, 3)
+def test_what_every_layer_attends_to_comes_with_what_call_gives(encoder, x):
+    output, weights = encoder.with_attention(x, MASK)
+    np.testing.assert_allclose(output, encoder(x, attention_mask=MASK), rtol=0, atol=1e-6)
+    assert weights.shape == (B, 2, H, S, S)
     np.testing.assert_allclose(np.sum(weights, axis=-1), 1, atol=1e-6)
-    assert not np.array(weights)[0, ..., 2].any()
-    first = encoder.layers[0](x, attention_mask=mask)
-    np.testing.assert_allclose(
-        weights[:, 1], encoder.layers[1].attentive(first, mask)[1], rtol=0, atol=1e-6
-    )
+    assert not np.array(weights)[0, ..., 4:].any()
+    first = encoder.layers[0](x, attention_mask=MASK)
+    for layer, inputs, ours in zip(
+        encoder.layers, (x, first), np.moveaxis(weights, 1, 0), strict=True
+    ):
+        np.testing.assert_allclose(ours, layer.with_attention(inputs, MASK)[1], rtol=0, atol=1e-6)

@@ -1,11 +1,15 @@
-"""Section 3.3: equation 2 in float64."""
+"""Section 3.3: equation 2 in float64, and what may stand in the place of its max(0, .)."""
+
+import math
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from oracles import paper
 
 from keras_transformer.layers import FeedForward
+from keras_transformer.models.variants import ACTIVATIONS
 
 
 @pytest.fixture
@@ -33,12 +37,58 @@ def test_weights_have_the_paper_s_shapes(x):
     assert [tuple(w.shape) for w in layer.weights] == [(8, 32), (32,), (32, 8), (8,)]
 
 
-def test_another_activation_takes_the_place_of_relu(x, randomized):
-    layer = randomized(FeedForward(32, activation="gelu"), x)
-    w_1, b_1, w_2, b_2 = layer.get_weights()
+def gelu(x):
+    """Compute x Phi(x), by the error function."""
+    return x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2
+
+
+def swish(x):
+    """Compute x / (1 + exp(-x))."""
+    return x / (1 + np.exp(-x))
+
+
+FORMULAS = {"gelu": gelu, "swish": swish, "relu": lambda x: np.maximum(0.0, x)}
+
+
+@pytest.mark.parametrize("activation", FORMULAS)
+def test_an_activation_takes_its_place_between_the_maps(activation, x, randomized):
+    layer = randomized(FeedForward(32, activation=ACTIVATIONS[activation]), x)
+    w_1, b_1, w_2, b_2 = (weight.astype("float64") for weight in layer.get_weights())
+    expected = {name: formula(3 * x @ w_1 + b_1) @ w_2 + b_2 for name, formula in FORMULAS.items()}
+    actual = layer(3 * x)
+    np.testing.assert_allclose(actual, expected.pop(activation), rtol=0, atol=5e-6)
+    assert min(np.abs(actual - other).max() for other in expected.values()) > 0.01
+
+
+@pytest.mark.parametrize("activation", FORMULAS)
+def test_an_activation_and_its_gradient_are_torch_s(activation, random):
+    torch = pytest.importorskip("torch")
+    names = {"gelu": "gelu", "swish": "silu", "relu": "relu"}
+    x = 3 * random(50)
+    theirs_x = torch.tensor(x, requires_grad=True)
+    theirs = getattr(torch.nn.functional, names[activation])(theirs_x)
+    theirs.sum().backward()
+    ours_x = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(ours_x)
+        ours = ACTIVATIONS[activation](ours_x)
+    np.testing.assert_allclose(ours, theirs.detach().numpy(), rtol=0, atol=1e-6)
     np.testing.assert_allclose(
-        layer(x), keras.activations.gelu(x @ w_1 + b_1) @ w_2 + b_2, rtol=0, atol=1e-6
+        tape.gradient(ours, ours_x), theirs_x.grad.numpy(), rtol=0, atol=1e-6
     )
+
+
+@pytest.mark.parametrize("activation", FORMULAS)
+def test_a_stepper_gives_what_call_gives(activation, x, randomized):
+    layer = randomized(FeedForward(32, activation=ACTIVATIONS[activation]), x)
+    stepper = layer.stepper()
+    state = stepper.start(2)
+    assert (state, stepper.growing) == ((), ())
+    for t in range(5):
+        y, state = stepper(x[:, t], state)
+        np.testing.assert_allclose(y, layer(x)[:, t], rtol=0, atol=1e-6)
+        assert state == ()
+    assert np.abs(y - layer(x)[:, 0]).max() > 0.1
 
 
 def test_config_round_trip(x, round_trip):

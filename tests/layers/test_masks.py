@@ -13,12 +13,6 @@ def test_padding_is_false_and_tokens_true():
     np.testing.assert_array_equal(mask, [[[True, True, False]], [[True, False, False]]])
 
 
-def test_another_padding_id():
-    np.testing.assert_array_equal(
-        padding_mask(np.array([[5, 0, 9]]), padding_id=9), [[[True, True, False]]]
-    )
-
-
 def test_causal_mask_is_lower_triangular():
     mask = np.array(causal_mask(4))
     assert mask.dtype == bool

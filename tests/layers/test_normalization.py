@@ -1,4 +1,4 @@
-"""Section 3.1: layer normalization and its written-out gradient, against float64, Keras and torch."""
+"""Section 3.1: layer normalization and its explicit gradient, against float64, Keras and torch."""
 
 import keras
 import numpy as np

@@ -1,5 +1,6 @@
 """Weights of half the bytes: what stays float32, and how near the translations' scores are."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -29,11 +30,14 @@ def models():
 
 def decoded(model):
     """Logits of three steps of two hypotheses a sentence."""
-    stepper, past, encoded, logits = model.stepper(), model.empty_past(4), model.encode(SOURCE), []
+    stepper = model.stepper()
+    encoded = model.encode(SOURCE)
+    state = stepper.start(4)
+    logits = []
     for position, ids in enumerate(([[2, 2], [2, 2]], [[5, 6], [7, 8]], [[9, 10], [11, 12]])):
-        step, past = stepper.step(np.array(ids), position, past, encoded)
+        step, state, _ = stepper(np.array(ids), position, state, encoded)
         logits.append(np.array(step))
-    return np.stack(logits), past
+    return np.stack(logits), state
 
 
 def test_matrices_take_two_bytes_a_number_and_norms_keep_four(models):
@@ -43,10 +47,10 @@ def test_matrices_take_two_bytes_a_number_and_norms_keep_four(models):
     assert {weight.dtype for weight in half.weights if "norm" not in weight.path} == {"bfloat16"}
 
 
-def test_the_decoder_multiplies_in_bfloat16_and_keeps_its_past_in_float32(models):
-    logits, past = decoded(models[1])
+def test_the_decoder_multiplies_in_bfloat16_and_keeps_its_state_in_float32(models):
+    logits, state = decoded(models[1])
     assert logits.dtype == np.float32
-    assert {tensor.dtype.name for layer in past for tensor in layer} == {"float32"}
+    assert {tensor.dtype.name for tensor in keras.tree.flatten(state)} == {"float32"}
     # A product of bfloat16 numbers has 16 bits of a float32's 32.
     assert not (bits(logits) & 0xFFFF).any()
     assert (bits(decoded(models[0])[0]) & 0xFFFF).any()  # control

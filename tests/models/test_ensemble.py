@@ -45,17 +45,15 @@ def test_one_model_twice_is_that_model(models):
 
 
 def test_steps_equal_call(models):
-    ensemble, expected = Ensemble(models), mean_log_probabilities(models)
-    stepper, encoded, past, again = (
-        ensemble.stepper(),
-        ensemble.encode(SOURCE),
-        ensemble.empty_past(2),
-        ensemble.empty_past(2),
-    )
+    ensemble = Ensemble(models)
+    expected = mean_log_probabilities(models)
+    stepper = ensemble.stepper()
+    encoded = ensemble.encode(SOURCE)
+    state = stepper.start(2)
+    assert stepper.growing == [model.stepper().growing for model in models]
+    np.testing.assert_array_equal(stepper.is_token(encoded), SOURCE != 0)
     for t in range(3):
-        logits, past = stepper.step(TARGET[:, t : t + 1], t, past, encoded)
-        np.testing.assert_allclose(logits[:, 0], expected[:, t], rtol=0, atol=1e-5)
-        logits, again, attention = stepper.attentive_step(TARGET[:, t : t + 1], t, again, encoded)
+        logits, state, attention = stepper(TARGET[:, t : t + 1], t, state, encoded)
         np.testing.assert_allclose(logits[:, 0], expected[:, t], rtol=0, atol=1e-5)
         each = [
             np.mean(model.attention_weights(SOURCE, TARGET)["cross"][:, -1, :, t], axis=1)

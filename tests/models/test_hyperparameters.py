@@ -18,6 +18,8 @@ def test_defaults_are_the_paper_s_base_row():
         "num_heads": 8,
         "dropout": 0.1,
         "label_smoothing": 0.1,
+        "norm": "post",
+        "activation": "relu",
     }
     assert expected.items() <= Hyperparameters(vocabulary_size=37000).as_dict().items()
 
@@ -69,6 +71,27 @@ def test_an_odd_d_model_is_refused_with_a_remedy():
         Hyperparameters(100, d_model=9, num_heads=1)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("norm", "between", "post or pre"),
+        ("norm", None, "post or pre"),
+        ("activation", "tanh", "relu or gelu or swish"),
+        ("activation", ["relu"], "relu or gelu or swish"),
+    ],
+)
+def test_a_variant_that_there_is_not_is_refused_by_name(name, value, expected):
+    with pytest.raises(ValueError) as raised:
+        Hyperparameters(100, **{name: value})
+    assert str(raised.value) == f"`{name}` must be {expected}. Received: {name}={value!r}."
+
+
+def test_what_0_5_wrote_lacks_the_variants_and_means_the_paper_s():
+    written = Hyperparameters(100, d_model=8, num_heads=2).as_dict()
+    old = {name: value for name, value in written.items() if name not in ("norm", "activation")}
+    assert Hyperparameters(**old) == Hyperparameters(100, d_model=8, num_heads=2)
+
+
 def test_they_are_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Hyperparameters(100).d_model = 8
@@ -85,6 +108,8 @@ def test_the_way_through_json_and_back():
         d_v=5,
         dropout=0.0,
         label_smoothing=0.2,
+        norm="pre",
+        activation="swish",
     )
     assert Hyperparameters(**json.loads(json.dumps(hyperparameters.as_dict()))) == hyperparameters
     assert Hyperparameters(100) != hyperparameters

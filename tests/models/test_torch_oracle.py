@@ -22,11 +22,18 @@ TARGET = np.array([[2, 7, 6, 5, 4], [2, 10, 9, 0, 0], [2, 12, 12, 4, 0]])
 COTANGENT = np.random.default_rng(1).normal(size=(*TARGET.shape, V)) * (TARGET != 0)[..., None]
 
 
-def ours():
+SIZES = {"vocabulary_size": V, "num_layers": N, "d_model": D_MODEL, "d_ff": D_FF, "num_heads": H}
+VARIANTS = [("post", "relu"), ("pre", "relu"), ("pre", "gelu"), ("post", "swish")]
+ACTIVATIONS = {
+    "relu": torch.nn.functional.relu,
+    "gelu": torch.nn.functional.gelu,
+    "swish": torch.nn.functional.silu,
+}
+
+
+def ours(norm, activation):
     rng = np.random.default_rng(0)
-    model = Transformer(
-        vocabulary_size=V, num_layers=N, d_model=D_MODEL, d_ff=D_FF, num_heads=H, dropout=0.0
-    )
+    model = Transformer(**SIZES, norm=norm, activation=activation, dropout=0.0)
     model.set_weights([rng.normal(w, 0.1) for w in model.get_weights()])
     return model
 
@@ -59,6 +66,9 @@ def torch_arrays(module, tensor_of):
         inner, outer = sub("linear1.", layer), sub("linear2.", layer)
         yield "feed_forward", [inner["weight"].T, inner["bias"], outer["weight"].T, outer["bias"]]
         yield "feed_forward_norm", norms[2] or norms[1]
+    for stack in (module.encoder, module.decoder):
+        if stack.norm is not None:
+            yield "final_norm", [tensor_of(stack.norm.weight), tensor_of(stack.norm.bias)]
 
 
 def our_variables(model):
@@ -75,12 +85,16 @@ def our_variables(model):
             "feed_forward_norm",
         ):
             yield part, getattr(layer, part).weights
+    for stack in (model.encoder, model.decoder):
+        if stack.final_norm.weights:
+            yield "final_norm", stack.final_norm.weights
 
 
 def theirs(model):
-    """Torch's post-norm Transformer in float64 with our weights: no attention biases, no norm after
-    the last layer, our epsilon.
+    """Torch's Transformer in float64 with our weights and epsilon, without attention biases. Torch
+    puts a norm behind each stack in any case; post-norm has none there.
     """
+    hp = model.hyperparameters
     module = torch.nn.Transformer(
         D_MODEL,
         H,
@@ -91,8 +105,11 @@ def theirs(model):
         layer_norm_eps=1e-6,
         batch_first=True,
         dtype=torch.float64,
+        norm_first=hp.norm == "pre",
+        activation=ACTIVATIONS[hp.activation],
     )
-    module.encoder.norm = module.decoder.norm = None
+    if hp.norm == "post":
+        module.encoder.norm = module.decoder.norm = None
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             if name.endswith(("in_proj_bias", "out_proj.bias")):
@@ -108,7 +125,7 @@ def theirs(model):
 
 
 def torch_logits(module, table):
-    """Embedding and projection around torch's stacks, with torch's masks: True = may *not* attend."""
+    """Embedding and projection around torch's stacks. In torch's masks True means "may not"."""
 
     def embed(ids):
         return table[torch.tensor(ids)] * D_MODEL**0.5 + torch.tensor(
@@ -128,12 +145,12 @@ def torch_logits(module, table):
     return x @ table.T
 
 
-@pytest.fixture(scope="module")
-def both():
+@pytest.fixture(scope="module", params=VARIANTS, ids="-".join)
+def both(request):
     """Logits and gradients of ours and theirs: (logits, table's gradient, [(part, gradients)])
     each.
     """
-    model = ours()
+    model = ours(*request.param)
     with tf.GradientTape() as tape:
         logits = model((SOURCE, TARGET))
         loss = tf.reduce_sum(logits * COTANGENT.astype("float32"))
@@ -185,23 +202,45 @@ def test_the_gradient_of_every_other_weight_is_torch_s(both):
             assert deviation(our_gradient, their_gradient) < 1e-5, part
             assert np.abs(their_gradient).max() > 0.01, part
             compared += our_gradient.size
-    assert compared == ours_parameters_but_the_table()
+    attention = 4 * D_MODEL**2
+    feed_forward = 2 * D_MODEL * D_FF + D_FF + D_MODEL
+    norm = 2 * D_MODEL
+    final_norms = 2 if ours[-1][0] == "final_norm" else 0
+    assert compared == N * (3 * attention + 2 * feed_forward + 5 * norm) + final_norms * norm
 
 
-def ours_parameters_but_the_table():
-    attention, feed_forward, norm = 4 * D_MODEL**2, 2 * D_MODEL * D_FF + D_FF + D_MODEL, 2 * D_MODEL
-    return N * (3 * attention + 2 * feed_forward + 5 * norm)
-
-
-def test_another_weight_gives_other_logits(both):
-    """The control: the comparison sees a single gain that is 1 % off."""
-    model = ours()
+def logits_with(model, change):
+    """Torch's logits with our weights, after a change of its module."""
     module = theirs(model)
     with torch.no_grad():
+        change(module)
+        table = torch.tensor(model.embedding.table.numpy(), dtype=torch.float64)
+        return torch_logits(module, table).numpy()
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids="-".join)
+def test_control_a_gain_that_is_one_percent_off_gives_other_logits(variant):
+    def change(module):
         module.encoder.layers[0].norm1.weight[0] *= 1.01
-    logits = (
-        torch_logits(module, torch.tensor(model.embedding.table.numpy(), dtype=torch.float64))
-        .detach()
-        .numpy()
-    )
-    assert deviation(both[0][0][TARGET != 0], logits[TARGET != 0]) > 1e-4
+
+    model = ours(*variant)
+    logits = np.array(model((SOURCE, TARGET)))
+    real = TARGET != 0
+    assert deviation(logits[real], logits_with(model, lambda module: None)[real]) < 1e-5
+    assert deviation(logits[real], logits_with(model, change)[real]) > 1e-4
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_control_the_other_norm_and_another_activation_give_other_logits(norm):
+    def the_other_norm(module):
+        for layer in (*module.encoder.layers, *module.decoder.layers):
+            layer.norm_first = not layer.norm_first
+
+    def another_activation(module):
+        for layer in (*module.encoder.layers, *module.decoder.layers):
+            layer.activation = ACTIVATIONS["swish"]
+
+    model = ours(norm, "gelu")
+    logits = np.array(model((SOURCE, TARGET)))
+    for change in (the_other_norm, another_activation):
+        assert deviation(logits[TARGET != 0], logits_with(model, change)[TARGET != 0]) > 1e-3

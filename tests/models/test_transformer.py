@@ -1,4 +1,4 @@
-"""Figure 1 as one model: its size, its two ways to decode, saving, and learning with `model.fit`."""
+"""Figure 1 as one model: its size, its two ways to decode, saving, and learning by `model.fit`."""
 
 import math
 
@@ -8,8 +8,9 @@ import pytest
 import tensorflow as tf
 from oracles import paper
 
-from keras_transformer.layers import PositionalEmbedding
+from keras_transformer.layers import Dropout, PositionalEmbedding, PostNorm, PreNorm
 from keras_transformer.models import Hyperparameters, Transformer
+from keras_transformer.models.variants import ACTIVATIONS, NORMS
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.metrics import TokenAccuracy, TokenCrossEntropy
 
@@ -24,11 +25,12 @@ SAVES = pytest.mark.filterwarnings(
 )
 
 
-@pytest.fixture
-def model():
+@pytest.fixture(params=[("post", "relu"), ("pre", "gelu")], ids="-".join)
+def model(request):
     """Every weight is shaken: a gain of 1 or a bias of 0 may hide a mistake."""
     rng = np.random.default_rng(0)
-    model = Transformer(**SIZES, d_k=3, d_v=5)
+    norm, activation = request.param
+    model = Transformer(**SIZES, d_k=3, d_v=5, norm=norm, activation=activation)
     model.set_weights([rng.normal(w, 0.5) for w in model.get_weights()])
     return model
 
@@ -46,12 +48,26 @@ def parameters(hp):
         attention + feed_forward + 2 * norm,
         2 * attention + feed_forward + 3 * norm,
     )
-    return hp.vocabulary_size * hp.d_model + hp.num_layers * (encoder_layer + decoder_layer)
+    final_norms = {"post": 0, "pre": 2 * norm}[hp.norm]
+    layers = hp.num_layers * (encoder_layer + decoder_layer)
+    return hp.vocabulary_size * hp.d_model + layers + final_norms
 
 
 @pytest.mark.parametrize(
     "sizes",
-    [{}, {"num_layers": 1}, {"d_model": 12}, {"d_ff": 7}, {"num_heads": 4}, {"d_k": 3, "d_v": 5}],
+    [
+        {},
+        {"vocabulary_size": 13},
+        {"num_layers": 1},
+        {"d_model": 12},
+        {"d_ff": 7},
+        {"num_heads": 4},
+        {"num_heads": 4, "d_k": 3},
+        {"d_v": 5},
+        {"d_k": 3, "d_v": 5},
+        {"norm": "pre"},
+        {"activation": "swish"},
+    ],
     ids=str,
 )
 def test_the_count_of_parameters_is_the_formula_s(sizes):
@@ -59,9 +75,80 @@ def test_the_count_of_parameters_is_the_formula_s(sizes):
     assert Transformer(hp).count_params() == parameters(hp)
 
 
+def test_every_width_is_that_of_its_hyperparameter():
+    hp = Hyperparameters(11, 2, 8, 14, 3, d_k=5, d_v=7)
+    shapes = {weight.path: tuple(weight.shape) for weight in Transformer(hp).weights}
+    attention = {
+        "query_kernel": (8, 15),
+        "key_kernel": (8, 15),
+        "value_kernel": (8, 21),
+        "output_kernel": (21, 8),
+    }
+    feed_forward = {
+        "inner/kernel": (8, 14),
+        "inner/bias": (14,),
+        "outer/kernel": (14, 8),
+        "outer/bias": (8,),
+    }
+    expected = {"embedding/table": (11, 8)}
+    sublayers = {"self_attention": attention, "feed_forward": feed_forward}
+    for stack, more in (("encoder", {}), ("decoder", {"cross_attention": attention})):
+        for number in range(2):
+            for sublayer, kernels in {**sublayers, **more}.items():
+                place = f"{stack}/layer_{number}/{sublayer}"
+                expected |= {f"{place}/{name}": shape for name, shape in kernels.items()}
+                expected |= {f"{place}_norm/norm/{name}": (8,) for name in ("gamma", "beta")}
+    assert shapes == expected
+
+
 @pytest.mark.parametrize(("hp", "millions"), [(BASE, 63), (BIG, 214)], ids=["base", "big"])
 def test_base_and_big_have_the_paper_s_size(hp, millions):
     assert parameters(hp) == pytest.approx(millions * 1e6, rel=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("hp", "count"), [(BASE, 63_045_632), (BIG, 214_171_648)], ids=["base", "big"]
+)
+def test_base_and_big_are_built_with_the_formula_s_parameters(hp, count):
+    model = Transformer(hp)
+    assert model.count_params() == parameters(hp)
+    widths = {layer.feed_forward.inner.units for layer in model.decoder.layers}
+    assert (len(model.encoder.layers), widths) == (6, {hp.d_ff})
+    heads = {layer.self_attention.num_heads for layer in model.encoder.layers}
+    assert heads == {hp.num_heads}
+
+
+def test_dropout_stands_on_the_embeddings_and_on_every_sublayer():
+    rates = {
+        layer.rate
+        for layer in Transformer(**SIZES, dropout=0.25)._flatten_layers()
+        if isinstance(layer, Dropout)
+    }
+    assert rates == {0.25}
+    model = Transformer(**SIZES, dropout=0.5)
+    sums = [model.embedding.sum_dropout]
+    assert len(sums) + 2 * 2 + 2 * 3 == sum(
+        isinstance(layer, Dropout) for layer in model._flatten_layers()
+    )
+    for layer in model._flatten_layers():
+        if isinstance(layer, Dropout) and layer not in sums:
+            layer.rate = 0.0
+    plain = model((SOURCE, TARGET))
+    assert np.abs(model((SOURCE, TARGET), training=True) - plain).max() > 0.01
+
+
+def test_the_variants_are_those_of_the_hyperparameters(model):
+    hp = model.hyperparameters
+    placements = {"post": PostNorm, "pre": PreNorm}
+    activations = {"relu": keras.activations.relu, "gelu": keras.activations.gelu}
+    for layer in (*model.encoder.layers, *model.decoder.layers):
+        assert type(layer.self_attention_norm) is placements[hp.norm]
+        assert layer.feed_forward.activation is activations[hp.activation]
+    swish = Transformer(**SIZES, activation="swish").decoder.layers[1].feed_forward.activation
+    assert float(swish(2.0)) == pytest.approx(2 / (1 + math.exp(-2)))
+    assert list(NORMS) == ["post", "pre"]
+    assert list(ACTIVATIONS) == ["relu", "gelu", "swish"]
 
 
 def test_one_table_serves_source_target_and_logits(model):
@@ -71,6 +158,7 @@ def test_one_table_serves_source_target_and_logits(model):
     assert sum(isinstance(layer, PositionalEmbedding) for layer in model.layers) == 1
 
 
+@pytest.mark.parametrize("model", [("post", "relu")], ids="-".join, indirect=True)
 def test_logits_are_figure_1_in_float64(model):
     def parts(layer):
         names = (
@@ -83,12 +171,15 @@ def test_logits_are_figure_1_in_float64(model):
         )
         return {name: getattr(layer, name).get_weights() for name in names if hasattr(layer, name)}
 
-    table, mask = model.embedding.get_weights()[0], (SOURCE != 0)[:, None]
-    memory, x = paper.embedding(SOURCE, table), paper.embedding(TARGET, table)
+    table = model.embedding.get_weights()[0]
+    mask = (SOURCE != 0)[:, None]
+    memory = paper.embedding(SOURCE, table)
+    x = paper.embedding(TARGET, table)
+    causal = np.tril(np.ones((5, 5), bool))
     for layer in model.encoder.layers:
         memory = paper.encoder_layer(memory, parts(layer), 2, mask)
     for layer in model.decoder.layers:
-        x = paper.decoder_layer(x, memory, parts(layer), 2, np.tril(np.ones((5, 5), bool)), mask)
+        x = paper.decoder_layer(x, memory, parts(layer), 2, causal, mask)
     np.testing.assert_allclose(model((SOURCE, TARGET)), x @ table.T, rtol=0, atol=1e-5)
 
 
@@ -107,16 +198,16 @@ def test_encode_and_steps_equal_call(model, hypotheses):
     targets = np.random.default_rng(0).integers(1, 11, (2, hypotheses, 5))
     expected = model((np.repeat(SOURCE, hypotheses, axis=0), targets.reshape(-1, 5)))
     expected = np.reshape(expected, (2, hypotheses, 5, 11))
-    encoded, past = model.encode(SOURCE), model.empty_past(2 * hypotheses)
+    stepper = model.stepper()
+    encoded = model.encode(SOURCE)
+    state = stepper.start(2 * hypotheses)
+    np.testing.assert_array_equal(stepper.is_token(encoded), SOURCE != 0)
     for t in range(5):
-        logits, past = model.stepper().step(targets[:, :, t], t, past, encoded)
-        np.testing.assert_allclose(logits, expected[:, :, t], rtol=0, atol=1e-5)
-    assert (
-        np.abs(
-            model.stepper().step(targets[:, :, 4], 0, past, encoded)[0] - expected[:, :, 4]
-        ).max()
-        > 0.01
-    )
+        before = state
+        logits, state, _ = stepper(targets[:, :, t], t, before, encoded)
+        np.testing.assert_allclose(logits, expected[:, :, t], rtol=0, atol=2e-5)
+    elsewhere, _, _ = stepper(targets[:, :, 4], 0, before, encoded)
+    assert np.abs(elsewhere - expected[:, :, 4]).max() > 0.01
 
 
 def test_padding_width_batch_order_and_later_tokens_change_nothing(model):
@@ -142,10 +233,8 @@ def test_a_saved_model_comes_back_with_equal_logits(model, tmp_path):
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert (type(loaded), loaded.hyperparameters) == (Transformer, model.hyperparameters)
     np.testing.assert_array_equal(loaded((SOURCE, TARGET)), model((SOURCE, TARGET)))
-    assert (
-        np.abs(Transformer(**SIZES, d_k=3, d_v=5)((SOURCE, TARGET)) - model((SOURCE, TARGET))).max()
-        > 0.1
-    )
+    fresh = Transformer(model.hyperparameters)
+    assert np.abs(fresh((SOURCE, TARGET)) - model((SOURCE, TARGET))).max() > 0.1
 
 
 @SAVES
@@ -161,9 +250,14 @@ def copying(sentences, length=4, seed=0):
     return (source, target[:, :-1]), target[:, 1:]
 
 
-def test_fit_learns_to_copy():
+@pytest.mark.parametrize(
+    "variant", [("post", "relu"), ("pre", "gelu"), ("pre", "swish")], ids="-".join
+)
+def test_fit_learns_to_copy(variant):
     keras.utils.set_random_seed(0)
-    model = Transformer(**{**SIZES, "num_layers": 1, "d_model": 32, "d_ff": 64}, dropout=0.0)
+    norm, activation = variant
+    sizes = {**SIZES, "num_layers": 1, "d_model": 32, "d_ff": 64}
+    model = Transformer(**sizes, dropout=0.0, norm=norm, activation=activation)
     model.compile(
         keras.optimizers.Adam(3e-3, beta_2=0.98),
         LabelSmoothedCrossEntropy(0.0),

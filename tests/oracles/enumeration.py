@@ -164,39 +164,54 @@ def _descending(scored):
     return -scored[1]
 
 
-def step_of(tables):
-    """A step function as `keras_transformer.decoding` wants it, one table a sentence, whose cache
-    is the prefix itself.
+class TableStepper:
+    """A stepper as `keras_transformer.decoding` wants it, one table a sentence, whose state is the
+    prefix itself.
 
-    So a hypothesis whose cache belongs to another one gets the other's logits. What it needs of the
-    source is the number of its table.
+    So a hypothesis whose state belongs to another one gets the other's logits. The source is the
+    number of a sentence's table.
     """
 
-    def step(ids, position, past, source):
-        ids, keys, values = np.asarray(ids), np.asarray(past["keys"]), np.asarray(past["values"])
+    def __init__(self, tables):
+        self.tables = tables
+        self.growing = {"keys": 2, "values": 2}
+
+    def start(self, rows):
+        return {
+            "keys": np.zeros((rows, 2, 0, 1), np.int32),
+            "values": np.zeros((rows, 1, 0, 3), np.int32),
+        }
+
+    def __call__(self, ids, position, state, source):
+        ids, keys, values = np.asarray(ids), np.asarray(state["keys"]), np.asarray(state["values"])
         newest = ids.reshape(-1, 1, 1, 1)
         keys = np.concatenate([keys, np.tile(newest, (1, 2, 1, 1))], axis=2)
         values = np.concatenate([values, np.tile(-newest, (1, 1, 1, 3))], axis=2)
         assert keys.shape[2] == int(position) + 1
-        assert (keys[:, 0] == -values[:, 0, :, :1]).all(), "the two halves of the cache came apart"
+        assert (keys[:, 0] == -values[:, 0, :, :1]).all(), "the two halves of the state came apart"
         prefixes = keys[:, 0, 1:, 0].reshape(*ids.shape, -1)
         logits = np.stack(
             [
                 table.logits(rows)
-                for table, rows in zip([tables[n] for n in source], prefixes, strict=True)
+                for table, rows in zip([self.tables[n] for n in source], prefixes, strict=True)
             ]
         )
-        return logits, {"keys": keys, "values": values}
-
-    return step
+        return logits, {"keys": keys, "values": values}, None
 
 
-def empty_past(rows):
-    """The cache that `step_of` starts from."""
-    return {
-        "keys": np.zeros((rows, 2, 0, 1), np.int32),
-        "values": np.zeros((rows, 1, 0, 3), np.int32),
-    }
+class Stateless:
+    """A stepper of a function (ids, position, source) -> logits."""
+
+    growing = ()
+
+    def __init__(self, logits_of):
+        self.logits_of = logits_of
+
+    def start(self, rows):
+        return ()
+
+    def __call__(self, ids, position, state, source):
+        return self.logits_of(ids, position, source), state, None
 
 
 def decode(search, tables, limits, minima=None, prefixes=None, **more):
@@ -205,13 +220,10 @@ def decode(search, tables, limits, minima=None, prefixes=None, **more):
 
     `prefixes` are tuples of any lengths; `more` goes to the search as it is.
     """
-    past, source = (
-        empty_past(len(tables) * search.beam_size),
-        np.arange(len(tables), dtype=np.int32),
-    )
+    source = np.arange(len(tables), dtype=np.int32)
     more |= {} if minima is None else {"minima": np.array(minima, np.int32)}
     more |= {} if prefixes is None else {"prefixes": padded(prefixes)}
-    ids, scores = search(step_of(tables), past, source, np.array(limits, np.int32), **more)
+    ids, scores = search(TableStepper(tables), source, np.array(limits, np.int32), **more)
     sentences = list(zip(ids.numpy(), scores.numpy().tolist(), strict=True))
     assert not any(
         row.any()

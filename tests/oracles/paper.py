@@ -17,7 +17,7 @@ def softmax(x):
     return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
-def scaled_dot_product_attention(query, key, value, mask=None, bias=None):
+def scaled_dot_product_attention(query, key, value, mask=None):
     """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V   (section 3.2.1, eq. 1).
 
     Illegal connections are "masked out (setting to -infinity)" in the softmax's input (section
@@ -25,8 +25,6 @@ def scaled_dot_product_attention(query, key, value, mask=None, bias=None):
     """
     query, key, value = (np.asarray(x, np.float64) for x in (query, key, value))
     scores = query @ np.swapaxes(key, -1, -2) / math.sqrt(key.shape[-1])
-    if bias is not None:
-        scores = scores + np.asarray(bias, np.float64)
     if mask is None:
         return softmax(scores) @ value
     exponentials = np.where(mask, np.exp(scores - scores.max(axis=-1, keepdims=True)), 0.0)
@@ -68,9 +66,18 @@ def layer_norm(x, gain, bias, epsilon=1e-6):
     return gain * centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + epsilon) + bias
 
 
-def post_norm(x, sublayer_output, gain, bias, epsilon=1e-6):
+def post_norm(x, sublayer, gain, bias, epsilon=1e-6):
     """LayerNorm(x + Sublayer(x))   (section 3.1)."""
-    return layer_norm(np.asarray(x, np.float64) + sublayer_output, gain, bias, epsilon)
+    x = np.asarray(x, np.float64)
+    return layer_norm(x + sublayer(x), gain, bias, epsilon)
+
+
+def pre_norm(x, sublayer, gain, bias, epsilon=1e-6):
+    """Pre-norm: x + Sublayer(LayerNorm(x))   (Xiong et al. 2020, "On Layer Normalization in the
+    Transformer Architecture", table 1).
+    """
+    x = np.asarray(x, np.float64)
+    return x + sublayer(layer_norm(x, gain, bias, epsilon))
 
 
 def sinusoidal_positions(positions, d_model):
@@ -100,7 +107,9 @@ def learning_rate(step, d_model, warmup_steps):
 
 
 def smoothed_labels(labels, vocabulary_size, epsilon):
-    """q(v) = (1 - epsilon) [v = y] + epsilon / V   (section 5.4; Szegedy et al. 2015, section 7)."""
+    """q(v) = (1 - epsilon) [v = y] + epsilon / V   (section 5.4; Szegedy et al. 2015, section
+    7).
+    """
     return (1 - epsilon) * np.eye(vocabulary_size)[labels] + epsilon / vocabulary_size
 
 
@@ -114,8 +123,9 @@ def label_smoothed_cross_entropy(labels, logits, epsilon):
     return -(smoothed_labels(labels, logits.shape[-1], epsilon) * log_p).sum(axis=-1)
 
 
-def encoder_layer(x, weights, num_heads, mask=None):
-    """X = PostNorm(x, MultiHead(x, x, x)); x = PostNorm(x, FFN(x))   (section 3.1, figure 1 left).
+def encoder_layer(x, weights, num_heads, mask=None, norm=post_norm):
+    """Compute x = PostNorm(x, MultiHead(x, x, x)), then x = PostNorm(x, FFN(x))   (section 3.1,
+    figure 1 left).
 
     Args:
         x: (B, S, d_model).
@@ -124,29 +134,36 @@ def encoder_layer(x, weights, num_heads, mask=None):
             (gain, bias).
         num_heads: h.
         mask: broadcastable to (B, S, S).
+        norm: `post_norm` or `pre_norm`, around each sublayer.
     """
-    x = post_norm(
-        x,
-        multi_head_attention(x, x, x, *weights["self_attention"], num_heads, mask),
-        *weights["self_attention_norm"],
+
+    def attend(x):
+        return multi_head_attention(x, x, x, *weights["self_attention"], num_heads, mask)
+
+    x = norm(x, attend, *weights["self_attention_norm"])
+    return norm(
+        x, lambda x: feed_forward(x, *weights["feed_forward"]), *weights["feed_forward_norm"]
     )
-    return post_norm(x, feed_forward(x, *weights["feed_forward"]), *weights["feed_forward_norm"])
 
 
-def decoder_layer(x, memory, weights, num_heads, mask=None, memory_mask=None):
+def decoder_layer(x, memory, weights, num_heads, mask=None, memory_mask=None, norm=post_norm):
     """As `encoder_layer`, with x = PostNorm(x, MultiHead(x, memory, memory)) in the middle
     (section 3.1, figure 1 right).
 
     `weights` also has `cross_attention` and `cross_attention_norm`; `memory_mask` is broadcastable
     to (B, T, S).
     """
-    x = post_norm(
-        x,
-        multi_head_attention(x, x, x, *weights["self_attention"], num_heads, mask),
-        *weights["self_attention_norm"],
+
+    def attend(x):
+        return multi_head_attention(x, x, x, *weights["self_attention"], num_heads, mask)
+
+    def look(x):
+        return multi_head_attention(
+            x, memory, memory, *weights["cross_attention"], num_heads, memory_mask
+        )
+
+    x = norm(x, attend, *weights["self_attention_norm"])
+    x = norm(x, look, *weights["cross_attention_norm"])
+    return norm(
+        x, lambda x: feed_forward(x, *weights["feed_forward"]), *weights["feed_forward_norm"]
     )
-    attended = multi_head_attention(
-        x, memory, memory, *weights["cross_attention"], num_heads, memory_mask
-    )
-    x = post_norm(x, attended, *weights["cross_attention_norm"])
-    return post_norm(x, feed_forward(x, *weights["feed_forward"]), *weights["feed_forward_norm"])

@@ -1,0 +1,126 @@
+"""The loop over tokens that every search of section 6.1 runs (Vaswani et al. 2017).
+
+A search says how hypotheses are extended. The loop calls the stepper, lets finished sentences leave
+the batch, and tells TensorFlow which shapes change from turn to turn.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+# Any nest of tensors with the same number of rows.
+Rows = Any
+
+
+def run(
+    stepper, source: Rows, searched: dict[str, tf.Tensor], found: tuple, extend: Callable
+) -> tuple:
+    """Extend hypotheses until every sentence is finished or at its limit.
+
+    Args:
+        stepper: see `keras_transformer.decoding`.
+        source: what the stepper needs of the source, B rows.
+        searched: what the search carries of each unfinished sentence, B rows: "limit" (B,),
+            "sentence", its number in the batch, (B,), "ids", the tokens so far, (B, K, 1), and what
+            else the search needs.
+        found: ids (B, ..., 1 or 0) and scores (B, ...) of all sentences; a turn makes the ids one
+            longer.
+        extend: (logits, state, position, searched, found) -> searched, found, going_on, parents.
+            `going_on` are the places of the sentences that are not finished, ascending, (b',).
+            `parents` are the hypotheses that the new ones extend, (b, K), or None if each extends
+            itself.
+
+    Returns:
+        `found` after the last turn.
+    """
+    ids = searched["ids"]
+    state = stepper.start(tf.size(ids))
+    longest = tf.reduce_max(searched["limit"])
+
+    def unfinished(position, searched, found, source, state):
+        # The second half ends the search of a model whose logits are not numbers.
+        return (tf.size(searched["sentence"]) > 0) & (position < longest)
+
+    def turn(position, searched, found, source, state):
+        newest = searched["ids"][:, :, -1]
+        logits, state, _ = stepper(newest, position, state, source)
+        searched, found, going_on, parents = extend(logits, state, position, searched, found)
+        return (
+            position + 1,
+            take(searched, going_on),
+            found,
+            take_some(source, going_on),
+            _follow(state, going_on, parents),
+        )
+
+    loop_state = (0, searched, found, source, state)
+    shapes = (
+        tf.TensorShape([]),
+        shape_invariants(searched, {**dict.fromkeys(searched, -1), "ids": 2}),
+        shape_invariants(found, (len(found[0].shape) - 1, -1)),
+        shape_invariants(source, fixed(source)),
+        shape_invariants(state, stepper.growing),
+    )
+    _, _, found, _, _ = tf.while_loop(unfinished, turn, loop_state, shape_invariants=shapes)
+    return found
+
+
+def take(state: Rows, rows: tf.Tensor) -> Rows:
+    """Let row i continue what row `rows[i]` was.
+
+    Args:
+        state: any nest of tensors with the same number of rows.
+        rows: integers.
+    """
+    return tf.nest.map_structure(lambda tensor: tf.gather(tensor, rows), state)
+
+
+def take_some(state: Rows, rows: tf.Tensor) -> Rows:
+    """`take` of ascending rows. Where that is all of them, nothing is moved.
+
+    Args:
+        state: any nest of tensors with the same number of rows.
+        rows: integers, ascending, none twice.
+    """
+    tensors = tf.nest.flatten(state)
+    if not tensors:
+        return state
+    is_all = tf.size(rows) == tf.shape(tensors[0])[0]
+    taken = tf.cond(
+        is_all,
+        lambda: [tf.identity(tensor) for tensor in tensors],
+        lambda: [tf.gather(tensor, rows) for tensor in tensors],
+    )
+    return tf.nest.pack_sequence_as(state, taken)
+
+
+def fixed(state: Rows) -> Any:
+    """The `growing` of tensors that do not grow."""
+    return tf.nest.map_structure(lambda _: -1, state)
+
+
+def shape_invariants(state: Rows, growing: Any) -> Any:
+    """Shapes for `tf.while_loop`: the number of rows changes, and so does the axis that grows.
+
+    Args:
+        state: any nest of tensors.
+        growing: for each of them the axis that grows, or -1.
+    """
+
+    def invariant(tensor, axis):
+        sizes = list(tensor.shape)
+        sizes[0] = None
+        if axis >= 0:
+            sizes[axis] = None
+        return tf.TensorShape(sizes)
+
+    return tf.nest.map_structure(invariant, state, growing)
+
+
+def _follow(state, going_on, parents):
+    """The stepper's state of the hypotheses that go on: each takes over that of its parent."""
+    if parents is None:
+        return take_some(state, going_on)
+    rows = going_on[:, None] * tf.shape(parents)[1] + tf.gather(parents, going_on)
+    return take(state, tf.reshape(rows, [-1]))

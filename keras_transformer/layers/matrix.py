@@ -1,0 +1,52 @@
+"""Kernels laid out for decoding, which multiplies a few rows by each matrix of section 3 for every
+token (Vaswani et al. 2017).
+"""
+
+from collections.abc import Sequence
+
+import keras
+from keras import ops
+
+from keras_transformer.layers.tensors import Tensor
+
+# Rows that lie a multiple of 2 KB apart fall on few lines of a processor's cache: multiplying by
+# 512 x 2048 numbers took almost twice as long as by 512 x 2064 (benchmarks/README.md).
+UNFAVOURABLE = 512
+EXTRA = 16
+
+
+class Matrix:
+    """Kernels concatenated so that one matrix product applies them all.
+
+    Args:
+        kernels: (d, n) each.
+        policy: a Keras dtype policy. The product is taken in bfloat16 where the policy computes in
+            bfloat16 or keeps its variables in it.
+
+    Call arguments:
+        x: (rows, d).
+
+    Returns:
+        A list of the products, (rows, n) each, in the dtype that the policy computes in.
+    """
+
+    def __init__(self, kernels: Sequence[Tensor], policy: keras.DTypePolicy):
+        self._dtype = policy.compute_dtype
+        dtype = (
+            policy.variable_dtype if policy.variable_dtype == "bfloat16" else policy.compute_dtype
+        )
+        kernels = [ops.cast(kernel, dtype) for kernel in kernels]
+        self._widths = [kernel.shape[-1] for kernel in kernels]
+        width = sum(self._widths)
+        if width % UNFAVOURABLE == 0:
+            kernels.append(ops.zeros((kernels[0].shape[0], EXTRA), dtype=dtype))
+        self._kernel = ops.concatenate(kernels, axis=-1) if len(kernels) > 1 else kernels[0]
+
+    def __call__(self, x: Tensor) -> list[Tensor]:
+        product = ops.cast(ops.matmul(ops.cast(x, self._kernel.dtype), self._kernel), self._dtype)
+        parts = []
+        start = 0
+        for width in self._widths:
+            parts.append(product[:, start : start + width])
+            start += width
+        return parts

@@ -1,0 +1,128 @@
+"""A run and a SavedModel that release 0.5 made: they load, and give what 0.5 gave."""
+
+import functools
+import json
+import pathlib
+import tarfile
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.models import Hyperparameters, Transformer
+from keras_transformer.training import checkpoint, schedule
+from keras_transformer.training.optimizer import optimizer
+from keras_transformer.translator.translator import Translator
+
+RELEASE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5"
+RUN = RELEASE / "run"
+OUTPUTS = json.loads((RELEASE / "outputs.json").read_text(encoding="utf-8"))
+SOURCES = OUTPUTS["sources"]
+# What `next_losses` gave with the code of 0.5.
+NEXT_LOSSES = [10.409173011779785, 7.025088310241699, 5.799095630645752, 6.347607612609863]
+BEAM = {"beam_size": 4, "num_hypotheses": 2}
+
+
+@functools.cache
+def translator(**options):
+    return Translator.load(RUN, **options)
+
+
+@functools.cache
+def hypotheses():
+    return translator(**BEAM).translate_in_detail(SOURCES)
+
+
+def archive():
+    return checkpoint.read_archive(checkpoint.newest(RUN / "checkpoints"))
+
+
+def test_the_run_translates_as_it_did():
+    assert translator(beam_size=1).translate(SOURCES) == OUTPUTS["greedy"]
+    assert translator().translate(SOURCES) == OUTPUTS["beam_4"]
+    assert OUTPUTS["greedy"] != OUTPUTS["beam_4"]
+
+
+def test_hypotheses_and_their_scores_are_what_they_were():
+    found = hypotheses()
+    assert [first.text for first, _ in found] == OUTPUTS["beam_4"]
+    assert [second.text for _, second in found] == OUTPUTS["second"]
+    np.testing.assert_allclose(
+        [first.score for first, _ in found], OUTPUTS["scores"], rtol=0, atol=1e-5
+    )
+
+
+def test_references_score_as_they_did():
+    references = [" ".join(reversed(line.split())) for line in SOURCES]
+    scores = translator().score(SOURCES, references)
+    expected = OUTPUTS["reference_scores"]
+    np.testing.assert_allclose(
+        [log_probability for log_probability, _ in scores],
+        [log_probability for log_probability, _ in expected],
+        rtol=0,
+        atol=1e-5,
+    )
+    assert [tokens for _, tokens in scores] == [tokens for _, tokens in expected]
+
+
+def restored():
+    """The model in training, with its optimizer and its random states."""
+    description = json.loads((RUN / "model.json").read_text(encoding="utf-8"))
+    model = Transformer(Hyperparameters(**description["hyperparameters"]))
+    model.compile(optimizer(schedule.TransformerSchedule(24, 100)), "mse")
+    model.optimizer.build(model.trainable_variables)
+    assert checkpoint.restore(checkpoint.newest(RUN / "checkpoints"), model)["step"] == 636
+    return model
+
+
+def next_losses(model):
+    """Four more steps with dropout on random ids."""
+    rng = np.random.default_rng(0)
+    variables = model.trainable_variables
+    losses = []
+    for _ in range(4):
+        source = rng.integers(4, 290, (6, 9))
+        target = rng.integers(4, 290, (6, 8))
+        with tf.GradientTape() as tape:
+            logits = model((source, target[:, :-1]), training=True)
+            loss = tf.reduce_mean(
+                tf.nn.sparse_softmax_cross_entropy_with_logits(target[:, 1:], logits)
+            )
+        gradients = tape.gradient(loss, [variable.value for variable in variables])
+        model.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        losses.append(float(loss))
+    return losses
+
+
+def test_training_goes_on_from_the_whole_checkpoint_as_it_did():
+    np.testing.assert_allclose(next_losses(restored()), NEXT_LOSSES, rtol=1e-6)
+
+
+def test_control_an_optimizer_or_a_random_state_that_is_lost_gives_other_losses():
+    def momenta_of(model):
+        # The first is the count of steps, then a momentum and a velocity for each weight.
+        return model.optimizer.variables[1::2]
+
+    def random_states_of(model):
+        weights = {weight.path for weight in model.weights}
+        return [variable for variable in model.variables if variable.path not in weights]
+
+    for variables_of in (momenta_of, random_states_of):
+        model = restored()
+        # As if the order were another one: the last two of a shape change places.
+        variables = variables_of(model)
+        one, other = [v for v in variables if v.shape == variables[-1].shape][-2:]
+        before = one.numpy()
+        one.assign(other)
+        other.assign(before)
+        assert np.abs(np.subtract(next_losses(model), NEXT_LOSSES)).max() > 1e-4
+
+
+def test_the_weights_have_the_names_and_the_order_that_they_had():
+    names = [name for name in archive() if name.startswith(checkpoint.WEIGHTS)]
+    assert [checkpoint.WEIGHTS + weight.path for weight in restored().weights] == names
+
+
+def test_the_saved_model_gives_the_same_strings(tmp_path):
+    with tarfile.open(RELEASE / "saved_model.tar.gz") as archive:
+        archive.extractall(tmp_path / "1", filter="data")
+    assert Translator.load(tmp_path).translate(SOURCES) == OUTPUTS["beam_4"]
