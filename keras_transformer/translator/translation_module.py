@@ -7,10 +7,9 @@ import tensorflow as tf
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.coverage import covering, no_coverage
 from keras_transformer.decoding.sampling import Sampling
+from keras_transformer.translator.batches import MAX_SOURCE_LENGTH
 from keras_transformer.translator.graphs import IDS, graphs_of
 from pipelines.special_ids import EOS, PAD
-
-MAX_SOURCE_LENGTH = 1024
 
 
 class TranslationModule(tf.Module):
@@ -52,7 +51,8 @@ class TranslationModule(tf.Module):
             self._translate_in_detail, input_signature=[text, prefix]
         )
         self.score = tf.function(self._score, input_signature=[text, reference])
-        if hasattr(self._graphs, "attention"):
+        self.gives_attention = hasattr(self._graphs, "attention")
+        if self.gives_attention:
             self.attention = tf.function(self._attention, input_signature=[text, reference])
         self.source_lengths = tf.function(
             lambda text: self.tokenizer.tokenize(text).row_lengths(), input_signature=[text]
