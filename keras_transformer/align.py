@@ -8,14 +8,15 @@ al. 2019, "Jointly Learning to Align and Translate with Transformer Models", fou
 """
 
 from keras_transformer import flags
-from keras_transformer.streams import write_lines
-from keras_transformer.translator.translator import Translator
-from pipelines.corpora import text_files
 
 GROUPS = ("model_path", "batch_tokens", "files", "output")
 
 
 def main(FLAGS):
+    from keras_transformer.streams import write_lines
+    from keras_transformer.translator.translator import Translator
+    from pipelines.corpora import text_files
+
     model = flags.required_model(FLAGS)
     sources, targets = text_files.read_aligned(*flags.required_files(FLAGS))
     links = Translator.load(model).align(sources, targets, FLAGS.batch_tokens)

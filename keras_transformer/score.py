@@ -7,14 +7,15 @@ translations of other systems, to find what a model has not learned.
 """
 
 from keras_transformer import flags
-from keras_transformer.streams import write_lines
-from keras_transformer.translator.translator import Translator
-from pipelines.corpora import text_files
 
 GROUPS = ("model_path", "batch_tokens", "files", "output")
 
 
 def main(FLAGS):
+    from keras_transformer.streams import write_lines
+    from keras_transformer.translator.translator import Translator
+    from pipelines.corpora import text_files
+
     model = flags.required_model(FLAGS)
     sources, targets = text_files.read_aligned(*flags.required_files(FLAGS))
     scores = Translator.load(model).score(sources, targets, batch_tokens=FLAGS.batch_tokens)

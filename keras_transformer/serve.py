@@ -8,20 +8,20 @@ a page at /.
 import pathlib
 
 from keras_transformer import flags
-from keras_transformer.startup import spread_over_cores
-
-try:
-    from keras_transformer.server.rows import Limits
-    from keras_transformer.server.running import serve
-except ModuleNotFoundError as error:
-    raise SystemExit(
-        f"error: the server needs {error.name}. Install it: pip install -e '.[serve]'"
-    ) from error
 
 GROUPS = ("serve",)
 
 
 def main(FLAGS):
+    from keras_transformer.startup import spread_over_cores
+
+    try:
+        from keras_transformer.server.rows import Limits
+        from keras_transformer.server.running import serve
+    except ModuleNotFoundError as error:
+        raise SystemExit(
+            f"error: the server needs {error.name}. Install it: pip install -e '.[serve]'"
+        ) from error
     cores = spread_over_cores()
     folder = pathlib.Path(flags.required_model_base_path(FLAGS))
     serve(

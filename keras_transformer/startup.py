@@ -7,8 +7,12 @@ import importlib.util
 import os
 import sys
 
+# TensorFlow imports these where they are installed, and does without them where they are not
+# (measured: 2 to 8 s of its import). Who needs Keras imports it afterwards.
+NOT_NEEDED = ("keras", "jax")
 
-def start_tensorflow():
+
+def start_tensorflow() -> None:
     """Import TensorFlow without its messages, and let it keep the memory of large tensors.
 
     On another Keras backend TensorFlow is left without a GPU: it would take all of its memory to
@@ -27,14 +31,27 @@ def start_tensorflow():
     # TensorFlow's C++ reports missing GPUs and compiled-in instructions, in part before it reads
     # its log level. Errors are raised all the same.
     with _no_standard_error():
-        import tensorflow as tf
+        with _hidden(*NOT_NEEDED):
+            import tensorflow as tf
 
         tf.config.list_physical_devices()
         if backend != "tensorflow":
             tf.config.set_visible_devices([], "GPU")
 
 
-def spread_over_cores():
+@contextlib.contextmanager
+def _hidden(*packages):
+    """Let imports of packages fail as if they were not installed, unless they were imported before."""
+    hidden = [name for name in packages if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
+
+
+def spread_over_cores() -> int:
     """Let each operation of TensorFlow use one core. Call it before TensorFlow has computed
     anything.
 
@@ -47,7 +64,7 @@ def spread_over_cores():
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
 
 
 @contextlib.contextmanager

@@ -2,23 +2,29 @@
 
 import os
 import sys
+from collections.abc import Iterable, Iterator
 
 from pipelines.corpora import text_files
 from pipelines.whole_files import write_whole
 
 
-def read_lines(name):
+def standard_input() -> Iterator[str]:
+    """Give each line of standard input when it comes.
+
+    Raises:
+        ValueError: if a line is not UTF-8, naming it.
+    """
+    return text_files.decode_lines(sys.stdin.buffer, "standard input")
+
+
+def read_lines(name: str) -> list[str]:
     """Read the lines of a file, or of standard input if the name is "-".
 
     Raises:
         ValueError: if a line is not UTF-8, naming it, or if there is no line.
     """
     is_stdin = name == "-"
-    lines = (
-        list(text_files.decode_lines(sys.stdin.buffer, "standard input"))
-        if is_stdin
-        else text_files.read_lines(name)
-    )
+    lines = list(standard_input()) if is_stdin else text_files.read_lines(name)
     if not lines:
         raise ValueError(
             f"{'standard input' if is_stdin else name} is empty: there is nothing to translate."
@@ -26,7 +32,7 @@ def read_lines(name):
     return lines
 
 
-def write_lines(name, lines):
+def write_lines(name: str, lines: Iterable[str]) -> bool:
     """Write lines to standard output if the name is "-", else to a file, whole or not at all.
 
     Returns:

@@ -8,12 +8,12 @@ import os
 import pathlib
 import sys
 
-import tensorflow as tf
 from absl import app, logging
 from absl import flags as absl_flags
 
 from keras_transformer.flagfiles import expand_flagfiles
 from keras_transformer.flags.definitions import GROUPS
+from keras_transformer.startup import start_tensorflow
 
 FLAGS = absl_flags.FLAGS
 # As in the definitions: the commands' modules own the flags.
@@ -100,16 +100,19 @@ def required_files(FLAGS):
 
 
 def export_dir(FLAGS, model_dir):
-    """The folder of a model's versions: --export_dir, or saved_models/<name of the run's folder>."""
+    """The folder of a model's versions: --export_dir, or one named after the run's folder."""
     return FLAGS.export_dir or pathlib.Path("saved_models") / pathlib.Path(model_dir).resolve().name
 
 
 def decoding_options(FLAGS):
-    """What the flags of the groups "search" and "decoding" say, as arguments of `DecodingOptions`."""
-    names = [name for name in DECODING if name in FLAGS]
-    # Training, which draws no translations, has a seed as well, and so has a flag file of training.
-    draws = "samples" in names and FLAGS.samples
-    return {name: FLAGS[name].value for name in names if name != "seed" or draws}
+    """The flags of the groups "search" and "decoding" that were given, as `DecodingOptions` takes
+    them. What was not given stays as it is, in a SavedModel as it was exported.
+    """
+    given = {name: FLAGS[name].value for name in DECODING if name in FLAGS and FLAGS[name].present}
+    if not given.get("samples"):
+        # Training, which draws no translations, has a seed as well, and so has its flag file.
+        given.pop("seed", None)
+    return given
 
 
 def corpus_settings(FLAGS):
@@ -167,9 +170,12 @@ def _parse(argv):
 
 
 def _call(main):
+    start_tensorflow()
+    from tensorflow import errors
+
     try:
         main(FLAGS)
-    except (ValueError, OSError, tf.errors.OpError) as error:
+    except (ValueError, OSError, errors.OpError) as error:
         if FLAGS.traceback:
             raise
         _exit(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)

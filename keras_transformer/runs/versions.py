@@ -11,7 +11,10 @@ def newest_version(folder):
 
 def next_version(folder):
     """The number after all that are taken, also by folders that hold no SavedModel."""
-    return 1 + max((int(path.name) for path in pathlib.Path(folder).glob("*") if _is_number(path.name)), default=0)
+    return 1 + max(
+        (int(path.name) for path in pathlib.Path(folder).glob("*") if _is_number(path.name)),
+        default=0,
+    )
 
 
 def _is_number(name):

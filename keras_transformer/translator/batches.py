@@ -1,7 +1,14 @@
-"""How the sentences of a file are shared out to batches."""
+"""How the sentences of a file are shared out to batches, and batches to threads."""
+
+import concurrent.futures
+from collections.abc import Callable, Sequence
+
+BATCH_TOKENS = 2048
+# A longer source is cut in the graph, and refused before it gets there.
+MAX_SOURCE_LENGTH = 1024
 
 
-def batches_of_tokens(lengths, batch_tokens):
+def batches_of_tokens(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
     """Put lines of similar length together, long ones first.
 
     The last batches, over which not all threads have work, are then short.
@@ -20,3 +27,35 @@ def batches_of_tokens(lengths, batch_tokens):
         batches.append(order[:size])
         del order[:size]
     return batches
+
+
+def in_batches(
+    function: Callable,
+    columns: Sequence[list],
+    lengths: Sequence[int],
+    batch_tokens: int | None = None,
+    batches_at_once: int = 1,
+    report: Callable[[int], None] | None = None,
+) -> list:
+    """What a function of lists gives for each line, in order.
+
+    Args:
+        function: takes a list of each column, gives as many results.
+        columns: lists of equal length.
+        lengths: tokens of each line.
+        batch_tokens, batches_at_once, report: see `Translator.translate`.
+    """
+    results = [None] * len(lengths)
+
+    def work(batch):
+        given = function(*([column[index] for index in batch] for column in columns))
+        for index, result in zip(batch, given, strict=True):
+            results[index] = result
+        return len(batch)
+
+    most = batch_tokens or min(BATCH_TOKENS, -(-sum(lengths) // batches_at_once))
+    with concurrent.futures.ThreadPoolExecutor(batches_at_once) as pool:
+        for done in pool.map(work, batches_of_tokens(lengths, most)):
+            if report:
+                report(done)
+    return results

@@ -2,64 +2,42 @@
 them as an ensemble, or a SavedModel.
 """
 
+import json
+import os
 import pathlib
+from collections.abc import Sequence
 
-from keras_transformer.decoding import DecodingOptions
-from keras_transformer.models import Ensemble
-from keras_transformer.runs.folder import RunFolder, run_of
-from keras_transformer.runs.session import reload
 from keras_transformer.runs.versions import newest_version
-from keras_transformer.translator.translation_module import TranslationModule
+from keras_transformer.translator.live import Live
+
+# Keras, the models, and what runs a SavedModel are imported by the one function that needs them:
+# importing them takes longer than translating a few lines.
 
 
-def load_module(path, options, precision="float32"):
+def load_model(
+    path: str | os.PathLike | Sequence[str | os.PathLike], precision: str, options: dict
+) -> tuple:
     """Load what was trained or exported.
 
     Args:
-        path: see `Translator.load`.
-        options: arguments of `DecodingOptions`.
-        precision: "float32" or "bfloat16", of the weights.
+        path, precision: see `Translator.load`.
+        options: arguments of `DecodingOptions`; None: the default.
 
     Returns:
-        A `TranslationModule`, live or reloaded, and the description of its (first) run.
+        A `Live` or an `Exported`, and the description of its (first) run.
 
     Raises:
         FileNotFoundError: if there is no model.
-        ValueError: if it is damaged, models of one ensemble do not fit together, or a SavedModel is
-            asked for other options.
+        ValueError: if it is damaged, models of one ensemble do not fit together, or a SavedModel
+            does not take an option.
     """
-    paths = [
-        pathlib.Path(one)
-        for one in (
-            path.split(",")
-            if isinstance(path, str)
-            else path
-            if isinstance(path, list | tuple)
-            else [path]
-        )
-    ]
-    options = DecodingOptions(**options)
+    paths = [pathlib.Path(one) for one in _listed(path)]
     if len(paths) == 1 and (version := saved_model(paths[0])):
-        if options != DecodingOptions() or precision != "float32":
-            raise ValueError(
-                f"{version} was exported with its own way to decode and its own precision: name "
-                "the folder of the run, or export it with "
-                "other options (python -m keras_transformer.export)."
-            )
-        return reload(version), RunFolder(version).read_description()
-    loaded = [_load_run(one, precision) for one in paths]
-    model, vocabulary, description = loaded[0]
-    for one, (_, another, _) in zip(paths, loaded, strict=True):
-        if another.fingerprint != vocabulary.fingerprint:
-            raise ValueError(
-                f"{one} has another vocabulary than {paths[0]}: models of an ensemble must share "
-                "theirs."
-            )
-    model = Ensemble([model for model, _, _ in loaded]) if len(loaded) > 1 else model
-    return TranslationModule(model, vocabulary, options), description
+        return _load_saved_model(version, precision, options)
+    return _load_runs(paths, precision, options)
 
 
-def saved_model(path):
+def saved_model(path: pathlib.Path) -> pathlib.Path | None:
     """The folder of a SavedModel, the newest of its versions; None where a run's folder or a
     checkpoint lies.
 
@@ -76,12 +54,66 @@ def saved_model(path):
     return path / str(version) if version else None
 
 
+def _listed(path):
+    if isinstance(path, str):
+        return path.split(",")
+    return path if isinstance(path, list | tuple) else [path]
+
+
+def _load_saved_model(version, precision, options):
+    import tensorflow as tf
+
+    from keras_transformer.translator.exported import Exported
+
+    if precision != "float32":
+        raise ValueError(
+            f"precision={precision}: {version} was exported with its own precision. Name the "
+            "folder of the run, or export it with another (python -m keras_transformer.export)."
+        )
+    threads = tf.config.threading.get_intra_op_parallelism_threads()
+    return Exported(version, options, threads), _read_description(version / "model.json")
+
+
+def _read_description(path):
+    """The dictionary beside a SavedModel; {} where another program exported it."""
+    if not path.exists():
+        return {}
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged ({error}).") from error
+
+
+def _load_runs(paths, precision, options):
+    from keras_transformer.decoding import DecodingOptions
+    from keras_transformer.models import Ensemble
+    from keras_transformer.translator.translation_module import TranslationModule
+
+    given = {name: value for name, value in options.items() if value is not None}
+    options = DecodingOptions(**given)
+    loaded = [_load_run(one, precision) for one in paths]
+    model, vocabulary, description = loaded[0]
+    for one, (_, another, _) in zip(paths, loaded, strict=True):
+        if another.fingerprint != vocabulary.fingerprint:
+            raise ValueError(
+                f"{one} has another vocabulary than {paths[0]}: models of an ensemble must share "
+                "theirs."
+            )
+    model = Ensemble([model for model, _, _ in loaded]) if len(loaded) > 1 else model
+    module = TranslationModule(model, vocabulary, options)
+    return Live(module, module.gives_attention), description
+
+
 def _load_run(path, precision):
     """Model, vocabulary and description of a run's folder or a checkpoint in one."""
+    from keras_transformer.runs.folder import RunFolder, run_of
+
     if saved_model(path):
         raise ValueError(
             f"{path} is a SavedModel: an ensemble is made of runs' folders or of checkpoints in "
             "them."
         )
-    folder, weights = (run_of(path), path) if path.suffix == ".npz" else (RunFolder(path), None)
+    is_checkpoint = path.suffix == ".npz"
+    folder = run_of(path) if is_checkpoint else RunFolder(path)
+    weights = path if is_checkpoint else None
     return (*folder.load(weights, precision), folder.read_description())

@@ -8,11 +8,10 @@ import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models import Ensemble, Transformer
+from keras_transformer.translator.batches import MAX_SOURCE_LENGTH
 from keras_transformer.translator.graphs import IDS, graphs_of
 from pipelines.special_ids import EOS, PAD
 from pipelines.vocabulary import Vocabulary
-
-MAX_SOURCE_LENGTH = 1024
 
 
 class TranslationModule(tf.Module):

@@ -1,42 +1,24 @@
 """`Translator.load(path).translate(lines)`: the same for a run's folder and for a SavedModel."""
 
-import concurrent.futures
-from typing import NamedTuple
+import os
+from collections.abc import Callable, Sequence
 
 import numpy as np
-import tensorflow as tf
 
-from keras_transformer.translator import long_text
 from keras_transformer.translator.alignment import link_words
-from keras_transformer.translator.batches import batches_of_tokens
-from keras_transformer.translator.loading import load_module
-from keras_transformer.translator.translation_module import MAX_SOURCE_LENGTH
+from keras_transformer.translator.batches import MAX_SOURCE_LENGTH, in_batches
+from keras_transformer.translator.hypothesis import Hypothesis
+from keras_transformer.translator.live import Live, as_pieces
+from keras_transformer.translator.loading import load_model
 
-BATCH_TOKENS = 2048
-
-
-class Hypothesis(NamedTuple):
-    """One translation of a line.
-
-    Attributes:
-        text: the translation.
-        score: what hypotheses are ranked by: log P(Y | X) / lp(Y) + cp(X; Y) of a beam, log P(Y |
-            X) of greedy search and samples.
-        pieces: its tokens, EOS among them.
-        log_probabilities: log P of each, in nats.
-    """
-
-    text: str
-    score: float
-    pieces: list
-    log_probabilities: list
+__all__ = ["Hypothesis", "Translator"]
 
 
 class Translator:
     """Translates lists of strings. What a line gives does not depend on the others.
 
     Args:
-        module: a `TranslationModule`, live or reloaded.
+        module: a `TranslationModule`.
         description: what the model is: its `model.json`.
 
     Example:
@@ -44,12 +26,17 @@ class Translator:
         translator.translate(["Turn off the lights."])
     """
 
-    def __init__(self, module, description=None):
-        self.module = module
+    def __init__(self, module, description: dict | None = None):
+        self._model = Live(module, module.gives_attention)
         self.description = description or {}
 
     @classmethod
-    def load(cls, path, precision="float32", **options):
+    def load(
+        cls,
+        path: str | os.PathLike | Sequence[str | os.PathLike],
+        precision: str = "float32",
+        **options,
+    ) -> "Translator":
         """Load what was trained or exported.
 
         Args:
@@ -57,30 +44,34 @@ class Translator:
                 listed or joined by commas; the folder of a SavedModel, or of numbered versions of
                 it, of which the newest is taken.
             precision: "float32", or "bfloat16" for weights of half the bytes, faster on processors
-                that multiply them.
-            options: those of `DecodingOptions`. A SavedModel has its own inside, and its precision.
+                that multiply them. A SavedModel has its own.
+            options: those of `DecodingOptions`; None: the default. A SavedModel was exported with
+                its own, and takes beam_size, length_penalty, max_length and num_hypotheses, or
+                samples=1, temperature and seed.
 
         Raises:
             FileNotFoundError: if there is no model.
             ValueError: if it is damaged, or for options that are out of range, exclude each other,
                 or that a SavedModel does not take.
         """
-        return cls(*load_module(path, options, precision))
+        translator = cls.__new__(cls)
+        translator._model, translator.description = load_model(path, precision, options)
+        return translator
 
     def translate(
         self,
-        lines,
-        prefixes=None,
-        split_sentences=False,
-        batch_tokens=None,
-        batches_at_once=1,
-        report=None,
-    ):
+        lines: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        split_sentences: bool = False,
+        batch_tokens: int | None = None,
+        batches_at_once: int = 1,
+        report: Callable[[int], None] | None = None,
+    ) -> list[str]:
         """Translate lines.
 
         Args:
             lines: strings.
-            prefixes: as many strings, what each translation shall begin with; "" for anything.
+            prefixes: as many strings, which the translations begin with; "" for any beginning.
             split_sentences: translate each sentence of a line on its own, and join the translations
                 by a space.
             batch_tokens: tokens of the sources decoded at once, with padding; those of similar
@@ -97,34 +88,27 @@ class Translator:
             ValueError: naming the first line that is longer than the model takes, before anything
                 is translated.
         """
+        how = (batch_tokens, batches_at_once, report)
         if split_sentences:
             if prefixes is not None:
                 raise ValueError(
                     "`split_sentences` and `prefixes` exclude each other: a prefix belongs to "
                     "one sentence."
                 )
-            sentences, counts = long_text.split(
-                lines, self.description.get("corpus", {}).get("source_language", "en")
-            )
-            return long_text.join(
-                self.translate(sentences, None, False, batch_tokens, batches_at_once, report),
-                counts,
-            )
+            return self._translate_sentences(lines, how)
         if prefixes is not None:
-            details = self.translate_in_detail(
-                lines, prefixes, batch_tokens, batches_at_once, report
-            )
+            details = self.translate_in_detail(lines, prefixes, *how)
             return [hypotheses[0].text if hypotheses else "" for hypotheses in details]
-
-        def decode(batch):
-            translations = self.module.translate(tf.constant(batch))["translation"].numpy()
-            return [translation.decode("utf-8", errors="replace") for translation in translations]
-
-        return self._in_batches(decode, batch_tokens, batches_at_once, report, lines)
+        return self._in_batches(self._model.translate, how, lines)
 
     def translate_in_detail(
-        self, lines, prefixes=None, batch_tokens=None, batches_at_once=1, report=None
-    ):
+        self,
+        lines: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        batch_tokens: int | None = None,
+        batches_at_once: int = 1,
+        report: Callable[[int], None] | None = None,
+    ) -> list[list[Hypothesis]]:
         """Translate lines, and tell what else was found and how likely it is.
 
         Args:
@@ -132,33 +116,18 @@ class Translator:
 
         Returns:
             For each line up to `num_hypotheses` of `Hypothesis`, best first.
+
+        Raises:
+            ValueError: as `translate`, and for what a SavedModel cannot tell.
         """
-
-        def decode(batch, prefixes):
-            given = {
-                name: tensor.numpy()
-                for name, tensor in self.module.translate_in_detail(
-                    tf.constant(batch), prefixes
-                ).items()
-            }
-            found = zip(
-                given["translations"],
-                given["scores"],
-                given["pieces"],
-                given["log_probabilities"],
-                strict=True,
-            )
-            return [
-                [_hypothesis(*one) for one in zip(*sentence, strict=True) if one[1] > -np.inf]
-                for sentence in found
-            ]
-
-        self._require("translate_in_detail")
         lines = list(lines)
-        prefixes = [""] * len(lines) if prefixes is None else list(prefixes)
-        return self._in_batches(decode, batch_tokens, batches_at_once, report, lines, prefixes)
+        prefixes = [""] * len(lines) if prefixes is None else prefixes
+        how = (batch_tokens, batches_at_once, report)
+        return self._in_batches(self._model.translate_in_detail, how, lines, prefixes)
 
-    def score(self, lines, references, batch_tokens=None):
+    def score(
+        self, lines: Sequence[str], references: Sequence[str], batch_tokens: int | None = None
+    ) -> list[tuple[float, int]]:
         """How likely the model finds given translations.
 
         Args:
@@ -174,19 +143,11 @@ class Translator:
             ValueError: for unequal numbers of strings, a line or reference that is too long, or a
                 SavedModel that cannot do this.
         """
+        return self._in_batches(self._model.score, (batch_tokens,), lines, references)
 
-        def score(batch, references):
-            output = self.module.score(tf.constant(batch), tf.constant(references))
-            return zip(
-                output["log_probability"].numpy().tolist(),
-                output["tokens"].numpy().tolist(),
-                strict=True,
-            )
-
-        self._require("score")
-        return self._in_batches(score, batch_tokens, 1, None, lines, references)
-
-    def align(self, lines, references, batch_tokens=None):
+    def align(
+        self, lines: Sequence[str], references: Sequence[str], batch_tokens: int | None = None
+    ) -> list[list[tuple[int, int]]]:
         """Which words of lines and of their translations belong together.
 
         Args:
@@ -199,18 +160,9 @@ class Translator:
         Raises:
             ValueError: as in `attention` and `score`.
         """
+        return self._in_batches(self._links, (batch_tokens,), lines, references)
 
-        def align(batch, references):
-            output = self.module.attention(tf.constant(batch), tf.constant(references))
-            layer = max(output["cross"].shape[1] - 2, 0)
-            attention = tf.reduce_mean(output["cross"][:, layer], axis=1).numpy()
-            pieces = (_pieces(output[name].numpy()) for name in ("source_pieces", "target_pieces"))
-            return [link_words(*pair) for pair in zip(*pieces, attention, strict=True)]
-
-        self._require("attention")
-        return self._in_batches(align, batch_tokens, 1, None, lines, references)
-
-    def attention(self, line, translation):
+    def attention(self, line: str, translation: str) -> dict[str, np.ndarray | list[str]]:
         """What every layer's heads attend to when the model reads a line and writes a translation
         of it.
 
@@ -222,31 +174,32 @@ class Translator:
         Raises:
             ValueError: if the model is an ensemble, or a SavedModel that cannot do this.
         """
-        self._require("attention")
-        self._lengths([line]), self._lengths([translation])
-        output = {
-            name: tensor.numpy()[0]
-            for name, tensor in self.module.attention(
-                tf.constant([line]), tf.constant([translation])
-            ).items()
-        }
-        return {
-            **output,
-            **{name: _pieces(output[name][None])[0] for name in ("source_pieces", "target_pieces")},
-        }
+        self._lengths([line])
+        self._lengths([translation])
+        given = self._model.attention([line], [translation])
+        pieces = {name: as_pieces(given[name])[0] for name in ("source_pieces", "target_pieces")}
+        return {name: array[0] for name, array in given.items()} | pieces
 
-    def _require(self, function):
-        if not hasattr(self.module, function):
-            raise ValueError(
-                f"this model has no `{function}`: an ensemble has no attention of its own, and a "
-                "SavedModel exported before 0.4 has only "
-                "`translate`. Name the folder of one run, or export it again."
-            )
+    def _translate_sentences(self, lines, how):
+        # Only who splits sentences pays for the import of the rules of all languages.
+        from keras_transformer.translator import long_text
 
-    def _in_batches(self, function, batch_tokens, batches_at_once, report, lines, *others):
+        language = self.description.get("corpus", {}).get("source_language", "en")
+        sentences, counts = long_text.split(lines, language)
+        return long_text.join(self.translate(sentences, None, False, *how), counts)
+
+    def _links(self, lines, references):
+        """Word links by the mean of the heads of the last layer but one, or of the only one."""
+        sources, targets, attention = self._model.cross_attention(lines, references)
+        layer = max(attention.shape[1] - 2, 0)
+        pairs = zip(
+            as_pieces(sources), as_pieces(targets), attention[:, layer].mean(axis=1), strict=True
+        )
+        return [link_words(*pair) for pair in pairs]
+
+    def _in_batches(self, function, how, *columns):
         """What a function of lists of strings gives for each line, in order."""
-        lines = list(lines)
-        others = [list(other) for other in others]
+        lines, *others = map(list, columns)
         for other in others:
             if len(other) != len(lines):
                 raise ValueError(
@@ -254,53 +207,17 @@ class Translator:
                     f"and {len(other):,} lines."
                 )
             self._lengths(other)
-        results = [None] * len(lines)
-
-        def work(batch):
-            given = function(*([side[index] for index in batch] for side in (lines, *others)))
-            for index, result in zip(batch, given, strict=True):
-                results[index] = result
-            return len(batch)
-
-        lengths = self._lengths(lines)
-        batches = batches_of_tokens(
-            lengths, batch_tokens or min(BATCH_TOKENS, -(-sum(lengths) // batches_at_once))
-        )
-        with concurrent.futures.ThreadPoolExecutor(batches_at_once) as pool:
-            for done in pool.map(work, batches):
-                if report:
-                    report(done)
-        return results
+        return in_batches(function, [lines, *others], self._lengths(lines), *how)
 
     def _lengths(self, lines):
         """How many tokens each line has."""
         lengths = []
-        for start in range(0, len(lines), 1024):
-            lengths += (
-                self.module.source_lengths(tf.constant(lines[start : start + 1024]))
-                .numpy()
-                .tolist()
-            )
+        for start in range(0, len(lines), MAX_SOURCE_LENGTH):
+            lengths += self._model.lengths(lines[start : start + MAX_SOURCE_LENGTH])
         for number, length in enumerate(lengths, 1):
             if length > MAX_SOURCE_LENGTH:
                 raise ValueError(
                     f"line {number} has {length:,} tokens, more than the {MAX_SOURCE_LENGTH:,} "
-                    "allowed. Split it into sentences "
-                    "(translate: --split_sentences)."
+                    "allowed. Split it into sentences (translate: --split_sentences)."
                 )
         return lengths
-
-
-def _pieces(rows):
-    """Lists of strings from an array of bytes in which "" is padding."""
-    return [[piece.decode("utf-8", errors="replace") for piece in row if piece] for row in rows]
-
-
-def _hypothesis(text, score, pieces, log_probabilities):
-    [pieces] = _pieces([pieces])
-    return Hypothesis(
-        text.decode("utf-8", errors="replace"),
-        float(score),
-        pieces,
-        log_probabilities[: len(pieces)].tolist(),
-    )

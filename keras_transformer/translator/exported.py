@@ -1,0 +1,178 @@
+"""A SavedModel called from Python: its signatures run in a session, without Keras."""
+
+import pathlib
+import threading
+
+import numpy as np
+import sentencepiece
+import tensorflow as tf
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.runs.session import SavedModel, damaged, read_meta_graph, reload
+from keras_transformer.translator.hypothesis import Hypothesis
+from keras_transformer.translator.live import Live, as_bytes, as_strings
+
+# The options that a signature takes.
+OPTIONS = {
+    "serving_default": (),
+    "translate": ("beam_size", "length_penalty", "max_length", "num_hypotheses"),
+    "sample": ("temperature", "seed"),
+}
+# A missing hypothesis has the lowest number as its score, because JSON has no infinity.
+NO_SCORE = np.finfo(np.float32).min
+
+
+class Exported:
+    """What `Translator` calls of a SavedModel. A signature is loaded when it is first used.
+
+    Args:
+        folder: where `saved_model.pb` lies.
+        options: arguments of `DecodingOptions` that replace the exported ones; None: as exported.
+        threads_per_operation: see `SavedModel`.
+
+    Raises:
+        ValueError: if the SavedModel is damaged, or does not take an option.
+    """
+
+    def __init__(self, folder: pathlib.Path, options: dict, threads_per_operation: int = 0):
+        self._folder = folder
+        self._threads = threads_per_operation
+        self._loaded = {}
+        self._lock = threading.Lock()
+        try:
+            meta_graph = read_meta_graph(folder)
+        except (OSError, ValueError) as error:
+            raise damaged(folder, error) from error
+        self._signatures = set(meta_graph.signature_def)
+        self._tokenizer = _tokenizer(meta_graph.graph_def, folder)
+        self._translating, self._options = _request(options)
+        self._require(self._translating)
+
+    def lengths(self, lines: list[str]) -> list[int]:
+        """How many tokens each line has, EOS included."""
+        return [len(ids) + 1 for ids in self._tokenizer.encode(lines)]
+
+    def translate(self, lines: list[str]) -> list[str]:
+        """The best translation of each line, or the one that is drawn."""
+        given = self._run(self._translating, text=lines, **self._options)
+        if self._translating == "translate":
+            return as_strings(given["translations"][:, 0])
+        return as_strings(given["translation"])
+
+    def translate_in_detail(self, lines: list[str], prefixes: list[str]) -> list[list[Hypothesis]]:
+        """The hypotheses of each line, best first.
+
+        Raises:
+            ValueError: for samples, of which no scores are known, and for prefixes together with
+                other options than the exported ones.
+        """
+        if self._translating == "serving_default":
+            return self._module().translate_in_detail(lines, prefixes)
+        if self._translating == "sample":
+            raise ValueError(
+                "a SavedModel gives no scores of samples: leave out `samples` or --json, or name "
+                "the folder of its run."
+            )
+        if any(prefixes):
+            raise ValueError(
+                f"prefixes and {', '.join(self._options)} exclude each other with a SavedModel: "
+                "leave one out, or name the folder of its run."
+            )
+        given = self._run("translate", text=lines, **self._options)
+        return [
+            [
+                Hypothesis(text, float(score), None, None)
+                for text, score in zip(as_strings(texts), scores, strict=True)
+                if score > NO_SCORE
+            ]
+            for texts, scores in zip(given["translations"], given["scores"], strict=True)
+        ]
+
+    def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:
+        """Log P(Y | X) in nats and |Y| of each pair."""
+        given = self._run("score", text=lines, reference=references)
+        return list(zip(given["log_probability"].tolist(), given["tokens"].tolist(), strict=True))
+
+    def attention(self, lines: list[str], references: list[str]) -> dict[str, np.ndarray]:
+        """What every layer's heads attend to: see `Live.attention`."""
+        self._require("align")
+        return self._module().attention(lines, references)
+
+    def cross_attention(
+        self, lines: list[str], references: list[str]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Source and target pieces and the attention between: see `Live.cross_attention`."""
+        given = self._run("align", text=lines, reference=references)
+        return given["source_pieces"], given["target_pieces"], given["attention"]
+
+    def _require(self, signature):
+        if signature not in self._signatures:
+            raise ValueError(
+                f"{self._folder} has no signature `{signature}`: an ensemble has no attention of "
+                "its own, an export that draws has no search, and one made before 0.4 has only "
+                "`serving_default`. Name the folder of one run, or export it again."
+            )
+
+    def _run(self, signature, **inputs):
+        """Call a signature with lists of strings and with options that hold for all of them."""
+        model = self._once(signature, self._load)
+        types = model.signatures[signature].inputs
+        arrays = {
+            name: as_bytes(value)
+            if isinstance(value, list)
+            else np.array([value], types[name].dtype.as_numpy_dtype)
+            for name, value in inputs.items()
+        }
+        return model.run(signature, model.signatures[signature].defaults | arrays)
+
+    def _load(self, signature):
+        self._require(signature)
+        try:
+            return SavedModel(self._folder, (signature,), self._threads)
+        except (OSError, ValueError, tf.errors.OpError) as error:
+            raise damaged(self._folder, error) from error
+
+    def _module(self):
+        """The exported module with the functions that are no signatures."""
+        return self._once("module", lambda _: Live(reload(self._folder), gives_attention=True))
+
+    def _once(self, name, load):
+        """What `load` gives for a name, loaded by the first thread that asks."""
+        with self._lock:
+            if name not in self._loaded:
+                self._loaded[name] = load(name)
+            return self._loaded[name]
+
+
+def _request(options):
+    """The signature that translates with these options, and its own ones among them."""
+    given = {name: value for name, value in options.items() if value is not None}
+    DecodingOptions(**given)
+    samples = given.pop("samples", 0)
+    if samples > 1:
+        raise ValueError(
+            f"samples={samples}: a SavedModel draws one translation of a line. Pass samples=1, or "
+            "name the folder of its run."
+        )
+    signature = "sample" if samples else "translate" if given else "serving_default"
+    for name, value in given.items():
+        if name not in OPTIONS[signature]:
+            raise ValueError(
+                f"{name}={value}: a SavedModel takes {', '.join(OPTIONS[signature])} and no other "
+                "option. Name the folder of its run, or export it with other options (python -m "
+                "keras_transformer.export)."
+            )
+    if not str(given.get("max_length", 0)).isdecimal():
+        raise ValueError(
+            f"max_length={given['max_length']}: a SavedModel takes a number of tokens. Pass one "
+            "such as 80, or name the folder of its run."
+        )
+    return signature, given
+
+
+def _tokenizer(graph, folder):
+    """The SentencePiece model inside a graph."""
+    for node in graph.node:
+        if node.op == "SentencepieceOp":
+            return sentencepiece.SentencePieceProcessor(model_proto=node.attr["model"].s)
+    raise ValueError(f"{folder} has no SentencePiece tokenizer: it is no translator of ours.")
