@@ -17,7 +17,9 @@ def of_one_epoch(make_pairs, batch_tokens):
     stream = our_training.batches(make_pairs(), batch_tokens)
     paired = time.perf_counter()
     tokens = 0
-    for (source, _), target in stream.dataset().take(stream.batches_per_epoch).as_numpy_iterator():
+    for (source, _), target, _ in (
+        stream.dataset().take(stream.batches_per_epoch).as_numpy_iterator()
+    ):
         tokens += np.count_nonzero(source) + np.count_nonzero(target)
     ended = time.perf_counter()
     return tokens / (ended - began), tokens / (ended - paired)

@@ -17,8 +17,9 @@ from keras_transformer.training.optimizer import optimizer
 from keras_transformer.training.progress import ProgressBar
 from keras_transformer.training.schedule import TransformerSchedule
 from pipelines import batching, corpora
+from pipelines.pairs import TokenizedPairs
 from pipelines.record_files import Records
-from pipelines.token_ids import TokenIds, TokenizedPairs
+from pipelines.token_ids import TokenIds
 
 SEED = 1
 PREFIXES = ("train", "val", "test_2016_flickr")
@@ -58,10 +59,8 @@ def as_pairs(sources, targets):
 
 
 def batches(pairs, batch_tokens):
-    """The endless stream of training batches: number n of it is ((source, target_input),
-    target_output).
-    """
-    return batching.training_batches(pairs, batch_tokens, SEED)
+    """The endless stream of training batches ((source, target_input), target, weights)."""
+    return batching.training_batches(pairs.examples(), batch_tokens, SEED)
 
 
 def compiled(size, vocabulary_size, precision, dropout, label_smoothing, seed=SEED):

@@ -101,12 +101,12 @@ def make_translator(FLAGS, replicas):
     measure = validation(
         inference,
         vocabulary,
-        lambda: batching.evaluation_batches(valid, max(batch_tokens, FLAGS.max_train_length)),
+        lambda: batching.evaluation_batches(valid.examples(), max(batch_tokens, FLAGS.max_train_length)),
         corpus.valid.sources[few],
         corpus.valid.targets[few],
     )
     data = batching.training_batches(
-        pairs,
+        pairs.examples(),
         batch_tokens,
         FLAGS.seed,
         corpus.weights,

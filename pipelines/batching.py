@@ -1,30 +1,43 @@
-"""Pairs of token ids to the batches that `model.fit` eats."""
+"""Examples to the batches that `model.fit` takes.
+
+The way from ids to batches is a graph of tf.data operations without Python, so that another host
+can run it.
+"""
 
 import dataclasses
-import itertools
+from collections.abc import Iterator
 
 import numpy as np
 import tensorflow as tf
 
-from pipelines.bucketing import MOST_PADDING, Buckets, bucket_pairs
+from pipelines.bucketing import MOST_PADDING, Buckets, bucket
+from pipelines.examples import Examples
 from pipelines.ordering import BatchOrder
+from pipelines.pairs import TokenizedPairs
 from pipelines.record_files import Records
-from pipelines.special_ids import BOS
-from pipelines.token_ids import TokenIds, TokenizedPairs, smallest_dtype
+from pipelines.token_ids import TokenIds, smallest_dtype
+
+__all__ = [
+    "Examples",
+    "TrainingBatches",
+    "evaluation_batches",
+    "tokenize_pairs",
+    "training_batches",
+]
 
 SENTENCES_A_CALL = 8192
+BATCHES_AHEAD = 8
+# Batches whose rows are computed together: a hundred small operations then cost each little.
+ORDERED_AT_ONCE = 16
 
 
-def tokenize_pairs(text, vocabulary, max_length=None):
+def tokenize_pairs(text, vocabulary, max_length: int | None = None) -> TokenizedPairs:
     """Turn text into ids, and drop pairs with a side above `max_length`.
 
     Args:
         text: a `ParallelText`; or `Records`, whose ids are read.
         vocabulary: a `Vocabulary`.
         max_length: tokens, EOS among them; None keeps every pair.
-
-    Returns:
-        `TokenizedPairs`.
     """
     if isinstance(text, Records):
         return text.pairs(max_length)
@@ -48,47 +61,37 @@ def _tokenize(lines, vocabulary):
 
 @dataclasses.dataclass(frozen=True)
 class TrainingBatches:
-    """An endless, shuffled stream of full batches `((source, target_input), target_output)`, int32
-    (B, S), (B, T), (B, T).
+    """An endless, shuffled stream of full batches, each a triple `(inputs, labels, weights)`.
 
-    The target input is the output shifted right behind BOS. The same seed gives the same stream,
-    wherever it is entered.
+    The same seed gives the same stream, wherever it is entered.
 
     Attributes:
-        pairs: `TokenizedPairs`.
+        examples: `Examples`.
         buckets: `Buckets` of them.
         order: `BatchOrder` of them.
     """
 
-    pairs: TokenizedPairs
+    examples: Examples
     buckets: Buckets
     order: BatchOrder
 
-    def __getitem__(self, number):
-        """Batch `number` of the stream, as NumPy arrays."""
-        bucket, rows = self.order.batch(int(number))
-        return _padded(
-            self.pairs,
-            rows,
-            self.buckets.source_lengths[bucket],
-            self.buckets.target_lengths[bucket],
-        )
-
     @property
-    def batches_per_epoch(self):
-        """How many batches hold every pair once, rounded, at least 1."""
+    def batches_per_epoch(self) -> int:
+        """How many batches hold every example once, rounded, at least 1."""
         return max(1, round(self.order.batches_per_epoch))
 
-    def describe(self):
+    def describe(self) -> str:
         """Batches and shapes in words."""
         return f"{self.batches_per_epoch:,} batches an epoch in {self.buckets.describe()}"
 
-    def arrays(self, start=0):
-        """The stream from batch `start` on as NumPy arrays, for any Keras backend."""
-        return (self[number] for number in itertools.count(start))
+    def arrays(self, start: int = 0) -> Iterator[tuple]:
+        """The stream from batch `start` on as triples of NumPy arrays, for any Keras backend."""
+        return self.dataset(start).as_numpy_iterator()
 
-    def dataset(self, start=0, replicas=1, first=0, here=1):
-        """The stream from batch `start` on as a `tf.data.Dataset`.
+    def dataset(
+        self, start: int = 0, replicas: int = 1, first: int = 0, here: int = 1
+    ) -> tf.data.Dataset:
+        """The stream from batch `start` on.
 
         Args:
             start: a multiple of `replicas`.
@@ -96,75 +99,100 @@ class TrainingBatches:
             first: number of this host's first replica among them.
             here: how many replicas this host has.
         """
+        epoch, before = self.order.locate(start)
+        epochs = tf.data.Dataset.range(epoch, np.iinfo(np.int64).max)
+        places = epochs.flat_map(_in_graph(self._places)).skip(before)
+        if here < replicas:
+            share = slice(first, first + here)
+            places = places.batch(replicas)
+            places = places.map(_in_graph(lambda *sides: [side[share] for side in sides])).unbatch()
+        rows = places.batch(ORDERED_AT_ONCE).map(_in_graph(self._rows)).unbatch()
+        batches = rows.map(
+            _in_graph(self._batch), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+        )
+        endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
+        return batches.apply(endless).prefetch(BATCHES_AHEAD)
 
-        def load(count):
-            number = start + count // here * replicas + first + count % here
-            source, target, output = tf.numpy_function(
-                lambda n: _flat(self[n]), [number], [tf.int32] * 3, stateful=False
-            )
-            return (
-                tf.ensure_shape(source, (None, None)),
-                tf.ensure_shape(target, (None, None)),
-            ), tf.ensure_shape(output, (None, None))
+    def _places(self, epoch):
+        return tf.data.Dataset.from_tensor_slices(self.order.epoch(epoch))
 
-        numbers = tf.data.Dataset.range(np.iinfo(np.int64).max // replicas - start)
-        return numbers.map(load).prefetch(8)
+    def _rows(self, buckets, begins):
+        """The examples of several batches, a ragged tensor with one row a batch."""
+        sizes = tf.gather(self.buckets.batch_sizes, buckets)
+        places = tf.ragged.range(begins, begins + sizes).flat_values
+        rows = self.order.examples(tf.repeat(buckets, sizes), places)
+        return buckets, tf.RaggedTensor.from_row_lengths(rows, sizes, validate=False)
+
+    def _batch(self, bucket, rows):
+        sizes = self.buckets.batch_sizes
+        if (sizes == sizes[0]).all():
+            rows = tf.ensure_shape(rows, sizes[:1])
+        return _load(self.examples, self.buckets, bucket, rows)
 
 
-def training_batches(pairs, batch_tokens, seed, weights=None, group=1, most_padding=MOST_PADDING):
-    """Sort pairs into buckets, and put them into an order.
+def training_batches(
+    examples: Examples,
+    batch_tokens: int,
+    seed: int,
+    weights: np.ndarray | None = None,
+    group: int = 1,
+    most_padding: float = MOST_PADDING,
+) -> TrainingBatches:
+    """Sort examples into buckets, and put them into an order.
 
     Args:
-        pairs: `TokenizedPairs`.
+        examples: `Examples`.
         batch_tokens: positions a side and batch, padding included.
         seed: of the order.
-        weights: how often each pair comes in an epoch; None: once.
+        weights: how often each example comes in an epoch, (examples,); None: once.
         group: so many batches in a row have one shape.
-        most_padding: merge shapes while padding stays below this share.
+        most_padding: buckets are merged while padding stays below this share.
+    """
+    buckets = bucket(examples.lengths, batch_tokens, most_padding)
+    order = BatchOrder(buckets.bucket_of, buckets.batch_sizes, seed, weights, group)
+    return TrainingBatches(examples, buckets, order)
+
+
+def evaluation_batches(examples: Examples, batch_tokens: int) -> tf.data.Dataset:
+    """Every example once, in order within its bucket; the last batch of a bucket may be short.
+
+    Args:
+        examples: `Examples`.
+        batch_tokens: positions a side and batch, padding included.
 
     Returns:
-        `TrainingBatches`.
+        A dataset of triples `(inputs, labels, weights)` that knows its number of batches.
     """
-    buckets = _buckets(pairs, batch_tokens, most_padding)
-    return TrainingBatches(
-        pairs, buckets, BatchOrder(buckets.bucket_of, buckets.batch_sizes, seed, weights, group)
-    )
+    buckets = bucket(examples.lengths, batch_tokens)
+    sizes = buckets.batch_sizes
+    ends = np.cumsum(np.bincount(buckets.bucket_of))
+    begins = np.concatenate([[0], ends[:-1]])
+    places = [
+        (number, begin, min(begin + sizes[number], ends[number]))
+        for number in range(len(sizes))
+        for begin in range(begins[number], ends[number], sizes[number])
+    ]
+    with tf.device("CPU:0"):
+        rows = tf.constant(np.argsort(buckets.bucket_of, kind="stable"))
 
+    def batch(number, begin, end):
+        return _load(examples, buckets, number, rows[begin:end])
 
-def evaluation_batches(pairs, batch_tokens):
-    """Every pair once, as a dataset in order within its bucket; the last batch of a bucket may be
-    short.
-    """
-    buckets = _buckets(pairs, batch_tokens)
-
-    def batches():
-        for bucket, size in enumerate(buckets.batch_sizes):
-            rows = np.flatnonzero(buckets.bucket_of == bucket)
-            for start in range(0, len(rows), size):
-                yield _padded(
-                    pairs,
-                    rows[start : start + size],
-                    buckets.source_lengths[bucket],
-                    buckets.target_lengths[bucket],
-                )
-
-    ids = tf.TensorSpec((None, None), tf.int32)
-    dataset = tf.data.Dataset.from_generator(batches, output_signature=((ids, ids), ids))
-    return dataset.apply(
-        tf.data.experimental.assert_cardinality(buckets.batches_of_one_pass)
+    dataset = tf.data.Dataset.from_tensor_slices(tuple(np.array(places).T))
+    return dataset.map(
+        _in_graph(batch), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
     ).prefetch(tf.data.AUTOTUNE)
 
 
-def _buckets(pairs, batch_tokens, most_padding=MOST_PADDING):
-    return bucket_pairs(pairs.sources.lengths, pairs.targets.lengths, batch_tokens, most_padding)
+def _load(examples, buckets, bucket, rows):
+    """The batch of some rows of one bucket, each dimension static where all buckets share it."""
+    return examples.batch(rows, [_of_bucket(bucket, side) for side in buckets.lengths.T])
 
 
-def _padded(pairs, rows, source_length, target_length):
-    output = pairs.targets.padded(rows, target_length)
-    shifted = np.concatenate([np.full((len(rows), 1), BOS, np.int32), output[:, :-1]], axis=1)
-    return (pairs.sources.padded(rows, source_length), shifted), output
+def _of_bucket(bucket, values):
+    """The value of a bucket: an integer if all buckets share it, else an int64 scalar."""
+    return int(values[0]) if (values == values[0]).all() else tf.gather(values, bucket)
 
 
-def _flat(batch):
-    (source, target), output = batch
-    return source, target, output
+# Nothing in our functions needs AutoGraph, which would read and rewrite their source.
+_in_graph = tf.autograph.experimental.do_not_convert

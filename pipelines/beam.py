@@ -39,7 +39,7 @@ def beam_options(options=""):
         from apache_beam.options.pipeline_options import PipelineOptions
     except ImportError as error:
         raise ValueError(
-            f"pipelines.preparation needs {error.name}. Run: pip install "
+            f"keras_transformer.prepare needs {error.name}. Run: pip install "
             "'keras-transformer-nmt[beam]'"
         ) from error
     finally:

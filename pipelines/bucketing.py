@@ -1,63 +1,60 @@
-"""Which sentences share a batch (Vaswani et al. 2017, section 5.1: "batched together by approximate
+"""Which examples share a batch (Vaswani et al. 2017, section 5.1: "batched together by approximate
 sequence length").
 
-Pure arithmetic on lengths. A bucket is a rectangle of source and target lengths, and all its
-batches have one shape: the number of compiled graphs on a backend that compiles by shape is the
-number of buckets.
+Pure arithmetic on lengths. An example has one length a side: a pair of sentences has two sides. A
+bucket is a rectangle of lengths, and all its batches have one shape: a backend that compiles a
+graph for each shape compiles as many graphs as there are buckets.
 """
 
 import dataclasses
 
 import numpy as np
 
-# Below this share buckets are merged: 22 shapes for Multi30k, where as many as there are rectangles
-# would be 97 with 6.7 %.
+# Buckets are merged while padding stays below this share. Multi30k has 22 shapes then; unmerged it
+# would have 97, with 6.7 % padding.
 MOST_PADDING = 0.08
-# Where each shape is compiled by itself: 13 shapes.
+# The share where each shape is compiled by itself: Multi30k has 13 shapes then.
 MOST_PADDING_STATIC = 0.11
 
 
 @dataclasses.dataclass(frozen=True)
 class Buckets:
-    """The shapes of a run, and where each pair belongs.
+    """The shapes of a run, and where each example belongs. Shapes: B buckets, sides.
 
     Attributes:
-        source_lengths, target_lengths: padded lengths of each bucket, integers (buckets,).
-        batch_sizes: sentences in a batch of each bucket, integers (buckets,).
-        bucket_of: the bucket of each pair, integers (pairs,).
-        tokens: source + target tokens of one pass, padding left out.
+        lengths: padded lengths, integers (B, sides).
+        batch_sizes: examples in a batch of each bucket, integers (B,).
+        bucket_of: the bucket of each example, integers (examples,).
+        tokens: tokens of one pass over all sides, padding left out.
     """
 
-    source_lengths: np.ndarray
-    target_lengths: np.ndarray
+    lengths: np.ndarray
     batch_sizes: np.ndarray
     bucket_of: np.ndarray
     tokens: int
 
     @property
-    def padding(self):
+    def padding(self) -> float:
         """Share of the positions that hold no token, in [0, 1)."""
-        return 1 - self.tokens / int(
-            (self.source_lengths + self.target_lengths)[self.bucket_of].sum()
-        )
+        return 1 - self.tokens / int(self.lengths.sum(axis=1)[self.bucket_of].sum())
 
     @property
-    def batches_of_one_pass(self):
-        """How many batches the pairs make once through, the last of each bucket short."""
+    def batches_of_one_pass(self) -> int:
+        """How many batches the examples make once through, the last of each bucket short."""
         return int(np.ceil(np.bincount(self.bucket_of) / self.batch_sizes).sum())
 
-    def describe(self):
+    def describe(self) -> str:
         """The shapes in words."""
         return f"{len(self.batch_sizes)} shapes, {self.padding:.1%} padding"
 
 
-def boundaries(longest, first=4, growth=1.25):
-    """Upper edges of the length buckets, each about `growth` times the one before.
+def boundaries(longest: int, first: int = 4, growth: float = 1.25) -> np.ndarray:
+    """The upper edges of the length buckets, each about `growth` times the one before.
 
     Args:
         longest: the greatest length, which becomes the last edge.
         first: the least edge.
-        growth: factor, above 1; one less is about the worst share of padding.
+        growth: factor, above 1; `growth - 1` is about the worst share of padding.
 
     Returns:
         Increasing integers (edges,).
@@ -71,14 +68,14 @@ def boundaries(longest, first=4, growth=1.25):
     return np.array(edges)
 
 
-def bucket_pairs(source_lengths, target_lengths, batch_tokens, most_padding=MOST_PADDING):
-    """Sort pairs into buckets, and size each bucket's batch from a budget.
+def bucket(lengths, batch_tokens: int, most_padding: float = MOST_PADDING) -> Buckets:
+    """Sort examples into buckets, and size each bucket's batch from a budget.
 
-    A batch holds at most `batch_tokens` positions on either side, padding included, and at least
-    one pair.
+    A batch holds at most `batch_tokens` positions on each side, padding included, and at least one
+    example.
 
     Args:
-        source_lengths, target_lengths: tokens of each pair, integers (pairs,), each at least 1.
+        lengths: tokens of each side of each example, integers (examples, sides), each at least 1.
         batch_tokens: the budget, positions a side.
         most_padding: buckets are merged, those first that cost the least, while padding stays below
             this share; 0: none is merged.
@@ -87,44 +84,43 @@ def bucket_pairs(source_lengths, target_lengths, batch_tokens, most_padding=MOST
         `Buckets`, of the occupied rectangles only.
 
     Raises:
-        ValueError: if there is no pair, or the budget is below the longest side.
+        ValueError: if there is no example, or the budget is below the longest side.
     """
-    source_lengths = np.asarray(source_lengths)
-    target_lengths = np.asarray(target_lengths)
-    if not source_lengths.size:
-        raise ValueError("There is no pair to make batches of.")
-    longest = int(max(source_lengths.max(), target_lengths.max()))
+    lengths = np.asarray(lengths)
+    if not lengths.size:
+        raise ValueError("There is no example to make batches of.")
+    longest = int(lengths.max())
     if batch_tokens < longest:
         raise ValueError(
-            f"`batch_tokens` must hold the longest sentence, {longest} tokens. Received: "
-            f"batch_tokens={batch_tokens}."
+            f"`batch_tokens` must hold the longest example, {longest} tokens. Received: "
+            f"batch_tokens={batch_tokens}. Raise it, or lower the greatest length."
         )
     edges = boundaries(longest)
-    rectangles = np.searchsorted(edges, source_lengths) * len(edges) + np.searchsorted(
-        edges, target_lengths
-    )
-    occupied, bucket_of = np.unique(rectangles, return_inverse=True)
-    shapes = edges[np.stack(np.divmod(occupied, len(edges)), axis=-1)]
-    tokens = int(source_lengths.sum() + target_lengths.sum())
+    cells = np.searchsorted(edges, lengths.T)
+    grid = (len(edges),) * len(cells)
+    occupied, bucket_of = np.unique(np.ravel_multi_index(cells, grid), return_inverse=True)
+    shapes = edges[np.stack(np.unravel_index(occupied, grid), axis=-1)]
+    tokens = int(lengths.sum())
     shapes, merged = merge(shapes, np.bincount(bucket_of), int(tokens / (1 - most_padding)))
-    bucket_of = merged[bucket_of]
-    return Buckets(
-        shapes[:, 0], shapes[:, 1], batch_tokens // shapes.max(axis=1), bucket_of, tokens
-    )
+    return Buckets(shapes, batch_tokens // shapes.max(axis=1), merged[bucket_of], tokens)
 
 
-def merge(shapes, counts, most_positions):
+def merge(
+    shapes: np.ndarray, counts: np.ndarray, most_positions: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Merge rectangles into fewer, two at a time, those first that add the fewest positions.
 
     Args:
-        shapes: lengths of each side, integers (rectangles, 2).
-        counts: pairs in each, integers (rectangles,).
-        most_positions: what the pairs may fill in all, padding included; no merging goes beyond.
+        shapes: lengths of each side, integers (rectangles, sides).
+        counts: examples in each, integers (rectangles,).
+        most_positions: limit for the positions of all examples, padding included.
 
     Returns:
         The shapes that are left, and for each rectangle the number of its shape among them.
     """
-    shapes, counts, merged = shapes.copy(), counts.copy(), np.arange(len(shapes))
+    shapes = shapes.copy()
+    counts = counts.copy()
+    merged = np.arange(len(shapes))
     while len(shapes) > 1:
         union = np.maximum(shapes[:, None], shapes[None]).sum(axis=-1)
         size = shapes.sum(axis=-1)

@@ -1,148 +1,167 @@
-"""In which order pairs are trained on: an endless stream of full batches that can be entered at any
-place.
+"""In which order examples are trained on: an endless stream of full batches that can be entered at
+any place.
 
-Each bucket has a stream of its own: its pairs in one random order after another, cut into full
-batches; what does not fill a batch in one epoch waits for the next. Epoch e of the run holds, the
-buckets shuffled, the batches that its pairs complete. All of it follows from (seed, epoch, bucket)
-by counting, so that an interrupted run goes on at batch number n without replaying those before,
-and so that R replicas take the batches that one replica would take in R times as many.
+Each bucket has a stream of its own: its examples in one random order after another, cut into full
+batches; what does not fill a batch in one epoch waits for the next. Epoch e of the run holds the
+batches that its examples complete, those of all buckets mixed. All of it follows from the seed by
+counting, so that an interrupted run goes on at batch n without replaying those before, and so that
+R replicas take the batches that one replica would take in R times as many.
+
+The counting is arithmetic on tensors, and so a part of a tf.data graph. Shapes: B buckets; K kinds
+of examples, each of one weight; L places in a stream.
 """
 
-import functools
+import bisect
+import math
 
 import numpy as np
+import tensorflow as tf
 
+from pipelines.permutation import key, permuted
+
+# What a random number is drawn for.
 ORDER, MIX, BATCHES = range(3)
 
 
 class BatchOrder:
-    """Which pairs make batch 0, 1, 2 ...
+    """Which examples make batch 0, 1, 2 ...
 
     Args:
-        bucket_of: the bucket of each pair, integers (pairs,).
-        batch_sizes: pairs in a batch of each bucket, integers (buckets,).
+        bucket_of: the bucket of each example, integers (examples,).
+        batch_sizes: examples in a batch of each bucket, integers (B,).
         seed: of the order, at least 0.
-        weights: how often each pair comes in an epoch, positive (pairs,): 0.5 is every second
-            epoch. None: once.
+        weights: how often each example comes in an epoch, positive (examples,), of few different
+            values: 0.5 is every second epoch. None: once.
         group: so many batches in a row come from one bucket. Replicas that run one compiled program
             need one shape.
     """
 
-    def __init__(self, bucket_of, batch_sizes, seed, weights=None, group=1):
+    def __init__(self, bucket_of, batch_sizes, seed: int, weights=None, group: int = 1):
+        bucket_of = np.asarray(bucket_of, np.int64)
+        self.batch_sizes = np.asarray(batch_sizes, np.int64)
         self.seed = seed
         self.group = group
-        self.sizes = np.asarray(batch_sizes, np.int64) * group
-        self.laps = _laps(np.asarray(bucket_of, np.int64), weights, len(self.sizes))
-        self._streams = functools.lru_cache(maxsize=4)(self._make_streams)
-        self._epoch = functools.lru_cache(maxsize=2)(self._make_epoch)
+        self.group_sizes = self.batch_sizes * group
+        kinds, kind_of = (
+            (np.ones(1), 0) if weights is None else np.unique(weights, return_inverse=True)
+        )
+        self.kinds = len(kinds)
+        stream_of = bucket_of * self.kinds + kind_of
+        counts = np.bincount(stream_of, minlength=len(self.batch_sizes) * self.kinds)
+        # How many examples of each kind an epoch adds to a bucket's stream: float64 (B, K).
+        self.rates = kinds * counts.reshape(-1, self.kinds)
+        with tf.device("CPU:0"):
+            # All examples, bucket by bucket and there kind by kind, and where each kind begins.
+            self._examples = tf.constant(np.argsort(stream_of, kind="stable"))
+            self._counts = tf.constant(counts)
+            self._begins = tf.constant(np.cumsum(counts) - counts)
 
     @property
-    def batches_per_epoch(self):
+    def batches_per_epoch(self) -> float:
         """How many batches an epoch holds on average; it need not be whole."""
-        pairs = [sum(weight * len(members) for weight, members in laps) for laps in self.laps]
-        return float((pairs / self.sizes).sum()) * self.group
+        return self._groups_per_epoch * self.group
 
-    def batch(self, number):
-        """Batch `number` of the stream.
+    @property
+    def _groups_per_epoch(self):
+        return float((self.rates.sum(axis=1) / self.group_sizes).sum())
+
+    def locate(self, number: int) -> tuple[int, int]:
+        """Find batch `number` of the stream.
 
         Returns:
-            Its bucket, and the indices of its pairs, int64 (batch size,).
+            Its epoch, and how many batches of this epoch come before it.
         """
-        group, part = divmod(number, self.group)
-        epoch = self._epoch_of(group)
-        buckets, batches = self._epoch(epoch)
-        place = group - self._groups_before(epoch)
-        return int(buckets[place]), batches[place].reshape(self.group, -1)[part]
-
-    def _pairs_before(self, epoch, bucket):
-        """How long the bucket's stream is when the epoch begins."""
-        return sum(_seen(weight, members, epoch) for weight, members in self.laps[bucket])
-
-    def _make_streams(self, epoch):
-        """Length of each bucket's stream when the epoch begins."""
-        return np.array([self._pairs_before(epoch, bucket) for bucket in range(len(self.sizes))])
+        group = number // self.group
+        # The estimate is never too late but for rounding, since what waits for a full batch is not
+        # counted yet. At most so many epochs' worth of groups wait:
+        waiting = (1 + self.kinds / self.group_sizes).sum()
+        low = max(0, int(group / self._groups_per_epoch) - 1)
+        high = low + 4 + math.ceil(waiting / self._groups_per_epoch)
+        epoch = low + bisect.bisect_right(range(low, high), group, key=self._groups_before) - 1
+        return epoch, number - self._groups_before(epoch) * self.group
 
     def _groups_before(self, epoch):
-        return int((self._streams(epoch) // self.sizes).sum())
+        """How many groups all buckets have filled when an epoch begins."""
+        return int((np.floor(self.rates * epoch).sum(axis=1) // self.group_sizes).sum())
 
-    def _epoch_of(self, group):
-        # Never too late, for what waits for a full batch is not counted yet.
-        epoch = int(group / (self.batches_per_epoch / self.group))
-        while self._groups_before(epoch + 1) <= group:
-            epoch += 1
+    def epoch(self, number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The batches of one epoch in order.
+
+        Args:
+            number: of the epoch, int64.
+
+        Returns:
+            The bucket of each batch, and where in that bucket's stream it begins; int64 (batches,).
+        """
+        first = self._groups_filled(number)
+        counts = self._groups_filled(number + 1) - first
+        total = tf.reduce_sum(counts)
+        # Bucket by bucket, the groups in the order of their streams.
+        buckets = tf.repeat(tf.range(len(self.batch_sizes), dtype=tf.int64), counts)
+        groups = tf.range(total) + tf.gather(first - tf.cumsum(counts, exclusive=True), buckets)
+        # Each bucket has random slots of the epoch, and fills them from the first to the last.
+        slots = permuted(tf.range(total), tf.maximum(total, 1), key(self.seed, BATCHES, number))
+        order = tf.argsort(tf.sort(buckets * total + slots) - buckets * total)
+        buckets = tf.repeat(tf.gather(buckets, order), self.group)
+        begins = tf.repeat(tf.gather(groups, order), self.group) * self.group
+        begins += tf.tile(tf.range(self.group, dtype=tf.int64), [total])
+        return buckets, begins * tf.gather(self.batch_sizes, buckets)
+
+    def _groups_filled(self, epoch):
+        """How many groups each bucket has filled when an epoch begins, int64 (B,)."""
+        came = tf.floor(self.rates * tf.cast(epoch, tf.float64))
+        return tf.cast(tf.reduce_sum(came, axis=1), tf.int64) // self.group_sizes
+
+    def examples(self, bucket: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+        """The examples at some places of a bucket's stream.
+
+        Args:
+            bucket: int64, a scalar; or (L,), one for each place.
+            places: int64 (L,).
+
+        Returns:
+            Numbers of examples, int64 (L,).
+        """
+        rates = tf.gather(self.rates, bucket)
+        epoch = self._epoch_of(places, rates)
+        # What each kind has given before the epoch, and what it gives in it: int64 (L, K).
+        before = _given(rates, epoch)
+        given = _given(rates, epoch + 1) - before
+        place = places - tf.reduce_sum(before, axis=1)
+        if self.kinds > 1:
+            place = permuted(
+                place, tf.reduce_sum(given, axis=1), key(self.seed, MIX, bucket, epoch)
+            )
+        ends = tf.cumsum(given, axis=1)
+        kind = tf.reduce_sum(tf.cast(ends <= place[:, None], tf.int64), axis=1)
+        place += tf.gather(before + given - ends, kind, batch_dims=1)
+        # Examples of one kind come in laps, each in an order of its own.
+        stream = bucket * self.kinds + kind
+        count = tf.gather(self._counts, stream)
+        lap = place // count
+        place = permuted(place - lap * count, count, key(self.seed, ORDER, stream, lap))
+        return tf.gather(self._examples, tf.gather(self._begins, stream) + place)
+
+    def _epoch_of(self, places, rates):
+        """The epochs that give some places of a stream, int64 (L,)."""
+        # Rounding apart, the estimate is never too late, for it counts fractions of examples; nor
+        # earlier than the time in which K kinds give an example each.
+        totals = self.rates.sum(axis=1)
+        late = 4 + self.kinds / totals[totals > 0].min()
+        epoch = tf.cast(tf.cast(places, tf.float64) / tf.reduce_sum(rates, axis=-1), tf.int64)
+        epoch = tf.maximum(epoch - 1, 0)
+        for bit in reversed(range(math.ceil(math.log2(late)))):
+            later = epoch + 2**bit
+            is_given = tf.reduce_sum(_given(rates, later), axis=1) <= places
+            epoch = tf.where(is_given, later, epoch)
         return epoch
 
-    def _make_epoch(self, epoch):
-        """All batches of an epoch: their buckets, and the pairs of each."""
-        first, last = (self._streams(e) // self.sizes for e in (epoch, epoch + 1))
-        buckets = self._random(BATCHES, epoch).permutation(
-            np.repeat(np.arange(len(self.sizes)), last - first)
-        )
-        streams = [
-            iter(
-                self._stream(bucket, first[bucket] * size, last[bucket] * size, epoch).reshape(
-                    -1, size
-                )
-            )
-            for bucket, size in enumerate(self.sizes)
-        ]
-        return buckets, [next(streams[bucket]) for bucket in buckets]
 
-    def _stream(self, bucket, start, stop, epoch):
-        """The pairs from `start` to `stop` of a bucket's stream, which ends in this epoch."""
-        if start == stop:
-            return np.zeros(0, np.int64)
-        parts = []
-        end = self._pairs_before(epoch + 1, bucket)
-        while end > start:
-            parts.append(self._one_epoch_of(bucket, epoch))
-            end -= len(parts[-1])
-            epoch -= 1
-        return np.concatenate(parts[::-1])[start - end : stop - end]
+def _given(rates, epoch):
+    """How many examples of each kind come before an epoch, int64 (L, K).
 
-    def _one_epoch_of(self, bucket, epoch):
-        """The pairs that an epoch adds to the bucket's stream."""
-        parts = []
-        for kind, (weight, members) in enumerate(self.laps[bucket]):
-            start = _seen(weight, members, epoch)
-            stop = _seen(weight, members, epoch + 1)
-            laps = range(start // len(members), -(-stop // len(members)))
-            orders = [
-                members[self._random(ORDER, lap, bucket, kind).permutation(len(members))]
-                for lap in laps
-            ]
-            if orders:
-                offset = laps[0] * len(members)
-                parts.append(np.concatenate(orders)[start - offset : stop - offset])
-        if len(parts) == 1:
-            return parts[0]
-        mixed = np.concatenate([np.zeros(0, np.int64), *parts])
-        return mixed[self._random(MIX, epoch, bucket).permutation(len(mixed))]
-
-    def _random(self, *place):
-        return np.random.default_rng([self.seed, *place])
-
-
-def _laps(bucket_of, weights, buckets):
-    """For each bucket (weight, indices of its pairs of that weight): such pairs come in laps, each
-    lap in an order of its own.
+    Args:
+        rates: float64 (K,) or (L, K).
+        epoch: int64 (L,).
     """
-    kinds, kind_of = (np.ones(1), 0) if weights is None else np.unique(weights, return_inverse=True)
-    place_of = bucket_of * len(kinds) + kind_of
-    members = np.split(
-        np.argsort(place_of, kind="stable"),
-        np.cumsum(np.bincount(place_of, minlength=buckets * len(kinds)))[:-1],
-    )
-    return [
-        [
-            (weight, pairs)
-            for weight, pairs in zip(kinds, members[bucket * len(kinds) :], strict=False)
-            if len(pairs)
-        ]
-        for bucket in range(buckets)
-    ]
-
-
-def _seen(weight, members, epoch):
-    """How many pairs have come when an epoch begins; of weight 1, all of them once an epoch."""
-    return int(weight * len(members) * epoch)
+    return tf.cast(tf.floor(rates * tf.cast(epoch, tf.float64)[:, None]), tf.int64)

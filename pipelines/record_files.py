@@ -1,7 +1,7 @@
 """Token ids on disk, for corpora that are tokenized once and read many times (Vaswani et al. 2017,
 section 5.1).
 
-    manifest.json                      languages, vocabulary, counts and shards; written last, when all the rest is there
+    manifest.json                      languages, vocabulary, counts, shards; written last
     vocabulary.model
     train-00000-of-00016.tfrecord.gz   blocks of pairs
     train-00000-of-00016.json          the counts of that shard; written when the shard is whole
@@ -23,7 +23,8 @@ import tensorflow as tf
 from google.protobuf import message
 
 from pipelines import manifest
-from pipelines.token_ids import TokenIds, TokenizedPairs, smallest_dtype
+from pipelines.pairs import TokenizedPairs
+from pipelines.token_ids import TokenIds, smallest_dtype
 from pipelines.vocabulary import Vocabulary
 from pipelines.whole_files import AGAIN, damaged, write_whole
 
@@ -35,7 +36,7 @@ class Records:
     """A prepared corpus' training side.
 
     Args:
-        folder: what `pipelines.preparation` filled.
+        folder: that `keras_transformer.prepare` filled.
 
     Attributes:
         manifest: what `manifest.json` says.
@@ -71,7 +72,7 @@ class Records:
                 f"{path} must be the vocabulary of the token ids beside it, fingerprint "
                 f"{fingerprint}. "
                 f"Received: {self.vocabulary.fingerprint}. Put the right one back, or delete it, "
-                "and run pipelines.preparation again."
+                "and run keras_transformer.prepare again."
             )
 
     def __len__(self):

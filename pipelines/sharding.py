@@ -20,8 +20,9 @@ import struct
 
 import numpy as np
 
+from pipelines.pairs import TokenizedPairs
 from pipelines.record_files import write_shard
-from pipelines.token_ids import TokenIds, TokenizedPairs, smallest_dtype
+from pipelines.token_ids import TokenIds, smallest_dtype
 from pipelines.whole_files import read_json, write_json
 
 BATCH = 8192

@@ -258,7 +258,7 @@ class TrainFunction:
         """The two compiled functions for batches like this one."""
         shape = tuple(
             str(source.shape) + str(target.shape)
-            for (source, target), _ in self.strategy.experimental_local_results(batch)
+            for (source, target), *_ in self.strategy.experimental_local_results(batch)
         )
         shape = shape if self.static_shapes else ()
         if shape not in self._compiled:
@@ -276,7 +276,7 @@ class TrainFunction:
         """Gradients of the summed losses divided by `tokens`; and the counts: target tokens, summed
         losses, tokens guessed right.
         """
-        inputs, labels = batch
+        inputs, labels, _ = batch
         with tf.GradientTape() as tape:
             logits = self.model(inputs, training=True)
             losses = self.model.loss.total(labels, logits)

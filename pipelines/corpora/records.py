@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 from pipelines.corpora.text_files import read_lines
+from pipelines.whole_files import AGAIN
 
 
 def load(data_dir: str | os.PathLike | None) -> Corpus:
@@ -26,7 +27,7 @@ def load(data_dir: str | os.PathLike | None) -> Corpus:
     """
     if not data_dir:
         raise ValueError(
-            "Corpus records needs `data_dir`, the folder that pipelines.preparation filled. "
+            "Corpus records needs `data_dir`, the folder that keras_transformer.prepare filled. "
             f"Received: {data_dir!r}. Pass --data_dir=FOLDER."
         )
     from pipelines.record_files import Records  # TensorFlow's: the other corpora do without it.
@@ -66,6 +67,6 @@ def text_paths(folder: str | os.PathLike, split: str) -> tuple[Path, Path]:
 def _read(path: Path) -> list[str]:
     if not path.exists():
         raise FileNotFoundError(
-            f"{path} is missing. Run pipelines.preparation again: it makes only what is missing."
+            f"{path} is missing. {AGAIN}"
         )
     return read_lines(path)

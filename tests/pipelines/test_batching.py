@@ -12,10 +12,12 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.batching import evaluation_batches, tokenize_pairs, training_batches
+from pipelines import batching
+from pipelines.batching import tokenize_pairs
 from pipelines.corpora.parallel_text import ParallelText
+from pipelines.pairs import TokenizedPairs
 from pipelines.special_ids import BOS, EOS
-from pipelines.token_ids import TokenIds, TokenizedPairs
+from pipelines.token_ids import TokenIds
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=25)
 BUDGET = 24
@@ -34,6 +36,14 @@ def numbers_as_words(size):
 
 
 WORDS = numbers_as_words(100)
+
+
+def training_batches(pairs, *args, **kwargs):
+    return batching.training_batches(pairs.examples(), *args, **kwargs)
+
+
+def evaluation_batches(pairs, batch_tokens):
+    return batching.evaluation_batches(pairs.examples(), batch_tokens)
 
 
 def pairs_of(lengths):
@@ -57,17 +67,17 @@ def pairs():
 
 
 def taken(batches, count=None):
-    """The first batches of a dataset or of an iterator of arrays: (source, target input, output)."""
+    """The first triples of a dataset or of an iterator of arrays, flat."""
     iterator = batches.as_numpy_iterator() if isinstance(batches, tf.data.Dataset) else batches
     return [
-        (source, target_input, output)
-        for (source, target_input), output in itertools.islice(iterator, count)
+        (source, target_input, output, weights)
+        for (source, target_input), output, weights in itertools.islice(iterator, count)
     ]
 
 
 def numbers(batches):
     """Which pairs a stream holds, batch by batch."""
-    return [(output[:, 0] - 100).tolist() for _, _, output in batches]
+    return [(output[:, 0] - 100).tolist() for _, _, output, _ in batches]
 
 
 def assert_same(batches, expected):
@@ -77,13 +87,14 @@ def assert_same(batches, expected):
 
 
 def assert_holds_its_pairs(batch, pairs):
-    for source, target_input, output in zip(*batch, strict=True):
+    for source, target_input, output, weights in zip(*batch, strict=True):
         number = output[0] - 100
         for row, side in ((source, pairs.sources), (output, pairs.targets)):
             expected = side[number]
             assert row[: len(expected)].tolist() == expected.tolist()
             assert not row[len(expected) :].any()
         assert target_input.tolist() == [BOS, *output[:-1]]
+        assert weights.tolist() == [1.0] * len(expected) + [0.0] * (len(output) - len(expected))
 
 
 @settings(max_examples=8, deadline=None)
@@ -94,45 +105,60 @@ def test_pairs_stay_aligned_padded_with_0_and_shifted_behind_bos(lengths, seed):
         evaluation_batches(pairs, BUDGET)
     ):
         assert_holds_its_pairs(batch, pairs)
-        assert {side.dtype for side in batch} == {np.dtype("int32")}
+        assert [side.dtype for side in batch] == [np.int32] * 3 + [np.float32]
 
 
 def test_a_source_beside_the_next_target_would_show(pairs):
     """The control."""
-    [(source, target_input, output)] = taken(
-        training_batches(pairs, BUDGET, seed=1, most_padding=0.5).arrays(), 1
-    )
-    assert_holds_its_pairs((source, target_input, output), pairs)
+    [(source, *rest)] = taken(training_batches(pairs, BUDGET, seed=1, most_padding=0.5).arrays(), 1)
+    assert_holds_its_pairs((source, *rest), pairs)
     with pytest.raises(AssertionError):
-        assert_holds_its_pairs((np.roll(source, 1, axis=0), target_input, output), pairs)
+        assert_holds_its_pairs((np.roll(source, 1, axis=0), *rest), pairs)
 
 
 @pytest.mark.parametrize("start", [0, 9])
-def test_arrays_and_dataset_are_the_batches_by_number(pairs, start):
+def test_the_batches_are_those_of_the_order(pairs, start):
     batches = training_batches(pairs, BUDGET, seed=1)
-    by_number = [
-        (source, target_input, output)
-        for (source, target_input), output in (batches[start + n] for n in range(40))
-    ]
-    assert_same(taken(batches.arrays(start), 40), by_number)
-    assert_same(taken(batches.dataset(start), 40), by_number)
+    epoch, before = batches.order.locate(start)
+    places = zip(*(side.numpy() for side in batches.order.epoch(epoch)), strict=True)
+    expected = []
+    for bucket, begin in [*places][before : before + 5]:
+        rows = begin + np.arange(batches.buckets.batch_sizes[bucket])
+        expected.append(batches.order.examples(bucket, rows).numpy().tolist())
+    for stream in (batches.arrays(start), batches.dataset(start)):
+        assert numbers(taken(stream, len(expected))) == expected
+
+
+def spec(*shape, dtype=tf.int32):
+    return tf.TensorSpec(shape, dtype)
 
 
 def test_the_dataset_says_what_it_holds(pairs):
-    ids = tf.TensorSpec((None, None), tf.int32)
-    assert training_batches(pairs, BUDGET, seed=1).dataset().element_spec == ((ids, ids), ids)
-    assert evaluation_batches(pairs, BUDGET).element_spec == ((ids, ids), ids)
+    ids = spec(None, None)
+    expected = ((ids, ids), ids, spec(None, None, dtype=tf.float32))
+    dataset = training_batches(pairs, BUDGET, seed=1).dataset()
+    assert dataset.element_spec == evaluation_batches(pairs, BUDGET).element_spec == expected
+    assert dataset.cardinality() == tf.data.INFINITE_CARDINALITY
+
+
+def test_a_dimension_that_all_buckets_share_is_static():
+    pairs = pairs_of([(12, 12)] * 20)
+    ids = spec(2, 12)
+    expected = ((ids, ids), ids, spec(2, 12, dtype=tf.float32))
+    assert training_batches(pairs, BUDGET, seed=1).dataset().element_spec == expected
+    assert evaluation_batches(pairs, BUDGET).element_spec[1] == spec(None, 12)
 
 
 def test_every_training_batch_is_full_and_of_a_known_shape(pairs):
     batches = training_batches(pairs, BUDGET, seed=1)
     buckets = batches.buckets
     shapes = set(
-        zip(buckets.batch_sizes, buckets.source_lengths, buckets.target_lengths, strict=True)
+        (size, *lengths)
+        for size, lengths in zip(buckets.batch_sizes, buckets.lengths.tolist(), strict=True)
     )
     seen = {
         (*source.shape, target_input.shape[1])
-        for source, target_input, _ in taken(batches.arrays(), 400)
+        for source, target_input, *_ in taken(batches.arrays(), 400)
     }
     assert seen == shapes
     assert all(size * max(source, target) <= BUDGET for size, source, target in shapes)

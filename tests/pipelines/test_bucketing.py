@@ -7,25 +7,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.bucketing import MOST_PADDING, boundaries, bucket_pairs, merge
+from pipelines.bucketing import MOST_PADDING, boundaries, bucket, merge
 
 LENGTHS = st.integers(1, 300)
-PAIRS = st.lists(st.tuples(LENGTHS, LENGTHS), min_size=1, max_size=60)
+# Examples of one to three sides: sentences, pairs, triples.
+PAIRS = st.integers(1, 3).flatmap(
+    lambda sides: st.lists(st.tuples(*[LENGTHS] * sides), min_size=1, max_size=60)
+)
 SLACK = st.integers(0, 3000)
 SHARES = st.floats(0, 0.9)
 
 
 def bucketed(pairs, slack, most_padding):
-    """The buckets of some pairs; their lengths, (2, pairs); and the padded lengths of each pair's
-    bucket, (2, pairs).
+    """The buckets of some examples; their lengths, (sides, examples); and the padded lengths of
+    each one's bucket, (sides, examples).
     """
-    lengths = np.array(pairs).T
-    buckets = bucket_pairs(*lengths, lengths.max() + slack, most_padding)
-    return (
-        buckets,
-        lengths,
-        np.stack([buckets.source_lengths, buckets.target_lengths])[:, buckets.bucket_of],
-    )
+    lengths = np.array(pairs)
+    buckets = bucket(lengths, lengths.max() + slack, most_padding)
+    return buckets, lengths.T, buckets.lengths[buckets.bucket_of].T
 
 
 @given(longest=st.integers(1, 5000), first=st.integers(1, 20), growth=st.floats(1.01, 3.0))
@@ -60,7 +59,7 @@ def test_a_batch_keeps_the_budget_on_both_sides_and_one_more_pair_would_not(
     pairs, slack, most_padding
 ):
     buckets, lengths, _ = bucketed(pairs, slack, most_padding)
-    longer_side = np.maximum(buckets.source_lengths, buckets.target_lengths)
+    longer_side = buckets.lengths.max(axis=1)
     assert (buckets.batch_sizes >= 1).all()
     assert (buckets.batch_sizes * longer_side <= lengths.max() + slack).all()
     assert ((buckets.batch_sizes + 1) * longer_side > lengths.max() + slack).all()
@@ -71,9 +70,7 @@ def test_a_batch_keeps_the_budget_on_both_sides_and_one_more_pair_would_not(
 def test_there_is_no_empty_bucket_and_no_shape_twice(pairs, slack, most_padding):
     buckets, _, _ = bucketed(pairs, slack, most_padding)
     assert set(buckets.bucket_of.tolist()) == set(range(len(buckets.batch_sizes)))
-    assert len(set(zip(buckets.source_lengths, buckets.target_lengths, strict=True))) == len(
-        buckets.batch_sizes
-    )
+    assert len(set(map(tuple, buckets.lengths.tolist()))) == len(buckets.batch_sizes)
 
 
 @settings(deadline=None)
@@ -118,7 +115,7 @@ def test_captions_take_few_shapes():
     sources = rng.lognormal(2.6, 0.3, 29_000).round().clip(3, 45)
     targets = (sources + rng.normal(0, 2, 29_000)).round().clip(3, 45)
     few, many = (
-        bucket_pairs(sources.astype(int), targets.astype(int), 4096, share)
+        bucket(np.stack([sources, targets], axis=-1).astype(int), 4096, share)
         for share in (MOST_PADDING, 0)
     )
     assert many.padding < few.padding < MOST_PADDING < 0.12
@@ -203,19 +200,20 @@ def test_one_position_less_forbids_the_merging():
 
 
 def test_the_shapes_are_told_with_their_padding():
-    assert bucket_pairs([4, 4, 8], [4, 4, 6], 8).describe() == "2 shapes, 0.0% padding"
-    assert bucket_pairs([1], [3], 4).describe() == "1 shapes, 33.3% padding"
+    assert bucket([[4, 4], [4, 4], [8, 6]], 8).describe() == "2 shapes, 0.0% padding"
+    assert bucket([[1, 3]], 4).describe() == "1 shapes, 33.3% padding"
 
 
 def test_a_budget_below_the_longest_sentence_is_refused():
     message = (
-        r"^`batch_tokens` must hold the longest sentence, 9 tokens\. Received: batch_tokens=8\.$"
+        r"^`batch_tokens` must hold the longest example, 9 tokens\. Received: batch_tokens=8\. "
+        r"Raise it, or lower the greatest length\.$"
     )
-    for sides in (([9, 2], [3, 4]), ([3, 4], [9, 2])):
+    for lengths in ([[9, 3], [2, 4]], [[3, 9], [4, 2]], [[9], [2]]):
         with pytest.raises(ValueError, match=message):
-            bucket_pairs(*sides, batch_tokens=8)
+            bucket(lengths, batch_tokens=8)
 
 
-def test_there_must_be_a_pair():
-    with pytest.raises(ValueError, match=r"^There is no pair to make batches of\.$"):
-        bucket_pairs([], [], batch_tokens=8)
+def test_there_must_be_an_example():
+    with pytest.raises(ValueError, match=r"^There is no example to make batches of\.$"):
+        bucket(np.zeros((0, 2), int), batch_tokens=8)

@@ -17,7 +17,8 @@ from keras_transformer.training import replicas as strategy
 from keras_transformer.training.optimizer import optimizer
 from keras_transformer.training.schedule import TransformerSchedule
 from pipelines.batching import training_batches
-from pipelines.token_ids import TokenIds, TokenizedPairs
+from pipelines.pairs import TokenizedPairs
+from pipelines.token_ids import TokenIds
 
 STEPS = 20
 
@@ -40,7 +41,7 @@ def side(random):
 def main(weights, label_smoothing):
     random = np.random.default_rng(0)
     batches = training_batches(
-        TokenizedPairs(side(random), side(random)), batch_tokens=100, seed=1, most_padding=0.99
+        TokenizedPairs(side(random), side(random)).examples(), batch_tokens=100, seed=1, most_padding=0.99
     )
     model = Transformer(
         vocabulary_size=50, num_layers=1, d_model=16, d_ff=32, num_heads=2, dropout=0.0

@@ -22,7 +22,8 @@ from keras_transformer.training import replicas as strategy
 from keras_transformer.training.metrics import PAD
 from keras_transformer.training.optimizer import averaged_weights, optimizer
 from pipelines.batching import training_batches
-from pipelines.token_ids import TokenIds, TokenizedPairs
+from pipelines.pairs import TokenizedPairs
+from pipelines.token_ids import TokenIds
 
 STEPS = 20
 
@@ -53,7 +54,7 @@ def _side(random):
 def batches_of_different_lengths(**shapes):
     random = np.random.default_rng(0)
     return training_batches(
-        TokenizedPairs(_side(random), _side(random)), batch_tokens=200, seed=1, **shapes
+        TokenizedPairs(_side(random), _side(random)).examples(), batch_tokens=200, seed=1, **shapes
     )
 
 

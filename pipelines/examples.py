@@ -1,0 +1,108 @@
+"""What is learned from, whatever it is: columns of examples, and how a batch of them becomes what
+`model.fit` takes.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from pipelines.token_ids import ALIGNMENT, TokenIds
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Examples:
+    """Examples in columns. Shapes: B examples in a batch, L the padded length of a column.
+
+    Args:
+        ragged: name -> `TokenIds`, one sequence an example, each with one token at least. Each of
+            these columns is one side of the bucketing.
+        fixed: name -> array (examples, ...), one row an example.
+        to_batch: takes name -> tensor, ragged columns as int32 (B, L) padded with 0, fixed ones as
+            (B, ...). Gives Keras' triple (inputs, labels, weights), where weights, float32 of the
+            labels' shape, say which labels count. Made of TensorFlow's operations alone, for it
+            becomes part of a graph.
+        positions: what an example counts of `batch_tokens` if no column is ragged, such as the
+            patches of an image.
+
+    Raises:
+        ValueError: if there is no column, or two differ in length.
+    """
+
+    ragged: Mapping[str, TokenIds]
+    fixed: Mapping[str, np.ndarray]
+    to_batch: Callable[[dict[str, tf.Tensor]], tuple]
+    positions: int = 1
+
+    def __post_init__(self):
+        sizes = {name: len(column) for name, column in {**self.ragged, **self.fixed}.items()}
+        if len(set(sizes.values())) != 1:
+            received = ", ".join(f"{name} {size}" for name, size in sizes.items()) or "no column"
+            raise ValueError(
+                f"Columns must have one entry for each example. Received: {received}. Pass columns "
+                "of one length."
+            )
+
+    def __len__(self) -> int:
+        return len(next(iter({**self.ragged, **self.fixed}.values())))
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """The length of each side of each example, integers (examples, sides)."""
+        if not self.ragged:
+            return np.full((len(self), 1), self.positions)
+        return np.stack([column.lengths for column in self.ragged.values()], axis=-1)
+
+    def batch(self, rows: tf.Tensor, lengths) -> tuple:
+        """A batch, as operations of TensorFlow.
+
+        Args:
+            rows: numbers of examples, int64 (B,).
+            lengths: L of each ragged column, integers or int64 scalars.
+
+        Returns:
+            What `to_batch` gives.
+        """
+        columns = {name: tf.gather(column, rows) for name, column in self._fixed.items()}
+        for (name, (flat, starts)), length in zip(self._ragged.items(), lengths, strict=False):
+            columns[name] = padded(flat, starts, rows, length)
+        return self.to_batch(columns)
+
+    @functools.cached_property
+    def _ragged(self):
+        return {
+            name: (_tensor(column.flat), _tensor(column.starts))
+            for name, column in self.ragged.items()
+        }
+
+    @functools.cached_property
+    def _fixed(self):
+        return {name: _tensor(column) for name, column in self.fixed.items()}
+
+
+def padded(flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, length) -> tf.Tensor:
+    """Some sequences as a rectangle.
+
+    Args:
+        flat, starts: as in `TokenIds`.
+        rows: numbers of sequences, none longer than `length`, int64 (B,).
+        length: L, columns.
+
+    Returns:
+        int32 (B, L), filled up with 0, the padding.
+    """
+    begins = tf.gather(starts, rows)[:, None]
+    places = begins + tf.range(length, dtype=tf.int64)
+    inside = places < tf.gather(starts, rows + 1)[:, None]
+    ids = tf.cast(tf.gather(flat, tf.where(inside, places, begins)), tf.int32)
+    return tf.where(inside, ids, 0)
+
+
+def _tensor(array):
+    """The array as a tensor in the memory of the host, its memory shared where TensorFlow can."""
+    with tf.init_scope(), tf.device("CPU:0"):
+        if array.ctypes.data % ALIGNMENT or not array.flags.writeable:
+            return tf.constant(array)
+        return tf.experimental.dlpack.from_dlpack(array.__dlpack__())

@@ -1,0 +1,69 @@
+"""A random order of n things, computed one place at a time.
+
+"Swap or not" (Hoang, Morris and Rogaway 2012, "An Enciphering Scheme Based on a Card Shuffle"): in
+each round a random number k pairs place x with place (k - x) mod n, and a random bit of the pair
+decides whether the two swap. Each round permutes 0 .. n-1, so all rounds together do, for any n.
+The cost of a place does not depend on n, and a graph of tensors computes many places at once.
+
+TensorFlow's `tf.random.experimental.index_shuffle` is not good enough: its four rounds leave 38 %
+too many things in their places, and of each number of its seed it reads 8 bits (a seed that counts
+gives 256 orders of up to 65,536 things). One place of 10 things costs it 0.2 ms.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+# A thing is moved by no round with probability 2^-24.
+ROUNDS = 24
+# The constants of splitmix64 (Steele, Lea and Flood 2014).
+GOLDEN = 0x9E3779B97F4A7C15
+FIRST = 0xBF58476D1CE4E5B9
+SECOND = 0x94D049BB133111EB
+
+
+def key(seed: int, *numbers) -> tf.Tensor:
+    """A random 64-bit number that follows from a seed and some numbers.
+
+    Args:
+        seed: at least 0, of any size.
+        *numbers: integers at least 0, or int64 tensors of them, of shapes that broadcast.
+
+    Returns:
+        uint64 tensor of the broadcast shape.
+    """
+    [start] = np.random.SeedSequence(seed).generate_state(1, np.uint64)
+    mixed = tf.constant(start)
+    for number in numbers:
+        mixed = _mix(mixed + GOLDEN * tf.cast(number + 1, tf.uint64))
+    return mixed
+
+
+def permuted(places: tf.Tensor, size: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
+    """Where a random permutation of 0 .. size-1 takes some places.
+
+    Args:
+        places: int64 (L,), each from 0 to its size - 1.
+        size: int64 of the key's shape, at least 1.
+        key: uint64, a scalar; or (L,): places of one key and size are permuted together.
+
+    Returns:
+        int64 (L,), each from 0 to its size - 1.
+    """
+    places = tf.cast(places, tf.uint64)
+    size = tf.cast(size, tf.uint64)
+    rounds = tf.reshape(tf.range(1, ROUNDS + 1, dtype=tf.int64), [-1] + [1] * key.shape.rank)
+    keys = _mix(key + GOLDEN * tf.cast(rounds, tf.uint64))
+    # One size more than k, for (k - x) must not be negative.
+    pairings = tf.math.floormod(_mix(keys), size) + size
+    for number in range(ROUNDS):
+        partners = tf.math.floormod(pairings[number] - places, size)
+        coins = _mix(tf.maximum(places, partners) + keys[number])
+        places = tf.where(coins < 2**63, places, partners)
+    return tf.cast(places, tf.int64)
+
+
+def _mix(number):
+    """The last step of splitmix64: each bit of the result depends on each bit of the number."""
+    number = (number ^ tf.bitwise.right_shift(number, 30)) * FIRST
+    number = (number ^ tf.bitwise.right_shift(number, 27)) * SECOND
+    return number ^ tf.bitwise.right_shift(number, 31)
