@@ -1,5 +1,5 @@
-"""What a translation must and must not contain, however likely it is: rules on top of section
-6.1's decoding.
+"""What a translation must and must not contain, however likely it is: rules on top of
+section 6.1's decoding.
 """
 
 import dataclasses

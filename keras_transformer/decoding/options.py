@@ -119,12 +119,12 @@ class DecodingOptions:
         return GreedySearch(beam.constraints) if beam.beam_size == 1 else beam
 
     def beam(self, **other) -> BeamSearch:
-        """The `BeamSearch` of these options; arguments in `other` replace theirs."""
+        """The `BeamSearch` of these options; `other` replaces some of them."""
         names = ("beam_size", "length_penalty", "num_hypotheses", "coverage_penalty")
         return BeamSearch(**self._given(*names) | other, constraints=self._constraints())
 
     def sampling(self, **other) -> Sampling:
-        """The `Sampling` of one translation by these options; arguments in `other` replace theirs."""
+        """The `Sampling` of one translation by these options; `other` replaces some of them."""
         return Sampling(
             **self._given("temperature", "top_k", "top_p", "seed") | other,
             constraints=self._constraints(),

@@ -1,5 +1,5 @@
-"""Token embeddings, tied to the output projection, plus positions (Vaswani et al. 2017, sections
-3.4, 3.5 and 5.4).
+"""Token embeddings, tied to the output projection, plus positions (Vaswani et al. 2017,
+sections 3.4, 3.5 and 5.4).
 """
 
 import keras

@@ -219,6 +219,12 @@ def test_heads_that_do_not_divide_d_model_are_refused_with_a_remedy_that_works()
     MultiHeadAttention(8, 500, d_k=64)
 
 
+def test_one_head_is_attention_between_two_maps(qkv, randomized):
+    attention = randomized(MultiHeadAttention(1, D_MODEL), *qkv)
+    expected = paper.multi_head_attention(*qkv, *attention.get_weights(), num_heads=1)
+    np.testing.assert_allclose(attention(*qkv), expected, rtol=0, atol=5e-6)
+
+
 def test_no_heads_are_refused():
     with pytest.raises(ValueError, match="`num_heads` must be at least 1"):
         MultiHeadAttention(0, 8)

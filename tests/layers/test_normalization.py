@@ -116,6 +116,12 @@ def test_bfloat16_is_normalized_in_float32(x, upstream, randomized):
     )  # one rounding
 
 
+def test_epsilon_is_a_millionth_by_default():
+    assert LayerNormalization().epsilon == 1e-6
+    row = np.array([[-1e-3, 1e-3]], "float32")  # of variance 1e-6, as large as epsilon
+    np.testing.assert_allclose(LayerNormalization()(row), row * 1e3 / 2**0.5, rtol=1e-5)
+
+
 def test_config_round_trip(x, round_trip):
     layer = LayerNormalization(epsilon=1e-3, name="n")
     np.testing.assert_array_equal(round_trip(layer, x)(x), layer(x))

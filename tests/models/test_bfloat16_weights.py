@@ -77,6 +77,13 @@ def test_an_ensemble_may_mix_precisions(models):
     assert np.all(mixed <= np.maximum(one, other) + 1e-4)
 
 
+def test_a_model_in_bfloat16_weights_is_described_as_one(models):
+    assert translation_policy("bfloat16").name == "bfloat16_weights"
+    clone = Transformer.from_config(models[1].get_config())
+    assert {weight.dtype for weight in clone.weights} == {"float32", "bfloat16"}
+    assert clone.encoder.compute_dtype == "float32"
+
+
 def test_another_precision_is_refused():
     with pytest.raises(
         ValueError, match=r"`precision` must be float32 or bfloat16\. Received: 'float16'"

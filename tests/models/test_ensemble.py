@@ -35,6 +35,14 @@ def test_its_log_p_is_that_of_the_mean_probability(models):
     assert np.abs(mean_log_probabilities(models[:1]) - expected).max() > 0.01
 
 
+def test_it_has_the_weights_of_all_its_models_and_says_that_it_gives_no_attention(models):
+    ensemble = Ensemble(models)
+    expected = [*models[0].weights, *models[1].weights]
+    assert [id(weight) for weight in ensemble.weights] == [id(weight) for weight in expected]
+    assert ensemble.hyperparameters == models[0].hyperparameters
+    assert [ensemble.gives_attention, models[0].gives_attention] == [False, True]
+
+
 def test_one_model_twice_is_that_model(models):
     np.testing.assert_allclose(
         Ensemble(models[:1] * 2)((SOURCE, TARGET)),

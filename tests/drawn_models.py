@@ -1,0 +1,27 @@
+"""Fixtures of rooms that translate: a small vocabulary, and a model with random weights."""
+
+import numpy as np
+import pytest
+
+from keras_transformer.models import Transformer
+from pipelines import corpora, vocabulary
+
+PIECES = 300
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    text = corpora.load("reverse", source_language="a", target_language="b").train
+    return vocabulary.learn(text.sources + text.targets, PIECES)
+
+
+@pytest.fixture(scope="module")
+def model():
+    model = Transformer(vocabulary_size=PIECES, num_layers=1, d_model=16, d_ff=32, num_heads=2)
+    # Not by Keras' seed: TensorFlow forgets the resources of ops, tokenizers among them, when it is
+    # seeded.
+    random = np.random.default_rng(1)
+    model.set_weights(
+        [random.normal(np.all(weight == 1), 0.3, weight.shape) for weight in model.get_weights()]
+    )
+    return model
