@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks import training_run
+from keras_transformer.tasks import TASKS, task_class, training_run
 from keras_transformer.tasks.release import choose_weights, export_dir_of
 from keras_transformer.tasks.training_run import TrainingRun
 from keras_transformer.tasks.translation import Translation, decoding_options
@@ -355,3 +355,10 @@ def test_the_loss_is_the_paper_s(run_of):
     loss = run_of("--label_smoothing=0.25").task.loss()
     assert isinstance(loss, LabelSmoothedCrossEntropy)
     assert loss.label_smoothing == 0.25
+
+
+def test_the_names_of_the_tasks_are_those_that_their_runs_say():
+    for name, registered in TASKS.items():
+        task = task_class(name)
+        assert (task.name, task.flag_groups) == (name, registered.flag_groups)
+        assert task.export_flag_groups == registered.export_flag_groups

@@ -314,8 +314,8 @@ def test_a_step_in_which_no_label_counts_changes_nothing(accumulate):
     assert reports[-1] == {"loss": 0.0, "accuracy": 0.0, "labels": 0.0}
 
 
-class CountsNothing(TrainFunction):
-    """Leaves Keras' own sum over the replicas, and its building of the model, as they are."""
+class Remembering(TrainFunction):
+    """Keeps what it replaces of Keras, and what it replaces it by."""
 
     def __init__(self, model, *args, **options):
         reduce = model.optimizer._all_reduce_sum_gradients
@@ -333,7 +333,7 @@ def test_the_private_attributes_of_keras_that_a_step_replaces_are_there():
     replica's were clipped: ours are added up before. `_distribute_strategy` of a model makes
     `fit` build it from a batch of every replica: ours is built.
     """
-    _, function, _ = train(THREE, steps=0, make=CountsNothing)
+    _, function, _ = train(THREE, steps=0, make=Remembering)
     reduce, distribution = function.keras_own
     assert callable(reduce)
     assert distribution is None or isinstance(distribution, tf.distribute.Strategy)
