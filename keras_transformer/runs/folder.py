@@ -16,6 +16,8 @@ import json
 import pathlib
 from collections.abc import Callable, Mapping
 
+import keras
+
 from keras_transformer.training import checkpoint
 from pipelines.whole_files import write_json
 
@@ -97,6 +99,19 @@ class RunFolder:
         if not self.examples.exists():
             return []
         return json.loads(self.examples.read_text(encoding="utf-8"))
+
+    def load_weights(self, model: keras.Model, weights: pathlib.Path | None = None) -> None:
+        """Set the weights of a model.
+
+        Args:
+            model: of the run's task and sizes.
+            weights: a checkpoint to take; by default `newest_weights`.
+
+        Raises:
+            FileNotFoundError: if there is no checkpoint.
+            ValueError: if the file is damaged, or is of another model.
+        """
+        checkpoint.load_weights(weights or self.newest_weights(), model)
 
     def newest_weights(self) -> pathlib.Path:
         """Find the averaged weights, or if there are none the newest checkpoint that can be read.

@@ -55,7 +55,7 @@ def release(
         chosen: what the weights are, in words.
         export_dir: folder of the model's versions.
     """
-    checkpoint.load_weights(folder.averaged, model)
+    folder.load_weights(model, folder.averaged)
     artifact = task.artifact(model)
     evaluation = task.evaluate(artifact)
     write_json(folder.evaluation, {"split": "test", **evaluation.scores, "weights": chosen})

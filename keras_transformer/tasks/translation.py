@@ -3,8 +3,6 @@
 import dataclasses
 import functools
 import math
-import os
-from collections.abc import Mapping
 
 import keras
 
@@ -15,6 +13,7 @@ from keras_transformer.evaluation import bleu
 from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.task import Evaluation, Task, label_measures
+from keras_transformer.tasks.translation_options import corpus_settings, decoding_options
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.translator.trained import load_trained
 from keras_transformer.translator.translation_module import TranslationModule
@@ -224,36 +223,3 @@ def _with_perplexity(numbers):
         "perplexity": math.exp(numbers["cross_entropy"]),
         "accuracy": numbers["accuracy"],
     }
-
-
-def decoding_options(values: Mapping) -> DecodingOptions:
-    """What the flags of the groups "search" and "decoding" say, by name."""
-    names = [field.name for field in dataclasses.fields(DecodingOptions) if field.name in values]
-    # Training draws no translations; its seed is not theirs.
-    draws = values.get("samples", 0)
-    return DecodingOptions(**{name: values[name] for name in names if name != "seed" or draws})
-
-
-def corpus_settings(values: Mapping) -> dict:
-    """What `pipelines.corpora.load` needs to load the same text again.
-
-    Args:
-        values: of the flags of the groups "corpus" and "seed", by name.
-    """
-    return {
-        "name": values["corpus"],
-        "source_language": values["source_language"],
-        "target_language": values["target_language"],
-        "data_dir": _absolute(values["data_dir"]),
-        # base.flags names a data set: it does not count for another corpus.
-        "dataset": values["dataset"] if values["corpus"] == "tfds" else None,
-        "splits": values["splits"],
-        "mixture": _absolute(values["mixture"]),
-        "prefixes": [values[f"{split}_prefix"] for split in ("train", "valid", "test")],
-        "seed": values["seed"],
-    }
-
-
-def _absolute(path):
-    """The same path from any folder; an address such as gs://bucket/folder is one already."""
-    return path if not path or "://" in path else os.path.abspath(path)

@@ -8,10 +8,9 @@ import pathlib
 import signal
 import time
 
-import keras
-
 from keras_transformer.training import checkpoint
 from keras_transformer.training.ending import Ending, Preempted
+from keras_transformer.training.watcher import Watcher
 
 
 class Stopwatch:
@@ -23,38 +22,6 @@ class Stopwatch:
     @property
     def seconds(self):
         return time.monotonic() - self._started
-
-
-class Watcher(keras.callbacks.Callback):
-    """A callback that knows which others must be called before it.
-
-    Attributes:
-        BEHIND: classes of the callbacks that `in_order` puts before it.
-    """
-
-    BEHIND = ()
-
-
-def in_order(watchers):
-    """Sort callbacks, so that each stands behind those it names in `BEHIND`.
-
-    Args:
-        watchers: `Watcher`s, and Keras' own callbacks, which read what all others report and so
-            come last.
-
-    Returns:
-        List of the same; those that nothing orders keep their places.
-    """
-    ours = [watcher for watcher in watchers if isinstance(watcher, Watcher)]
-    theirs = [watcher for watcher in watchers if not isinstance(watcher, Watcher)]
-    ordered = []
-    while ours:
-        ready = next(
-            one for one in ours if not any(isinstance(other, one.BEHIND) for other in ours)
-        )
-        ours.remove(ready)
-        ordered.append(ready)
-    return [*ordered, *theirs]
 
 
 class StopOnDivergence(Watcher):

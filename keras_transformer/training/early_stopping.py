@@ -11,9 +11,10 @@ import pathlib
 import numpy as np
 
 from keras_transformer.training import checkpoint
-from keras_transformer.training.callbacks import Checkpointing, Validation, Watcher
+from keras_transformer.training.callbacks import Checkpointing, Validation
 from keras_transformer.training.ending import Ending
 from keras_transformer.training.optimizer import averaged_weights
+from keras_transformer.training.watcher import Watcher
 
 
 @dataclasses.dataclass(frozen=True)

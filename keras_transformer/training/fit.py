@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 import keras
 
 from keras_transformer.training import checkpoint
-from keras_transformer.training.callbacks import Stopwatch, in_order
+from keras_transformer.training.callbacks import Stopwatch
 from keras_transformer.training.ending import Ending
 from keras_transformer.training.metrics import LabelAccuracy, LabelCount
+from keras_transformer.training.watcher import in_order
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +96,7 @@ def fit(
         feed: the `Feed`.
         steps_per_epoch: steps.
         last_step: most steps.
-        watchers: callbacks, in any order: see `callbacks.in_order`.
+        watchers: callbacks, in any order: see `watcher.in_order`.
     """
     model.stop_training = False
     while (step := checkpoint.step_of(model)) < last_step and not model.stop_training:

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
 from keras_transformer.training import checkpoint
-from keras_transformer.training.callbacks import Watcher
+from keras_transformer.training.watcher import Watcher
 
 LINE_EVERY_SECONDS = 30
 

@@ -4,7 +4,6 @@ import pathlib
 
 from keras_transformer.models import Hyperparameters, Transformer, translation_policy
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.training import checkpoint
 from pipelines.vocabulary import Vocabulary
 
 
@@ -25,5 +24,5 @@ def load_trained(
     """
     hyperparameters = Hyperparameters(**folder.read_description()["hyperparameters"])
     model = Transformer(hyperparameters, dtype=translation_policy(precision))
-    checkpoint.load_weights(weights or folder.newest_weights(), model)
+    folder.load_weights(model, weights)
     return model, Vocabulary.load(folder.vocabulary)

@@ -16,7 +16,6 @@ from keras_transformer import export, train
 from keras_transformer.artifacts.artifact import Artifact
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.task import Evaluation, Task
-from keras_transformer.training import checkpoint
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from pipelines.batching import Examples
 from pipelines.token_ids import TokenIds
@@ -137,7 +136,7 @@ class ReversedStrings(Task):
     @classmethod
     def reload(cls, folder: RunFolder, values):
         model = classifier("float32", 0.0)
-        checkpoint.load_weights(folder.newest_weights(), model)
+        folder.load_weights(model)
         return ClassifierArtifact(Classifier(model))
 
     def evaluate(self, artifact):

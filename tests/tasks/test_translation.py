@@ -14,7 +14,8 @@ from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks import TASKS, task_class, training_run
 from keras_transformer.tasks.release import choose_weights, export_dir_of
 from keras_transformer.tasks.training_run import TrainingRun
-from keras_transformer.tasks.translation import Translation, decoding_options
+from keras_transformer.tasks.translation import Translation
+from keras_transformer.tasks.translation_options import corpus_settings, decoding_options
 from keras_transformer.training import checkpoint, fit, replicas
 from keras_transformer.training.early_stopping import BestSoFar
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
@@ -87,7 +88,7 @@ def test_the_defaults_reach_their_places(setup_of):
     assert setup.model.loss.label_smoothing == 0
     assert setup.watcher("StopAtLimit").minutes == math.inf
     assert setup.last_step == 20 * setup.steps_per_epoch
-    assert setup.model.dtype_policy.name == "float32"
+    assert setup.model.decoder.compute_dtype == "float32"
 
 
 PLACES = [
@@ -105,7 +106,7 @@ PLACES = [
     ("--keep_best=cross_entropy", lambda setup: (best(setup), ("cross_entropy", False, None))),
     ("--patience=3", lambda setup: (best(setup), ("cross_entropy", False, 3))),
     ("--learning_rate_scale=2", lambda setup: (setup.rate(4), pytest.approx(2 * 40**-0.5))),
-    ("--mixed_precision=bfloat16", lambda setup: (setup.model.dtype_policy.name, "mixed_bfloat16")),
+    ("--mixed_precision=bfloat16", lambda setup: (setup.model.decoder.compute_dtype, "bfloat16")),
 ]
 
 
@@ -294,7 +295,6 @@ def test_the_weights_that_were_asked_for_are_chosen(folder, arguments, words, we
 def test_the_command_averages_the_last_checkpoints(folder, capsys):
     from keras_transformer import average
 
-    folder.describe({"task": "any"})
     (folder.path / "model.json").write_text('{"task": "any"}', encoding="utf-8")
     average.main(types.SimpleNamespace(model_dir=str(folder.path), average_checkpoints=2))
     assert checkpoint.weights_of(folder.averaged)["weights/a"].tolist() == [35, 35]
@@ -362,3 +362,23 @@ def test_the_names_of_the_tasks_are_those_that_their_runs_say():
         task = task_class(name)
         assert (task.name, task.flag_groups) == (name, registered.flag_groups)
         assert task.export_flag_groups == registered.export_flag_groups
+
+
+def test_the_text_is_found_again_from_any_folder(values_of, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = ("--corpus=text_files", "--data_dir=here", "--train_prefix=a", "--test_prefix=c")
+    settings = corpus_settings(values_of(Translation, *names, "--dataset=unread", "--seed=4"))
+    assert settings == {
+        "name": "text_files",
+        "source_language": "en",
+        "target_language": "de",
+        "data_dir": str(tmp_path / "here"),
+        "dataset": None,
+        "splits": ["train", "validation", "test"],
+        "mixture": None,
+        "prefixes": ["a", "valid", "c"],
+        "seed": 4,
+    }
+    bucket = values_of(Translation, "--corpus=tfds", "--dataset=d/e", "--data_dir=gs://b/f")
+    assert corpus_settings(bucket)["data_dir"] == "gs://b/f"
+    assert corpus_settings(bucket)["dataset"] == "d/e"

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from keras_transformer.training import callbacks, checkpoint
 from keras_transformer.training.early_stopping import BestSoFar
 from keras_transformer.training.ending import AgreedEnding, Ending, Preempted
+from keras_transformer.training.watcher import in_order
 
 
 @pytest.fixture
@@ -367,7 +368,7 @@ def test_in_whatever_order_callbacks_come_each_stands_behind_those_it_names(orde
     folder = pathlib.Path("nowhere")
     named = watchers(types.SimpleNamespace(), types.SimpleNamespace(seconds=0.0), folder)
     given_order = [list(named.values())[place] for place in order]
-    sorted_order = callbacks.in_order(given_order)
+    sorted_order = in_order(given_order)
     assert sorted(map(id, sorted_order)) == sorted(map(id, given_order))
     names = [name for one in sorted_order for name, other in named.items() if other is one]
     place = {name: number for number, name in enumerate(names)}
@@ -385,7 +386,7 @@ def test_in_whatever_order_callbacks_come_each_stands_behind_those_it_names(orde
 def test_what_nothing_orders_keeps_its_place(model, stopwatch, tmp_path):
     named = watchers(model, stopwatch, tmp_path)
     one, other = (keras.callbacks.TerminateOnNaN() for _ in range(2))
-    assert callbacks.in_order([one, named["limit"], other, named["divergence"]]) == [
+    assert in_order([one, named["limit"], other, named["divergence"]]) == [
         named["limit"],
         named["divergence"],
         one,
