@@ -1,4 +1,4 @@
-"""Callbacks in the order that they need (section 5 of Vaswani et al. 2017 is what they watch over)."""
+"""Callbacks, in the order that they need (they watch over section 5 of Vaswani et al. 2017)."""
 
 from collections.abc import Sequence
 
