@@ -56,25 +56,10 @@ MAY_IMPORT = {
     "keras_transformer.__init__": [],
 }
 # Law 5. Distribution is TensorFlow's.
-<<<<<<< HEAD
 WITHOUT_TENSORFLOW = ours("layers", "models", "training")
 WITH_TENSORFLOW = ours("training.replicas", "training.train_function")
 NAMES_ITS_SECTION = ours("layers", "models", "training", "decoding")
 SECTION = re.compile(r"\b(sections?|figure|table) \d", re.IGNORECASE)
-=======
-WITHOUT_TENSORFLOW = (
-    "keras_transformer.layers",
-    "keras_transformer.models",
-    "keras_transformer.training",
-)
-WITH_TENSORFLOW = ours("training.replicas", "training.train_function")
-NAMES_ITS_SECTION = (
-    "keras_transformer.layers",
-    "keras_transformer.models",
-    "keras_transformer.training",
-    "keras_transformer.decoding",
-)
->>>>>>> 0a8512d (A task says what is learned: train, validation, release and export know no translator; replicas and the train function stand apart; a batch is a triple whose weights say which labels count)
 NO_NAMES = {"utils", "util", "helpers", "helper", "misc", "common"}
 MOST_LINES = 250
 

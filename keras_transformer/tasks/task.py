@@ -14,8 +14,8 @@ import numpy as np
 
 from keras_transformer.artifacts.artifact import Artifact
 from keras_transformer.runs.folder import RunFolder
+from keras_transformer.training.label_metrics import LabelAccuracy, LabelCrossEntropy
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.training.metrics import LabelAccuracy, LabelCrossEntropy
 from pipelines.batching import Examples
 
 

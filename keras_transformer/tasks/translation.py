@@ -12,8 +12,9 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
 from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.corpus_settings import corpus_settings
 from keras_transformer.tasks.task import Evaluation, Task, label_measures
-from keras_transformer.tasks.translation_options import corpus_settings, decoding_options
+from keras_transformer.tasks.translation_options import decoding_options
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.translator.trained import load_trained
 from keras_transformer.translator.translation_module import TranslationModule

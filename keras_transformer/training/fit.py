@@ -12,7 +12,7 @@ import keras
 from keras_transformer.training import checkpoint
 from keras_transformer.training.callbacks import Stopwatch
 from keras_transformer.training.ending import Ending
-from keras_transformer.training.metrics import LabelAccuracy, LabelCount
+from keras_transformer.training.label_metrics import LabelAccuracy, LabelCount
 from keras_transformer.training.watcher import in_order
 
 

@@ -179,7 +179,8 @@ def equal(here, there):
 @pytest.mark.slow
 def test_killed_by_sigkill_it_goes_on_bit_for_bit_and_is_exported_by_its_own_program(tmp_path):
     training = ["train", "--model_dir=run", "--export_dir=saved", "--max_epochs=4", *FAST]
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    whole = tmp_path / "whole"
+    killed = tmp_path / "killed"
     whole.mkdir()
     killed.mkdir()
     uninterrupted = command(whole, *training)

@@ -12,10 +12,11 @@ import tensorflow as tf
 
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks import TASKS, task_class, training_run
+from keras_transformer.tasks.corpus_settings import corpus_settings
 from keras_transformer.tasks.release import choose_weights, export_dir_of
 from keras_transformer.tasks.training_run import TrainingRun
 from keras_transformer.tasks.translation import Translation
-from keras_transformer.tasks.translation_options import corpus_settings, decoding_options
+from keras_transformer.tasks.translation_options import decoding_options
 from keras_transformer.training import checkpoint, fit, replicas
 from keras_transformer.training.early_stopping import BestSoFar
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
@@ -199,7 +200,9 @@ def test_bleu_without_sentences_is_refused_before_anything_is_done(run_of):
 
 def oracle(model, batches):
     """Cross-entropy and accuracy per target token, in float64."""
-    losses, right, tokens = 0.0, 0, 0
+    losses = 0.0
+    right = 0
+    tokens = 0
     for inputs, labels, weights in batches:
         logits = np.asarray(model(inputs), np.float64)
         log_p = logits - logits.max(-1, keepdims=True)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from oracles import paper
 
-from keras_transformer.training.metrics import LabelAccuracy, LabelCount, LabelCrossEntropy
+from keras_transformer.training.label_metrics import LabelAccuracy, LabelCount, LabelCrossEntropy
 
 V = 5
 
