@@ -22,6 +22,7 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.startup import spread_over_cores
+from keras_transformer.translator.trained import load_trained
 from keras_transformer.translator.translation_module import TranslationModule
 from keras_transformer.translator.translator import Translator
 from pipelines import corpora
@@ -66,7 +67,7 @@ def second_engine(folder, sources, references):
     ours = Translator.load(folder.path, length_penalty=0.0, max_length=MOST_TOKENS)
     with tempfile.TemporaryDirectory() as temporary:
         converted = ctranslate2_model.convert(
-            *folder.load(), pathlib.Path(temporary) / "model", folder.read_description()
+            *load_trained(folder), pathlib.Path(temporary) / "model", folder.read_description()
         )
         engine = ctranslate2.Translator(str(converted), compute_type="float32")
         processor = sentencepiece.SentencePieceProcessor(
@@ -133,7 +134,7 @@ def with_itself(folder, sources, outputs):
     )
     together = outputs["beam 4"][: len(sources)]
     alone = [translator.translate([line])[0] for line in sources]
-    model, vocabulary = folder.load()
+    model, vocabulary = load_trained(folder)
     module = TranslationModule(model, vocabulary, DecodingOptions(beam_size=1))
     greedy = [recomputed(model, module, line) for line in sources[:200]]
     return {

@@ -15,10 +15,12 @@ from benchmarks.sizes import SIZES
 from benchmarks.turns import Trainer
 from keras_transformer.artifacts import ctranslate2_model
 from keras_transformer.artifacts.saved_model import export
+from keras_transformer.artifacts.translator_artifact import TranslatorArtifact
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.training import checkpoint
+from keras_transformer.translator.trained import load_trained
 from keras_transformer.translator.translation_module import TranslationModule
 from pipelines.vocabulary import learn
 
@@ -70,7 +72,7 @@ def read_model():
     """Read or make the model that the flags name. Returns (model, vocabulary, description)."""
     if MODEL.value:
         run = RunFolder(MODEL.value)
-        return *run.load(), run.read_description()
+        return *load_trained(run), run.read_description()
     text = our_training.read_text(DATA_DIR.value)
     vocabulary = learn(text.sources + text.targets, VOCABULARY_SIZE.value)
     keras.utils.set_random_seed(our_training.SEED)
@@ -204,11 +206,8 @@ class Systems:
                 options |= {"min_length": forced_length, "max_length": forced_length}
             path = self._folder / f"saved_model_{beam_size}_{forced_length}"
             if not path.exists():
-                export(
-                    TranslationModule(self.model, self.vocabulary, DecodingOptions(**options)),
-                    path,
-                    self.description,
-                )
+                module = TranslationModule(self.model, self.vocabulary, DecodingOptions(**options))
+                export(TranslatorArtifact(module), path, self.description)
             return path
         if module == ENGINE:
             path = self._folder / "ctranslate2"

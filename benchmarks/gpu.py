@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks.sizes import training_flops
 from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.training import fit
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.optimizer import optimizer
 from keras_transformer.training.schedule import TransformerSchedule
 
@@ -64,13 +65,15 @@ def train(size, vocabulary_size, tokens, length, steps):
     model = Transformer(
         Hyperparameters(vocabulary_size=vocabulary_size, **size), dtype="mixed_bfloat16"
     )
-    fit.compile_model(model, optimizer(TransformerSchedule(size["d_model"])), label_smoothing=0.1)
+    fit.compile_model(
+        model, optimizer(TransformerSchedule(size["d_model"])), LabelSmoothedCrossEntropy(0.1)
+    )
     ids = np.random.default_rng(1).integers(
         4, vocabulary_size, (4, tokens // length, length), dtype=np.int32
     )
     times = StepTimes()
     model.fit(
-        (((i, i), i) for i in (ids[n % 4] for n in range(steps))),
+        (((i, i), i, np.ones(i.shape, "float32")) for i in (ids[n % 4] for n in range(steps))),
         steps_per_epoch=steps,
         callbacks=[times],
         shuffle=False,

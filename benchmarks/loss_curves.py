@@ -50,7 +50,7 @@ def train(precision, seed):
     sums = []
     watcher = keras.callbacks.LambdaCallback(
         on_train_batch_end=lambda batch, logs: sums.append(
-            (logs["loss"] * logs["tokens"], logs["tokens"])
+            (logs["loss"] * logs["labels"], logs["labels"])
         ),
     )
     our_training.train(

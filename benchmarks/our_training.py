@@ -11,15 +11,16 @@ from rich.console import Console
 
 from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.training import callbacks, fit
-from keras_transformer.training import replicas as strategy
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.mixed_precision import dtype_policy
 from keras_transformer.training.optimizer import optimizer
 from keras_transformer.training.progress import ProgressBar
+from keras_transformer.training.replicas import make_strategy
 from keras_transformer.training.schedule import TransformerSchedule
+from keras_transformer.training.train_function import attach
 from pipelines import batching, corpora
-from pipelines.pairs import TokenizedPairs
 from pipelines.record_files import Records
-from pipelines.token_ids import TokenIds
+from pipelines.token_ids import TokenIds, TokenizedPairs
 
 SEED = 1
 PREFIXES = ("train", "val", "test_2016_flickr")
@@ -59,7 +60,9 @@ def as_pairs(sources, targets):
 
 
 def batches(pairs, batch_tokens):
-    """The endless stream of training batches ((source, target_input), target, weights)."""
+    """The endless stream of training batches, triples ((source, target_input), target_output,
+    weights).
+    """
     return batching.training_batches(pairs.examples(), batch_tokens, SEED)
 
 
@@ -71,7 +74,9 @@ def compiled(size, vocabulary_size, precision, dropout, label_smoothing, seed=SE
     )
     model = Transformer(hyperparameters, dtype=dtype_policy(precision))
     fit.compile_model(
-        model, optimizer(TransformerSchedule(hyperparameters.d_model)), label_smoothing
+        model,
+        optimizer(TransformerSchedule(hyperparameters.d_model)),
+        LabelSmoothedCrossEntropy(label_smoothing),
     )
     return model
 
@@ -87,8 +92,14 @@ def train(model, pairs, batch_tokens, watcher, last_step=LAST_STEP):
         last_step: most steps.
     """
     stream = batches(pairs, batch_tokens)
-    data_from = strategy.attach(model, strategy.make_strategy("one"), stream, lambda step: step)
-    limit = callbacks.StopAtLimit(callbacks.Stopwatch(), math.inf, last_step)
+    feed = attach(model, make_strategy("one"), stream, lambda step: step)
+    limit = callbacks.StopAtLimit(feed.ending, callbacks.Stopwatch(), math.inf, last_step)
     bar = ProgressBar(last_step, limit.stopwatch, math.inf, Console(file=io.StringIO()))
-    watchers = [callbacks.StopOnDivergence(), limit, callbacks.StopOnSignal(), bar, watcher]
-    fit.fit(model, data_from, stream.batches_per_epoch, last_step, watchers)
+    watchers = [
+        callbacks.StopOnDivergence(),
+        limit,
+        callbacks.StopOnSignal(feed.ending),
+        bar,
+        watcher,
+    ]
+    fit.fit(model, feed, stream.batches_per_epoch, last_step, watchers)

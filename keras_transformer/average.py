@@ -3,13 +3,14 @@ keras_transformer.average --model_dir=runs/x`.
 """
 
 from keras_transformer import flags
-from keras_transformer.runs.folder import RunFolder
-from keras_transformer.training import averaging, checkpoint
 
 GROUPS = ("model_dir", "averaging")
 
 
 def main(FLAGS):
+    from keras_transformer.runs.folder import RunFolder
+    from keras_transformer.training import averaging, checkpoint
+
     folder = RunFolder(flags.required_model_dir(FLAGS))
     folder.read_description()
     last = checkpoint.checkpoints(folder.checkpoints)[-FLAGS.average_checkpoints :]

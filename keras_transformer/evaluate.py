@@ -9,11 +9,6 @@ python -m keras_transformer.evaluate --model=saved_models/home_assistant_en_de -
 import json
 
 from keras_transformer import flags
-from keras_transformer.evaluation import bleu
-from keras_transformer.startup import spread_over_cores
-from keras_transformer.translator.translator import Translator
-from pipelines import corpora
-from pipelines.corpora import text_files
 
 GROUPS = (
     "model_path",
@@ -28,6 +23,10 @@ GROUPS = (
 
 
 def main(FLAGS):
+    from keras_transformer.evaluation import bleu
+    from keras_transformer.startup import spread_over_cores
+    from keras_transformer.translator.translator import Translator
+
     model = flags.required_model(FLAGS)
     at_once = spread_over_cores()
     translator = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
@@ -39,6 +38,10 @@ def main(FLAGS):
 
 
 def _text(FLAGS, translator):
+    """Sources and references: of two files, or of a split of the corpus."""
+    from pipelines import corpora
+    from pipelines.corpora import text_files
+
     files = (FLAGS.source_file, FLAGS.reference_file)
     if any(files):
         if not all(files):

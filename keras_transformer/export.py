@@ -1,45 +1,54 @@
-"""A run's folder to a SavedModel, strings in, strings out: `python -m keras_transformer.export
---model_dir=runs/x`.
+"""From a run's folder to a SavedModel: `python -m keras_transformer.export --model_dir=runs/x`.
 
-The search of section 6.1 (Vaswani et al. 2017) goes into the graph. `--format=ctranslate2` writes
-the weights for that engine instead.
+Of a translator, the search of section 6.1 (Vaswani et al. 2017) goes into the graph.
+`--format=ctranslate2` writes its weights for that engine instead. A program that trains a task of
+its own exports it by `export.run(MyTask)`: see `train`.
 """
 
 from keras_transformer import flags
-from keras_transformer.artifacts import ctranslate2_model
-from keras_transformer.artifacts.saved_model import export
-from keras_transformer.decoding import DecodingOptions
-from keras_transformer.runs.folder import RunFolder
-from keras_transformer.translator.translation_module import TranslationModule
+from keras_transformer.tasks import TASKS, task_class
 
-GROUPS = ("model_dir", "search", "decoding", "seed", "precision", "export", "version", "format")
+# What exporting any task reads; each task adds its own groups.
+GROUPS = ("model_dir", "seed", "export", "version")
 
 
 def main(FLAGS):
+    from keras_transformer.runs.folder import RunFolder, task_of
+
     folder = RunFolder(flags.required_model_dir(FLAGS))
-    export_dir = flags.export_dir(FLAGS, folder.path)
-    description = folder.read_description()
-    if FLAGS.format == "ctranslate2":
-        if FLAGS.version or FLAGS.precision != "float32":
-            raise ValueError(
-                "--format=ctranslate2 writes one folder, in float32, which that engine rounds "
-                "itself: leave out --version and --precision."
-            )
-        path = ctranslate2_model.convert(
-            *folder.load(), FLAGS.export_dir or f"{export_dir}_ctranslate2", description
-        )
+    export(task_class(task_of(folder.read_description())), FLAGS)
+
+
+def export(task, FLAGS):
+    """Export a run of a task as the flags say."""
+    from keras_transformer.artifacts import saved_model
+    from keras_transformer.runs.folder import RunFolder
+    from keras_transformer.tasks.release import export_dir_of
+
+    folder = RunFolder(flags.required_model_dir(FLAGS))
+    values = FLAGS.flag_values_dict()
+    path = export_dir_of(folder, FLAGS.export_dir)
+    kind = values.get("format", "saved_model")
+    if kind != "saved_model":
+        path = task.convert(folder, FLAGS.export_dir or f"{path}_{kind}", values)
     else:
-        options = DecodingOptions(**flags.decoding_options(FLAGS))
-        module = TranslationModule(*folder.load(precision=FLAGS.precision), options)
-        path = export(
-            module,
-            export_dir,
-            {**description, **folder.read_scores()},
-            folder.read_examples(),
-            FLAGS.version,
+        description = {**folder.read_description(), **folder.read_scores()}
+        artifact = task.reload(folder, values)
+        path = saved_model.export(
+            artifact, path, description, folder.read_examples(), FLAGS.version
         )
     print(f"exported to {path}")
 
 
+def run(task):
+    """Be the command that exports a task.
+
+    Args:
+        task: a subclass of `keras_transformer.tasks.task.Task`.
+    """
+    flags.run(lambda FLAGS: export(task, FLAGS), (*GROUPS, *task.export_flag_groups))
+
+
 if __name__ == "__main__":
-    flags.run(main, GROUPS)
+    groups = {group: None for task in TASKS.values() for group in task.export_flag_groups}
+    flags.run(main, (*GROUPS, *groups))

@@ -31,6 +31,7 @@ ARGUMENTS = (
 
 
 def main(FLAGS):
+    from keras_transformer.tasks.corpus_settings import corpus_settings
     from pipelines import manifest
     from pipelines.preparation import Preparation, prepare
 
@@ -42,7 +43,8 @@ def main(FLAGS):
     # What goes wrong in Beam is raised, and told in one line.
     logging.getLogger("apache_beam.runners").setLevel(logging.CRITICAL)
     arguments = {name: getattr(FLAGS, name) for name in ARGUMENTS}
-    prepared = prepare(Preparation(flags.corpus_settings(FLAGS), **arguments), FLAGS.output_dir)
+    settings = corpus_settings(FLAGS.flag_values_dict())
+    prepared = prepare(Preparation(settings, **arguments), FLAGS.output_dir)
     print(manifest.describe(prepared))
     print(f"{FLAGS.output_dir} is ready after {time.monotonic() - started:.0f} s. Train on it:")
     print(f"  python -m keras_transformer.train --corpus=records --data_dir={FLAGS.output_dir}")

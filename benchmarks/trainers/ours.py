@@ -10,6 +10,7 @@ from benchmarks import our_training
 from benchmarks.batches import Batches
 from benchmarks.sizes import DROPOUT, LABEL_SMOOTHING
 from benchmarks.turns import Clock, Parent
+from pipelines.special_ids import PAD
 from pipelines.vocabulary import Vocabulary
 
 
@@ -43,7 +44,8 @@ def train_by_fit(parent, model):
     pairs = our_training.tokenize(
         our_training.read_text(task["data_dir"]), Vocabulary.load(task["vocabulary"])
     )
-    (source, _), labels = our_training.batches(pairs, task["batch_tokens"])[0]
+    stream = our_training.batches(pairs, task["batch_tokens"])
+    (source, _), labels, _ = next(iter(stream.arrays()))
     for ours, of_all in zip((source, labels), Batches(task["batches"])[0], strict=True):
         if not np.array_equal(ours, of_all):
             raise RuntimeError(
@@ -59,9 +61,10 @@ def bare_step(model):
     @tf.function(input_signature=[ids, ids, ids])
     def step(source, target, labels):
         with tf.GradientTape() as tape:
-            loss = model.loss(labels, model((source, target), training=True))
-        weights = model.trainable_variables
-        model.optimizer.apply(tape.gradient(loss, weights), weights)
+            weights = tf.cast(labels != PAD, tf.float32)
+            loss = model.loss(labels, model((source, target), training=True), weights)
+        variables = model.trainable_variables
+        model.optimizer.apply(tape.gradient(loss, variables), variables)
         return loss
 
     return step

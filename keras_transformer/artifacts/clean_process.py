@@ -1,10 +1,10 @@
-"""A program that knows nothing of ours: does a SavedModel give its golden translations, and what
-does it need for that?
+"""A program that knows nothing of ours: does a SavedModel give its golden outputs, and what does it
+need for that?
 
 Run by path, with the folder of a version: of all packages it imports tensorflow and tensorflow_text
-alone, and does with them what a server does. Prints one JSON object: `different`, texts with what
-was expected and what came; `ops`, all that the graph uses; `not_served`, those of them that stock
-TF Serving does not link: of TensorFlow's own it links all but calls of Python, and all of
+alone, and does with them what a server does. Prints one JSON object: `different`, examples with
+what was expected and what came; `ops`, all that the graph uses; `not_served`, those of them that
+stock TF Serving does not link: of TensorFlow's own it links all but calls of Python, and all of
 tensorflow_text's; `modules`, what was imported.
 """
 
@@ -13,11 +13,15 @@ import json
 import pathlib
 import sys
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.python.framework import op_def_registry
 
 PYTHON = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
+# Of floats: a batch is summed in another order than one row.
+RELATIVE = 1e-4
+ABSOLUTE = 1e-5
 
 
 def main(folder):
@@ -31,17 +35,14 @@ def main(folder):
     import tensorflow_text  # noqa: F401
 
     model = tf.saved_model.load(str(folder))
-    golden = [
-        json.loads(line)
-        for line in (folder / "assets.extra" / "golden.jsonl")
-        .read_text(encoding="utf-8")
-        .splitlines()
-    ]
+    lines = (folder / "assets.extra" / "golden.jsonl").read_text(encoding="utf-8").splitlines()
+    golden = [json.loads(line) for line in lines]
+    default = graph.signature_def["serving_default"]
     for name, definition in graph.signature_def.items():
         if name in model.signatures:
-            ask(model.signatures[name], definition, bytes_of(golden[0]["text"]))
+            ask(model.signatures[name], definition, typed(golden[0], default))
     report = {
-        "different": different(model.signatures["serving_default"], golden),
+        "different": different(model.signatures["serving_default"], default, golden),
         "ops": sorted(ops),
         "not_served": sorted(
             op for op in ops if op in PYTHON or not (op in core or op_def_registry.get(op))
@@ -58,37 +59,103 @@ def ops_of(graph):
     return {node.op for node in nodes} - {function.signature.name for function in functions}
 
 
-def bytes_of(text):
-    return base64.b64decode(text["b64"]) if isinstance(text, dict) else text.encode()
+def typed(line, definition):
+    """Of a line of golden.jsonl, the inputs and outputs of a signature as arrays, by name."""
+    infos = {**definition.inputs, **definition.outputs}
+    return {
+        name: np.array(from_json(value), tf.as_dtype(infos[name].dtype).as_numpy_dtype)
+        for name, value in line.items()
+    }
 
 
-def different(serve, golden):
-    texts = [bytes_of(one["text"]) for one in golden]
-    expected = [one["translation"] for one in golden]
-
-    def translate(batch):
-        return [line.decode() for line in serve(text=tf.constant(batch))["translation"].numpy()]
-
-    batch = translate(texts)
-    alone = [translate([text])[0] for text in texts]
-    ways = {"in a batch": batch, "alone": alone}
-    return [
-        {"text": repr(text), "way": way, "expected": wanted, "came": came}
-        for way, found in ways.items()
-        for text, wanted, came in zip(texts, expected, found, strict=True)
-        if came != wanted
-    ]
+def from_json(value):
+    """Strings to bytes, in lists too; {"b64": ...} stands for bytes that are no UTF-8."""
+    if isinstance(value, list):
+        return [from_json(one) for one in value]
+    if isinstance(value, dict):
+        return base64.b64decode(value["b64"])
+    return value.encode() if isinstance(value, str) else value
 
 
-def ask(signature, definition, text):
-    """One sentence through a signature, the defaults filled in as a server does."""
+def arguments(dtypes, example):
+    """What a signature is asked for a golden example.
+
+    Args:
+        dtypes: of its inputs that have no default, by name.
+        example: arrays by name, the inputs first, without the axis of the batch.
+
+    Returns:
+        An array with a batch of one for each input: the one of its name in the example, else the
+        first of its dtype.
+    """
+    arrays = {}
+    for name, dtype in dtypes.items():
+        fitting = [array for array in example.values() if tf.as_dtype(array.dtype) == dtype]
+        arrays[name] = np.asarray(example[name] if name in example else fitting[0])[None]
+    return arrays
+
+
+def ask(signature, definition, example):
+    """One example through a signature, the defaults filled in as a server does."""
     options = {
         name: tf.constant(tf.make_ndarray(value)) for name, value in definition.defaults.items()
     }
-    signature(
-        **{name: tf.constant([text]) for name in definition.inputs if name not in options},
-        **options,
-    )
+    dtypes = {
+        name: tf.as_dtype(info.dtype)
+        for name, info in definition.inputs.items()
+        if name not in options
+    }
+    given = arguments(dtypes, example)
+    signature(**{name: tf.constant(given[name], dtypes[name]) for name in given}, **options)
+
+
+def different(serve, definition, golden):
+    """The golden examples that come out otherwise, alone or in a batch of all of their shapes."""
+    examples = [typed(line, definition) for line in golden]
+    batches = {}
+    for example in examples:
+        shapes = tuple(example[name].shape for name in definition.inputs)
+        batches.setdefault(shapes, []).append(example)
+    ways = [("in a batch", batch) for batch in batches.values()]
+    ways += [("alone", [example]) for example in examples]
+    return [
+        told(way, example, outputs, definition)
+        for way, batch in ways
+        for example, outputs in zip(batch, answers(serve, definition, batch), strict=True)
+        if not all(equal(outputs[name], example[name]) for name in outputs if name in example)
+    ]
+
+
+def answers(serve, definition, batch):
+    """The outputs of each example of a batch, arrays by name."""
+    inputs = {
+        name: tf.constant(np.stack([example[name] for example in batch]), info.dtype)
+        for name, info in definition.inputs.items()
+    }
+    outputs = {name: tensor.numpy() for name, tensor in serve(**inputs).items()}
+    return [{name: array[row] for name, array in outputs.items()} for row in range(len(batch))]
+
+
+def equal(came, expected):
+    came = np.asarray(came)
+    if came.shape != expected.shape or came.dtype.kind not in "fc":
+        return np.array_equal(came, expected)
+    return np.allclose(came, expected, RELATIVE, ABSOLUTE, equal_nan=True)
+
+
+def told(way, example, outputs, definition):
+    """A difference in words."""
+
+    def words(arrays):
+        values = {name: np.asarray(array).tolist() for name, array in arrays.items()}
+        return repr(next(iter(values.values())) if len(values) == 1 else values)
+
+    return {
+        "inputs": words({name: example[name] for name in definition.inputs}),
+        "way": way,
+        "expected": words({name: example[name] for name in outputs if name in example}),
+        "came": words(outputs),
+    }
 
 
 if __name__ == "__main__":

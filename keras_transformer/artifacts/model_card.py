@@ -1,39 +1,35 @@
 """What a SavedModel says of itself: `model.json` for programs, `README.md` for people."""
 
-import dataclasses
 import importlib.metadata
 import pathlib
 import platform
 import subprocess
+from collections.abc import Iterable, Mapping
+
+import tensorflow as tf
 
 from keras_transformer import __version__
+from keras_transformer.artifacts.artifact import Artifact
 
 PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece")
 
 
-def card(module, description, signatures):
-    """All that is known of what is exported, for `model.json`.
+def card(artifact: Artifact, description: Mapping, signatures: Iterable[str]) -> dict:
+    """Gather what is known of what is exported, for `model.json`.
 
     Args:
-        module: a `TranslationModule`.
+        artifact: what is exported.
         description: of the run, with `scores` if it was scored.
-        signatures: names of what it may be asked.
+        signatures: names of those it can be asked by.
     """
+    weights = artifact.weights
     return {
         **description,
-        "vocabulary": {
-            "pieces": module.vocabulary.size,
-            "fingerprint": module.vocabulary.fingerprint,
-        },
-        "decoding": {
-            name: value
-            for name, value in dataclasses.asdict(module.options).items()
-            if value is not None
-        },
+        **artifact.facts(),
         "precision": "bfloat16"
-        if any(weight.dtype == "bfloat16" for weight in module.weights)
+        if any(weight.dtype == tf.bfloat16 for weight in weights)
         else "float32",
-        "parameters": sum(weight.shape.num_elements() for weight in module.weights),
+        "parameters": sum(weight.shape.num_elements() for weight in weights),
         "signatures": sorted(signatures),
         "versions": {
             "python": platform.python_version(),
@@ -44,30 +40,12 @@ def card(module, description, signatures):
     }
 
 
-def as_text(card):
-    """The same in Markdown, for `README.md`."""
-    corpus = card.get("corpus", {})
-    scores = card.get("scores", {})
-    languages = (
-        f"{corpus['source_language']} to {corpus['target_language']}" if corpus else "not told"
-    )
-    score = (
-        f"BLEU {scores['bleu']}, chrF {scores['chrf']} ({scores['weights']})"
-        if scores
-        else "not told"
-    )
+def as_text(artifact: Artifact, card: Mapping) -> str:
+    """Write the same in Markdown, for `README.md`."""
     rows = {
-        "languages": languages,
-        "trained on": corpus.get("dataset")
-        or corpus.get("data_dir")
-        or corpus.get("name", "not told"),
-        "test set": score,
-        "signature of BLEU": scores.get("bleu_signature", "not told"),
+        **artifact.rows(card),
         "parameters": f"{card['parameters']:,}, {card['precision']}",
         "sizes": _listed(card.get("hyperparameters", {})),
-        "decoding": _listed(card["decoding"]),
-        "vocabulary": f"{card['vocabulary']['pieces']:,} pieces, "
-        f"{card['vocabulary']['fingerprint']}",
         "versions": _listed(card["versions"]),
         "commit": card["commit"] or "not told",
     }
@@ -75,14 +53,12 @@ def as_text(card):
         f"| {name} | {str(value).replace('|', chr(92) + '|')} |\n" for name, value in rows.items()
     )
     return (
-        f"# A translator, {languages}\n\n"
-        "A Transformer (Vaswani et al. 2017, arXiv 1706.03762) of keras_transformer: strings in, "
-        "strings out.\n\n"
+        f"# {artifact.title(card)}\n\n{artifact.what}\n\n"
         f"| | |\n|---|---|\n{table}\n"
-        f"Signatures: {', '.join(card['signatures'])}. `assets.extra/golden.jsonl` has sentences "
-        "and what they were\n"
-        "translated to when this was exported; `assets.extra/batching_parameters.txt` is for TF "
-        "Serving's `--batching_parameters_file`.\n"
+        f"Signatures: {', '.join(card['signatures'])}. `assets.extra/golden.jsonl` has examples "
+        "and what came out for\n"
+        "them when this was exported; `assets.extra/batching_parameters.txt` is for TF Serving's "
+        "`--batching_parameters_file`.\n"
     )
 
 
@@ -94,8 +70,8 @@ def _listed(values):
 
 
 def _commit():
-    """Of the checkout that this file lies in, "+" if it was changed since; None where it lies in
-    none.
+    """The commit of the checkout that this file lies in, and "+" if files changed since; None where
+    it lies in no checkout.
     """
     here = pathlib.Path(__file__).parent
     try:

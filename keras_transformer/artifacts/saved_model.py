@@ -1,29 +1,36 @@
-"""From a trained model to a SavedModel that TF Serving takes: strings in, strings out."""
+"""From a trained model to a SavedModel that TF Serving takes, whatever its task is."""
 
 import pathlib
+from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
 from keras_transformer.artifacts import golden, model_card, self_check, tf_serving_files
-from keras_transformer.artifacts.signatures import served
+from keras_transformer.artifacts.artifact import Artifact
 from keras_transformer.runs.versions import next_version
 from pipelines.whole_files import whole_folder, write_json
 
 
-def export(module, folder, description, examples=(), version=None):
-    """Write a version of a model, whole or not at all, and not if it differs from the model.
+def export(
+    artifact: Artifact,
+    folder: pathlib.Path,
+    description: Mapping,
+    examples: Sequence = (),
+    version: int | None = None,
+) -> pathlib.Path:
+    """Write a version of a model, whole or not at all, and not if it differs from the live model.
 
-    <version>/saved_model.pb, variables/              the graph with the signatures of `served`, tokenizer inside
+    <version>/saved_model.pb, variables/              the graph with its signatures
     <version>/README.md, model.json                   what it is
-    <version>/assets.extra/golden.jsonl               sentences and their translations
-    <version>/assets.extra/vocabulary.model           with it, another model can be trained from this one
+    <version>/assets.extra/golden.jsonl               examples and what comes out for them
     <version>/assets.extra/tf_serving_warmup_requests, batching_parameters.txt
+    <version>/assets.extra/...                        what the artifact adds: a vocabulary, say
 
     Args:
-        module: a `TranslationModule`.
+        artifact: what is exported.
         folder: `saved_models/<name>`, where TF Serving looks for numbered versions.
         description: what the model is: the run's `model.json`, with `scores`.
-        examples: sentences to take golden ones from.
+        examples: of the test set, to take golden ones from.
         version: its number; by default the next free one.
 
     Returns:
@@ -42,26 +49,23 @@ def export(module, folder, description, examples=(), version=None):
             "next free one."
         )
     with whole_folder(final) as temporary:
-        _write(module, temporary, folder.name, description, examples)
+        _write(artifact, temporary, folder.name, description, examples)
         self_check.check(temporary)
     return final
 
 
-def _write(module, path, name, description, examples):
-    functions = served(module)
-    tf.saved_model.save(module, str(path), signatures=functions)
-    card = model_card.card(module, description, functions)
+def _write(artifact, path, name, description, examples):
+    functions = artifact.signatures()
+    tf.saved_model.save(artifact.module, str(path), signatures=functions)
+    card = model_card.card(artifact, description, functions)
     write_json(path / "model.json", card)
-    (path / "README.md").write_text(model_card.as_text(card), encoding="utf-8")
+    (path / "README.md").write_text(model_card.as_text(artifact, card), encoding="utf-8")
     extra = path / "assets.extra"
     extra.mkdir()
-    module.vocabulary.save(extra / "vocabulary.model")
-    texts = golden.golden_texts(module.vocabulary.pieces, examples)
-    translations = [
-        module.translate(tf.constant([text]))["translation"].numpy()[0] for text in texts
-    ]
-    golden.write(extra / "golden.jsonl", texts, translations)
+    artifact.write_files(extra)
+    answered = golden.answered(artifact, artifact.golden_inputs(examples))
+    golden.write(extra / "golden.jsonl", answered)
     tf_serving_files.write_warmup_requests(
-        extra / "tf_serving_warmup_requests", functions, texts, name
+        extra / "tf_serving_warmup_requests", functions, answered, name
     )
     tf_serving_files.write_batching_parameters(extra / "batching_parameters.txt")

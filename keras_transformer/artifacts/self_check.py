@@ -1,6 +1,4 @@
-"""Whether what was exported does elsewhere what the model does here: asked before anyone can see
-it.
-"""
+"""Whether an exported model does elsewhere what it does here: checked before anyone can see it."""
 
 import json
 import os
@@ -11,24 +9,24 @@ import sys
 PROGRAM = pathlib.Path(__file__).with_name("clean_process.py")
 
 
-def check(folder):
-    """Translate the golden sentences of a SavedModel in a clean process, alone and in a batch, and
-    look at its operations.
+def check(folder: pathlib.Path) -> None:
+    """Ask a SavedModel for its golden examples in a clean process, alone and in a batch; look at its
+    operations.
 
     Args:
         folder: of a version, with `assets.extra/golden.jsonl`.
 
     Raises:
-        ValueError: if it cannot be loaded, translates anything otherwise, or needs what stock TF
-            Serving does not link.
+        ValueError: if it cannot be loaded, gives another output, or needs what stock TF Serving
+            does not link.
     """
     found = report(folder)
     if found["different"]:
         first = found["different"][0]
         raise ValueError(
-            f"nothing was exported: {len(found['different'])} golden sentences are translated "
-            "otherwise than by the live model. The first, "
-            f"{first['way']}: {first['text']} to {first['came']!r}, expected {first['expected']!r}."
+            f"nothing was exported: {len(found['different'])} golden examples come out otherwise "
+            "than from the live model. The first, "
+            f"{first['way']}: {first['inputs']} to {first['came']}, expected {first['expected']}."
         )
     if found["not_served"]:
         raise ValueError(
@@ -37,8 +35,8 @@ def check(folder):
         )
 
 
-def report(folder):
-    """What `clean_process` prints of a version."""
+def report(folder: pathlib.Path) -> dict:
+    """Run `clean_process` on a version, and give what it prints."""
     # From another folder, and isolated (-I), so that no package of ours is on its path by chance.
     process = subprocess.run(
         [sys.executable, "-I", PROGRAM, pathlib.Path(folder).resolve()],

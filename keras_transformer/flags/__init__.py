@@ -4,8 +4,6 @@ A command declares the flags that it reads (`declare`), so that its `--help` sho
 commands read them.
 """
 
-import os
-import pathlib
 import sys
 
 from absl import app, logging
@@ -56,11 +54,6 @@ def _foreign():
     return names | {f"no{name}" for name in names}
 
 
-def model_dir(FLAGS):
-    """The run's folder: --model_dir, or one named after the corpus and its languages."""
-    return FLAGS.model_dir or f"runs/{FLAGS.corpus}_{FLAGS.source_language}_{FLAGS.target_language}"
-
-
 def required_model_dir(FLAGS):
     """--model_dir, of a command that cannot guess it."""
     if not FLAGS.model_dir:
@@ -99,11 +92,6 @@ def required_files(FLAGS):
     return FLAGS.source_file, FLAGS.reference_file
 
 
-def export_dir(FLAGS, model_dir):
-    """The folder of a model's versions: --export_dir, or one named after the run's folder."""
-    return FLAGS.export_dir or pathlib.Path("saved_models") / pathlib.Path(model_dir).resolve().name
-
-
 def decoding_options(FLAGS):
     """The flags of the groups "search" and "decoding" that were given, as `DecodingOptions` takes
     them. What was not given stays as it is, in a SavedModel as it was exported.
@@ -113,28 +101,6 @@ def decoding_options(FLAGS):
         # Training, which draws no translations, has a seed as well, and so has its flag file.
         given.pop("seed", None)
     return given
-
-
-def corpus_settings(FLAGS):
-    """What `pipelines.corpora.load` needs to load the same text again."""
-    return {
-        "name": FLAGS.corpus,
-        "source_language": FLAGS.source_language,
-        "target_language": FLAGS.target_language,
-        "data_dir": _absolute(FLAGS.data_dir),
-        "dataset": FLAGS.dataset
-        if FLAGS.corpus == "tfds"
-        else None,  # base.flags names a data set, and its user another corpus
-        "splits": FLAGS.splits,
-        "mixture": _absolute(FLAGS.mixture),
-        "prefixes": [FLAGS.train_prefix, FLAGS.valid_prefix, FLAGS.test_prefix],
-        "seed": FLAGS.seed,
-    }
-
-
-def _absolute(path):
-    """The same path from any folder; an address such as gs://bucket/folder is one already."""
-    return path if not path or "://" in path else os.path.abspath(path)
 
 
 def run(main, groups):

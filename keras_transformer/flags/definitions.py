@@ -186,11 +186,10 @@ def _define_training():
         "or so many epochs without a better --keep_best: whichever comes first.",
         lower_bound=1,
     )
-    absl_flags.DEFINE_enum(
+    absl_flags.DEFINE_string(
         "keep_best",
         None,
-        ["bleu", "cross_entropy"],
-        "Score and export the best epoch by this instead of an average.",
+        "Score and export the best epoch instead of an average: by bleu or cross_entropy.",
     )
     absl_flags.DEFINE_float(
         "checkpoint_minutes", 10.0, "Minutes between checkpoints inside an epoch.", lower_bound=0

@@ -1,34 +1,35 @@
-"""A run's folder: what a model is, its vocabulary, its checkpoints and their average (Vaswani et
-al. 2017, section 6.1).
+"""A run's folder: what a model is, its checkpoints and their average (Vaswani et al. 2017, section
+6.1).
 
-<model_dir>/model.json        sizes, languages, corpus, fingerprint of the vocabulary
-<model_dir>/vocabulary.model  SentencePiece
+<model_dir>/model.json        the task and what it says of the run: sizes, corpus, ...
+<model_dir>/vocabulary.model  SentencePiece, of a task that has a vocabulary
 <model_dir>/checkpoints/      the last K, whole states
 <model_dir>/averaged.npz      the weights that are scored and served
 <model_dir>/best.npz          those of the best epoch, with --keep_best
-<model_dir>/history.jsonl     losses and BLEU after each epoch
+<model_dir>/history.jsonl     losses and other measures after each epoch
 <model_dir>/evaluation.json   the final scores
-<model_dir>/examples.json     sentences of the test set, that exports are checked with
+<model_dir>/examples.json     of the test set; exports are checked with them
 <model_dir>/logs/             TensorBoard's
 """
 
 import json
 import pathlib
+from collections.abc import Callable, Mapping
 
-from keras_transformer.models import Hyperparameters, Transformer, translation_policy
+import keras
+
 from keras_transformer.training import checkpoint
-from pipelines.vocabulary import Vocabulary
 from pipelines.whole_files import write_json
 
 
 class RunFolder:
-    """The paths of a run, and what reads them.
+    """The paths of a run, and what is read from them.
 
     Args:
         path: the folder; it need not exist yet.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: pathlib.Path | str):
         self.path = pathlib.Path(path)
         self.description = self.path / "model.json"
         self.vocabulary = self.path / "vocabulary.model"
@@ -41,27 +42,38 @@ class RunFolder:
         self.logs = self.path / "logs"
 
     @property
-    def is_started(self):
+    def is_started(self) -> bool:
         """Whether the run has saved anything that another run would spoil."""
         return bool(checkpoint.checkpoints(self.checkpoints))
 
-    def describe(self, description):
+    def describe(
+        self, description: Mapping, fixed: Callable[[Mapping], Mapping] = lambda whole: whole
+    ) -> None:
         """Write what the run is; refuse to go on with a run that is something else.
 
         Args:
-            description: dictionary with `hyperparameters`, `corpus` and `vocabulary`, each a
-                dictionary.
+            description: `task`, the name of what is learned, and parts, each a dictionary.
+            fixed: takes a description, gives the parts of it that must not change.
 
         Raises:
             ValueError: naming each value that differs from the run's.
         """
-        if self.is_started:
-            _refuse_differences(self.path, self.read_description(), description)
-        else:
+        if not self.is_started:
             write_json(self.description, description)
+            return
+        before = self.read_description()
+        if task_of(before) != task_of(description):
+            differences = [f"task was {task_of(before)}, now {task_of(description)}"]
+        else:
+            differences = _differences(fixed(before), fixed(description))
+        if differences:
+            raise ValueError(
+                f"{self.path} holds another run: {'; '.join(differences)}. Name another "
+                "--model_dir, or delete this one."
+            )
 
-    def read_description(self):
-        """The dictionary that `describe` wrote.
+    def read_description(self) -> dict:
+        """Read what `describe` wrote.
 
         Raises:
             FileNotFoundError: if the folder holds no run.
@@ -70,39 +82,39 @@ class RunFolder:
         try:
             return json.loads(self.description.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise FileNotFoundError(f"{self.path} holds no trained model: there is no "
-                                    f"{self.description.name} in it.") from None
+            raise FileNotFoundError(
+                f"{self.path} holds no trained model: there is no {self.description.name} in it."
+            ) from None
         except ValueError as error:
             raise ValueError(f"{self.description} is damaged ({error}).") from error
 
-    def read_scores(self):
+    def read_scores(self) -> dict:
         """{"scores": ...} of the last evaluation, or {}."""
-        return {"scores": json.loads(self.evaluation.read_text(encoding="utf-8"))} if self.evaluation.exists() else {}
+        if not self.evaluation.exists():
+            return {}
+        return {"scores": json.loads(self.evaluation.read_text(encoding="utf-8"))}
 
-    def read_examples(self):
-        """Sentences of the test set, none where the run was never scored."""
-        return json.loads(self.examples.read_text(encoding="utf-8")) if self.examples.exists() else []
+    def read_examples(self) -> list:
+        """Examples of the test set; none if the run was never scored."""
+        if not self.examples.exists():
+            return []
+        return json.loads(self.examples.read_text(encoding="utf-8"))
 
-    def load(self, weights=None, precision="float32"):
-        """The trained model and its vocabulary.
+    def load_weights(self, model: keras.Model, weights: pathlib.Path | None = None) -> None:
+        """Set the weights of a model.
 
         Args:
-            weights: a checkpoint to take; by default the averaged weights where there are any, else
-                the newest checkpoint's.
-            precision: see `translation_policy`.
+            model: of the run's task and sizes.
+            weights: a checkpoint to take; by default `newest_weights`.
 
         Raises:
-            FileNotFoundError: if the folder holds no run, or a run without a checkpoint.
-            ValueError: if a file is damaged.
+            FileNotFoundError: if there is no checkpoint.
+            ValueError: if the file is damaged, or is of another model.
         """
-        hyperparameters = Hyperparameters(**self.read_description()["hyperparameters"])
-        model = Transformer(hyperparameters, dtype=translation_policy(precision))
         checkpoint.load_weights(weights or self.newest_weights(), model)
-        return model, Vocabulary.load(self.vocabulary)
 
-    def newest_weights(self):
-        """The file with the averaged weights where there is one, else the newest checkpoint that
-        can be read.
+    def newest_weights(self) -> pathlib.Path:
+        """Find the averaged weights, or if there are none the newest checkpoint that can be read.
 
         Raises:
             FileNotFoundError: if there is neither.
@@ -113,26 +125,31 @@ class RunFolder:
         return weights
 
 
-def _refuse_differences(path, before, now):
-    differences = [
+def task_of(description: Mapping) -> str:
+    """The task of a run. Runs of 0.5 do not say it: they are translators."""
+    return description.get("task", "translation")
+
+
+def _differences(before, now):
+    """Each value that is not what it was, in words."""
+    return [
         f"{name} was {before.get(part, {}).get(name)}, now {value}"
         for part, values in now.items()
+        if part != "task"
         for name, value in values.items()
         if before.get(part, {}).get(name) != value
     ]
-    if differences:
-        raise ValueError(f"{path} holds another run: {'; '.join(differences)}. Name another "
-                         "--model_dir, or delete this one.")
 
 
-def run_of(weights):
-    """The `RunFolder` that a checkpoint lies in.
+def run_of(weights: pathlib.Path) -> RunFolder:
+    """Find the `RunFolder` that a checkpoint lies in.
 
     Raises:
         FileNotFoundError: if it lies in none.
     """
     for parent in weights.parents[:2]:
-        if RunFolder(parent).vocabulary.exists():
+        if RunFolder(parent).description.exists():
             return RunFolder(parent)
-    raise FileNotFoundError(f"{weights} lies in no run's folder: its vocabulary.model is "
-                            "missing. Name the folder of the run.")
+    raise FileNotFoundError(
+        f"{weights} lies in no run's folder: its model.json is missing. Name the folder of the run."
+    )

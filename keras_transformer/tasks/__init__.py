@@ -1,1 +1,44 @@
-"""What is learned: one task a file."""
+"""What is learned, one task a file: see `task.Task`. This file names the tasks and imports none."""
+
+import dataclasses
+import importlib
+
+
+@dataclasses.dataclass(frozen=True)
+class Registered:
+    """A task of this package, before it is imported: `--help` must not wait for TensorFlow.
+
+    Attributes:
+        home: module and class.
+        flag_groups, export_flag_groups: see `task.Task`.
+    """
+
+    home: str
+    flag_groups: tuple[str, ...]
+    export_flag_groups: tuple[str, ...]
+
+
+# By the name that a run's `model.json` says; "translation" where it says none: a run of 0.5.
+TASKS = {
+    "translation": Registered(
+        "keras_transformer.tasks.translation:Translation",
+        flag_groups=("corpus", "vocabulary", "model", "search"),
+        export_flag_groups=("search", "decoding", "precision", "format"),
+    )
+}
+FIRST_TASK = "translation"
+
+
+def task_class(name: str) -> type:
+    """Import the `Task` of a name.
+
+    Raises:
+        ValueError: if this package has none of that name.
+    """
+    if name not in TASKS:
+        raise ValueError(
+            f"the task of a run must be one of {', '.join(TASKS)}. Received: task={name!r}. It is "
+            "another program's: call `keras_transformer.export.run` of its class there."
+        )
+    module, _, attribute = TASKS[name].home.partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -1,25 +1,33 @@
-"""From the checkpoints of a finished run to a translator that can be served (Vaswani et al. 2017,
+"""From the checkpoints of a finished run to a model that can be served (Vaswani et al. 2017,
 section 6.1).
 """
 
+import pathlib
+from collections.abc import Mapping
+
+import keras
+import numpy as np
+
 from keras_transformer.artifacts.saved_model import export
-from keras_transformer.evaluation import bleu
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.tasks.task import Task
 from keras_transformer.training import averaging, checkpoint
-from keras_transformer.translator.translation_module import TranslationModule
-from keras_transformer.translator.translator import Translator
 from pipelines.whole_files import write_json
 
-EXAMPLES = 12
 
-
-def choose_weights(folder, last, best=False, averages=None):
+def choose_weights(
+    folder: RunFolder,
+    last: int,
+    best: bool = False,
+    averages: Mapping[str, np.ndarray] | None = None,
+) -> str:
     """Write the weights that are scored and served, `folder.averaged`.
 
     Args:
         folder: the run's `RunFolder`.
-        last: how many of the last checkpoints are averaged,
-        best: unless those of the best epoch are asked for,
-        averages: or arrays by name, those of a moving average.
+        last: how many of the last checkpoints are averaged, if neither of the others is given.
+        best: take those of the best epoch.
+        averages: arrays by name, those of a moving average.
 
     Returns:
         What was chosen, in words.
@@ -35,38 +43,34 @@ def choose_weights(folder, last, best=False, averages=None):
     return f"mean of the last {len(checkpoints)} checkpoints"
 
 
-def release(folder, model, vocabulary, options, test, chosen, export_dir, description):
-    """Score the chosen weights on the test split, export them, and show some translations.
+def release(
+    task: Task, folder: RunFolder, model: keras.Model, chosen: str, export_dir: pathlib.Path
+) -> None:
+    """Score the chosen weights on the test set, print what they do, and export them.
 
     Args:
-        folder: the run's `RunFolder`.
-        model: a float32 `Transformer`, which takes over the weights.
-        vocabulary: its `Vocabulary`.
-        options: `DecodingOptions`.
-        test: sentences with `sources` and `targets`.
+        task: what was learned.
+        folder: the run's `RunFolder`, with `averaged`.
+        model: a float32 model of the task, which takes over the weights.
         chosen: what the weights are, in words.
         export_dir: folder of the model's versions.
-        description: what the model is, for its `model.json`.
     """
-    checkpoint.load_weights(folder.averaged, model)
-    module = TranslationModule(model, vocabulary, options)
-    translations = Translator(module).translate(test.sources)
-    scores = {**bleu.score(translations, test.targets), "weights": chosen}
-    beam_size = options.search().beam_size
-    write_json(folder.evaluation, {"split": "test", "beam_size": beam_size, **scores})
-    print(f"{chosen}, beam {beam_size}: BLEU {scores['bleu']}  chrF {scores['chrf']}")
-    print(f"  {scores['bleu_signature']}")
-    for source, translation, reference in list(
-        zip(test.sources, translations, test.targets, strict=True)
-    )[:5]:
-        print(
-            f"\n  source       {source}\n  translation  {translation}\n  reference    {reference}"
-        )
-    write_json(folder.examples, list(test.sources[:EXAMPLES]))
+    folder.load_weights(model, folder.averaged)
+    artifact = task.artifact(model)
+    evaluation = task.evaluate(artifact)
+    write_json(folder.evaluation, {"split": "test", **evaluation.scores, "weights": chosen})
+    print("\n".join([f"{chosen}, {evaluation.report[0]}", *evaluation.report[1:]]))
+    write_json(folder.examples, evaluation.examples)
     version = export(
-        module, export_dir, {**description, **folder.read_scores()}, folder.read_examples()
+        artifact,
+        export_dir,
+        {**folder.read_description(), **folder.read_scores()},
+        folder.read_examples(),
     )
-    print(
-        f"\nexported to {version}. Try it:\n  echo '{test.sources[0]}' | python -m "
-        f"keras_transformer.translate --model={version}"
-    )
+    usage = task.usage(version)
+    print(f"\nexported to {version}." + (f" Try it:\n{usage}" if usage else ""))
+
+
+def export_dir_of(folder: RunFolder, export_dir: str | None) -> pathlib.Path:
+    """The folder of a model's versions: `export_dir`, or `saved_models/<name of the run>`."""
+    return pathlib.Path(export_dir or f"saved_models/{folder.path.resolve().name}")

@@ -2,19 +2,24 @@
 al. 2017, section 6.1).
 """
 
+import pathlib
+from collections.abc import Iterable
+
 import numpy as np
 
 from keras_transformer.training.checkpoint import weights_of, write_archive
 
 
-def average(paths):
-    """The mean of the weights of some checkpoints, summed in float64.
+def average(paths: Iterable[pathlib.Path]) -> dict[str, np.ndarray]:
+    """Average the weights of some checkpoints, summed in float64.
+
+        theta = (theta_1 + ... + theta_n) / n
 
     Args:
         paths: checkpoints of one model, at least one.
 
     Returns:
-        Arrays by name, for `write_average`.
+        Arrays by name, of the shapes and dtypes of the weights.
 
     Raises:
         ValueError: if there is none, or they are not of one model.
@@ -40,6 +45,11 @@ def average(paths):
     return {name: (total[name] / len(paths)).astype(first[name].dtype) for name in first}
 
 
-def write_average(path, paths):
-    """Average checkpoints into a file of weights, whole or not at all."""
+def write_average(path: pathlib.Path, paths: Iterable[pathlib.Path]) -> None:
+    """Average checkpoints into a file of weights, written whole or not at all.
+
+    Args:
+        path: the file, which `checkpoint.load_weights` reads.
+        paths: see `average`.
+    """
     write_archive(path, average(paths))

@@ -8,9 +8,9 @@ import pathlib
 import signal
 import time
 
-import keras
-
 from keras_transformer.training import checkpoint
+from keras_transformer.training.ending import Ending, Preempted
+from keras_transformer.training.watcher import Watcher
 
 
 class Stopwatch:
@@ -24,17 +24,8 @@ class Stopwatch:
         return time.monotonic() - self._started
 
 
-def end_training(model, preempted=False):
-    """End `model.fit` with this step, or with the one that all hosts agree upon."""
-    train_function = getattr(model, "train_function", None)
-    if hasattr(train_function, "end_training"):
-        train_function.end_training(preempted)
-    else:
-        model.stop_training = True
-
-
-class StopOnDivergence(keras.callbacks.Callback):
-    """Ends the run when the loss is no longer a number, before anything is saved."""
+class StopOnDivergence(Watcher):
+    """End the run when the loss is no longer a number, before anything is saved."""
 
     def on_train_batch_end(self, batch, logs=None):
         if not math.isfinite(logs["loss"]):
@@ -46,17 +37,19 @@ class StopOnDivergence(keras.callbacks.Callback):
             )
 
 
-class StopAtLimit(keras.callbacks.Callback):
-    """Ends training after so many minutes, those of earlier sessions counted in, or at a step.
+class StopAtLimit(Watcher):
+    """End training after a time or at a step, whichever comes first.
 
     Args:
+        ending: the run's `Ending`.
         stopwatch: the run's `Stopwatch`.
-        minutes: most minutes.
+        minutes: most minutes, those of earlier sessions included.
         last_step: most steps.
     """
 
-    def __init__(self, stopwatch, minutes, last_step):
+    def __init__(self, ending: Ending, stopwatch: Stopwatch, minutes: float, last_step: float):
         super().__init__()
+        self.ending = ending
         self.stopwatch = stopwatch
         self.minutes = minutes
         self.last_step = last_step
@@ -67,67 +60,17 @@ class StopAtLimit(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         if checkpoint.step_of(self.model) >= self.last_step:
+            # All hosts are at the same step: none has to be asked.
             self.model.stop_training = True
         elif self.is_out_of_time:
-            end_training(self.model)
+            self.ending.ask()
 
 
-class Preempted(Exception):
-    """The machine is about to be taken away, and everything is saved."""
+class Checkpointing(Watcher):
+    """Save the whole state at the end of every epoch and at times inside it; keep the last K.
 
-
-class StopOnSignal(keras.callbacks.Callback):
-    """On SIGTERM, which announces a preemption: the step is finished and saved, then training ends
-    with `Preempted`, on all hosts.
-
-    Stands behind `Checkpointing` in the list: what comes behind it at the end of an epoch,
-    validation, is not waited for.
-
-    Args:
-        at_once: whether training ends at once when all is saved; else with the next step, in which
-            all hosts learn of it.
-    """
-
-    def __init__(self, at_once=True):
-        super().__init__()
-        self.at_once = at_once
-        self.is_asked = False
-        self.is_saved = False
-
-    def on_train_begin(self, logs=None):
-        self.before = signal.signal(signal.SIGTERM, self.ask)
-
-    def on_train_end(self, logs=None):
-        signal.signal(signal.SIGTERM, self.before)
-
-    def ask(self, number, frame):
-        self.is_asked = True
-        if self.is_saved and self.at_once:
-            self.leave()
-        end_training(self.model, preempted=True)
-
-    def leave(self):
-        # `model.fit` does not come to the end of training.
-        self.on_train_end()
-        raise Preempted
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.is_saved = False
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.is_saved = True
-        if (self.is_asked and self.at_once) or getattr(
-            self.model.train_function, "is_preempted", False
-        ):
-            self.leave()
-
-
-class Checkpointing(keras.callbacks.Callback):
-    """Saves the whole state at the end of every epoch and every so many minutes, and keeps the last
-    K.
-
-    A checkpoint that cannot be written, for a full disk, is told; training goes on, and those
-    before stay.
+    If a checkpoint cannot be written, because the disk is full, a line says so, training goes on,
+    and the checkpoints before it stay.
 
     Args:
         folder: where the checkpoints lie.
@@ -137,6 +80,9 @@ class Checkpointing(keras.callbacks.Callback):
         batches_before: takes a step, gives how many batches were seen before it.
         report: takes a line for the user.
     """
+
+    # What diverged is not saved.
+    BEHIND = (StopOnDivergence, StopAtLimit)
 
     def __init__(
         self, folder, stopwatch, keep, minutes, batches_before=lambda step: step, report=print
@@ -163,7 +109,8 @@ class Checkpointing(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         self.save()
 
-    def save(self):
+    def save(self) -> None:
+        """Write a checkpoint of this step, and delete those before the last K."""
         self.saved_at = self.stopwatch.seconds
         step = checkpoint.step_of(self.model)
         progress = {
@@ -184,8 +131,55 @@ class Checkpointing(keras.callbacks.Callback):
             old.unlink()
 
 
-class Validation(keras.callbacks.Callback):
-    """Measures the model after every epoch, and keeps the results in a file of one JSON object a
+class StopOnSignal(Watcher):
+    """On SIGTERM, which announces a preemption, finish the step, save it, and end training with
+    `Preempted`, on all hosts.
+
+    Args:
+        ending: the run's `Ending`.
+        at_once: whether training ends as soon as all is saved; else with the next step, in which
+            all hosts learn of it.
+    """
+
+    BEHIND = (Checkpointing,)
+
+    def __init__(self, ending: Ending, at_once: bool = True):
+        super().__init__()
+        self.ending = ending
+        self.at_once = at_once
+        self.is_asked = False
+        self.is_saved = False
+
+    def on_train_begin(self, logs=None):
+        self.before = signal.signal(signal.SIGTERM, self.ask)
+
+    def on_train_end(self, logs=None):
+        signal.signal(signal.SIGTERM, self.before)
+
+    def ask(self, number, frame):
+        """Handle the signal."""
+        self.is_asked = True
+        if self.is_saved and self.at_once:
+            self.leave()
+        self.ending.ask(preempted=True)
+
+    def leave(self):
+        """End training, and raise `Preempted`."""
+        # `model.fit` does not come to the end of training.
+        self.on_train_end()
+        raise Preempted
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.is_saved = False
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.is_saved = True
+        if (self.is_asked and self.at_once) or self.ending.is_preempted:
+            self.leave()
+
+
+class Validation(Watcher):
+    """Measure the model after every epoch, and append the results to a file, one JSON object a
     line.
 
     Args:
@@ -193,6 +187,9 @@ class Validation(keras.callbacks.Callback):
         path: the file that results are appended to.
         report: takes a line for the user.
     """
+
+    # A preempted run is saved, and does not wait for what validation takes.
+    BEHIND = (Checkpointing, StopOnSignal)
 
     def __init__(self, measure, path, report=print):
         super().__init__()
@@ -202,7 +199,7 @@ class Validation(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         logs.update({f"val_{name}": value for name, value in self.measure(self.model).items()})
-        logs.pop("tokens", None)
+        logs.pop("labels", None)
         step = checkpoint.step_of(self.model)
         line = json.dumps(
             {

@@ -1,38 +1,39 @@
-"""Everything that makes the future of a run, in one file (the checkpoints of Vaswani et al. 2017,
-section 6.1).
+"""The whole state of a run in one file: a checkpoint (Vaswani et al. 2017, section 6.1).
 
 A checkpoint is a NumPy archive: each weight under `weights/<its path>`, then the optimizer's slots,
-the states of the random generators, and what the run knows of its own progress. Any Keras backend
-writes and reads it; zip's checksums tell when it is damaged.
+the states of the random generators, and the run's progress as JSON. Any Keras backend writes and
+reads it. Zip's checksums show whether it is damaged.
 """
 
 import json
 import pathlib
 import zipfile
 import zlib
+from collections.abc import Callable, Mapping
 
+import keras
 import numpy as np
 
 from pipelines.whole_files import write_whole
 
 WEIGHTS = "weights/"
-# What reading a zip file or an array in it raises, depending on the byte that was hit.
+# What reading a damaged zip file or array raises, depending on which byte is damaged.
 DAMAGE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, KeyError, RuntimeError)
 
 
-def write_archive(path, arrays):
+def write_archive(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays by name, whole or not at all."""
 
     def write(temporary):
-        # An open file: NumPy would put `.npz` behind a name.
+        # An open file, because NumPy would append `.npz` to a name.
         with open(temporary, "wb") as file:
             np.savez(file, **arrays)
 
     write_whole(path, write)
 
 
-def read_archive(path):
-    """All arrays of an archive, by name.
+def read_archive(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """Read all arrays of an archive, by name.
 
     Raises:
         ValueError: if the file is damaged.
@@ -46,7 +47,7 @@ def read_archive(path):
         raise ValueError(f"{path} is damaged or no checkpoint ({error}).") from error
 
 
-def save(path, model, progress):
+def save(path: pathlib.Path, model: keras.Model, progress: Mapping) -> None:
     """Write a model in training, whole or not at all.
 
     Args:
@@ -58,9 +59,15 @@ def save(path, model, progress):
     write_archive(path, {**arrays, "progress": np.array(json.dumps(progress))})
 
 
-def restore(path, model):
-    """Set a model, its optimizer and its random generators to what `save` wrote, and return the
-    progress.
+def restore(path: pathlib.Path, model: keras.Model) -> dict:
+    """Set a model, its optimizer and its random generators to what `save` wrote.
+
+    Returns:
+        The progress.
+
+    Raises:
+        ValueError: if the file is damaged, or lacks a variable of the model, or has it in another
+            shape.
     """
     arrays = read_archive(path)
     _refuse_lack(path, "progress", arrays)
@@ -68,19 +75,22 @@ def restore(path, model):
     return json.loads(str(arrays["progress"]))
 
 
-def weights_of(path):
-    """The model's weights alone, by path."""
+def weights_of(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """Read the model's weights alone, by name: `weights/<path of the variable>`."""
     return {name: array for name, array in read_archive(path).items() if name.startswith(WEIGHTS)}
 
 
-def load_weights(path, model):
+def load_weights(path: pathlib.Path, model: keras.Model) -> None:
     """Set the weights alone, from a checkpoint or an average of some."""
     _assign(path, _weights(model), weights_of(path))
 
 
-def newest(folder, log=print):
-    """The checkpoint with the highest step that can be read; None where there is none. A damaged
-    one is told and passed over.
+def newest(folder: pathlib.Path, log: Callable = print) -> pathlib.Path | None:
+    """Find the checkpoint with the highest step that can be read; None if there is none.
+
+    Args:
+        folder: where the checkpoints lie.
+        log: takes a line about each damaged checkpoint, which is passed over.
     """
     for path in reversed(checkpoints(folder)):
         try:
@@ -92,18 +102,18 @@ def newest(folder, log=print):
     return None
 
 
-def step_of(model):
+def step_of(model: keras.Model) -> int:
     """How many updates a compiled model has had."""
     # Under a distribution strategy int() does not take the variable itself.
     return int(np.asarray(model.optimizer.iterations))
 
 
-def checkpoints(folder):
-    """The checkpoint files of a folder, oldest first."""
+def checkpoints(folder: pathlib.Path) -> list[pathlib.Path]:
+    """List the checkpoint files of a folder, oldest first."""
     return sorted(pathlib.Path(folder).glob("step-*.npz"))
 
 
-def path_of(folder, step):
+def path_of(folder: pathlib.Path, step: int) -> pathlib.Path:
     """Where the checkpoint of a step lies."""
     return pathlib.Path(folder) / f"step-{step:09d}.npz"
 

@@ -8,14 +8,13 @@ import json
 import math
 import pathlib
 
-import keras
 import numpy as np
 
 from keras_transformer.training import checkpoint
-from keras_transformer.training.callbacks import end_training
+from keras_transformer.training.callbacks import Checkpointing, Validation
+from keras_transformer.training.ending import Ending
 from keras_transformer.training.optimizer import averaged_weights
-
-HIGHER_IS_BETTER = {"bleu": True, "cross_entropy": False}
+from keras_transformer.training.watcher import Watcher
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,55 +72,58 @@ def validations(path, name, last_step):
     return [(step, value) for step, value in results if step <= last_step]
 
 
-class BestSoFar(keras.callbacks.Callback):
-    """Keeps the weights of the best validation, and ends training after so many that were no
-    better.
+class BestSoFar(Watcher):
+    """Keep the weights of the best validation; end training after so many that were no better.
 
-    Stands behind `callbacks.Validation` in the list, whose results it reads, and
-    `callbacks.Checkpointing`. What a killed run knew is read back from its history.
+    It reads the results of `callbacks.Validation`. What a killed run knew is read back from its
+    history.
 
     Args:
+        ending: the run's `Ending`.
         history_path: the file that `Validation` appends to.
         path: where the weights are kept, an archive that `checkpoint.load_weights` reads.
-        monitor: "bleu", more of which is better, or "cross_entropy", less of which is.
+        monitor: name of the result that decides, such as "bleu".
+        higher_is_better: whether more of it is better.
         step: the step that the run goes on from.
         patience: validations without improvement after which training ends; None: it does not.
         weights: takes the model, gives arrays by name; the averaged ones unless told otherwise.
         report: takes a line for the user.
 
     Raises:
-        ValueError: if `monitor` or `patience` makes no sense, or what is monitored is not measured.
+        ValueError: if `patience` is below 1; in training, if what is monitored is not measured.
     """
+
+    BEHIND = (Checkpointing, Validation)
 
     def __init__(
         self,
+        ending: Ending,
         history_path,
         path,
-        monitor,
-        step,
-        patience=None,
+        monitor: str,
+        higher_is_better: bool,
+        step: int,
+        patience: int | None = None,
         weights=averaged_weights,
         report=print,
     ):
         super().__init__()
-        if monitor not in HIGHER_IS_BETTER:
-            raise ValueError(
-                f"`monitor` must be one of {', '.join(HIGHER_IS_BETTER)}. Received: "
-                f"monitor={monitor!r}."
-            )
         if patience is not None and patience < 1:
             raise ValueError(
                 f"`patience` must be at least 1 validation. Received: patience={patience}. Pass "
                 "None to train on regardless."
             )
+        self.ending = ending
         self.path = pathlib.Path(path)
         self.monitor = monitor
+        self.higher_is_better = higher_is_better
+        self._name = f"val_{monitor}"
         self.patience = patience
         self.weights = weights
         self.report = report
         self.standing = Standing()
-        for measured_at, value in validations(history_path, f"val_{monitor}", step):
-            self.standing = self.standing.after(measured_at, value, HIGHER_IS_BETTER[monitor])
+        for measured_at, value in validations(history_path, self._name, step):
+            self.standing = self.standing.after(measured_at, value, higher_is_better)
         self._kept_step = _step_of(self.path)
         best = self.standing.step
         if (
@@ -149,15 +151,15 @@ class BestSoFar(keras.callbacks.Callback):
             self._keep()
 
     def on_epoch_end(self, epoch, logs=None):
-        name = f"val_{self.monitor}"
+        name = self._name
         if name not in (logs or {}):
             raise ValueError(
                 f"`monitor`={self.monitor!r} needs {name}, which was not measured. Received: "
                 f"{', '.join(sorted(logs or {})) or 'nothing'}. "
-                "--validation_sentences=0 gives no BLEU: raise it, or monitor cross_entropy."
+                "Monitor one of these."
             )
         step = checkpoint.step_of(self.model)
-        self.standing = self.standing.after(step, float(logs[name]), HIGHER_IS_BETTER[self.monitor])
+        self.standing = self.standing.after(step, float(logs[name]), self.higher_is_better)
         if self.standing.step == step:
             self._keep()
         if self.is_over:
@@ -170,10 +172,10 @@ class BestSoFar(keras.callbacks.Callback):
                 f"{name} has not improved for {self.standing.waited} validations; {best}. "
                 "Training ends."
             )
-            end_training(self.model)
+            self.ending.ask()
 
     def _keep(self):
-        progress = {"step": self.standing.step, f"val_{self.monitor}": self.standing.value}
+        progress = {"step": self.standing.step, self._name: self.standing.value}
         try:
             checkpoint.write_archive(
                 self.path, {**self.weights(self.model), "progress": np.array(json.dumps(progress))}

@@ -1,42 +1,91 @@
-"""How a run trains (Vaswani et al. 2017, section 5): model and optimizer set up, then `model.fit`
-from where it stopped.
+"""How a run trains (Vaswani et al. 2017, section 5): a compiled model, then `model.fit` from where
+the run stopped.
 """
 
+import dataclasses
 import math
+import pathlib
+from collections.abc import Callable, Sequence
 
 import keras
 
 from keras_transformer.training import checkpoint
 from keras_transformer.training.callbacks import Stopwatch
-from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.training.metrics import TargetTokens, TokenAccuracy
+from keras_transformer.training.ending import Ending
+from keras_transformer.training.label_metrics import LabelAccuracy, LabelCount
+from keras_transformer.training.watcher import in_order
 
 
-def compile_model(model, optimizer, label_smoothing):
-    """Give a model its optimizer and the loss of section 5.4."""
-    loss = LabelSmoothedCrossEntropy(label_smoothing)
+@dataclasses.dataclass(frozen=True)
+class Feed:
+    """What `fit` trains a model on; `train_function.attach` makes it.
+
+    Attributes:
+        data_from: takes a step, gives the data that `model.fit` goes on with.
+        ending: how the run ends before its last step.
+        callbacks: Keras callbacks that come before all others.
+    """
+
+    data_from: Callable
+    ending: Ending
+    callbacks: tuple = ()
+
+
+def compile_model(
+    model: keras.Model, optimizer: keras.optimizers.Optimizer, loss: keras.losses.Loss
+) -> None:
+    """Give a model its optimizer, built, and its loss.
+
+    Args:
+        model: gives logits (B, T, V), or (B, V).
+        optimizer: from `optimizer.optimizer`.
+        loss: its `call` gives float32 (B, T), or (B,): a loss for each label.
+    """
     if keras.backend.backend() == "tensorflow":
-        # `strategy.TrainFunction` counts by itself, over all replicas.
+        # `TrainFunction` counts by itself, over all replicas.
         model.compile(optimizer, loss, jit_compile=False)
     else:
-        model.compile(optimizer, loss, metrics=[TokenAccuracy(), TargetTokens()])
+        model.compile(optimizer, loss, weighted_metrics=[LabelAccuracy(), LabelCount()])
     model.optimizer.build(model.trainable_variables)
 
 
-def resume(model, folder, log=print):
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """Where a run goes on.
+
+    Attributes:
+        step: updates made.
+        batches: batches seen, by all replicas.
+        stopwatch: the run's `Stopwatch`.
+    """
+
+    step: int
+    batches: int
+    stopwatch: Stopwatch
+
+
+def resume(model: keras.Model, folder: pathlib.Path, log: Callable = print) -> Progress:
     """Set a compiled model to the newest checkpoint of a folder that can be read, if there is one.
 
-    Returns:
-        How many steps were made and how many batches were seen, and the run's `Stopwatch`.
+    Args:
+        model: from `compile_model`.
+        folder: where the checkpoints lie.
+        log: takes a line about each checkpoint that cannot be read.
     """
     newest = checkpoint.newest(folder, log)
     progress = (
         checkpoint.restore(newest, model) if newest else {"step": 0, "batches": 0, "seconds": 0.0}
     )
-    return progress["step"], progress["batches"], Stopwatch(progress["seconds"])
+    return Progress(progress["step"], progress["batches"], Stopwatch(progress["seconds"]))
 
 
-def fit(model, data_from, steps_per_epoch, last_step, callbacks):
+def fit(
+    model: keras.Model,
+    feed: Feed,
+    steps_per_epoch: int,
+    last_step: int,
+    watchers: Sequence[keras.callbacks.Callback],
+) -> None:
     """Train until a callback ends it, or the last step.
 
     An epoch that was interrupted is finished first, in a call of `model.fit` of its own; then all
@@ -44,26 +93,20 @@ def fit(model, data_from, steps_per_epoch, last_step, callbacks):
 
     Args:
         model: compiled, and set by `resume`.
-        data_from: takes a step, gives the endless stream of data from that step on.
+        feed: the `Feed`.
         steps_per_epoch: steps.
         last_step: most steps.
-        callbacks: Keras callbacks.
+        watchers: callbacks, in any order: see `watcher.in_order`.
     """
-    if keras.backend.backend() == "tensorflow":
-        new_means = keras.callbacks.LambdaCallback(
-            on_epoch_begin=lambda epoch, logs: model.train_function.start_epoch()
-        )
-        callbacks = [new_means, *callbacks]
-    while (step := checkpoint.step_of(model)) < last_step and not getattr(
-        model, "stop_training", False
-    ):
+    model.stop_training = False
+    while (step := checkpoint.step_of(model)) < last_step and not model.stop_training:
         epoch, done = divmod(step, steps_per_epoch)
         model.fit(
-            data_from(step),
+            feed.data_from(step),
             initial_epoch=epoch,
             epochs=epoch + 1 if done else math.ceil(last_step / steps_per_epoch),
             steps_per_epoch=steps_per_epoch - done,
-            callbacks=callbacks,
+            callbacks=[*feed.callbacks, *in_order(watchers)],
             shuffle=False,
             verbose=0,
         )

@@ -1,8 +1,9 @@
-"""Training that starts from another model's weights (Vaswani et al. 2017, section 3.4: the one
-table that a vocabulary has a say in).
+"""Training that starts from another model's weights (Vaswani et al. 2017, section 3.4: the table of
+embeddings is the one weight whose rows belong to a vocabulary).
 """
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 
 import keras
 import numpy as np
@@ -26,7 +27,12 @@ class Initialization:
     new_rows: int
 
 
-def initialize(model, weights, pieces=None, old_pieces=None):
+def initialize(
+    model: keras.Model,
+    weights: Mapping[str, np.ndarray],
+    pieces: Sequence[str] | None = None,
+    old_pieces: Sequence[str] | None = None,
+) -> Initialization:
     """Set a model's weights to those of another of the same sizes, which may have another
     vocabulary. The optimizer stays as it is.
 
@@ -72,9 +78,11 @@ def initialize(model, weights, pieces=None, old_pieces=None):
     return Initialization(copied_rows, rows - copied_rows)
 
 
-def shared_rows(pieces, old_pieces):
-    """Where the pieces of two vocabularies are the same strings: list of (id, old id), ids
-    ascending.
+def shared_rows(pieces: Sequence[str], old_pieces: Sequence[str]) -> list[tuple[int, int]]:
+    """Find the pieces that two vocabularies share.
+
+    Returns:
+        (id, old id) of each, ids ascending.
     """
     old_id = {piece: number for number, piece in enumerate(old_pieces)}
     return [(number, old_id[piece]) for number, piece in enumerate(pieces) if piece in old_id]

@@ -5,20 +5,20 @@ from keras import ops
 
 
 def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
-    """Cross-entropy against q = (1 - epsilon) onehot(y) + epsilon / V, for every token.
+    """Cross-entropy against q = (1 - epsilon) onehot(y) + epsilon / V, for every label.
 
         loss     = -sum_v q_v log p_v = log sum_v exp(z_v) - (1 - epsilon) z_y - epsilon mean_v z_v
         gradient = p - q
 
-    Neither q nor log p is ever made, and p only in the gradient, which is written out.
+    Neither q nor log p is ever stored. p exists only in the gradient, which is written out.
 
     Args:
-        labels: ids y, (B, T).
-        logits: z, (B, T, V).
+        labels: ids y, (B, T); or of any shape, (...).
+        logits: z, (B, T, V); or (..., V).
         label_smoothing: epsilon_ls, probability in [0, 1).
 
     Returns:
-        float32 nats, (B, T).
+        float32 nats, of the shape of `labels`.
 
     Reference: Szegedy et al. 2015, "Rethinking the Inception Architecture", section 7.
     """
@@ -31,15 +31,15 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
 
     @ops.custom_gradient
     def losses(z):
-        # Everything relative to the largest entry, whose exponential is 1: nothing cancels.
+        # Relative to the largest entry, whose exponential is 1: no exponential overflows.
         z_max = ops.max(z, axis=-1)
         total = ops.sum(ops.exp(z - z_max[:, None]), axis=-1)
         z_label = ops.take(ops.reshape(z, (-1,)), at_label[:, 0] * vocabulary_size + at_label[:, 1])
 
         def gradient(*args, upstream=None):
             upstream = args[-1] if upstream is None else upstream
-            # The exponentials once more: kept since the forward pass, they would take as much
-            # memory as the logits.
+            # The exponentials are computed again: if the forward pass kept them, they would take
+            # as much memory as the logits.
             dense = (
                 ops.exp(z - z_max[:, None]) * (upstream / total)[:, None]
                 - (off * upstream)[:, None]
@@ -57,41 +57,28 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class LabelSmoothedCrossEntropy(keras.losses.Loss):
-    """The mean of `label_smoothed_cross_entropy` over the tokens of a batch, padding left out.
+    """`label_smoothed_cross_entropy` of every label; the weights of a batch say which labels count.
 
-        loss = sum over tokens of the loss / number of tokens
+        loss = sum of weight * loss of a label / sum of weights
 
     Args:
         label_smoothing: epsilon_ls, probability in [0, 1); the paper's 0.1.
-        padding_id: the id that does not count.
 
     Call arguments:
         y_true: ids, (B, T).
         y_pred: logits, (B, T, V).
+        sample_weight: weights of the labels, (B, T); 0 where a label does not count.
 
     Returns:
-        float32 nats per target token, a scalar.
+        float32 nats per label that counts, a scalar. `call` gives the loss of each label, (B, T).
     """
 
-    def __init__(self, label_smoothing=0.1, padding_id=0, name="label_smoothed_cross_entropy"):
-        super().__init__(name=name, reduction=None)
+    def __init__(self, label_smoothing=0.1, name="label_smoothed_cross_entropy"):
+        super().__init__(name=name, reduction="mean_with_sample_weight")
         self.label_smoothing = label_smoothing
-        self.padding_id = padding_id
 
     def call(self, y_true, y_pred):
-        tokens = ops.sum(ops.cast(ops.not_equal(y_true, self.padding_id), "float32"))
-        return self.total(y_true, y_pred) / ops.maximum(tokens, 1.0)
-
-    def total(self, y_true, y_pred):
-        """The sum over the tokens, not yet divided by their number: batches of different sizes can
-        be added up.
-        """
-        losses = label_smoothed_cross_entropy(y_true, y_pred, self.label_smoothing)
-        return ops.sum(losses * ops.cast(ops.not_equal(y_true, self.padding_id), losses.dtype))
+        return label_smoothed_cross_entropy(y_true, y_pred, self.label_smoothing)
 
     def get_config(self):
-        return {
-            "name": self.name,
-            "label_smoothing": self.label_smoothing,
-            "padding_id": self.padding_id,
-        }
+        return {"name": self.name, "label_smoothing": self.label_smoothing}

@@ -4,13 +4,14 @@ Float32, or bfloat16 with float32 weights where the machine is fast at it.
 """
 
 import pathlib
+from collections.abc import Iterable
 
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 FAST_BFLOAT16 = {"avx512_bf16", "amx_bf16"}
 
 
-def dtype_policy(mixed_precision, cpu_flags=None):
-    """The Keras dtype policy of a run.
+def dtype_policy(mixed_precision: str, cpu_flags: Iterable[str] | None = None) -> str:
+    """Choose the Keras dtype policy of a run.
 
     Args:
         mixed_precision: "float32", "bfloat16", or "auto": bfloat16 where the processor multiplies

@@ -1,8 +1,8 @@
 """The optimizer (Vaswani et al. 2017, section 5.3: "the Adam optimizer with beta_1 = 0.9, beta_2 =
 0.98 and epsilon = 10^-9").
 
-Beside it what later work adds: decoupled weight decay, clipping by the global norm, and a moving
-average of the weights.
+Later work added decoupled weight decay, clipping by the global norm, and a moving average of the
+weights.
 """
 
 import keras
@@ -15,15 +15,15 @@ NAMES = ("adam", "adamw")
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Adam(keras.optimizers.Adam):
-    """Keras' Adam, whose averages stay beside the weights and whose decay spares vectors.
+    """Keras' Adam, except that vectors do not decay and moving averages do not replace the weights.
 
     With `weight_decay` it is AdamW: `theta <- theta - lrate * weight_decay * theta` before each
     update. Biases and the gains and biases of layer normalization, the vectors among the weights,
-    are excluded; the tied embedding is decayed, for it is the output projection too.
+    do not decay; the tied embedding does, because it is the output projection too.
 
     With `use_ema` it keeps `average_1 = theta_1`, `average_t = m average_(t-1) + (1 - m) theta_t`,
-    where theta_t are the weights after update t: neither zeros nor the initial weights have a share
-    in it, so that it needs no correction.
+    where theta_t are the weights after update t. Neither zeros nor the initial weights are part of
+    the average, so it needs no correction of a bias.
 
     Reference: Loshchilov and Hutter 2017, "Decoupled Weight Decay Regularization".
     """
@@ -38,25 +38,28 @@ class Adam(keras.optimizers.Adam):
     def finalize_variable_values(self, var_list):
         """Leave the weights as they were trained.
 
-        Keras calls this at the end of every `model.fit` to put the averages in their place. A run
-        is several calls of it, and goes on from its checkpoints: from averages it would go on as
-        another run.
+        At the end of every `model.fit` Keras calls this to replace the weights by their averages.
+        A run is several calls of `fit`, and goes on from checkpoints: from averages it would go on
+        as another run.
         """
 
 
-def optimizer(schedule, name="adam", weight_decay=0.0, clip_norm=None, ema=None):
-    """The paper's Adam, or a descendant.
+def optimizer(
+    schedule: keras.optimizers.schedules.LearningRateSchedule | float,
+    name: str = "adam",
+    weight_decay: float = 0.0,
+    clip_norm: float | None = None,
+    ema: float | None = None,
+) -> keras.optimizers.Optimizer:
+    """Make the paper's Adam, or a descendant of it.
 
     Args:
         schedule: a `LearningRateSchedule`, or a rate.
         name: "adam" or "adamw".
-        weight_decay: decoupled decay of the weight matrices, times the learning rate a step; for
-            "adamw" alone.
+        weight_decay: share of the weight matrices, times the learning rate, that decays each step;
+            for "adamw" alone.
         clip_norm: largest global norm of the gradients; None: they are not clipped.
         ema: momentum m of the moving average of the weights, in (0, 1); None: none is kept.
-
-    Returns:
-        A `keras.optimizers.Optimizer`.
 
     Raises:
         ValueError: naming the argument that is out of its range, and a remedy.
@@ -93,9 +96,9 @@ def optimizer(schedule, name="adam", weight_decay=0.0, clip_norm=None, ema=None)
     )
 
 
-def averaged_weights(model):
-    """The weights to evaluate: the moving averages where the optimizer keeps them, else the weights
-    themselves.
+def averaged_weights(model: keras.Model) -> dict[str, np.ndarray]:
+    """Copy the weights to evaluate: the moving averages if the optimizer keeps them, else the
+    weights themselves.
 
     Args:
         model: a compiled `keras.Model` with a built optimizer.
@@ -109,13 +112,14 @@ def averaged_weights(model):
     # Before the first update Keras' averages are zeros.
     if optimizer.use_ema and step_of(model):
         variables = optimizer._trainable_variables
+        # Private attributes of Keras, which has no public way to an average.
         slots = optimizer._model_variables_moving_average
         averages = {variable.path: slot for variable, slot in zip(variables, slots, strict=True)}
     kept = {
         WEIGHTS + variable.path: averages.get(variable.path, variable) for variable in model.weights
     }
-    # Detached and copied: torch would refuse a weight, and let the array of an average change with
-    # it.
+    # Detached and copied: NumPy takes no weight of torch that has a gradient, and would share the
+    # memory of an average.
     return {
         name: np.array(np.asarray(keras.ops.stop_gradient(variable)))
         for name, variable in kept.items()

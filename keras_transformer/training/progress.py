@@ -5,20 +5,19 @@ seconds"), drawn with rich.
 import math
 import time
 
-import keras
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
 from keras_transformer.training import checkpoint
+from keras_transformer.training.watcher import Watcher
 
 LINE_EVERY_SECONDS = 30
 
 
-class ProgressBar(keras.callbacks.Callback):
-    """One bar for the whole run: loss, token accuracy, target tokens a second, learning rate, time
-    left.
+class ProgressBar(Watcher):
+    """One bar for the whole run: loss, accuracy, labels a second, learning rate, time left.
 
     On a terminal it is a bar; in a pipe or a file, a line every half minute.
 
@@ -27,20 +26,24 @@ class ProgressBar(keras.callbacks.Callback):
         stopwatch: the run's `Stopwatch`.
         max_minutes: when it ends at the latest.
         console: where it is drawn; standard output when left out.
+        labels: what the labels are called, such as "target tokens".
     """
 
-    def __init__(self, last_step, stopwatch, max_minutes=math.inf, console=None):
+    def __init__(
+        self, last_step, stopwatch, max_minutes=math.inf, console=None, labels="target tokens"
+    ):
         super().__init__()
         self.last_step = last_step
         self.stopwatch = stopwatch
         self.max_minutes = max_minutes
         self.console = console or Console()
+        self.labels = labels
         words = TextColumn("{task.description}", table_column=Column(no_wrap=False))
         self.bar = Progress(BarColumn(24), words, console=self.console, auto_refresh=False)
 
     def on_train_begin(self, logs=None):
         self.step = self.first_step = checkpoint.step_of(self.model)
-        self.tokens = self.tokens_before = 0.0
+        self.seen = self.seen_before = 0.0
         self.training_seconds = 0.0
         self.printed_at = time.monotonic()
         if self.console.is_terminal:
@@ -54,13 +57,13 @@ class ProgressBar(keras.callbacks.Callback):
         self.batch_began = time.monotonic()
 
     def on_epoch_begin(self, epoch, logs=None):
-        self.tokens_before = self.tokens
+        self.seen_before = self.seen
 
     def on_train_batch_end(self, batch, logs=None):
         now = time.monotonic()
         self.step += 1
         self.training_seconds += now - self.batch_began
-        self.tokens = self.tokens_before + float(logs["tokens"])
+        self.seen = self.seen_before + float(logs["labels"])
         if self.console.is_terminal:
             self.bar.update(
                 self.task, completed=self.share_done(), description=self.line(logs), refresh=True
@@ -92,7 +95,7 @@ class ProgressBar(keras.callbacks.Callback):
         )
         return (
             f"step {self.step}  loss {logs['loss']:.3f}  accuracy {logs['accuracy']:.3f}  "
-            f"{self.tokens / max(self.training_seconds, 1e-9):,.0f} target tokens/s  "
+            f"{self.seen / max(self.training_seconds, 1e-9):,.0f} {self.labels}/s  "
             f"learning rate {float(np.asarray(self.model.optimizer.learning_rate)):.2e}  "
             f"{_clock(left)} left"
         )

@@ -1,33 +1,43 @@
-"""The learning rate over time (Vaswani et al. 2017, section 5.3, eq. 3), and two other curves for
-what comes after the paper.
+"""The learning rate over time (Vaswani et al. 2017, section 5.3, eq. 3), and two curves that came
+after the paper.
+
+Steps count from 1, as in the paper. Keras hands a schedule the number of updates already made: the
+first update, at which Keras says 0, is step 1.
 """
 
 import math
 
 import keras
 from keras import ops
+from keras.optimizers.schedules import CosineDecay, LearningRateSchedule, PolynomialDecay
+
+NAMES = ("transformer", "cosine", "constant")
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class TransformerSchedule(keras.optimizers.schedules.LearningRateSchedule):
+class TransformerSchedule(LearningRateSchedule):
     """Linear warm-up, then decay with the inverse square root of the step.
 
         lrate = scale * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5)
 
-    The peak, scale * (d_model * warmup_steps)^-0.5, is reached at step = warmup_steps. Steps count
-    from 1, as in the paper: Keras hands over the number of updates already made, so the first
-    update uses step 1.
+    The peak, scale * (d_model * warmup_steps)^-0.5, is reached at step = warmup_steps.
 
     Args:
         d_model: width of the model.
         warmup_steps: steps of linear growth; the paper's 4000.
         scale: factor on the whole curve; the paper's 1.
 
+    Call arguments:
+        step: updates already made, a number or a scalar tensor.
+
+    Returns:
+        float32, a scalar.
+
     Raises:
         ValueError: if an argument is not positive.
     """
 
-    def __init__(self, d_model, warmup_steps=4000, scale=1.0):
+    def __init__(self, d_model: int, warmup_steps: int = 4000, scale: float = 1.0):
         super().__init__()
         _refuse_unless_positive(d_model=d_model, warmup_steps=warmup_steps, scale=scale)
         self.d_model = d_model
@@ -35,7 +45,7 @@ class TransformerSchedule(keras.optimizers.schedules.LearningRateSchedule):
         self.scale = scale
 
     def __call__(self, step):
-        step = _step_number(step)
+        step = ops.cast(step, "float32") + 1.0
         return (
             self.scale
             * self.d_model**-0.5
@@ -46,15 +56,16 @@ class TransformerSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return {"d_model": self.d_model, "warmup_steps": self.warmup_steps, "scale": self.scale}
 
 
-@keras.saving.register_keras_serializable("keras_transformer")
-class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
+def cosine_schedule(
+    peak: float, warmup_steps: int, total_steps: int, end_factor: float = 0.0
+) -> LearningRateSchedule:
     """Linear warm-up, then half a cosine from the peak down to a share of it, which stays.
 
-        left  = (total_steps - step) / (total_steps - warmup_steps), within [0, 1]
-        lrate = peak * min(step / warmup_steps, 1) * (end_factor + (1 - end_factor) * (1 - cos(pi
-        left)) / 2)
+        done  = (step - warmup_steps) / (total_steps - warmup_steps), within [0, 1]
+        lrate = peak * min(step / warmup_steps, 1)
+                * (end_factor + (1 - end_factor) * (1 + cos(pi done)) / 2)
 
-    Steps count from 1: the peak is used at step = warmup_steps, the end from step = total_steps on.
+    The peak is reached at step = warmup_steps, the end at step = total_steps.
 
     Args:
         peak: highest rate.
@@ -68,49 +79,30 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
     Reference: Loshchilov and Hutter 2016, "SGDR: Stochastic Gradient Descent with Warm Restarts",
         eq. 5, without restarts.
     """
-
-    def __init__(self, peak, warmup_steps, total_steps, end_factor=0.0):
-        super().__init__()
-        _refuse_unless_positive(peak=peak, warmup_steps=warmup_steps, total_steps=total_steps)
-        if total_steps <= warmup_steps:
-            raise ValueError(
-                "`total_steps` must be above `warmup_steps`. Received: "
-                f"total_steps={total_steps}, warmup_steps={warmup_steps}. "
-                "Train for more steps, or warm up for fewer."
-            )
-        if not 0 <= end_factor <= 1:
-            raise ValueError(
-                f"`end_factor` must be in [0, 1]. Received: end_factor={end_factor}. Try 0.1, a "
-                "tenth of the peak."
-            )
-        self.peak = peak
-        self.warmup_steps = warmup_steps
-        self.total_steps = total_steps
-        self.end_factor = end_factor
-
-    def __call__(self, step):
-        step = _step_number(step)
-        left = ops.clip(
-            (self.total_steps - step) / (self.total_steps - self.warmup_steps), 0.0, 1.0
+    _refuse_unless_positive(peak=peak, warmup_steps=warmup_steps, total_steps=total_steps)
+    if total_steps <= warmup_steps:
+        raise ValueError(
+            "`total_steps` must be above `warmup_steps`. Received: "
+            f"total_steps={total_steps}, warmup_steps={warmup_steps}. "
+            "Train for more steps, or warm up for fewer."
         )
-        # (1 - cos(pi left)) / 2, without the difference that loses all digits of a float32 near the
-        # end.
-        share = ops.sin(0.5 * math.pi * left) ** 2
-        return (
-            self.peak
-            * ops.minimum(step / self.warmup_steps, 1.0)
-            * (self.end_factor + (1.0 - self.end_factor) * share)
+    if not 0 <= end_factor <= 1:
+        raise ValueError(
+            f"`end_factor` must be in [0, 1]. Received: end_factor={end_factor}. Try 0.1, a "
+            "tenth of the peak."
         )
+    # Keras counts from 0: it starts with the rate of step 1, and warms up in one update less.
+    return CosineDecay(
+        initial_learning_rate=peak / warmup_steps,
+        decay_steps=total_steps - warmup_steps,
+        alpha=end_factor,
+        warmup_target=peak,
+        warmup_steps=warmup_steps - 1,
+    )
 
-    def get_config(self):
-        names = ("peak", "warmup_steps", "total_steps", "end_factor")
-        return {name: getattr(self, name) for name in names}
 
-
-@keras.saving.register_keras_serializable("keras_transformer")
-class ConstantSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear warm-up to a rate that stays: `lrate = rate * min(step / warmup_steps, 1)`, steps
-    counted from 1.
+def constant_schedule(rate: float, warmup_steps: int) -> LearningRateSchedule:
+    """Linear warm-up to a rate that stays: `lrate = rate * min(step / warmup_steps, 1)`.
 
     Args:
         rate: the rate after the warm-up.
@@ -119,22 +111,43 @@ class ConstantSchedule(keras.optimizers.schedules.LearningRateSchedule):
     Raises:
         ValueError: if an argument is not positive.
     """
-
-    def __init__(self, rate, warmup_steps):
-        super().__init__()
-        _refuse_unless_positive(rate=rate, warmup_steps=warmup_steps)
-        self.rate = rate
-        self.warmup_steps = warmup_steps
-
-    def __call__(self, step):
-        return self.rate * ops.minimum(_step_number(step) / self.warmup_steps, 1.0)
-
-    def get_config(self):
-        return {"rate": self.rate, "warmup_steps": self.warmup_steps}
+    _refuse_unless_positive(rate=rate, warmup_steps=warmup_steps)
+    # A polynomial of power 1 that "decays" upwards. Keras wants one step of it at least: with
+    # warmup_steps=1 both its ends are the rate.
+    return PolynomialDecay(
+        initial_learning_rate=rate / warmup_steps,
+        decay_steps=max(warmup_steps - 1, 1),
+        end_learning_rate=rate,
+    )
 
 
-def _step_number(updates):
-    return ops.cast(updates, "float32") + 1.0
+def schedule(
+    name: str,
+    d_model: int,
+    warmup_steps: int,
+    scale: float,
+    peak: float | None,
+    total_steps: int,
+) -> LearningRateSchedule:
+    """Make the schedule of a run.
+
+    Args:
+        name: "transformer", the paper's; "cosine"; or "constant".
+        d_model, warmup_steps, scale: see `TransformerSchedule`.
+        peak: highest rate of the two others; None: the highest of the paper's.
+        total_steps: step at which the cosine ends.
+
+    Raises:
+        ValueError: if `name` is none of these, or another argument is out of its range.
+    """
+    if name not in NAMES:
+        raise ValueError(f"`name` must be one of {', '.join(NAMES)}. Received: name={name!r}.")
+    if name == "transformer":
+        return TransformerSchedule(d_model, warmup_steps, scale)
+    peak = peak or scale * (d_model * warmup_steps) ** -0.5
+    if name == "cosine":
+        return cosine_schedule(peak, warmup_steps, total_steps)
+    return constant_schedule(peak, warmup_steps)
 
 
 def _refuse_unless_positive(**arguments):

@@ -107,6 +107,7 @@ def _load_runs(paths, precision, options):
 def _load_run(path, precision):
     """Model, vocabulary and description of a run's folder or a checkpoint in one."""
     from keras_transformer.runs.folder import RunFolder, run_of
+    from keras_transformer.translator.trained import load_trained
 
     if saved_model(path):
         raise ValueError(
@@ -116,4 +117,4 @@ def _load_run(path, precision):
     is_checkpoint = path.suffix == ".npz"
     folder = run_of(path) if is_checkpoint else RunFolder(path)
     weights = path if is_checkpoint else None
-    return (*folder.load(weights, precision), folder.read_description())
+    return (*load_trained(folder, weights, precision), folder.read_description())

@@ -5,19 +5,21 @@ appears there.
 import json
 import pathlib
 import shutil
+import tarfile
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from keras_transformer.serving import export as exporting
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 from tensorflow_serving.apis import prediction_log_pb2
 
-from keras_transformer.artifacts import clean_process, golden, self_check
+from keras_transformer.artifacts import clean_process, golden, self_check, tf_serving_files
+from keras_transformer.artifacts.artifact import Artifact
 from keras_transformer.artifacts.saved_model import export
+from keras_transformer.artifacts.translator_artifact import TranslatorArtifact
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models import Transformer, translation_policy
-from keras_transformer.translator.loading import newest_version
+from keras_transformer.runs.versions import newest_version
 from keras_transformer.translator.translation_module import TranslationModule
 from keras_transformer.translator.translator import Translator
 from pipelines import vocabulary
@@ -41,7 +43,7 @@ def exported(module, tmp_path_factory):
     }
     corpus = {"name": "reverse", "source_language": "words", "target_language": "reversed"}
     return export(
-        module,
+        TranslatorArtifact(module),
         tmp_path_factory.mktemp("exported") / "m",
         {"corpus": corpus, "scores": scores},
         EXAMPLES,
@@ -51,7 +53,7 @@ def exported(module, tmp_path_factory):
 @pytest.fixture
 def quick(monkeypatch):
     """Exports of nothing, not checked, where what is exported is not what a test is about."""
-    monkeypatch.setattr(exporting.self_check, "check", lambda folder: None)
+    monkeypatch.setattr(self_check, "check", lambda folder: None)
     monkeypatch.setattr(
         tf.saved_model, "save", lambda module, path, signatures: pathlib.Path(path).mkdir()
     )
@@ -63,17 +65,15 @@ def lines(path):
 
 def test_versions_count_up_or_are_named_and_none_is_written_twice(module, tmp_path, quick):
     folder = tmp_path / "m"
-    assert newest_version(folder) == 0
-    assert [export(module, folder, {}, version=version).name for version in (None, 7, None)] == [
-        "1",
-        "7",
-        "8",
-    ]
+    assert newest_version(folder) is None
+    artifact = TranslatorArtifact(module)
+    versions = [export(artifact, folder, {}, version=version).name for version in (None, 7, None)]
+    assert versions == ["1", "7", "8"]
     with pytest.raises(
         FileExistsError,
         match=r"m/7 exists: a served version is never changed\. Leave --version out",
     ):
-        export(module, folder, {}, version=7)
+        export(artifact, folder, {}, version=7)
     assert sorted(path.name for path in folder.iterdir()) == ["1", "7", "8"]
 
 
@@ -88,7 +88,7 @@ def test_a_version_that_could_not_be_written_whole_is_none(
         *((tf.saved_model, "save") if what == "graph" else (module.vocabulary, "save")), full_disk
     )
     with pytest.raises(OSError, match="No space"):
-        export(module, tmp_path / "m", {})
+        export(TranslatorArtifact(module), tmp_path / "m", {})
     assert list((tmp_path / "m").iterdir()) == []
 
 
@@ -100,9 +100,9 @@ def test_the_check_finds_what_differs_alone_and_in_a_batch_and_imports_nothing_o
         '{"text": "a b c d", "translation": "other"}\n', encoding="utf-8"
     )
     report = self_check.report(altered)
-    assert [(one["text"], one["way"], one["expected"]) for one in report["different"]] == [
-        ("b'a b c d'", "in a batch", "other"),
-        ("b'a b c d'", "alone", "other"),
+    assert [(one["inputs"], one["way"], one["expected"]) for one in report["different"]] == [
+        ("b'a b c d'", "in a batch", "b'other'"),
+        ("b'a b c d'", "alone", "b'other'"),
     ]
     assert report["not_served"] == []
     assert not {"keras_transformer", "pipelines", "sentencepiece"} & set(report["modules"])
@@ -118,8 +118,8 @@ def test_the_check_finds_what_differs_alone_and_in_a_batch_and_imports_nothing_o
     ("found", "said"),
     [
         (
-            {"different": [{"text": "b'a'", "way": "alone", "expected": "x", "came": "y"}]},
-            "1 golden sentences .* alone: b'a' to 'y', expected 'x'",
+            {"different": [{"inputs": "b'a'", "way": "alone", "expected": "b'x'", "came": "b'y'"}]},
+            "1 golden examples come out otherwise .* alone: b'a' to b'y', expected b'x'",
         ),
         ({"not_served": ["EagerPyFunc"]}, "stock TF Serving does not link EagerPyFunc"),
     ],
@@ -132,7 +132,7 @@ def test_what_fails_the_check_never_appears(module, tmp_path, monkeypatch, found
         self_check, "report", lambda folder: {"different": [], "not_served": [], **found}
     )
     with pytest.raises(ValueError, match=f"nothing was exported: {said}"):
-        export(module, tmp_path / "m", {}, EXAMPLES)
+        export(TranslatorArtifact(module), tmp_path / "m", {}, EXAMPLES)
     assert list((tmp_path / "m").iterdir()) == []
 
 
@@ -252,7 +252,7 @@ def test_bfloat16_weighs_half_and_translates_as_it_does_here(model, pieces, tmp_
         pieces,
         DecodingOptions(max_length="+3"),
     )
-    path = export(module, tmp_path / "half", {}, EXAMPLES)
+    path = export(TranslatorArtifact(module), tmp_path / "half", {}, EXAMPLES)
     weights = sum(int(np.prod(weight.shape)) for weight in module.weights)
     assert (path / "variables" / "variables.data-00000-of-00001").stat().st_size < 3 * weights
     assert json.loads((path / "model.json").read_text())["precision"] == "bfloat16"
@@ -279,3 +279,135 @@ def test_a_reloaded_module_does_all_that_the_live_one_does(module, exported):
     assert reloaded.translate_in_detail(lines) == live.translate_in_detail(lines)
     assert reloaded.align(lines, others) == live.align(lines, others)
     assert reloaded.score(lines, others) == live.score(lines, others)
+
+
+class Doubling(tf.Module):
+    """Floats and a count in, floats and a count out."""
+
+    def __init__(self, factor=2.0):
+        super().__init__()
+        self.factor = tf.Variable(factor)
+        row = tf.TensorSpec([None, None], tf.float32, name="row")
+        times = tf.TensorSpec([None], tf.int32, name="times")
+        self.scale = tf.function(self._scale, input_signature=[row, times])
+        # An input of another name than any golden one: the first of its dtype is taken.
+        other = tf.TensorSpec([None, None], tf.float32, name="other")
+        self.total = tf.function(
+            lambda other: {"total": tf.reduce_sum(other, 1)}, input_signature=[other]
+        )
+
+    def _scale(self, row, times):
+        return {
+            "scaled": self.factor * row * tf.cast(times[:, None], tf.float32),
+            "length": tf.fill(tf.shape(times), tf.shape(row)[1]),
+        }
+
+
+class DoublingArtifact(Artifact):
+    what = "It multiplies."
+
+    def signatures(self):
+        return {"serving_default": self.module.scale, "total": self.module.total}
+
+    def golden_inputs(self, examples):
+        rows = [np.array(example, np.float32) for example in examples or [[1.0], [2.0, 3.0]]]
+        return [{"row": row, "times": np.array(3, np.int32)} for row in rows]
+
+    def facts(self):
+        return {"factor": 2}
+
+    def rows(self, card):
+        return {"factor": card["factor"]}
+
+
+@pytest.fixture(scope="module")
+def doubling(tmp_path_factory):
+    """A version of a module that has nothing to do with text."""
+    folder = tmp_path_factory.mktemp("doubling") / "d"
+    return export(DoublingArtifact(Doubling()), folder, {"task": "doubling"}, [[1.5, 2], [4, 5, 6]])
+
+
+def test_arrays_in_arrays_out_are_exported_checked_and_described_too(doubling):
+    assert lines(doubling / "assets.extra" / "golden.jsonl") == [
+        {"row": [1.5, 2.0], "times": 3, "scaled": [9.0, 12.0], "length": 2},
+        {"row": [4.0, 5.0, 6.0], "times": 3, "scaled": [24.0, 30.0, 36.0], "length": 3},
+    ]
+    card = json.loads((doubling / "model.json").read_text())
+    assert (card["factor"], card["parameters"], card["task"]) == (2, 1, "doubling")
+    assert card["signatures"] == ["serving_default", "total"]
+    text = (doubling / "README.md").read_text()
+    assert text.startswith("# A model of the task doubling\n\nIt multiplies.\n")
+    assert "| factor | 2 |" in text
+    assert self_check.report(doubling)["different"] == []
+
+
+def test_every_request_to_warm_up_with_fits_its_signature(doubling):
+    path = doubling / "assets.extra" / "tf_serving_warmup_requests"
+    signatures = tf.saved_model.load(str(doubling)).signatures
+    asked = {}
+    for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+        request = prediction_log_pb2.PredictionLog.FromString(record).predict_log.request
+        inputs = {
+            name: tf.constant(tf.make_ndarray(tensor)) for name, tensor in request.inputs.items()
+        }
+        signatures[request.model_spec.signature_name](**inputs)
+        shapes = {name: tuple(tensor.shape) for name, tensor in inputs.items()}
+        asked.setdefault(request.model_spec.signature_name, []).append(shapes)
+    assert asked["serving_default"] == [
+        {"row": (size, 2), "times": (size,)} for size in tf_serving_files.BATCH_SIZES
+    ]
+    assert asked["total"] == [{"other": (1, 2)}]
+
+
+@pytest.mark.parametrize(
+    ("line", "ways"),
+    [
+        ({"scaled": [9.0, 12.1]}, ["in a batch", "alone"]),
+        ({"length": 3}, ["in a batch", "alone"]),
+        ({"scaled": [9.0]}, ["in a batch", "alone"]),
+        ({"scaled": [9.0, 12.00001]}, []),
+    ],
+)
+def test_the_check_finds_an_array_that_differs(doubling, tmp_path, line, ways):
+    altered = shutil.copytree(doubling, tmp_path / "altered")
+    path = altered / "assets.extra" / "golden.jsonl"
+    first, second = lines(path)
+    path.write_text(f"{json.dumps(first | line)}\n{json.dumps(second)}\n", encoding="utf-8")
+    model = tf.saved_model.load(str(altered))
+    graph = saved_model_pb2.SavedModel.FromString((altered / "saved_model.pb").read_bytes())
+    found = clean_process.different(
+        model.signatures["serving_default"],
+        graph.meta_graphs[0].signature_def["serving_default"],
+        lines(path),
+    )
+    assert [one["way"] for one in found] == ways
+    assert all("[1.5, 2.0]" in one["inputs"] for one in found)
+
+
+def test_an_output_with_the_name_of_an_input_is_refused(tmp_path):
+    class Echo(tf.Module):
+        def __init__(self):
+            super().__init__()
+            row = tf.TensorSpec([None, None], tf.float32, name="row")
+            times = tf.TensorSpec([None], tf.int32, name="times")
+            self.scale = tf.function(lambda row, times: {"row": row}, input_signature=[row, times])
+            self.total = self.scale
+
+    with pytest.raises(
+        ValueError, match=r"^nothing was exported: row is an input and an output of serving_default"
+    ):
+        golden.answered(DoublingArtifact(Echo()), [{"row": np.ones(2), "times": np.array(1)}])
+
+
+def test_a_saved_model_of_0_5_passes_the_check_of_today(tmp_path):
+    """Its golden sentences are read, and still come out."""
+    fixture = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5" / "saved_model.tar.gz"
+    with tarfile.open(fixture) as archive:
+        archive.extractall(tmp_path, filter="data")
+    [graph] = tmp_path.rglob("saved_model.pb")
+    report = self_check.report(graph.parent)
+    assert (report["different"], report["not_served"]) == ([], [])
+    golden_file = graph.parent / "assets.extra" / "golden.jsonl"
+    changed = [{**line, "translation": "other"} for line in lines(golden_file)]
+    golden_file.write_text("".join(f"{json.dumps(line)}\n" for line in changed), encoding="utf-8")
+    assert len(self_check.report(graph.parent)["different"]) == 2 * len(changed)

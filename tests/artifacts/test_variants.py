@@ -5,6 +5,7 @@ import pytest
 
 from keras_transformer.artifacts import ctranslate2_model
 from keras_transformer.artifacts.saved_model import export
+from keras_transformer.artifacts.translator_artifact import TranslatorArtifact
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models import Transformer
 from keras_transformer.translator.translation_module import TranslationModule
@@ -37,13 +38,15 @@ def log_probabilities(scored):
 def test_a_pre_norm_model_with_gelu_leaves_as_a_saved_model(pieces, tmp_path):
     """`export` refuses what does not translate alike in a process of its own."""
     model = transformer(pieces, "pre", "gelu")
-    live = translator(model, pieces, beam_size=2, max_length="+4")
+    module = TranslationModule(model, pieces, DecodingOptions(beam_size=2, max_length="+4"))
+    live = Translator(module)
     description = {
         "hyperparameters": model.hyperparameters.as_dict(),
         "corpus": {"name": "drawn", "source_language": "a", "target_language": "b"},
         "vocabulary": {"fingerprint": pieces.fingerprint},
     }
-    exported = Translator.load(export(live.module, tmp_path / "drawn", description, LINES))
+    path = export(TranslatorArtifact(module), tmp_path / "drawn", description, LINES)
+    exported = Translator.load(path)
     assert exported.description["hyperparameters"]["norm"] == "pre"
     assert exported.translate(LINES) == live.translate(LINES)
     expected = log_probabilities(live.score(LINES, REFERENCES))

@@ -11,8 +11,8 @@ from oracles import paper
 from keras_transformer.layers import Dropout, PositionalEmbedding, PostNorm, PreNorm
 from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.models.variants import ACTIVATIONS, NORMS
+from keras_transformer.training.label_metrics import LabelAccuracy, LabelCrossEntropy
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.training.metrics import TokenAccuracy, TokenCrossEntropy
 
 SIZES = {"vocabulary_size": 11, "num_layers": 2, "d_model": 8, "d_ff": 16, "num_heads": 2}
 BASE = Hyperparameters(37000)
@@ -261,7 +261,7 @@ def test_fit_learns_to_copy(variant):
     model.compile(
         keras.optimizers.Adam(3e-3, beta_2=0.98),
         LabelSmoothedCrossEntropy(0.0),
-        metrics=[TokenAccuracy(), TokenCrossEntropy()],
+        weighted_metrics=[LabelAccuracy(), LabelCrossEntropy()],
         jit_compile=False,
     )
     history = model.fit(*copying(512), batch_size=32, epochs=12, verbose=0).history
@@ -276,7 +276,9 @@ def counting_traces(model):
     """Compiled for `fit`; the list grows whenever `train_step` is traced."""
     traces, train_step = [], model.train_step
     model.train_step = lambda data: traces.append(data) or train_step(data)
-    model.compile("sgd", LabelSmoothedCrossEntropy(), metrics=[TokenAccuracy()], jit_compile=False)
+    model.compile(
+        "sgd", LabelSmoothedCrossEntropy(), weighted_metrics=[LabelAccuracy()], jit_compile=False
+    )
     return traces
 
 

@@ -13,12 +13,13 @@ import numpy as np
 
 from keras_transformer.models import Transformer
 from keras_transformer.training import checkpoint, fit
-from keras_transformer.training import replicas as strategy
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.optimizer import optimizer
+from keras_transformer.training.replicas import make_strategy
 from keras_transformer.training.schedule import TransformerSchedule
+from keras_transformer.training.train_function import attach
 from pipelines.batching import training_batches
-from pipelines.pairs import TokenizedPairs
-from pipelines.token_ids import TokenIds
+from pipelines.token_ids import TokenIds, TokenizedPairs
 
 STEPS = 20
 
@@ -41,13 +42,18 @@ def side(random):
 def main(weights, label_smoothing):
     random = np.random.default_rng(0)
     batches = training_batches(
-        TokenizedPairs(side(random), side(random)).examples(), batch_tokens=100, seed=1, most_padding=0.99
+        TokenizedPairs(side(random), side(random)).examples(),
+        batch_tokens=100,
+        seed=1,
+        most_padding=0.99,
     )
     model = Transformer(
         vocabulary_size=50, num_layers=1, d_model=16, d_ff=32, num_heads=2, dropout=0.0
     )
     fit.compile_model(
-        model, optimizer(TransformerSchedule(16, warmup_steps=10), clip_norm=1.0), label_smoothing
+        model,
+        optimizer(TransformerSchedule(16, warmup_steps=10), clip_norm=1.0),
+        LabelSmoothedCrossEntropy(label_smoothing),
     )
     if pathlib.Path(weights).exists():
         checkpoint.load_weights(weights, model)
@@ -56,7 +62,7 @@ def main(weights, label_smoothing):
     losses = Losses()
     fit.fit(
         model,
-        strategy.attach(model, strategy.make_strategy("one"), batches, lambda step: step),
+        attach(model, make_strategy("one"), batches, lambda step: step),
         1,
         STEPS,
         [losses],

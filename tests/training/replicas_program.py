@@ -18,9 +18,10 @@ import tensorflow as tf
 
 from keras_transformer.models import Transformer
 from keras_transformer.training import fit
-from keras_transformer.training import replicas as strategy
-from keras_transformer.training.metrics import PAD
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.optimizer import averaged_weights, optimizer
+from keras_transformer.training.replicas import distribute, make_strategy
+from keras_transformer.training.train_function import TrainFunction
 from pipelines.batching import training_batches
 from pipelines.pairs import TokenizedPairs
 from pipelines.token_ids import TokenIds
@@ -28,12 +29,12 @@ from pipelines.token_ids import TokenIds
 STEPS = 20
 
 
-class MeanOfMeans(strategy.TrainFunction):
-    """Weighs each replica's mean alike, however many tokens it is of: what Keras does."""
+class MeanOfMeans(TrainFunction):
+    """Weighs each replica's mean alike, however many labels it is of: what Keras does."""
 
-    def _gradients(self, batch, tokens):
-        own_tokens = tf.math.count_nonzero(batch[1] != PAD, dtype=tf.float32)
-        return super()._gradients(batch, own_tokens * self.strategy.num_replicas_in_sync)
+    def _gradients(self, batch, divisor):
+        own = tf.reduce_sum(batch[2])
+        return super()._gradients(batch, own * self.strategy.num_replicas_in_sync)
 
 
 class Reports(keras.callbacks.Callback):
@@ -43,7 +44,7 @@ class Reports(keras.callbacks.Callback):
         self.reports = []
 
     def on_train_batch_end(self, batch, logs=None):
-        self.reports.append([logs["loss"], logs["accuracy"], logs["tokens"]])
+        self.reports.append([logs["loss"], logs["accuracy"], logs["labels"]])
 
 
 def _side(random):
@@ -68,17 +69,17 @@ def train(replicas, experiment):
         fit.compile_model(
             model,
             optimizer(0.003, clip_norm=None if how == "unclipped" else 0.1, ema=0.9),
-            label_smoothing=0.1,
+            LabelSmoothedCrossEntropy(0.1),
         )
-    make = MeanOfMeans if how == "mean_of_means" else strategy.TrainFunction
-    make(model, replicas, int(accumulate), static_shapes=how == "static")
+    make = MeanOfMeans if how == "mean_of_means" else TrainFunction
+    function = make(model, replicas, int(accumulate), static_shapes=how == "static")
     reports = Reports()
     # Where shapes are static there are two of them, and two batches in a row have one.
     batches = batches_of_different_lengths(
         **({"group": 2, "most_padding": 0.4} if how == "static" else {})
     )
-    data = strategy.distribute(replicas, batches, 0)
-    fit.fit(model, lambda step: data, STEPS, STEPS, [reports])
+    data = distribute(replicas, batches, 0)
+    fit.fit(model, fit.Feed(lambda step: data, function.ending), STEPS, STEPS, [reports])
     return {
         **{f"weight {number}": array for number, array in enumerate(model.get_weights())},
         **{
@@ -95,7 +96,7 @@ def main(folder, distribution, *experiments):
         tf.config.set_logical_device_configuration(
             processor, [tf.config.LogicalDeviceConfiguration()] * 2
         )
-    replicas = strategy.make_strategy(distribution)
+    replicas = make_strategy(distribution)
     process = (
         json.loads(os.environ["TF_CONFIG"])["task"]["index"] if "TF_CONFIG" in os.environ else 0
     )

@@ -41,7 +41,8 @@ from keras_transformer.layers import Dropout
 keras.utils.set_random_seed(1)
 layer, ones = Dropout(0.25), np.ones((64, 128, 64), "float32")
 dropped = np.array([np.asarray(layer(ones, training=True)) for _ in range(2)])
-print(json.dumps([float((dropped == 0).mean()), float(dropped.mean()), bool((dropped[0] != dropped[1]).any())]))
+anew = bool((dropped[0] != dropped[1]).any())
+print(json.dumps([float((dropped == 0).mean()), float(dropped.mean()), anew]))
 """
 
 

@@ -5,6 +5,7 @@ import errno
 import json
 import math
 import os
+import pathlib
 import resource
 import signal
 import types
@@ -12,8 +13,13 @@ import types
 import keras
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from keras_transformer.training import callbacks, checkpoint
+from keras_transformer.training.early_stopping import BestSoFar
+from keras_transformer.training.ending import AgreedEnding, Ending, Preempted
+from keras_transformer.training.watcher import in_order
 
 
 @pytest.fixture
@@ -74,7 +80,7 @@ def test_a_loss_that_is_no_number_is_divergence(model, loss):
 
 
 def test_training_stops_at_the_last_step(model, stopwatch):
-    fit(model, callbacks.StopAtLimit(stopwatch, math.inf, last_step=4), epochs=9)
+    fit(model, callbacks.StopAtLimit(Ending(model), stopwatch, math.inf, last_step=4), epochs=9)
     assert int(model.optimizer.iterations) == 4
 
 
@@ -84,7 +90,8 @@ def test_training_stops_when_the_minutes_are_over(model, stopwatch):
             stopwatch, "seconds", stopwatch.seconds + 30
         )
     )
-    fit(model, ticking, callbacks.StopAtLimit(stopwatch, minutes=2.5, last_step=math.inf), epochs=9)
+    limit = callbacks.StopAtLimit(Ending(model), stopwatch, minutes=2.5, last_step=math.inf)
+    fit(model, ticking, limit, epochs=9)
     assert int(model.optimizer.iterations) == 5
 
 
@@ -236,7 +243,8 @@ def terminate_once_at(moment):
 def test_on_sigterm_the_step_is_finished_and_saved_and_training_ends(
     model, stopwatch, tmp_path, received, moment, saved
 ):
-    preempted, measured = callbacks.StopOnSignal(), []
+    preempted = callbacks.StopOnSignal(Ending(model))
+    measured = []
     validation = callbacks.Validation(
         lambda model: measured.append(1) or {}, tmp_path / "history.jsonl", lambda line: None
     )
@@ -245,7 +253,7 @@ def test_on_sigterm_the_step_is_finished_and_saved_and_training_ends(
         if moment == "on_train_begin"
         else [terminate_once_at(moment), preempted]
     )
-    with pytest.raises(callbacks.Preempted):
+    with pytest.raises(Preempted):
         fit(
             model,
             callbacks.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10),
@@ -271,11 +279,11 @@ def test_on_sigterm_validation_is_not_waited_for(model, stopwatch, tmp_path, rec
 
     history = tmp_path / "history.jsonl"
     validation = callbacks.Validation(measure, history, lambda line: None)
-    with pytest.raises(callbacks.Preempted):
+    with pytest.raises(Preempted):
         fit(
             model,
             callbacks.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10),
-            callbacks.StopOnSignal(),
+            callbacks.StopOnSignal(Ending(model)),
             validation,
             epochs=9,
         )
@@ -293,7 +301,7 @@ def test_control_without_it_the_signal_goes_elsewhere_and_training_goes_on(model
 
 
 def test_without_a_signal_training_ends_as_ever(model, received):
-    fit(model, callbacks.StopOnSignal())
+    fit(model, callbacks.StopOnSignal(Ending(model)))
     assert checkpoint.step_of(model) == 6
     terminate()
     assert received == [signal.SIGTERM]
@@ -301,12 +309,11 @@ def test_without_a_signal_training_ends_as_ever(model, received):
 
 @pytest.mark.parametrize("is_preempted", [False, True])
 def test_it_ends_too_when_another_host_was_asked(received, is_preempted):
-    watcher = callbacks.StopOnSignal()
-    watcher.set_model(
-        types.SimpleNamespace(train_function=types.SimpleNamespace(is_preempted=is_preempted))
-    )
+    ending = AgreedEnding(types.SimpleNamespace(stop_training=False), several_hosts=True)
+    ending.count(float(is_preempted), float(is_preempted))
+    watcher = callbacks.StopOnSignal(ending)
     watcher.on_train_begin()
-    with pytest.raises(callbacks.Preempted) if is_preempted else contextlib.nullcontext():
+    with pytest.raises(Preempted) if is_preempted else contextlib.nullcontext():
         watcher.on_epoch_end(0)
     assert (signal.getsignal(signal.SIGTERM) == watcher.ask) is not is_preempted
 
@@ -329,12 +336,93 @@ def test_validation_appends_a_json_line_an_epoch_and_reports_it(model, tmp_path)
     assert all("val_bleu 31.5" in line for line in said)
 
 
-def test_the_count_of_tokens_is_not_a_result(model, tmp_path):
+def test_the_count_of_labels_is_not_a_result(model, tmp_path):
     watcher = callbacks.Validation(lambda model: {}, tmp_path / "history.jsonl", lambda line: None)
     watcher.set_model(model)
-    watcher.on_epoch_end(0, {"loss": 1.0, "tokens": 123.0})
+    watcher.on_epoch_end(0, {"loss": 1.0, "labels": 123.0})
     assert json.loads((tmp_path / "history.jsonl").read_text(encoding="utf-8")) == {
         "epoch": 1,
         "step": 0,
         "loss": 1.0,
     }
+
+
+def watchers(model, stopwatch, tmp_path):
+    """One of each kind, by a letter, in the order that a run needs."""
+    ending = Ending(model)
+    return {
+        "divergence": callbacks.StopOnDivergence(),
+        "limit": callbacks.StopAtLimit(ending, stopwatch, math.inf, 9),
+        "saving": callbacks.Checkpointing(tmp_path, stopwatch, keep=1, minutes=9),
+        "signal": callbacks.StopOnSignal(ending),
+        "validation": callbacks.Validation(lambda model: {}, tmp_path / "history.jsonl"),
+        "best": BestSoFar(
+            ending, tmp_path / "history.jsonl", tmp_path / "best.npz", "bleu", True, 0
+        ),
+        "keras": keras.callbacks.TerminateOnNaN(),
+    }
+
+
+@given(order=st.permutations(range(7)))
+def test_in_whatever_order_callbacks_come_each_stands_behind_those_it_names(order):
+    folder = pathlib.Path("nowhere")
+    named = watchers(types.SimpleNamespace(), types.SimpleNamespace(seconds=0.0), folder)
+    given_order = [list(named.values())[place] for place in order]
+    sorted_order = in_order(given_order)
+    assert sorted(map(id, sorted_order)) == sorted(map(id, given_order))
+    names = [name for one in sorted_order for name, other in named.items() if other is one]
+    place = {name: number for number, name in enumerate(names)}
+    for first, later in [
+        ("divergence", "saving"),
+        ("limit", "saving"),
+        ("saving", "signal"),
+        ("signal", "validation"),
+        ("validation", "best"),
+        ("best", "keras"),
+    ]:
+        assert place[first] < place[later]
+
+
+def test_what_nothing_orders_keeps_its_place(model, stopwatch, tmp_path):
+    named = watchers(model, stopwatch, tmp_path)
+    one, other = (keras.callbacks.TerminateOnNaN() for _ in range(2))
+    assert in_order([one, named["limit"], other, named["divergence"]]) == [
+        named["limit"],
+        named["divergence"],
+        one,
+        other,
+    ]
+
+
+def test_an_ending_stops_fit_with_the_step_under_way(model):
+    ending = Ending(model)
+    asking = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: batch == 1 and ending.ask()
+    )
+    fit(model, asking)
+    assert checkpoint.step_of(model) == 2
+    assert not ending.is_preempted
+
+
+def test_several_hosts_stop_when_the_votes_are_counted():
+    model = types.SimpleNamespace(stop_training=False)
+    ending = AgreedEnding(model, several_hosts=True)
+    assert ending.votes == [0.0, 0.0]
+    ending.ask()
+    assert (ending.votes, model.stop_training) == ([1.0, 0.0], False)
+    ending.ask(preempted=True)
+    assert (ending.votes, model.stop_training) == ([1.0, 1.0], False)
+    ending.count(0.0, 0.0)
+    assert (model.stop_training, ending.is_preempted) == (False, False)
+    ending.count(1.0, 0.0)
+    assert (model.stop_training, ending.is_preempted) == (True, False)
+    ending.count(2.0, 1.0)
+    assert (model.stop_training, ending.is_preempted) == (True, True)
+
+
+@pytest.mark.parametrize("preempted", [False, True])
+def test_a_host_alone_stops_at_once(preempted):
+    model = types.SimpleNamespace(stop_training=False)
+    ending = AgreedEnding(model, several_hosts=False)
+    ending.ask(preempted)
+    assert (ending.votes, model.stop_training) == ([1.0, float(preempted)], True)

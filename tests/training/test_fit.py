@@ -8,10 +8,11 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.models import Transformer
-from keras_transformer.training import checkpoint, fit
-from keras_transformer.training import replicas as strategy
+from keras_transformer.training import checkpoint, fit, replicas
 from keras_transformer.training.callbacks import Checkpointing, StopAtLimit
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.optimizer import optimizer
+from keras_transformer.training.train_function import attach
 
 STEPS_PER_EPOCH = 3
 IDS = np.random.default_rng(7).integers(4, 20, (10, 2, 5)).astype("int32")
@@ -24,7 +25,7 @@ class Stream:
         numbered = tf.data.Dataset.range(start, 10**9).map(
             lambda number: tf.constant(IDS)[number % 10]
         )
-        return numbered.map(lambda rows: ((rows, rows), rows))
+        return numbered.map(lambda rows: ((rows, rows), rows, tf.ones(tf.shape(rows))))
 
 
 def make_model():
@@ -32,7 +33,7 @@ def make_model():
     model = Transformer(
         vocabulary_size=20, num_layers=1, d_model=8, d_ff=16, num_heads=2, dropout=0.2
     )
-    fit.compile_model(model, optimizer(1e-3), label_smoothing=0.1)
+    fit.compile_model(model, optimizer(1e-3), LabelSmoothedCrossEntropy(0.1))
     return model
 
 
@@ -41,7 +42,7 @@ def run(folder, *, last_step, accumulate=1):
     where it went on: step and batches.
     """
     model = make_model()
-    step, batches, stopwatch = fit.resume(model, folder)
+    start = fit.resume(model, folder)
     begun = []
     noting = keras.callbacks.LambdaCallback(
         on_epoch_begin=lambda epoch, logs: begun.append(
@@ -50,22 +51,20 @@ def run(folder, *, last_step, accumulate=1):
     )
 
     def batches_before(later_step):
-        return batches + (later_step - step) * accumulate
+        return start.batches + (later_step - start.step) * accumulate
 
-    data_from = strategy.attach(
-        model, strategy.make_strategy("one"), Stream(), batches_before, accumulate
-    )
+    feed = attach(model, replicas.make_strategy("one"), Stream(), batches_before, accumulate)
     saving = Checkpointing(
-        folder, stopwatch, keep=2, minutes=math.inf, batches_before=batches_before
+        folder, start.stopwatch, keep=2, minutes=math.inf, batches_before=batches_before
     )
     fit.fit(
         model,
-        data_from,
+        feed,
         STEPS_PER_EPOCH,
         last_step,
-        [noting, StopAtLimit(stopwatch, math.inf, last_step), saving],
+        [saving, StopAtLimit(feed.ending, start.stopwatch, math.inf, last_step), noting],
     )
-    return model, begun, (step, batches)
+    return model, begun, (start.step, start.batches)
 
 
 def weights_equal(model, other):
@@ -123,6 +122,6 @@ def test_batches_are_counted_over_sessions_that_take_more_or_fewer_a_step(tmp_pa
 
 
 def test_nothing_to_go_on_from_is_the_beginning(tmp_path):
-    step, batches, stopwatch = fit.resume(make_model(), tmp_path)
-    assert (step, batches) == (0, 0)
-    assert stopwatch.seconds < 60
+    start = fit.resume(make_model(), tmp_path)
+    assert (start.step, start.batches) == (0, 0)
+    assert start.stopwatch.seconds < 60

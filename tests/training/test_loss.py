@@ -1,4 +1,4 @@
-"""Section 5.4: label-smoothed cross-entropy and its gradient, against float64, Keras and autodiff."""
+"""Section 5.4: label-smoothed cross-entropy and its gradient; float64, Keras and autodiff agree."""
 
 import keras
 import numpy as np
@@ -21,6 +21,11 @@ def labels():
 @pytest.fixture
 def logits():
     return 3 * np.random.default_rng(0).normal(size=(B, T, V)).astype("float32")
+
+
+def real(labels):
+    """Weights that leave out padding, id 0."""
+    return (labels != 0).astype("float32")
 
 
 def gradient_of(loss, logits):
@@ -104,7 +109,9 @@ def test_the_gradient_of_the_mean_is_that_of_autodiff_through_the_plain_formula(
         )
         return tf.reduce_mean(losses[labels != 0])
 
-    actual = gradient_of(lambda z: LabelSmoothedCrossEntropy(epsilon)(labels, z), logits)
+    actual = gradient_of(
+        lambda z: LabelSmoothedCrossEntropy(epsilon)(labels, z, real(labels)), logits
+    )
     np.testing.assert_allclose(actual, gradient_of(plain, logits), rtol=0, atol=1e-6)
     assert (actual[labels == 0] == 0).all()
     assert np.abs(actual[labels != 0]).max() > 0.01
@@ -134,31 +141,64 @@ def test_extreme_logits_stay_finite_and_right(extreme):
     )
 
 
-def test_the_loss_is_the_mean_over_tokens_and_padding_does_not_count(labels, logits):
+@EPSILONS
+def test_called_it_gives_the_loss_of_each_label(labels, logits, epsilon):
+    np.testing.assert_allclose(
+        LabelSmoothedCrossEntropy(epsilon).call(labels, logits),
+        paper.label_smoothed_cross_entropy(labels, logits, epsilon),
+        rtol=1e-6,
+        atol=1e-6,
+    )
+
+
+def test_the_loss_is_the_mean_over_the_labels_that_count(labels, logits):
     losses = paper.label_smoothed_cross_entropy(labels, logits, 0.1)
     loss = LabelSmoothedCrossEntropy(0.1)
-    assert float(loss(labels, logits)) == pytest.approx(losses[labels != 0].mean(), rel=1e-6)
+    mean = float(loss(labels, logits, real(labels)))
+    assert mean == pytest.approx(losses[labels != 0].mean(), rel=1e-6)
     elsewhere = np.where((labels == 0)[..., None], 50 * logits[::-1], logits)
-    assert float(loss(labels, elsewhere)) == float(loss(labels, logits))
-    wide = np.pad(labels, [(0, 0), (0, 2)]), np.pad(logits, [(0, 0), (0, 2), (0, 0)])
-    assert float(loss(*wide)) == pytest.approx(float(loss(labels, logits)), rel=1e-6)
+    assert float(loss(labels, elsewhere, real(labels))) == mean
+    padded = np.pad(labels, [(0, 0), (0, 2)])
+    wide = np.pad(logits, [(0, 0), (0, 2), (0, 0)])
+    assert float(loss(padded, wide, real(padded))) == pytest.approx(mean, rel=1e-6)
 
 
-def test_another_padding_id_lets_zeros_count(labels, logits):
+def test_control_no_label_is_left_out_for_what_it_is(labels, logits):
+    """Class 0 counts, unless the weights say otherwise."""
     losses = paper.label_smoothed_cross_entropy(labels, logits, 0.1)
-    actual = float(LabelSmoothedCrossEntropy(0.1, padding_id=6)(labels, logits))
-    assert actual == pytest.approx(losses[labels != 6].mean(), rel=1e-6)
-    assert actual != pytest.approx(float(LabelSmoothedCrossEntropy(0.1)(labels, logits)), rel=1e-3)
+    loss = LabelSmoothedCrossEntropy(0.1)
+    everything = float(loss(labels, logits, np.ones(labels.shape, "float32")))
+    assert everything == pytest.approx(losses.mean(), rel=1e-6)
+    assert everything != pytest.approx(float(loss(labels, logits, real(labels))), rel=1e-3)
 
 
-def test_nothing_but_padding_gives_zero(logits):
-    assert float(LabelSmoothedCrossEntropy()(np.zeros((B, T), "int32"), logits)) == 0
+def test_weights_between_weigh_a_label(labels, logits):
+    weights = np.random.default_rng(2).random(labels.shape).astype("float32")
+    losses = paper.label_smoothed_cross_entropy(labels, logits, 0.1)
+    assert float(LabelSmoothedCrossEntropy(0.1)(labels, logits, weights)) == pytest.approx(
+        np.average(losses, weights=weights), rel=1e-6
+    )
+
+
+def test_one_label_an_example_has_a_loss_too(labels, logits):
+    assert LabelSmoothedCrossEntropy(0.1).call(labels[:, 1], logits[:, 1]).shape == (B,)
+    np.testing.assert_allclose(
+        LabelSmoothedCrossEntropy(0.1).call(labels[:, 1], logits[:, 1]),
+        paper.label_smoothed_cross_entropy(labels, logits, 0.1)[:, 1],
+        rtol=1e-6,
+    )
+
+
+def test_no_label_that_counts_gives_zero(labels, logits):
+    nothing = np.zeros(labels.shape, "float32")
+    assert float(LabelSmoothedCrossEntropy()(labels, logits, nothing)) == 0
 
 
 def test_config_round_trip():
-    loss = LabelSmoothedCrossEntropy(0.3, padding_id=2, name="other")
+    loss = LabelSmoothedCrossEntropy(0.3, name="other")
     clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(loss))
     assert (type(clone), clone.get_config()) == (LabelSmoothedCrossEntropy, loss.get_config())
+    assert (clone.label_smoothing, clone.reduction) == (0.3, loss.reduction)
     assert set(loss.get_config().items()).isdisjoint(
         LabelSmoothedCrossEntropy().get_config().items()
     )

@@ -314,3 +314,19 @@ def test_it_is_the_papers_adam_and_its_config_goes_round():
 def test_nonsense_is_refused_by_name(settings, message):
     with pytest.raises(ValueError, match=message):
         optimizer(1e-3, **settings)
+
+
+def test_the_private_attributes_of_keras_that_hold_the_averages_pair_up_with_the_weights():
+    """`_model_variables_moving_average` has the average of each of `_trainable_variables`, in that
+    order: `averaged_weights` reads both, for Keras has no public way to an average.
+    """
+    model = model_in_training(ema=0.5)
+    fit(model, 1)
+    made = model.optimizer
+    assert [variable.path for variable in made._trainable_variables] == [
+        variable.path for variable in model.trainable_variables
+    ]
+    # After the first update the average is the weight.
+    pairs = zip(made._trainable_variables, made._model_variables_moving_average, strict=True)
+    for variable, average in pairs:
+        np.testing.assert_array_equal(array_of(average), array_of(variable))

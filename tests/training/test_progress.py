@@ -10,7 +10,7 @@ from rich.console import Console
 
 from keras_transformer.training import progress
 
-LOGS = {"loss": 3.25, "accuracy": 0.5, "tokens": 2000.0}
+LOGS = {"loss": 3.25, "accuracy": 0.5, "labels": 2000.0}
 PARTS = (
     "step 1",
     "loss 3.250",
@@ -84,7 +84,7 @@ def test_tokens_a_second_count_training_alone_over_all_epochs(clock):
     batch(watcher, clock, seconds=1.0)
     clock.now += 500  # validation
     watcher.on_epoch_begin(1)
-    batch(watcher, clock, seconds=3.0, logs={**LOGS, "tokens": 400.0})
+    batch(watcher, clock, seconds=3.0, logs={**LOGS, "labels": 400.0})
     assert "600 target tokens/s" in watcher.line(LOGS)
 
 

@@ -1,59 +1,20 @@
-"""However the batches of a step are spread over replicas, hosts and time, it is the step of one
-batch of all their rows.
+"""However the batches of a step are spread over time, it is the step of one batch of all their
+rows. What replicas and hosts add is in `test_replicas`.
 """
 
 import functools
-import os
-import pathlib
-import subprocess
-import sys
-import urllib.error
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from hosts import tf_configs
 
 from keras_transformer.models import Transformer
-from keras_transformer.training import callbacks, fit
-from keras_transformer.training import replicas as strategy
+from keras_transformer.training import fit
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.optimizer import optimizer
-
-PROGRAM = pathlib.Path(__file__).with_name("replicas_program.py")
-LONGEST_SECONDS = 600
-# Batches that each replica adds up, and what is done otherwise. Of use by hand, but slower:
-# 2-static equals 1-static of two replicas.
-EXPERIMENTS = {
-    "one": ("2", "4", "2-unclipped"),
-    "mirrored": ("1", "2", "1-mean_of_means"),
-    "multi_worker": ("1",),
-}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def programs(tmp_path_factory):
-    """The experiments, under way beside the tests of this file, the last of which ask for what they
-    left; and where they leave it.
-    """
-    folder = tmp_path_factory.mktemp("replicas")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    clusters = {"multi_worker": [{"TF_CONFIG": config} for config in tf_configs(2)]}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(PROGRAM), str(folder), distribution, *experiments],
-            env=environment | addition,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for distribution, experiments in EXPERIMENTS.items()
-        for addition in clusters.get(distribution, [{}])
-    ]
-    yield folder, processes
-    for process in processes:
-        process.kill()
-        process.communicate()
+from keras_transformer.training.replicas import distribute
+from keras_transformer.training.train_function import TrainFunction, attach
 
 
 def batch(rows, source_length, target_length, seed=0):
@@ -66,7 +27,7 @@ def batch(rows, source_length, target_length, seed=0):
 
     output = side(target_length)
     shifted = np.concatenate([np.full((rows, 1), 2, np.int32), output[:, :-1]], axis=1)
-    return (side(source_length), shifted), output
+    return (side(source_length), shifted), output, (output != 0).astype(np.float32)
 
 
 def joined(batches):
@@ -92,8 +53,9 @@ class Stream:
 
     def dataset(self, start=0, replicas=1, first=0, here=1):
         ids = tf.TensorSpec((None, None), tf.int32)
+        weights = tf.TensorSpec((None, None), tf.float32)
         return tf.data.Dataset.from_generator(
-            lambda: iter(self.batches), output_signature=((ids, ids), ids)
+            lambda: iter(self.batches), output_signature=((ids, ids), ids, weights)
         ).repeat()
 
 
@@ -113,8 +75,17 @@ def make_model(rate=0.003, dropout=0.0):
     model = Transformer(
         vocabulary_size=20, num_layers=1, d_model=8, d_ff=16, num_heads=2, dropout=dropout
     )
-    fit.compile_model(model, optimizer(rate, clip_norm=0.3), label_smoothing=0.1)
+    fit.compile_model(model, optimizer(rate, clip_norm=0.3), LabelSmoothedCrossEntropy(0.1))
     return model
+
+
+def feed_of(function, *batches):
+    """The batches over and over, as `attach` gives them."""
+    data = distribute(function.strategy, Stream(*batches), 0)
+    new_means = keras.callbacks.LambdaCallback(
+        on_epoch_begin=lambda epoch, logs: function.start_epoch()
+    )
+    return fit.Feed(lambda step: data, function.ending, (new_means,))
 
 
 def train(
@@ -123,14 +94,13 @@ def train(
     rate=0.003,
     dropout=0.0,
     steps_per_epoch=100,
-    make=strategy.TrainFunction,
+    make=TrainFunction,
     **options,
 ):
     """The model, its train function, and the reports of the steps."""
     model, reports = make_model(rate, dropout), Reports()
     function = make(model, tf.distribute.get_strategy(), **options)
-    data = strategy.distribute(function.strategy, Stream(*batches), 0)
-    fit.fit(model, lambda step: data, min(steps_per_epoch, steps), steps, [reports])
+    fit.fit(model, feed_of(function, *batches), min(steps_per_epoch, steps), steps, [reports])
     return model, function, reports.reports
 
 
@@ -141,11 +111,11 @@ def weights_differ(model, other):
     )
 
 
-class MeanOfMeans(strategy.TrainFunction):
-    """Weighs each batch alike, however many tokens it has."""
+class MeanOfMeans(TrainFunction):
+    """Weighs each batch alike, however many labels it has."""
 
-    def _gradients(self, batch, tokens):
-        return super()._gradients(batch, tokens * tf.math.count_nonzero(batch[1], dtype=tf.float32))
+    def _gradients(self, batch, divisor):
+        return super()._gradients(batch, divisor * tf.reduce_sum(batch[2]))
 
 
 def test_batches_that_are_added_up_make_the_step_of_one_batch_of_all_their_rows():
@@ -155,8 +125,8 @@ def test_batches_that_are_added_up_make_the_step_of_one_batch_of_all_their_rows(
     assert [report["loss"] for report in added_reports] == pytest.approx(
         [report["loss"] for report in whole_reports], rel=1e-5
     )
-    assert [report["tokens"] for report in added_reports] == [
-        report["tokens"] for report in whole_reports
+    assert [report["labels"] for report in added_reports] == [
+        report["labels"] for report in whole_reports
     ]
     assert weights_differ(whole, make_model()) > 1e-3
     # A control: the mean of the batches' means makes other steps.
@@ -165,27 +135,27 @@ def test_batches_that_are_added_up_make_the_step_of_one_batch_of_all_their_rows(
 
 
 def expected_counts(model, batch):
-    """Summed loss (section 5.4 with epsilon 0.1), tokens guessed right, and tokens, in float64."""
-    inputs, labels = batch
+    """Summed loss (section 5.4, epsilon 0.1), labels guessed right, and labels, in float64."""
+    inputs, labels, weights = batch
     logits = np.asarray(model(inputs), np.float64)
     log_p = logits - logits.max(-1, keepdims=True)
     log_p -= np.log(np.exp(log_p).sum(-1, keepdims=True))
     losses = -0.9 * np.take_along_axis(log_p, labels[..., None], -1)[..., 0] - 0.1 * log_p.mean(-1)
-    real = labels != 0
-    return np.array([losses[real].sum(), (logits.argmax(-1) == labels)[real].sum(), real.sum()])
+    right = logits.argmax(-1) == labels
+    return np.array([(losses * weights).sum(), (right * weights).sum(), weights.sum()])
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
-def test_reports_are_numpy_s_means_over_the_tokens_of_the_epoch_so_far(accumulate):
+def test_reports_are_numpy_s_means_over_the_labels_of_the_epoch_so_far(accumulate):
     model, _, reports = train(THREE, steps=4, steps_per_epoch=2, rate=0.0, accumulate=accumulate)
     counts = [expected_counts(model, THREE[number % 3]) for number in range(4 * accumulate)]
     assert len(reports) == 4
     for step, report in enumerate(reports):
-        loss, right, tokens = sum(counts[step // 2 * 2 * accumulate : (step + 1) * accumulate])
-        assert report["tokens"] == tokens
-        assert report["accuracy"] == pytest.approx(right / tokens, rel=1e-6)
-        assert report["loss"] == pytest.approx(loss / tokens, rel=1e-5)
-    assert reports[2]["tokens"] < reports[1]["tokens"]  # a new epoch
+        loss, right, total = sum(counts[step // 2 * 2 * accumulate : (step + 1) * accumulate])
+        assert report["labels"] == pytest.approx(total)
+        assert report["accuracy"] == pytest.approx(right / total, rel=1e-6)
+        assert report["loss"] == pytest.approx(loss / total, rel=1e-5)
+    assert reports[2]["labels"] < reports[1]["labels"]  # a new epoch
 
 
 @pytest.fixture(scope="module")
@@ -284,74 +254,14 @@ def test_the_whole_step_with_its_update_compiles_under_xla():
 
 
 def test_a_callback_ends_training_after_the_step():
-    model, reports = make_model(), Reports()
-    function = strategy.TrainFunction(model, tf.distribute.get_strategy())
-    ending = keras.callbacks.LambdaCallback(
-        on_train_batch_end=lambda step, logs: step == 1 and callbacks.end_training(model)
+    model = make_model()
+    reports = Reports()
+    function = TrainFunction(model, tf.distribute.get_strategy())
+    asking = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda step, logs: step == 1 and function.ending.ask()
     )
-    data = strategy.distribute(function.strategy, Stream(*THREE), 0)
-    fit.fit(model, lambda step: data, 5, 100, [reports, ending])
+    fit.fit(model, feed_of(function, *THREE), 5, 100, [reports, asking])
     assert len(reports.reports) == 2
-
-
-TASK = (
-    '{"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}, "task": {"type": "%s", "index": %s}}'
-)
-NO_TASK_IN_IT = [
-    TASK % place
-    for place in (("worker", 2), ("worker", -1), ("worker", "null"), ("chief", 0), ("ps", 0))
-]
-
-
-@pytest.mark.parametrize(
-    "config", [None, "", "worker", "[]", "{}", '{"cluster": {}}', *NO_TASK_IN_IT]
-)
-def test_several_hosts_need_a_cluster_that_this_one_is_in(monkeypatch, config):
-    monkeypatch.delenv("TF_CONFIG", raising=False)
-    if config is not None:
-        monkeypatch.setenv("TF_CONFIG", config)
-    message = (
-        r"^--distribution=multi_worker needs the environment variable TF_CONFIG, "
-        r"\{.cluster.*\}\. Received: '.*'\.$"
-    )
-    with pytest.raises(ValueError, match=message):
-        strategy.make_strategy("multi_worker")
-
-
-NO_TPU = (
-    r"^--distribution=tpu found no TPU at --tpu='{}' \(.*\)\. Name its address, or choose "
-    r"another\.$"
-)
-TPU_ERRORS = [
-    ValueError("none"),
-    urllib.error.URLError("unknown host"),
-    tf.errors.NotFoundError(None, None, "none\nat all"),
-]
-
-
-@pytest.mark.parametrize("error", TPU_ERRORS)
-def test_a_tpu_that_cannot_be_had_is_told_in_a_line(monkeypatch, error):
-    def resolver(tpu):
-        raise error
-
-    monkeypatch.setattr(tf.distribute.cluster_resolver, "TPUClusterResolver", resolver)
-    with pytest.raises(ValueError, match=NO_TPU.format("mine")):
-        strategy.make_strategy("tpu", "mine")
-
-
-def test_here_is_no_tpu(monkeypatch):
-    monkeypatch.delenv("TPU_NAME", raising=False)
-    with pytest.raises(ValueError, match=NO_TPU.format("")):
-        strategy.make_strategy("tpu")
-
-
-def test_another_distribution_is_refused_by_name():
-    with pytest.raises(
-        ValueError,
-        match=r"^`distribution` must be one of one, mirrored, multi_worker, tpu\. Received: "
-        r"'many'\.$",
-    ):
-        strategy.make_strategy("many")
 
 
 @pytest.mark.parametrize(("replicas", "accumulate"), [(1, 2), (2, 1)])
@@ -364,54 +274,69 @@ def test_another_backend_neither_distributes_nor_accumulates(monkeypatch, replic
         match=rf"^KERAS_BACKEND=jax .*Received: {replicas} replicas, accumulate={accumulate}\. "
         r"Leave them out",
     ):
-        strategy.attach(None, several, None, None, accumulate)
+        attach(None, several, None, None, accumulate)
 
 
-def test_one_process_is_its_own_chief_and_waits_for_none():
-    alone = strategy.make_strategy("one")
-    assert strategy.is_chief(alone)
-    strategy.wait_for_all(alone)
-    with pytest.raises(tf.errors.UnavailableError), strategy.telling_of_lost_hosts(alone):
-        raise tf.errors.UnavailableError(None, None, "a file server, say")
-
-
-@pytest.fixture(scope="module")
-def trained(programs):
-    """What each experiment left."""
-    folder, processes = programs
-    for process in processes:
-        output, _ = process.communicate(timeout=LONGEST_SECONDS)
-        assert process.returncode == 0, output
-    return {path.stem: dict(np.load(path)) for path in folder.iterdir()}
-
-
-def largest_difference(here, there, kind):
-    """Of the arrays whose names begin so."""
-    assert here.keys() == there.keys()
-    return max(
-        float(np.abs(here[name] - there[name]).max()) for name in here if name.startswith(kind)
-    )
-
-
-SPREAD = [
-    ("one-2-0", "mirrored-1-0"),
-    ("one-4-0", "mirrored-2-0"),
-    ("one-2-0", "multi_worker-1-0"),
-    ("one-2-0", "multi_worker-1-1"),
+FRACTIONS = [
+    (inputs, labels, np.random.default_rng(6).random(labels.shape).astype(np.float32))
+    for inputs, labels, _ in THREE
 ]
 
 
-@pytest.mark.parametrize(("whole", "spread"), SPREAD)
-@pytest.mark.parametrize("kind", ["weight", "average", "reports"])
-def test_replicas_make_the_steps_of_one_that_sees_all_their_batches(trained, whole, spread, kind):
-    assert largest_difference(trained[whole], trained[spread], kind) < 1e-5
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_weights_between_weigh_a_label(accumulate):
+    model, _, reports = train(FRACTIONS, steps=3, rate=0.0, accumulate=accumulate)
+    counts = [expected_counts(model, FRACTIONS[number % 3]) for number in range(3 * accumulate)]
+    loss, right, total = sum(counts)
+    assert reports[-1]["labels"] == pytest.approx(total, rel=1e-6)
+    assert reports[-1]["accuracy"] == pytest.approx(right / total, rel=1e-5)
+    assert reports[-1]["loss"] == pytest.approx(loss / total, rel=1e-5)
+    # A control: the labels and what they weigh are two things.
+    assert reports[-1]["labels"] != pytest.approx(sum(labels.size for _, labels, _ in FRACTIONS))
 
 
-@pytest.mark.parametrize("other", ["mirrored-1-mean_of_means-0", "one-4-0", "one-2-unclipped-0"])
-def test_control_other_steps_make_other_weights(trained, other):
-    """The mean of the replicas' means; more batches; and clipping does take part."""
-    assert largest_difference(trained["one-2-0"], trained[other], "weight") > 1e-3
+def test_a_label_that_does_not_count_has_no_part_in_the_step():
+    inputs, labels, weights = joined(THREE)
+    elsewhere = np.where(weights > 0, labels, 5)
+    one, _, _ = train([(inputs, labels, weights)], steps=3)
+    other, _, _ = train([(inputs, elsewhere, weights)], steps=3)
+    assert weights_differ(one, other) == 0
+    counting, _, _ = train([(inputs, elsewhere, np.ones_like(weights))], steps=3)
+    assert weights_differ(one, counting) > 1e-3
 
 
-def test_hosts_have_the_same_weights_to_the_last_bit(trained):
-    assert largest_difference(trained["multi_worker-1-0"], trained["multi_worker-1-1"], "") == 0
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_a_step_in_which_no_label_counts_changes_nothing(accumulate):
+    inputs, labels, weights = THREE[0]
+    nothing = (inputs, labels, np.zeros_like(weights))
+    model, _, reports = train([nothing], steps=2, accumulate=accumulate)
+    assert weights_differ(model, make_model()) == 0
+    assert reports[-1] == {"loss": 0.0, "accuracy": 0.0, "labels": 0.0}
+
+
+class Remembering(TrainFunction):
+    """Keeps what it replaces of Keras, and what it replaces it by."""
+
+    def __init__(self, model, *args, **options):
+        reduce = model.optimizer._all_reduce_sum_gradients
+        distribution = model._distribute_strategy
+        super().__init__(model, *args, **options)
+        self.private = (
+            model.optimizer._all_reduce_sum_gradients,
+            model._distribute_strategy,
+        )
+        self.keras_own = reduce, distribution
+
+
+def test_the_private_attributes_of_keras_that_a_step_replaces_are_there():
+    """`_all_reduce_sum_gradients` of the optimizer adds gradients up over replicas, after each
+    replica's were clipped: ours are added up before. `_distribute_strategy` of a model makes
+    `fit` build it from a batch of every replica: ours is built.
+    """
+    _, function, _ = train(THREE, steps=0, make=Remembering)
+    reduce, distribution = function.keras_own
+    assert callable(reduce)
+    assert distribution is None or isinstance(distribution, tf.distribute.Strategy)
+    assert function.private == (list, None)
+    gradients = [(tf.constant([1.0]), tf.Variable([2.0]))]
+    assert function.private[0](gradients) == gradients

@@ -1,11 +1,11 @@
-"""Per-token metrics: what several batches give is what all their tokens together give."""
+"""Metrics per label: what several batches give is what all their labels together give."""
 
 import keras
 import numpy as np
 import pytest
 from oracles import paper
 
-from keras_transformer.training.metrics import TargetTokens, TokenAccuracy, TokenCrossEntropy
+from keras_transformer.training.label_metrics import LabelAccuracy, LabelCount, LabelCrossEntropy
 
 V = 5
 
@@ -32,6 +32,11 @@ def batches():
     return result
 
 
+def real(labels):
+    """Weights that leave out padding, id 0."""
+    return (labels != 0).astype("float32")
+
+
 def values(name, labels, logits):
     """The metric of every token, padding left out, in float64."""
     real = labels != 0
@@ -40,14 +45,14 @@ def values(name, labels, logits):
     return paper.label_smoothed_cross_entropy(labels, logits, 0.0)[real]
 
 
-METRICS = pytest.mark.parametrize("metric_type", [TokenAccuracy, TokenCrossEntropy])
+METRICS = pytest.mark.parametrize("metric_type", [LabelAccuracy, LabelCrossEntropy])
 
 
 @METRICS
 def test_batches_of_different_sizes_pool_their_tokens(metric_type, batches):
     metric = metric_type()
     for labels, logits in batches:
-        metric.update_state(labels, logits)
+        metric.update_state(labels, logits, real(labels))
     each = [values(metric.name, *batch) for batch in batches]
     assert float(metric.result()) == pytest.approx(np.concatenate(each).mean(), rel=1e-6)
     assert float(metric.result()) != pytest.approx(
@@ -58,22 +63,21 @@ def test_batches_of_different_sizes_pool_their_tokens(metric_type, batches):
 @METRICS
 def test_padding_does_not_count(metric_type, batches):
     metric, (labels, logits) = metric_type(), batches[0]
-    before = float(metric(labels, logits))
+    before = float(metric(labels, logits, real(labels)))
     metric.reset_state()
     elsewhere = np.where((labels == 0)[..., None], np.eye(V, dtype="float32")[0] * 9, logits)
-    assert float(metric(labels, elsewhere)) == before
+    assert float(metric(labels, elsewhere, real(labels))) == before
     metric.reset_state()
-    assert float(metric(np.where(labels == 0, 1, labels), logits)) != pytest.approx(
-        before, rel=1e-3
-    )
+    # A control: without weights every label counts, those of class 0 too.
+    assert float(metric(labels, logits)) != pytest.approx(before, rel=1e-3)
 
 
 @METRICS
 def test_reset_forgets(metric_type, batches):
     metric = metric_type()
-    metric.update_state(*batches[0])
+    metric.update_state(*batches[0], real(batches[0][0]))
     metric.reset_state()
-    metric.update_state(*batches[1])
+    metric.update_state(*batches[1], real(batches[1][0]))
     assert float(metric.result()) == pytest.approx(
         values(metric.name, *batches[1]).mean(), rel=1e-6
     )
@@ -86,7 +90,7 @@ def test_nothing_seen_is_zero(metric_type):
 
 def test_cross_entropy_of_equal_logits_is_the_log_of_the_vocabulary():
     assert float(
-        TokenCrossEntropy()(np.ones((2, 3), "int32"), np.zeros((2, 3, V), "float32"))
+        LabelCrossEntropy()(np.ones((2, 3), "int32"), np.zeros((2, 3, V), "float32"))
     ) == pytest.approx(np.log(V), rel=1e-6)
 
 
@@ -95,18 +99,19 @@ def test_accuracy_by_hand():
         np.array([[1, 2, 3, 0]]),
         2 * np.eye(V, dtype="float32")[np.array([[1, 4, 3, 0]])],
     )
-    assert float(TokenAccuracy()(labels, logits)) == pytest.approx(2 / 3)
+    assert float(LabelAccuracy()(labels, logits, real(labels))) == pytest.approx(2 / 3)
+    assert float(LabelAccuracy()(labels, logits)) == pytest.approx(3 / 4)
 
 
-def test_target_tokens_count_what_is_not_padding(batches):
-    metric = TargetTokens()
+def test_the_labels_that_count_are_counted(batches):
+    metric = LabelCount()
     for labels, logits in batches:
-        metric.update_state(labels, logits)
+        metric.update_state(labels, logits, real(labels))
     assert float(metric.result()) == sum((labels != 0).sum() for labels, _ in batches)
     assert float(metric.result()) < sum(labels.size for labels, _ in batches)
 
 
-@pytest.mark.parametrize("metric_type", [TokenAccuracy, TokenCrossEntropy, TargetTokens])
+@pytest.mark.parametrize("metric_type", [LabelAccuracy, LabelCrossEntropy, LabelCount])
 def test_config_round_trip(metric_type):
     """By way of Keras' registry, without which a saved model that was compiled with the metric
     could not be loaded.
@@ -123,4 +128,32 @@ def test_bfloat16_logits_are_summed_in_float32(metric_type):
     metric = metric_type()
     for _ in range(257):
         metric.update_state(np.array([[1]]), keras.ops.zeros((1, 1, V), "bfloat16"))
-    assert float(metric.tokens) == 257
+    assert float(metric.labels) == 257
+
+
+@METRICS
+def test_weights_between_weigh_a_label(metric_type, batches):
+    metric = metric_type()
+    random = np.random.default_rng(1)
+    weighed = [(labels, logits, random.random(labels.shape)) for labels, logits in batches]
+    for batch in weighed:
+        metric.update_state(*batch)
+    each = [
+        (paper.label_smoothed_cross_entropy(labels, logits, 0.0), weights)
+        if metric.name == "cross_entropy"
+        else (logits.argmax(-1) == labels, weights)
+        for labels, logits, weights in weighed
+    ]
+    expected = sum((value * weights).sum() for value, weights in each)
+    expected /= sum(weights.sum() for _, weights in each)
+    assert float(metric.result()) == pytest.approx(expected, rel=1e-6)
+
+
+def test_control_keras_own_accuracy_weighs_a_batch_by_its_width(batches):
+    """Hence metrics of ours."""
+    ours = LabelAccuracy()
+    theirs = keras.metrics.SparseCategoricalAccuracy()
+    for labels, logits in batches:
+        ours.update_state(labels, logits, real(labels))
+        theirs.update_state(labels, logits, real(labels))
+    assert float(theirs.result()) != pytest.approx(float(ours.result()), rel=1e-2)

@@ -1,0 +1,78 @@
+"""What is exported of a translator: strings in, strings out."""
+
+import dataclasses
+
+import numpy as np
+
+from keras_transformer.artifacts.artifact import Artifact
+from keras_transformer.artifacts.golden import golden_texts
+from keras_transformer.artifacts.signatures import served
+from keras_transformer.translator.translation_module import TranslationModule
+
+
+class TranslatorArtifact(Artifact):
+    """A `TranslationModule` with the signatures of `served`, and its vocabulary.
+
+    Args:
+        module: the `TranslationModule`.
+    """
+
+    what = (
+        "A Transformer (Vaswani et al. 2017, arXiv 1706.03762) of keras_transformer: strings in, "
+        "strings out."
+    )
+
+    def __init__(self, module: TranslationModule):
+        super().__init__(module)
+        self._signatures = served(module)
+
+    @property
+    def weights(self):
+        return self.module.weights
+
+    def signatures(self):
+        return self._signatures
+
+    def golden_inputs(self, examples):
+        texts = golden_texts(self.module.vocabulary.pieces, examples)
+        return [{"text": np.array(text, dtype=object)} for text in texts]
+
+    def facts(self):
+        vocabulary = self.module.vocabulary
+        options = dataclasses.asdict(self.module.options)
+        return {
+            "vocabulary": {"pieces": vocabulary.size, "fingerprint": vocabulary.fingerprint},
+            "decoding": {name: value for name, value in options.items() if value is not None},
+        }
+
+    def title(self, card):
+        return f"A translator, {_languages(card)}"
+
+    def rows(self, card):
+        corpus = card.get("corpus", {})
+        scores = card.get("scores", {})
+        score = (
+            f"BLEU {scores['bleu']}, chrF {scores['chrf']} ({scores['weights']})"
+            if scores
+            else "not told"
+        )
+        return {
+            "languages": _languages(card),
+            "trained on": corpus.get("dataset")
+            or corpus.get("data_dir")
+            or corpus.get("name", "not told"),
+            "test set": score,
+            "signature of BLEU": scores.get("bleu_signature", "not told"),
+            "decoding": ", ".join(f"{name} {value}" for name, value in card["decoding"].items()),
+            "vocabulary": f"{card['vocabulary']['pieces']:,} pieces, "
+            f"{card['vocabulary']['fingerprint']}",
+        }
+
+    def write_files(self, folder):
+        """Write the vocabulary: with it, another model can be trained from this one."""
+        self.module.vocabulary.save(folder / "vocabulary.model")
+
+
+def _languages(card):
+    corpus = card.get("corpus")
+    return f"{corpus['source_language']} to {corpus['target_language']}" if corpus else "not told"

@@ -1,0 +1,206 @@
+"""The contract between what is learned and the commands that train and export it.
+
+`train` knows a `Task` and nothing of translation. Resuming, replicas, preemption, averaging, early
+stopping, fine-tuning and export are the same for every task, and no task has to ask for them.
+"""
+
+import abc
+import dataclasses
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+
+import keras
+import numpy as np
+
+from keras_transformer.artifacts.artifact import Artifact
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.training.label_metrics import LabelAccuracy, LabelCrossEntropy
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from pipelines.batching import Examples
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """What became of a finished run.
+
+    Attributes:
+        scores: JSON, for `evaluation.json` and the card of the SavedModel.
+        report: lines to print; the first says the scores.
+        examples: JSON, a list; the run keeps them, and each export takes its golden ones from it.
+    """
+
+    scores: dict
+    report: Sequence[str] = ()
+    examples: Sequence = ()
+
+
+class Task(abc.ABC):
+    """What is learned: examples, a model, its loss, what is measured, and what leaves.
+
+    A batch of the examples is Keras' triple (inputs, labels, weights). The weights, float32 of the
+    shape of the labels, say which labels count: nothing else knows padding.
+
+    Args:
+        values: of the flags of `flag_groups` and of those that `train` or `export` always read, by
+            name.
+
+    Attributes:
+        name: what a run's `model.json` calls it.
+        flag_groups: groups of flags, keys of `flags.GROUPS`, that training reads besides its own.
+        export_flag_groups: likewise those that `export` reads.
+        labels: what its labels are called, for the progress bar.
+        higher_is_better: by name those of its measures that `--keep_best` may choose by, and
+            whether more of each is better.
+        unmeasured: what to do if `--keep_best` names another measure.
+        monitor: the measure that `--patience` waits for if `--keep_best` names none.
+        width: d_model of the paper's learning rate.
+        pieces: the strings that the rows of the embedding table stand for. `--init_from` carries
+            over the rows of those that another vocabulary has too. None: there is no vocabulary.
+    """
+
+    name: str
+    flag_groups: tuple[str, ...] = ()
+    export_flag_groups: tuple[str, ...] = ()
+    labels: str = "labels"
+    higher_is_better: Mapping[str, bool] = {"cross_entropy": False, "accuracy": True}
+    unmeasured: str = "Choose one of these, which are measured after each epoch."
+    monitor: str = "cross_entropy"
+    width: int = 512
+    pieces: Sequence[str] | None = None
+
+    def __init__(self, values: Mapping):
+        self.values = values
+
+    @classmethod
+    def default_model_dir(cls, values: Mapping) -> str:
+        """The run's folder where `--model_dir` names none."""
+        return f"runs/{cls.name}"
+
+    def write_files(self, folder: RunFolder) -> None:
+        """Write what the run needs besides weights, such as a vocabulary, into its folder.
+
+        Called once for a new run, by one host. By default there is nothing to write.
+        """
+        return
+
+    def read_files(self, folder: RunFolder) -> None:
+        """Read what `write_files` wrote. Called by every host, before anything else."""
+        return
+
+    @abc.abstractmethod
+    def description(self) -> dict[str, dict]:
+        """Say what the run is, in parts, for its `model.json`."""
+
+    @classmethod
+    def fixed(cls, description: dict) -> dict:
+        """The parts of a run's description that must not change when the run goes on.
+
+        Args:
+            description: of this run, or of one that an earlier version began. Fill in what that
+                version did not write.
+
+        Returns:
+            All of it, unless told otherwise.
+        """
+        return description
+
+    @abc.abstractmethod
+    def introduce(self) -> None:
+        """Print what is trained on."""
+
+    @abc.abstractmethod
+    def examples(self) -> Examples:
+        """The examples to train on."""
+
+    @abc.abstractmethod
+    def validation_examples(self) -> Examples:
+        """The examples that are measured after each epoch."""
+
+    def example_weights(self) -> np.ndarray | None:
+        """How often each example comes in an epoch, (examples,); None: once."""
+        return None
+
+    @abc.abstractmethod
+    def model(self, dtype) -> keras.Model:
+        """Make a new model.
+
+        Args:
+            dtype: a Keras dtype policy.
+
+        Returns:
+            A model that gives logits for the inputs of a batch: of the shape of the labels, and one
+            axis more. Only its loss is minimized: `add_loss` and regularizers are not.
+        """
+
+    @abc.abstractmethod
+    def loss(self) -> keras.losses.Loss:
+        """The loss; its `call` gives float32 of the shape of the labels, a loss for each."""
+
+    def validation(self, model: keras.Model, batches: Callable) -> Callable[[], dict[str, float]]:
+        """Make the function that measures a model after each epoch.
+
+        Args:
+            model: float32; its weights are set before each call.
+            batches: gives the validation examples as `model.evaluate` takes them.
+
+        Returns:
+            A function that gives numbers by name: cross-entropy and accuracy, unless told
+            otherwise.
+        """
+        return label_measures(model, batches)
+
+    @abc.abstractmethod
+    def artifact(self, model: keras.Model) -> Artifact:
+        """What is exported of a trained float32 model."""
+
+    @classmethod
+    @abc.abstractmethod
+    def reload(cls, folder: RunFolder, values: Mapping) -> Artifact:
+        """What is exported of a run's folder.
+
+        Args:
+            folder: of a run of this task.
+            values: of the flags that `export` reads, by name.
+        """
+
+    @abc.abstractmethod
+    def evaluate(self, artifact: Artifact) -> Evaluation:
+        """Score what was trained, on the test set."""
+
+    def usage(self, version: pathlib.Path) -> str:
+        """Say how an exported version is tried, or nothing."""
+        return ""
+
+    @classmethod
+    def convert(cls, folder: RunFolder, path: pathlib.Path, values: Mapping) -> pathlib.Path:
+        """Write a run's model in another format than a SavedModel: the `--format` in `values`.
+
+        Returns:
+            Where it was written.
+
+        Raises:
+            ValueError: if there is no such format of this task.
+        """
+        raise ValueError(
+            f"--format={values['format']} is no format of the task {cls.name}. Leave it out."
+        )
+
+
+def label_measures(model: keras.Model, batches: Callable) -> Callable[[], dict[str, float]]:
+    """Make a function that gives cross-entropy, in nats, and accuracy per label that counts.
+
+    Args:
+        model: gives logits for the inputs of a batch.
+        batches: gives the examples as `model.evaluate` takes them.
+    """
+    model.compile(
+        loss=LabelSmoothedCrossEntropy(0.0),
+        weighted_metrics=[LabelCrossEntropy(), LabelAccuracy()],
+        jit_compile=False,
+    )
+
+    def measure():
+        result = model.evaluate(batches(), verbose=0, return_dict=True)
+        return {name: result[name] for name in ("cross_entropy", "accuracy")}
+
+    return measure

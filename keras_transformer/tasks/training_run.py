@@ -1,0 +1,220 @@
+"""A run from its flags to its SavedModel, whatever its task is (Vaswani et al. 2017, sections 5 and
+6.1).
+"""
+
+import math
+from collections.abc import Mapping
+
+import keras
+import tensorflow as tf
+
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.runs.starting_point import starting_point
+from keras_transformer.tasks.release import choose_weights, export_dir_of, release
+from keras_transformer.tasks.task import Task
+from keras_transformer.tasks.watchers import Watchers, measures
+from keras_transformer.training import fit, initialization, replicas
+from keras_transformer.training.ending import Preempted
+from keras_transformer.training.mixed_precision import dtype_policy
+from keras_transformer.training.optimizer import averaged_weights, optimizer
+from keras_transformer.training.schedule import schedule
+from keras_transformer.training.train_function import attach
+from pipelines import batching, bucketing
+
+# Section 5.1.
+BATCH_TOKENS = 25000
+
+
+def train(task_class: type[Task], values: Mapping) -> None:
+    """Train a task, or go on where it was interrupted; then choose weights, score and export them.
+
+    Args:
+        task_class: what is learned.
+        values: of all flags of the command, by name.
+    """
+    strategy = replicas.make_strategy(values["distribution"], values["tpu"])
+    with replicas.telling_of_lost_hosts(strategy):
+        TrainingRun(task_class, values, strategy).go()
+
+
+class TrainingRun:
+    """A run of a task, on the replicas of a strategy.
+
+    Args:
+        task_class: what is learned.
+        values: of all flags of the command, by name.
+        strategy: from `replicas.make_strategy`.
+    """
+
+    def __init__(self, task_class: type[Task], values: Mapping, strategy: tf.distribute.Strategy):
+        # Before the task makes anything: TensorFlow forgets what tokenizers hold when it is seeded.
+        keras.utils.set_random_seed(values["seed"])
+        self.values = values
+        self.strategy = strategy
+        self.is_chief = replicas.is_chief(strategy)
+        self.batch_tokens = values["batch_tokens"] or BATCH_TOKENS
+        self.folder = RunFolder(values["model_dir"] or task_class.default_model_dir(values))
+        self.task = task_class(values)
+        measured = self.task.higher_is_better
+        if values["keep_best"] is not None and values["keep_best"] not in measured:
+            raise ValueError(
+                f"--keep_best must be one of {', '.join(measured)}. Received: "
+                f"{values['keep_best']}. {self.task.unmeasured}"
+            )
+
+    def go(self) -> None:
+        """Train, and release what was trained."""
+        self._prepare_folder()
+        task = self.task
+        task.introduce()
+        inference = task.model("float32")
+        measure = measures(task, inference, self._validation_batches)
+        model = self._train(self._batches(), measure)
+        if model is not None and self.is_chief:
+            self._finish(model, inference)
+
+    def _prepare_folder(self):
+        """Write what the run is, or check that it is the one that lies there."""
+        task = self.task
+        folder = self.folder
+        if self.is_chief and not folder.is_started:
+            folder.path.mkdir(parents=True, exist_ok=True)
+            task.write_files(folder)
+        replicas.wait_for_all(self.strategy)
+        task.read_files(folder)
+        description = task.description()
+        description["training"] = {
+            "batch_tokens": self.batch_tokens,
+            **description.get("training", {}),
+            "seed": self.values["seed"],
+        }
+        if self.is_chief:
+            folder.describe({"task": task.name, **description}, task.fixed)
+
+    def _batches(self):
+        shapes = (
+            (self.strategy.num_replicas_in_sync, bucketing.MOST_PADDING_STATIC)
+            if self.values["static_shapes"]
+            else ()
+        )
+        return batching.training_batches(
+            self.task.examples(),
+            self.batch_tokens,
+            self.values["seed"],
+            self.task.example_weights(),
+            *shapes,
+        )
+
+    def _validation_batches(self):
+        longest = max(self.batch_tokens, self.values["max_train_length"])
+        return batching.evaluation_batches(self.task.validation_examples(), longest)
+
+    def _train(self, batches, measure):
+        """Train from the newest checkpoint, from --init_from or from nothing, to the first limit
+        that is met.
+
+        Returns:
+            The model; None if the machine is about to be taken away.
+        """
+        values = self.values
+        policy = dtype_policy(values["mixed_precision"])
+        model = self._compiled(policy)
+        start = fit.resume(model, self.folder.checkpoints)
+        if values["init_from"] and not start.step:
+            self._initialize(model)
+        at_once = self.strategy.num_replicas_in_sync
+        batches_per_step = at_once * values["accumulate"]
+        steps_per_epoch = max(1, round(batches.batches_per_epoch / batches_per_step))
+        last_step = min(values["max_steps"], (values["max_epochs"] or math.inf) * steps_per_epoch)
+        print(
+            f"{model.count_params():,} parameters, {policy}; {batches.describe()}; "
+            f"{batches_per_step:,} batches a step"
+        )
+        going_on = f"going on from step {start.step}" if start.step else "starting"
+        print(f"{going_on} in {self.folder.path}", flush=True)
+
+        def batches_before(step):
+            # The rest of a group that other replicas began is seen again.
+            return start.batches // at_once * at_once + (step - start.step) * batches_per_step
+
+        feed = attach(
+            model,
+            self.strategy,
+            batches,
+            batches_before,
+            values["accumulate"],
+            values["static_shapes"],
+            values["jit_compile"],
+        )
+        watchers = Watchers(
+            self.task, values, self.folder, feed.ending, start, last_step, batches_before, measure
+        )
+        if watchers.are_over:
+            return model
+        try:
+            fit.fit(model, feed, steps_per_epoch, last_step, watchers.of_host(self.is_chief))
+        except Preempted:
+            print(f"SIGTERM: {watchers.what_is_saved(self.is_chief)}")
+            return None
+        return model
+
+    def _compiled(self, policy):
+        values = self.values
+        with self.strategy.scope():
+            model = self.task.model(policy)
+            rate = schedule(
+                values["schedule"],
+                self.task.width,
+                values["warmup_steps"],
+                values["learning_rate_scale"],
+                values["learning_rate"],
+                values["max_steps"],
+            )
+            updates = optimizer(
+                rate,
+                values["optimizer"],
+                values["weight_decay"],
+                values["clip_norm"],
+                values["ema"],
+            )
+            fit.compile_model(model, updates, self.task.loss())
+        return model
+
+    def _initialize(self, model):
+        path = self.values["init_from"]
+        pieces = self.task.pieces
+        weights, old = starting_point(path)
+        if pieces is None:
+            initialization.initialize(model, weights)
+            print(f"from {path}: its weights")
+            return
+        if old is None:
+            raise ValueError(
+                f"{path} has no vocabulary.model: its embeddings cannot be told apart. Name the "
+                "folder of its run."
+            )
+        report = initialization.initialize(model, weights, pieces, old.pieces)
+        print(
+            f"from {path}: {report.copied_rows:,} pieces keep their embeddings, "
+            f"{report.new_rows:,} are new"
+        )
+
+    def _finish(self, model, inference):
+        values = self.values
+        folder = self.folder
+        chosen = choose_weights(
+            folder,
+            values["average_checkpoints"],
+            best=bool(values["keep_best"]),
+            averages=averaged_weights(model) if values["ema"] else None,
+        )
+        if keras.backend.backend() != "tensorflow":
+            print(
+                f"{chosen}: {folder.averaged}. Score and export it with TensorFlow: run the same "
+                "command without KERAS_BACKEND."
+            )
+        elif values["release"]:
+            export_dir = export_dir_of(folder, values["export_dir"])
+            release(self.task, folder, inference, chosen, export_dir)
+        else:
+            print(f"{chosen}: {folder.averaged}")

@@ -1,0 +1,226 @@
+"""Translation: pairs of sentences, a Transformer, BLEU (Vaswani et al. 2017, section 6.1)."""
+
+import dataclasses
+import functools
+import math
+
+import keras
+
+from keras_transformer.artifacts import ctranslate2_model
+from keras_transformer.artifacts.translator_artifact import TranslatorArtifact
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.evaluation import bleu
+from keras_transformer.models import Hyperparameters, Transformer
+from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.corpus_settings import corpus_settings
+from keras_transformer.tasks.task import Evaluation, Task, label_measures
+from keras_transformer.tasks.translation_options import decoding_options
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.translator.trained import load_trained
+from keras_transformer.translator.translation_module import TranslationModule
+from keras_transformer.translator.translator import Translator
+from pipelines import batching, corpora
+from pipelines.record_files import Records
+from pipelines.vocabulary import Vocabulary, learn
+
+SHOWN = 5
+KEPT_EXAMPLES = 12
+
+
+class Translation(Task):
+    """Translate one language into another, from pairs of sentences."""
+
+    name = "translation"
+    flag_groups = TASKS["translation"].flag_groups
+    export_flag_groups = TASKS["translation"].export_flag_groups
+    labels = "target tokens"
+    unmeasured = (
+        "BLEU is measured with TensorFlow, of --validation_sentences: raise it, or choose "
+        "cross_entropy."
+    )
+
+    def __init__(self, values):
+        super().__init__(values)
+        translates = values["validation_sentences"] > 0 and keras.backend.backend() == "tensorflow"
+        self.higher_is_better = {"bleu": True} if translates else {}
+        self.higher_is_better["cross_entropy"] = False
+        self._corpus_settings = corpus_settings(values)
+        self._options = decoding_options(values)
+        self.hyperparameters = Hyperparameters(
+            **{field.name: values[field.name] for field in dataclasses.fields(Hyperparameters)}
+        )
+
+    @classmethod
+    def default_model_dir(cls, values):
+        names = ("corpus", "source_language", "target_language")
+        return f"runs/{'_'.join(values[name] for name in names)}"
+
+    @functools.cached_property
+    def corpus(self):
+        """The text: `corpora.Corpus`."""
+        return corpora.load(**self._corpus_settings, cache_dir=self.values["cache_dir"])
+
+    @property
+    def pieces(self):
+        return self.vocabulary.pieces
+
+    @property
+    def width(self):
+        return self.hyperparameters.d_model
+
+    def write_files(self, folder):
+        """Write the vocabulary: that of the records, else learned from the training side."""
+        train = self.corpus.train
+        vocabulary = self._prepared_vocabulary() or learn(
+            train.sources + train.targets, self.values["vocabulary_size"], self.corpus.tags
+        )
+        vocabulary.save(folder.vocabulary)
+
+    def read_files(self, folder):
+        self.vocabulary = Vocabulary.load(folder.vocabulary)
+        prepared = self._prepared_vocabulary()
+        if not prepared:
+            return
+        self.hyperparameters = dataclasses.replace(
+            self.hyperparameters, vocabulary_size=self.vocabulary.size
+        )
+        if prepared.fingerprint != self.vocabulary.fingerprint:
+            raise ValueError(
+                f"{folder.path} was trained with vocabulary {self.vocabulary.fingerprint}, the "
+                f"records are of {prepared.fingerprint}. Name another "
+                f"--model_dir, or prepare the records with --vocabulary={folder.vocabulary}."
+            )
+
+    def _prepared_vocabulary(self):
+        """That of the records; None of a corpus that is text."""
+        train = self.corpus.train
+        return train.vocabulary if isinstance(train, Records) else None
+
+    def description(self):
+        return {
+            "hyperparameters": self.hyperparameters.as_dict(),
+            "corpus": self._corpus_settings,
+            "vocabulary": {"fingerprint": self.vocabulary.fingerprint},
+            "training": {"max_length": self.values["max_train_length"]},
+        }
+
+    @classmethod
+    def fixed(cls, description):
+        """All; hyperparameters that an earlier version did not know had their default's value."""
+        hyperparameters = Hyperparameters(**description["hyperparameters"])
+        return {**description, "hyperparameters": hyperparameters.as_dict()}
+
+    @functools.cached_property
+    def _pairs(self):
+        """The pairs to train on and those to validate on, as `TokenizedPairs`."""
+        longest = self.values["max_train_length"]
+        train, valid = (
+            batching.tokenize_pairs(side, self.vocabulary, longest)
+            for side in (self.corpus.train, self.corpus.valid)
+        )
+        if not len(train) or not len(valid):
+            raise ValueError(
+                "no pair is left to train or validate on: all are over "
+                f"--max_train_length={longest} tokens. Raise it."
+            )
+        return train, valid
+
+    def introduce(self):
+        corpus = self.corpus
+        train, _ = self._pairs
+        dropped = {
+            **corpus.dropped,
+            f"over {self.values['max_train_length']} tokens": train.too_long,
+        }
+        counts = [f"{count:,} {reason}" for reason, count in dropped.items() if count]
+        print(
+            f"{corpus.name} {corpus.source_language}-{corpus.target_language}: "
+            f"{len(train):,} pairs to train, {len(corpus.valid):,} to validate, "
+            f"{len(corpus.test):,} to test"
+        )
+        print(f"dropped: {', '.join(counts) or 'none'}")
+
+    def examples(self):
+        return self._pairs[0].examples()
+
+    def validation_examples(self):
+        return self._pairs[1].examples()
+
+    def example_weights(self):
+        return self.corpus.weights
+
+    def model(self, dtype):
+        return Transformer(self.hyperparameters, dtype=dtype)
+
+    def loss(self):
+        return LabelSmoothedCrossEntropy(self.hyperparameters.label_smoothing)
+
+    def validation(self, model, batches):
+        """Cross-entropy, perplexity and accuracy per target token of all pairs; BLEU of the first
+        sentences, translated greedily.
+        """
+        measures = label_measures(model, batches)
+        if "bleu" not in self.higher_is_better:
+            return lambda: _with_perplexity(measures())
+        few = slice(self.values["validation_sentences"])
+        sources = self.corpus.valid.sources[few]
+        references = self.corpus.valid.targets[few]
+        greedy = Translator(TranslationModule(model, self.vocabulary, DecodingOptions(beam_size=1)))
+
+        def measure():
+            numbers = _with_perplexity(measures())
+            translations = greedy.translate(sources)
+            return {**numbers, "bleu": bleu.score(translations, references)["bleu"]}
+
+        return measure
+
+    def artifact(self, model):
+        return TranslatorArtifact(TranslationModule(model, self.vocabulary, self._options))
+
+    @classmethod
+    def reload(cls, folder, values):
+        model, vocabulary = load_trained(folder, precision=values["precision"])
+        return TranslatorArtifact(TranslationModule(model, vocabulary, decoding_options(values)))
+
+    def evaluate(self, artifact):
+        """BLEU and chrF of the test set, translated as the options say."""
+        test = self.corpus.test
+        translations = Translator(artifact.module).translate(test.sources)
+        scores = bleu.score(translations, test.targets)
+        beam_size = self._options.search().beam_size
+        shown = list(zip(test.sources, translations, test.targets, strict=True))[:SHOWN]
+        report = [
+            f"beam {beam_size}: BLEU {scores['bleu']}  chrF {scores['chrf']}",
+            f"  {scores['bleu_signature']}",
+            *(
+                f"\n  source       {source}\n  translation  {translation}\n  reference    {target}"
+                for source, translation, target in shown
+            ),
+        ]
+        examples = list(test.sources[:KEPT_EXAMPLES])
+        return Evaluation({"beam_size": beam_size, **scores}, report, examples)
+
+    def usage(self, version):
+        return (
+            f"  echo '{self.corpus.test.sources[0]}' | python -m keras_transformer.translate "
+            f"--model={version}"
+        )
+
+    @classmethod
+    def convert(cls, folder, path, values):
+        """Write the weights for CTranslate2, the one other format."""
+        if values["version"] or values["precision"] != "float32":
+            raise ValueError(
+                "--format=ctranslate2 writes one folder, in float32, which that engine rounds "
+                "itself: leave out --version and --precision."
+            )
+        return ctranslate2_model.convert(*load_trained(folder), path, folder.read_description())
+
+
+def _with_perplexity(numbers):
+    """Add the perplexity, the exponential of the cross-entropy."""
+    return {
+        "cross_entropy": numbers["cross_entropy"],
+        "perplexity": math.exp(numbers["cross_entropy"]),
+        "accuracy": numbers["accuracy"],
+    }

@@ -1,0 +1,126 @@
+"""What watches over a run of any task: limits, checkpoints, validation, the best epoch."""
+
+import math
+from collections.abc import Callable, Mapping
+
+import keras
+
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.tasks.task import Task
+from keras_transformer.training import callbacks
+from keras_transformer.training.early_stopping import BestSoFar
+from keras_transformer.training.ending import Ending
+from keras_transformer.training.fit import Progress
+from keras_transformer.training.optimizer import averaged_weights
+from keras_transformer.training.progress import ProgressBar
+
+
+def measures(
+    task: Task, inference: keras.Model, batches: Callable
+) -> Callable[[keras.Model], dict[str, float]]:
+    """Make a function of the model in training that measures its weights, the averaged ones where
+    it keeps them.
+
+    Args:
+        task: what is learned.
+        inference: a float32 model of the task, which takes over the weights.
+        batches: gives the validation examples.
+    """
+    measure = task.validation(inference, batches)
+
+    def measure_of(model):
+        inference.set_weights([*averaged_weights(model).values()])
+        return measure()
+
+    return measure_of
+
+
+class Watchers:
+    """The callbacks of a run.
+
+    Args:
+        task: what is learned.
+        values: of the flags of the group "training", by name.
+        folder: the run's `RunFolder`.
+        ending: the run's `Ending`.
+        start: where the run goes on.
+        last_step: most steps.
+        batches_before: takes a step, gives how many batches were seen before it.
+        measure: takes the model, gives numbers by name.
+
+    Raises:
+        ValueError: if `--keep_best` names no measure of the task.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        values: Mapping,
+        folder: RunFolder,
+        ending: Ending,
+        start: Progress,
+        last_step: int,
+        batches_before: Callable[[int], int],
+        measure: Callable[[keras.Model], dict[str, float]],
+    ):
+        self.folder = folder
+        self.ending = ending
+        minutes = math.inf if values["max_minutes"] is None else values["max_minutes"]
+        self.limit = callbacks.StopAtLimit(ending, start.stopwatch, minutes, last_step)
+        self.bar = ProgressBar(last_step, start.stopwatch, minutes, labels=task.labels)
+        self.saving = callbacks.Checkpointing(
+            folder.checkpoints,
+            start.stopwatch,
+            values["keep_checkpoints"],
+            values["checkpoint_minutes"],
+            batches_before,
+            self.bar.report,
+        )
+        self.validation = callbacks.Validation(measure, folder.history, self.bar.report)
+        self.best = self._best(task, values, start.step)
+
+    def _best(self, task, values, step):
+        """List of the one `BestSoFar`, or none."""
+        if not (values["keep_best"] or values["patience"]):
+            return []
+        monitor = values["keep_best"] or task.monitor
+        return [
+            BestSoFar(
+                self.ending,
+                self.folder.history,
+                self.folder.best,
+                monitor,
+                task.higher_is_better[monitor],
+                step,
+                values["patience"],
+                report=self.bar.report,
+            )
+        ]
+
+    @property
+    def are_over(self) -> bool:
+        """Whether the run has nothing left to do: its time or its patience is spent."""
+        return self.limit.is_out_of_time or any(best.is_over for best in self.best)
+
+    def of_host(self, is_chief: bool) -> list[keras.callbacks.Callback]:
+        """The callbacks of the host that writes files, or of another one."""
+        # A host that writes nothing waits for the one that does: if it left, each would take the
+        # other for lost.
+        watchers = [
+            callbacks.StopOnDivergence(),
+            self.limit,
+            callbacks.StopOnSignal(self.ending, at_once=is_chief),
+        ]
+        if not is_chief:
+            return watchers
+        board = keras.callbacks.TensorBoard(self.folder.logs, write_graph=False, update_freq=100)
+        return [*watchers, self.saving, self.validation, self.bar, *self.best, board]
+
+    def what_is_saved(self, is_chief: bool) -> str:
+        """Say what a preempted run has saved."""
+        self.bar.on_train_end()
+        if not is_chief:
+            return "the first host saves the run."
+        if self.saving.saved_step is None:
+            return "nothing could be saved."
+        return f"step {self.saving.saved_step} is saved; the same command goes on."

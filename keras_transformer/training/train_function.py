@@ -1,0 +1,245 @@
+"""One update from many batches (Vaswani et al. 2017, section 5.1: 25,000 tokens a batch; section
+5.2: one machine with 8 GPUs).
+
+    gradient = d/d theta  sum of weight * loss of a label  /  sum of weights
+
+Both sums are over all batches of a step, on all replicas. A mean of the batches' means would weigh
+a label by the number of its neighbours, and depend on how the batches are spread.
+"""
+
+from collections.abc import Callable
+
+import keras
+import tensorflow as tf
+
+from keras_transformer.training.ending import AgreedEnding, Ending
+from keras_transformer.training.fit import Feed
+from keras_transformer.training.replicas import distribute, has_hosts
+
+
+def attach(
+    model: keras.Model,
+    strategy: tf.distribute.Strategy,
+    batches,
+    batches_before: Callable[[int], int],
+    accumulate: int = 1,
+    static_shapes: bool = False,
+    jit_compile: bool = False,
+) -> Feed:
+    """Make `model.fit` train on many batches a step.
+
+    Args:
+        model, strategy, accumulate, static_shapes, jit_compile: see `TrainFunction`.
+        batches: `pipelines.batching.TrainingBatches`, or an object with its methods `dataset` and
+            `arrays`.
+        batches_before: takes a step, gives how many batches were seen before it.
+
+    Raises:
+        ValueError: if another backend than TensorFlow, whose `fit` is Keras' own, is to distribute
+            or accumulate.
+    """
+    if keras.backend.backend() == "tensorflow":
+        function = TrainFunction(model, strategy, accumulate, static_shapes, jit_compile)
+        new_means = keras.callbacks.LambdaCallback(
+            on_epoch_begin=lambda epoch, logs: function.start_epoch()
+        )
+        return Feed(
+            lambda step: distribute(strategy, batches, batches_before(step)),
+            function.ending,
+            (new_means,),
+        )
+    if strategy.num_replicas_in_sync > 1 or accumulate > 1:
+        raise ValueError(
+            f"KERAS_BACKEND={keras.backend.backend()} trains with --distribution=one and "
+            "--accumulate=1. Received: "
+            f"{strategy.num_replicas_in_sync} replicas, accumulate={accumulate}. Leave them out, "
+            "or use TensorFlow."
+        )
+    return Feed(lambda step: batches.arrays(batches_before(step)), Ending(model))
+
+
+class TrainFunction:
+    """What `model.fit` calls for each update: it draws the step's batches, adds up their gradients,
+    and applies them once.
+
+    A batch is Keras' triple (inputs, labels, weights): labels int32 (B, T), weights float32 of that
+    shape; or (B,) for a task with one label an example, or of any other shape.
+
+    Args:
+        model: gives logits (B, T, V) for such inputs; compiled in the strategy's scope, with a
+            built optimizer and a loss whose `call` gives float32 (B, T), a loss for each label.
+        strategy: from `replicas.make_strategy`, of R replicas.
+        accumulate: K, how many batches each replica adds up before an update; K times R batches
+            make a step.
+        static_shapes: compile one graph for each shape, in which every dimension is known; else
+            one graph for all shapes.
+        jit_compile: compile forward and backward pass by XLA.
+
+    Call arguments:
+        iterator: over a distributed dataset of batches.
+
+    Returns:
+        Means of the epoch so far, over all replicas: "loss" and "accuracy" per label that counts;
+        and "labels", the sum of their weights.
+
+    Attributes:
+        ending: the `AgreedEnding` of the run.
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        strategy: tf.distribute.Strategy,
+        accumulate: int = 1,
+        static_shapes: bool = False,
+        jit_compile: bool = False,
+    ):
+        self.model = model
+        self.strategy = strategy
+        self.accumulate = accumulate
+        self.static_shapes = static_shapes
+        self.ending = AgreedEnding(model, has_hosts(strategy))
+        self._gradients = (
+            tf.function(self._gradients, jit_compile=True) if jit_compile else self._gradients
+        )
+        # Keras adds the gradients up over the replicas after it has clipped each replica's share.
+        # Here they are added up before the optimizer gets them.
+        model.optimizer._all_reduce_sum_gradients = list
+        # Keras builds a model that was made in a strategy's scope by the mean of a batch's
+        # replicas, which must then be of one shape. This model is built.
+        model._distribute_strategy = None
+        model.train_function = self
+        with strategy.scope():
+            self._sums = (
+                [_local(variable.shape) for variable in model.trainable_variables]
+                if accumulate > 1
+                else []
+            )
+            self._counts = _local(3) if accumulate > 1 else None
+        self._add_all = tf.function(self._add_all)
+        self._update_all = tf.function(self._update_all)
+        self._compiled = {}
+        self.start_epoch()
+
+    def start_epoch(self) -> None:
+        """Start the means of a new epoch."""
+        self._epoch = [0.0, 0.0, 0.0]
+
+    def __call__(self, iterator):
+        for _ in range(self.accumulate - 1):
+            batch = next(iterator)
+            self._of_shape(batch, iterator)[0](batch)
+        batch = next(iterator)
+        *counts, stop, preempted = self._of_shape(batch, iterator)[1](
+            batch, tf.constant(self.ending.votes)
+        ).numpy()
+        self.ending.count(stop, preempted)
+        self._epoch = [
+            float(total + count) for total, count in zip(self._epoch, counts, strict=True)
+        ]
+        labels, loss, correct = self._epoch
+        return {
+            "loss": loss / (labels or 1.0),
+            "accuracy": correct / (labels or 1.0),
+            "labels": labels,
+        }
+
+    def _of_shape(self, batch, iterator):
+        """The two compiled functions for batches like this one: add up, and update."""
+        shape = ()
+        if self.static_shapes:
+            shape = tuple(
+                str([part.shape for part in tf.nest.flatten(local)])
+                for local in self.strategy.experimental_local_results(batch)
+            )
+        if shape not in self._compiled:
+            spec = (
+                tf.nest.map_structure(tf.type_spec_from_value, batch)
+                if self.static_shapes
+                else iterator.element_spec
+            )
+            votes = tf.TensorSpec((2,), tf.float32)
+            add = self._add_all.get_concrete_function(spec) if self.accumulate > 1 else None
+            self._compiled[shape] = add, self._update_all.get_concrete_function(spec, votes)
+        return self._compiled[shape]
+
+    def _gradients(self, batch, divisor):
+        """Differentiate one batch on one replica.
+
+        Args:
+            batch: (inputs, labels, weights).
+            divisor: of the summed losses, a scalar: the sum of the weights of the whole step.
+
+        Returns:
+            Gradients of the summed losses divided by `divisor`, of the shapes of the weights; and
+            counts, float32 (3,): sum of the weights, summed losses, weights of the labels that
+            were guessed right.
+        """
+        inputs, labels, weights = batch
+        with tf.GradientTape() as tape:
+            logits = self.model(inputs, training=True)
+            losses = tf.reduce_sum(self.model.loss.call(labels, logits) * weights)
+        # Flat, as in the loss: TensorFlow would cast logits of two shapes to float32 twice.
+        flat = tf.reshape(logits, (-1, logits.shape[-1]))
+        labels = tf.reshape(labels, (-1,))
+        weights = tf.reshape(weights, (-1,))
+        right = tf.argmax(flat, axis=-1, output_type=labels.dtype) == labels
+        counts = tf.stack(
+            [
+                tf.reduce_sum(weights),
+                losses,
+                tf.reduce_sum(weights * tf.cast(right, weights.dtype)),
+            ]
+        )
+        # The counts are computed first: the gradient can then take the logits' place in memory.
+        with tf.control_dependencies([counts]):
+            upstream = 1.0 / divisor
+        gradients = tape.gradient(losses, self.model.trainable_variables, upstream)
+        return [tf.convert_to_tensor(gradient) for gradient in gradients], counts
+
+    def _add_all(self, batch):
+        self.strategy.run(self._add, (batch,))
+
+    def _update_all(self, batch, votes):
+        return self.strategy.experimental_local_results(
+            self.strategy.run(self._update, (batch, votes))
+        )[0]
+
+    def _add(self, batch):
+        gradients, counts = self._gradients(batch, tf.constant(1.0))
+        for total, value in zip([*self._sums, self._counts], [*gradients, counts], strict=True):
+            total.assign_add(value)
+
+    def _update(self, batch, votes):
+        """Update the weights; give the step's counts and votes of all replicas, (5,)."""
+        replicas = tf.distribute.get_replica_context()
+        if self.accumulate == 1:
+            total_weight = replicas.all_reduce("SUM", tf.reduce_sum(batch[2]))
+            gradients, counts = self._gradients(batch, _divisor(total_weight))
+            *gradients, counts = replicas.all_reduce(
+                "SUM", [*gradients, tf.concat([counts, votes], 0)]
+            )
+        else:
+            self._add(batch)
+            sums = [
+                *(total.read_value() for total in self._sums),
+                tf.concat([self._counts.read_value(), votes], 0),
+            ]
+            *gradients, counts = replicas.all_reduce("SUM", sums)
+            gradients = [gradient / _divisor(counts[0]) for gradient in gradients]
+            for total in (*self._sums, self._counts):
+                total.assign(tf.zeros_like(total))
+        self.model.optimizer.apply(gradients, self.model.trainable_variables)
+        return counts
+
+
+def _divisor(total_weight):
+    # Where no label of a step counts, all sums are 0.
+    return tf.where(total_weight > 0, total_weight, 1.0)
+
+
+def _local(shape):
+    """A variable of which each replica has its own."""
+    on_read = tf.VariableSynchronization.ON_READ
+    first = tf.VariableAggregation.ONLY_FIRST_REPLICA
+    return tf.Variable(tf.zeros(shape), trainable=False, synchronization=on_read, aggregation=first)

@@ -1,0 +1,28 @@
+"""The Transformer and the vocabulary that a run's folder holds."""
+
+import pathlib
+
+from keras_transformer.models import Hyperparameters, Transformer, translation_policy
+from keras_transformer.runs.folder import RunFolder
+from pipelines.vocabulary import Vocabulary
+
+
+def load_trained(
+    folder: RunFolder, weights: pathlib.Path | None = None, precision: str = "float32"
+) -> tuple[Transformer, Vocabulary]:
+    """Load what a run of the task "translation" trained.
+
+    Args:
+        folder: the run's.
+        weights: a checkpoint to take; by default the averaged weights if there are any, else the
+            newest checkpoint.
+        precision: see `translation_policy`.
+
+    Raises:
+        FileNotFoundError: if the folder holds no run, or a run without a checkpoint.
+        ValueError: if a file is damaged.
+    """
+    hyperparameters = Hyperparameters(**folder.read_description()["hyperparameters"])
+    model = Transformer(hyperparameters, dtype=translation_policy(precision))
+    folder.load_weights(model, weights)
+    return model, Vocabulary.load(folder.vocabulary)

@@ -1,0 +1,146 @@
+"""A run's folder: what it is, who may go on with it, and a run of 0.5 that goes on."""
+
+import json
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+from absl.testing import flagsaver
+
+from keras_transformer import flags, train
+from keras_transformer.flagfiles import expand_flagfiles
+from keras_transformer.models import Hyperparameters
+from keras_transformer.runs.folder import RunFolder, run_of, task_of
+from keras_transformer.tasks import training_run
+from keras_transformer.tasks.translation import Translation
+from keras_transformer.training import checkpoint
+
+RELEASE_0_5 = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5" / "run"
+# The command that made the run.
+OF_RELEASE_0_5 = (
+    "--flagfile=toy.flags",
+    "--seed=7",
+    "--vocabulary_size=290",
+    "--d_model=24",
+    "--d_ff=48",
+    "--num_heads=2",
+    "--dropout=0.1",
+    "--batch_tokens=1024",
+    "--validation_sentences=0",
+    "--norelease",
+)
+DESCRIPTION = {"task": "t", "sizes": {"width": 3, "depth": None}, "training": {"seed": 1}}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return RunFolder(tmp_path / "run")
+
+
+def start(folder):
+    checkpoint.write_archive(checkpoint.path_of(folder.checkpoints, 1), {"weights/a": np.ones(1)})
+
+
+def test_a_run_is_described_until_it_has_saved_anything(folder):
+    folder.describe(DESCRIPTION)
+    folder.describe({**DESCRIPTION, "sizes": {"width": 4}})
+    assert folder.read_description()["sizes"] == {"width": 4}
+    start(folder)
+    folder.describe({**DESCRIPTION, "sizes": {"width": 4}})
+    assert folder.read_description()["sizes"] == {"width": 4}
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        ({"sizes": {"width": 4, "depth": None}}, "width was 3, now 4"),
+        ({"sizes": {"width": 3, "depth": 2}}, "depth was None, now 2"),
+        ({"new": {"x": 1}}, "x was None, now 1"),
+        ({"task": "u", "sizes": {}}, "task was t, now u"),
+        (
+            {"sizes": {"width": 4, "depth": None}, "training": {"seed": 2}},
+            "width was 3, now 4; seed was 1, now 2",
+        ),
+    ],
+)
+def test_a_started_run_that_is_something_else_is_refused_by_name(folder, now, said):
+    folder.describe(DESCRIPTION)
+    start(folder)
+    with pytest.raises(
+        ValueError, match=rf"^{folder.path} holds another run: {said}\. Name another --model_dir"
+    ):
+        folder.describe({**DESCRIPTION, **now})
+
+
+def test_what_may_change_is_the_word_of_the_task(folder):
+    folder.describe(DESCRIPTION)
+    start(folder)
+    other = {**DESCRIPTION, "training": {"seed": 2}}
+    folder.describe(other, lambda description: {"sizes": description["sizes"]})
+    with pytest.raises(ValueError, match="seed was 1, now 2"):
+        folder.describe(other)
+
+
+def test_a_run_that_says_no_task_is_a_translator():
+    assert task_of({}) == "translation"
+    assert task_of({"task": "parsing"}) == "parsing"
+
+
+def test_what_an_earlier_version_did_not_write_has_its_default():
+    old = {"hyperparameters": {"vocabulary_size": 9, "d_model": 24, "num_heads": 2}, "corpus": {}}
+    fixed = Translation.fixed(old)
+    assert fixed["hyperparameters"] == Hyperparameters(9, d_model=24, num_heads=2).as_dict()
+    assert fixed["corpus"] == {}
+
+
+@pytest.mark.parametrize("where", ["", "checkpoints"])
+def test_a_checkpoint_leads_to_its_run(folder, where):
+    folder.describe(DESCRIPTION)
+    assert run_of(folder.path / where / "x.npz").path == folder.path
+
+
+def test_a_checkpoint_in_no_run_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"x\.npz lies in no run's folder: its model\.json"):
+        run_of(tmp_path / "x.npz")
+
+
+def values(*arguments):
+    FLAGS = flags.declare(*train.GROUPS, *Translation.flag_groups)
+    with flagsaver.flagsaver():
+        FLAGS.unparse_flags()
+        FLAGS(["train", *expand_flagfiles([*OF_RELEASE_0_5, *arguments])])
+        return FLAGS.flag_values_dict()
+
+
+@pytest.fixture
+def release_0_5(tmp_path):
+    return RunFolder(shutil.copytree(RELEASE_0_5, tmp_path / "run"))
+
+
+def history(folder):
+    return [json.loads(line) for line in folder.history.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_run_of_0_5_goes_on(release_0_5, capsys):
+    before = release_0_5.description.read_bytes()
+    last = history(release_0_5)[-1]
+    training_run.train(
+        Translation, values(f"--model_dir={release_0_5.path}", f"--max_steps={last['step'] + 20}")
+    )
+    assert f"going on from step {last['step']} in {release_0_5.path}" in capsys.readouterr().out
+    assert release_0_5.description.read_bytes() == before
+    *_, newest = history(release_0_5)
+    assert newest["step"] == last["step"] + 20
+    assert newest["val_cross_entropy"] < last["val_cross_entropy"] + 0.05
+    progress = checkpoint.read_archive(checkpoint.newest(release_0_5.checkpoints))["progress"]
+    assert json.loads(str(progress))["step"] == last["step"] + 20
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [("--d_ff=64", "d_ff was 48, now 64"), ("--seed=8", "seed was 7, now 8")],
+)
+def test_control_a_run_of_0_5_that_is_something_else_is_refused(release_0_5, flag, said):
+    with pytest.raises(ValueError, match=f"holds another run: .*{said}"):
+        training_run.train(Translation, values(f"--model_dir={release_0_5.path}", flag))

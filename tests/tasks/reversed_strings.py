@@ -1,0 +1,163 @@
+"""A task that the package knows nothing of: is a piece of the alphabet reversed?
+
+`python reversed_strings.py train --model_dir=...` trains it, `... export ...` exports it.
+"""
+
+import random
+import string
+import sys
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from keras_transformer import export, train
+from keras_transformer.artifacts.artifact import Artifact
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.tasks.task import Evaluation, Task
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from pipelines.batching import Examples
+from pipelines.token_ids import TokenIds
+
+CLASSES = ("in order", "reversed")
+CHARACTERS = 128
+WIDTH = 16
+
+
+def strings(seed, count):
+    """Strings such as "efgh", and of half of them the reverse; which of the two each is."""
+    draw = random.Random(seed)
+    texts = []
+    for number in range(count):
+        start = draw.randrange(22)
+        text = string.ascii_lowercase[start : start + draw.randint(3, 9)]
+        texts.append(text[::-1] if number % 2 else text)
+    return texts, np.arange(count, dtype=np.int32) % 2
+
+
+def letters(texts):
+    """Strings to `TokenIds`, a number for each character."""
+    flat = np.frombuffer("".join(texts).encode(), np.uint8).astype(np.uint16)
+    return TokenIds.of_lengths(flat, [len(text) for text in texts])
+
+
+def classifier(dtype, dropout):
+    """Looks at each two neighbours, and takes the strongest sign of either class."""
+    ids = keras.Input((None,), dtype="int32", name="letters")
+    hot = ops.one_hot(ids, CHARACTERS)
+    neighbours = ops.concatenate([hot[:, :-1], hot[:, 1:]], axis=-1)
+    x = keras.layers.Dense(WIDTH, "relu", name="neighbours", dtype=dtype)(neighbours)
+    x = keras.layers.Dropout(dropout, name="dropout", dtype=dtype)(ops.max(x, axis=1))
+    return keras.Model(ids, keras.layers.Dense(2, name="classes", dtype=dtype)(x))
+
+
+class Classifier(tf.Module):
+    """Letters as numbers (B, L) to classes (B,) and their probabilities (B, 2)."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.weights = [variable.value for variable in model.weights]
+        given = tf.TensorSpec([None, None], tf.int32, name="letters")
+        self.classify = tf.function(
+            lambda letters: self._answers(model(letters, training=False)), input_signature=[given]
+        )
+        temperature = tf.TensorSpec([None], tf.float32, name="temperature")
+
+        def soften(letters, temperature):
+            return self._answers(model(letters, training=False) / temperature[:, None])
+
+        # What Python has as a default, a SavedModel has as its signature's.
+        soften.__defaults__ = (tf.constant([1.0]),)
+        self.soften = tf.function(soften, input_signature=[given, temperature])
+
+    @staticmethod
+    def _answers(logits):
+        return {
+            "class": tf.argmax(logits, axis=-1, output_type=tf.int32),
+            "probabilities": tf.nn.softmax(tf.cast(logits, tf.float32)),
+        }
+
+
+class ClassifierArtifact(Artifact):
+    what = "It tells whether a piece of the alphabet is reversed."
+
+    @property
+    def weights(self):
+        return self.module.weights
+
+    def signatures(self):
+        return {"serving_default": self.module.classify, "soften": self.module.soften}
+
+    def golden_inputs(self, examples):
+        texts = examples or ["abc"]
+        return [{"letters": np.array([*text.encode()], np.int32)} for text in texts]
+
+    def facts(self):
+        return {"classes": list(CLASSES)}
+
+
+class ReversedStrings(Task):
+    name = "reversed_strings"
+    labels = "strings"
+    width = WIDTH
+
+    def description(self):
+        return {"sizes": {"width": WIDTH}, "training": {"dropout": 0.3}}
+
+    def introduce(self):
+        print("strings, half of them reversed")
+
+    def examples(self):
+        return self._examples(strings(1, 400))
+
+    def validation_examples(self):
+        return self._examples(strings(2, 40))
+
+    def _examples(self, labelled):
+        texts, classes = labelled
+        return Examples({"letters": letters(texts)}, {"class": classes}, self.to_batch)
+
+    @staticmethod
+    def to_batch(columns):
+        """Inputs (B, L), labels (B,), and weights: every class counts, 0 too."""
+        classes = tf.cast(columns["class"], tf.int32)
+        return columns["letters"], classes, tf.ones(tf.shape(classes))
+
+    def model(self, dtype):
+        return classifier(dtype, 0.3)
+
+    def loss(self):
+        return LabelSmoothedCrossEntropy(0.0)
+
+    def artifact(self, model):
+        return ClassifierArtifact(Classifier(model))
+
+    @classmethod
+    def reload(cls, folder: RunFolder, values):
+        model = classifier("float32", 0.0)
+        folder.load_weights(model)
+        return ClassifierArtifact(Classifier(model))
+
+    def evaluate(self, artifact):
+        texts, classes = strings(3, 40)
+        found = [
+            artifact.module.classify(tf.constant([[*text.encode()]]))["class"].numpy()[0]
+            for text in texts
+        ]
+        accuracy = float(np.mean(found == classes))
+        return Evaluation({"accuracy": accuracy}, [f"accuracy {accuracy}"], texts[:4])
+
+
+class WithoutClassZero(ReversedStrings):
+    """What would come out if class 0 were taken for padding."""
+
+    @staticmethod
+    def to_batch(columns):
+        inputs, classes, _ = ReversedStrings.to_batch(columns)
+        return inputs, classes, tf.cast(classes != 0, tf.float32)
+
+
+if __name__ == "__main__":
+    command = {"train": train.run, "export": export.run}[sys.argv.pop(1)]
+    command(ReversedStrings)

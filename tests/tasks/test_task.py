@@ -1,0 +1,206 @@
+"""A task that lives in one file of the tests trains, resumes, averages and exports like any."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tasks.reversed_strings import ReversedStrings, WithoutClassZero, classifier, strings
+
+from keras_transformer.tasks import task_class
+from keras_transformer.tasks.training_run import TrainingRun, train
+from keras_transformer.training import checkpoint, replicas
+
+PROGRAM = pathlib.Path(__file__).with_name("reversed_strings.py")
+ROOT = PROGRAM.parents[2]
+FAST = (
+    "--schedule=constant",
+    "--learning_rate=0.02",
+    "--warmup_steps=5",
+    "--batch_tokens=256",
+    "--mixed_precision=float32",
+    "--keep_checkpoints=4",
+    "--average_checkpoints=2",
+)
+
+
+def accuracy_by_class(run):
+    """Shares of new strings of either class that a run's weights classify rightly."""
+    model = classifier("float32", 0.0)
+    checkpoint.load_weights(run / "averaged.npz", model)
+    texts, classes = strings(4, 60)
+    found = [
+        int(np.argmax(model(np.array([[*text.encode()]], np.int32)), axis=-1)[0]) for text in texts
+    ]
+    right = np.array(found) == classes
+    return right[classes == 0].mean(), right[classes == 1].mean()
+
+
+@pytest.fixture
+def trained(tmp_path, values_of):
+    """A function of a task and further flags: its run's folder, trained in this process."""
+
+    def run(task, *arguments):
+        values = values_of(
+            task,
+            f"--model_dir={tmp_path / task.__name__}",
+            f"--export_dir={tmp_path / 'saved'}",
+            *FAST,
+            *arguments,
+        )
+        train(task, values)
+        return tmp_path / task.__name__
+
+    return run
+
+
+def test_it_learns_both_classes_and_is_exported(trained, capsys):
+    run = trained(ReversedStrings, "--max_epochs=6")
+    assert min(accuracy_by_class(run)) > 0.9
+    printed = capsys.readouterr().out
+    assert "strings, half of them reversed\n" in printed
+    assert "mean of the last 2 checkpoints, accuracy " in printed
+    assert json.loads((run / "model.json").read_text())["task"] == "reversed_strings"
+    history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
+    assert set(history[-1]) >= {"loss", "accuracy", "val_cross_entropy", "val_accuracy"}
+    assert not any("bleu" in name for line in history for name in line)
+    version = run.parent / "saved" / "1"
+    classify = tf.saved_model.load(str(version)).signatures["serving_default"]
+    given = tf.constant([[*b"cdef"], [*b"fedc"]], tf.int32)
+    assert classify(letters=given)["class"].numpy().tolist() == [0, 1]
+    golden = (version / "assets.extra" / "golden.jsonl").read_text().splitlines()
+    assert len(golden) == 4
+    assert json.loads(golden[1])["class"] == 1
+
+
+def test_control_if_weights_drop_class_0_it_is_another_result(trained):
+    run = trained(WithoutClassZero, "--max_epochs=6", "--norelease")
+    in_order, reversed_ones = accuracy_by_class(run)
+    assert reversed_ones == 1.0
+    assert in_order < 0.1
+
+
+def test_its_averages_are_those_of_its_checkpoints(trained):
+    run = trained(ReversedStrings, "--max_epochs=3", "--norelease")
+    paths = checkpoint.checkpoints(run / "checkpoints")
+    assert len(paths) == 3
+    averaged = checkpoint.weights_of(run / "averaged.npz")
+    first, last, newest = (checkpoint.weights_of(path) for path in paths)
+    for name, array in averaged.items():
+        expected = (last[name].astype(np.float64) + newest[name]) / 2
+        np.testing.assert_array_equal(array, expected.astype(np.float32))
+    assert any(not np.array_equal(first[name], newest[name]) for name in averaged)
+
+
+def test_a_run_of_another_task_is_not_gone_on_with(trained):
+    class Other(ReversedStrings):
+        name = "other"
+
+    run = trained(ReversedStrings, "--max_epochs=1", "--norelease")
+    Other.__name__ = run.name
+    with pytest.raises(ValueError, match="holds another run: task was reversed_strings, now other"):
+        trained(Other, "--max_epochs=2", "--norelease")
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("--seed=5", "seed was 1, now 5"),
+        ("--batch_tokens=128", "batch_tokens was 256, now 128"),
+    ],
+)
+def test_what_decides_the_result_of_any_task_must_not_change(trained, flag, said):
+    trained(ReversedStrings, "--max_epochs=1", "--norelease")
+    with pytest.raises(ValueError, match=f"holds another run: {said}. Name another"):
+        trained(ReversedStrings, "--max_epochs=2", "--norelease", flag)
+
+
+def test_it_starts_from_the_weights_of_another_run(trained, values_of, tmp_path, capsys):
+    run = trained(ReversedStrings, "--max_epochs=2", "--norelease")
+    values = values_of(
+        ReversedStrings, f"--model_dir={tmp_path / 'next'}", f"--init_from={run}", *FAST
+    )
+    strategy = replicas.make_strategy("one")
+    started = TrainingRun(ReversedStrings, values, strategy)
+    model = classifier("float32", 0.3)
+    started._initialize(model)
+    assert f"from {run}: its weights\n" in capsys.readouterr().out
+    for variable in model.weights:
+        expected = checkpoint.weights_of(run / "averaged.npz")[f"weights/{variable.path}"]
+        np.testing.assert_array_equal(variable.numpy(), expected)
+
+
+@pytest.mark.parametrize("name", ["loss", "bleu"])
+def test_what_it_does_not_measure_is_no_choice_of_the_best_epoch(trained, name):
+    with pytest.raises(
+        ValueError,
+        match=rf"^--keep_best must be one of cross_entropy, accuracy\. Received: {name}\.",
+    ):
+        trained(ReversedStrings, f"--keep_best={name}")
+
+
+def test_a_task_of_no_name_here_is_refused_with_the_remedy():
+    with pytest.raises(
+        ValueError, match=r"task='reversed_strings'\. It is another program's: call .*export\.run"
+    ):
+        task_class("reversed_strings")
+
+
+def command(folder, name, *arguments):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    return subprocess.Popen(
+        [sys.executable, str(PROGRAM), name, *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def finished(process):
+    stdout, stderr = process.communicate(timeout=600)
+    assert process.returncode == 0, stderr.decode()
+    return stdout.decode()
+
+
+def newest(folder):
+    return checkpoint.read_archive(checkpoint.checkpoints(folder / "run" / "checkpoints")[-1])
+
+
+def equal(here, there):
+    return all(np.array_equal(here[name], there[name]) for name in there if name != "progress")
+
+
+@pytest.mark.slow
+def test_killed_by_sigkill_it_goes_on_bit_for_bit_and_is_exported_by_its_own_program(tmp_path):
+    training = ["train", "--model_dir=run", "--export_dir=saved", "--max_epochs=4", *FAST]
+    whole = tmp_path / "whole"
+    killed = tmp_path / "killed"
+    whole.mkdir()
+    killed.mkdir()
+    uninterrupted = command(whole, *training)
+    process = command(killed, *training, "--checkpoint_minutes=0")
+    for line in process.stdout:
+        if line.startswith(b"epoch 1 "):
+            break
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    finished(uninterrupted)
+    assert not equal(newest(killed), newest(whole))
+
+    assert "going on from step " in finished(command(killed, *training))
+    assert equal(newest(killed), newest(whole))
+    assert [path.name for path in (killed / "saved").iterdir()] == ["1"]
+
+    printed = finished(command(killed, "export", "--model_dir=run", "--export_dir=again"))
+    assert "exported to " in printed
+    first, again = (
+        killed / name / "1" / "assets.extra" / "golden.jsonl" for name in ("saved", "again")
+    )
+    assert first.read_text() == again.read_text()

@@ -1,0 +1,387 @@
+"""Every flag of `train` reaches its place; what is measured and chosen is what was asked for."""
+
+import dataclasses
+import json
+import math
+import types
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.tasks import TASKS, task_class, training_run
+from keras_transformer.tasks.corpus_settings import corpus_settings
+from keras_transformer.tasks.release import choose_weights, export_dir_of
+from keras_transformer.tasks.training_run import TrainingRun
+from keras_transformer.tasks.translation import Translation
+from keras_transformer.tasks.translation_options import decoding_options
+from keras_transformer.training import checkpoint, fit, replicas
+from keras_transformer.training.early_stopping import BestSoFar
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+
+TINY = (
+    "--flagfile=toy.flags",
+    "--vocabulary_size=290",
+    "--d_model=8",
+    "--d_ff=16",
+    "--num_heads=2",
+    "--warmup_steps=5",
+    "--batch_tokens=4096",
+    "--validation_sentences=0",
+    "--norelease",
+)
+
+
+@pytest.fixture
+def run_of(values_of, tmp_path):
+    """A function of arguments: a `TrainingRun` of a tiny translator."""
+
+    def run(*arguments, task=Translation):
+        values = values_of(task, *TINY, f"--model_dir={tmp_path / 'run'}", *arguments)
+        return TrainingRun(task, values, replicas.make_strategy("one"))
+
+    return run
+
+
+@dataclasses.dataclass
+class Setup:
+    """What a run would train with."""
+
+    model: keras.Model
+    feed: fit.Feed
+    steps_per_epoch: int
+    last_step: int
+    watchers: list
+
+    def watcher(self, kind):
+        return next((one for one in self.watchers if type(one).__name__ == kind), None)
+
+    def rate(self, updates):
+        return float(self.model.optimizer._learning_rate(updates))
+
+
+@pytest.fixture
+def setup_of(run_of, monkeypatch):
+    """A function of arguments: the `Setup`; nothing is trained."""
+    monkeypatch.setattr(TrainingRun, "_finish", lambda *arguments: None)
+
+    def setup(*arguments):
+        found = []
+        monkeypatch.setattr(training_run.fit, "fit", lambda *setting: found.append(Setup(*setting)))
+        run_of(*arguments).go()
+        return found[0]
+
+    return setup
+
+
+def test_the_defaults_reach_their_places(setup_of):
+    setup = setup_of()
+    optimizer = setup.model.optimizer
+    assert (optimizer.use_ema, optimizer.weight_decay) == (False, None)
+    assert optimizer.global_clipnorm is None
+    assert setup.watcher("BestSoFar") is None
+    function = setup.model.train_function
+    assert (function.accumulate, function.static_shapes) == (1, False)
+    assert setup.rate(4) == pytest.approx(0.5 * (8 * 5) ** -0.5)
+    assert setup.rate(19) == pytest.approx(0.5 * (8 * 20) ** -0.5)
+    assert setup.model.loss.label_smoothing == 0
+    assert setup.watcher("StopAtLimit").minutes == math.inf
+    assert setup.last_step == 20 * setup.steps_per_epoch
+    assert setup.model.decoder.compute_dtype == "float32"
+
+
+PLACES = [
+    ("--ema=0.75", lambda setup: (setup.model.optimizer.use_ema, True)),
+    ("--ema=0.75", lambda setup: (setup.model.optimizer.ema_momentum, 0.75)),
+    ("--clip_norm=0.3", lambda setup: (setup.model.optimizer.global_clipnorm, 0.3)),
+    ("--accumulate=3", lambda setup: (setup.model.train_function.accumulate, 3)),
+    ("--static_shapes", lambda setup: (setup.model.train_function.static_shapes, True)),
+    ("--label_smoothing=0.2", lambda setup: (setup.model.loss.label_smoothing, 0.2)),
+    ("--max_steps=7", lambda setup: (setup.last_step, 7)),
+    ("--max_epochs=2", lambda setup: (setup.last_step, 2 * setup.steps_per_epoch)),
+    ("--max_minutes=3", lambda setup: (setup.watcher("StopAtLimit").minutes, 3)),
+    ("--keep_checkpoints=7", lambda setup: (setup.watcher("Checkpointing").keep, 7)),
+    ("--checkpoint_minutes=4", lambda setup: (setup.watcher("Checkpointing").minutes, 4)),
+    ("--keep_best=cross_entropy", lambda setup: (best(setup), ("cross_entropy", False, None))),
+    ("--patience=3", lambda setup: (best(setup), ("cross_entropy", False, 3))),
+    ("--learning_rate_scale=2", lambda setup: (setup.rate(4), pytest.approx(2 * 40**-0.5))),
+    ("--mixed_precision=bfloat16", lambda setup: (setup.model.decoder.compute_dtype, "bfloat16")),
+]
+
+
+def best(setup):
+    watcher = setup.watcher("BestSoFar")
+    return watcher.monitor, watcher.higher_is_better, watcher.patience
+
+
+@pytest.mark.parametrize(("flag", "place"), PLACES, ids=[flag for flag, _ in PLACES])
+def test_the_value_of_a_flag_reaches_its_place(setup_of, flag, place):
+    found, expected = place(setup_of(flag))
+    assert found == expected
+
+
+def test_keep_best_bleu_is_monitored_upwards(setup_of):
+    setup = setup_of("--keep_best=bleu", "--validation_sentences=5", "--patience=2")
+    assert best(setup) == ("bleu", True, 2)
+
+
+def test_adamw_decays_weights(setup_of):
+    setup = setup_of("--optimizer=adamw", "--weight_decay=0.02")
+    assert setup.model.optimizer.weight_decay == 0.02
+
+
+@pytest.mark.parametrize(
+    ("schedule", "last"), [("cosine", 0.0), ("constant", 0.01)], ids=["cosine", "constant"]
+)
+def test_the_schedule_and_its_peak_are_those_asked_for(setup_of, schedule, last):
+    setup = setup_of(f"--schedule={schedule}", "--learning_rate=0.01", "--max_steps=40")
+    assert setup.rate(4) == pytest.approx(0.01, rel=1e-6)
+    assert setup.rate(39) == pytest.approx(last, abs=1e-8)
+
+
+def test_static_shapes_merge_buckets(run_of):
+    described = []
+    for flag in ("--nostatic_shapes", "--static_shapes"):
+        run = run_of(flag, "--batch_tokens=512")
+        run._prepare_folder()
+        described.append(run._batches().describe())
+    shapes = [int(words.split(" in ")[1].split(" ")[0]) for words in described]
+    assert shapes[1] < shapes[0]
+
+
+def test_jit_compile_reaches_the_gradients(setup_of):
+    assert not isinstance(
+        setup_of().model.train_function._gradients, tf.types.experimental.PolymorphicFunction
+    )
+    assert isinstance(
+        setup_of("--jit_compile").model.train_function._gradients,
+        tf.types.experimental.PolymorphicFunction,
+    )
+
+
+def test_sizes_and_seed_reach_the_model(run_of):
+    run = run_of("--num_layers=2", "--dropout=0.3", "--d_k=6")
+    assert dataclasses.asdict(run.task.hyperparameters) | {
+        "num_layers": 2,
+        "dropout": 0.3,
+        "d_k": 6,
+        "d_model": 8,
+    } == dataclasses.asdict(run.task.hyperparameters)
+    one, other, again = (
+        run_of(f"--seed={seed}").task.model("float32").get_weights() for seed in (1, 2, 1)
+    )
+    assert all(np.array_equal(here, there) for here, there in zip(one, again, strict=True))
+    assert not all(np.array_equal(here, there) for here, there in zip(one, other, strict=True))
+
+
+def test_pairs_over_the_longest_length_are_dropped_or_nothing_is_left(run_of):
+    run = run_of("--max_train_length=8")
+    run._prepare_folder()
+    examples = run.task.examples()
+    assert 0 < len(examples) < 4000
+    run = run_of("--max_train_length=2", f"--model_dir={run.folder.path.parent / 'other'}")
+    run._prepare_folder()
+    with pytest.raises(
+        ValueError, match=r"^no pair is left to train or validate on: .*--max_train_length=2 tokens"
+    ):
+        run.task.examples()
+
+
+def test_bleu_without_sentences_is_refused_before_anything_is_done(run_of):
+    with pytest.raises(
+        ValueError,
+        match=r"^--keep_best must be one of cross_entropy\. Received: bleu\. "
+        r"BLEU is measured .*--validation_sentences: raise it, or choose cross_entropy\.$",
+    ):
+        run_of("--keep_best=bleu")
+
+
+def oracle(model, batches):
+    """Cross-entropy and accuracy per target token, in float64."""
+    losses = 0.0
+    right = 0
+    tokens = 0
+    for inputs, labels, weights in batches:
+        logits = np.asarray(model(inputs), np.float64)
+        log_p = logits - logits.max(-1, keepdims=True)
+        log_p -= np.log(np.exp(log_p).sum(-1, keepdims=True))
+        labels = np.asarray(labels)
+        real = np.asarray(weights) > 0
+        assert (real == (labels != 0)).all()
+        losses -= np.take_along_axis(log_p, labels[..., None], -1)[..., 0][real].sum()
+        right += (logits.argmax(-1) == labels)[real].sum()
+        tokens += real.sum()
+    return losses / tokens, right / tokens
+
+
+def test_validation_measures_cross_entropy_perplexity_accuracy_and_bleu(run_of):
+    run = run_of("--validation_sentences=3")
+    run._prepare_folder()
+    model = run.task.model("float32")
+    numbers = run.task.validation(model, run._validation_batches)()
+    assert list(numbers) == ["cross_entropy", "perplexity", "accuracy", "bleu"]
+    cross_entropy, accuracy = oracle(model, run._validation_batches())
+    assert numbers["cross_entropy"] == pytest.approx(cross_entropy, rel=1e-5)
+    assert numbers["perplexity"] == math.exp(numbers["cross_entropy"])
+    assert numbers["perplexity"] == pytest.approx(math.exp(cross_entropy), rel=1e-4)
+    assert numbers["accuracy"] == pytest.approx(accuracy, abs=1e-6)
+    assert 0 <= numbers["bleu"] <= 100
+
+
+def test_label_smoothing_has_no_part_in_what_is_measured(run_of):
+    numbers = []
+    for flag in ("--label_smoothing=0", "--label_smoothing=0.3"):
+        run = run_of(flag)
+        run._prepare_folder()
+        measure = run.task.validation(run.task.model("float32"), run._validation_batches)
+        numbers.append(measure()["cross_entropy"])
+    assert numbers[0] == numbers[1]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (
+            {"beam_size": 3, "length_penalty": 0.2, "seed": 7},
+            {"beam_size": 3, "length_penalty": 0.2},
+        ),
+        ({"beam_size": None, "samples": 2, "seed": 7}, {"samples": 2, "seed": 7}),
+        ({"samples": 0, "seed": 7, "max_length": "80", "unknown": 1}, {"max_length": "80"}),
+    ],
+)
+def test_flags_become_decoding_options(values, expected):
+    options = decoding_options(values)
+    for name, value in expected.items():
+        assert getattr(options, name) == value
+    assert options.seed == expected.get("seed")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A run's folder with four checkpoints, whose one weight is the step."""
+    folder = RunFolder(tmp_path)
+    for step in (10, 20, 30, 40):
+        checkpoint.write_archive(
+            checkpoint.path_of(folder.checkpoints, step),
+            {"weights/a": np.full(2, step, np.float32), "progress": np.array("{}")},
+        )
+    checkpoint.write_archive(
+        folder.best,
+        {"weights/a": np.full(2, 7, np.float32), "progress": np.array('{"step": 10}')},
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words", "weight"),
+    [
+        ({"last": 1}, "mean of the last 1 checkpoints", 40),
+        ({"last": 2}, "mean of the last 2 checkpoints", 35),
+        ({"last": 3}, "mean of the last 3 checkpoints", 30),
+        ({"last": 9}, "mean of the last 4 checkpoints", 25),
+        ({"last": 2, "best": True}, "best epoch", 7),
+        (
+            {"last": 2, "averages": {"weights/a": np.full(2, 5, np.float32)}},
+            "moving average of the weights",
+            5,
+        ),
+        ({"last": 2, "best": True, "averages": {"weights/a": np.zeros(2)}}, "best epoch", 7),
+    ],
+)
+def test_the_weights_that_were_asked_for_are_chosen(folder, arguments, words, weight):
+    assert choose_weights(folder, **arguments) == words
+    assert checkpoint.weights_of(folder.averaged)["weights/a"].tolist() == [weight, weight]
+
+
+def test_the_command_averages_the_last_checkpoints(folder, capsys):
+    from keras_transformer import average
+
+    (folder.path / "model.json").write_text('{"task": "any"}', encoding="utf-8")
+    average.main(types.SimpleNamespace(model_dir=str(folder.path), average_checkpoints=2))
+    assert checkpoint.weights_of(folder.averaged)["weights/a"].tolist() == [35, 35]
+    assert capsys.readouterr().out == (
+        f"{folder.averaged}: the mean of step-000000030.npz, step-000000040.npz\n"
+    )
+
+
+FINAL = [
+    ((), "mean of the last 3 checkpoints"),
+    (("--average_checkpoints=2",), "mean of the last 2 checkpoints"),
+    (("--ema=0.5",), "moving average of the weights"),
+    (("--keep_best=cross_entropy",), "best epoch"),
+]
+
+
+@pytest.mark.parametrize(("flags", "chosen"), FINAL, ids=[words for _, words in FINAL])
+def test_the_flags_choose_the_weights_of_a_finished_run(run_of, capsys, monkeypatch, flags, chosen):
+    run = run_of(*flags)
+
+    def pretend(model, feed, steps_per_epoch, last_step, watchers):
+        """Three epochs: checkpoints, a best epoch, and averages."""
+        for step in (1, 2, 3):
+            model.optimizer.iterations.assign(step)
+            checkpoint.save(checkpoint.path_of(run.folder.checkpoints, step), model, {"step": step})
+        for watcher in watchers:
+            if isinstance(watcher, BestSoFar):
+                watcher.set_model(model)
+                watcher.on_epoch_end(0, {"val_cross_entropy": 1.0})
+
+    monkeypatch.setattr(training_run.fit, "fit", pretend)
+    run.go()
+    assert capsys.readouterr().out.splitlines()[-1] == f"{chosen}: {run.folder.averaged}"
+
+
+def test_patience_ends_a_run_whose_validations_get_no_better(run_of, capsys):
+    # Steps too small to change a float32.
+    run = run_of("--patience=2", "--learning_rate_scale=1e-9", "--max_epochs=9", "--dropout=0")
+    run.go()
+    history = (run.folder.history).read_text(encoding="utf-8").splitlines()
+    assert len(history) < 9
+    assert "val_cross_entropy has not improved for 2 validations" in capsys.readouterr().out
+    assert json.loads(history[-1])["epoch"] == len(history)
+
+
+def test_the_folder_of_versions_is_named_after_the_run(tmp_path):
+    folder = RunFolder(tmp_path / "some_run")
+    assert str(export_dir_of(folder, None)) == "saved_models/some_run"
+    assert str(export_dir_of(folder, "elsewhere")) == "elsewhere"
+
+
+def test_the_folder_of_a_run_is_named_after_its_corpus(values_of):
+    values = values_of(Translation, "--corpus=reverse", "--source_language=x")
+    assert Translation.default_model_dir(values) == "runs/reverse_x_de"
+
+
+def test_the_loss_is_the_paper_s(run_of):
+    loss = run_of("--label_smoothing=0.25").task.loss()
+    assert isinstance(loss, LabelSmoothedCrossEntropy)
+    assert loss.label_smoothing == 0.25
+
+
+def test_the_names_of_the_tasks_are_those_that_their_runs_say():
+    for name, registered in TASKS.items():
+        task = task_class(name)
+        assert (task.name, task.flag_groups) == (name, registered.flag_groups)
+        assert task.export_flag_groups == registered.export_flag_groups
+
+
+def test_the_text_is_found_again_from_any_folder(values_of, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = ("--corpus=text_files", "--data_dir=here", "--train_prefix=a", "--test_prefix=c")
+    settings = corpus_settings(values_of(Translation, *names, "--dataset=unread", "--seed=4"))
+    assert settings == {
+        "name": "text_files",
+        "source_language": "en",
+        "target_language": "de",
+        "data_dir": str(tmp_path / "here"),
+        "dataset": None,
+        "splits": ["train", "validation", "test"],
+        "mixture": None,
+        "prefixes": ["a", "valid", "c"],
+        "seed": 4,
+    }
+    bucket = values_of(Translation, "--corpus=tfds", "--dataset=d/e", "--data_dir=gs://b/f")
+    assert corpus_settings(bucket)["data_dir"] == "gs://b/f"
+    assert corpus_settings(bucket)["dataset"] == "d/e"

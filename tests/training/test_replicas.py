@@ -1,0 +1,160 @@
+"""Devices, hosts, and that replicas make the step of one batch of all their rows."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import urllib.error
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hosts import tf_configs
+
+from keras_transformer.training import replicas
+
+PROGRAM = pathlib.Path(__file__).with_name("replicas_program.py")
+LONGEST_SECONDS = 600
+# Batches that each replica adds up, and what is done otherwise. Of use by hand, but slower:
+# 2-static equals 1-static of two replicas.
+EXPERIMENTS = {
+    "one": ("2", "4", "2-unclipped"),
+    "mirrored": ("1", "2", "1-mean_of_means"),
+    "multi_worker": ("1",),
+}
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """The experiments, all under way, and where they leave what came out."""
+    folder = tmp_path_factory.mktemp("replicas")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    clusters = {"multi_worker": [{"TF_CONFIG": config} for config in tf_configs(2)]}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(PROGRAM), str(folder), distribution, *experiments],
+            env=environment | addition,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for distribution, experiments in EXPERIMENTS.items()
+        for addition in clusters.get(distribution, [{}])
+    ]
+    yield folder, processes
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+TASK = (
+    '{"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}, "task": {"type": "%s", "index": %s}}'
+)
+NO_TASK_IN_IT = [
+    TASK % place
+    for place in (("worker", 2), ("worker", -1), ("worker", "null"), ("chief", 0), ("ps", 0))
+]
+
+
+@pytest.mark.parametrize(
+    "config", [None, "", "worker", "[]", "{}", '{"cluster": {}}', *NO_TASK_IN_IT]
+)
+def test_several_hosts_need_a_cluster_that_this_one_is_in(monkeypatch, config):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    if config is not None:
+        monkeypatch.setenv("TF_CONFIG", config)
+    message = (
+        r"^--distribution=multi_worker needs the environment variable TF_CONFIG, "
+        r"\{.cluster.*\}\. Received: '.*'\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        replicas.make_strategy("multi_worker")
+
+
+NO_TPU = (
+    r"^--distribution=tpu found no TPU at --tpu='{}' \(.*\)\. Name its address, or choose "
+    r"another\.$"
+)
+TPU_ERRORS = [
+    ValueError("none"),
+    urllib.error.URLError("unknown host"),
+    tf.errors.NotFoundError(None, None, "none\nat all"),
+]
+
+
+@pytest.mark.parametrize("error", TPU_ERRORS)
+def test_a_tpu_that_cannot_be_had_is_told_in_a_line(monkeypatch, error):
+    def resolver(tpu):
+        raise error
+
+    monkeypatch.setattr(tf.distribute.cluster_resolver, "TPUClusterResolver", resolver)
+    with pytest.raises(ValueError, match=NO_TPU.format("mine")):
+        replicas.make_strategy("tpu", "mine")
+
+
+def test_here_is_no_tpu(monkeypatch):
+    monkeypatch.delenv("TPU_NAME", raising=False)
+    with pytest.raises(ValueError, match=NO_TPU.format("")):
+        replicas.make_strategy("tpu")
+
+
+def test_another_distribution_is_refused_by_name():
+    with pytest.raises(
+        ValueError,
+        match=r"^`distribution` must be one of one, mirrored, multi_worker, tpu\. Received: "
+        r"'many'\.$",
+    ):
+        replicas.make_strategy("many")
+
+
+def test_one_process_is_its_own_chief_and_waits_for_none():
+    alone = replicas.make_strategy("one")
+    assert replicas.is_chief(alone)
+    replicas.wait_for_all(alone)
+    with pytest.raises(tf.errors.UnavailableError), replicas.telling_of_lost_hosts(alone):
+        raise tf.errors.UnavailableError(None, None, "a file server, say")
+
+
+@pytest.fixture(scope="module")
+def trained(programs):
+    """What each experiment left."""
+    folder, processes = programs
+    for process in processes:
+        output, _ = process.communicate(timeout=LONGEST_SECONDS)
+        assert process.returncode == 0, output
+    return {path.stem: dict(np.load(path)) for path in folder.iterdir()}
+
+
+def largest_difference(here, there, kind):
+    """Of the arrays whose names begin so."""
+    assert here.keys() == there.keys()
+    return max(
+        float(np.abs(here[name] - there[name]).max()) for name in here if name.startswith(kind)
+    )
+
+
+SPREAD = [
+    ("one-2-0", "mirrored-1-0"),
+    ("one-4-0", "mirrored-2-0"),
+    ("one-2-0", "multi_worker-1-0"),
+    ("one-2-0", "multi_worker-1-1"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("whole", "spread"), SPREAD)
+@pytest.mark.parametrize("kind", ["weight", "average", "reports"])
+def test_replicas_make_the_steps_of_one_that_sees_all_their_batches(trained, whole, spread, kind):
+    assert largest_difference(trained[whole], trained[spread], kind) < 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("other", ["mirrored-1-mean_of_means-0", "one-4-0", "one-2-unclipped-0"])
+def test_control_other_steps_make_other_weights(trained, other):
+    """The mean of the replicas' means; more batches; and clipping does take part."""
+    assert largest_difference(trained["one-2-0"], trained[other], "weight") > 1e-3
+
+
+@pytest.mark.slow
+def test_hosts_have_the_same_weights_to_the_last_bit(trained):
+    assert largest_difference(trained["multi_worker-1-0"], trained["multi_worker-1-1"], "") == 0
