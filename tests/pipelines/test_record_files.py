@@ -16,10 +16,11 @@ from pipelines import corpora, manifest
 from pipelines import record_files as records
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 from pipelines.filtering import Filters
+from pipelines.pairs import TokenizedPairs
 from pipelines.record_files import Records, deserialize, read_shard, serialize, write_shard
 from pipelines.sharding import Shards, kept, tokenized
 from pipelines.special_ids import EOS
-from pipelines.token_ids import TokenIds, TokenizedPairs
+from pipelines.token_ids import TokenIds
 from pipelines.vocabulary import Vocabulary, learn
 from pipelines.whole_files import write_json
 
