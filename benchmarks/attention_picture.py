@@ -10,7 +10,7 @@ rows, so that each row still sums to 1. Needs matplotlib: the extra `benchmarks`
 import numpy as np
 from absl import app, flags
 
-from keras_transformer.translator.translator import Translator
+from keras_transformer import Translator
 
 SPACE = "▁"
 END = "(end)"

@@ -29,8 +29,8 @@ PLOT = flags.DEFINE_string("plot", None, "File of the plot, such as length.png o
 
 
 def measure(systems):
-    """Measure the seconds to translate all lines, by system and then by length. A system that cannot
-    run is reported and left out.
+    """Measure the seconds to translate all lines, by system and then by length. A system that
+    cannot run is reported and left out.
     """
     seconds = {name: {} for name in CHOSEN.value}
     for length in map(int, LENGTHS.value):

@@ -4,6 +4,7 @@ pages keep their form.
 
 import ast
 import configparser
+import functools
 import re
 import subprocess
 import sys
@@ -35,6 +36,7 @@ def text_of(pages):
     return "\n".join(page.read_text(encoding="utf-8") for page in pages)
 
 
+@functools.cache
 def defined_flags():
     """Names of the flags of all commands and benchmarks, read from the source."""
     names = {"help", "flagfile", "traceback"}
