@@ -41,11 +41,30 @@ class Mutant:
         text = self.path.read_text(encoding="utf-8")
         return text[: self.start] + self.new + text[self.end :]
 
+    def lines(self):
+        """Lines of the statement around it; none if it is executed when the module is imported."""
+        if self.path.suffix != ".py":
+            return range(0)
+        statements = ast.parse(self.path.read_text(encoding="utf-8")).body
+        function = None
+        while around := [one for one in statements if self.line in _lines(one)]:
+            [statement] = around[-1:]
+            inner = [getattr(statement, name, []) for name in ("body", "orelse", "handlers")]
+            statements = [*itertools.chain(*inner), *getattr(statement, "finalbody", [])]
+            if self.line < min((one.lineno for one in statements), default=self.line + 1):
+                break
+            function = function or isinstance(statement, ast.FunctionDef)
+        return _lines(statement) if function else range(0)
+
     def __str__(self):
         text = self.path.read_text(encoding="utf-8")
         old = " ".join(text[self.start : self.end].split())
         where = " ".join(text.splitlines()[self.line - 1].split())
         return f"{self.path}:{self.line}: `{old}` -> `{self.new}` in `{where}`"
+
+
+def _lines(statement):
+    return range(statement.lineno, statement.end_lineno + 1)
 
 
 def sites(path):

@@ -1,14 +1,19 @@
 """How many small changes to the source do the tests notice? `python -m benchmarks.mutation`.
 
-Draws mutants (`benchmarks.mutants`) and runs for each the tests that should fail: the file of tests
-of the same name, then its room, then the rooms that build on it, in the fast lane. A mutant lives
-in a copy of the repository. Its tests run in a fork of this process, which has imported pytest and
-TensorFlow but has computed nothing: TensorFlow's threads do not survive a fork.
+Surveys first which file of tests executes which line, and how long it takes. Then draws mutants
+(`benchmarks.mutants`) and runs for each the file of tests of the same name, then others that
+execute its line: those of its room first, quick ones first, up to some seconds. Tests of the slow
+lane are left out.
+
+A mutant lives in a copy of the repository. Its tests run in a fork of this process, which has
+imported pytest and TensorFlow but has computed nothing: TensorFlow's threads do not survive a fork.
 """
 
 import argparse
+import collections
 import dataclasses
 import importlib
+import itertools
 import os
 import pathlib
 import random
@@ -19,6 +24,9 @@ import sys
 import tempfile
 import time
 import traceback
+import xml.etree.ElementTree
+
+import coverage
 
 from benchmarks.mutants import Mutant, compiles, sites
 
@@ -30,15 +38,8 @@ HEAVY = (
     *("pytest", "hypothesis", "xdist", "tensorflow", "tensorflow_text", "keras", "sacrebleu"),
     *("torch", "sentencepiece", "rich.progress", "absl.app"),
 )
-# The tests of other rooms that notice a change, the quick ones first.
-NEXT = {
-    "layers": ("models", "decoding", "training", "translator", "artifacts", "integration"),
-    "models": ("layers", "decoding", "training", "runs", "translator", "artifacts", "integration"),
-    "training": ("runs", "tasks", "integration"),
-    "decoding": ("translator", "artifacts", "integration"),
-    "flagfiles": ("models", "integration"),
-    "commands": ("tasks", "runs", "translator", "artifacts", "integration"),
-}
+# Commands run in processes of their own, which the survey does not see.
+INTEGRATION = "tests/integration"
 QUIET = (
     *("-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", "not slow"),
     *("-W", "ignore:Module already imported"),
@@ -60,29 +61,69 @@ class Job:
     limit: float = 0.0
 
 
-def stages(path):
-    """Tests for a file of the package, in the order in which they run: lists of paths."""
-    room, name = path.parent.name, path.stem.strip("_")
-    room = "commands" if room == PACKAGE.name else room
-    here = pathlib.Path("tests", "" if room in ("commands", "flagfiles") else room)
-    mirrors = sorted(here.glob(f"test_{name}*.py")) + sorted(here.glob("test_flag*.py"))
-    own = here if here.name != "tests" else pathlib.Path("tests/test_flags.py")
-    others = (pathlib.Path("tests", other) for other in NEXT[room])
-    found = [mirrors, [own], *([other] for other in others)]
-    return [[str(test) for test in some if test.exists()] for some in found if some]
+class Survey:
+    """Which files of tests execute which lines, and the seconds that each takes.
+
+    Args:
+        folder: a copy of the repository. What was surveyed there is taken; else its tests run.
+    """
+
+    def __init__(self, folder, processes):
+        report = folder / "survey.xml"
+        if not report.exists():
+            options = [f"--numprocesses={processes}", "--dist=loadfile", f"--junitxml={report}"]
+            options += ["--cov=keras_transformer", "--cov-context=test", "--cov-report="]
+            done = subprocess.run([sys.executable, "-m", "pytest", *QUIET, *options], cwd=folder)
+            if done.returncode:
+                report.unlink(missing_ok=True)
+                raise SystemExit("The tests must pass before anything is changed.")
+        self.folder = folder
+        self.data = coverage.CoverageData(str(folder / ".coverage"))
+        self.data.read()
+        self.seconds = collections.Counter()
+        for case in xml.etree.ElementTree.parse(report).iter("testcase"):
+            name = case.get("classname").replace(".", "/") + ".py"
+            self.seconds[name] += float(case.get("time"))
+
+    def stages(self, mutant, most_seconds):
+        """Files of tests in the order in which they run: two lists."""
+        room = mutant.path.parent.name
+        lines = self.data.contexts_by_lineno(str(self.folder / mutant.path))
+        contexts = {context for line in mutant.lines() for context in lines.get(line, ())}
+        executing = {context.partition("::")[0] for context in contexts} & self.seconds.keys()
+        if not executing or room in (PACKAGE.name, "flagfiles"):
+            # Lines that are executed at import, and in other processes.
+            rooms = (f"tests/{room}/", "tests/test_", INTEGRATION)
+            executing |= {name for name in self.seconds if name.startswith(rooms)}
+        mirrors = {name for name in executing if _mirrors(name, mutant.path)}
+        others = sorted(
+            executing - mirrors,
+            key=lambda name: (not name.startswith(f"tests/{room}/"), self.seconds[name]),
+        )
+        spent = itertools.accumulate(self.seconds[name] for name in others)
+        chosen = [name for name, until in zip(others, spent, strict=True) if until <= most_seconds]
+        return [stage for stage in (sorted(mirrors), chosen) if stage]
+
+
+def _mirrors(test, path):
+    """Whether a file of tests is named after a file of the package."""
+    name = pathlib.PurePath(test).stem.removeprefix("test_")
+    if path.suffix == ".flags":
+        return name.startswith("flag_")
+    return path.parent.name in pathlib.PurePath(test).parts and name.startswith(path.stem)
 
 
 def copy_of_repository(folder):
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True
     )
-    for name in listed.stdout.splitlines():
+    for name in filter(os.path.exists, listed.stdout.splitlines()):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(name, folder / name)
     return folder
 
 
-def fork_tests(folder, tests, options, writes_bytecode=False):
+def fork_tests(folder, tests, options):
     """Run tests in a child, in a copy of the repository; return its process id. Its log is beside
     the copy.
     """
@@ -97,7 +138,7 @@ def fork_tests(folder, tests, options, writes_bytecode=False):
             os.dup2(log, descriptor)
         os.chdir(folder)
         sys.path[0] = str(folder)
-        sys.dont_write_bytecode = not writes_bytecode
+        sys.dont_write_bytecode = True
         os.environ |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
         import pytest
 
@@ -111,25 +152,13 @@ def fork_tests(folder, tests, options, writes_bytecode=False):
 
 
 class Run:
-    """Runs jobs, some at a time."""
+    """Runs jobs, some at a time, each in a copy of the repository."""
 
-    def __init__(self, work, processes, options):
+    def __init__(self, survey, folders, most_seconds, options):
+        self.survey = survey
+        self.free = folders
+        self.most_seconds = most_seconds
         self.options = options
-        self.free = [copy_of_repository(work / str(number)) for number in range(processes)]
-        self.seconds = {}
-
-    def baseline(self, all_stages):
-        """Run every stage without a mutant: all must pass, and their times are the measure."""
-        for tests in all_stages:
-            begun = time.monotonic()
-            for folder in self.free:
-                child = fork_tests(folder, tests, self.options, writes_bytecode=True)
-                _, status = os.waitpid(child, 0)
-                if os.waitstatus_to_exitcode(status) not in (0, 5):
-                    raise SystemExit(pathlib.Path(f"{folder}.log").read_text()[-5000:])
-                if folder == self.free[0]:
-                    self.seconds[tuple(tests)] = time.monotonic() - begun
-            print(f"{self.seconds[tuple(tests)]:6.1f} s unchanged: {' '.join(tests)}", flush=True)
 
     def results(self, mutants):
         """Each mutant with the stage that killed it, or "survived", in the order of their ends."""
@@ -153,7 +182,8 @@ class Run:
                 yield job, verdict
 
     def begin(self, mutant):
-        job = Job(mutant, stages(mutant.path), self.free.pop())
+        stages = self.survey.stages(mutant, self.most_seconds)
+        job = Job(mutant, stages, self.free.pop())
         (job.folder / mutant.path).write_text(mutant.source(), encoding="utf-8")
         for cached in (job.folder / mutant.path.parent).glob(f"__pycache__/{mutant.path.stem}.*"):
             cached.unlink()
@@ -166,7 +196,7 @@ class Run:
     def start(self, job):
         tests = job.stages[job.stage]
         job.started = time.monotonic()
-        job.limit = FACTOR * self.seconds[tuple(tests)] + SECONDS
+        job.limit = FACTOR * sum(self.survey.seconds[test] for test in tests) + SECONDS
         return fork_tests(job.folder, tests, ["-x", *self.options])
 
     def verdict(self, child, job):
@@ -204,10 +234,12 @@ def draw(rooms, count, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rooms", default=",".join(ROOMS), help=f"of {', '.join(NEXT)}")
+    parser.add_argument("--rooms", default=",".join(ROOMS), help="or commands, flagfiles")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--seconds", type=int, default=100, help="of tests after the first file")
+    parser.add_argument("--survey", help="folder to keep the survey in, or to take it from")
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
     arguments, options = parser.parse_known_args()
     os.chdir(ROOT)
@@ -218,12 +250,13 @@ def main():
     os.environ |= {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_NUM_INTRAOP_THREADS": "1"}
     for name in HEAVY:
         importlib.import_module(name)
-    with tempfile.TemporaryDirectory() as folder:
-        run = Run(pathlib.Path(folder), arguments.processes, options)
-        run.baseline(
-            {tuple(stage): stage for mutant in mutants for stage in stages(mutant.path)}.values()
-        )
-        report(run, mutants)
+    with tempfile.TemporaryDirectory() as work:
+        work = pathlib.Path(arguments.survey or work).resolve()
+        copies = [work / str(number) for number in range(arguments.processes)]
+        survey = Survey(copy_of_repository(copies[0]), arguments.processes)
+        for folder in copies[1:]:
+            shutil.copytree(copies[0], folder, dirs_exist_ok=True)
+        report(Run(survey, copies, arguments.seconds, options), mutants)
 
 
 def report(run, mutants):
