@@ -19,8 +19,9 @@ from keras_transformer.training.replicas import make_strategy
 from keras_transformer.training.schedule import TransformerSchedule
 from keras_transformer.training.train_function import attach
 from pipelines import batching, corpora
+from pipelines.pairs import TokenizedPairs
 from pipelines.record_files import Records
-from pipelines.token_ids import TokenIds, TokenizedPairs
+from pipelines.token_ids import TokenIds
 
 SEED = 1
 PREFIXES = ("train", "val", "test_2016_flickr")

@@ -19,7 +19,8 @@ from keras_transformer.training.replicas import make_strategy
 from keras_transformer.training.schedule import TransformerSchedule
 from keras_transformer.training.train_function import attach
 from pipelines.batching import training_batches
-from pipelines.token_ids import TokenIds, TokenizedPairs
+from pipelines.pairs import TokenizedPairs
+from pipelines.token_ids import TokenIds
 
 STEPS = 20
 
