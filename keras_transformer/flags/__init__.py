@@ -5,57 +5,48 @@ commands read them.
 """
 
 import sys
+from collections.abc import Callable, Sequence
 
 from absl import app, logging
 from absl import flags as absl_flags
 
 from keras_transformer.flagfiles import expand_flagfiles
-from keras_transformer.flags.definitions import GROUPS
+from keras_transformer.flags.groups import GROUPS
 from keras_transformer.startup import start_tensorflow
 
 FLAGS = absl_flags.FLAGS
-# As in the definitions: the commands' modules own the flags.
+# absl shows in --help the key flags of the module that runs. This makes them the command's.
 absl_flags.disclaim_key_flags()
-DECODING = (
-    *(
-        "beam_size",
-        "length_penalty",
-        "coverage_penalty",
-        "num_hypotheses",
-        "max_length",
-        "min_length",
-        "no_repeat_ngram_size",
-    ),
-    *("repetition_penalty", "samples", "temperature", "top_k", "top_p", "seed"),
-)
+# A flag file's --batch_tokens is meant for training: for a decoder with its beams, so large batches
+# would take all memory.
+FOR_TRAINING_ALONE = "batch_tokens"
 
 
-def declare(*groups):
-    """Define the flags of some groups, keys of `GROUPS`, those excepted that are defined already.
-    Gives absl's FLAGS.
-    """
+def declare(*groups: str) -> absl_flags.FlagValues:
+    """Add the flags of some groups, keys of `GROUPS`, to absl's FLAGS, and give these."""
     for group in groups:
-        GROUPS.pop(group, lambda: None)()
+        for name in GROUPS[group]:
+            if name not in FLAGS:
+                FLAGS[name] = GROUPS[group][name]
+            absl_flags.declare_key_flag(name)
     return FLAGS
+
+
+def values(FLAGS: absl_flags.FlagValues, *groups: str) -> dict:
+    """The values of the flags of some groups, by name."""
+    return {name: FLAGS[name].value for group in groups for name in GROUPS[group]}
 
 
 def _foreign():
     """Names of the flags that this command does not read, with those that negate them."""
-    before = set(FLAGS)
-    for define in GROUPS.values():
-        define()
-    names = set(FLAGS) - before
-    for name in names:
-        delattr(FLAGS, name)
+    names = {name for group in GROUPS.values() for name in group} - set(FLAGS)
     if "max_train_length" in names:
-        # A flag file's batches are those of training: of a decoder with its beams they would take
-        # all memory.
-        names.add("batch_tokens")
+        names.add(FOR_TRAINING_ALONE)
     return names | {f"no{name}" for name in names}
 
 
-def required_model_dir(FLAGS):
-    """--model_dir, of a command that cannot guess it."""
+def required_model_dir(FLAGS: absl_flags.FlagValues) -> str:
+    """Read --model_dir, for a command that has no default for it."""
     if not FLAGS.model_dir:
         raise ValueError(
             "--model_dir is missing: the folder of a run, such as runs/home_assistant_en_de."
@@ -63,8 +54,8 @@ def required_model_dir(FLAGS):
     return FLAGS.model_dir
 
 
-def required_model(FLAGS):
-    """--model, of a command that translates with it."""
+def required_model(FLAGS: absl_flags.FlagValues) -> str:
+    """Read --model, for a command that translates with it."""
     if not FLAGS.model:
         raise ValueError(
             "--model is missing: a run's folder, or a SavedModel such as "
@@ -73,8 +64,8 @@ def required_model(FLAGS):
     return FLAGS.model
 
 
-def required_model_base_path(FLAGS):
-    """--model_base_path, of the server."""
+def required_model_base_path(FLAGS: absl_flags.FlagValues) -> str:
+    """Read --model_base_path, for the server."""
     if not FLAGS.model_base_path:
         raise ValueError(
             "--model_base_path is missing: a SavedModel's folder of versions, such as "
@@ -83,8 +74,8 @@ def required_model_base_path(FLAGS):
     return FLAGS.model_base_path
 
 
-def required_files(FLAGS):
-    """--source_file and --reference_file, of a command that needs both."""
+def required_files(FLAGS: absl_flags.FlagValues) -> tuple[str, str]:
+    """Read --source_file and --reference_file, for a command that needs both."""
     if not (FLAGS.source_file and FLAGS.reference_file):
         raise ValueError(
             "--source_file and --reference_file are needed: two files of as many lines."
@@ -92,28 +83,27 @@ def required_files(FLAGS):
     return FLAGS.source_file, FLAGS.reference_file
 
 
-def decoding_options(FLAGS):
+def decoding_options(FLAGS: absl_flags.FlagValues) -> dict:
     """The flags of the groups "search" and "decoding" that were given, as `DecodingOptions` takes
     them. What was not given stays as it is, in a SavedModel as it was exported.
     """
-    given = {name: FLAGS[name].value for name in DECODING if name in FLAGS and FLAGS[name].present}
+    names = [*GROUPS["search"], *GROUPS["decoding"], *GROUPS["seed"]]
+    given = {name: FLAGS[name].value for name in names if name in FLAGS and FLAGS[name].present}
     if not given.get("samples"):
         # Training, which draws no translations, has a seed as well, and so has its flag file.
         given.pop("seed", None)
     return given
 
 
-def run(main, groups):
-    """Parse the command line, call `main`, and tell errors in one line.
+def run(main: Callable, groups: Sequence[str]) -> None:
+    """Parse the command line, start TensorFlow, call `main`, and tell errors in one line.
 
     Args:
         main: takes the parsed FLAGS.
         groups: the groups of flags that the command reads.
     """
-    declare(*groups)
-    absl_flags.DEFINE_bool("traceback", False, "Show where an error came from.")
-    # Of all that libraries log, only what needs attention; of our own pipelines also what takes
-    # long, such as a download.
+    declare("errors", *groups)
+    # Libraries log warnings. Our pipelines also log what takes long, such as a download.
     logging.set_verbosity(logging.WARNING)
     pipelines = logging.logging.getLogger("pipelines")
     pipelines.setLevel(logging.logging.INFO)
@@ -136,7 +126,14 @@ def _parse(argv):
 
 
 def _call(main):
-    start_tensorflow()
+    try:
+        start_tensorflow()
+        _tell_errors(main)
+    except KeyboardInterrupt:
+        _exit("interrupted. What was saved stays; the same command goes on from there.", status=130)
+
+
+def _tell_errors(main):
     from tensorflow import errors
 
     try:
@@ -145,10 +142,8 @@ def _call(main):
         if FLAGS.traceback:
             raise
         _exit(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
-    except KeyboardInterrupt:
-        _exit("interrupted. What was saved stays; the same command goes on from there.", status=130)
 
 
-def _exit(message, status=1):
+def _exit(message: str, status: int = 1):
     print(f"error: {message}", file=sys.stderr)
     sys.exit(status)

@@ -1,0 +1,35 @@
+"""The groups of flags that commands declare, by name. Each is an absl `FlagValues`."""
+
+from absl import flags
+
+from keras_transformer.flags import learning, runs_and_exports, serving, text, translating
+
+ERRORS = flags.FlagValues()
+flags.DEFINE_bool("traceback", False, "Show where in the program an error came from.", ERRORS)
+
+GROUPS = {
+    "averaging": learning.AVERAGING,
+    "batch_tokens": learning.BATCH_TOKENS,
+    "batches": learning.BATCHES,
+    "corpus": text.CORPUS,
+    "decoding": translating.DECODING,
+    "errors": ERRORS,
+    "evaluate": translating.EVALUATE,
+    "export": runs_and_exports.EXPORT,
+    "files": translating.FILES,
+    "format": runs_and_exports.FORMAT,
+    "model": learning.MODEL,
+    "model_dir": runs_and_exports.MODEL_DIR,
+    "model_path": translating.MODEL_PATH,
+    "optimizer": learning.OPTIMIZER,
+    "output": translating.OUTPUT,
+    "precision": translating.PRECISION,
+    "prepare": text.PREPARE,
+    "search": translating.SEARCH,
+    "seed": learning.SEED,
+    "serve": serving.SERVE,
+    "training": runs_and_exports.TRAINING,
+    "translate": translating.TRANSLATE,
+    "version": runs_and_exports.VERSION,
+    "vocabulary": text.VOCABULARY,
+}
