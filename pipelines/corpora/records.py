@@ -66,7 +66,5 @@ def text_paths(folder: str | os.PathLike, split: str) -> tuple[Path, Path]:
 
 def _read(path: Path) -> list[str]:
     if not path.exists():
-        raise FileNotFoundError(
-            f"{path} is missing. {AGAIN}"
-        )
+        raise FileNotFoundError(f"{path} is missing. {AGAIN}")
     return read_lines(path)
