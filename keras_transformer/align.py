@@ -15,10 +15,10 @@ GROUPS = ("model_path", "batch_tokens", "files", "output")
 def main(FLAGS):
     from keras_transformer.streams import write_lines
     from keras_transformer.translator.translator import Translator
-    from pipelines.corpora import text_files
+    from pipelines.corpora import line_files
 
     model = flags.required_model(FLAGS)
-    sources, targets = text_files.read_aligned(*flags.required_files(FLAGS))
+    sources, targets = line_files.read_aligned(*flags.required_files(FLAGS))
     links = Translator.load(model).align(sources, targets, FLAGS.batch_tokens)
     write_lines(
         FLAGS.output, [" ".join(f"{source}-{target}" for source, target in line) for line in links]

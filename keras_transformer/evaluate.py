@@ -40,7 +40,7 @@ def main(FLAGS):
 def _text(FLAGS, translator):
     """Sources and references: of two files, or of a split of the corpus."""
     from pipelines import corpora
-    from pipelines.corpora import text_files
+    from pipelines.corpora import line_files
 
     files = (FLAGS.source_file, FLAGS.reference_file)
     if any(files):
@@ -48,7 +48,7 @@ def _text(FLAGS, translator):
             raise ValueError(
                 "--source_file and --reference_file go together: pass both, or neither for --split."
             )
-        return text_files.read_aligned(*files)
+        return line_files.read_aligned(*files)
     if "corpus" not in translator.description:
         raise ValueError(
             f"{FLAGS.model} does not say what it was trained on: pass --source_file and "

@@ -14,10 +14,10 @@ GROUPS = ("model_path", "batch_tokens", "files", "output")
 def main(FLAGS):
     from keras_transformer.streams import write_lines
     from keras_transformer.translator.translator import Translator
-    from pipelines.corpora import text_files
+    from pipelines.corpora import line_files
 
     model = flags.required_model(FLAGS)
-    sources, targets = text_files.read_aligned(*flags.required_files(FLAGS))
+    sources, targets = line_files.read_aligned(*flags.required_files(FLAGS))
     scores = Translator.load(model).score(sources, targets, batch_tokens=FLAGS.batch_tokens)
     write_lines(
         FLAGS.output, [f"{log_probability:.5f}\t{tokens}" for log_probability, tokens in scores]

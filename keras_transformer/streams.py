@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 
-from pipelines.corpora import text_files
+from pipelines.corpora import line_files
 from pipelines.whole_files import write_whole
 
 
@@ -14,7 +14,7 @@ def standard_input() -> Iterator[str]:
     Raises:
         ValueError: if a line is not UTF-8, naming it.
     """
-    return text_files.decode_lines(sys.stdin.buffer, "standard input")
+    return line_files.decode_lines(sys.stdin.buffer, "standard input")
 
 
 def read_lines(name: str) -> list[str]:
@@ -24,7 +24,7 @@ def read_lines(name: str) -> list[str]:
         ValueError: if a line is not UTF-8, naming it, or if there is no line.
     """
     is_stdin = name == "-"
-    lines = list(standard_input()) if is_stdin else text_files.read_lines(name)
+    lines = list(standard_input()) if is_stdin else line_files.read_lines(name)
     if not lines:
         raise ValueError(
             f"{'standard input' if is_stdin else name} is empty: there is nothing to translate."

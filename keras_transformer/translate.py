@@ -44,11 +44,11 @@ def main(FLAGS):
 
 
 def _read_prefixes(name, lines):
-    from pipelines.corpora import text_files
+    from pipelines.corpora import line_files
 
     if not name:
         return None
-    prefixes = text_files.read_lines(name)
+    prefixes = line_files.read_lines(name)
     if len(prefixes) != len(lines):
         raise ValueError(
             f"--prefix_file must have as many lines as the input. Received: {len(prefixes):,} "

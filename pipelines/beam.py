@@ -11,7 +11,8 @@ import re
 import shlex
 
 from pipelines import corpora, sharding
-from pipelines.whole_files import read_json, write_json
+from pipelines.manifest import read_json
+from pipelines.whole_files import write_json
 
 DROPPED = ".dropped.json"
 # Beam's DirectRunner is this one behind a download of another from GitHub, which it tries first.

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import logging
 
-from pipelines.corpora.text_files import LONGEST_LINE
+from pipelines.corpora.parallel_text import objection
 
 # "OK" and "In Ordnung" differ fivefold in length, and translate each other: a ratio says something
 # of sentences only.
@@ -48,11 +48,9 @@ class Filters:
 
     def reason_to_drop(self, source: str, target: str) -> str | None:
         """Why a pair is not worth learning from, or None if it is."""
-        if not source.strip() or not target.strip():
-            return "empty"
+        if reason := objection(source.strip(), target.strip()):
+            return reason
         shorter, longer = sorted((len(source), len(target)))
-        if longer > LONGEST_LINE:
-            return "huge line"
         if self.drop_untranslated and source == target:
             return "untranslated"
         if self.max_length_ratio and longer > SHORT and longer > self.max_length_ratio * shorter:

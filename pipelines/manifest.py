@@ -2,22 +2,50 @@
 
 import collections
 import itertools
+import json
+import os
 import pathlib
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from pipelines.whole_files import AGAIN, damaged, read_json
+from pipelines.corpora.parallel_text import Corpus
+from pipelines.vocabulary import Vocabulary
 
+AGAIN = "Run python -m keras_transformer.prepare again: it makes only what is missing."
 FORMAT = 1
 MANIFEST = "manifest.json"
 VOCABULARY = "vocabulary.model"
 ENTRIES = {"source_language", "target_language", "tags", "vocabulary", "pairs", "dropped", "shards"}
 
 
-def read(folder):
-    """What the manifest in a folder says.
+def damaged(path: str | os.PathLike, reason: str) -> str:
+    """The error message for a file of a prepared corpus that cannot be read."""
+    return f"{path} is damaged: {reason}. Delete it. {AGAIN}"
+
+
+def read_json(path: pathlib.Path) -> dict[str, Any] | None:
+    """Read the JSON object in a file of a prepared corpus; None if there is no such file.
 
     Raises:
-        FileNotFoundError: there is none.
-        ValueError: it is damaged, or of another version.
+        ValueError: if the file is damaged.
+    """
+    try:
+        value = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise ValueError(damaged(path, f"no JSON ({error})")) from error
+    if not isinstance(value, dict):
+        raise ValueError(damaged(path, "no JSON object"))
+    return value
+
+
+def read(folder: str | os.PathLike) -> dict[str, Any]:
+    """Read the manifest of a folder.
+
+    Raises:
+        FileNotFoundError: if there is none.
+        ValueError: if it is damaged, or of another version.
     """
     path = pathlib.Path(folder) / MANIFEST
     manifest = read_json(path)
@@ -36,7 +64,13 @@ def read(folder):
     return manifest
 
 
-def make(preparation, held_out, vocabulary, counts, dropped):
+def make(
+    preparation: Mapping[str, Any],
+    held_out: Corpus,
+    vocabulary: Vocabulary,
+    counts: Iterable[Mapping[str, Any]],
+    dropped: Mapping[str, int],
+) -> dict[str, Any]:
     """Sum up a preparation.
 
     Args:
@@ -83,7 +117,7 @@ def _sum_columns(rows):
     return [sum(column) for column in itertools.zip_longest(*rows, fillvalue=0)]
 
 
-def describe(manifest):
+def describe(manifest: Mapping[str, Any]) -> str:
     """A manifest in words, in three lines."""
     languages = f"{manifest['source_language']}-{manifest['target_language']}"
     shards = len(manifest["shards"])
@@ -98,7 +132,7 @@ def describe(manifest):
     )
 
 
-def enumeration(dropped):
+def enumeration(dropped: Mapping[str, int]) -> str:
     """Reasons and counts in words."""
     return (
         ", ".join(f"{count:,} {reason}" for reason, count in sorted(dropped.items()) if count)

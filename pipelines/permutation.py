@@ -55,10 +55,14 @@ def permuted(places: tf.Tensor, size: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
     keys = _mix(key + GOLDEN * tf.cast(rounds, tf.uint64))
     # One size more than k, for (k - x) must not be negative.
     pairings = tf.math.floormod(_mix(keys), size) + size
-    for number in range(ROUNDS):
+
+    def swap(number, places):
         partners = tf.math.floormod(pairings[number] - places, size)
         coins = _mix(tf.maximum(places, partners) + keys[number])
-        places = tf.where(coins < 2**63, places, partners)
+        return number + 1, tf.where(coins < 2**63, places, partners)
+
+    # A loop keeps the graph small, which is traced and optimized for each dataset.
+    _, places = tf.while_loop(lambda number, _: number < ROUNDS, swap, (0, places))
     return tf.cast(places, tf.int64)
 
 

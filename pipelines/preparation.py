@@ -1,8 +1,7 @@
 """Tokenize a corpus once, into sharded and compressed records (Vaswani et al. 2017, section 5.1).
 
-For corpora that are trained on often, or that memory does not hold as text. Preparing again goes on
-where it was
-interrupted: a shard that is whole is not made again.
+For corpora that are trained on often, or that do not fit into memory as text. Preparing again goes
+on where it was interrupted: a shard that is whole is not made again.
 """
 
 import collections
@@ -17,9 +16,10 @@ from pipelines import beam, corpora, manifest
 from pipelines.corpora.parallel_text import Corpus
 from pipelines.corpora.records import text_paths
 from pipelines.filtering import Filters, scripts_of
+from pipelines.manifest import read_json
 from pipelines.sharding import Shards, kept, sample
 from pipelines.vocabulary import Vocabulary, learn
-from pipelines.whole_files import read_json, write_json, write_whole
+from pipelines.whole_files import write_json, write_whole
 
 PREPARATION = "preparation.json"
 
@@ -118,8 +118,7 @@ def _refuse_differences(path, decides):
     if differences:
         raise ValueError(
             f"{path.parent} holds another preparation: {'; '.join(differences)}. Name another "
-            "--output_dir, or delete "
-            "this one."
+            "--output_dir, or delete this one."
         )
 
 
@@ -139,7 +138,7 @@ def _make(preparation, folder, options):
     _refuse_differences(folder / PREPARATION, decides)
     write_json(folder / PREPARATION, decides)
     vocabulary.save(folder / manifest.VOCABULARY)
-    for path in folder.glob(".*.tmp"):  # Left by a killed run.
+    for path in folder.glob(".*.tmp"):  # A killed run left them.
         path.unlink()
     _write_held_out(folder, held_out)
     shards = Shards(folder, preparation.shards, vocabulary, preparation.deduplicate)

@@ -23,10 +23,11 @@ import tensorflow as tf
 from google.protobuf import message
 
 from pipelines import manifest
+from pipelines.manifest import AGAIN, damaged
 from pipelines.pairs import TokenizedPairs
 from pipelines.token_ids import TokenIds, smallest_dtype
 from pipelines.vocabulary import Vocabulary
-from pipelines.whole_files import AGAIN, damaged, write_whole
+from pipelines.whole_files import write_whole
 
 BLOCK = 1024
 LENGTH = np.dtype("<i4")

@@ -1,13 +1,12 @@
 """Pairs of sentences to shards of token ids (Vaswani et al. 2017, section 5.1).
 
-What a pair is decides where it lands: the digest of its text chooses its shard, and its place in
-it. So the records are the same however many workers read the text in however many parts, they are
-shuffled, equal pairs lie side by side, and a shard that is whole stays when an interrupted
-preparation goes on.
+The digest of a pair's text chooses its shard, and its place in the shard. So the records are the
+same whatever the number of workers and of parts, they are shuffled, equal pairs lie side by side,
+and a shard that is whole stays when an interrupted preparation goes on.
 
-A shard is one group of Beam's, which one worker holds in memory: about 0.5 GB a million pairs of 20
-tokens a side, so take shards of at most two million pairs or so. Beam's in-process runner holds all
-shards that are made at a time: about 0.6 GB a million pairs.
+A shard is one group of Beam's, and one worker holds it in memory: about 0.5 GB for a million pairs
+of 20 tokens a side. So a shard should have at most two million pairs. Beam's in-process runner
+holds all shards that are made together: about 0.6 GB for a million pairs.
 """
 
 import collections
@@ -20,10 +19,11 @@ import struct
 
 import numpy as np
 
+from pipelines.manifest import read_json
 from pipelines.pairs import TokenizedPairs
 from pipelines.record_files import write_shard
 from pipelines.token_ids import TokenIds, smallest_dtype
-from pipelines.whole_files import read_json, write_json
+from pipelines.whole_files import write_json
 
 BATCH = 8192
 DIGEST = 16
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 def digest(source, target):
-    """16 bytes that pairs share only if they are equal."""
+    """16 bytes that two pairs share only if they are equal."""
     source = source.encode("utf-8")
     return hashlib.blake2b(
         b"%d %b%b" % (len(source), source, target.encode("utf-8")), digest_size=DIGEST
@@ -44,7 +44,7 @@ def digest(source, target):
 
 
 def kept(pairs, filters, dropped):
-    """The pairs that the filters leave, with their digests; the others are counted by reason in
+    """Yield the pairs that the filters leave, with their digests, and count the others by reason in
     `dropped`.
     """
     for source, target in pairs:
@@ -55,12 +55,12 @@ def kept(pairs, filters, dropped):
 
 
 def sample(pairs, size):
-    """The `size` different pairs with the least digests: a random sample that no order of reading
-    changes.
+    """The `size` different pairs with the least digests: a random sample that does not depend on
+    the order of reading.
 
     Args:
         pairs: as `kept` gives them.
-        size: how many, if there are as many.
+        size: how many at most.
 
     Returns:
         (source, target), in the order of the digests.
@@ -88,10 +88,10 @@ def tokenized(pairs, model, shards, wanted):
         pairs: as `kept` gives them.
         model: bytes of a SentencePiece model.
         shards: how many there are in all.
-        wanted: numbers of those to make; pairs of others are left out before they cost anything.
+        wanted: numbers of the shards to make. Pairs of other shards are not tokenized.
 
     Yields:
-        (shard, pairs), these as bytes behind each other, each pair a header and its ids.
+        (shard, pairs): the bytes of all pairs in a row, each a header and its ids.
     """
     processor = _processor(model)
     dtype = smallest_dtype(processor.vocab_size()).newbyteorder("<")
@@ -116,7 +116,7 @@ def _processor(model):
 
 
 def unpacked(packed):
-    """(digest, source, target), the sides as bytes of ids, of each pair in what `tokenized` gave."""
+    """The pairs in what `tokenized` gave: (digest, source, target), the sides as bytes of ids."""
     start = 0
     while start < len(packed):
         key, source, target = HEADER.unpack_from(packed, start)
@@ -130,8 +130,8 @@ class Shards:
     """The shards of a preparation, each a file and, beside it, its counts.
 
     Args:
-        folder: where they lie; all workers must see it.
-        number: how many.
+        folder: of the files; all workers must see it.
+        number: how many shards.
         vocabulary: the `Vocabulary`.
         deduplicate: whether of equal pairs one stays.
     """
@@ -151,7 +151,7 @@ class Shards:
         return self.folder / f"train-{shard:05d}-of-{self.number:05d}.json"
 
     def counts(self, shard):
-        """What is in a shard, or None if it is not whole or of another vocabulary."""
+        """The counts of a shard; None if it is not whole, or is of another vocabulary."""
         try:
             counts = read_json(self.counts_path(shard))
             whole = counts and (self.path(shard).stat().st_size, self.fingerprint) == (

@@ -1,4 +1,4 @@
-"""Files and folders that are whole or not there, even if the machine stops while they are written."""
+"""Files and folders that are whole or not there, even if the machine stops in between."""
 
 import contextlib
 import json
@@ -6,38 +6,15 @@ import os
 import pathlib
 import shutil
 import uuid
-
-AGAIN = "Run python -m keras_transformer.prepare again: it makes only what is missing."
-
-
-def damaged(path, reason):
-    """The error message for a file of a prepared corpus that cannot be read."""
-    return f"{path} is damaged: {reason}. Delete it. {AGAIN}"
+from collections.abc import Callable, Iterator
 
 
-def read_json(path):
-    """Read the JSON object in a file of a prepared corpus; None if there is no such file.
-
-    Raises:
-        ValueError: if the file is damaged.
-    """
-    try:
-        value = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        raise ValueError(damaged(path, f"no JSON ({error})")) from error
-    if not isinstance(value, dict):
-        raise ValueError(damaged(path, "no JSON object"))
-    return value
-
-
-def write_whole(path, write):
+def write_whole(path: str | os.PathLike, write: Callable[[pathlib.Path], object]) -> None:
     """Write a file under a temporary name, flush it to the disk, and rename it.
 
     Args:
         path: the file; its folder is made if it is missing.
-        write: a function that writes the content to the path that it is given.
+        write: function that writes the content to the path that it is given.
     """
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +27,7 @@ def write_whole(path, write):
         temporary.unlink(missing_ok=True)
 
 
-def write_json(path, value):
+def write_json(path: str | os.PathLike, value: dict | list) -> None:
     """Write a JSON object or list, whole or not at all, one entry a line."""
     if isinstance(value, dict):
         opening, closing = "{}"
@@ -64,15 +41,15 @@ def write_json(path, value):
 
 
 @contextlib.contextmanager
-def whole_folder(path):
+def whole_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """Write a folder whole or not at all.
 
     Args:
-        path: the folder; nothing may be there.
+        path: the folder, which must not exist.
 
     Yields:
-        A path under which to make it. When the block ends it is renamed to `path`; if the block
-        fails it is deleted.
+        A path at which to make it. When the block ends, it is renamed to `path`. If the block
+        fails, it is deleted.
     """
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

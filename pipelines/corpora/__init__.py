@@ -42,24 +42,42 @@ CORPORA: dict[str, Callable[..., Corpus]] = {
     ),
     "mixture": lambda mixture, cache_dir, **_: load_mixture(mixture, load, cache_dir=cache_dir),
 }
-# Those that need not be loaded whole. Each entry takes the number of a split, how to read it, and
-# the keywords of `load`.
+
+
+def _stream_text_files(
+    split, reading, *, source_language, target_language, data_dir=None, prefixes=SPLITS, **_
+):
+    return text_files.stream(
+        source_language, target_language, data_dir=data_dir, prefix=prefixes[split], **reading
+    )
+
+
+def _stream_tfds(
+    split,
+    reading,
+    *,
+    source_language,
+    target_language,
+    dataset=None,
+    data_dir=None,
+    splits=TFDS_SPLITS,
+    **_,
+):
+    return tfds.stream(
+        source_language,
+        target_language,
+        dataset=dataset,
+        data_dir=data_dir,
+        split=splits[split],
+        **reading,
+    )
+
+
+# Corpora that can be read without being loaded whole. Each entry takes the number of a split, the
+# part of it to read, and the keywords of `load`.
 STREAMS: dict[str, Callable[..., Iterator[tuple[str, str]]]] = {
-    "text_files": lambda split, reading, *, source_language, target_language, data_dir=None, prefixes=SPLITS, **_: (
-        text_files.stream(
-            source_language, target_language, data_dir=data_dir, prefix=prefixes[split], **reading
-        )
-    ),
-    "tfds": lambda split, reading, *, source_language, target_language, dataset=None, data_dir=None, splits=TFDS_SPLITS, **_: (
-        tfds.stream(
-            source_language,
-            target_language,
-            dataset=dataset,
-            data_dir=data_dir,
-            split=splits[split],
-            **reading,
-        )
-    ),
+    "text_files": _stream_text_files,
+    "tfds": _stream_tfds,
 }
 
 
@@ -76,15 +94,14 @@ def load(
     splits: Sequence[str] = TFDS_SPLITS,
     mixture: str | os.PathLike | None = None,
 ) -> Corpus:
-    """Loads a corpus by its name.
+    """Load a corpus by its name.
 
     Args:
         name: a key of `CORPORA`.
         source_language: language code to translate from; `records` and `mixture` have their own.
         target_language: language code to translate into; the same.
-        data_dir: folder of the user's own files, or of the records that `pipelines.preparation`
-            made of them, or of TFDS' sets; `text_files` and `records` need it, `tfds` may have it,
-            and no other corpus takes it.
+        data_dir: folder of the text of `text_files`, of the records of `records`, or of the sets of
+            `tfds`. The first two need it, and no other corpus takes it.
         cache_dir: folder that keeps the download of `home_assistant`; None: the user's cache
             folder.
         prefixes: names of the three splits of `text_files`: training, validation, test.
@@ -124,23 +141,22 @@ def stream(
     dropped: collections.Counter[str] | None = None,
     **settings,
 ) -> Iterator[tuple[str, str]]:
-    """Reads one of several parts of a corpus' training side; together they give each pair once.
+    """Read one of several parts of a corpus' training side. Together they give each pair once.
 
     Args:
         name: a key of `CORPORA`, other than "records".
         part: which part, from 0 to `parts` - 1.
         parts: how many parts there are.
-        dropped: counter to which the pairs left out are added by reason, as they are met. Those of
-            a corpus that is loaded whole, and so counts all its splits together, are left to
-            `held_out`.
+        dropped: counter that counts the pairs left out by reason, as they are met. A corpus that is
+            loaded whole counts all its splits together, which `held_out` does.
         **settings: the other keywords of `load`.
 
     Returns:
         Iterator over (source, target).
 
     Raises:
-        ValueError, OSError: as `load`; or records, which hold no text, or a corpus with weights,
-            which the pairs alone would lose.
+        ValueError, OSError: as `load`; or if the corpus is of records, which hold no text, or has
+            weights, which the pairs alone would lose.
     """
     _check(name, settings)
     if name in STREAMS:
@@ -160,7 +176,7 @@ def stream(
 
 
 def held_out(name: str, **settings) -> Corpus:
-    """Loads the validation and the test split of a corpus whose training side `stream` reads.
+    """Load the validation and the test split of a corpus whose training side `stream` reads.
 
     Args:
         name: a key of `CORPORA`, other than "records".
@@ -170,8 +186,7 @@ def held_out(name: str, **settings) -> Corpus:
         The `Corpus`, without pairs to learn from.
 
     Raises:
-        ValueError, OSError: as `load`, and for the training side too whatever is seen without
-            reading it.
+        ValueError, OSError: as `load`, the training side's too where they show without reading it.
     """
     empty = ParallelText([], [])
     if name not in STREAMS:

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipelines.corpora.parallel_text import Corpus, ParallelText
+from pipelines.whole_files import write_whole
 
 RELEASE = "2026.11.0"
 WHEEL = f"homeassistant-{RELEASE}-py3-none-any.whl"
@@ -50,8 +51,8 @@ class BrokenWheelError(OSError):
 def load(
     source_language: str, target_language: str, *, cache_dir: str | os.PathLike | None = None
 ) -> Corpus:
-    """Loads the corpus, downloading the wheel (68 MB) if the cache folder lacks it or holds a
-    broken one.
+    """Load the corpus. Download the wheel (68 MB) if the cache folder lacks it or holds a broken
+    one.
 
     Args:
         source_language: language code as in the wheel ("de", "pt-BR", "zh-Hans"), or "en".
@@ -95,7 +96,7 @@ def load(
 
 
 def split_of(english: str) -> str:
-    """Assigns a pair to a split by its English text alone: 3 % test, 3 % valid, the rest train.
+    """Assign a pair to a split by its English text alone: 3 % test, 3 % valid, the rest train.
 
     Args:
         english: the English sentence, stripped.
@@ -110,7 +111,7 @@ def split_of(english: str) -> str:
 def select_pairs(
     documents: list[tuple[dict, dict]],
 ) -> tuple[list[tuple[str, str]], dict[str, int]]:
-    """Aligns translation documents by key path, and keeps the pairs worth learning from.
+    """Align translation documents by key path, and keep the pairs worth learning from.
 
     Args:
         documents: (English, other language) JSON objects of one component each: nested dicts of
@@ -191,10 +192,10 @@ def _read(wheel: Path, language: str) -> list[tuple[dict, dict]]:
 
 @contextlib.contextmanager
 def _archive(wheel: Path) -> Iterator[zipfile.ZipFile]:
-    """Opens a wheel whose table of contents is whole; zipfile checks the CRC of each member that is
+    """Open a wheel whose table of contents is whole. zipfile checks the CRC of each member that is
     read.
 
-    Whatever goes wrong inside counts as a broken wheel, so only read there, and interpret outside.
+    All errors inside the block count as a broken wheel, so only read in it, and interpret outside.
     """
     with open(wheel, "rb") as file:
         try:
@@ -237,7 +238,7 @@ def _download(wheel: Path) -> None:
                     raise zipfile.BadZipFile(f"bad CRC of {damaged}")
         except BrokenWheelError as error:
             raise OSError(f"{failure} what came is broken ({error.__cause__}). {remedy}") from error
-        os.replace(download, wheel)
+        write_whole(wheel, download.replace)
 
 
 def _complaint(answer: subprocess.CompletedProcess) -> str:

@@ -38,7 +38,7 @@ def _is_number(value) -> bool:
 
 A_STRING = ("a string", lambda value: isinstance(value, str) and value != "")
 THREE_NAMES = ("a list of three strings", _is_three_names)
-# What a member may say: key -> (what its value must be, whether it is).
+# The keys of a member: key -> (what its value must be, a function that checks it).
 KEYS = {
     "corpus": A_STRING,
     "source_language": A_STRING,
@@ -69,7 +69,7 @@ def load(
     *,
     cache_dir: str | os.PathLike | None = None,
 ) -> Corpus:
-    """Loads the corpora that a JSON file lists, one behind the other, split by split.
+    """Load the corpora that a JSON file lists, and join their splits.
 
     Args:
         path: the JSON file: `{"corpora": [member, ...]}`. A member has the keywords of
@@ -77,8 +77,9 @@ def load(
             seen in one epoch (positive, 1.0 if not given; 0.5: every pair each second epoch), and
             "tag", put before each of its sources with a space. Relative folders in it are relative
             to the file's folder.
-        load_corpus: loads a member by its name and its keywords, as `pipelines.corpora.load` does.
-        cache_dir: folder for downloads, of members that name none.
+        load_corpus: function that loads a member by its name and its keywords, as
+            `pipelines.corpora.load` does.
+        cache_dir: folder for downloads of the members that name none.
 
     Returns:
         The `Corpus`: its languages those of the members, joined by "+" where they differ; its

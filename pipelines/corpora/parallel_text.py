@@ -9,6 +9,8 @@ import numpy as np
 if typing.TYPE_CHECKING:
     from pipelines.record_files import Records
 
+LONGEST_LINE = 100_000
+
 
 @dataclasses.dataclass(frozen=True)
 class ParallelText:
@@ -35,7 +37,7 @@ class ParallelText:
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[str, str]]) -> "ParallelText":
-        """Makes a text of (source, target) pairs.
+        """Make a text of (source, target) pairs.
 
         Args:
             pairs: the pairs, in order.
@@ -58,8 +60,8 @@ class Corpus:
         name: the corpus' key in `pipelines.corpora.CORPORA`.
         source_language: language code of the sources.
         target_language: language code of the targets.
-        train: pairs to learn from: text, or of a corpus that `pipelines.preparation` tokenized its
-            `Records`, whose `pairs()` are ids.
+        train: pairs to learn from: text; or `Records`, whose `pairs()` are ids, if
+            `pipelines.preparation` tokenized the corpus.
         valid: pairs to watch while learning.
         test: pairs to report on.
         dropped: reason -> number of pairs left out for it, all splits together; only reasons that
@@ -67,7 +69,7 @@ class Corpus:
         tags: the tags that stand before sources, such as "<2de>", each once; the vocabulary must
             hold each as one piece.
         weights: how often each training pair is seen in an epoch, on average, float64
-            (len(train),), positive; None: all once. No part of what makes corpora equal.
+            (len(train),), positive; None: all once. Left out where corpora are compared.
 
     Raises:
         ValueError: `weights` of another shape.
@@ -92,3 +94,12 @@ class Corpus:
                 f"pairs. Received: shape {self.weights.shape}. "
                 "Pass None where all weigh the same."
             )
+
+
+def objection(source: str, target: str) -> str | None:
+    """Why no corpus may hold a pair, both sides stripped; None if it may."""
+    if not source or not target:
+        return "empty"
+    if max(len(source), len(target)) > LONGEST_LINE:
+        return "huge line"
+    return None

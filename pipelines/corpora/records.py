@@ -5,13 +5,13 @@ text (Vaswani et al. 2017, section 5.1).
 import os
 from pathlib import Path
 
+from pipelines.corpora.line_files import read_lines
 from pipelines.corpora.parallel_text import Corpus, ParallelText
-from pipelines.corpora.text_files import read_lines
-from pipelines.whole_files import AGAIN
+from pipelines.manifest import AGAIN
 
 
 def load(data_dir: str | os.PathLike | None) -> Corpus:
-    """Opens the corpus; its records are read by `Corpus.train.pairs()`.
+    """Open the corpus. `Corpus.train.pairs()` reads its records.
 
     Args:
         data_dir: the folder that `pipelines.preparation` filled.

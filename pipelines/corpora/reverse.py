@@ -1,5 +1,7 @@
-"""Toy corpus: reverse a sequence of letters. Generated, offline, and learned in seconds only by a
-net that attends and knows positions.
+"""Toy corpus: reverse a sequence of letters.
+
+It is generated, so it needs no network. A net learns it in seconds, if it attends and knows
+positions.
 """
 
 import random
@@ -20,7 +22,7 @@ def load(
     valid: int = 200,
     test: int = 200,
 ) -> Corpus:
-    """Generates the corpus: 3 to 12 letters separated by spaces, and the same letters in reverse
+    """Generate the corpus: 3 to 12 letters separated by spaces, and the same letters in reverse
     order.
 
     Args:

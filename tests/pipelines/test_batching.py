@@ -152,10 +152,10 @@ def test_a_dimension_that_all_buckets_share_is_static():
 def test_every_training_batch_is_full_and_of_a_known_shape(pairs):
     batches = training_batches(pairs, BUDGET, seed=1)
     buckets = batches.buckets
-    shapes = set(
+    shapes = {
         (size, *lengths)
         for size, lengths in zip(buckets.batch_sizes, buckets.lengths.tolist(), strict=True)
-    )
+    }
     seen = {
         (*source.shape, target_input.shape[1])
         for source, target_input, *_ in taken(batches.arrays(), 400)

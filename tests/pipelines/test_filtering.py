@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.corpora.text_files import LONGEST_LINE
+from pipelines.corpora.parallel_text import LONGEST_LINE
 from pipelines.filtering import SHORT, Filters, is_written_in, scripts_of
 
 for package in ("babel", "regex"):

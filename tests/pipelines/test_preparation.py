@@ -51,7 +51,7 @@ def run(folder, **settings):
 
 
 def texts(prepared):
-    """The pairs as text, in order. The text of the toy and of the houses survives the round trip."""
+    """The pairs as text, in order. Our texts survive the round trip."""
     pairs = prepared.pairs()
     sides = []
     for ids in (pairs.sources, pairs.targets):

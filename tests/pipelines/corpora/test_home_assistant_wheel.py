@@ -64,7 +64,7 @@ DAMAGED = WHOLE.replace(b"components/lamp/strings", b"components/lump/strings", 
 
 @pytest.fixture
 def pip(monkeypatch):
-    """A pip that brings `pip.content`, or fails with `pip.stderr`; `pip.calls` keeps the commands."""
+    """A pip that brings `pip.content`, or fails with `pip.stderr`. `pip.calls` has its commands."""
     player = mock.Mock(content=WHOLE, stderr="", calls=[])
 
     def run(command, **_):

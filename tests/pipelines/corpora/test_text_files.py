@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pipelines.corpora import text_files
+from pipelines.corpora import line_files, parallel_text, text_files
 
 MULTI30K = Path(__file__).parents[4] / "shared" / "data" / "multi30k"
 LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=20)
@@ -56,7 +56,7 @@ def test_lines_round_trip(tmp_path_factory, lines, mark, last_newline, packed):
     )
     path = tmp_path_factory.mktemp("lines") / ("text.gz" if packed else "text")
     path.write_bytes(gzip.compress(content.encode()) if packed else content.encode())
-    assert text_files.read_lines(path) == [line.strip() for line in lines]
+    assert line_files.read_lines(path) == [line.strip() for line in lines]
 
 
 @settings(max_examples=30, deadline=None)
@@ -82,7 +82,7 @@ def test_only_newlines_end_lines(tmp_path):
     path = tmp_path / "text"
     text = "one\u2028still one\ntwo\x85still two\nthree\x0cstill three\rand on\r\n"
     path.write_bytes(text.encode())
-    assert text_files.read_lines(path) == [
+    assert line_files.read_lines(path) == [
         "one\u2028still one",
         "two\x85still two",
         "three\x0cstill three\rand on",
@@ -91,7 +91,7 @@ def test_only_newlines_end_lines(tmp_path):
 
 
 def test_empty_sides_and_huge_lines_are_dropped_and_counted(tmp_path):
-    limit = text_files.LONGEST_LINE
+    limit = parallel_text.LONGEST_LINE
     english = ["kept", "", "  ", "c", "x" * limit, "x" * (limit + 1), "e"]
     german = ["behalten", "a", "", " \r", "y", "z", "y" * (limit + 1)]
     folder = write(
@@ -163,7 +163,7 @@ def test_damaged_gzip_never_passes_unnoticed(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("gz") / "train.en.gz"
     path.write_bytes(whole[:cut])
     with pytest.raises(ValueError, match=r"train\.en\.gz must be a whole gzip file") as caught:
-        text_files.read_lines(path)
+        line_files.read_lines(path)
     assert "\n" not in str(caught.value)
     flipped = bytearray(whole)
     flipped[-data.draw(st.integers(1, 8))] ^= data.draw(
@@ -171,9 +171,9 @@ def test_damaged_gzip_never_passes_unnoticed(tmp_path_factory, data):
     )  # the check sum and the length
     path.write_bytes(flipped)
     with pytest.raises(ValueError, match=r"train\.en\.gz must be a whole gzip file"):
-        text_files.read_lines(path)
+        line_files.read_lines(path)
     path.write_bytes(whole)  # control
-    assert text_files.read_lines(path) == lines
+    assert line_files.read_lines(path) == lines
 
 
 def test_bad_arguments(tmp_path):

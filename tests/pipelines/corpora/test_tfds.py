@@ -19,6 +19,7 @@ tensorflow_datasets = pytest.importorskip("tensorflow_datasets")
 
 from pipelines import corpora  # noqa: E402
 from pipelines.corpora import tfds  # noqa: E402
+from pipelines.corpora.parallel_text import LONGEST_LINE  # noqa: E402
 
 # TFDS asks protobuf for what protobuf 6 deprecates, whenever it reads the metadata of a set.
 pytestmark = pytest.mark.filterwarnings(r"ignore:label\(\) is deprecated:DeprecationWarning")
@@ -235,7 +236,7 @@ def test_the_registry_hands_over_what_the_user_named(tmp_path):
 
 
 def test_unusable_pairs_are_dropped_and_counted_and_line_breaks_become_spaces(tmp_path):
-    limit = tfds.LONGEST_LINE
+    limit = LONGEST_LINE
     german = ["zwei\nZeilen\r\nund\u2028drei", "", " \n", "d", "x" * limit, "x" * (limit + 1), "g"]
     english = ["two\x85lines", "b", "c", "\t", "e", "f", "y" * (limit + 1)]
     examples = [

@@ -1,0 +1,110 @@
+"""Lines of UTF-8 files, gzipped or not."""
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def read_lines(path: str | os.PathLike) -> list[str]:
+    r"""Read one UTF-8 text file, gzipped if its name ends in ".gz".
+
+    Lines end at "\n" alone, so that U+2028 or U+0085 inside a sentence never shifts the pairs.
+    Surrounding white space ("\r" too) and a byte order mark at the beginning are stripped.
+
+    Args:
+        path: the file.
+
+    Returns:
+        Its lines, empty ones included.
+
+    Raises:
+        ValueError: not UTF-8 (names the line), or a truncated or damaged gzip file.
+        OSError: the file is missing or cannot be read.
+    """
+    with open_bytes(path) as file:
+        return list(decode_lines(file, path))
+
+
+def read_aligned(
+    source_file: str | os.PathLike, target_file: str | os.PathLike
+) -> tuple[list[str], list[str]]:
+    """Read two files of as many lines. None is left out.
+
+    Returns:
+        The lines of both, as many, at least one.
+
+    Raises:
+        ValueError, OSError: as `read_lines`; unequal line counts, or none.
+    """
+    paths = (Path(source_file), Path(target_file))
+    sources, targets = map(read_lines, paths)
+    if not sources or len(sources) != len(targets):
+        raise ValueError(unequal(paths, [len(sources), len(targets)]))
+    return sources, targets
+
+
+def decode_lines(file: BinaryIO, name: str | os.PathLike) -> Iterator[str]:
+    """Decode the lines of an open file as `read_lines` does, each when it comes.
+
+    Args:
+        file: opened for bytes: a file, or standard input.
+        name: what errors call it.
+
+    Yields:
+        Its lines, empty ones included.
+
+    Raises:
+        ValueError: not UTF-8 (names the line), or a truncated or damaged gzip file.
+    """
+    for number, line in enumerate(byte_lines(file, name), start=1):
+        yield decode(line, name, number)
+
+
+def open_bytes(path: str | os.PathLike) -> BinaryIO:
+    """Open a file for reading, through gzip if its name ends in ".gz"."""
+    return gzip.open(path, "rb") if Path(path).suffix == ".gz" else open(path, "rb")
+
+
+def byte_lines(file: BinaryIO, name: str | os.PathLike) -> Iterator[bytes]:
+    """The lines of an open file as bytes, without a byte order mark."""
+    number = 0
+    try:
+        for number, line in enumerate(file, start=1):
+            yield line if number > 1 else line.removeprefix(BYTE_ORDER_MARK)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(
+            f"{name} must be a whole gzip file. After {number} lines: {error}. Compress or copy "
+            "it again."
+        ) from error
+
+
+def decode(line: bytes, name: str | os.PathLike, number: int) -> str:
+    """The text of line `number`, stripped. An error names it."""
+    try:
+        return line.decode("utf-8").strip()
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{name}, line {number}: must be UTF-8. Received: byte 0x{line[error.start]:02x} at "
+            f"place {error.start + 1} ({error.reason}). "
+            "Convert the file, for example with iconv."
+        ) from error
+
+
+def unequal(paths: Sequence[Path], counts: Sequence[int]) -> str:
+    """The error message for two files of different numbers of lines, or none."""
+    for path, count in zip(paths, counts, strict=True):
+        if not count:
+            return (
+                f"{path} must hold one sentence a line. Received: an empty file. Fill it, or "
+                "name another."
+            )
+    return (
+        f"{paths[0]} and {paths[1]} must have as many lines. Received: {counts[0]} and "
+        f"{counts[1]}. "
+        "Line N of one must translate line N of the other."
+    )

@@ -1,0 +1,136 @@
+"""Sets of TensorFlow Datasets: found, prepared if they are not, and checked for two languages."""
+
+import logging
+import os
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+TRANSLATE_FOLDER = "translate_folder"
+INSTALL = "Install it: pip install keras-transformer-nmt[tfds]."
+
+logger = logging.getLogger(__name__)
+
+
+def builder_of(dataset: str | None, data_dir: str | os.PathLike | None, *languages: str):
+    """The builder of a set that is prepared and has both languages."""
+    if not dataset:
+        raise ValueError(
+            f"Corpus tfds needs `dataset`, the name of a translation set. Received: {dataset!r}. "
+            "Try --dataset=wmt14_translate/de-en."
+        )
+    if languages[0] == languages[1]:
+        raise ValueError(
+            f"`source_language` and `target_language` must differ. Received: {languages[0]!r} "
+            "twice. Name two languages."
+        )
+    is_folder = dataset == TRANSLATE_FOLDER
+    builder = _open_folder(data_dir) if is_folder else _in_catalogue(dataset, data_dir)
+    _check_languages(builder, dataset, languages)  # Before anything is downloaded.
+    if not is_folder and not builder.is_prepared():
+        _prepare(builder, dataset)
+    return builder
+
+
+def _in_catalogue(dataset: str, data_dir: str | os.PathLike | None):
+    """The builder of a set that TFDS knows."""
+    try:
+        return tensorflow_datasets().builder(
+            dataset, data_dir=data_dir and os.path.expanduser(data_dir)
+        )
+    except Exception as error:  # A wrong name, configuration or version: each is another type.
+        raise ValueError(
+            "`dataset` must name a set of TFDS, such as wmt14_translate/de-en. Received: "
+            f"{dataset!r} ({one_line(error)}). "
+            "See https://www.tensorflow.org/datasets/catalog."
+        ) from error
+
+
+def _check_languages(builder, dataset: str, languages: Sequence[str]) -> None:
+    text = tensorflow_datasets().features.Text
+    known = sorted(
+        name for name, feature in dict(builder.info.features).items() if isinstance(feature, text)
+    )
+    for argument, language in zip(("source_language", "target_language"), languages, strict=True):
+        if language not in known:
+            raise ValueError(
+                f"`{argument}` must be a language of {dataset}. Received: {language!r}. It has: "
+                f"{', '.join(known) or 'none'}. "
+                "Choose two of them, or another set."
+            )
+
+
+def _prepare(builder, dataset: str) -> None:
+    place = builder.data_dir_root
+    logger.info("%s is not prepared in %s: TFDS downloads it", dataset, place)
+    try:
+        builder.download_and_prepare()
+    except (
+        ImportError
+    ) as error:  # TFDS 4.9.10 needs importlib_resources here, and does not require it.
+        raise ValueError(
+            f"{dataset} is not prepared in {place}, and TFDS cannot prepare it: {error}. {INSTALL}"
+        ) from error
+    # Names that do not resolve, refused connections, check sums, files to be fetched by hand, bad
+    # archives.
+    except Exception as error:
+        raise OSError(
+            f"{dataset} is not prepared in {place}, and TFDS could not download or prepare it: "
+            f"{one_line(error)}. "
+            "Prepare it where there is a network, and pass its folder with --data_dir."
+        ) from error
+
+
+def _open_folder(data_dir: str | os.PathLike | None):
+    if not data_dir:
+        raise ValueError(
+            f"Set {TRANSLATE_FOLDER} needs `data_dir`, the folder with <language>.<split>.txt. "
+            f"Received: {data_dir!r}. "
+            "Pass --data_dir=FOLDER."
+        )
+    folder = Path(data_dir).expanduser()
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"`data_dir` must be an existing folder. Received: {folder}. Check the path."
+        )
+    if strangers := sorted(
+        path.name for path in folder.iterdir() if path.name.count(".") != 2 or path.is_dir()
+    ):
+        raise ValueError(
+            f"{folder} must hold nothing but files <language>.<split>.txt. Received: "
+            f"{', '.join(strangers[:10])}. Move them away."
+        )
+    try:
+        builder = tensorflow_datasets().TranslateFolder(root_dir=os.fspath(folder))
+    except ValueError as error:
+        raise ValueError(
+            f"{folder} cannot be read as a TranslateFolder: {one_line(error)}. "
+            "Every file must be UTF-8 and have as many lines as the others of its split."
+        ) from error
+    for path in folder.iterdir():
+        with open(path, "rb") as file:
+            lines = sum(1 for _ in file)
+            expected = builder.info.splits[path.name.split(".")[1]].num_examples
+        if lines != expected:
+            raise ValueError(
+                f"{path} has {lines} lines, but TranslateFolder reads {expected}: it cuts at "
+                "carriage return, form feed, U+0085 and U+2028 "
+                "too, which shifts the pairs. Remove these, or use --corpus=text_files."
+            )
+    return builder
+
+
+def tensorflow_datasets():
+    """Import the package, which an extra installs."""
+    try:
+        import tensorflow_datasets
+    except ImportError as error:
+        raise ValueError(
+            f"Corpus tfds needs the package tensorflow-datasets: {error}. {INSTALL}"
+        ) from error
+    return tensorflow_datasets
+
+
+def one_line(error: Exception) -> str:
+    """The type and the text of an error, in one line."""
+    return textwrap.shorten(f"{type(error).__name__}: {error}", 300, placeholder=" ...").rstrip(".")

@@ -1,0 +1,160 @@
+"""The way from ids to batches is a graph that any host can run: no Python in it, and no data in its
+functions.
+"""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from pipelines.batching import evaluation_batches, training_batches
+from pipelines.pairs import TokenizedPairs
+from pipelines.token_ids import TokenIds
+
+PYTHON = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
+BATCHES = 12
+
+
+def side(random, number=2000):
+    lengths = random.integers(2, 20, number)
+    return TokenIds.of_lengths(random.integers(4, 50, lengths.sum()).astype(np.uint16), lengths)
+
+
+@pytest.fixture(scope="module")
+def examples():
+    random = np.random.default_rng(0)
+    return TokenizedPairs(side(random), side(random)).examples()
+
+
+@pytest.fixture(scope="module")
+def datasets(examples):
+    weights = np.where(np.arange(len(examples)) % 2, 1.0, 0.5)
+    batches = training_batches(examples, 100, seed=1, weights=weights)
+    return {
+        "training": batches.dataset(start=4, replicas=2, first=1),
+        "evaluation": evaluation_batches(examples, 100),
+    }
+
+
+def serialized(dataset):
+    """The dataset as the bytes of a graph."""
+    variant = tf.data.experimental.to_variant(dataset)
+    return tf.raw_ops.DatasetToGraphV2(input_dataset=variant, external_state_policy=2).numpy()
+
+
+def nodes_of(dataset):
+    """All operations of a dataset: those of its graph, and those of the functions that it calls."""
+    graph = tf.compat.v1.GraphDef.FromString(serialized(dataset))
+    return list(graph.node), [node for one in graph.library.function for node in one.node_def]
+
+
+def operations(dataset):
+    return {node.op for nodes in nodes_of(dataset) for node in nodes}
+
+
+@pytest.mark.parametrize("name", ["training", "evaluation"])
+def test_no_python_makes_a_batch(datasets, name):
+    found = operations(datasets[name])
+    assert "ParallelMapDatasetV2" in found
+    assert "GatherV2" in found
+    assert not found & PYTHON
+    assert "GeneratorDataset" not in found
+
+
+@pytest.mark.parametrize(
+    "function", [tf.numpy_function, tf.py_function], ids=["numpy_function", "py_function"]
+)
+def test_control_python_is_reported(function):
+    dataset = tf.data.Dataset.range(3).map(lambda x: function(lambda y: y, [x], tf.int64))
+    assert operations(dataset) & PYTHON
+
+
+def test_control_a_generator_is_reported():
+    ids = tf.TensorSpec((), tf.int32)
+    dataset = tf.data.Dataset.from_generator(lambda: iter([1]), output_signature=ids)
+    assert operations(dataset) & {*PYTHON, "GeneratorDataset"}
+
+
+def largest_constant(nodes):
+    return max(node.attr["value"].tensor.ByteSize() for node in nodes if node.op == "Const")
+
+
+@pytest.mark.parametrize("name", ["training", "evaluation"])
+def test_the_ids_are_no_constants_of_a_function(datasets, name):
+    """They are captured: a graph holds at most 2 GB, and constants are copied."""
+    graph, functions = nodes_of(datasets[name])
+    assert largest_constant(functions) < 2000
+    assert largest_constant(graph) > 2 * 20_000  # control: where they are held instead
+
+
+def test_ids_are_not_copied(examples):
+    flat = np.asarray(examples._ragged["source"][0])
+    assert np.shares_memory(flat, examples.ragged["source"].flat)
+
+
+# Another process, without our package.
+PROGRAM = """
+import pickle, sys
+import tensorflow as tf
+
+graph, spec, count = pickle.load(sys.stdin.buffer)
+variant = tf.raw_ops.DatasetFromGraph(graph_def=graph)
+dataset = tf.data.experimental.from_variant(variant, spec)
+assert not {"pipelines", "keras_transformer"} & set(sys.modules)
+batches = [tf.nest.flatten(batch) for batch in dataset.take(count).as_numpy_iterator()]
+pickle.dump(batches, sys.stdout.buffer)
+"""
+
+
+@pytest.mark.slow
+def test_another_process_without_our_package_makes_the_same_batches(datasets, tmp_path):
+    for dataset in datasets.values():
+        program = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            input=pickle.dumps((serialized(dataset), dataset.element_spec, BATCHES)),
+            capture_output=True,
+            cwd=tmp_path,
+            check=False,
+        )
+        assert program.returncode == 0, program.stderr.decode()
+        expected = [tf.nest.flatten(batch) for batch in dataset.take(BATCHES).as_numpy_iterator()]
+        received = pickle.loads(program.stdout)
+        assert len(received) == len(expected) == BATCHES
+        for batch, other in zip(received, expected, strict=True):
+            for left, right in zip(batch, other, strict=True):
+                np.testing.assert_array_equal(left, right, strict=True)
+
+
+SERVER = """
+import sys
+import tensorflow as tf
+
+service = tf.data.experimental.service
+dispatcher = service.DispatchServer(service.DispatcherConfig(port=0))
+worker = service.WorkerServer(
+    service.WorkerConfig(dispatcher_address=dispatcher.target.split("://")[1], port=0)
+)
+print(dispatcher.target, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.slow
+def test_a_tf_data_service_makes_the_same_batches(datasets, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path
+    )
+    try:
+        target = process.stdout.readline().decode().strip()
+        for dataset in datasets.values():
+            distribute = tf.data.experimental.service.distribute("parallel_epochs", target)
+            received = dataset.apply(distribute).take(BATCHES).as_numpy_iterator()
+            for batch, other in zip(received, dataset.as_numpy_iterator(), strict=False):
+                for left, right in zip(tf.nest.flatten(batch), tf.nest.flatten(other), strict=True):
+                    np.testing.assert_array_equal(left, right, strict=True)
+    finally:
+        process.stdin.close()
+        process.wait(30)

@@ -1,0 +1,221 @@
+"""Files and folders are whole or not there, whatever stops a writer, and whoever else writes."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines import whole_files
+from pipelines.whole_files import whole_folder, write_json, write_whole
+
+OLD = "old " * 1000
+NEW = "new " * 1000
+
+
+def write_plainly(path, write):
+    """The control: writes in place."""
+    write(path)
+
+
+def plain_folder(path):
+    """The control: makes the folder in place."""
+    path.mkdir()
+    (path / "first").write_text(NEW)
+    raise RuntimeError("half way")
+
+
+def half_way(path):
+    path.write_text(NEW[: len(NEW) // 2])
+    raise RuntimeError("half way")
+
+
+def listed(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def assert_stays(write, folder):
+    """A writer that fails leaves the old file, and nothing else."""
+    path = folder / "file"
+    path.write_text(OLD)
+    with pytest.raises(RuntimeError, match="half way"):
+        write(path, half_way)
+    assert (path.read_text(), listed(folder)) == (OLD, ["file"])
+
+
+def test_a_writer_that_fails_leaves_what_was_there(tmp_path):
+    assert_stays(write_whole, tmp_path)
+
+
+def test_control_a_plain_writer_leaves_half_a_file(tmp_path):
+    with pytest.raises(AssertionError):
+        assert_stays(write_plainly, tmp_path)
+
+
+def test_a_writer_that_fails_leaves_nothing_where_nothing_was(tmp_path):
+    with pytest.raises(RuntimeError):
+        write_whole(tmp_path / "new_folder" / "file", half_way)
+    assert listed(tmp_path) == ["new_folder"]
+
+
+def test_what_is_no_json_leaves_what_was_there(tmp_path):
+    path = tmp_path / "file"
+    write_json(path, {"a": 1})
+    with pytest.raises(TypeError):
+        write_json(path, {"a": 2, "b": object()})
+    assert (json.loads(path.read_text()), listed(tmp_path)) == ({"a": 1}, ["file"])
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(max_size=5), JSON, max_size=4) | st.lists(JSON, max_size=4))
+def test_json_comes_back_with_one_entry_a_line(tmp_path_factory, value):
+    path = tmp_path_factory.getbasetemp() / "value.json"
+    write_json(path, value)
+    text = path.read_text(encoding="utf-8")
+    assert json.loads(text) == value
+    assert text.count("\n") == 2 + max(len(value), 1)
+
+
+KILLED = """
+import os, pathlib, sys
+from pipelines.whole_files import whole_folder, write_whole
+
+def write(path):
+    path.write_text("new")
+    os._exit(9)
+
+write_whole(pathlib.Path(sys.argv[1]), write)
+"""
+
+
+def test_a_killed_writer_leaves_what_was_there(tmp_path):
+    path = tmp_path / "file"
+    path.write_text(OLD)
+    root = pathlib.Path(whole_files.__file__).parents[1]
+    process = subprocess.run([sys.executable, "-c", KILLED, str(path)], cwd=root, check=False)
+    assert process.returncode == 9
+    assert path.read_text() == OLD
+    [left] = set(listed(tmp_path)) - {"file"}
+    # By this name a preparation that goes on finds it.
+    assert pathlib.Path(left).match(".*.tmp")
+
+
+def assert_writers_do_not_mix(write, path):
+    """One writer is half way when another begins and ends."""
+    begun = threading.Event()
+    ended = threading.Event()
+
+    def slowly(file):
+        with open(file, "w") as opened:
+            opened.write(OLD[: len(OLD) // 2])
+            opened.flush()
+            begun.set()
+            assert ended.wait(10)
+            opened.write(OLD[len(OLD) // 2 :])
+
+    slow = threading.Thread(target=write, args=(path, slowly))
+    slow.start()
+    assert begun.wait(10)
+    write(path, lambda file: file.write_text(NEW))
+    between = path.read_text()
+    ended.set()
+    slow.join()
+    assert (between, path.read_text(), listed(path.parent)) == (NEW, OLD, [path.name])
+
+
+def test_writers_at_the_same_time_write_a_whole_file_each(tmp_path):
+    assert_writers_do_not_mix(write_whole, tmp_path / "file")
+
+
+def test_control_plain_writers_write_into_each_other(tmp_path):
+    with pytest.raises(AssertionError):
+        assert_writers_do_not_mix(write_plainly, tmp_path / "file")
+
+
+def calls_to_the_system(monkeypatch):
+    """What is flushed (the bytes of the file by then) and renamed, in order."""
+    calls = []
+    fsync, replace, rename = os.fsync, os.replace, os.rename
+
+    def flushed(descriptor):
+        calls.append(("flush", os.fstat(descriptor).st_size))
+        fsync(descriptor)
+
+    def replaced(source, target):
+        calls.append(("rename", pathlib.Path(target).name))
+        replace(source, target)
+
+    def renamed(source, target):
+        calls.append(("rename", pathlib.Path(target).name))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(os, "replace", replaced)
+    monkeypatch.setattr(os, "rename", renamed)
+    return calls
+
+
+def make_folder(path):
+    with whole_folder(path) as temporary:
+        (temporary / "inside").mkdir(parents=True)
+        (temporary / "one").write_text("1")
+        (temporary / "inside" / "two").write_text("22")
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    calls = calls_to_the_system(monkeypatch)
+    write_whole(tmp_path / "file", lambda file: file.write_text(NEW))
+    assert calls == [("flush", len(NEW)), ("rename", "file")]
+
+
+def test_all_files_of_a_folder_are_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    calls = calls_to_the_system(monkeypatch)
+    make_folder(tmp_path / "folder")
+    assert (sorted(calls[:-1]), calls[-1]) == ([("flush", 1), ("flush", 2)], ("rename", "folder"))
+
+
+def test_control_without_flushing_it_would_show(tmp_path, monkeypatch):
+    calls = calls_to_the_system(monkeypatch)
+    monkeypatch.setattr(whole_files, "_flush", lambda path: None)
+    write_whole(tmp_path / "file", lambda file: file.write_text(NEW))
+    assert calls == [("rename", "file")]
+
+
+def test_a_folder_has_all_that_was_made_in_it(tmp_path):
+    make_folder(tmp_path / "new" / "folder")
+    assert listed(tmp_path / "new") == [
+        "folder",
+        "folder/inside",
+        "folder/inside/two",
+        "folder/one",
+    ]
+
+
+def test_a_folder_that_fails_half_way_leaves_nothing(tmp_path):
+    with pytest.raises(RuntimeError, match="half way"), whole_folder(tmp_path / "folder") as path:
+        plain_folder(path)
+    assert listed(tmp_path) == []
+    with pytest.raises(RuntimeError):  # control
+        plain_folder(tmp_path / "folder")
+    assert listed(tmp_path) == ["folder", "folder/first"]
+
+
+def test_a_folder_that_exists_stays(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "kept").write_text(OLD)
+    with pytest.raises(OSError), whole_folder(tmp_path / "folder") as path:
+        path.mkdir()
+    assert listed(tmp_path) == ["folder", "folder/kept"]
