@@ -15,12 +15,12 @@ from pipelines.manifest import read_json
 from pipelines.whole_files import write_json
 
 DROPPED = ".dropped.json"
-# Beam's DirectRunner is this one behind a download of another from GitHub, which it tries first.
+# Beam's DirectRunner tries to download another runner from GitHub first, and then takes this one.
 IN_PROCESS = "--runner=FnApiRunner"
 
 
-def beam_options(options=""):
-    """Import what the extra installs, and read Beam's options: both before anything costs time.
+def beam_options(options: str = ""):
+    """Import what the extra installs, and read Beam's options, before anything takes long.
 
     Args:
         options: such as "--runner=FlinkRunner --flink_master=host:8081".
@@ -29,8 +29,8 @@ def beam_options(options=""):
         Beam's `PipelineOptions`.
 
     Raises:
-        ValueError: if a package is missing, with the command that installs it; or if Beam cannot
-            read the options.
+        ValueError: if a package is missing (the text names the command that installs it), or Beam
+            cannot read the options.
     """
     try:
         # Beam warns the root logger of Google Cloud clients that nothing here needs.
@@ -54,7 +54,8 @@ def beam_options(options=""):
     except (SystemExit, ValueError) as error:
         reason = said.getvalue().strip().splitlines()[-1:] or [error]
         raise ValueError(
-            f"`beam_options` must be options of Apache Beam. Received: {options!r} ({reason[0]})."
+            f"`beam_options` must be options of Apache Beam. Received: {options!r} ({reason[0]}). "
+            "Correct or leave them out."
         ) from error
     return parsed
 
@@ -64,26 +65,25 @@ def make_shards(shards, wanted, settings, filters, parts, at_a_time=None, option
 
     Args:
         shards: `sharding.Shards`.
-        wanted: numbers of those to make; the others stay as they are.
+        wanted: numbers of the shards to make. The others stay as they are.
         settings: arguments of `corpora.stream`.
         filters: `Filters`.
-        parts: in how many parts, each by one worker, the corpus is read.
-        at_a_time: shards made in one reading of the corpus; None: all. Fewer hold less in memory,
-            and read more often.
+        parts: parts of the corpus, each read by one worker.
+        at_a_time: shards made in one reading of the corpus; None: all. Fewer shards take less
+            memory, and more readings.
         options: what `beam_options` gave; None: Beam's own runner, in this process.
 
     Returns:
-        Reason -> number of pairs left out, those of shards that stay among them.
+        Reason -> number of pairs left out, those of shards that stay included.
 
     Raises:
-        ValueError, OSError: what `corpora.stream` raises.
-        RuntimeError: what else goes wrong in Beam.
+        ValueError, OSError: as `corpora.stream`.
+        RuntimeError: other errors of Beam.
     """
     options = options or beam_options()
     at_a_time = at_a_time or shards.number
-    for start in range(
-        0, max(1, len(wanted)), at_a_time
-    ):  # Without a shard to make, the corpus is read to count what is left out.
+    # Even without a shard to make, the corpus is read once to count what is left out.
+    for start in range(0, max(1, len(wanted)), at_a_time):
         try:
             _run(shards, wanted[start : start + at_a_time], settings, filters, parts, options)
         except (ValueError, OSError, RuntimeError) as error:
@@ -95,9 +95,9 @@ def make_shards(shards, wanted, settings, filters, parts, at_a_time=None, option
     return dropped
 
 
-def original(error):
-    """A worker's `ValueError` or `OSError`, of which Beam makes one that names a step too, or a
-    `RuntimeError` with the whole traceback.
+def original(error: Exception) -> Exception:
+    """The `ValueError` or `OSError` that a worker raised. Beam adds the name of a step to it, or
+    makes it a `RuntimeError` with the whole traceback.
     """
     traceback = (
         str(error) if isinstance(error, RuntimeError) else f"{type(error).__name__}: {error}"
@@ -123,7 +123,7 @@ def _run(shards, wanted, settings, filters, parts, options):
             .with_output_types(tuple[int, bytes])
             .with_outputs("dropped", main="pairs")
         )
-        # A shard that no pair falls into is written too.
+        # A shard without pairs is written too.
         empty = pipeline | "empty shards" >> beam.Create(
             [(shard, b"") for shard in wanted]
         ).with_output_types(tuple[int, bytes])
@@ -140,7 +140,7 @@ def _run(shards, wanted, settings, filters, parts, options):
 
 
 def _read(part, parts, settings, filters, shards, wanted):
-    """The tokenized pairs of a part, and what the filters dropped of it."""
+    """Yield the tokenized pairs of a part, and how many of its pairs were dropped."""
     from apache_beam.pvalue import TaggedOutput
 
     dropped = collections.Counter()

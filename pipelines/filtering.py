@@ -8,13 +8,13 @@ import logging
 
 from pipelines.corpora.parallel_text import objection
 
-# "OK" and "In Ordnung" differ fivefold in length, and translate each other: a ratio says something
-# of sentences only.
+# "OK" and "In Ordnung" translate each other, and differ fivefold in length: the ratio of lengths
+# judges sentences only, of more characters than this.
 SHORT = 10
-# Names and quotations in another script are common; a sentence that consists of them is not in its
-# language.
+# Names and quotations in another script are common. A sentence mostly of another script is not in
+# its language.
 LEAST_SHARE = 0.5
-# CLDR's scripts that are several of Unicode's, or one of another name.
+# Scripts of CLDR that are several scripts of Unicode, or have another name there.
 UNICODE_SCRIPTS = {
     "Jpan": ("Han", "Hiragana", "Katakana"),
     "Kore": ("Hangul", "Han"),
@@ -31,14 +31,14 @@ logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Filters:
-    """What a pair must be like to be kept.
+    """The rules by which pairs are dropped.
 
     Args:
-        max_length_ratio: the longer side may have so many times the characters of the shorter one,
-            at least 1; None: any number.
+        max_length_ratio: most characters of the longer side for each one of the shorter, at least
+            1; None: any number.
         drop_untranslated: whether a pair with identical sides is dropped.
-        source_scripts, target_scripts: Unicode scripts that at least half of a side's letters must
-            be in; None: any.
+        source_scripts, target_scripts: scripts of Unicode. At least half of a side's letters must
+            be in them. None: any script.
     """
 
     max_length_ratio: float | None = None
@@ -63,8 +63,8 @@ class Filters:
 
 
 def is_written_in(scripts: tuple[str, ...] | None, text: str) -> bool:
-    """Whether at least half of a text's letters are in some scripts. Letters of all scripts, such
-    as the Japanese "ー", do not count.
+    """Whether at least half of a text's letters are in some scripts. Letters that several scripts
+    share, such as the Japanese "ー", do not count.
 
     Args:
         scripts: Unicode's names or codes; None: any script.
@@ -95,7 +95,7 @@ def scripts_of(language: str) -> tuple[str, ...] | None:
         language: code such as "de", "pt-BR", "sr-Latn" or "zh_TW".
 
     Returns:
-        The scripts; None if CLDR does not know the language, which is logged.
+        The scripts; None if CLDR does not know the language (a warning is logged).
 
     Example:
         scripts_of("ja") -> ("Han", "Hiragana", "Katakana")

@@ -71,17 +71,14 @@ def make(
     counts: Iterable[Mapping[str, Any]],
     dropped: Mapping[str, int],
 ) -> dict[str, Any]:
-    """Sum up a preparation.
+    """Make the manifest of a preparation.
 
     Args:
-        preparation: the settings that it was made with.
+        preparation: its settings.
         held_out: the `Corpus`, without its training side.
         vocabulary: the `Vocabulary`.
-        counts: what each shard holds, in order.
-        dropped: reason -> number of training pairs left out, duplicates apart.
-
-    Returns:
-        The manifest.
+        counts: the counts of each shard, in order.
+        dropped: reason -> number of training pairs left out, without duplicates.
 
     Raises:
         ValueError: if no pair is left.
@@ -118,7 +115,7 @@ def _sum_columns(rows):
 
 
 def describe(manifest: Mapping[str, Any]) -> str:
-    """A manifest in words, in three lines."""
+    """A manifest in three lines of words."""
     languages = f"{manifest['source_language']}-{manifest['target_language']}"
     shards = len(manifest["shards"])
     pieces = manifest["vocabulary"]["size"]

@@ -8,15 +8,16 @@ section 5.1).
     valid.source.gz valid.target.gz    the text of the other two splits, one sentence a line
     test.source.gz test.target.gz
 
-A record is a `tf.train.Example` of four byte strings, and holds a block of up to 1,024 pairs, so
-that decoding is copying: `source_ids` and `target_ids`, each sentence closed by EOS, little-endian
-uint16, or int32 for a vocabulary above 65,536; and `source_lengths` and `target_lengths`, the
-tokens of each sentence, little-endian int32.
+A record is a `tf.train.Example` with a block of up to 1,024 pairs in four byte strings, so that
+reading it is copying. `source_ids` and `target_ids` are little-endian uint16, or int32 for a
+vocabulary above 65,536, each sentence closed by EOS. `source_lengths` and `target_lengths`, the
+tokens of each sentence, are little-endian int32.
 """
 
 import concurrent.futures
 import os
 import pathlib
+from collections.abc import Iterable
 
 import numpy as np
 import tensorflow as tf
@@ -34,7 +35,7 @@ LENGTH = np.dtype("<i4")
 
 
 class Records:
-    """A prepared corpus' training side.
+    """The training side of a prepared corpus.
 
     Args:
         folder: that `keras_transformer.prepare` filled.
@@ -45,11 +46,11 @@ class Records:
         source_language, target_language: language codes.
 
     Raises:
-        FileNotFoundError: no manifest, vocabulary or shard.
-        ValueError: a file that is damaged, of another version, or of another vocabulary.
+        FileNotFoundError: if the manifest, the vocabulary or a shard is missing.
+        ValueError: if a file is damaged, of another version, or of another vocabulary.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder: str | os.PathLike):
         self.folder = pathlib.Path(folder).expanduser()
         self.manifest = manifest.read(self.folder)
         self.source_language = self.manifest["source_language"]
@@ -76,12 +77,11 @@ class Records:
                 "and run keras_transformer.prepare again."
             )
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.manifest["pairs"]
 
-    def pairs(self, max_length=None):
-        """All pairs, as ids: shard by shard, in the order of the files, whatever the number of
-        processors.
+    def pairs(self, max_length: int | None = None) -> TokenizedPairs:
+        """Read the ids of all pairs, shard by shard in the order of the files.
 
         Args:
             max_length: tokens, EOS among them; pairs with a side above it are dropped and counted.
@@ -91,7 +91,7 @@ class Records:
             `TokenizedPairs`.
 
         Raises:
-            ValueError: a shard that is truncated or damaged.
+            ValueError: if a shard is truncated or damaged.
         """
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             parts = list(
@@ -110,8 +110,8 @@ class Records:
         return pairs if max_length is None else pairs.up_to(max_length)
 
 
-def read_shard(path, dtype, number):
-    """The pairs of one file.
+def read_shard(path: str | os.PathLike, dtype: np.dtype, number: int) -> TokenizedPairs:
+    """Read the pairs of one file.
 
     Args:
         path: the file.
@@ -129,14 +129,14 @@ def read_shard(path, dtype, number):
         pairs = deserialize(records.as_numpy_iterator(), dtype)
     except (tf.errors.OpError, ValueError) as error:
         raise ValueError(damaged(path, str(error).splitlines()[0])) from error
-    if len(pairs) != number:  # TensorFlow takes a gzip file that breaks off for one that ends.
+    if len(pairs) != number:  # TensorFlow takes a truncated gzip file for a whole one.
         raise ValueError(
             damaged(path, f"it should hold {number:,} pairs, and {len(pairs):,} can be read")
         )
     return pairs
 
 
-def write_shard(path, pairs):
+def write_shard(path: str | os.PathLike, pairs: TokenizedPairs) -> None:
     """Write the pairs of a shard, whole or not at all, in blocks.
 
     Args:
@@ -166,8 +166,8 @@ def _rows(ids, start, end):
     return TokenIds(ids.flat[starts[0] : starts[-1]], starts - starts[0])
 
 
-def serialize(sources, targets):
-    """A block of pairs, two `TokenIds` of as many sentences, as the bytes of a record."""
+def serialize(sources: TokenIds, targets: TokenIds) -> bytes:
+    """A block of pairs as the bytes of a record. Both sides have as many sentences."""
 
     def feature(array, dtype):
         return tf.train.Feature(
@@ -183,7 +183,7 @@ def serialize(sources, targets):
     )
 
 
-def deserialize(records, dtype):
+def deserialize(records: Iterable[bytes], dtype: np.dtype) -> TokenizedPairs:
     """The pairs of some records, in order.
 
     Args:
@@ -194,7 +194,7 @@ def deserialize(records, dtype):
         `TokenizedPairs`.
 
     Raises:
-        ValueError: bytes that are no block of pairs.
+        ValueError: if bytes are no block of pairs.
     """
     try:
         blocks = [tf.train.Example.FromString(record).features.feature for record in records]

@@ -1,15 +1,17 @@
 """Text to ids and back: one SentencePiece BPE vocabulary shared by both languages (Vaswani et al.
 2017, section 5.1).
 
-Byte fallback spells what no piece covers, so that any text survives the way there and back but for
-NFKC and runs of white space.
+Byte fallback spells what no piece covers. So any text survives the round trip, apart from NFKC
+normalization and runs of white space.
 """
 
 import contextlib
 import functools
 import hashlib
 import io
+import os
 import pathlib
+from collections.abc import Iterable
 
 import sentencepiece
 
@@ -20,22 +22,18 @@ BYTES = 256
 RESERVED = {"<pad>", "<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(BYTES))}
 
 
-def learn(lines, size, tags=()):
+def learn(lines: Iterable[str], size: int, tags: Iterable[str] = ()) -> "Vocabulary":
     """Learn a joint byte-pair encoding.
 
     Args:
         lines: text of the training side only, both languages.
-        size: number of pieces V, the 4 special ones, 256 bytes and the tags among them.
-        tags: strings such as "<2de>", that tell the model what is wanted of it. Each is one piece
-            wherever it stands, and no other piece holds any of it, for nothing is learned across
-            it.
-
-    Returns:
-        A `Vocabulary`.
+        size: V, number of pieces, with the 4 special ones, 256 bytes and the tags.
+        tags: strings such as "<2de>" that tell the model what to do. Each is one piece wherever it
+            stands, and no other piece crosses it.
 
     Raises:
         ValueError: if the text does not hold that many pieces, `size` leaves no room for any, or a
-            tag stands twice or is a piece already.
+            tag is given twice or is a piece already.
     """
     tags = list(tags)
     if taken := sorted({tag for tag in tags if tag in RESERVED or tags.count(tag) > 1}):
@@ -87,17 +85,17 @@ class Vocabulary:
 
     Attributes:
         size: V, the number of pieces.
-        pieces: the pieces themselves, V strings by id.
+        pieces: the V pieces by id, strings.
         fingerprint: 16 hexadecimal digits of the model's SHA-256; equal for equal vocabularies.
     """
 
-    def __init__(self, model):
+    def __init__(self, model: bytes):
         self.model = model
         self.size = sentencepiece.SentencePieceProcessor(model_proto=model).vocab_size()
         self.fingerprint = hashlib.sha256(model).hexdigest()[:16]
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: str | os.PathLike) -> "Vocabulary":
         """Read what `save` wrote.
 
         Raises:
@@ -105,7 +103,7 @@ class Vocabulary:
             ValueError: if the file is not a SentencePiece model.
         """
         model = pathlib.Path(path).read_bytes()
-        # SentencePiece takes no bytes at all for a model without pieces.
+        # SentencePiece accepts an empty file, as a model without pieces.
         with contextlib.suppress(RuntimeError):
             if model:
                 return cls(model)
@@ -114,20 +112,20 @@ class Vocabulary:
             "copy: assets.extra/vocabulary.model."
         )
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike) -> None:
         """Write the model, whole or not at all."""
         write_whole(path, lambda temporary: temporary.write_bytes(self.model))
 
     @functools.cached_property
-    def pieces(self):
-        """V strings by id, "\u2581" for a space."""
+    def pieces(self) -> list[str]:
+        """V strings by id; a space is "\u2581"."""
         processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
         return [processor.id_to_piece(number) for number in range(self.size)]
 
     @functools.cached_property
     def tokenizer(self):
-        """The same model as a TensorFlow op, for the inside of a graph. Track it where the graph is
-        saved.
+        """The same model as an operation of TensorFlow. A module whose graph uses it must track it,
+        or it is not saved.
         """
         import tensorflow_text
 
@@ -138,5 +136,5 @@ class Vocabulary:
         return self.tokenizer.tokenize(text)
 
     def detokenize(self, ids):
-        """A ragged tensor of ids (B, None), special ids left out of the text, to strings (B,)."""
+        """A ragged tensor of ids (B, None) to strings (B,), without the special ids."""
         return self.tokenizer.detokenize(ids)

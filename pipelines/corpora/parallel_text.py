@@ -64,10 +64,9 @@ class Corpus:
             `pipelines.preparation` tokenized the corpus.
         valid: pairs to watch while learning.
         test: pairs to report on.
-        dropped: reason -> number of pairs left out for it, all splits together; only reasons that
-            occurred.
-        tags: the tags that stand before sources, such as "<2de>", each once; the vocabulary must
-            hold each as one piece.
+        dropped: reason -> number of pairs left out for it, of all splits together.
+        tags: the tags before sources, such as "<2de>", each once. In the vocabulary each must be
+            one piece.
         weights: how often each training pair is seen in an epoch, on average, float64
             (len(train),), positive; None: all once. Left out where corpora are compared.
 

@@ -84,17 +84,17 @@ def stream(
         data_dir: as in `load`.
         split: name of the split, or a slice of it.
         part: which part, from 0 to `parts` - 1.
-        parts: how many parts the split is cut into, at least 1.
-        dropped: counter to which the pairs left out are added, reason -> number, as they are met.
+        parts: number of parts of the split, at least 1.
+        dropped: counter that counts the pairs left out by reason, as they are met.
 
     Returns:
-        Iterator over (source, target), the usable pairs as in `load`; a part may have none, a whole
-        split may not.
+        Iterator over (source, target), the usable pairs as in `load`. A part may have none; a whole
+        split must have one.
 
     Raises:
-        ValueError: as `load`, or a `part` that there is not; at once, but for a whole split without
-            a usable pair, which its end shows.
-        OSError: as `load`; at once, but for a set that is damaged.
+        ValueError: as `load`, or a wrong `part`, at once; and at the end of a whole split without a
+            usable pair.
+        OSError: as `load`, at once; and if a set turns out to be damaged.
     """
     if not 0 <= part < parts:
         raise ValueError(
@@ -152,8 +152,8 @@ def _examples(
 def _pairs(
     examples: list, dropped: collections.Counter[str], whole: str | None
 ) -> Iterator[tuple[str, str]]:
-    """The usable pairs. `whole` is what an error calls a split that must have some; None: a part,
-    that need not.
+    """Yield the usable pairs. `whole` is the name of a split that must have one, for the error;
+    None: a part, which may have none.
     """
     usable = 0
     for pair in _read(examples):
