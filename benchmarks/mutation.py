@@ -66,14 +66,18 @@ class Survey:
 
     Args:
         folder: a copy of the repository. What was surveyed there is taken; else its tests run.
+        tests: paths.
+        processes: of pytest.
     """
 
-    def __init__(self, folder, processes):
+    def __init__(self, folder, tests, processes):
         report = folder / "survey.xml"
         if not report.exists():
             options = [f"--numprocesses={processes}", "--dist=loadfile", f"--junitxml={report}"]
             options += ["--cov=keras_transformer", "--cov-context=test", "--cov-report="]
-            done = subprocess.run([sys.executable, "-m", "pytest", *QUIET, *options], cwd=folder)
+            command = [sys.executable, "-m", "pytest", *QUIET, *options, *tests]
+            environment = os.environ | {"PYTHONPATH": str(folder)}
+            done = subprocess.run(command, cwd=folder, env=environment, check=False)
             if done.returncode:
                 report.unlink(missing_ok=True)
                 raise SystemExit("The tests must pass before anything is changed.")
@@ -239,6 +243,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=int, default=100, help="of tests after the first file")
+    parser.add_argument("--tests", default="tests", help="folders of tests")
     parser.add_argument("--survey", help="folder to keep the survey in, or to take it from")
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
     arguments, options = parser.parse_known_args()
@@ -253,7 +258,8 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(arguments.survey or work).resolve()
         copies = [work / str(number) for number in range(arguments.processes)]
-        survey = Survey(copy_of_repository(copies[0]), arguments.processes)
+        tests = arguments.tests.split(",")
+        survey = Survey(copy_of_repository(copies[0]), tests, arguments.processes)
         for folder in copies[1:]:
             shutil.copytree(copies[0], folder, dirs_exist_ok=True)
         report(Run(survey, copies, arguments.seconds, options), mutants)
