@@ -9,6 +9,8 @@ import pathlib
 
 from absl import flags
 
+from keras_transformer.runs import versions
+
 MODEL = flags.DEFINE_string(
     "model_base_path", "saved_models/home_assistant_en_de", "Folder of a SavedModel's versions."
 )
@@ -17,7 +19,7 @@ LINES = flags.DEFINE_string("lines", None, "File of sentences. Default: the mode
 
 def newest_version():
     """Find the folder of the model's newest version."""
-    return max(pathlib.Path(MODEL.value).glob("[0-9]*"), key=lambda path: int(path.name))
+    return pathlib.Path(MODEL.value) / str(versions.newest_version(MODEL.value))
 
 
 def sentences(most):

@@ -10,47 +10,37 @@ from absl import app, logging
 from absl import flags as absl_flags
 
 from keras_transformer.flagfiles import expand_flagfiles
-from keras_transformer.flags.definitions import GROUPS
+from keras_transformer.flags.groups import GROUPS
 from keras_transformer.startup import start_tensorflow
 
 FLAGS = absl_flags.FLAGS
-# As in the definitions: the commands' modules own the flags.
+# absl shows in --help the key flags of the module that runs. This makes them the command's.
 absl_flags.disclaim_key_flags()
-DECODING = (
-    *(
-        "beam_size",
-        "length_penalty",
-        "coverage_penalty",
-        "num_hypotheses",
-        "max_length",
-        "min_length",
-        "no_repeat_ngram_size",
-    ),
-    *("repetition_penalty", "samples", "temperature", "top_k", "top_p", "seed"),
-)
+# What a flag file of training says of its batches is no advice for a decoder with its beams: they
+# would take all memory.
+FOR_TRAINING_ALONE = "batch_tokens"
 
 
-def declare(*groups):
-    """Define the flags of some groups, keys of `GROUPS`, those excepted that are defined already.
-    Gives absl's FLAGS.
-    """
+def declare(*groups: str) -> absl_flags.FlagValues:
+    """Add the flags of some groups, keys of `GROUPS`, to absl's FLAGS, and give these."""
     for group in groups:
-        GROUPS.pop(group, lambda: None)()
+        for name in GROUPS[group]:
+            if name not in FLAGS:
+                FLAGS[name] = GROUPS[group][name]
+            absl_flags.declare_key_flag(name)
     return FLAGS
+
+
+def values(FLAGS: absl_flags.FlagValues, *groups: str) -> dict:
+    """The values of the flags of some groups, by name."""
+    return {name: FLAGS[name].value for group in groups for name in GROUPS[group]}
 
 
 def _foreign():
     """Names of the flags that this command does not read, with those that negate them."""
-    before = set(FLAGS)
-    for define in GROUPS.values():
-        define()
-    names = set(FLAGS) - before
-    for name in names:
-        delattr(FLAGS, name)
+    names = {name for group in GROUPS.values() for name in group} - set(FLAGS)
     if "max_train_length" in names:
-        # A flag file's batches are those of training: of a decoder with its beams they would take
-        # all memory.
-        names.add("batch_tokens")
+        names.add(FOR_TRAINING_ALONE)
     return names | {f"no{name}" for name in names}
 
 
@@ -96,7 +86,8 @@ def decoding_options(FLAGS):
     """The flags of the groups "search" and "decoding" that were given, as `DecodingOptions` takes
     them. What was not given stays as it is, in a SavedModel as it was exported.
     """
-    given = {name: FLAGS[name].value for name in DECODING if name in FLAGS and FLAGS[name].present}
+    names = [*GROUPS["search"], *GROUPS["decoding"], *GROUPS["seed"]]
+    given = {name: FLAGS[name].value for name in names if name in FLAGS and FLAGS[name].present}
     if not given.get("samples"):
         # Training, which draws no translations, has a seed as well, and so has its flag file.
         given.pop("seed", None)
@@ -110,8 +101,7 @@ def run(main, groups):
         main: takes the parsed FLAGS.
         groups: the groups of flags that the command reads.
     """
-    declare(*groups)
-    absl_flags.DEFINE_bool("traceback", False, "Show where an error came from.")
+    declare("errors", *groups)
     # Of all that libraries log, only what needs attention; of our own pipelines also what takes
     # long, such as a download.
     logging.set_verbosity(logging.WARNING)

@@ -15,10 +15,11 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from keras_transformer.server import log, schemas, to_json
+from keras_transformer.server import log, openapi, paths, schemas, to_json
 from keras_transformer.server.errors import RequestError
 from keras_transformer.server.metrics import Metrics
-from keras_transformer.server.paths import AnyCase
+from keras_transformer.server.openapi import FINDING, PREDICT
+from keras_transformer.server.service import Service
 
 PAGE = pathlib.Path(__file__).with_name("page.html")
 BODY_SECONDS = 60
@@ -33,42 +34,16 @@ VERSION = "/v1/models/{name:model}/versions/{version:version}"
 LABEL = "/v1/models/{name:model}/labels/{label:model}"
 Name = Annotated[str, Path(description="The model's name.", pattern="^[^/:]+$")]
 Number = Annotated[int, Path(description="The version's number.", ge=0, lt=10**18)]
-WORDS = {
-    400: "Not as the signature, or a limit, has it.",
-    404: "No such model, or version.",
-    413: "Too many bytes.",
-    503: "Try again later.",
-}
 
 
-def _errors(*statuses):
-    return {status: {"model": schemas.Error, "description": WORDS[status]} for status in statuses}
-
-
-FINDING = _errors(400, 404)
-PREDICT = {
-    "responses": {
-        200: {"model": schemas.Predictions | schemas.Outputs},
-        **_errors(400, 404, 413, 503),
-    },
-    "openapi_extra": {
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {"schema": {"$ref": "#/components/schemas/PredictRequest"}}
-            },
-        }
-    },
-}
-
-
-def build(service, metrics=None):
+def build(service: Service, metrics: Metrics | None = None) -> fastapi.FastAPI:
     """The ASGI application.
 
     Args:
         service: a `Service`.
         metrics: `Metrics`; by default its own.
     """
+    paths.register()
     app = fastapi.FastAPI(
         title="keras_transformer.serve",
         version="1",
@@ -76,12 +51,17 @@ def build(service, metrics=None):
         docs_url=None,
         redoc_url=None,
     )
-    app.openapi = lambda: _openapi(app)
+    app.openapi = lambda: openapi.document(app)
     metrics = metrics or Metrics(lambda: service.batcher.depth, lambda: len(_served(service)))
     service.batcher.on_batch = metrics.batch_run
     _answer_errors(app)
     _answer_about_the_server(app, service, metrics)
+    _answer_about_the_model(app, service)
+    _predict_by_the_model(app, service, metrics)
+    return app
 
+
+def _predict_by_the_model(app, service, metrics):
     @app.post(MODEL + ":predict", summary="Translate, by the newest version", **PREDICT)
     async def predict(name: Name, request: Request):
         return await _predict(service, metrics, request, name, None)
@@ -90,6 +70,8 @@ def build(service, metrics=None):
     async def predict_by_version(name: Name, version: Number, request: Request):
         return await _predict(service, metrics, request, name, version)
 
+
+def _answer_about_the_model(app, service):
     @app.get(
         MODEL, summary="All versions' states", response_model=schemas.ModelStatus, responses=FINDING
     )
@@ -123,8 +105,6 @@ def build(service, metrics=None):
     @app.api_route(LABEL + "{rest:path}", methods=["GET", "POST"], include_in_schema=False)
     async def labels(label: str):
         raise RequestError(400, f"Unrecognized servable version label: {label}")
-
-    return AnyCase(app)
 
 
 def _answer_about_the_server(app, service, metrics):
@@ -166,7 +146,7 @@ def _answer_errors(app):
     @app.exception_handler(HTTPException)
     async def not_routed(request, error):
         path = request.url.path
-        if error.status_code == 404 and path.lower().startswith("/v1/"):
+        if error.status_code == 404 and path.startswith("/v1/"):
             return _error(400, f"Malformed request: {request.method} {path}")
         return _error(error.status_code, f"{error.detail}: {request.method} {path}", error.headers)
 
@@ -229,23 +209,3 @@ def _served(service):
     return sorted(
         number for number, state in [*service.versions.states.items()] if state.state == "AVAILABLE"
     )
-
-
-def _openapi(app):
-    """FastAPI's document, with the request that we read ourselves, and without the answer 422 that
-    we never give.
-    """
-    if not app.openapi_schema:
-        document = fastapi.openapi.utils.get_openapi(
-            title=app.title, version=app.version, description=app.description, routes=app.routes
-        )
-        for operation in [
-            operation for path in document["paths"].values() for operation in path.values()
-        ]:
-            operation["responses"].pop("422", None)
-        components = document["components"]["schemas"]
-        components["PredictRequest"] = schemas.PredictRequest.model_json_schema()
-        for unused in ("HTTPValidationError", "ValidationError"):
-            components.pop(unused, None)
-        app.openapi_schema = document
-    return app.openapi_schema

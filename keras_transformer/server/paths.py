@@ -1,13 +1,6 @@
-"""TF Serving matches its paths without regard to case, a model's name excepted."""
-
-import re
+"""What a part of TF Serving's paths may be: a model's or label's name, and a version's number."""
 
 from starlette.convertors import Convertor, register_url_convertor
-
-_PATH = re.compile(
-    r"(/v1/models/)([^/:]+)(?:(/versions/|/labels/)([^/:]+))?(:predict|/metadata)?",
-    re.IGNORECASE | re.ASCII,
-)
 
 
 class _Name(Convertor):
@@ -15,49 +8,26 @@ class _Name(Convertor):
 
     regex = "[^/:]+"
 
-    def convert(self, value):
+    def convert(self, value: str) -> str:
         return value
 
-    def to_string(self, value):
+    def to_string(self, value: str) -> str:
         return value
 
 
-class _Number(_Name):
-    """A version: TF Serving's are 64 bits wide."""
+class _Number(Convertor):
+    """A version's number, which is 64 bits wide in TF Serving."""
 
     regex = "[0-9]{1,18}"
 
-    def convert(self, value):
+    def convert(self, value: str) -> int:
         return int(value)
 
-    def to_string(self, value):
+    def to_string(self, value: int) -> str:
         return str(value)
 
 
-register_url_convertor("model", _Name())
-register_url_convertor("version", _Number())
-
-
-def canonical(path):
-    """The same path with TF Serving's words in lower case; another path as it is."""
-    match = _PATH.fullmatch(path)
-    if not match:
-        return path
-    models, name, kind, which, method = match.groups()
-    return models.lower() + name + (kind or "").lower() + (which or "") + (method or "").lower()
-
-
-class AnyCase:
-    """Gives the application canonical paths.
-
-    Args:
-        app: an ASGI application.
-    """
-
-    def __init__(self, app):
-        self._app = app
-
-    async def __call__(self, scope, receive, send):
-        if scope["type"] == "http":
-            scope = {**scope, "path": canonical(scope["path"])}
-        await self._app(scope, receive, send)
+def register() -> None:
+    """Let routes say `{name:model}` and `{version:version}`."""
+    register_url_convertor("model", _Name())
+    register_url_convertor("version", _Number())

@@ -94,12 +94,14 @@ def test_a_recorded_body_is_refused_as_tf_serving_does(client, which):
     assert (response.status_code, response.json()) == (400, {"error": error})
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/V1/MODELS/m:Predict", "/v1/models/m/versions/1:predict", "/v1/Models/m/VERSIONS/1:PREDICT"],
-)
-def test_paths_match_without_regard_to_case(client, path):
-    assert client.post(path, content='{"instances": ["a"]}').json() == {"predictions": ["A"]}
+def test_a_version_is_asked_by_its_number(client):
+    response = client.post("/v1/models/m/versions/1:predict", json={"instances": ["a"]})
+    assert response.json() == {"predictions": ["A"]}
+
+
+@pytest.mark.parametrize("path", ["/V1/models/m:predict", "/v1/Models/m:predict"])
+def test_control_a_path_in_another_case_is_another_path(client, path):
+    assert client.post(path, json={"instances": ["a"]}).status_code in (400, 404)
 
 
 @pytest.mark.parametrize(

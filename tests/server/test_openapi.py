@@ -1,8 +1,7 @@
 """The OpenAPI document says what the server does: schemathesis asks what it says, and looks at the
 answers.
 
-`SCHEMATHESIS_EXAMPLES=1000 python -m pytest tests/server/test_openapi.py` asks each question 1,000
-times.
+`SCHEMATHESIS_EXAMPLES=1000 make test-slow` asks each question 1,000 times.
 """
 
 import os
@@ -20,7 +19,8 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from keras_transformer.server.rows import Limits
 
-EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "15"))
+FEW = 4
+MANY = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "15"))
 OPERATIONS = 9
 ERRORS = {"400", "404", "413", "503"}
 
@@ -39,13 +39,14 @@ def document(small):
     return schemathesis.openapi.from_url(f"{small.base_url}/openapi.json")
 
 
+@pytest.mark.parametrize("examples", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("mode", list(schemathesis.GenerationMode))
 @pytest.mark.parametrize("number", range(OPERATIONS))
-def test_the_server_does_what_its_document_says(document, number, mode):
+def test_the_server_does_what_its_document_says(document, number, mode, examples):
     operation = list(document.get_all_operations())[number].ok()
 
     @settings(
-        max_examples=EXAMPLES,
+        max_examples=examples,
         deadline=None,
         derandomize=True,
         database=None,

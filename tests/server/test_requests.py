@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays_of
 pytest.importorskip("fastapi")
 
 from keras_transformer.runs.session import Signature, TensorSpec
-from keras_transformer.server import from_json, to_json
+from keras_transformer.server import from_json, json_values, to_json
 from keras_transformer.server.errors import RequestError
 from keras_transformer.server.rows import Limits, joined, parted, rows
 
@@ -26,7 +26,7 @@ SEARCH = Signature(
 
 
 def through_json(array, dtype):
-    return from_json.array(json.loads(to_json.encode(to_json.plain(array))), dtype)
+    return json_values.array(json.loads(to_json.encode(to_json.plain(array))), dtype)
 
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.float64, tf.int32, tf.int64, tf.bool])
@@ -78,7 +78,7 @@ def test_strings_come_back_from_json(array):
 )
 def test_a_value_that_is_none_of_its_type_is_refused(value, dtype, words):
     with pytest.raises(RequestError) as refused:
-        from_json.array(value, dtype)
+        json_values.array(value, dtype)
     assert refused.value.message.endswith(words)
     assert refused.value.status == 400
 

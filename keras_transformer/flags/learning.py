@@ -1,0 +1,166 @@
+"""Flags of the model and of its training. The defaults are the paper's base model (Vaswani et al.
+2017, table 3 and section 5).
+"""
+
+from absl import flags
+
+SEED = flags.FlagValues()
+flags.DEFINE_integer(
+    "seed",
+    1,
+    "Random seed for weights, dropout, batch order, sampling and synthetic text.",
+    0,
+    flag_values=SEED,
+)
+
+MODEL = flags.FlagValues()
+flags.DEFINE_integer(
+    "num_layers", 6, "Number of layers in the encoder and in the decoder.", 1, flag_values=MODEL
+)
+flags.DEFINE_integer("d_model", 512, "Width of the residual stream.", 2, flag_values=MODEL)
+flags.DEFINE_integer(
+    "d_ff", 2048, "Inner width of the feed-forward networks.", 1, flag_values=MODEL
+)
+flags.DEFINE_integer("num_heads", 8, "Number of attention heads.", 1, flag_values=MODEL)
+flags.DEFINE_integer(
+    "d_k",
+    None,
+    "Width of the queries and keys of one head. Default: d_model / num_heads.",
+    1,
+    flag_values=MODEL,
+)
+flags.DEFINE_integer(
+    "d_v", None, "Width of the values of one head. Default: d_k.", 1, flag_values=MODEL
+)
+flags.DEFINE_enum(
+    "norm",
+    "post",
+    ["post", "pre"],
+    "Place of the layer norm: after each residual sum, as in the paper, or before each sublayer.",
+    MODEL,
+)
+flags.DEFINE_enum(
+    "activation",
+    "relu",
+    ["relu", "gelu", "swish"],
+    "Activation of the feed-forward networks. The paper has relu.",
+    MODEL,
+)
+flags.DEFINE_float("dropout", 0.1, "Probability of dropout.", 0, 0.99, flag_values=MODEL)
+flags.DEFINE_float(
+    "label_smoothing",
+    0.1,
+    "Probability that label smoothing moves from the label to the other pieces.",
+    0,
+    0.99,
+    flag_values=MODEL,
+)
+
+BATCH_TOKENS = flags.FlagValues()
+flags.DEFINE_integer(
+    "batch_tokens",
+    None,
+    "Number of tokens in a batch, with padding. Default for training: 25,000 of the source and of "
+    "the target, for each replica. Default for translating: 2,048 of the source; then flag files "
+    "are not asked.",
+    1,
+    flag_values=BATCH_TOKENS,
+)
+
+BATCHES = flags.FlagValues()
+flags.DEFINE_integer(
+    "max_train_length",
+    256,
+    "Number of pieces in the longest sentence to train on. Longer pairs are dropped.",
+    2,
+    flag_values=BATCHES,
+)
+flags.DEFINE_integer(
+    "accumulate",
+    1,
+    "Number of batches whose gradients each replica adds up before an update.",
+    1,
+    flag_values=BATCHES,
+)
+flags.DEFINE_bool(
+    "static_shapes",
+    False,
+    "Pad batches to few shapes, and compile a graph for each, as TPUs and XLA want it.",
+    BATCHES,
+)
+flags.DEFINE_bool(
+    "jit_compile",
+    False,
+    "Compile the forward and the backward pass by XLA. This is slower on a CPU.",
+    BATCHES,
+)
+flags.DEFINE_enum(
+    "distribution",
+    "one",
+    ["one", "mirrored", "multi_worker", "tpu"],
+    "Replicas to train on: one device, all GPUs of this machine, several machines, or a TPU.",
+    BATCHES,
+)
+flags.DEFINE_string("tpu", "", "Name or address of the TPU, for --distribution=tpu.", BATCHES)
+
+OPTIMIZER = flags.FlagValues()
+flags.DEFINE_enum(
+    "schedule",
+    "transformer",
+    ["transformer", "cosine", "constant"],
+    "Learning rate over time after the warm-up. transformer is the paper's, section 5.3.",
+    OPTIMIZER,
+)
+flags.DEFINE_integer(
+    "warmup_steps", 4000, "Steps until the learning rate peaks.", 1, flag_values=OPTIMIZER
+)
+flags.DEFINE_float(
+    "learning_rate_scale",
+    1.0,
+    "Factor that the paper's learning rate is multiplied by.",
+    1e-9,
+    flag_values=OPTIMIZER,
+)
+flags.DEFINE_float(
+    "learning_rate",
+    None,
+    "Peak of the learning rate, for --schedule=cosine and constant. Default: the paper's peak.",
+    1e-9,
+    flag_values=OPTIMIZER,
+)
+flags.DEFINE_enum(
+    "optimizer",
+    "adam",
+    ["adam", "adamw"],
+    "Optimizer. adamw is Adam with decoupled weight decay.",
+    OPTIMIZER,
+)
+flags.DEFINE_float(
+    "weight_decay",
+    0.0,
+    "Weight decay of the matrices, for --optimizer=adamw.",
+    0,
+    flag_values=OPTIMIZER,
+)
+flags.DEFINE_float(
+    "clip_norm",
+    None,
+    "Largest global norm of the gradients. Default: no clipping.",
+    1e-9,
+    flag_values=OPTIMIZER,
+)
+flags.DEFINE_float(
+    "ema",
+    None,
+    "Momentum of a moving average of the weights. With it, the average is scored and exported.",
+    flag_values=OPTIMIZER,
+)
+
+AVERAGING = flags.FlagValues()
+flags.DEFINE_integer(
+    "average_checkpoints",
+    5,
+    "Number of last checkpoints that are averaged.",
+    1,
+    flag_values=AVERAGING,
+)

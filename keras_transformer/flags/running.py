@@ -1,0 +1,112 @@
+"""Flags of a training run: when it ends, what it measures, what it keeps, and where."""
+
+from absl import flags
+
+TRAINING = flags.FlagValues()
+flags.DEFINE_integer(
+    "max_steps",
+    100000,
+    "Stop after this many steps, if no other limit comes first.",
+    1,
+    flag_values=TRAINING,
+)
+flags.DEFINE_integer(
+    "max_epochs",
+    None,
+    "Stop after this many epochs, if no other limit comes first.",
+    1,
+    flag_values=TRAINING,
+)
+flags.DEFINE_float(
+    "max_minutes",
+    None,
+    "Stop after this many minutes of training, if no other limit comes first.",
+    0,
+    flag_values=TRAINING,
+)
+flags.DEFINE_integer(
+    "patience",
+    None,
+    "Stop after this many epochs without improvement. What must improve is --keep_best, or the "
+    "cross-entropy without that flag.",
+    1,
+    flag_values=TRAINING,
+)
+flags.DEFINE_enum(
+    "keep_best",
+    None,
+    ["bleu", "cross_entropy"],
+    "Score and export the best epoch by this measure, instead of an average of checkpoints.",
+    TRAINING,
+)
+flags.DEFINE_float(
+    "checkpoint_minutes",
+    10.0,
+    "Minutes between two checkpoints within an epoch.",
+    0,
+    flag_values=TRAINING,
+)
+flags.DEFINE_integer(
+    "keep_checkpoints", 10, "Number of last checkpoints to keep.", 1, flag_values=TRAINING
+)
+flags.DEFINE_integer(
+    "validation_sentences",
+    500,
+    "Number of sentences to translate for BLEU after each epoch; 0: no BLEU.",
+    0,
+    flag_values=TRAINING,
+)
+flags.DEFINE_enum(
+    "mixed_precision",
+    "auto",
+    ["auto", "float32", "bfloat16"],
+    "Precision to compute in while training. auto: bfloat16 if the processor is fast at it.",
+    TRAINING,
+)
+flags.DEFINE_bool(
+    "release",
+    True,
+    "Score the test set and export the model at the end. Without it, `evaluate` and `export` can "
+    "do both later.",
+    TRAINING,
+)
+flags.DEFINE_string(
+    "init_from",
+    None,
+    "Start from the weights of this run's folder, checkpoint in one, or SavedModel.",
+    TRAINING,
+)
+
+MODEL_DIR = flags.FlagValues()
+flags.DEFINE_string(
+    "model_dir",
+    None,
+    "Folder of the run. Default for training: runs/<corpus>_<source>_<target>.",
+    MODEL_DIR,
+)
+
+EXPORT = flags.FlagValues()
+flags.DEFINE_string(
+    "export_dir",
+    None,
+    "Folder of the exported versions. Default: saved_models/<name of the model_dir>.",
+    EXPORT,
+)
+
+VERSION = flags.FlagValues()
+flags.DEFINE_integer(
+    "version",
+    None,
+    "Number of the exported version. Default: the next free one.",
+    1,
+    flag_values=VERSION,
+)
+
+FORMAT = flags.FlagValues()
+flags.DEFINE_enum(
+    "format",
+    "saved_model",
+    ["saved_model", "ctranslate2"],
+    "Format of the export. ctranslate2 is for the engine of that name, which has its own search.",
+    FORMAT,
+)

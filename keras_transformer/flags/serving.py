@@ -1,0 +1,62 @@
+"""Flags of the server, named as TF Serving names them where it has them."""
+
+from absl import flags
+
+SERVE = flags.FlagValues()
+flags.DEFINE_string(
+    "model_base_path",
+    None,
+    "Folder of a SavedModel's versions, such as saved_models/<name>.",
+    SERVE,
+)
+flags.DEFINE_string(
+    "model_name", None, "Name of the model in the URLs. Default: the name of its folder.", SERVE
+)
+flags.DEFINE_string(
+    "host",
+    "127.0.0.1",
+    "Address to listen at; 0.0.0.0: every address of this machine.",
+    SERVE,
+)
+flags.DEFINE_integer(
+    "rest_api_port", 8501, "Port to listen at; 0: any free port.", 0, 65535, flag_values=SERVE
+)
+flags.DEFINE_float(
+    "file_system_poll_wait_seconds",
+    1.0,
+    "Seconds between two looks for a new version.",
+    0.01,
+    flag_values=SERVE,
+)
+flags.DEFINE_integer(
+    "max_batch_size",
+    64,
+    "Most texts of a request, and of the requests that one call answers together.",
+    1,
+    flag_values=SERVE,
+)
+flags.DEFINE_integer(
+    "batch_timeout_micros",
+    5000,
+    "Microseconds that a request waits for others to join it.",
+    0,
+    flag_values=SERVE,
+)
+flags.DEFINE_integer(
+    "max_enqueued_batches",
+    100,
+    "Most batches that may wait. A request beyond them is answered with 503.",
+    1,
+    flag_values=SERVE,
+)
+flags.DEFINE_integer(
+    "num_batch_threads",
+    None,
+    "Number of batches worked on at once. Default: the number of cores.",
+    1,
+    flag_values=SERVE,
+)
+flags.DEFINE_integer("max_request_bytes", 2**20, "Most bytes of a request.", 1, flag_values=SERVE)
+flags.DEFINE_integer(
+    "max_text_bytes", 5000, "Most bytes of a text, in UTF-8.", 1, flag_values=SERVE
+)

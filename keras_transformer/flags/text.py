@@ -1,0 +1,121 @@
+"""Flags of the text to learn from, and of the vocabulary (Vaswani et al. 2017, section 5.1)."""
+
+from absl import flags
+
+CORPUS = flags.FlagValues()
+flags.DEFINE_string(
+    "corpus",
+    "home_assistant",
+    "Corpus to learn from: home_assistant, text_files, tfds, records, mixture or reverse.",
+    CORPUS,
+)
+flags.DEFINE_string(
+    "data_dir",
+    None,
+    "Folder of the corpus: of text_files (train.en[.gz], train.de[.gz], valid.*, test.*), of "
+    "records, or of tfds.",
+    CORPUS,
+)
+flags.DEFINE_string(
+    "dataset",
+    None,
+    "Name of a TensorFlow Datasets data set, such as wmt14_translate/de-en, for --corpus=tfds.",
+    CORPUS,
+)
+flags.DEFINE_list(
+    "splits",
+    ["train", "validation", "test"],
+    "Splits of the data set to train, validate and test on, for --corpus=tfds.",
+    CORPUS,
+)
+flags.DEFINE_string(
+    "mixture",
+    None,
+    "JSON file that lists corpora with weights and tags, for --corpus=mixture. See docs/.",
+    CORPUS,
+)
+flags.DEFINE_string(
+    "train_prefix", "train", "Name of the training files up to the language.", CORPUS
+)
+flags.DEFINE_string(
+    "valid_prefix", "valid", "Name of the validation files up to the language.", CORPUS
+)
+flags.DEFINE_string("test_prefix", "test", "Name of the test files up to the language.", CORPUS)
+flags.DEFINE_string("source_language", "en", "Code of the language to translate from.", CORPUS)
+flags.DEFINE_string("target_language", "de", "Code of the language to translate into.", CORPUS)
+flags.DEFINE_string(
+    "cache_dir", None, "Folder for downloads. Default: the user's cache folder.", CORPUS
+)
+
+VOCABULARY = flags.FlagValues()
+flags.DEFINE_integer(
+    "vocabulary_size",
+    37000,
+    "Number of pieces in the vocabulary, which both languages share.",
+    1,
+    flag_values=VOCABULARY,
+)
+
+PREPARE = flags.FlagValues()
+flags.DEFINE_string(
+    "output_dir",
+    None,
+    "Folder of the prepared corpus. The same command again makes only what is missing.",
+    PREPARE,
+)
+flags.DEFINE_string(
+    "vocabulary",
+    None,
+    "Vocabulary to use, a vocabulary.model. Default: the one in --output_dir, or one learned from "
+    "the text.",
+    PREPARE,
+)
+flags.DEFINE_integer(
+    "vocabulary_sentences",
+    5000000,
+    "Number of sampled sentences that the vocabulary is learned from.",
+    2,
+    flag_values=PREPARE,
+)
+flags.DEFINE_integer(
+    "shards",
+    16,
+    "Number of files for the training side. A worker holds one of them in memory.",
+    1,
+    flag_values=PREPARE,
+)
+flags.DEFINE_integer(
+    "shards_at_a_time",
+    None,
+    "Number of shards made in one reading of the text; fewer need less memory. Default: all.",
+    1,
+    flag_values=PREPARE,
+)
+flags.DEFINE_integer(
+    "parts",
+    None,
+    "Number of workers that read the text at once. Default: the processors of this machine.",
+    1,
+    flag_values=PREPARE,
+)
+flags.DEFINE_bool("deduplicate", True, "Keep one of several equal pairs.", PREPARE)
+flags.DEFINE_float(
+    "max_length_ratio",
+    None,
+    "Drop a pair if one side has more than this many times the characters of the other.",
+    1,
+    flag_values=PREPARE,
+)
+flags.DEFINE_bool("filter_untranslated", False, "Drop a pair if both sides are equal.", PREPARE)
+flags.DEFINE_bool(
+    "filter_scripts",
+    False,
+    "Drop a pair if a side is mostly in letters that its language is not written in.",
+    PREPARE,
+)
+flags.DEFINE_string(
+    "beam_options",
+    "",
+    "Options of Apache Beam, such as '--runner=FlinkRunner --flink_master=host:8081'.",
+    PREPARE,
+)

@@ -1,0 +1,159 @@
+"""Flags of the commands that translate, score and evaluate. The defaults are the paper's search
+(Vaswani et al. 2017, section 6.1).
+"""
+
+from absl import flags
+
+SEARCH = flags.FlagValues()
+flags.DEFINE_integer(
+    "beam_size",
+    None,
+    "Number of hypotheses that beam search keeps; 1 is greedy search. Default: 4.",
+    1,
+    flag_values=SEARCH,
+)
+flags.DEFINE_float(
+    "length_penalty",
+    None,
+    "Exponent alpha of the length penalty ((5 + length) / 6)^alpha; 0: no penalty. Default: 0.6.",
+    0,
+    flag_values=SEARCH,
+)
+
+DECODING = flags.FlagValues()
+flags.DEFINE_float(
+    "coverage_penalty",
+    0.0,
+    "Weight beta of the penalty for source words that were not attended to (Wu et al. 2016, eq. "
+    "14); 0: no penalty.",
+    0,
+    flag_values=DECODING,
+)
+flags.DEFINE_integer(
+    "num_hypotheses",
+    1,
+    "Number of translations of a line, best first. More than one needs --json.",
+    1,
+    flag_values=DECODING,
+)
+flags.DEFINE_string(
+    "max_length",
+    "+50",
+    'Most pieces of a translation: 80, "+50" more than the source, "1.5x" the source, or "2x+10".',
+    DECODING,
+)
+flags.DEFINE_string(
+    "min_length",
+    "2",
+    "Fewest pieces of a translation, its end included, written as --max_length.",
+    DECODING,
+)
+flags.DEFINE_integer(
+    "no_repeat_ngram_size",
+    0,
+    "Number of pieces in a row that may come only once in a translation; 0: any may repeat.",
+    0,
+    flag_values=DECODING,
+)
+flags.DEFINE_float(
+    "repetition_penalty",
+    1.0,
+    "Factor above 1 that makes pieces less likely once they have come before.",
+    1e-9,
+    flag_values=DECODING,
+)
+flags.DEFINE_integer(
+    "samples",
+    0,
+    "Number of translations to draw instead of a search; the likeliest is given. 0: search.",
+    0,
+    flag_values=DECODING,
+)
+flags.DEFINE_float(
+    "temperature",
+    None,
+    "Temperature of samples; below 1, likely pieces are drawn more often. Default: 1.",
+    1e-9,
+    flag_values=DECODING,
+)
+flags.DEFINE_integer(
+    "top_k",
+    None,
+    "Number of likeliest pieces that samples are drawn from. Default: all pieces.",
+    0,
+    flag_values=DECODING,
+)
+flags.DEFINE_float(
+    "top_p",
+    None,
+    "Share of the probability that samples are drawn from, likeliest pieces first. Default: 1.",
+    1e-9,
+    1,
+    flag_values=DECODING,
+)
+
+PRECISION = flags.FlagValues()
+flags.DEFINE_enum(
+    "precision",
+    "float32",
+    ["float32", "bfloat16"],
+    "Precision of the weights to translate with. bfloat16 takes half the bytes, and is faster if "
+    "the processor multiplies it.",
+    PRECISION,
+)
+
+MODEL_PATH = flags.FlagValues()
+flags.DEFINE_string(
+    "model",
+    None,
+    "Model that translates: a run's folder, a checkpoint in one, several of them joined by "
+    "commas, or a SavedModel such as saved_models/<name>[/<version>].",
+    MODEL_PATH,
+)
+
+TRANSLATE = flags.FlagValues()
+flags.DEFINE_string(
+    "input", "-", "File of lines to translate, in UTF-8; -: standard input.", TRANSLATE
+)
+flags.DEFINE_string(
+    "prefix_file",
+    None,
+    "File with a line for each line of the input, which its translation begins with. An empty "
+    "line allows any beginning.",
+    TRANSLATE,
+)
+flags.DEFINE_bool(
+    "split_sentences",
+    False,
+    "Translate each sentence of a line on its own, and join the translations to one line.",
+    TRANSLATE,
+)
+flags.DEFINE_bool(
+    "stream", False, "Answer each line of standard input as soon as it comes.", TRANSLATE
+)
+flags.DEFINE_bool(
+    "json",
+    False,
+    "Write a JSON object for each line: all hypotheses, their scores, and log P of each piece.",
+    TRANSLATE,
+)
+
+OUTPUT = flags.FlagValues()
+flags.DEFINE_string(
+    "output", "-", "File to write, a line for each line of input; -: standard output.", OUTPUT
+)
+
+EVALUATE = flags.FlagValues()
+flags.DEFINE_enum(
+    "split",
+    "test",
+    ["train", "valid", "test"],
+    "Split to evaluate, of the corpus that the model was trained on.",
+    EVALUATE,
+)
+
+FILES = flags.FlagValues()
+flags.DEFINE_string("source_file", None, "File of source lines. It needs --reference_file.", FILES)
+flags.DEFINE_string(
+    "reference_file", None, "File of the translations of --source_file, line by line.", FILES
+)

@@ -1,0 +1,134 @@
+"""What the package shows, and what importing it and asking a command for help leave alone."""
+
+import ast
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import keras_transformer
+
+PACKAGE = pathlib.Path(keras_transformer.__file__).parent
+COMMANDS = ("align", "average", "evaluate", "export", "score", "serve", "train", "translate")
+# Tells what a program has changed in its process.
+WATCH = """
+import json, os, sys
+def state():
+    streams = [os.stat(number) for number in range(3)]
+    return dict(os.environ), [(one.st_dev, one.st_ino) for one in streams]
+before = state()
+{program}
+changed = [old != new for old, new in zip(before, state())]
+heavy = sorted({{"tensorflow", "keras", "keras_transformer.models"}} & set(sys.modules))
+print(json.dumps([*changed, heavy]))
+"""
+IMPORTS = "import keras_transformer.layers; from keras_transformer import MultiHeadAttention"
+# TensorFlow counts as imported, so that the control need not wait for it.
+STARTS = (
+    "import types; sys.modules['tensorflow'] = types.ModuleType('tensorflow')\n"
+    "from keras_transformer import startup; startup.start_tensorflow(); os.dup2(1, 2)"
+)
+
+
+def watched(program, **environment):
+    """Whether a program changes the environment, whether its streams, and what it imports."""
+    done = subprocess.run(
+        [sys.executable, "-c", WATCH.format(program=program)],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="JAX is not installed")
+def test_importing_the_layers_changes_nothing_else():
+    assert watched(IMPORTS, KERAS_BACKEND="jax") == [False, False, ["keras"]]
+
+
+def test_control_starting_tensorflow_is_seen():
+    variables = ("TF_CPP_MIN_LOG_LEVEL", "TF_CPU_ALLOCATOR_USE_BFC", "TF_CPU_BFC_MEM_LIMIT_IN_MB")
+    unset = "\n".join(f"before[0].pop({name!r}, None)" for name in variables)
+    assert watched(f"{unset}\n{STARTS}") == [True, True, ["tensorflow"]]
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    assert watched("import keras_transformer; dir(keras_transformer)") == [False, False, []]
+
+
+def test_public_names_are_those_of_their_homes():
+    for name in keras_transformer.__all__:
+        public = getattr(keras_transformer, name)
+        assert public.__name__ == name
+        assert public.__module__.startswith("keras_transformer.")
+    assert set(keras_transformer.__all__) <= set(dir(keras_transformer))
+    with pytest.raises(AttributeError, match="has no attribute 'Transfomer'"):
+        _ = keras_transformer.Transfomer
+
+
+# Each command as `python -m` runs it, one after the other in one process.
+ASK = """
+import contextlib, io, runpy
+told = {}
+for command in %r:
+    for argument in ("--help", "--no_such_flag"):
+        sys.argv = [command, argument]
+        streams = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+            try:
+                runpy.run_module("keras_transformer." + command, run_name="__main__")
+            except SystemExit as end:
+                told[command + argument] = [end.code, *(one.getvalue() for one in streams)]
+sys.stderr.write(json.dumps(told))
+"""
+
+
+def test_help_and_a_wrong_flag_are_answered_without_tensorflow():
+    program = WATCH.format(program=ASK % (COMMANDS,))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == [False, False, []]
+    told = json.loads(done.stderr)
+    assert len(told) == 2 * len(COMMANDS)
+    for command in COMMANDS:
+        _, shown, _ = told[f"{command}--help"]
+        assert "--traceback" not in shown or "--[no]traceback" in shown
+        assert f"python -m keras_transformer.{command}" in " ".join(shown.split())
+        assert told[f"{command}--no_such_flag"] == [2, "", told[f"{command}--no_such_flag"][2]]
+        assert told[f"{command}--no_such_flag"][2].startswith("error: Unknown command line flag")
+
+
+def heavy_imports(source):
+    """What a command's module imports when it is imported, the light ones left out."""
+    light = {*sys.stdlib_module_names, "keras_transformer.flags", "keras_transformer.tasks"}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Import):
+            names = [(alias.name, alias.name.partition(".")[0]) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [(f"{node.module}.{alias.name}", node.module) for alias in node.names]
+        else:
+            continue
+        yield from (name for name, origin in names if not {name, origin} & light)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_imports_when_it_has_parsed(command):
+    assert list(heavy_imports((PACKAGE / f"{command}.py").read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import keras",
+        "from keras_transformer.models import Transformer",
+        "from keras_transformer import flags, models",
+        "import json, tensorflow as tf",
+    ],
+)
+def test_control_a_heavy_import_is_found(source):
+    assert len(list(heavy_imports(source))) == 1
