@@ -21,7 +21,7 @@ from keras_transformer.artifacts import ctranslate2_model
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.startup import spread_over_cores
+from keras_transformer.startup import spread_over_cores, start_tensorflow
 from keras_transformer.translator.trained import load_trained
 from keras_transformer.translator.translation_module import TranslationModule
 from keras_transformer.translator.translator import Translator
@@ -148,6 +148,7 @@ def with_itself(folder, sources, outputs):
 
 
 def main(_):
+    start_tensorflow()
     folder = RunFolder(MODEL.value)
     test = corpora.load(**folder.read_description()["corpus"]).test
     outputs, rows = quality(folder, test)

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 from rich.console import Console
 
+from keras_transformer import startup
 from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.training import callbacks, fit
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
@@ -68,6 +69,7 @@ def batches(pairs, batch_tokens):
 
 def compiled(size, vocabulary_size, precision, dropout, label_smoothing, seed=SEED):
     """A model ready for `train`."""
+    startup.start_tensorflow()
     keras.utils.set_random_seed(seed)
     hyperparameters = Hyperparameters(
         vocabulary_size=vocabulary_size, dropout=dropout, label_smoothing=label_smoothing, **size

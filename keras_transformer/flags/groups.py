@@ -2,7 +2,7 @@
 
 from absl import flags
 
-from keras_transformer.flags import learning, running, serving, text, translating
+from keras_transformer.flags import learning, runs_and_exports, serving, text, translating
 
 ERRORS = flags.FlagValues()
 flags.DEFINE_bool("traceback", False, "Show where in the program an error came from.", ERRORS)
@@ -15,11 +15,11 @@ GROUPS = {
     "decoding": translating.DECODING,
     "errors": ERRORS,
     "evaluate": translating.EVALUATE,
-    "export": running.EXPORT,
+    "export": runs_and_exports.EXPORT,
     "files": translating.FILES,
-    "format": running.FORMAT,
+    "format": runs_and_exports.FORMAT,
     "model": learning.MODEL,
-    "model_dir": running.MODEL_DIR,
+    "model_dir": runs_and_exports.MODEL_DIR,
     "model_path": translating.MODEL_PATH,
     "optimizer": learning.OPTIMIZER,
     "output": translating.OUTPUT,
@@ -28,8 +28,8 @@ GROUPS = {
     "search": translating.SEARCH,
     "seed": learning.SEED,
     "serve": serving.SERVE,
-    "training": running.TRAINING,
+    "training": runs_and_exports.TRAINING,
     "translate": translating.TRANSLATE,
-    "version": running.VERSION,
+    "version": runs_and_exports.VERSION,
     "vocabulary": text.VOCABULARY,
 }

@@ -6,7 +6,6 @@ parameters; a session kept nothing).
 """
 
 import contextlib
-import dataclasses
 import gc
 import logging
 import os
@@ -19,58 +18,15 @@ from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from keras_transformer.runs.reachable import reachable_graph
+from keras_transformer.runs.signature import Signature, TensorSpec, signature_of
 from keras_transformer.runs.text_operations import load_text_operations
+
+__all__ = ["DEFAULT_SIGNATURE", "SavedModel", "Signature", "TensorSpec"]
+__all__ += ["damaged", "read_meta_graph", "reload"]
 
 DEFAULT_SIGNATURE = "serving_default"
 # Where a SavedModel names the operation that fills its tables.
 INITIALIZER = "saved_model_main_op"
-
-
-@dataclasses.dataclass(frozen=True)
-class TensorSpec:
-    """What a signature takes or gives under a name.
-
-    Args:
-        name: of the tensor in the graph.
-        dtype: a `tf.DType`.
-        shape: sizes, None where any will do; or None where the rank is unknown.
-    """
-
-    name: str
-    dtype: tf.DType
-    shape: tuple | None
-
-
-@dataclasses.dataclass(frozen=True)
-class Signature:
-    """One of a SavedModel's functions.
-
-    Args:
-        inputs, outputs: `TensorSpec`s by name.
-        defaults: arrays, for those of the inputs that may be left out.
-    """
-
-    inputs: dict[str, TensorSpec]
-    outputs: dict[str, TensorSpec]
-    defaults: dict[str, np.ndarray]
-
-    @property
-    def required(self) -> list[str]:
-        """Names of the inputs that a request must have."""
-        return [name for name in self.inputs if name not in self.defaults]
-
-    @property
-    def plain_input(self) -> str:
-        """Name of the input that a value without a name is meant for."""
-        return (self.required or list(self.inputs))[0]
-
-    @property
-    def is_mergeable(self) -> bool:
-        """Whether requests can share a batch.
-
-        They cannot where the width of an output may depend on the longest text of the batch.
-        """
-        return all(spec.shape and None not in spec.shape[1:] for spec in self.outputs.values())
 
 
 class SavedModel:
@@ -99,7 +55,7 @@ class SavedModel:
         meta_graph = read_meta_graph(folder)
         self.definitions = dict(meta_graph.signature_def)
         self.signatures = {
-            name: _signature(one)
+            name: signature_of(one)
             for name, one in self.definitions.items()
             if one.inputs and (only is None or name in only)
         }
@@ -204,31 +160,6 @@ def _restore(session, meta_graph, signatures, folder):
     weights = str(folder / "variables" / "variables")
     session.run(saver.restore_op_name, {saver.filename_tensor_name: weights})
     session.run(initializer, assets)
-
-
-def _signature(definition):
-    return Signature(
-        inputs=_specs(definition.inputs),
-        outputs=_specs(definition.outputs),
-        defaults={
-            name: tf.make_ndarray(value) for name, value in sorted(definition.defaults.items())
-        },
-    )
-
-
-def _specs(infos):
-    """In the order of their names, as TF Serving lists them."""
-    return {name: _spec(info) for name, info in sorted(infos.items())}
-
-
-def _spec(info):
-    shape = info.tensor_shape
-    sizes = (
-        None
-        if shape.unknown_rank
-        else tuple(None if dimension.size < 0 else dimension.size for dimension in shape.dim)
-    )
-    return TensorSpec(info.name, tf.as_dtype(info.dtype), sizes)
 
 
 @contextlib.contextmanager

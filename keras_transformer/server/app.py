@@ -16,8 +16,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from keras_transformer.server import log, openapi, paths, schemas, to_json
+from keras_transformer.server.counters import Metrics
 from keras_transformer.server.errors import RequestError
-from keras_transformer.server.metrics import Metrics
 from keras_transformer.server.openapi import FINDING, PREDICT
 from keras_transformer.server.service import Service
 

@@ -1,5 +1,5 @@
-"""Requests that come at about the same time are answered by one call: dynamic batching, with TF
-Serving's parameters.
+"""Dynamic batching: one call answers requests that come at about the same time. The parameters are
+TF Serving's.
 
 A batch is open until it has `max_batch_size` rows, or its first request has waited
 `batch_timeout_micros` and a thread is free. Requests whose keys differ never share one.
@@ -9,6 +9,7 @@ import concurrent.futures
 import dataclasses
 import threading
 import time
+from collections.abc import Callable
 
 from keras_transformer.server import rows
 from keras_transformer.server.errors import RequestError
@@ -45,10 +46,10 @@ class Batcher:
 
     def __init__(
         self,
-        max_batch_size=64,
-        batch_timeout_micros=5000,
-        max_enqueued_batches=100,
-        num_batch_threads=2,
+        max_batch_size: int = 64,
+        batch_timeout_micros: int = 5000,
+        max_enqueued_batches: int = 100,
+        num_batch_threads: int = 2,
     ):
         self.max_batch_size = max_batch_size
         self.max_enqueued_batches = max_enqueued_batches
@@ -65,11 +66,13 @@ class Batcher:
             thread.start()
 
     @property
-    def depth(self):
+    def depth(self) -> int:
         """How many batches wait for a thread."""
         return len(self._waiting)
 
-    def submit(self, task, run, key=None):
+    def submit(
+        self, task: rows.Rows, run: Callable[[dict], dict], key: tuple | None = None
+    ) -> concurrent.futures.Future:
         """Put a request into the queue.
 
         Args:
@@ -102,14 +105,14 @@ class Batcher:
             self._changed.notify()
         return future
 
-    def hurry(self):
-        """Let no batch wait for more requests from now on."""
+    def hurry(self) -> None:
+        """Stop waiting for more requests to join a batch, from now on."""
         with self._changed:
             self._timeout = 0
             self._changed.notify_all()
 
-    def close(self):
-        """Take no more, and return when what was taken is answered."""
+    def close(self) -> None:
+        """Take no more requests, and return when all that were taken are answered."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -156,9 +159,7 @@ class Batcher:
 
 
 def _answer(batch):
-    """Run a batch; if that fails, each of its requests by itself, so that it fails only the one
-    that is to blame.
-    """
+    """Run a batch. If it fails, run each request alone, so that only the bad one fails."""
     tasks = [
         (task, future) for task, future in batch.tasks if future.set_running_or_notify_cancel()
     ]

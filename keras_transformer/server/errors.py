@@ -1,4 +1,4 @@
-"""What a client is told when its request is not answered."""
+"""Errors that a client is told, with their HTTP status."""
 
 import tensorflow as tf
 
@@ -31,15 +31,15 @@ class RequestError(Exception):
         message: what was expected, and what came.
     """
 
-    def __init__(self, status, message):
+    def __init__(self, status: int, message: str):
         super().__init__(message)
         self.status = status
         self.message = message
 
 
-def of_tensorflow(error):
-    """The `RequestError` for an error of TensorFlow's: the line that says what is wrong, without
-    those that say where in the graph.
+def of_tensorflow(error: tf.errors.OpError) -> RequestError:
+    """Turn an error of TensorFlow into a `RequestError` with the line that says what is wrong,
+    without the lines that say where in the graph.
     """
     lines = [line.strip() for line in (error.message or "").splitlines()]
     telling = [line for line in lines if line and not line.startswith(PLACES)]

@@ -4,14 +4,15 @@ import datetime
 import json
 import logging
 import sys
+from typing import TextIO
 
 LOGGER = logging.getLogger("keras_transformer.server")
 
 
 class JsonLines(logging.Formatter):
-    """One object a record: when, how grave, what, and what was told of it."""
+    """Format a record as one object: its time, level, event and details."""
 
-    def format(self, record):
+    def format(self, record: logging.LogRecord) -> str:
         when = datetime.datetime.fromtimestamp(record.created, datetime.UTC).isoformat(
             timespec="milliseconds"
         )
@@ -22,7 +23,7 @@ class JsonLines(logging.Formatter):
             **getattr(record, "details", {}),
         }
         if record.exc_info:
-            # Where, and of which kind: the message of an error may quote a request.
+            # Only the error's type and place: its message may quote a request.
             kind, _, trace = record.exc_info
             while trace.tb_next:
                 trace = trace.tb_next
@@ -32,8 +33,8 @@ class JsonLines(logging.Formatter):
         return json.dumps(told)
 
 
-def start(stream=None):
-    """Write what the server and its web server log."""
+def start(stream: TextIO | None = None) -> None:
+    """Log what the server and its web server say, to a stream; by default standard error."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines())
     for name, level in ((LOGGER.name, logging.INFO), ("uvicorn", logging.WARNING)):
@@ -43,6 +44,6 @@ def start(stream=None):
         logger.setLevel(level)
 
 
-def tell(event, level=logging.INFO, exc_info=None, **details):
+def tell(event: str, level: int = logging.INFO, exc_info=None, **details) -> None:
     """Log an event with its details, none of them a user's text."""
     LOGGER.log(level, event, exc_info=exc_info, extra={"details": details})

@@ -1,17 +1,18 @@
-"""What a request's arrays mean: rows, which may share a batch with other requests', and options,
-which hold for all of them.
+"""A request's arrays as rows, which may share a batch with rows of other requests, and options,
+which hold for a whole batch.
 """
 
 import dataclasses
 
 import numpy as np
 
+from keras_transformer.runs.session import Signature
 from keras_transformer.server.errors import RequestError
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """The most that a request may hold.
+    """Largest sizes of a request.
 
     Args:
         max_batch_size: rows, of a request and of a batch of several requests.
@@ -39,14 +40,14 @@ class Rows:
     options: dict
 
     @property
-    def options_key(self):
+    def options_key(self) -> tuple:
         """Equal for equal options."""
         return tuple(
             (name, array.shape, str(array.tolist())) for name, array in sorted(self.options.items())
         )
 
 
-def rows(given, signature, limits):
+def rows(given: dict[str, np.ndarray], signature: Signature, limits: Limits) -> Rows:
     """A request's arrays as rows and options.
 
     An input with a default whose values are the same in every row is an option.
@@ -132,8 +133,8 @@ def _refuse_long_texts(arrays, limits):
                 )
 
 
-def joined(several):
-    """The inputs of several `Rows` with equal options as one batch."""
+def joined(several: list[Rows]) -> dict[str, np.ndarray]:
+    """Join the inputs of several `Rows` with equal options to one batch."""
     first = several[0]
     if len(several) == 1:
         return {**first.inputs, **first.options}
@@ -142,8 +143,8 @@ def joined(several):
     } | first.options
 
 
-def parted(outputs, counts):
-    """The outputs of such a batch, for each of the `Rows`.
+def parted(outputs: dict[str, np.ndarray], counts: list[int]) -> list[dict[str, np.ndarray]]:
+    """Part the outputs of such a batch into those of each `Rows`.
 
     Raises:
         RequestError: if an output has not as many rows as the batch.

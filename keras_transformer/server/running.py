@@ -1,23 +1,34 @@
-"""The server's life: a port, a model, requests, and an end that leaves none unanswered."""
+"""Run the server: bind a port, load the model, answer requests, and on SIGTERM finish them."""
 
 import errno
 import gc
 import os
+import pathlib
 import signal
 import socket
 import time
+from collections.abc import Callable
 
 import uvicorn
+from fastapi import FastAPI
 
 from keras_transformer.server import app, log
 from keras_transformer.server.batcher import Batcher
+from keras_transformer.server.rows import Limits
+from keras_transformer.server.served_versions import Versions
 from keras_transformer.server.service import Service
-from keras_transformer.server.versions import Versions
 
 
-def serve(folder, name, host, port, limits, poll_seconds, **batching):
-    """Serve until SIGTERM or an interrupt; then take no more requests, answer those that came, and
-    return.
+def serve(
+    folder: pathlib.Path,
+    name: str,
+    host: str,
+    port: int,
+    limits: Limits,
+    poll_seconds: float,
+    **batching,
+) -> None:
+    """Serve until SIGTERM or an interrupt. Then finish pending requests and return.
 
     Args:
         folder: of the model's versions.
@@ -33,8 +44,7 @@ def serve(folder, name, host, port, limits, poll_seconds, **batching):
     """
     began = time.monotonic()
     log.start()
-    # What was imported stays: a search for garbage, at the end of each version, need not look at
-    # it.
+    # Imported modules are never garbage: the search for it, when a version ends, can skip them.
     gc.freeze()
     with bind(host, port) as listener:
         versions = Versions(folder, log=log.tell)
@@ -63,8 +73,8 @@ def serve(folder, name, host, port, limits, poll_seconds, **batching):
 
 
 class Server(uvicorn.Server):
-    """A web server that says when it listens, and whose last requests do not wait for others to
-    share a batch with.
+    """A web server that says when it listens. While it shuts down, no request waits for others to
+    share its batch.
 
     Args:
         served: an ASGI application.
@@ -72,7 +82,7 @@ class Server(uvicorn.Server):
         when_listening: called without arguments.
     """
 
-    def __init__(self, served, batcher, when_listening):
+    def __init__(self, served: FastAPI, batcher: Batcher, when_listening: Callable[[], None]):
         super().__init__(
             uvicorn.Config(
                 served, log_config=None, access_log=False, lifespan="off", timeout_keep_alive=30
@@ -90,8 +100,8 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def bind(host, port):
-    """A socket of this address, not yet open to clients."""
+def bind(host: str, port: int) -> socket.socket:
+    """Bind a socket to an address. Clients cannot connect to it yet."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except socket.gaierror as error:

@@ -1,4 +1,4 @@
-"""A request's way from its body to the body of its answer, without HTTP."""
+"""Answer a request's body with a body, without HTTP."""
 
 import asyncio
 
@@ -7,8 +7,10 @@ from google.protobuf import json_format
 
 from keras_transformer.runs.session import DEFAULT_SIGNATURE
 from keras_transformer.server import from_json, to_json
+from keras_transformer.server.batcher import Batcher
 from keras_transformer.server.errors import RequestError, of_tensorflow
-from keras_transformer.server.rows import rows
+from keras_transformer.server.rows import Limits, rows
+from keras_transformer.server.served_versions import Versions
 
 
 class Service:
@@ -21,21 +23,21 @@ class Service:
         limits: `Limits`.
     """
 
-    def __init__(self, name, versions, batcher, limits):
+    def __init__(self, name: str, versions: Versions, batcher: Batcher, limits: Limits):
         self.name = name
         self.versions = versions
         self.batcher = batcher
         self.limits = limits
 
-    async def predict(self, name, number, body, seen):
+    async def predict(self, name: str, number: int | None, body: bytes, seen: dict) -> bytes:
         """Answer a request.
 
         Args:
             name: of the model that it asks for.
             number: of the version; None: the newest.
             body: of the request, bytes.
-            seen: a dictionary that takes what may be told of the request: its signature, its rows,
-                its version.
+            seen: a dictionary that receives what may be logged of the request: its signature, its
+                number of rows, its version.
 
         Returns:
             The body of the answer, bytes.
@@ -66,7 +68,7 @@ class Service:
             outputs = await asyncio.wrap_future(future)
         return await asyncio.to_thread(to_json.response, outputs, in_rows)
 
-    def status(self, name, number=None):
+    def status(self, name: str, number: int | None = None) -> dict:
         """The states of all versions, or of one, as TF Serving's GetModelStatusResponse."""
         states = self.versions.states if name == self.name else {}
         if number is not None and number not in states:
@@ -76,7 +78,7 @@ class Service:
         chosen = sorted(states, reverse=True) if number is None else [number]
         return {"model_version_status": [_status(one, states[one]) for one in chosen]}
 
-    def metadata(self, name, number=None):
+    def metadata(self, name: str, number: int | None = None) -> dict:
         """The signatures of a version, as TF Serving's GetModelMetadataResponse."""
         with self._use(name, number) as version:
             signatures = {

@@ -13,7 +13,7 @@ import numpy as np
 from keras_transformer.server.errors import RequestError
 
 
-def response(outputs, in_rows):
+def response(outputs: dict[str, np.ndarray], in_rows: bool) -> bytes:
     """The body of a response.
 
     Args:
@@ -49,7 +49,7 @@ def response(outputs, in_rows):
     )
 
 
-def plain(array, as_base64=False):
+def plain(array: np.ndarray, as_base64: bool = False):
     """An array as JSON has it, nested lists of strings, numbers or truth values."""
     if array.dtype == object or array.dtype.kind == "S":
         show = _base64 if as_base64 else _text
@@ -62,8 +62,8 @@ def plain(array, as_base64=False):
     return array.tolist()
 
 
-def encode(document):
-    """JSON as bytes; half a surrogate pair, which a request can name, is a question mark."""
+def encode(document) -> bytes:
+    """Write JSON as UTF-8. Half a surrogate pair, which a request may hold, becomes "?"."""
     return json.dumps(document, ensure_ascii=False).encode("utf-8", errors="replace")
 
 

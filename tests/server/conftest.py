@@ -30,8 +30,8 @@ def serving(folder, limits=None, **batching):
     from keras_transformer.server import app, running
     from keras_transformer.server.batcher import Batcher
     from keras_transformer.server.rows import Limits
+    from keras_transformer.server.served_versions import Versions
     from keras_transformer.server.service import Service
-    from keras_transformer.server.versions import Versions
 
     limits, listening = limits or Limits(), threading.Event()
     versions = Versions(folder)

@@ -43,7 +43,7 @@ def copy(exported, tmp_path):
 
 
 def hold(client):
-    """Keep the model at work; gives two events: one that it has begun, and one that lets it go on."""
+    """Keep the model at work. Give an event that it has begun, and one that lets it go on."""
     model = client.service.versions._current.model
     run, begun, gate = model.run, threading.Event(), threading.Event()
 

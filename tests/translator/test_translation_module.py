@@ -98,8 +98,6 @@ def test_what_cannot_be_scored_is_told(module):
         translator.score(["a", "b"], ["a"])
     with pytest.raises(ValueError, match="line 1 has 3,001 tokens"):
         translator.score(["a"], ["a " * 3000])
-    with pytest.raises(ValueError, match="has no `score`"):
-        Translator(tf.Module()).score(["a"], ["a"])
 
 
 def test_a_line_that_is_too_long_is_named_before_anything_is_translated(module):

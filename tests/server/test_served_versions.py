@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("fastapi")
 
 from keras_transformer.server.errors import RequestError
-from keras_transformer.server.versions import State, Versions, newest
+from keras_transformer.server.served_versions import State, Versions, newest
 
 
 class Model:

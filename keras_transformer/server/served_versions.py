@@ -7,8 +7,10 @@ is loaded before the old one goes, and the old one goes when its last request is
 
 import contextlib
 import dataclasses
+import os
 import pathlib
 import threading
+from collections.abc import Callable, Iterator
 
 from keras_transformer.runs.session import SavedModel
 from keras_transformer.runs.versions import newest_version
@@ -16,8 +18,9 @@ from keras_transformer.server.errors import RequestError
 
 
 def _content(folder):
-    """Equal as long as no file of a folder comes, grows or changes: what is copied in place is
-    whole some time later.
+    """What changes whenever a file in a folder comes, grows or changes.
+
+    A version that could not be loaded may be one that is still being copied.
     """
     return [
         (path, path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(folder.rglob("*"))
@@ -34,7 +37,7 @@ class Version:
     """
 
     number: int
-    model: object
+    model: SavedModel
     users: int = 0
 
 
@@ -64,7 +67,12 @@ class Versions:
         ValueError: if the newest version cannot be loaded.
     """
 
-    def __init__(self, folder, load=SavedModel, log=lambda event, **details: None):
+    def __init__(
+        self,
+        folder: str | os.PathLike,
+        load: Callable[[pathlib.Path], SavedModel] = SavedModel,
+        log: Callable[..., None] = lambda event, **details: None,
+    ):
         self.folder = pathlib.Path(folder)
         self.states = {}
         self._load = load
@@ -90,7 +98,7 @@ class Versions:
             raise ValueError(f"{self.folder / str(number)} cannot be loaded: {state.error}")
 
     @contextlib.contextmanager
-    def use(self, name, number=None):
+    def use(self, name: str, number: int | None = None) -> Iterator[Version]:
         """The version that a request asks for, which stays in memory as long as the request uses
         it.
 
@@ -114,10 +122,8 @@ class Versions:
                 version.users -= 1
                 self._changed.notify_all()
 
-    def poll(self):
-        """Look into the folder; serve the newest version if it is another than the one that is
-        served.
-        """
+    def poll(self) -> None:
+        """Serve the newest version in the folder, if another one is served now."""
         number = newest_version(self.folder)
         if number is None or (self._current and number == self._current.number):
             return
@@ -129,9 +135,8 @@ class Versions:
         try:
             model = self._load(self.folder / str(number))
             model.warm_up()
-        except (
-            Exception
-        ) as error:  # whatever a damaged file makes TensorFlow raise: the old version stays
+        # TensorFlow raises anything for a damaged file. The old version stays.
+        except Exception as error:
             self._broken[number] = stamp
             self.states[number] = State(
                 "END", str(error).strip().split("\n")[0] or type(error).__name__
@@ -146,7 +151,7 @@ class Versions:
         if old:
             self._unload(old)
 
-    def watch(self, seconds):
+    def watch(self, seconds: float) -> None:
         """Poll every so many seconds, in a thread, until `close`."""
 
         def work():
@@ -159,7 +164,7 @@ class Versions:
         self._watcher = threading.Thread(target=work, name="versions")
         self._watcher.start()
 
-    def close(self):
+    def close(self) -> None:
         """Stop polling, and unload what is served when its last request is answered."""
         self._stop.set()
         if self._watcher:

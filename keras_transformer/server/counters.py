@@ -1,5 +1,7 @@
 """What the server counts, for Prometheus."""
 
+from collections.abc import Callable
+
 import prometheus_client
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -17,7 +19,7 @@ class Metrics:
 
     content_type = prometheus_client.CONTENT_TYPE_LATEST
 
-    def __init__(self, batcher_depth, served_versions):
+    def __init__(self, batcher_depth: Callable[[], int], served_versions: Callable[[], int]):
         registry = self._registry = prometheus_client.CollectorRegistry()
         prometheus_client.ProcessCollector(registry=registry)
         self._requests = Counter(
@@ -46,15 +48,15 @@ class Metrics:
             served_versions
         )
 
-    def answered(self, signature, status, seconds):
+    def answered(self, signature: str, status: int, seconds: float) -> None:
         """Count a request."""
         self._requests.labels(signature, str(status)).inc()
         self._seconds.labels(signature).observe(seconds)
 
-    def batch_run(self, rows):
+    def batch_run(self, rows: int) -> None:
         """Count a batch."""
         self._rows.observe(rows)
 
-    def page(self):
-        """All of it as Prometheus reads it, bytes."""
+    def page(self) -> bytes:
+        """Give all counters in the text format that Prometheus reads."""
         return prometheus_client.generate_latest(self._registry)
