@@ -5,6 +5,7 @@ commands read them.
 """
 
 import sys
+from collections.abc import Callable, Sequence
 
 from absl import app, logging
 from absl import flags as absl_flags
@@ -16,7 +17,7 @@ from keras_transformer.startup import start_tensorflow
 FLAGS = absl_flags.FLAGS
 # absl shows in --help the key flags of the module that runs. This makes them the command's.
 absl_flags.disclaim_key_flags()
-# What a flag file of training says of its batches is no advice for a decoder with its beams: they
+# A flag file's --batch_tokens is meant for training: for a decoder with its beams, so large batches
 # would take all memory.
 FOR_TRAINING_ALONE = "batch_tokens"
 
@@ -44,8 +45,8 @@ def _foreign():
     return names | {f"no{name}" for name in names}
 
 
-def required_model_dir(FLAGS):
-    """--model_dir, of a command that cannot guess it."""
+def required_model_dir(FLAGS: absl_flags.FlagValues) -> str:
+    """Read --model_dir, for a command that has no default for it."""
     if not FLAGS.model_dir:
         raise ValueError(
             "--model_dir is missing: the folder of a run, such as runs/home_assistant_en_de."
@@ -53,8 +54,8 @@ def required_model_dir(FLAGS):
     return FLAGS.model_dir
 
 
-def required_model(FLAGS):
-    """--model, of a command that translates with it."""
+def required_model(FLAGS: absl_flags.FlagValues) -> str:
+    """Read --model, for a command that translates with it."""
     if not FLAGS.model:
         raise ValueError(
             "--model is missing: a run's folder, or a SavedModel such as "
@@ -63,8 +64,8 @@ def required_model(FLAGS):
     return FLAGS.model
 
 
-def required_model_base_path(FLAGS):
-    """--model_base_path, of the server."""
+def required_model_base_path(FLAGS: absl_flags.FlagValues) -> str:
+    """Read --model_base_path, for the server."""
     if not FLAGS.model_base_path:
         raise ValueError(
             "--model_base_path is missing: a SavedModel's folder of versions, such as "
@@ -73,8 +74,8 @@ def required_model_base_path(FLAGS):
     return FLAGS.model_base_path
 
 
-def required_files(FLAGS):
-    """--source_file and --reference_file, of a command that needs both."""
+def required_files(FLAGS: absl_flags.FlagValues) -> tuple[str, str]:
+    """Read --source_file and --reference_file, for a command that needs both."""
     if not (FLAGS.source_file and FLAGS.reference_file):
         raise ValueError(
             "--source_file and --reference_file are needed: two files of as many lines."
@@ -82,7 +83,7 @@ def required_files(FLAGS):
     return FLAGS.source_file, FLAGS.reference_file
 
 
-def decoding_options(FLAGS):
+def decoding_options(FLAGS: absl_flags.FlagValues) -> dict:
     """The flags of the groups "search" and "decoding" that were given, as `DecodingOptions` takes
     them. What was not given stays as it is, in a SavedModel as it was exported.
     """
@@ -94,16 +95,15 @@ def decoding_options(FLAGS):
     return given
 
 
-def run(main, groups):
-    """Parse the command line, call `main`, and tell errors in one line.
+def run(main: Callable, groups: Sequence[str]) -> None:
+    """Parse the command line, start TensorFlow, call `main`, and tell errors in one line.
 
     Args:
         main: takes the parsed FLAGS.
         groups: the groups of flags that the command reads.
     """
     declare("errors", *groups)
-    # Of all that libraries log, only what needs attention; of our own pipelines also what takes
-    # long, such as a download.
+    # Libraries log warnings. Our pipelines also log what takes long, such as a download.
     logging.set_verbosity(logging.WARNING)
     pipelines = logging.logging.getLogger("pipelines")
     pipelines.setLevel(logging.logging.INFO)
@@ -126,7 +126,14 @@ def _parse(argv):
 
 
 def _call(main):
-    start_tensorflow()
+    try:
+        start_tensorflow()
+        _tell_errors(main)
+    except KeyboardInterrupt:
+        _exit("interrupted. What was saved stays; the same command goes on from there.", status=130)
+
+
+def _tell_errors(main):
     from tensorflow import errors
 
     try:
@@ -135,10 +142,8 @@ def _call(main):
         if FLAGS.traceback:
             raise
         _exit(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
-    except KeyboardInterrupt:
-        _exit("interrupted. What was saved stays; the same command goes on from there.", status=130)
 
 
-def _exit(message, status=1):
+def _exit(message: str, status: int = 1):
     print(f"error: {message}", file=sys.stderr)
     sys.exit(status)

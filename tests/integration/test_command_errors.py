@@ -24,8 +24,12 @@ WRONG = {
     "bad UTF-8": (("translate", f"--model={RUN}", "--input=latin1.txt"), b"line 2: must be UTF-8"),
     "huge line": (("translate", f"--model={RUN}", "--input=huge.txt"), b"line 2 has"),
     "search of a SavedModel": (
-        ("translate", "--model=saved_models/reverse_words_reversed", "--beam_size=2"),
-        b"own way to decode",
+        ("translate", "--model=saved_models/reverse_words_reversed", "--coverage_penalty=0.2"),
+        b"coverage_penalty=0.2: a SavedModel takes beam_size, length_penalty, max_length, num_",
+    ),
+    "samples of a SavedModel": (
+        ("translate", "--model=saved_models/reverse_words_reversed", "--samples=2"),
+        b"samples=2: a SavedModel draws one translation of a line",
     ),
     "precision of a SavedModel": (
         ("translate", "--model=saved_models/reverse_words_reversed", "--precision=bfloat16"),
