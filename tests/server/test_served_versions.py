@@ -8,8 +8,9 @@ import pytest
 
 pytest.importorskip("fastapi")
 
+from keras_transformer.runs.versions import newest_version
 from keras_transformer.server.errors import RequestError
-from keras_transformer.server.served_versions import State, Versions, newest
+from keras_transformer.server.served_versions import State, Versions
 
 
 class Model:
@@ -57,7 +58,7 @@ def test_versions_are_numbers_and_the_highest_is_the_newest(folder):
     for name in ("10", "9", "x", "11.tmp"):
         put(folder, name)
     (folder / "12").mkdir()
-    assert newest(folder) == 10
+    assert newest_version(folder) == 10
 
 
 def test_the_newest_is_served_warmed_up(folder):
