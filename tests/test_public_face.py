@@ -13,7 +13,10 @@ import pytest
 import keras_transformer
 
 PACKAGE = pathlib.Path(keras_transformer.__file__).parent
-COMMANDS = ("align", "average", "evaluate", "export", "score", "serve", "train", "translate")
+COMMANDS = (
+    *("align", "average", "evaluate", "export", "prepare", "score", "serve", "train"),
+    "translate",
+)
 # Tells what a program has changed in its process.
 WATCH = """
 import json, os, sys
