@@ -77,7 +77,5 @@ def main(_):
 if __name__ == "__main__":
     DATA_DIR = flags.DEFINE_string("data_dir", None, "Folder of Multi30k.", required=True)
     VOCABULARY_SIZE = flags.DEFINE_integer("vocabulary_size", 8000, "V.")
-    BATCH_TOKENS = flags.DEFINE_list(
-        "batch_tokens", ["1280", "2048"], "Positions of a side."
-    )
+    BATCH_TOKENS = flags.DEFINE_list("batch_tokens", ["1280", "2048"], "Positions of a side.")
     app.run(main)

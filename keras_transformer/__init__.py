@@ -7,8 +7,8 @@ import importlib.metadata
 
 __version__ = "0.6.0"
 
-# The public names and where each is defined. They are imported when they are asked for: whoever
-# wants a layer does not wait for the rest, and does not load TensorFlow on another Keras backend.
+# The public names, and where each is defined. A name is imported when it is first used: to get a
+# layer, nobody waits for the rest, or loads TensorFlow on another Keras backend.
 _HOMES = {
     "Decoder": "keras_transformer.layers",
     "DecoderLayer": "keras_transformer.layers",
@@ -26,13 +26,13 @@ _HOMES = {
 __all__ = list(_HOMES)
 
 
-def __getattr__(name):
+def __getattr__(name: str):
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return [*globals(), *_HOMES]
 
 

@@ -26,7 +26,7 @@ def export(task, FLAGS):
     from keras_transformer.tasks.release import export_dir_of
 
     folder = RunFolder(flags.required_model_dir(FLAGS))
-    values = FLAGS.flag_values_dict()
+    values = flags.values(FLAGS, *GROUPS, *task.export_flag_groups)
     path = export_dir_of(folder, FLAGS.export_dir)
     kind = values.get("format", "saved_model")
     if kind != "saved_model":

@@ -43,7 +43,7 @@ def main(FLAGS):
     # What goes wrong in Beam is raised, and told in one line.
     logging.getLogger("apache_beam.runners").setLevel(logging.CRITICAL)
     arguments = {name: getattr(FLAGS, name) for name in ARGUMENTS}
-    settings = corpus_settings(FLAGS.flag_values_dict())
+    settings = corpus_settings(flags.values(FLAGS, *GROUPS))
     prepared = prepare(Preparation(settings, **arguments), FLAGS.output_dir)
     print(manifest.describe(prepared))
     print(f"{FLAGS.output_dir} is ready after {time.monotonic() - started:.0f} s. Train on it:")

@@ -41,7 +41,7 @@ def start_tensorflow() -> None:
 
 @contextlib.contextmanager
 def _hidden(*packages):
-    """Let imports of packages fail as if they were not installed, unless they were imported before."""
+    """Let imports of packages fail as if these were not installed, if not imported before."""
     hidden = [name for name in packages if name not in sys.modules]
     sys.modules.update(dict.fromkeys(hidden))
     try:

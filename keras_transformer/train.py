@@ -30,7 +30,7 @@ def train(task, FLAGS):
     """Train a task as the flags say."""
     from keras_transformer.tasks import training_run
 
-    training_run.train(task, FLAGS.flag_values_dict())
+    training_run.train(task, flags.values(FLAGS, *GROUPS, *task.flag_groups))
 
 
 def run(task):

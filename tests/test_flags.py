@@ -1,8 +1,11 @@
 """Flag files are found from any folder, and later flags override earlier ones."""
 
+import dataclasses
+
 import pytest
 
-from keras_transformer.flagfiles import expand_flagfiles
+from keras_transformer import flags
+from keras_transformer.flagfiles import FLAGFILES, expand_flagfiles
 
 
 def values(arguments):
@@ -81,3 +84,58 @@ def test_a_flag_file_that_includes_itself_is_refused(tmp_path, monkeypatch):
     (tmp_path / "b.flags").write_text("--flagfile=a.flags\n")
     with pytest.raises(ValueError, match="includes itself"):
         expand_flagfiles(["--flagfile=a.flags"])
+
+
+def every_flag():
+    return [(group, name) for group, flag_values in flags.GROUPS.items() for name in flag_values]
+
+
+def test_each_flag_stands_in_one_group():
+    names = [name for _, name in every_flag()]
+    assert len(names) == len(set(names)) > 80
+
+
+@pytest.mark.parametrize("path", sorted(FLAGFILES.glob("*.flags")), ids=lambda path: path.name)
+def test_a_flag_file_names_flags_that_there_are(path):
+    known = {name for _, name in every_flag()}
+    assert set(values(expand_flagfiles([f"--flagfile={path}"]))) <= known
+
+
+@pytest.mark.parametrize(("group", "name"), every_flag())
+def test_a_help_line_is_complete_by_itself(group, name):
+    """Flags are shown sorted by name: a line that leans on the one before would lean on another."""
+    # absl puts an enum's values in front.
+    line = flags.GROUPS[group][name].help.rpartition(">: ")[2]
+    assert line[0].isupper()
+    assert line.endswith(".")
+
+
+def test_values_are_those_of_the_groups_asked_for():
+    declared = flags.declare("evaluate", "version")
+    assert flags.values(declared, "evaluate") == {"split": "test"}
+    assert flags.values(declared, "version", "evaluate") == {"version": None, "split": "test"}
+
+
+def test_what_was_not_given_is_no_decoding_option(monkeypatch):
+    declared = flags.declare("search", "decoding", "seed")
+    assert flags.decoding_options(declared) == {}
+
+    def give(name, value):
+        monkeypatch.setattr(declared[name], "present", 1)
+        monkeypatch.setattr(declared[name], "_value", value)
+
+    give("beam_size", 4)
+    give("coverage_penalty", 0.0)
+    give("seed", 3)
+    assert flags.decoding_options(declared) == {"beam_size": 4, "coverage_penalty": 0.0}
+    give("samples", 2)
+    assert flags.decoding_options(declared)["seed"] == 3
+
+
+def test_flags_and_options_have_the_same_defaults():
+    from keras_transformer.decoding import DecodingOptions
+
+    fields = {field.name: field.default for field in dataclasses.fields(DecodingOptions)}
+    for group in ("search", "decoding"):
+        for name in flags.GROUPS[group]:
+            assert flags.GROUPS[group][name].default == fields[name], name

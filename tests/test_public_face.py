@@ -13,10 +13,15 @@ import pytest
 import keras_transformer
 
 PACKAGE = pathlib.Path(keras_transformer.__file__).parent
-COMMANDS = ("align", "average", "evaluate", "export", "score", "serve", "train", "translate")
+COMMANDS = (
+    *("align", "average", "evaluate", "export", "prepare", "score", "serve", "train"),
+    "translate",
+)
+SEARCHING = ("evaluate", "export", "train", "translate")
 # Tells what a program has changed in its process.
 WATCH = """
 import json, os, sys
+{first}
 def state():
     streams = [os.stat(number) for number in range(3)]
     return dict(os.environ), [(one.st_dev, one.st_ino) for one in streams]
@@ -34,10 +39,13 @@ STARTS = (
 )
 
 
-def watched(program, **environment):
-    """Whether a program changes the environment, whether its streams, and what it imports."""
+def watched(program, first="", **environment):
+    """Whether a program changes the environment, whether its streams, and what it imports.
+
+    `first` runs before, and may change what it likes.
+    """
     done = subprocess.run(
-        [sys.executable, "-c", WATCH.format(program=program)],
+        [sys.executable, "-c", WATCH.format(program=program, first=first)],
         env=os.environ | environment,
         capture_output=True,
         text=True,
@@ -48,7 +56,8 @@ def watched(program, **environment):
 
 @pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="JAX is not installed")
 def test_importing_the_layers_changes_nothing_else():
-    assert watched(IMPORTS, KERAS_BACKEND="jax") == [False, False, ["keras"]]
+    found = watched(IMPORTS, first="import keras", KERAS_BACKEND="jax")
+    assert found == [False, False, ["keras"]]
 
 
 def test_control_starting_tensorflow_is_seen():
@@ -89,7 +98,7 @@ sys.stderr.write(json.dumps(told))
 
 
 def test_help_and_a_wrong_flag_are_answered_without_tensorflow():
-    program = WATCH.format(program=ASK % (COMMANDS,))
+    program = WATCH.format(program=ASK % (COMMANDS,), first="")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == [False, False, []]
@@ -97,8 +106,9 @@ def test_help_and_a_wrong_flag_are_answered_without_tensorflow():
     assert len(told) == 2 * len(COMMANDS)
     for command in COMMANDS:
         _, shown, _ = told[f"{command}--help"]
-        assert "--traceback" not in shown or "--[no]traceback" in shown
-        assert f"python -m keras_transformer.{command}" in " ".join(shown.split())
+        assert "--[no]traceback" in shown
+        assert ("--beam_size" in shown) == (command in SEARCHING)
+        assert ("--num_heads" in shown) == (command == "train")
         assert told[f"{command}--no_such_flag"] == [2, "", told[f"{command}--no_such_flag"][2]]
         assert told[f"{command}--no_such_flag"][2].startswith("error: Unknown command line flag")
 

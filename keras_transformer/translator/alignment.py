@@ -1,4 +1,4 @@
-"""Which source word a target word came from, by what the decoder attended to (Vaswani et al. 2017,
+"""Link target words to source words by what the decoder attended to (Vaswani et al. 2017,
 section 3.2.3; appendix's pictures).
 """
 
@@ -7,7 +7,9 @@ import numpy as np
 SPACE = "▁"
 
 
-def link_words(source_pieces, target_pieces, attention):
+def link_words(
+    source_pieces: list[str], target_pieces: list[str], attention: np.ndarray
+) -> list[tuple[int, int]]:
     """Link every target word to the source word that its pieces attended to most.
 
     Args:
@@ -16,8 +18,8 @@ def link_words(source_pieces, target_pieces, attention):
         attention: (T, S).
 
     Returns:
-        Pairs (source word, target word), both counted from 0, by target word; none where a side has
-        no words.
+        Pairs (source word, target word), both counted from 0, in the order of target words; none if
+        a side has no words.
     """
     source_words = _words(source_pieces[:-1])
     target_words = _words(target_pieces[:-1])
