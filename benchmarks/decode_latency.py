@@ -31,7 +31,7 @@ ROUNDS = flags.DEFINE_integer("rounds", 3, "Fresh processes of each system.", lo
 
 
 def measure(systems):
-    """What each fresh process answered, by system; and why some did not run, None for the others."""
+    """The answers of each fresh process, by system; and why a system did not run, or None."""
     decoding = {
         "beam_size": BEAM_SIZE.value,
         "batch_size": 1,

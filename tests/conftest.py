@@ -1,4 +1,4 @@
-"""What all tests share: a program that commands are forked from, and folders that nobody changes."""
+"""What all tests share: a program that commands are forked from, and folders that stay as is."""
 
 import pathlib
 

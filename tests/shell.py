@@ -25,7 +25,7 @@ class WarmProgram:
             )
 
     def run(self, module, arguments, folder, streams):
-        """The exit status of `python -m module`; `streams` are files, its input, output and errors."""
+        """The exit status of `python -m module`; `streams` are files: input, output and errors."""
         ours, theirs = socket.socketpair()
         request = {"module": module, "arguments": arguments, "folder": str(folder)}
         with ours:

@@ -229,7 +229,7 @@ def circle(edges):
 
 
 def edges_between(sources, place):
-    """Who imports whom among the modules, each put into the place that `place` gives for its name."""
+    """Who imports whom among the modules; `place` says where each of them counts."""
     edges = collections.defaultdict(set)
     for module, source in sources.items():
         for name in imports(module, ast.parse(source)):

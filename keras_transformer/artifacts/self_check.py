@@ -10,7 +10,7 @@ PROGRAM = pathlib.Path(__file__).with_name("clean_process.py")
 
 
 def check(folder: pathlib.Path) -> None:
-    """Ask a SavedModel for its golden examples in a clean process, alone and in a batch; look at its
+    """Ask a SavedModel for its golden examples in a clean process, alone and in a batch; read its
     operations.
 
     Args:

@@ -19,7 +19,7 @@ ATTENTION = np.array(
 
 
 def test_a_word_s_pieces_add_up_on_both_sides():
-    """Haus: 0.3 to "the", 0.2 + 0.2 to "house". brennt: 0.1 + 0.4 to "the", 0.5 + 0.3 to "burns"."""
+    """Haus: 0.3 to "the", 0.4 to "house". brennt: 0.1 + 0.4 to "the", 0.5 + 0.3 to "burns"."""
     assert link_words(SOURCE, TARGET, ATTENTION) == [(0, 0), (1, 1), (2, 2)]
 
 
