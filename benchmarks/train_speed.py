@@ -9,6 +9,7 @@ else ran, or that the system waits for itself. All processes of a size stay in m
 GB each).
 """
 
+import itertools
 import pathlib
 import statistics
 import tempfile
@@ -16,7 +17,7 @@ import tempfile
 import numpy as np
 from absl import app, flags
 
-from benchmarks import batches, environments, input_speed, our_training
+from benchmarks import batches, environments, input_speed, our_training, training_tables
 from benchmarks.sizes import SIZES, training_flops
 from benchmarks.tables import print_table
 from benchmarks.turns import Trainer
@@ -35,18 +36,6 @@ SYSTEMS = {
     "torch_bfloat16": (TORCH, {"precision": "bfloat16"}),
     "opennmt_float32": (OPENNMT, {"precision": "float32"}),
 }
-# (of, over, least ratio) by size: what this project promises.
-GOALS = {
-    "small": [("fit_float32", "torch_float32", 1.3), ("fit_bfloat16", "torch_bfloat16", 1.3)],
-    "base": [("fit_float32", "torch_float32", 1.3), ("fit_bfloat16", "torch_bfloat16", 1.1)],
-}
-GOALS_OF_ALL = [
-    ("fit_float32", "opennmt_float32", 1.0),
-    ("fit_float32", "bare_float32", 0.95),
-    ("fit_bfloat16", "bare_bfloat16", 0.95),
-]
-PEAK_GOALS = {"base": {"fit_float32": 0.70, "fit_bfloat16": 0.65}}
-
 DATA_DIR = flags.DEFINE_string(
     "data_dir",
     None,
@@ -83,7 +72,9 @@ class Size:
         stream = our_training.batches(pairs, BATCH_TOKENS.value)
         self.batches = [
             (source, target)
-            for (source, _), target in map(stream.__getitem__, range(steps * (ROUNDS.value + 1)))
+            for (source, _), target, _ in itertools.islice(
+                stream.arrays(), steps * (ROUNDS.value + 1)
+            )
         ]
         batches.save(folder / f"{name}.npz", self.batches)
         vocabulary.save(folder / "vocabulary.model")
@@ -190,104 +181,6 @@ class Size:
             / self.answered("peak", SYSTEMS[name][1]["precision"])
         )
 
-    def rows(self):
-        for precision in ("float32", "bfloat16"):
-            peaks = self.answered("peak", precision)
-            ceiling = statistics.median(peaks) / (self.useful.sum() / self.tokens.sum())
-            spread = f"{peaks.min() / 1e9:.0f}-{peaks.max() / 1e9:.0f} GFLOP/s"
-            yield [
-                self.name,
-                f"limit: matrix product {precision}",
-                f"{ceiling:.0f}",
-                spread,
-                "",
-                "",
-                "",
-                "",
-            ]
-        for name in CHOSEN_SYSTEMS.value:
-            if name in self.unavailable:
-                yield [self.name, name, f"not run: {self.unavailable[name]}", "", "", "", "", ""]
-                continue
-            speeds = self.speeds(name)
-            ratio = self.ratio(name, "torch_float32")
-            yield [
-                self.name,
-                name,
-                f"{statistics.median(speeds):.0f}",
-                f"{speeds.min():.0f}-{speeds.max():.0f}",
-                f"{statistics.median(self.answered(name, 'core_seconds') / self.answered(name, 'seconds')):.2f}",
-                f"{ratio:.2f}" if ratio else "",
-                f"{self.share_of_peak(name, self.useful):.0%}",
-                f"{self.share_of_peak(name, self.padded):.0%}",
-            ]
-
-    def goals(self):
-        for of, over, least in [*GOALS.get(self.name, []), *GOALS_OF_ALL]:
-            ratio = self.ratio(of, over)
-            verdict = "not measured" if ratio is None else "met" if ratio >= least else "missed"
-            yield [
-                self.name,
-                f"{of} / {over}",
-                f"{ratio:.2f}" if ratio else "",
-                f"{least:.2f}",
-                verdict,
-            ]
-        for name, least in PEAK_GOALS.get(self.name, {}).items():
-            if name in self.answers and name not in self.unavailable:
-                share = self.share_of_peak(name, self.useful)
-                yield [
-                    self.name,
-                    f"{name}: share of its peak",
-                    f"{share:.2f}",
-                    f"{least:.2f}",
-                    "met" if share >= least else "missed",
-                ]
-
-    def pieces(self):
-        """The parts of a step, on the batch of median size."""
-        typical = int(
-            np.argsort([source.size + target.size for source, target in self.batches])[
-                len(self.batches) // 2
-            ]
-        )
-        trainer = Trainer(
-            "benchmarks.trainers.pieces",
-            {**self.task, "batch": typical},
-            self.folder / "pieces.log",
-        )
-        try:
-            answer = trainer.train(1)
-        finally:
-            trainer.close()
-        if "unavailable" in answer:
-            return [[answer["unavailable"], "", "", "", ""]]
-        for parts in answer.values():
-            whole = parts.pop("whole step")
-            parts["sum of the pieces"] = sum(
-                value for name, value in parts.items() if name != "accuracy"
-            )
-            parts["whole bare step"] = whole
-        names = list(answer["bfloat16"])
-        cells = {
-            name: [answer[precision].get(name) for precision in ("float32", "bfloat16")]
-            for name in names
-        }
-        totals = cells["whole bare step"]
-        source, target = self.batches[typical]
-        print(
-            f"\n{self.name}, a batch of {source.shape} and {target.shape} positions, each piece "
-            "compiled alone, forward and backward:"
-        )
-        return [
-            [name, *_piece(values[0], totals[0]), *_piece(values[1], totals[1])]
-            for name, values in cells.items()
-        ]
-
-
-def _piece(seconds, whole):
-    return ("", "") if seconds is None else (f"{seconds * 1e3:.0f}", f"{seconds / whole:.0%}")
-
 
 def main(_):
     text = our_training.read_text(DATA_DIR.value)
@@ -310,14 +203,20 @@ def main(_):
             "share of own peak",
             "with padding",
         ]
-        print_table(columns, [row for size in sizes for row in size.rows()])
+        print_table(
+            columns,
+            [row for size in sizes for row in training_tables.rows(size, CHOSEN_SYSTEMS.value)],
+        )
         print_table(
             ["size", "goal", "measured", "least", ""],
-            [row for size in sizes for row in size.goals()],
+            [row for size in sizes for row in training_tables.goals(size)],
         )
         for size in sizes:
             if size.name in PIECES.value:
-                print_table(["piece", "float32 ms", "share", "bfloat16 ms", "share"], size.pieces())
+                print_table(
+                    ["piece", "float32 ms", "share", "bfloat16 ms", "share"],
+                    training_tables.pieces(size),
+                )
     if INPUT.value:
         speeds = input_speed.measure(text, vocabulary, BATCH_TOKENS.value, RECORDS.value)
         print_table(
