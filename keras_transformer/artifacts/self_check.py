@@ -10,8 +10,8 @@ PROGRAM = pathlib.Path(__file__).with_name("clean_process.py")
 
 
 def check(folder: pathlib.Path) -> None:
-    """Ask a SavedModel for its golden examples in a clean process, alone and in a batch; read its
-    operations.
+    """Ask a SavedModel for its golden examples in a clean process, alone and in a batch, and check
+    its operations.
 
     Args:
         folder: of a version, with `assets.extra/golden.jsonl`.
