@@ -82,8 +82,8 @@ def load(
         cache_dir: folder for downloads of the members that name none.
 
     Returns:
-        The `Corpus`: its languages those of the members, joined by "+" where they differ; its
-        validation and test splits tagged too.
+        The `Corpus`. Different languages of the members are joined by "+". The validation and test
+        splits are tagged too.
 
     Raises:
         ValueError: no `path`, JSON that says something else, or a member that cannot be loaded.

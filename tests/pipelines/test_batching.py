@@ -97,7 +97,7 @@ def assert_holds_its_pairs(batch, pairs):
         assert weights.tolist() == [1.0] * len(expected) + [0.0] * (len(output) - len(expected))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(LENGTHS, st.integers(0, 100))
 def test_pairs_stay_aligned_padded_with_0_and_shifted_behind_bos(lengths, seed):
     pairs = pairs_of(lengths)
@@ -245,8 +245,9 @@ def replicated(batches, hosts, start, steps):
     ]
 
 
-@pytest.mark.parametrize("hosts", [(1,), (3,), (1, 1), (2, 2), (1, 2, 1)])
-@pytest.mark.parametrize("steps_before", [0, 5])
+@pytest.mark.parametrize(
+    ("hosts", "steps_before"), [((3,), 0), ((1, 1), 5), ((2, 2), 0), ((1, 2, 1), 5)]
+)
 def test_replicas_read_together_what_one_replica_would(pairs, hosts, steps_before):
     replicas = sum(hosts)
     batches = training_batches(pairs, BUDGET, seed=4, group=replicas)
@@ -287,7 +288,7 @@ def test_more_padding_buys_fewer_shapes(pairs):
     assert none > some > much
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(LENGTHS)
 def test_evaluation_sees_every_pair_once_in_order_in_as_many_batches_as_it_says(lengths):
     dataset = evaluation_batches(pairs_of(lengths), BUDGET)

@@ -20,7 +20,18 @@ from pipelines import ordering, permutation
 from pipelines.ordering import BatchOrder
 from pipelines.permutation import key
 
-permuted = tf.function(permutation.permuted, autograph=False, reduce_retracing=True)
+
+def compiled(*shape):
+    """`permuted` as one graph, for an operation called by Python takes ten times as long."""
+    signature = [
+        tf.TensorSpec((None,), tf.int64),
+        tf.TensorSpec(shape, tf.int64),
+        tf.TensorSpec(shape, tf.uint64),
+    ]
+    return tf.function(permutation.permuted, input_signature=signature, autograph=False)
+
+
+PERMUTED = {0: compiled(), 1: compiled(None)}
 EPOCHS = st.integers(0, 6)
 GROUPS = st.integers(1, 3)
 WEIGHTS = st.sampled_from([0.25, 0.5, 0.75, 1.0, 1.5, 3.0])
@@ -28,9 +39,12 @@ WEIGHTS = st.sampled_from([0.25, 0.5, 0.75, 1.0, 1.5, 3.0])
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled():
-    """Permutations as one graph, for an operation called by Python takes ten times as long."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ordering, "permuted", permuted)
+        patch.setattr(
+            ordering,
+            "permuted",
+            lambda places, size, key: PERMUTED[key.shape.rank](places, size, key),
+        )
         yield
 
 
@@ -111,11 +125,11 @@ def test_every_batch_is_full_and_of_one_bucket(case):
 
 
 @settings(deadline=None, max_examples=40)
-@given(CASES, st.lists(st.integers(0, 29), min_size=1, max_size=10))
+@given(CASES, st.lists(st.integers(0, 29), min_size=1, max_size=2))
 def test_a_batch_is_the_same_wherever_the_stream_is_entered(case, numbers):
-    walked = walk(case, 30)
+    walked = walk(case, 35)
     for number in numbers:
-        assert walk(case, 30 - number, start=number) == walked[number:]
+        assert walk(case, 5, start=number) == walked[number : number + 5]
 
 
 @settings(deadline=None, max_examples=40)
