@@ -8,7 +8,6 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pipelines.corpora.parallel_text import Corpus
 from pipelines.vocabulary import Vocabulary
 
 AGAIN = "Run python -m keras_transformer.prepare again: it makes only what is missing."
@@ -66,7 +65,7 @@ def read(folder: str | os.PathLike) -> dict[str, Any]:
 
 def make(
     preparation: Mapping[str, Any],
-    held_out: Corpus,
+    held_out,
     vocabulary: Vocabulary,
     counts: Iterable[Mapping[str, Any]],
     dropped: Mapping[str, int],
@@ -75,7 +74,7 @@ def make(
 
     Args:
         preparation: its settings.
-        held_out: the `Corpus`, without its training side.
+        held_out: the `corpora.Corpus`, without its training side.
         vocabulary: the `Vocabulary`.
         counts: the counts of each shard, in order.
         dropped: reason -> number of training pairs left out, without duplicates.

@@ -6,9 +6,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-if typing.TYPE_CHECKING:
-    from pipelines.record_files import Records
-
 LONGEST_LINE = 100_000
 
 
@@ -77,7 +74,7 @@ class Corpus:
     name: str
     source_language: str
     target_language: str
-    train: "ParallelText | Records"
+    train: typing.Any
     valid: ParallelText
     test: ParallelText
     dropped: dict[str, int]
