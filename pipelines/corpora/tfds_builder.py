@@ -34,10 +34,9 @@ def builder_of(dataset: str | None, data_dir: str | os.PathLike | None, *languag
 
 def _in_catalogue(dataset: str, data_dir: str | os.PathLike | None):
     """The builder of a set that TFDS knows."""
+    tfds = tensorflow_datasets()
     try:
-        return tensorflow_datasets().builder(
-            dataset, data_dir=data_dir and os.path.expanduser(data_dir)
-        )
+        return tfds.builder(dataset, data_dir=data_dir and os.path.expanduser(data_dir))
     except Exception as error:  # A wrong name, configuration or version: each is another type.
         raise ValueError(
             "`dataset` must name a set of TFDS, such as wmt14_translate/de-en. Received: "
@@ -65,9 +64,8 @@ def _prepare(builder, dataset: str) -> None:
     logger.info("%s is not prepared in %s: TFDS downloads it", dataset, place)
     try:
         builder.download_and_prepare()
-    except (
-        ImportError
-    ) as error:  # TFDS 4.9.10 needs importlib_resources here, and does not require it.
+    # TFDS 4.9.10 needs importlib_resources here, and does not require it.
+    except ImportError as error:
         raise ValueError(
             f"{dataset} is not prepared in {place}, and TFDS cannot prepare it: {error}. {INSTALL}"
         ) from error
@@ -100,8 +98,9 @@ def _open_folder(data_dir: str | os.PathLike | None):
             f"{folder} must hold nothing but files <language>.<split>.txt. Received: "
             f"{', '.join(strangers[:10])}. Move them away."
         )
+    tfds = tensorflow_datasets()
     try:
-        builder = tensorflow_datasets().TranslateFolder(root_dir=os.fspath(folder))
+        builder = tfds.TranslateFolder(root_dir=os.fspath(folder))
     except ValueError as error:
         raise ValueError(
             f"{folder} cannot be read as a TranslateFolder: {one_line(error)}. "
