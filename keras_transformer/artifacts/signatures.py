@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.translator.graphs import traced
 from keras_transformer.translator.translation_module import TranslationModule
 
 MOST_HYPOTHESES = 32
@@ -47,11 +48,11 @@ def served(module: TranslationModule) -> dict[str, Any]:
         "sample": _sample(module, text),
     }
     if module.options.samples:
-        functions["nbest"] = tf.function(_drawn(module), input_signature=[text])
+        functions["nbest"] = traced(_drawn(module), text)
     else:
         functions |= _searched(module, text)
     if module.gives_attention:
-        functions["align"] = tf.function(_align(module), input_signature=[text, reference])
+        functions["align"] = traced(_align(module), text, reference)
     return functions
 
 
@@ -63,7 +64,7 @@ def _with_options(function, text, **defaults):
     specifications = [
         tf.TensorSpec([None], default.dtype, name=name) for name, default in defaults.items()
     ]
-    return tf.function(function, input_signature=[text, *specifications])
+    return traced(function, text, *specifications)
 
 
 def _searched(module, text):
@@ -104,7 +105,7 @@ def _searched(module, text):
         # With a known width, a server can join requests in one batch: all get as many.
         return {name: tf.reshape(output, [-1, beam.beam_size]) for name, output in given.items()}
 
-    return {"translate": translate, "nbest": tf.function(nbest, input_signature=[text])}
+    return {"translate": translate, "nbest": traced(nbest, text)}
 
 
 def _sample(module, text):

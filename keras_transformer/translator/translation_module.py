@@ -9,7 +9,7 @@ import tensorflow as tf
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models import Ensemble, Transformer
 from keras_transformer.translator.batches import MAX_SOURCE_LENGTH
-from keras_transformer.translator.graphs import IDS, graphs_of
+from keras_transformer.translator.graphs import IDS, graphs_of, traced
 from pipelines.special_ids import EOS, PAD
 from pipelines.vocabulary import Vocabulary
 
@@ -47,24 +47,21 @@ class TranslationModule(tf.Module):
         self.weights = [variable.value for variable in model.weights]
         self.options = options or DecodingOptions()
         self._graphs = graphs_of(model)
-        self._search_as_exported = tf.function(
+        self._search_as_exported = traced(
             lambda text, prefixes: self.search(self.options.search(), text, prefixes),
-            input_signature=[tf.TensorSpec([None], tf.string), IDS],
+            tf.TensorSpec([None], tf.string),
+            IDS,
         )
         text, prefix, reference = (
             tf.TensorSpec([None], tf.string, name=name) for name in ("text", "prefix", "reference")
         )
-        self.translate = tf.function(self._translate, input_signature=[text])
-        self.translate_in_detail = tf.function(
-            self._translate_in_detail, input_signature=[text, prefix]
-        )
-        self.score = tf.function(self._score, input_signature=[text, reference])
+        self.translate = traced(self._translate, text)
+        self.translate_in_detail = traced(self._translate_in_detail, text, prefix)
+        self.score = traced(self._score, text, reference)
         self.gives_attention = model.gives_attention
         if self.gives_attention:
-            self.attention = tf.function(self._attention, input_signature=[text, reference])
-        self.source_lengths = tf.function(
-            lambda text: self.tokenizer.tokenize(text).row_lengths(), input_signature=[text]
-        )
+            self.attention = traced(self._attention, text, reference)
+        self.source_lengths = traced(lambda text: self.tokenizer.tokenize(text).row_lengths(), text)
 
     def _translate(self, text):
         """Strings (B,) to strings (B,). An empty or blank string stays empty; a source is cut after

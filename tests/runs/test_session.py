@@ -79,9 +79,7 @@ class Lookup(tf.Module):
 
     def __init__(self, path):
         super().__init__()
-        lines = tf.lookup.TextFileInitializer(
-            str(path), tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64, 1, delimiter=" "
-        )
+        lines = tf.lookup.TextFileInitializer(str(path), tf.string, 0, tf.int64, 1, delimiter=" ")
         self.table = tf.lookup.StaticHashTable(lines, -1)
         self.factor = tf.Variable(3, dtype=tf.int64)
         text = tf.TensorSpec([None], tf.string, name="text")
