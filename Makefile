@@ -8,7 +8,7 @@ train: .venv/installed
 	$(BIN)/python -m keras_transformer.train --flagfile=tiny.flags
 
 # Two lanes, both in random order: PYTEST_ADDOPTS=--randomly-seed=N repeats one.
-PYTEST = $(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
+PYTEST = $(BIN)/python -m pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder
 
 test: .venv/tested
 	$(PYTEST) -m "not slow"

@@ -1,10 +1,31 @@
 """What all tests share: a program that commands are forked from, and folders that stay as is."""
 
+import os
 import pathlib
 
 import pytest
 from shared import SharedFolders
 from shell import Shell, WarmProgram
+
+LONG = "integration"
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # A process for each core: more threads would only get into each other's way.
+    os.environ |= {"TF_NUM_INTRAOP_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Of the files in random order, put those that take long neither last, where one process would
+    run them alone, nor together at the beginning, where all would wait for what one of them trains.
+    """
+    files = list(dict.fromkeys(item.path for item in items))
+    long = [path for path in files if LONG in path.parts]
+    others = [path for path in files if LONG not in path.parts]
+    quarter = len(others) // 4
+    ordered = [*long[:1], *others[:quarter], *long[1:], *others[quarter:]]
+    ranks = {path: rank for rank, path in enumerate(ordered)}
+    items.sort(key=lambda item: ranks[item.path])
 
 
 @pytest.fixture(scope="session")

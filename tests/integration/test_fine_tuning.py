@@ -27,7 +27,7 @@ FEW = [
 
 
 @pytest.fixture(scope="module")
-def tuned(toy, warm, tmp_path_factory):
+def tuned(toy, warm, shared, tmp_path_factory):
     """What ten steps from each starting point gave, by its name, and what the command gave."""
     starts = {
         "run": [f"--init_from={toy.folder / RUN}"],
@@ -37,7 +37,10 @@ def tuned(toy, warm, tmp_path_factory):
     shells = {name: Shell(tmp_path_factory.mktemp("tuned"), warm) for name in starts}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         calls = {name: pool.submit(shells[name], *FEW, *flags) for name, flags in starts.items()}
-        return {name: (shells[name], call.result()) for name, call in calls.items()}
+        answers = {name: (shells[name], call.result()) for name, call in calls.items()}
+    for shell in shells.values():
+        shared.add(shell.folder)
+    return answers
 
 
 def first_validation(shell):
@@ -74,12 +77,10 @@ def test_pieces_that_both_vocabularies_have_are_counted(tuned):
     assert b"pieces keep" not in tuned["nothing"][1].stdout
 
 
-def test_a_saved_model_has_the_averaged_weights_of_its_run_to_the_last_bit(toy_copy):
-    exported = toy_copy("export", f"--model_dir={RUN}", "--export_dir=start")
-    assert exported.returncode == 0, exported.stderr.decode()
-    folder = RunFolder(toy_copy.folder / RUN)
+def test_a_saved_model_has_the_averaged_weights_of_its_run_to_the_last_bit(toy):
+    folder = RunFolder(toy.folder / RUN)
     averaged = checkpoint.weights_of(folder.averaged)
-    for path in (folder.path, toy_copy.folder / "start", toy_copy.folder / "start" / "1"):
+    for path in (folder.path, toy.folder / SAVED, toy.folder / SAVED / "1"):
         weights, vocabulary = starting_point(path)
         assert weights.keys() == averaged.keys()
         assert all(np.array_equal(weights[name], averaged[name]) for name in averaged)
@@ -88,8 +89,8 @@ def test_a_saved_model_has_the_averaged_weights_of_its_run_to_the_last_bit(toy_c
     assert not all(np.array_equal(last[name], averaged[name]) for name in averaged)
 
 
-def test_a_run_under_way_goes_on_and_does_not_start_anew(toy, tuned):
+def test_a_run_under_way_goes_on_and_does_not_start_anew(toy, tuned, tmp_path):
     shell, _ = tuned["run"]
-    again = shell(*FEW, f"--init_from={toy.folder / 'nowhere'}")
+    again = shell.copy(tmp_path)(*FEW, f"--init_from={toy.folder / 'nowhere'}")
     assert again.returncode == 0, again.stderr.decode()
     assert b"going on from step 10 " in again.stdout

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_transformer.runs.starting_point import starting_point
+from keras_transformer.training import checkpoint
 from keras_transformer.translator.translator import Translator
 from pipelines import corpora
 
@@ -46,12 +48,16 @@ def test_training_prints_sizes_progress_scores_and_translations(toy):
     assert toy.trained.stderr == b""
 
 
-def test_a_finished_run_is_not_trained_again(toy_copy):
+@pytest.mark.parametrize(
+    "release", ["--norelease", pytest.param("--export_dir=elsewhere", marks=pytest.mark.slow)]
+)
+def test_a_finished_run_is_not_trained_again(toy_copy, release):
     before = (toy_copy.folder / RUN / "history.jsonl").read_text()
-    again = toy_copy("train", "--flagfile=toy.flags", "--seed=3", "--export_dir=elsewhere")
+    again = toy_copy("train", "--flagfile=toy.flags", "--seed=3", release)
     assert again.returncode == 0, again.stderr.decode()
     assert b"going on from step" in again.stdout
     assert (toy_copy.folder / RUN / "history.jsonl").read_text() == before
+    assert (toy_copy.folder / "elsewhere").exists() == (release != "--norelease")
 
 
 def test_the_same_folder_with_other_sizes_is_refused(toy):
@@ -151,7 +157,7 @@ def test_score_tells_how_likely_each_line_is_from_a_run_and_from_its_export(toy_
     )
 
 
-def test_average_and_export_again(toy_copy):
+def test_average_and_export_again(toy, toy_copy):
     averaged = toy_copy("average", f"--model_dir={RUN}", "--average_checkpoints=2")
     assert averaged.returncode == 0, averaged.stderr.decode()
     exported = toy_copy("export", f"--model_dir={RUN}", "--export_dir=again", "--beam_size=2")
@@ -164,3 +170,8 @@ def test_average_and_export_again(toy_copy):
     assert (
         len(names) == len(set(names)) == len(np.load(toy_copy.folder / RUN / "averaged.npz").files)
     )
+    exported_weights, _ = starting_point(toy_copy.folder / "again")
+    last_two = checkpoint.weights_of(toy_copy.folder / RUN / "averaged.npz")
+    last_three = checkpoint.weights_of(toy.folder / RUN / "averaged.npz")
+    assert all(np.array_equal(exported_weights[name], last_two[name]) for name in last_two)
+    assert not all(np.array_equal(last_three[name], last_two[name]) for name in last_two)
