@@ -144,10 +144,10 @@ sys.stdin.read()
 
 @pytest.mark.slow
 def test_a_tf_data_service_makes_the_same_batches(datasets, tmp_path):
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path
-    )
-    try:
+    ) as process:
+        # At the end of the block its standard input is closed, which ends the server.
         target = process.stdout.readline().decode().strip()
         for dataset in datasets.values():
             distribute = tf.data.experimental.service.distribute("parallel_epochs", target)
@@ -155,6 +155,3 @@ def test_a_tf_data_service_makes_the_same_batches(datasets, tmp_path):
             for batch, other in zip(received, dataset.as_numpy_iterator(), strict=False):
                 for left, right in zip(tf.nest.flatten(batch), tf.nest.flatten(other), strict=True):
                     np.testing.assert_array_equal(left, right, strict=True)
-    finally:
-        process.stdin.close()
-        process.wait(30)
