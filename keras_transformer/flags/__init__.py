@@ -34,7 +34,7 @@ def declare(*groups: str) -> absl_flags.FlagValues:
 
 def values(FLAGS: absl_flags.FlagValues, *groups: str) -> dict:
     """The values of the flags of some groups, by name."""
-    return {name: FLAGS[name].value for group in groups for name in GROUPS[group]}
+    return {name: getattr(FLAGS, name) for group in groups for name in GROUPS[group]}
 
 
 def _foreign():
