@@ -112,6 +112,7 @@ def test_a_help_line_is_complete_by_itself(group, name):
 
 def test_values_are_those_of_the_groups_asked_for():
     declared = flags.declare("evaluate", "version")
+    declared.mark_as_parsed()
     assert flags.values(declared, "evaluate") == {"split": "test"}
     assert flags.values(declared, "version", "evaluate") == {"version": None, "split": "test"}
 
