@@ -73,6 +73,8 @@ CASES = arguments()
 
 def walk(case, batches, start=0):
     """The batches of the stream from one on: (bucket, list of pairs)."""
+    if not batches:
+        return []
     order = BatchOrder(**case)
     places = []
     while len(places) < batches:
