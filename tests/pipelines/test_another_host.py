@@ -20,7 +20,9 @@ BATCHES = 12
 
 def side(random, number=2000):
     lengths = random.integers(2, 20, number)
-    return TokenIds.of_lengths(random.integers(4, 50, lengths.sum()).astype(np.uint16), lengths)
+    ids = random.integers(4, 50, lengths.sum()).astype(np.uint16)
+    # Concatenated, as `tokenize_pairs` does it, they begin where TensorFlow wants memory to.
+    return TokenIds.concatenate([TokenIds.of_lengths(ids, lengths)])
 
 
 @pytest.fixture(scope="module")
@@ -39,15 +41,20 @@ def datasets(examples):
     }
 
 
-def serialized(dataset):
+# Whether TensorFlow serializes a dataset that depends on this process.
+IGNORE_STATE = 1
+REFUSE_STATE = 2
+
+
+def serialized(dataset, policy=REFUSE_STATE):
     """The dataset as the bytes of a graph."""
     variant = tf.data.experimental.to_variant(dataset)
-    return tf.raw_ops.DatasetToGraphV2(input_dataset=variant, external_state_policy=2).numpy()
+    return tf.raw_ops.DatasetToGraphV2(input_dataset=variant, external_state_policy=policy).numpy()
 
 
 def nodes_of(dataset):
     """All operations of a dataset: those of its graph, and those of the functions that it calls."""
-    graph = tf.compat.v1.GraphDef.FromString(serialized(dataset))
+    graph = tf.compat.v1.GraphDef.FromString(serialized(dataset, IGNORE_STATE))
     return list(graph.node), [node for one in graph.library.function for node in one.node_def]
 
 
@@ -62,6 +69,7 @@ def test_no_python_makes_a_batch(datasets, name):
     assert "GatherV2" in found
     assert not found & PYTHON
     assert "GeneratorDataset" not in found
+    assert serialized(datasets[name])
 
 
 @pytest.mark.parametrize(
@@ -70,6 +78,8 @@ def test_no_python_makes_a_batch(datasets, name):
 def test_control_python_is_reported(function):
     dataset = tf.data.Dataset.range(3).map(lambda x: function(lambda y: y, [x], tf.int64))
     assert operations(dataset) & PYTHON
+    with pytest.raises(tf.errors.FailedPreconditionError, match="PyFunc is stateful"):
+        serialized(dataset)
 
 
 def test_control_a_generator_is_reported():
@@ -91,8 +101,11 @@ def test_the_ids_are_no_constants_of_a_function(datasets, name):
 
 
 def test_ids_are_not_copied(examples):
-    flat = np.asarray(examples._ragged["source"][0])
+    # `numpy()` and `asarray` copy; DLPack does not.
+    flat = np.from_dlpack(examples._ragged["source"][0])
     assert np.shares_memory(flat, examples.ragged["source"].flat)
+    copied = np.from_dlpack(tf.identity(tf.constant(examples.ragged["source"].flat)))
+    assert not np.shares_memory(copied, examples.ragged["source"].flat)  # a control
 
 
 # Another process, without our package.
