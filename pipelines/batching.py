@@ -86,7 +86,8 @@ class TrainingBatches:
 
     def arrays(self, start: int = 0) -> Iterator[tuple]:
         """The stream from batch `start` on as triples of NumPy arrays, for any Keras backend."""
-        return self.dataset(start).as_numpy_iterator()
+        # A generator, which is what Keras' `fit` takes; it refuses tf.data's own iterator.
+        yield from self.dataset(start).as_numpy_iterator()
 
     def dataset(
         self, start: int = 0, replicas: int = 1, first: int = 0, here: int = 1
