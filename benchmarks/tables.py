@@ -5,4 +5,4 @@ def print_table(columns, rows):
     """Print rows of strings under the names of their columns."""
     print("\n| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
     for row in rows:
-        print("| " + " | ".join(row) + " |")
+        print("| " + " | ".join(map(str, row)) + " |")
