@@ -6,8 +6,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_model import small_model
 
-from keras_transformer.models import Transformer
 from keras_transformer.training import checkpoint, fit, replicas
 from keras_transformer.training.callbacks import Checkpointing, StopAtLimit
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
@@ -30,9 +30,7 @@ class Stream:
 
 def make_model():
     keras.utils.set_random_seed(3)
-    model = Transformer(
-        vocabulary_size=20, num_layers=1, d_model=8, d_ff=16, num_heads=2, dropout=0.2
-    )
+    model = small_model(dropout=0.2)
     fit.compile_model(model, optimizer(1e-3), LabelSmoothedCrossEntropy(0.1))
     return model
 

@@ -7,6 +7,7 @@ import math
 import keras
 import numpy as np
 import pytest
+from small_model import small_model
 
 from keras_transformer.models import Transformer
 from keras_transformer.training import checkpoint
@@ -120,11 +121,14 @@ def test_averaging_does_not_change_the_weights():
         assert all(np.array_equal(a, b) for a, b in zip(averaged, plain, strict=True))
 
 
-def model_in_training(seed=0, eagerly=True, made=None, **settings):
+def transformer(dropout):
+    sizes = {"num_layers": 1, "d_model": 8, "d_ff": 16, "num_heads": 2}
+    return Transformer(vocabulary_size=12, dropout=dropout, **sizes)
+
+
+def model_in_training(seed=0, eagerly=True, made=None, body=small_model, **settings):
     keras.utils.set_random_seed(seed)
-    model = Transformer(
-        vocabulary_size=12, num_layers=1, d_model=8, d_ff=16, num_heads=2, dropout=0.5
-    )
+    model = body(dropout=0.5)
     made = made or optimizer(0.01, **settings)
     model.compile(made, LabelSmoothedCrossEntropy(0.1), run_eagerly=eagerly, jit_compile=False)
     model.optimizer.build(model.trainable_variables)
@@ -150,7 +154,7 @@ def same(some, others):
 
 def test_decay_spares_biases_and_the_gains_of_normalization_alone():
     """Without gradients an update is the decay."""
-    model = model_in_training(name="adamw", weight_decay=0.5)
+    model = model_in_training(name="adamw", weight_decay=0.5, body=transformer)
     for variable in model.weights:
         variable.assign(np.ones(variable.shape))
     model.optimizer.apply(

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_model import small_model
 
 from keras_transformer.models import Transformer
 from keras_transformer.training import fit
@@ -70,11 +71,14 @@ class Reports(keras.callbacks.Callback):
         self.reports.append(dict(logs))
 
 
-def make_model(rate=0.003, dropout=0.0):
+def transformer(dropout):
+    sizes = {"num_layers": 1, "d_model": 8, "d_ff": 16, "num_heads": 2}
+    return Transformer(vocabulary_size=20, dropout=dropout, **sizes)
+
+
+def make_model(rate=0.003, dropout=0.0, body=small_model):
     keras.utils.set_random_seed(2)
-    model = Transformer(
-        vocabulary_size=20, num_layers=1, d_model=8, d_ff=16, num_heads=2, dropout=dropout
-    )
+    model = body(dropout=dropout)
     fit.compile_model(model, optimizer(rate, clip_norm=0.3), LabelSmoothedCrossEntropy(0.1))
     return model
 
@@ -95,10 +99,12 @@ def train(
     dropout=0.0,
     steps_per_epoch=100,
     make=TrainFunction,
+    body=small_model,
     **options,
 ):
     """The model, its train function, and the reports of the steps."""
-    model, reports = make_model(rate, dropout), Reports()
+    model = make_model(rate, dropout, body)
+    reports = Reports()
     function = make(model, tf.distribute.get_strategy(), **options)
     fit.fit(model, feed_of(function, *batches), min(steps_per_epoch, steps), steps, [reports])
     return model, function, reports.reports
@@ -158,20 +164,12 @@ def test_reports_are_numpy_s_means_over_the_labels_of_the_epoch_so_far(accumulat
     assert reports[2]["labels"] < reports[1]["labels"]  # a new epoch
 
 
-@pytest.fixture(scope="module")
-def compiled():
-    """Train functions after four batches of two shapes, by whether shapes are static."""
-    options = {"steps": 2, "dropout": 0.1, "accumulate": 2}
-    return {
-        static_shapes: train(THREE[:2], static_shapes=static_shapes, **options)[1]
-        for static_shapes in (True, False)
-    }
-
-
 @pytest.mark.parametrize(("static_shapes", "graphs"), [(False, 1), (True, 2)])
-def test_one_graph_serves_all_shapes_or_each_has_its_own(compiled, static_shapes, graphs):
-    assert compiled[static_shapes]._update_all.experimental_get_tracing_count() == graphs
-    assert compiled[static_shapes]._add_all.experimental_get_tracing_count() == graphs
+def test_one_graph_serves_all_shapes_or_each_has_its_own(static_shapes, graphs):
+    """Two shapes, twice each."""
+    _, function, _ = train(THREE[:2], steps=2, accumulate=2, static_shapes=static_shapes)
+    assert function._update_all.experimental_get_tracing_count() == graphs
+    assert function._add_all.experimental_get_tracing_count() == graphs
 
 
 # Their results' shapes depend on values.
@@ -209,37 +207,66 @@ def with_unknown_shapes(nodes):
     ]
 
 
-def test_with_static_shapes_every_tensor_of_a_step_has_one_and_no_operation_is_dynamic(compiled):
-    for concrete in (concrete for pair in compiled[True]._compiled.values() for concrete in pair):
-        assert sum("_output_shapes" in node.attr for node in nodes(concrete)) > 1000
-        assert with_unknown_shapes(nodes(concrete)) == []
-        assert {node.op for node in nodes(concrete)} & DYNAMIC == set()
+def graphs_of(body, accumulate, static_shapes):
+    """The nodes of each compiled function after a step."""
+    options = {"dropout": 0.1, "body": body, "accumulate": accumulate}
+    _, function, _ = train(THREE[:1], steps=1, static_shapes=static_shapes, **options)
+    return [
+        nodes(concrete)
+        for pair in function._compiled.values()
+        for concrete in pair
+        if concrete is not None
+    ]
 
 
-def test_control_without_static_shapes_many_tensors_have_none(compiled):
-    for concrete in (concrete for pair in compiled[False]._compiled.values() for concrete in pair):
-        assert len(with_unknown_shapes(nodes(concrete))) > 100
+@pytest.mark.parametrize(
+    ("body", "accumulate", "least"), [(transformer, 1, 1000), (small_model, 2, 100)]
+)
+def test_with_static_shapes_every_tensor_of_a_step_has_one_and_no_operation_is_dynamic(
+    body, accumulate, least
+):
+    graphs = graphs_of(body, accumulate, static_shapes=True)
+    assert len(graphs) == accumulate
+    for graph in graphs:
+        assert sum("_output_shapes" in node.attr for node in graph) > least
+        assert with_unknown_shapes(graph) == []
+        assert {node.op for node in graph} & DYNAMIC == set()
+
+
+def test_control_without_static_shapes_many_tensors_have_none():
+    for graph in graphs_of(small_model, 2, static_shapes=False):
+        assert len(with_unknown_shapes(graph)) > 20
 
 
 ALIKE = [batch(4, 5, 6, seed=4), batch(4, 5, 6, seed=5)]
 
 
-@pytest.mark.parametrize(("accumulate", "static_shapes"), [(1, False), (2, True)])
-def test_xla_gives_the_same_losses_and_weights(accumulate, static_shapes):
-    plain, _, plain_reports = train(ALIKE, steps=3, accumulate=accumulate)
-    compiled, _, reports = train(
-        ALIKE, steps=3, accumulate=accumulate, static_shapes=static_shapes, jit_compile=True
-    )
+@pytest.mark.parametrize(
+    ("body", "accumulate", "static_shapes"),
+    [
+        (small_model, 1, False),
+        (small_model, 2, True),
+        pytest.param(transformer, 1, False, marks=pytest.mark.slow),
+        pytest.param(transformer, 2, True, marks=pytest.mark.slow),
+    ],
+)
+def test_xla_gives_the_same_losses_and_weights(body, accumulate, static_shapes):
+    options = {"steps": 3, "accumulate": accumulate, "body": body}
+    plain, _, plain_reports = train(ALIKE, **options)
+    compiled, _, reports = train(ALIKE, static_shapes=static_shapes, jit_compile=True, **options)
     assert [report["loss"] for report in reports] == pytest.approx(
         [report["loss"] for report in plain_reports], abs=1e-4
     )
     assert weights_differ(plain, compiled) < 1e-4
 
 
-def test_the_whole_step_with_its_update_compiles_under_xla():
+@pytest.mark.parametrize(
+    "body", [small_model, pytest.param(transformer, marks=pytest.mark.slow)]
+)
+def test_the_whole_step_with_its_update_compiles_under_xla(body):
     first, second = (tf.nest.map_structure(tf.constant, batch) for batch in ALIKE)
-    plain, plain_function, _ = train(ALIKE, steps=0, accumulate=2)
-    whole, function, _ = train(ALIKE, steps=0, accumulate=2)
+    plain, plain_function, _ = train(ALIKE, steps=0, accumulate=2, body=body)
+    whole, function, _ = train(ALIKE, steps=0, accumulate=2, body=body)
     add, update = (
         tf.function(method, jit_compile=True, autograph=False)
         for method in (function._add, function._update)
@@ -250,7 +277,7 @@ def test_the_whole_step_with_its_update_compiles_under_xla():
         add(first)
         np.testing.assert_allclose(update(second, tf.zeros(2)), expected, rtol=1e-5)
     assert weights_differ(plain, whole) < 1e-4
-    assert weights_differ(plain, make_model()) > 1e-3
+    assert weights_differ(plain, make_model(body=body)) > 1e-3
 
 
 def test_a_callback_ends_training_after_the_step():
