@@ -9,12 +9,12 @@ from shell import Shell
 
 from keras_transformer.translator.translator import Translator
 
-TRAIN = ["train", "--flagfile=toy.flags", "--seed=3"]
+TRAIN = ["train", "--flagfile=toy.flags", "--seed=3", "--max_epochs=12"]
 
 
 def train_once(name, command, tmp_path_factory, warm, shared):
     """A `Shell` in the folder of a finished training that tests read, and none changes;
-    `shell.trained` is what the command gave.
+    `shell.training` is the command, and `shell.trained` what it gave.
 
     The first of several pytest processes trains, and each gets a copy.
     """
@@ -27,6 +27,7 @@ def train_once(name, command, tmp_path_factory, warm, shared):
             first.folder.mkdir()
             answer.write_bytes(pickle.dumps(first.process(*command)))
     shell = first.copy(tmp_path_factory.mktemp(name))
+    shell.training = command
     shell.trained = pickle.loads(answer.read_bytes())
     assert shell.trained.returncode == 0, shell.trained.stderr.decode()
     shared.add(shell.folder)
@@ -55,17 +56,13 @@ def live(toy):
 
 @pytest.fixture(scope="session")
 def uninterrupted(tmp_path_factory, warm, shared):
-    """A `Shell` in the folder of three epochs with dropout that nothing interrupted;
-    `uninterrupted.training` is its command.
-    """
+    """A `Shell` in the folder of three epochs with dropout that nothing interrupted."""
     training = [
-        *TRAIN,
+        *TRAIN[:-1],
         "--max_epochs=3",
         "--dropout=0.1",
         "--keep_checkpoints=5",
         "--validation_sentences=0",
         "--norelease",
     ]
-    shell = train_once("uninterrupted", training, tmp_path_factory, warm, shared)
-    shell.training = training
-    return shell
+    return train_once("uninterrupted", training, tmp_path_factory, warm, shared)

@@ -32,7 +32,6 @@ def tuned(toy, warm, shared, tmp_path_factory):
     starts = {
         "run": [f"--init_from={toy.folder / RUN}"],
         "another vocabulary": [f"--init_from={toy.folder / SAVED}", "--vocabulary_size=299"],
-        "nothing": [],
     }
     shells = {name: Shell(tmp_path_factory.mktemp("tuned"), warm) for name in starts}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -53,11 +52,10 @@ def first_validation(shell):
 def test_what_was_learned_is_there_from_the_first_epoch_on(toy, tuned, start):
     shell, called = tuned[start]
     assert called.returncode == 0, called.stderr.decode()
-    fresh, learned = (
-        first_validation(tuned["nothing"][0]),
-        json.loads((toy.folder / RUN / "history.jsonl").read_text().splitlines()[-1]),
-    )
-    assert first_validation(shell)["step"] == fresh["step"] == 10
+    # From nothing a whole epoch gives less than ten steps from what was learned.
+    fresh = first_validation(toy)
+    learned = json.loads((toy.folder / RUN / "history.jsonl").read_text().splitlines()[-1])
+    assert first_validation(shell)["step"] == 10 < fresh["step"]
     reached = [
         validated["val_cross_entropy"] for validated in (learned, first_validation(shell), fresh)
     ]
@@ -69,12 +67,12 @@ def test_what_was_learned_is_there_from_the_first_epoch_on(toy, tuned, start):
     ), reached
 
 
-def test_pieces_that_both_vocabularies_have_are_counted(tuned):
+def test_pieces_that_both_vocabularies_have_are_counted(toy, tuned):
     same, fewer = (tuned[start][1].stdout.decode() for start in ("run", "another vocabulary"))
     assert ": 300 pieces keep their embeddings, 0 are new" in same
     assert " pieces keep their embeddings, " in fewer
     assert ": 300 pieces" not in fewer
-    assert b"pieces keep" not in tuned["nothing"][1].stdout
+    assert b"pieces keep" not in toy.trained.stdout
 
 
 def test_a_saved_model_has_the_averaged_weights_of_its_run_to_the_last_bit(toy):

@@ -18,9 +18,12 @@ OPS = (
     pathlib.Path(tensorflow_text.__file__).parent / "python" / "ops" / "_sentencepiece_tokenizer.so"
 )
 
-pytestmark = pytest.mark.skipif(
-    not shutil.which("g++"), reason="there is no g++ to compile a C++ program with"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not shutil.which("g++"), reason="there is no g++ to compile a C++ program with"
+    ),
+]
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from oracles import paper
+from small_model import small_model
 
 from keras_transformer.models import Transformer
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy, label_smoothed_cross_entropy
@@ -204,14 +205,18 @@ def test_config_round_trip():
     )
 
 
-def test_fit_gives_the_same_loss_with_and_without_xla():
+def transformer(size):
+    sizes = {"num_layers": 1, "d_model": 8, "d_ff": 8, "num_heads": 2, "dropout": 0.0}
+    return Transformer(vocabulary_size=size, **sizes)
+
+
+@pytest.mark.parametrize("body", [small_model, pytest.param(transformer, marks=pytest.mark.slow)])
+def test_fit_gives_the_same_loss_with_and_without_xla(body):
     ids = np.array([[4, 5, 0], [6, 4, 5]])
     losses = []
     for jit_compile in (False, True):
         keras.utils.set_random_seed(0)
-        model = Transformer(
-            vocabulary_size=V, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.0
-        )
+        model = body(size=V)
         model.compile(
             keras.optimizers.SGD(0.5), LabelSmoothedCrossEntropy(), jit_compile=jit_compile
         )

@@ -260,9 +260,7 @@ def test_xla_gives_the_same_losses_and_weights(body, accumulate, static_shapes):
     assert weights_differ(plain, compiled) < 1e-4
 
 
-@pytest.mark.parametrize(
-    "body", [small_model, pytest.param(transformer, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("body", [small_model, pytest.param(transformer, marks=pytest.mark.slow)])
 def test_the_whole_step_with_its_update_compiles_under_xla(body):
     first, second = (tf.nest.map_structure(tf.constant, batch) for batch in ALIKE)
     plain, plain_function, _ = train(ALIKE, steps=0, accumulate=2, body=body)
