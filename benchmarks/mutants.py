@@ -176,9 +176,8 @@ class _Python(ast.NodeVisitor):
             self.add(node, str(not value))
         elif isinstance(value, int | float):
             text = self.segment(node)
-            self.add(
-                node, f"({text} + 1)", f"({text} - 1)", *(["0"] if value not in (0, 1) else [])
-            )
+            zero = ["0"] if value not in (0, 1) else []
+            self.add(node, f"({text} + 1)", f"({text} - 1)", *zero)
         elif isinstance(value, str) and NAME.fullmatch(value):
             self.add(node, repr(f"x{value}"))
 
@@ -208,7 +207,7 @@ class _Python(ast.NodeVisitor):
     visit_If = visit_IfExp = condition
 
     def visit_Return(self, node):
-        if node.value:
+        if node.value and self.segment(node) != "return None":
             self.add(node, "return None")
             self.visit(node.value)
 
