@@ -27,6 +27,10 @@ OPERATOR = re.compile(r"is\s+not|not\s+in|\*\*|//|<<|>>|[<>=!]=|[-+*/%@&|<>]|is|
 SAYING = ("print", "report", "warn", "warning", "info")
 
 
+def _lines(statement):
+    return range(statement.lineno, statement.end_lineno + 1)
+
+
 @dataclasses.dataclass(frozen=True)
 class Mutant:
     """A source in which one stretch of text is replaced."""
@@ -49,8 +53,8 @@ class Mutant:
         function = None
         while around := [one for one in statements if self.line in _lines(one)]:
             [statement] = around[-1:]
-            inner = [getattr(statement, name, []) for name in ("body", "orelse", "handlers")]
-            statements = [*itertools.chain(*inner), *getattr(statement, "finalbody", [])]
+            names = ("body", "orelse", "handlers", "finalbody")
+            statements = [*itertools.chain(*(getattr(statement, name, []) for name in names))]
             if self.line < min((one.lineno for one in statements), default=self.line + 1):
                 break
             function = function or isinstance(statement, ast.FunctionDef)
@@ -61,10 +65,6 @@ class Mutant:
         old = " ".join(text[self.start : self.end].split())
         where = " ".join(text.splitlines()[self.line - 1].split())
         return f"{self.path}:{self.line}: `{old}` -> `{self.new}` in `{where}`"
-
-
-def _lines(statement):
-    return range(statement.lineno, statement.end_lineno + 1)
 
 
 def sites(path):
@@ -143,7 +143,7 @@ class _Python(ast.NodeVisitor):
                 self.visit(statement)
 
     def visit_FunctionDef(self, node):
-        defaults = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
+        defaults = filter(None, (*node.args.defaults, *node.args.kw_defaults))
         for part in (*node.decorator_list, *defaults):
             self.visit(part)
         self.body(node.body)
@@ -176,8 +176,7 @@ class _Python(ast.NodeVisitor):
             self.add(node, str(not value))
         elif isinstance(value, int | float):
             text = self.segment(node)
-            zero = ["0"] if value not in (0, 1) else []
-            self.add(node, f"({text} + 1)", f"({text} - 1)", *zero)
+            self.add(node, f"({text} + 1)", f"({text} - 1)", *["0"][: value not in (0, 1)])
         elif isinstance(value, str) and NAME.fullmatch(value):
             self.add(node, repr(f"x{value}"))
 
