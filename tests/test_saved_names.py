@@ -1,0 +1,45 @@
+"""A `.keras` file names its classes as Keras knows them: these names stay, wherever a class moves."""
+
+import importlib
+
+import keras
+import pytest
+
+CLASSES = {
+    "layers.attention": ["MultiHeadAttention"],
+    "layers.decoder": ["Decoder", "DecoderLayer"],
+    "layers.dropout": ["Dropout"],
+    "layers.embedding": ["PositionalEmbedding"],
+    "layers.encoder": ["Encoder", "EncoderLayer"],
+    "layers.feed_forward": ["FeedForward"],
+    "layers.normalization": ["LayerNormalization"],
+    "layers.residual": ["PostNorm", "PreNorm"],
+    "models.bfloat16_weights": ["BFloat16Weights"],
+    "models.transformer": ["Transformer"],
+    "training.label_metrics": ["LabelAccuracy", "LabelCount", "LabelCrossEntropy"],
+    "training.loss": ["LabelSmoothedCrossEntropy"],
+    "training.optimizer": ["Adam"],
+    "training.schedule": ["TransformerSchedule"],
+}
+
+
+def class_of(module, name):
+    return getattr(importlib.import_module(f"keras_transformer.{module}"), name)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(module, name) for module, names in CLASSES.items() for name in names]
+)
+def test_keras_finds_each_class_by_its_saved_name(module, name):
+    here = class_of(module, name)
+    assert keras.saving.get_registered_object(f"keras_transformer>{name}") is here
+
+
+def test_control_no_other_class_is_registered_as_ours():
+    for module in CLASSES:
+        importlib.import_module(f"keras_transformer.{module}")
+    ours = {
+        name for name in keras.saving.get_custom_objects() if name.startswith("keras_transformer>")
+    }
+    expected = {f"keras_transformer>{name}" for names in CLASSES.values() for name in names}
+    assert ours == expected
