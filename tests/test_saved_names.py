@@ -1,4 +1,4 @@
-"""A `.keras` file names its classes as Keras knows them: these names stay wherever a class moves."""
+"""A `.keras` file names its classes as Keras knows them. These names stay when a class moves."""
 
 import importlib
 
