@@ -299,6 +299,7 @@ def test_fit_traces_a_dataset_of_buckets_once_and_arrays_at_most_once_a_shape():
     traces = counting_traces(model)
     model.fit(batches.repeat(), steps_per_epoch=4, epochs=2, shuffle=False, verbose=0)
     assert len(traces) == 1
+    model.make_train_function(force=True)
     for _ in range(2):
         for sentences, length in shapes:
             model.fit(*copying(2 * sentences, length), batch_size=sentences, verbose=0)
