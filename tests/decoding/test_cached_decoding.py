@@ -11,7 +11,7 @@ from oracles.enumeration import EOS, PAD
 from keras_transformer.decoding import BeamSearch, GreedySearch
 from keras_transformer.models import Transformer
 
-SENTENCES, EXTRA_LENGTH, VOCABULARY_SIZE = 200, 8, 40
+SENTENCES, EXTRA_LENGTH, VOCABULARY_SIZE = 70, 8, 40
 GREEDY, BEAM = GreedySearch(), BeamSearch(4, 0.6)
 SEARCHES = pytest.mark.parametrize("search", [GREEDY, BEAM], ids=["greedy", "beam"])
 
@@ -69,20 +69,28 @@ def translate_with(search):
     return translate
 
 
+@functools.cache
+def last_log_probabilities():
+    """From sources and prefixes to log P of what may follow."""
+    transformer = model()
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2)
+    def log_probabilities(source, target):
+        return tf.nn.log_softmax(transformer((source, target), training=False)[:, -1])
+
+    return log_probabilities
+
+
 def translate_anew(sentences, beam_size, alpha):
     """From sources to translations, by `model((source, target))` on whole prefixes, one sentence at
     a time.
     """
-    transformer = model()
-
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2)
-    def last_log_probabilities(source, target):
-        return tf.nn.log_softmax(transformer((source, target), training=False)[:, -1])
 
     def translate(source):
         def log_probabilities(prefixes):
             target = np.array([(enumeration.BOS, *ids) for ids in prefixes])
-            return last_log_probabilities(np.tile(source, (len(prefixes), 1)), target).numpy()
+            sources = np.tile(source, (len(prefixes), 1))
+            return last_log_probabilities()(sources, target).numpy()
 
         [(ids, _)] = enumeration.beam_search(
             log_probabilities, len(source) + EXTRA_LENGTH, beam_size, alpha
@@ -124,9 +132,12 @@ def test_control_positions_that_are_off_by_one_change_tokens():
         def __call__(self, ids, position, state, source):
             return self.stepper(ids, position + 1, state, source)
 
-    class Late(BeamSearch):
-        def __call__(self, stepper, *rest):
-            return super().__call__(LateStepper(stepper), *rest)
-
-    some = sources()[:20]
-    assert translate_with(Late(4, 0.6))(some) != translate_with(BEAM)(some)
+    some = sources()[:8]
+    limits = [len(sentence) + EXTRA_LENGTH for sentence in some]
+    encoded = model().encode(tf.ragged.constant(some, tf.int32).to_tensor(PAD))
+    found = {}
+    for name, stepper in (("right", model().stepper()), ("late", LateStepper(model().stepper()))):
+        ids, _ = BEAM(stepper, encoded, tf.constant(limits))
+        found[name] = [tuple(row[row != PAD].tolist()) for row in ids[:, 0].numpy()]
+    assert found["right"] == translate_with(BEAM)(some)
+    assert found["late"] != found["right"]

@@ -15,7 +15,7 @@ LIMITS = [9, 4, 12]
 
 @pytest.fixture(scope="module")
 def model():
-    model = Transformer(vocabulary_size=40, num_layers=2, d_model=16, d_ff=32, num_heads=4)
+    model = Transformer(vocabulary_size=40, num_layers=1, d_model=16, d_ff=32, num_heads=4)
     generator = np.random.default_rng(3)
     for weight in sorted(model.weights, key=lambda weight: weight.path):
         weight.assign(generator.normal(size=weight.shape) / 3)

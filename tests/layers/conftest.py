@@ -2,6 +2,7 @@
 and back.
 """
 
+import functools
 import inspect
 
 import keras
@@ -20,18 +21,24 @@ def random(rng):
     return lambda *shape: rng.normal(size=shape).astype("float32")
 
 
-@pytest.fixture
-def randomized(rng):
+@pytest.fixture(scope="session")
+def shaken():
     """Builds a layer on inputs and shakes all its weights: a gain of 1 or a bias of 0 may hide a
     mistake.
     """
 
-    def randomize(layer, *inputs):
+    def shake(rng, layer, *inputs):
         layer(*inputs)
         layer.set_weights([rng.normal(w, 0.1) for w in layer.get_weights()])
         return layer
 
-    return randomize
+    return shake
+
+
+@pytest.fixture
+def randomized(shaken, rng):
+    """`shaken` with random numbers of the test's own."""
+    return functools.partial(shaken, rng)
 
 
 @pytest.fixture

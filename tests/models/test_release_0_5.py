@@ -73,12 +73,12 @@ def restored():
     return model
 
 
-def next_losses(model):
-    """Four more steps with dropout on random ids."""
+def next_losses(model, steps):
+    """More steps with dropout on random ids."""
     rng = np.random.default_rng(0)
     variables = model.trainable_variables
     losses = []
-    for _ in range(4):
+    for _ in range(steps):
         source = rng.integers(4, 290, (6, 9))
         target = rng.integers(4, 290, (6, 8))
         with tf.GradientTape() as tape:
@@ -93,7 +93,7 @@ def next_losses(model):
 
 
 def test_training_goes_on_from_the_whole_checkpoint_as_it_did():
-    np.testing.assert_allclose(next_losses(restored()), NEXT_LOSSES, rtol=1e-6)
+    np.testing.assert_allclose(next_losses(restored(), 4), NEXT_LOSSES, rtol=1e-6)
 
 
 def test_control_an_optimizer_or_a_random_state_that_is_lost_gives_other_losses():
@@ -113,7 +113,7 @@ def test_control_an_optimizer_or_a_random_state_that_is_lost_gives_other_losses(
         before = one.numpy()
         one.assign(other)
         other.assign(before)
-        assert np.abs(np.subtract(next_losses(model), NEXT_LOSSES)).max() > 1e-4
+        assert np.abs(np.subtract(next_losses(model, 2), NEXT_LOSSES[:2])).max() > 1e-4
 
 
 def test_the_weights_have_the_names_and_the_order_that_they_had():
