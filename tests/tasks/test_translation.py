@@ -328,7 +328,13 @@ def test_the_flags_choose_the_weights_of_a_finished_run(run_of, capsys, monkeypa
 
 def test_patience_ends_a_run_whose_validations_get_no_better(run_of, capsys):
     # Steps too small to change a float32.
-    run = run_of("--patience=2", "--learning_rate_scale=1e-9", "--max_epochs=9", "--dropout=0")
+    run = run_of(
+        "--patience=2",
+        "--learning_rate_scale=1e-9",
+        "--max_epochs=9",
+        "--dropout=0",
+        "--max_train_length=8",
+    )
     run.go()
     history = (run.folder.history).read_text(encoding="utf-8").splitlines()
     assert len(history) < 9
