@@ -10,6 +10,9 @@ import tarfile
 import numpy as np
 import pytest
 import tensorflow as tf
+from checks_here import checks_here, report_here
+from drawn_models import drawn
+from eager import eagerly
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 from tensorflow_serving.apis import prediction_log_pb2
 
@@ -27,14 +30,24 @@ from pipelines import vocabulary
 EXAMPLES = ["a b c d", "d d", "e f g h i j"]
 
 
+LINES = ["a b c", "d"]
+REFERENCES = ["c b", "d d"]
+
+
+@pytest.fixture(scope="module")
+def model():
+    """Not the paper's norm and activation: an export has to keep both."""
+    return drawn(norm="pre", activation="gelu")
+
+
 @pytest.fixture(scope="module")
 def module(model, pieces):
     return TranslationModule(model, pieces, DecodingOptions(beam_size=2, max_length="+3"))
 
 
 @pytest.fixture(scope="module")
-def exported(module, tmp_path_factory):
-    """A version, checked as every one is."""
+def checked(module, model, tmp_path_factory):
+    """A version, checked as every one is, and what the checks reported."""
     scores = {
         "bleu": 12.3,
         "chrf": 45.6,
@@ -42,12 +55,44 @@ def exported(module, tmp_path_factory):
         "bleu_signature": "nrefs:1|case:mixed",
     }
     corpus = {"name": "reverse", "source_language": "words", "target_language": "reversed"}
-    return export(
-        TranslatorArtifact(module),
-        tmp_path_factory.mktemp("exported") / "m",
-        {"corpus": corpus, "scores": scores},
-        EXAMPLES,
-    )
+    description = {
+        "corpus": corpus,
+        "scores": scores,
+        "hyperparameters": model.hyperparameters.as_dict(),
+    }
+    report = self_check.report
+    reports = []
+
+    def kept(folder):
+        reports.append(report(folder))
+        return reports[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(self_check, "report", kept)
+        folder = tmp_path_factory.mktemp("exported") / "m"
+        path = export(TranslatorArtifact(module), folder, description, EXAMPLES)
+    return path, reports
+
+
+@pytest.fixture(scope="module")
+def exported(checked, shared):
+    return shared.add(checked[0])
+
+
+@pytest.fixture(scope="module")
+def by_tensorflow(exported):
+    """The version as TensorFlow reloads it."""
+    return tf.saved_model.load(str(exported))
+
+
+@pytest.fixture(scope="module")
+def live(module):
+    return Translator(module)
+
+
+@pytest.fixture(scope="module")
+def reloaded(exported):
+    return Translator.load(exported)
 
 
 @pytest.fixture
@@ -92,19 +137,9 @@ def test_a_version_that_could_not_be_written_whole_is_none(
     assert list((tmp_path / "m").iterdir()) == []
 
 
-def test_the_check_finds_what_differs_alone_and_in_a_batch_and_imports_nothing_of_ours(
-    exported, tmp_path
-):
-    altered = shutil.copytree(exported, tmp_path / "altered")
-    (altered / "assets.extra" / "golden.jsonl").write_text(
-        '{"text": "a b c d", "translation": "other"}\n', encoding="utf-8"
-    )
-    report = self_check.report(altered)
-    assert [(one["inputs"], one["way"], one["expected"]) for one in report["different"]] == [
-        ("b'a b c d'", "in a batch", "b'other'"),
-        ("b'a b c d'", "alone", "b'other'"),
-    ]
-    assert report["not_served"] == []
+def test_a_process_of_its_own_checks_once_and_imports_nothing_of_ours(checked):
+    _, [report] = checked
+    assert (report["different"], report["not_served"]) == ([], [])
     assert not {"keras_transformer", "pipelines", "sentencepiece"} & set(report["modules"])
     assert {op for op in report["ops"] if op.startswith("Sentencepiece")} == {
         "SentencepieceOp",
@@ -136,7 +171,12 @@ def test_what_fails_the_check_never_appears(module, tmp_path, monkeypatch, found
     assert list((tmp_path / "m").iterdir()) == []
 
 
-def test_what_does_not_load_is_told_in_a_line(tmp_path):
+def test_what_does_not_load_is_told_in_a_line(tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError):
+        clean_process.main(tmp_path)
+    program = tmp_path / "program.py"
+    program.write_text("import sys\nopen(sys.argv[1] + '/saved_model.pb')\n", encoding="utf-8")
+    monkeypatch.setattr(self_check, "PROGRAM", program)
     with pytest.raises(
         ValueError, match=r"does not run in a process of its own \(FileNotFoundError"
     ):
@@ -152,18 +192,18 @@ def test_calls_of_python_are_found_in_functions_too():
     assert clean_process.PYTHON & clean_process.ops_of(graph) == {"EagerPyFunc"}
 
 
-def test_golden_sentences_are_those_of_the_test_set_and_what_is_seldom(exported, module):
+def test_golden_sentences_are_those_of_the_test_set_and_what_is_seldom(exported, module, live):
     found = lines(exported / "assets.extra" / "golden.jsonl")
     assert [one["text"] for one in found[: len(EXAMPLES)]] == EXAMPLES
     assert {"b64": "/yBubyBVVEYtOCD+"} in [one["text"] for one in found]
-    assert [one["translation"] for one in found[: len(EXAMPLES)]] == Translator(module).translate(
-        EXAMPLES
-    )
+    assert [one["translation"] for one in found[: len(EXAMPLES)]] == live.translate(EXAMPLES)
     made = golden.golden_texts(module.vocabulary.pieces, [])
     assert len(set(made)) == len(made) == golden.SENTENCES + len(golden.EDGES)
 
 
-def test_signatures_and_the_defaults_of_their_options_are_the_documented_ones(exported):
+def test_signatures_and_the_defaults_of_their_options_are_the_documented_ones(
+    exported, by_tensorflow
+):
     definitions = (
         saved_model_pb2.SavedModel.FromString((exported / "saved_model.pb").read_bytes())
         .meta_graphs[0]
@@ -183,7 +223,7 @@ def test_signatures_and_the_defaults_of_their_options_are_the_documented_ones(ex
         "translate": options,
         "sample": {"temperature": [1], "seed": [1]},
     }
-    assert set(tf.saved_model.load(str(exported)).signatures) == {
+    assert set(by_tensorflow.signatures) == {
         "serving_default",
         "translate",
         "nbest",
@@ -193,13 +233,14 @@ def test_signatures_and_the_defaults_of_their_options_are_the_documented_ones(ex
     }
 
 
-def test_every_request_to_warm_up_with_is_answered(exported, module):
+def test_every_request_to_warm_up_with_is_answered(exported, by_tensorflow):
     records = list(
         tf.data.TFRecordDataset(
             str(exported / "assets.extra" / "tf_serving_warmup_requests")
         ).as_numpy_iterator()
     )
-    signatures, asked = tf.saved_model.load(str(exported)).signatures, []
+    signatures = by_tensorflow.signatures
+    asked = []
     for record in records:
         request = prediction_log_pb2.PredictionLog.FromString(record).predict_log.request
         asked.append(request.model_spec.signature_name)
@@ -246,39 +287,74 @@ def test_the_saved_model_holds_each_weight_once(exported, model):
     assert Translator.load(exported.parent).translate([]) == []
 
 
-def test_bfloat16_weighs_half_and_translates_as_it_does_here(model, pieces, tmp_path):
+class DefaultAlone(TranslatorArtifact):
+    """A translator that is asked for translations and nothing else."""
+
+    def __init__(self, module):
+        needed = tf.Module()
+        for name in ("vocabulary", "options", "weights", "tokenizer", "translate"):
+            setattr(needed, name, getattr(module, name))
+        Artifact.__init__(self, needed)
+
+    def signatures(self):
+        return {"serving_default": self.module.translate}
+
+
+@pytest.mark.parametrize(
+    "artifact",
+    [DefaultAlone, pytest.param(TranslatorArtifact, marks=pytest.mark.slow)],
+    ids=["default alone", "all signatures"],
+)
+def test_bfloat16_weighs_half_and_translates_as_it_does_here(model, pieces, tmp_path, artifact):
     module = TranslationModule(
         Transformer(model.hyperparameters, dtype=translation_policy("bfloat16")),
         pieces,
-        DecodingOptions(max_length="+3"),
+        DecodingOptions(beam_size=1, max_length="+3"),
     )
-    path = export(TranslatorArtifact(module), tmp_path / "half", {}, EXAMPLES)
+    with checks_here():
+        path = export(artifact(module), tmp_path / "half", {}, EXAMPLES)
     weights = sum(int(np.prod(weight.shape)) for weight in module.weights)
     assert (path / "variables" / "variables.data-00000-of-00001").stat().st_size < 3 * weights
     assert json.loads((path / "model.json").read_text())["precision"] == "bfloat16"
 
 
-def test_a_version_holds_what_another_model_is_trained_from(exported, model, pieces):
+def test_a_version_holds_what_another_model_is_trained_from(exported, by_tensorflow, model, pieces):
     assert (
         vocabulary.Vocabulary.load(exported / "assets.extra" / "vocabulary.model").fingerprint
         == pieces.fingerprint
     )
     stored = {
         f"weights/{variable.name.removesuffix(':0')}": variable.numpy()
-        for variable in tf.saved_model.load(str(exported)).weights
+        for variable in by_tensorflow.weights
     }
     assert list(stored) == [f"weights/{variable.path}" for variable in model.weights]
     for variable, array in zip(model.weights, stored.values(), strict=True):
         assert variable.value.numpy().tobytes() == array.tobytes()
 
 
-def test_a_reloaded_module_does_all_that_the_live_one_does(module, exported):
-    live, reloaded = Translator(module), Translator.load(exported)
-    lines, others = ["a b c", "d"], ["c b", "d d"]
-    assert reloaded.translate(lines, others) == live.translate(lines, others)
-    assert reloaded.translate_in_detail(lines) == live.translate_in_detail(lines)
-    assert reloaded.align(lines, others) == live.align(lines, others)
-    assert reloaded.score(lines, others) == live.score(lines, others)
+def test_a_reloaded_module_does_all_that_the_live_one_does(live, reloaded):
+    assert reloaded.translate(LINES, REFERENCES) == live.translate(LINES, REFERENCES)
+    assert reloaded.translate_in_detail(LINES) == live.translate_in_detail(LINES)
+    assert reloaded.align(LINES, REFERENCES) == live.align(LINES, REFERENCES)
+    assert reloaded.score(LINES, REFERENCES) == live.score(LINES, REFERENCES)
+
+
+def test_norm_and_activation_are_kept(live, reloaded):
+    described = reloaded.description["hyperparameters"]
+    assert (described["norm"], described["activation"]) == ("pre", "gelu")
+    ours = live.attention(LINES[0], REFERENCES[0])
+    theirs = reloaded.attention(LINES[0], REFERENCES[0])
+    for part in ("encoder", "decoder", "cross"):
+        np.testing.assert_allclose(theirs[part], ours[part], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("paper", [{"norm": "post"}, {"activation": "relu"}])
+def test_control_the_paper_s_norm_or_activation_scores_otherwise(pieces, reloaded, paper):
+    model = drawn(**({"norm": "pre", "activation": "gelu"} | paper))
+    with eagerly():
+        others = Translator(TranslationModule(model, pieces)).score(LINES, REFERENCES)
+    scores = reloaded.score(LINES, REFERENCES)
+    assert not np.allclose(scores, others, rtol=0, atol=0.01)
 
 
 class Doubling(tf.Module):
@@ -324,7 +400,10 @@ class DoublingArtifact(Artifact):
 def doubling(tmp_path_factory):
     """A version of a module that has nothing to do with text."""
     folder = tmp_path_factory.mktemp("doubling") / "d"
-    return export(DoublingArtifact(Doubling()), folder, {"task": "doubling"}, [[1.5, 2], [4, 5, 6]])
+    with checks_here():
+        return export(
+            DoublingArtifact(Doubling()), folder, {"task": "doubling"}, [[1.5, 2], [4, 5, 6]]
+        )
 
 
 def test_arrays_in_arrays_out_are_exported_checked_and_described_too(doubling):
@@ -338,7 +417,6 @@ def test_arrays_in_arrays_out_are_exported_checked_and_described_too(doubling):
     text = (doubling / "README.md").read_text()
     assert text.startswith("# A model of the task doubling\n\nIt multiplies.\n")
     assert "| factor | 2 |" in text
-    assert self_check.report(doubling)["different"] == []
 
 
 def test_every_request_to_warm_up_with_fits_its_signature(doubling):
@@ -399,15 +477,21 @@ def test_an_output_with_the_name_of_an_input_is_refused(tmp_path):
         golden.answered(DoublingArtifact(Echo()), [{"row": np.ones(2), "times": np.array(1)}])
 
 
-def test_a_saved_model_of_0_5_passes_the_check_of_today(tmp_path):
-    """Its golden sentences are read, and still come out."""
+def test_the_check_finds_what_differs_alone_and_in_a_batch_in_a_saved_model_of_0_5(tmp_path):
+    """Its golden sentences are read, and those that nobody altered still come out."""
     fixture = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5" / "saved_model.tar.gz"
     with tarfile.open(fixture) as archive:
         archive.extractall(tmp_path, filter="data")
     [graph] = tmp_path.rglob("saved_model.pb")
-    report = self_check.report(graph.parent)
-    assert (report["different"], report["not_served"]) == ([], [])
-    golden_file = graph.parent / "assets.extra" / "golden.jsonl"
-    changed = [{**line, "translation": "other"} for line in lines(golden_file)]
-    golden_file.write_text("".join(f"{json.dumps(line)}\n" for line in changed), encoding="utf-8")
-    assert len(self_check.report(graph.parent)["different"]) == 2 * len(changed)
+    path = graph.parent / "assets.extra" / "golden.jsonl"
+    golden_lines = lines(path)
+    altered = golden_lines[::2]
+    for line in altered:
+        line["translation"] = "other"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in golden_lines), encoding="utf-8")
+    report = report_here(graph.parent)
+    texts = [repr(clean_process.from_json(line["text"])) for line in altered]
+    assert [(one["inputs"], one["way"], one["expected"]) for one in report["different"]] == [
+        (text, way, "b'other'") for way in ("in a batch", "alone") for text in texts
+    ]
+    assert report["not_served"] == []

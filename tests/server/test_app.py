@@ -121,6 +121,14 @@ def test_requests_at_once_get_what_they_get_alone(exported, start, signature):
     ]
 
 
+@pytest.fixture(scope="module")
+def limited(exported, start):
+    """A client of a server with low limits."""
+    limits = Limits(max_batch_size=4, max_text_bytes=10, max_request_bytes=200)
+    with start(exported / "m", limits) as client:
+        yield client
+
+
 @pytest.mark.parametrize(
     ("document", "status", "words"),
     [
@@ -129,17 +137,14 @@ def test_requests_at_once_get_what_they_get_alone(exported, start, signature):
         ({"instances": ["a"] * 100}, 413, "The request must be no longer than 200 bytes."),
     ],
 )
-def test_a_limit_is_told(exported, start, document, status, words):
-    with start(
-        exported / "m", Limits(max_batch_size=4, max_text_bytes=10, max_request_bytes=200)
-    ) as client:
-        found, answer = predict(client, **document)
-        assert found == status
-        assert words in answer["error"]
-        # Sent in pieces, a body does not tell its length.
-        body = json.dumps(document).encode()
-        assert client.post(PREDICT, content=iter([body[:100], body[100:]])).status_code == status
-        assert predict(client, instances=["a"] * 4)[0] == 200
+def test_a_limit_is_told(limited, document, status, words):
+    found, answer = predict(limited, **document)
+    assert found == status
+    assert words in answer["error"]
+    # Sent in pieces, a body does not tell its length.
+    body = json.dumps(document).encode()
+    assert limited.post(PREDICT, content=iter([body[:100], body[100:]])).status_code == status
+    assert predict(limited, instances=["a"] * 4)[0] == 200
 
 
 def test_a_full_queue_is_told_and_loses_nothing(exported, start):

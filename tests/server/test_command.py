@@ -49,14 +49,14 @@ def test_sigterm_ends_the_server_when_all_is_answered(exported):
         predict(url)
 
 
-def test_a_port_that_is_taken_is_told_in_a_line(exported):
+def test_a_port_that_is_taken_is_told_in_a_line(exported, fresh_shell):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         flags = [f"--model_base_path={exported / 'm'}", f"--rest_api_port={port}"]
-        done = subprocess.run([*COMMAND, *flags], capture_output=True, text=True, check=False)
+        done = fresh_shell("serve", *flags)
     assert done.returncode == 1
     assert (
-        done.stderr
+        done.stderr.decode()
         == f"error: --rest_api_port={port} is taken. Choose another, or 0 for any that is free.\n"
     )
 

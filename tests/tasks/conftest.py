@@ -7,7 +7,7 @@ from keras_transformer import flags, train
 from keras_transformer.flagfiles import expand_flagfiles
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def values_of():
     """A function of a task and arguments: the values of the flags of the command that trains it."""
 

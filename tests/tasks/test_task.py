@@ -1,5 +1,7 @@
 """A task that lives in one file of the tests trains, resumes, averages and exports like any."""
 
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -10,6 +12,7 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
+from checks_here import checks_here
 from tasks.reversed_strings import ReversedStrings, WithoutClassZero, classifier, strings
 
 from keras_transformer.tasks import task_class
@@ -41,28 +44,36 @@ def accuracy_by_class(run):
     return right[classes == 0].mean(), right[classes == 1].mean()
 
 
-@pytest.fixture
-def trained(tmp_path, values_of):
-    """A function of a task and further flags: its run's folder, trained in this process."""
+@pytest.fixture(scope="module")
+def trained(values_of):
+    """A function of a task, a folder and further flags: its run's folder, trained in this
+    process.
+    """
 
-    def run(task, *arguments):
-        values = values_of(
-            task,
-            f"--model_dir={tmp_path / task.__name__}",
-            f"--export_dir={tmp_path / 'saved'}",
-            *FAST,
-            *arguments,
-        )
-        train(task, values)
-        return tmp_path / task.__name__
+    def run(task, folder, *arguments):
+        values = values_of(task, f"--model_dir={folder}", *FAST, *arguments)
+        with checks_here():
+            train(task, values)
+        return folder
 
     return run
 
 
-def test_it_learns_both_classes_and_is_exported(trained, capsys):
-    run = trained(ReversedStrings, "--max_epochs=6")
+@pytest.fixture(scope="module")
+def whole(trained, tmp_path_factory, shared):
+    """The folder of a whole run, and what was printed."""
+    folder = tmp_path_factory.mktemp("whole")
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        run = trained(
+            ReversedStrings, folder / "run", f"--export_dir={folder / 'saved'}", "--max_epochs=6"
+        )
+    shared.add(folder)
+    return run, printed.getvalue()
+
+
+def test_it_learns_both_classes_and_is_exported(whole):
+    run, printed = whole
     assert min(accuracy_by_class(run)) > 0.9
-    printed = capsys.readouterr().out
     assert "strings, half of them reversed\n" in printed
     assert "mean of the last 2 checkpoints, accuracy " in printed
     assert json.loads((run / "model.json").read_text())["task"] == "reversed_strings"
@@ -78,33 +89,31 @@ def test_it_learns_both_classes_and_is_exported(trained, capsys):
     assert json.loads(golden[1])["class"] == 1
 
 
-def test_control_if_weights_drop_class_0_it_is_another_result(trained):
-    run = trained(WithoutClassZero, "--max_epochs=6", "--norelease")
+def test_control_if_weights_drop_class_0_it_is_another_result(trained, tmp_path):
+    run = trained(WithoutClassZero, tmp_path, "--max_epochs=6", "--norelease")
     in_order, reversed_ones = accuracy_by_class(run)
     assert reversed_ones == 1.0
     assert in_order < 0.1
 
 
-def test_its_averages_are_those_of_its_checkpoints(trained):
-    run = trained(ReversedStrings, "--max_epochs=3", "--norelease")
+def test_its_averages_are_those_of_its_checkpoints(whole):
+    run, _ = whole
     paths = checkpoint.checkpoints(run / "checkpoints")
-    assert len(paths) == 3
+    assert len(paths) == 4
     averaged = checkpoint.weights_of(run / "averaged.npz")
-    first, last, newest = (checkpoint.weights_of(path) for path in paths)
+    first, _, last, newest = (checkpoint.weights_of(path) for path in paths)
     for name, array in averaged.items():
         expected = (last[name].astype(np.float64) + newest[name]) / 2
         np.testing.assert_array_equal(array, expected.astype(np.float32))
     assert any(not np.array_equal(first[name], newest[name]) for name in averaged)
 
 
-def test_a_run_of_another_task_is_not_gone_on_with(trained):
+def test_a_run_of_another_task_is_not_gone_on_with(trained, whole):
     class Other(ReversedStrings):
         name = "other"
 
-    run = trained(ReversedStrings, "--max_epochs=1", "--norelease")
-    Other.__name__ = run.name
     with pytest.raises(ValueError, match="holds another run: task was reversed_strings, now other"):
-        trained(Other, "--max_epochs=2", "--norelease")
+        trained(Other, whole[0], "--max_epochs=9", "--norelease")
 
 
 @pytest.mark.parametrize(
@@ -114,14 +123,13 @@ def test_a_run_of_another_task_is_not_gone_on_with(trained):
         ("--batch_tokens=128", "batch_tokens was 256, now 128"),
     ],
 )
-def test_what_decides_the_result_of_any_task_must_not_change(trained, flag, said):
-    trained(ReversedStrings, "--max_epochs=1", "--norelease")
+def test_what_decides_the_result_of_any_task_must_not_change(trained, whole, flag, said):
     with pytest.raises(ValueError, match=f"holds another run: {said}. Name another"):
-        trained(ReversedStrings, "--max_epochs=2", "--norelease", flag)
+        trained(ReversedStrings, whole[0], "--max_epochs=9", "--norelease", flag)
 
 
-def test_it_starts_from_the_weights_of_another_run(trained, values_of, tmp_path, capsys):
-    run = trained(ReversedStrings, "--max_epochs=2", "--norelease")
+def test_it_starts_from_the_weights_of_another_run(whole, values_of, tmp_path, capsys):
+    run, _ = whole
     values = values_of(
         ReversedStrings, f"--model_dir={tmp_path / 'next'}", f"--init_from={run}", *FAST
     )
@@ -136,12 +144,12 @@ def test_it_starts_from_the_weights_of_another_run(trained, values_of, tmp_path,
 
 
 @pytest.mark.parametrize("name", ["loss", "bleu"])
-def test_what_it_does_not_measure_is_no_choice_of_the_best_epoch(trained, name):
+def test_what_it_does_not_measure_is_no_choice_of_the_best_epoch(trained, tmp_path, name):
     with pytest.raises(
         ValueError,
         match=rf"^--keep_best must be one of cross_entropy, accuracy\. Received: {name}\.",
     ):
-        trained(ReversedStrings, f"--keep_best={name}")
+        trained(ReversedStrings, tmp_path, f"--keep_best={name}")
 
 
 def test_a_task_of_no_name_here_is_refused_with_the_remedy():

@@ -87,28 +87,10 @@ def test_the_defaults_reach_their_places(setup_of):
     assert setup.rate(4) == pytest.approx(0.5 * (8 * 5) ** -0.5)
     assert setup.rate(19) == pytest.approx(0.5 * (8 * 20) ** -0.5)
     assert setup.model.loss.label_smoothing == 0
+    assert not is_compiled(setup)
     assert setup.watcher("StopAtLimit").minutes == math.inf
     assert setup.last_step == 20 * setup.steps_per_epoch
     assert setup.model.decoder.compute_dtype == "float32"
-
-
-PLACES = [
-    ("--ema=0.75", lambda setup: (setup.model.optimizer.use_ema, True)),
-    ("--ema=0.75", lambda setup: (setup.model.optimizer.ema_momentum, 0.75)),
-    ("--clip_norm=0.3", lambda setup: (setup.model.optimizer.global_clipnorm, 0.3)),
-    ("--accumulate=3", lambda setup: (setup.model.train_function.accumulate, 3)),
-    ("--static_shapes", lambda setup: (setup.model.train_function.static_shapes, True)),
-    ("--label_smoothing=0.2", lambda setup: (setup.model.loss.label_smoothing, 0.2)),
-    ("--max_steps=7", lambda setup: (setup.last_step, 7)),
-    ("--max_epochs=2", lambda setup: (setup.last_step, 2 * setup.steps_per_epoch)),
-    ("--max_minutes=3", lambda setup: (setup.watcher("StopAtLimit").minutes, 3)),
-    ("--keep_checkpoints=7", lambda setup: (setup.watcher("Checkpointing").keep, 7)),
-    ("--checkpoint_minutes=4", lambda setup: (setup.watcher("Checkpointing").minutes, 4)),
-    ("--keep_best=cross_entropy", lambda setup: (best(setup), ("cross_entropy", False, None))),
-    ("--patience=3", lambda setup: (best(setup), ("cross_entropy", False, 3))),
-    ("--learning_rate_scale=2", lambda setup: (setup.rate(4), pytest.approx(2 * 40**-0.5))),
-    ("--mixed_precision=bfloat16", lambda setup: (setup.model.decoder.compute_dtype, "bfloat16")),
-]
 
 
 def best(setup):
@@ -116,29 +98,59 @@ def best(setup):
     return watcher.monitor, watcher.higher_is_better, watcher.patience
 
 
-@pytest.mark.parametrize(("flag", "place"), PLACES, ids=[flag for flag, _ in PLACES])
-def test_the_value_of_a_flag_reaches_its_place(setup_of, flag, place):
-    found, expected = place(setup_of(flag))
-    assert found == expected
+def is_compiled(setup):
+    gradients = setup.model.train_function._gradients
+    return isinstance(gradients, tf.types.experimental.PolymorphicFunction)
 
 
-def test_keep_best_bleu_is_monitored_upwards(setup_of):
-    setup = setup_of("--keep_best=bleu", "--validation_sentences=5", "--patience=2")
-    assert best(setup) == ("bleu", True, 2)
+# Runs, each of them flags with where their values end.
+PLACES = [
+    [
+        ("--ema=0.75", lambda setup: (setup.model.optimizer.use_ema, True)),
+        ("--ema=0.75", lambda setup: (setup.model.optimizer.ema_momentum, 0.75)),
+        ("--clip_norm=0.3", lambda setup: (setup.model.optimizer.global_clipnorm, 0.3)),
+        ("--accumulate=3", lambda setup: (setup.model.train_function.accumulate, 3)),
+        ("--static_shapes", lambda setup: (setup.model.train_function.static_shapes, True)),
+        ("--label_smoothing=0.2", lambda setup: (setup.model.loss.label_smoothing, 0.2)),
+        ("--max_steps=7", lambda setup: (setup.last_step, 7)),
+        ("--max_minutes=3", lambda setup: (setup.watcher("StopAtLimit").minutes, 3)),
+        ("--keep_checkpoints=6", lambda setup: (setup.watcher("Checkpointing").keep, 6)),
+        ("--checkpoint_minutes=4", lambda setup: (setup.watcher("Checkpointing").minutes, 4)),
+        ("--patience=5", lambda setup: (best(setup), ("cross_entropy", False, 5))),
+        ("--learning_rate_scale=2", lambda setup: (setup.rate(4), pytest.approx(2 * 40**-0.5))),
+    ],
+    [
+        ("--max_epochs=2", lambda setup: (setup.last_step, 2 * setup.steps_per_epoch)),
+        ("--keep_best=cross_entropy", lambda setup: (best(setup), ("cross_entropy", False, None))),
+        ("--mixed_precision=bfloat16", lambda setup: (dtype(setup), "bfloat16")),
+        # Adam takes no decay.
+        ("--optimizer=adamw", lambda setup: (setup.model.optimizer.weight_decay, 0.02)),
+        ("--weight_decay=0.02", lambda setup: (setup.model.optimizer.weight_decay, 0.02)),
+        ("--jit_compile", lambda setup: (is_compiled(setup), True)),
+        ("--schedule=constant", lambda setup: (setup.rate(39), pytest.approx(0.01, rel=1e-6))),
+        ("--learning_rate=0.01", lambda setup: (setup.rate(4), pytest.approx(0.01, rel=1e-6))),
+    ],
+    [
+        ("--validation_sentences=5", lambda setup: (best(setup)[0], "bleu")),
+        ("--keep_best=bleu", lambda setup: (best(setup), ("bleu", True, 2))),
+        ("--patience=2", lambda setup: (best(setup)[2], 2)),
+        ("--max_steps=40", lambda setup: (setup.last_step, 40)),
+        ("--schedule=cosine", lambda setup: (setup.rate(39), pytest.approx(0, abs=1e-8))),
+        ("--learning_rate=0.01", lambda setup: (setup.rate(4), pytest.approx(0.01, rel=1e-6))),
+    ],
+]
 
 
-def test_adamw_decays_weights(setup_of):
-    setup = setup_of("--optimizer=adamw", "--weight_decay=0.02")
-    assert setup.model.optimizer.weight_decay == 0.02
+def dtype(setup):
+    return setup.model.decoder.compute_dtype
 
 
-@pytest.mark.parametrize(
-    ("schedule", "last"), [("cosine", 0.0), ("constant", 0.01)], ids=["cosine", "constant"]
-)
-def test_the_schedule_and_its_peak_are_those_asked_for(setup_of, schedule, last):
-    setup = setup_of(f"--schedule={schedule}", "--learning_rate=0.01", "--max_steps=40")
-    assert setup.rate(4) == pytest.approx(0.01, rel=1e-6)
-    assert setup.rate(39) == pytest.approx(last, abs=1e-8)
+@pytest.mark.parametrize("places", PLACES, ids=["noam", "constant", "cosine"])
+def test_the_value_of_a_flag_reaches_its_place(setup_of, places):
+    setup = setup_of(*dict.fromkeys(flag for flag, _ in places))
+    for flag, place in places:
+        found, expected = place(setup)
+        assert found == expected, flag
 
 
 def test_static_shapes_merge_buckets(run_of):
@@ -149,16 +161,6 @@ def test_static_shapes_merge_buckets(run_of):
         described.append(run._batches().describe())
     shapes = [int(words.split(" in ")[1].split(" ")[0]) for words in described]
     assert shapes[1] < shapes[0]
-
-
-def test_jit_compile_reaches_the_gradients(setup_of):
-    assert not isinstance(
-        setup_of().model.train_function._gradients, tf.types.experimental.PolymorphicFunction
-    )
-    assert isinstance(
-        setup_of("--jit_compile").model.train_function._gradients,
-        tf.types.experimental.PolymorphicFunction,
-    )
 
 
 def test_sizes_and_seed_reach_the_model(run_of):
@@ -217,7 +219,8 @@ def oracle(model, batches):
 
 
 def test_validation_measures_cross_entropy_perplexity_accuracy_and_bleu(run_of):
-    run = run_of("--validation_sentences=3")
+    """Label smoothing has no part in it: the oracle knows of none."""
+    run = run_of("--validation_sentences=3", "--label_smoothing=0.3")
     run._prepare_folder()
     model = run.task.model("float32")
     numbers = run.task.validation(model, run._validation_batches)()
@@ -228,16 +231,6 @@ def test_validation_measures_cross_entropy_perplexity_accuracy_and_bleu(run_of):
     assert numbers["perplexity"] == pytest.approx(math.exp(cross_entropy), rel=1e-4)
     assert numbers["accuracy"] == pytest.approx(accuracy, abs=1e-6)
     assert 0 <= numbers["bleu"] <= 100
-
-
-def test_label_smoothing_has_no_part_in_what_is_measured(run_of):
-    numbers = []
-    for flag in ("--label_smoothing=0", "--label_smoothing=0.3"):
-        run = run_of(flag)
-        run._prepare_folder()
-        measure = run.task.validation(run.task.model("float32"), run._validation_batches)
-        numbers.append(measure()["cross_entropy"])
-    assert numbers[0] == numbers[1]
 
 
 @pytest.mark.parametrize(
@@ -335,7 +328,13 @@ def test_the_flags_choose_the_weights_of_a_finished_run(run_of, capsys, monkeypa
 
 def test_patience_ends_a_run_whose_validations_get_no_better(run_of, capsys):
     # Steps too small to change a float32.
-    run = run_of("--patience=2", "--learning_rate_scale=1e-9", "--max_epochs=9", "--dropout=0")
+    run = run_of(
+        "--patience=2",
+        "--learning_rate_scale=1e-9",
+        "--max_epochs=9",
+        "--dropout=0",
+        "--max_train_length=8",
+    )
     run.go()
     history = (run.folder.history).read_text(encoding="utf-8").splitlines()
     assert len(history) < 9

@@ -1,7 +1,7 @@
-"""Trains a fixed model on fixed batches with the backend of KERAS_BACKEND, and prints the loss of
-each step as JSON.
+"""Trains a fixed model on fixed batches with the backend of KERAS_BACKEND.
 
-Arguments: a file of weights, written where it is missing; whether label smoothing is on.
+As a program it prints an object of JSON: `losses` of each step, and `dropped`. Arguments: a file of
+weights, written where it is missing; how much labels are smoothed.
 """
 
 import json
@@ -11,6 +11,7 @@ import sys
 import keras
 import numpy as np
 
+from keras_transformer.layers import Dropout
 from keras_transformer.models import Transformer
 from keras_transformer.training import checkpoint, fit
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
@@ -22,7 +23,7 @@ from pipelines.batching import training_batches
 from pipelines.pairs import TokenizedPairs
 from pipelines.token_ids import TokenIds
 
-STEPS = 20
+STEPS = 10
 
 
 class Losses(keras.callbacks.Callback):
@@ -36,40 +37,52 @@ class Losses(keras.callbacks.Callback):
 
 
 def side(random):
-    lengths = random.integers(2, 20, 200)
+    lengths = random.integers(2, 8, 200)
     return TokenIds.of_lengths(random.integers(4, 50, lengths.sum()).astype(np.uint16), lengths)
 
 
-def main(weights, label_smoothing):
+def data():
+    """Batches of one shape: JAX compiles a program for each."""
     random = np.random.default_rng(0)
-    batches = training_batches(
-        TokenizedPairs(side(random), side(random)).examples(),
-        batch_tokens=100,
-        seed=1,
-        most_padding=0.99,
-    )
+    pairs = TokenizedPairs(side(random), side(random))
+    return training_batches(pairs.examples(), batch_tokens=100, seed=1, most_padding=0.99)
+
+
+def transformer(weights):
+    """The model with the weights of a file, which is written where it is missing."""
     model = Transformer(
         vocabulary_size=50, num_layers=1, d_model=16, d_ff=32, num_heads=2, dropout=0.0
     )
+    if pathlib.Path(weights).exists():
+        checkpoint.load_weights(weights, model)
+    return model
+
+
+def train(weights, label_smoothing):
+    """The loss of each step."""
+    model = transformer(weights)
     fit.compile_model(
         model,
         optimizer(TransformerSchedule(16, warmup_steps=10), clip_norm=1.0),
         LabelSmoothedCrossEntropy(label_smoothing),
     )
-    if pathlib.Path(weights).exists():
-        checkpoint.load_weights(weights, model)
-    else:
+    if not pathlib.Path(weights).exists():
         checkpoint.save(weights, model, {})
     losses = Losses()
-    fit.fit(
-        model,
-        attach(model, make_strategy("one"), batches, lambda step: step),
-        1,
-        STEPS,
-        [losses],
-    )
-    print(json.dumps(losses.losses))
+    feed = attach(model, make_strategy("one"), data(), lambda step: step)
+    fit.fit(model, feed, 1, STEPS, [losses])
+    return losses.losses
+
+
+def dropped():
+    """What a layer makes of ones: the share of zeros, the mean, whether the next call differs."""
+    keras.utils.set_random_seed(1)
+    layer = Dropout(0.25)
+    ones = np.ones((64, 128, 64), "float32")
+    one, other = (np.asarray(layer(ones, training=True)) for _ in range(2))
+    return [float((one == 0).mean()), float(one.mean()), bool((one != other).any())]
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], float(sys.argv[2]))
+    losses = train(sys.argv[1], float(sys.argv[2]))
+    print(json.dumps({"losses": losses, "dropped": dropped()}))

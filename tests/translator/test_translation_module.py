@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from eager import eagerly
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models import Ensemble, Transformer
@@ -112,7 +113,10 @@ def test_hypotheses_come_best_first_with_what_each_piece_costs(model, pieces):
         )
     )
     lines = ["a b c d e f", "b", ""]
-    for hypotheses in translator.translate_in_detail(lines):
+    with eagerly():
+        found = translator.translate_in_detail(lines)
+        translations = translator.translate(lines)
+    for hypotheses in found:
         assert len(hypotheses) == 3
         assert [one.score for one in hypotheses] == sorted(
             (one.score for one in hypotheses), reverse=True
@@ -122,8 +126,7 @@ def test_hypotheses_come_best_first_with_what_each_piece_costs(model, pieces):
             assert len(one.pieces) == len(one.log_probabilities) <= 6
             penalty = ((5 + len(one.pieces)) / 6) ** 0.6
             assert sum(one.log_probabilities) / penalty == pytest.approx(one.score, rel=1e-5)
-    best = [hypotheses[0].text for hypotheses in translator.translate_in_detail(lines)]
-    assert best == translator.translate(lines)
+    assert [hypotheses[0].text for hypotheses in found] == translations
 
 
 def test_a_translation_begins_with_its_prefix(module):
@@ -205,7 +208,9 @@ def test_what_is_drawn_depends_on_the_line_and_the_seed_alone(model, pieces):
     assert drawn[0] == drawn[3]
     assert first.translate(lines[::-1]) == drawn[::-1]
     assert first.translate(lines[1:2]) == drawn[1:2]
-    assert second.translate(lines) != drawn
+    with eagerly():
+        assert first.translate(lines[1:2]) == drawn[1:2]
+        assert second.translate(lines[1:2]) != drawn[1:2]
 
 
 def test_an_ensemble_translates_scores_and_has_no_attention(model, pieces):
@@ -216,7 +221,8 @@ def test_an_ensemble_translates_scores_and_has_no_attention(model, pieces):
             beam_size=2, length_penalty=0.0, coverage_penalty=coverage_penalty, max_length=2
         )
         translator = Translator(TranslationModule(ensemble, pieces, options))
-        [[best]] = translator.translate_in_detail(["a b c"])
+        with eagerly():
+            [[best]] = translator.translate_in_detail(["a b c"])
         lost = sum(best.log_probabilities) - best.score
         assert lost > 0.01 if coverage_penalty else lost == pytest.approx(0, abs=1e-4)
     assert translator.score(["a b c"], ["b"])[0][0] < 0
