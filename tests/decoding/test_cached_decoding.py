@@ -112,7 +112,11 @@ def test_the_cache_changes_no_token(search):
     assert SENTENCES / 10 < ended < SENTENCES, "some should end by themselves, some at their limit"
 
 
-@SEARCHES
+@pytest.mark.parametrize(
+    "search",
+    [pytest.param(GREEDY, marks=pytest.mark.slow), BEAM],
+    ids=["greedy", "beam"],
+)
 def test_a_sentence_alone_and_in_a_batch_of_64_is_translated_alike(search):
     translate = translate_with(search)
     alone = [translate([sentence])[0] for sentence in sources()]

@@ -58,7 +58,7 @@ def test_log_probabilities_agree(toy, engine, text):
     assert [tokens for _, tokens in ours] == [len(pieces.encode(line)) + 1 for line in text.targets]
 
 
-@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("beam_size", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_translations_agree(toy, engine, text, beam_size):
     ctranslate2, pieces = engine
     sources = [pieces.encode(line, out_type=str) for line in text.sources]

@@ -76,6 +76,7 @@ def test_the_saved_model_gives_the_live_model_s_strings(toy, sentences, batched)
     assert Translator.load(toy.folder / SAVED).translate(sentences) == batched
 
 
+@pytest.mark.slow
 def test_the_saved_model_needs_only_tensorflow_and_tensorflow_text(toy, sentences, batched):
     program = (
         "import sys, json, tensorflow as tf, tensorflow_text\n"

@@ -253,7 +253,8 @@ def copying(sentences, length=4, seed=0):
 @pytest.mark.parametrize(
     "variant",
     [
-        ("post", "relu"),
+        # What post-norm learns is shown by the toy run.
+        pytest.param(("post", "relu"), marks=pytest.mark.slow),
         ("pre", "gelu"),
         pytest.param(("pre", "swish"), marks=pytest.mark.slow),
     ],
