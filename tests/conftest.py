@@ -1,5 +1,6 @@
 """What all tests share: a program that commands are forked from, and folders that stay as is."""
 
+import gc
 import os
 import pathlib
 
@@ -18,14 +19,24 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 def pytest_collection_modifyitems(items):
     """Of the files in random order, put those that take long neither last, where one process would
     run them alone, nor together at the beginning, where all would wait for what one of them trains.
+    The smaller half of the others comes last.
     """
     files = list(dict.fromkeys(item.path for item in items))
     long = [path for path in files if LONG in path.parts]
     others = [path for path in files if LONG not in path.parts]
+    sizes = {path: path.stat().st_size for path in others}
+    middle = sorted(sizes.values())[len(others) // 2] if others else 0
+    others.sort(key=lambda path: sizes[path] < middle)
     quarter = len(others) // 4
     ordered = [*long[:1], *others[:quarter], *long[1:], *others[quarter:]]
     ranks = {path: rank for rank, path in enumerate(ordered)}
     items.sort(key=lambda item: ranks[item.path])
+
+
+def pytest_collection_finish():
+    """What was imported stays: looking through it for garbage, again and again, takes a while."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -300,10 +300,9 @@ class DefaultAlone(TranslatorArtifact):
         return {"serving_default": self.module.translate}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "artifact",
-    [DefaultAlone, pytest.param(TranslatorArtifact, marks=pytest.mark.slow)],
-    ids=["default alone", "all signatures"],
+    "artifact", [DefaultAlone, TranslatorArtifact], ids=["default alone", "all signatures"]
 )
 def test_bfloat16_weighs_half_and_translates_as_it_does_here(model, pieces, tmp_path, artifact):
     module = TranslationModule(
@@ -477,6 +476,7 @@ def test_an_output_with_the_name_of_an_input_is_refused(tmp_path):
         golden.answered(DoublingArtifact(Echo()), [{"row": np.ones(2), "times": np.array(1)}])
 
 
+@pytest.mark.slow
 def test_the_check_finds_what_differs_alone_and_in_a_batch_in_a_saved_model_of_0_5(tmp_path):
     """Its golden sentences are read, and those that nobody altered still come out."""
     fixture = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5" / "saved_model.tar.gz"

@@ -163,9 +163,8 @@ def test_one_clear_line(answers, name):
     assert b"Traceback" not in answer.stdout + answer.stderr
 
 
-@pytest.mark.parametrize(
-    "name", ["unequal prefixes", pytest.param("heads", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["heads", "unequal prefixes"])
 def test_control_a_process_of_its_own_gives_the_same(shell, answers, name):
     own = shell.process(*WRONG[name][0])
     assert (own.returncode, own.stdout, own.stderr) == (

@@ -122,6 +122,7 @@ def history(folder):
     return [json.loads(line) for line in folder.history.read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.slow
 def test_a_run_of_0_5_goes_on(release_0_5, capsys):
     before = release_0_5.description.read_bytes()
     last = history(release_0_5)[-1]

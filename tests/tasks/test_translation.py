@@ -326,6 +326,7 @@ def test_the_flags_choose_the_weights_of_a_finished_run(run_of, capsys, monkeypa
     assert capsys.readouterr().out.splitlines()[-1] == f"{chosen}: {run.folder.averaged}"
 
 
+@pytest.mark.slow
 def test_patience_ends_a_run_whose_validations_get_no_better(run_of, capsys):
     # Steps too small to change a float32.
     run = run_of(

@@ -12,6 +12,7 @@ from training import backend_program
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 
 pytest.importorskip("jax")
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
