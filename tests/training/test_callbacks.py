@@ -318,6 +318,15 @@ def test_it_ends_too_when_another_host_was_asked(received, is_preempted):
     assert (signal.getsignal(signal.SIGTERM) == watcher.ask) is not is_preempted
 
 
+def test_a_signal_asks_all_hosts_to_end_for_a_preemption(received):
+    ending = AgreedEnding(types.SimpleNamespace(stop_training=False), several_hosts=True)
+    watcher = callbacks.StopOnSignal(ending, at_once=False)
+    watcher.on_train_begin()
+    terminate()
+    watcher.on_train_end()
+    assert (watcher.is_asked, ending.votes) == (True, [1.0, 1.0])
+
+
 def test_validation_appends_a_json_line_an_epoch_and_reports_it(model, tmp_path):
     path, said = tmp_path / "history.jsonl", []
     path.write_text('{"epoch": 0}\n', encoding="utf-8")
