@@ -19,7 +19,7 @@ MEMORY = np.ones((2, 5, 8), "float32")
 ENCODER = {"num_heads": 2, "d_model": 8, "d_ff": 16}
 LAYERS = {
     MultiHeadAttention: ({"num_heads": 2, "d_model": 8}, (X, MEMORY, MEMORY)),
-    FeedForward: ({"d_model": 8, "d_ff": 16}, (X,)),
+    FeedForward: ({"d_ff": 16}, (X,)),
     LayerNormalization: ({}, (X,)),
     Dropout: ({"rate": 0.1}, (X,)),
     EncoderLayer: (ENCODER, (X,)),
