@@ -115,6 +115,21 @@ def test_one_process_is_its_own_chief_and_waits_for_none():
         raise tf.errors.UnavailableError(None, None, "a file server, say")
 
 
+@pytest.mark.parametrize("has_hosts", [False, True])
+def test_hosts_wait_in_a_sum_over_all_of_their_replicas(monkeypatch, has_hosts):
+    monkeypatch.setattr(replicas, "has_hosts", lambda strategy: has_hosts)
+    strategy = replicas.make_strategy("one")
+    sums = []
+    reduce = strategy.reduce
+    monkeypatch.setattr(
+        strategy,
+        "reduce",
+        lambda *args, **options: sums.append(args[0]) or reduce(*args, **options),
+    )
+    replicas.wait_for_all(strategy)
+    assert sums == ["SUM"] * has_hosts
+
+
 @pytest.fixture(scope="module")
 def trained(programs):
     """What each experiment left."""
