@@ -59,6 +59,21 @@ def test_at_limit_one_there_is_only_eos():
     ]
 
 
+@pytest.mark.parametrize(("logit", "most"), [(-np.inf, 1), (0.0, 5)])
+def test_it_ends_where_nothing_may_come(logit, most):
+    """A control: where all but EOS are likely it goes on to the limit."""
+    steps = []
+
+    def logits(ids, position, source):
+        steps.append(position)
+        row = tf.fill([*ids.shape, 6], logit)
+        return tf.tensor_scatter_nd_add(row, [[0, 0, EOS]], [-1.0])
+
+    ids, _ = GreedySearch()(enumeration.Stateless(logits), (), tf.constant([5]))
+    assert len(steps) == most
+    assert (ids.numpy() == PAD).all() == (most == 1)
+
+
 def test_no_sentences_give_no_translations():
     ids, scores = GreedySearch()(enumeration.TableStepper([]), tf.range(0), tf.zeros([0], tf.int32))
     assert ids.shape[:2] == scores.shape == (0, 1)

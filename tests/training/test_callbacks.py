@@ -93,6 +93,8 @@ def test_training_stops_when_the_minutes_are_over(model, stopwatch):
     limit = callbacks.StopAtLimit(Ending(model), stopwatch, minutes=2.5, last_step=math.inf)
     fit(model, ticking, limit, epochs=9)
     assert int(model.optimizer.iterations) == 5
+    stopwatch.seconds = 149.9
+    assert not limit.is_out_of_time
 
 
 def test_each_epoch_is_saved_and_the_last_k_are_kept(model, stopwatch, tmp_path):

@@ -140,6 +140,13 @@ def test_batches_that_are_added_up_make_the_step_of_one_batch_of_all_their_rows(
     assert weights_differ(whole, averaged) > 1e-3
 
 
+def test_dropout_is_on_in_a_step():
+    _, _, plain = train(THREE[:1], steps=1)
+    _, _, dropped = train(THREE[:1], steps=1, dropout=0.5)
+    assert plain[0]["labels"] == dropped[0]["labels"]
+    assert plain[0]["loss"] != pytest.approx(dropped[0]["loss"], rel=1e-6)
+
+
 def expected_counts(model, batch):
     """Summed loss (section 5.4, epsilon 0.1), labels guessed right, and labels, in float64."""
     inputs, labels, weights = batch
