@@ -60,6 +60,15 @@ def test_the_line_shows_loss_accuracy_speed_learning_rate_and_time_left(clock):
     assert watcher.line(LOGS) == "  ".join(PARTS)
 
 
+def test_the_bar_is_full_at_the_last_step(clock):
+    watcher = bar(clock, terminal=True, last_step=2)
+    shares = []
+    for _ in range(2):
+        batch(watcher, clock, seconds=1.0)
+        shares.append(watcher.bar.tasks[0].percentage)
+    assert shares == [50.0, 100.0]
+
+
 @pytest.mark.parametrize("width", [80, 200])
 def test_a_terminal_shows_all_of_it(clock, width):
     watcher = bar(clock, terminal=True, width=width)
