@@ -71,6 +71,14 @@ def test_several_hosts_need_a_cluster_that_this_one_is_in(monkeypatch, config):
         replicas.make_strategy("multi_worker")
 
 
+@pytest.mark.parametrize("place", [("worker", 0), ("worker", 1)])
+def test_control_a_host_of_the_cluster_gets_its_strategy(monkeypatch, place):
+    made = object()
+    monkeypatch.setattr(tf.distribute, "MultiWorkerMirroredStrategy", lambda: made)
+    monkeypatch.setenv("TF_CONFIG", TASK % place)
+    assert replicas.make_strategy("multi_worker") is made
+
+
 NO_TPU = (
     r"^--distribution=tpu found no TPU at --tpu='{}' \(.*\)\. Name its address, or choose "
     r"another\.$"
