@@ -117,6 +117,16 @@ def test_what_a_checkpoint_holds_is_taken(old, tmp_path):
     )
 
 
+@pytest.mark.parametrize(("misfits", "more"), [(3, None), (4, "and 1 more")])
+def test_three_misfits_are_named_and_the_others_counted(old, misfits, more):
+    wrong = {name: np.zeros((1, 1), np.float32) for name in list(old)[1 : 1 + misfits]}
+    with pytest.raises(ValueError) as raised:
+        initialize(transformer(), {**old, **wrong})
+    told = str(raised.value)
+    assert [name in told for name in wrong] == [True] * 3 + [False] * (misfits - 3)
+    assert (" more" in told, more is None or more in told) == (more is not None, True)
+
+
 LAYER = "weights/encoder/layer_0/self_attention/query_kernel"
 
 
