@@ -75,6 +75,7 @@ def test_control_ctranslate2_with_another_activation_gives_other_ones(
 def test_a_variant_that_ctranslate2_has_not_is_refused_in_a_line(
     pieces, tmp_path, monkeypatch, name, variant
 ):
+    pytest.importorskip("ctranslate2")
     known = {"norm": ctranslate2_model.PRE_NORM, "activation": ctranslate2_model.ACTIVATIONS}[name]
     monkeypatch.delitem(known, variant)
     model = transformer(**{"norm": "post", "activation": "relu", name: variant})
