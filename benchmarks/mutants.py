@@ -23,6 +23,7 @@ TURNED = {
     **dict.fromkeys(["//", "%", "**", "@"], "*"),
 }
 NAME = re.compile(r"[\w./:-]+")
+NUMBER = re.compile(r"[-+.\de]+")
 OPERATOR = re.compile(r"is\s+not|not\s+in|\*\*|//|<<|>>|[<>=!]=|[-+*/%@&|<>]|is|in|and|or")
 SAYING = ("print", "report", "warn", "warning", "info")
 
@@ -89,15 +90,12 @@ def _of_flags(path):
     for match in re.finditer(r"^--(\w+)=(.*)\n", text, re.MULTILINE):
         line = text.count("\n", 0, match.start()) + 1
         value = match[2]
-        changed = [f"{float(value) * factor:g}" for factor in (0.5, 2)] if _number(value) else ["x"]
+        is_number = NUMBER.fullmatch(value)
+        changed = [f"{float(value) * factor:g}" for factor in (0.5, 2)] if is_number else ["x"]
         yield [
             Mutant(path, line, match.start(), match.end(), ""),
             *(Mutant(path, line, *match.span(2), new) for new in changed if new != value),
         ]
-
-
-def _number(text):
-    return re.fullmatch(r"[-+.\de]+", text)
 
 
 class _Python(ast.NodeVisitor):
@@ -176,7 +174,8 @@ class _Python(ast.NodeVisitor):
             self.add(node, str(not value))
         elif isinstance(value, int | float):
             text = self.segment(node)
-            self.add(node, f"({text} + 1)", f"({text} - 1)", *["0"][: value not in (0, 1)])
+            zero = ["0"] if value not in (0, 1) else []
+            self.add(node, f"({text} + 1)", f"({text} - 1)", *zero)
         elif isinstance(value, str) and NAME.fullmatch(value):
             self.add(node, repr(f"x{value}"))
 
@@ -211,7 +210,7 @@ class _Python(ast.NodeVisitor):
             self.visit(node.value)
 
     def visit_Expr(self, node):
-        if isinstance(node.value, ast.Call) and not _is_words(node):
+        if isinstance(node.value, ast.Call):
             self.add(node, "pass")
         self.generic_visit(node)
 
@@ -246,5 +245,5 @@ class _Python(ast.NodeVisitor):
 
 
 def _is_words(statement):
-    """A docstring, or a call that tells the user something."""
+    """A docstring."""
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

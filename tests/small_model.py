@@ -1,10 +1,11 @@
-"""A model of a few operations, for laws of training that do not depend on layers: TensorFlow needs
-seconds to make a graph of a Transformer's step.
+"""Models to train in tests, called with `size` and `dropout`: one of a few operations, for laws
+that do not depend on layers, and a Transformer, whose step takes TensorFlow seconds to trace.
 """
 
 import keras
 
 from keras_transformer.layers import Dropout
+from keras_transformer.models import Transformer
 
 
 def small_model(size=20, dropout=0.0):
@@ -19,3 +20,9 @@ def small_model(size=20, dropout=0.0):
     mean = keras.ops.sum(embedding(source) * real, axis=1, keepdims=True) / count
     hidden = Dropout(dropout, name="dropout")(mean + embedding(target))
     return keras.Model([source, target], keras.layers.Dense(size, name="logits")(hidden))
+
+
+def transformer(size=20, dropout=0.0):
+    """One layer of each kind."""
+    sizes = {"num_layers": 1, "d_model": 8, "d_ff": 16, "num_heads": 2}
+    return Transformer(vocabulary_size=size, dropout=dropout, **sizes)

@@ -1,5 +1,7 @@
 """Starting from another model: shared pieces keep their rows, all else is equal or refused."""
 
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -117,14 +119,14 @@ def test_what_a_checkpoint_holds_is_taken(old, tmp_path):
     )
 
 
-@pytest.mark.parametrize(("misfits", "more"), [(3, None), (4, "and 1 more")])
-def test_three_misfits_are_named_and_the_others_counted(old, misfits, more):
+@pytest.mark.parametrize(("misfits", "counted"), [(3, []), (4, ["and 1 more"])])
+def test_three_misfits_are_named_and_the_others_counted(old, misfits, counted):
     wrong = {name: np.zeros((1, 1), np.float32) for name in list(old)[1 : 1 + misfits]}
     with pytest.raises(ValueError) as raised:
         initialize(transformer(), {**old, **wrong})
     told = str(raised.value)
     assert [name in told for name in wrong] == [True] * 3 + [False] * (misfits - 3)
-    assert (" more" in told, more is None or more in told) == (more is not None, True)
+    assert re.findall(r"and \d+ more", told) == counted
 
 
 LAYER = "weights/encoder/layer_0/self_attention/query_kernel"

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from oracles import paper
-from small_model import small_model
+from small_model import small_model, transformer
 
-from keras_transformer.models import Transformer
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy, label_smoothed_cross_entropy
 
 B, T, V = 3, 4, 7
@@ -203,11 +202,6 @@ def test_config_round_trip():
     assert set(loss.get_config().items()).isdisjoint(
         LabelSmoothedCrossEntropy().get_config().items()
     )
-
-
-def transformer(size):
-    sizes = {"num_layers": 1, "d_model": 8, "d_ff": 8, "num_heads": 2, "dropout": 0.0}
-    return Transformer(vocabulary_size=size, **sizes)
 
 
 @pytest.mark.parametrize("body", [small_model, pytest.param(transformer, marks=pytest.mark.slow)])

@@ -7,9 +7,8 @@ import math
 import keras
 import numpy as np
 import pytest
-from small_model import small_model
+from small_model import small_model, transformer
 
-from keras_transformer.models import Transformer
 from keras_transformer.training import checkpoint
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.optimizer import averaged_weights, optimizer
@@ -119,11 +118,6 @@ def test_averaging_does_not_change_the_weights():
         trajectory(optimizer(0.01, ema=0.9)), trajectory(optimizer(0.01)), strict=True
     ):
         assert all(np.array_equal(a, b) for a, b in zip(averaged, plain, strict=True))
-
-
-def transformer(dropout):
-    sizes = {"num_layers": 1, "d_model": 8, "d_ff": 16, "num_heads": 2}
-    return Transformer(vocabulary_size=12, dropout=dropout, **sizes)
 
 
 def model_in_training(seed=0, eagerly=True, made=None, body=small_model, **settings):

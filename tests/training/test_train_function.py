@@ -8,9 +8,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from small_model import small_model
+from small_model import small_model, transformer
 
-from keras_transformer.models import Transformer
 from keras_transformer.training import fit
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.optimizer import optimizer
@@ -69,11 +68,6 @@ class Reports(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         self.reports.append(dict(logs))
-
-
-def transformer(dropout):
-    sizes = {"num_layers": 1, "d_model": 8, "d_ff": 16, "num_heads": 2}
-    return Transformer(vocabulary_size=20, dropout=dropout, **sizes)
 
 
 def make_model(rate=0.003, dropout=0.0, body=small_model):
