@@ -29,7 +29,7 @@ def of_one_epoch(make_pairs, batch_tokens):
     stream = our_training.batches(pairs, batch_tokens)
     iterator = stream.dataset().as_numpy_iterator()
     next(iterator)
-    epochs = [_epoch(iterator, stream.batches_per_epoch) for _ in range(EPOCHS)]
+    epochs = [_epoch(iterator, stream.updates_per_epoch) for _ in range(EPOCHS)]
     tokens, seconds = epochs[0]
     return tokens / (paired + seconds), np.median([tokens / seconds for tokens, seconds in epochs])
 

@@ -105,4 +105,4 @@ def train(model, pairs, batch_tokens, watcher, last_step=LAST_STEP):
         bar,
         watcher,
     ]
-    fit.fit(model, feed, stream.batches_per_epoch, last_step, watchers)
+    fit.fit(model, feed, stream.updates_per_epoch, last_step, watchers)

@@ -9,13 +9,13 @@ GROUPS = ("model_dir", "averaging")
 
 def main(FLAGS):
     from keras_transformer.runs.folder import RunFolder
-    from keras_transformer.training import averaging, checkpoint
+    from keras_transformer.training import averaging
 
     folder = RunFolder(flags.required_model_dir(FLAGS))
     folder.read_description()
-    last = checkpoint.checkpoints(folder.checkpoints)[-FLAGS.average_checkpoints :]
+    last = averaging.last_ones(folder.checkpoints, FLAGS.average_checkpoints)
     averaging.write_average(folder.averaged, last)
-    print(f"{folder.averaged}: the mean of {', '.join(path.name for path in last)}")
+    print(f"{folder.averaged}: {averaging.of_steps(last)}")
 
 
 if __name__ == "__main__":

@@ -61,48 +61,61 @@ def _tokenize(lines, vocabulary):
 
 @dataclasses.dataclass(frozen=True)
 class TrainingBatches:
-    """An endless, shuffled stream of full batches, each a triple `(inputs, labels, weights)`.
+    """An endless, shuffled stream of updates, each in P parts: batches that are triples `(inputs,
+    labels, weights)`.
 
-    The same seed gives the same stream, wherever it is entered.
+    The same seed gives the same stream, wherever it is entered. The examples of an update do not
+    depend on P: replicas and accumulated batches share them.
 
     Attributes:
         examples: `Examples`.
-        buckets: `Buckets` of them.
-        order: `BatchOrder` of them.
+        buckets: `Buckets` of them, whose batches are the updates.
+        order: `BatchOrder` of the updates.
+        parts: P.
     """
 
     examples: Examples
     buckets: Buckets
     order: BatchOrder
+    parts: int = 1
 
     @property
-    def batches_per_epoch(self) -> int:
-        """How many batches hold every example once, rounded, at least 1."""
+    def updates_per_epoch(self) -> int:
+        """How many updates hold every example once, rounded, at least 1."""
         return max(1, round(self.order.batches_per_epoch))
 
     def describe(self) -> str:
-        """Batches and shapes in words."""
-        return f"{self.batches_per_epoch:,} batches an epoch in {self.buckets.describe()}"
+        """Updates and shapes in words."""
+        updates = self.updates_per_epoch
+        rates = self.order.rates.sum(axis=1) / np.bincount(self.buckets.bucket_of)
+        tokens = rates[self.buckets.bucket_of] @ self.examples.lengths
+        of_sides = zip(tokens / self.order.batches_per_epoch, self.examples.sides, strict=True)
+        size = " and ".join(f"{count:,.0f} {side}" for count, side in of_sides)
+        return (
+            f"{updates:,} {'update' if updates == 1 else 'updates'} an epoch, of {size} tokens "
+            f"each, in {self.buckets.describe()}"
+        )
 
     def arrays(self, start: int = 0) -> Iterator[tuple]:
-        """The stream from batch `start` on as triples of NumPy arrays, for any Keras backend."""
+        """The stream from part `start` on as triples of NumPy arrays, for any Keras backend."""
         # A generator, which is what Keras' `fit` takes; it refuses tf.data's own iterator.
         yield from self.dataset(start).as_numpy_iterator()
 
     def dataset(
         self, start: int = 0, replicas: int = 1, first: int = 0, here: int = 1
     ) -> tf.data.Dataset:
-        """The stream from batch `start` on.
+        """The stream from part `start` on.
 
         Args:
             start: a multiple of `replicas`.
-            replicas: R, in the whole job: of every R batches in a row each replica takes one.
+            replicas: R, in the whole job: of every R parts in a row each replica takes one.
             first: number of this host's first replica among them.
             here: how many replicas this host has.
         """
-        epoch, before = self.order.locate(start)
+        epoch, before = self.order.locate(start // self.parts)
         epochs = tf.data.Dataset.range(epoch, np.iinfo(np.int64).max)
-        places = epochs.flat_map(_in_graph(self._places)).skip(before)
+        places = epochs.flat_map(_in_graph(self._places))
+        places = places.skip(before * self.parts + start % self.parts)
         if here < replicas:
             share = slice(first, first + here)
             places = places.batch(replicas)
@@ -115,19 +128,27 @@ class TrainingBatches:
         return batches.apply(endless).prefetch(BATCHES_AHEAD)
 
     def _places(self, epoch):
-        return tf.data.Dataset.from_tensor_slices(self.order.epoch(epoch))
-
-    def _rows(self, buckets, begins):
-        """The examples of several batches, a ragged tensor with one row a batch."""
+        """Of each part: its bucket, and where in that bucket's stream it begins and ends."""
+        buckets, begins = self.order.epoch(epoch)
+        buckets, begins = (tf.repeat(side, self.parts) for side in (buckets, begins))
+        part = tf.math.floormod(tf.range(tf.size(begins, tf.int64)), self.parts)
         sizes = tf.gather(self.buckets.batch_sizes, buckets)
-        places = tf.ragged.range(begins, begins + sizes).flat_values
+        ends = begins + (part + 1) * sizes // self.parts
+        return tf.data.Dataset.from_tensor_slices(
+            (buckets, begins + part * sizes // self.parts, ends)
+        )
+
+    def _rows(self, buckets, begins, ends):
+        """The examples of several parts, a ragged tensor with one row a part."""
+        sizes = ends - begins
+        places = tf.ragged.range(begins, ends).flat_values
         rows = self.order.examples(tf.repeat(buckets, sizes), places)
         return buckets, tf.RaggedTensor.from_row_lengths(rows, sizes, validate=False)
 
     def _batch(self, bucket, rows):
         sizes = self.buckets.batch_sizes
-        if (sizes == sizes[0]).all():
-            rows = tf.ensure_shape(rows, sizes[:1])
+        if (sizes == sizes[0]).all() and not sizes[0] % self.parts:
+            rows = tf.ensure_shape(rows, sizes[:1] // self.parts)
         return _load(self.examples, self.buckets, bucket, rows)
 
 
@@ -136,22 +157,33 @@ def training_batches(
     batch_tokens: int,
     seed: int,
     weights: np.ndarray | None = None,
-    group: int = 1,
+    parts: int = 1,
     most_padding: float = MOST_PADDING,
+    alike: bool = False,
 ) -> TrainingBatches:
     """Sort examples into buckets, and put them into an order.
 
     Args:
         examples: `Examples`.
-        batch_tokens: positions a side and batch, padding included.
+        batch_tokens: tokens a side of an update, padding left out: the mean over all updates.
         seed: of the order.
         weights: how often each example comes in an epoch, (examples,); None: once.
-        group: so many batches in a row have one shape.
+        parts: P, batches that share an update, by replicas or one after another.
         most_padding: buckets are merged while padding stays below this share.
+        alike: give each part the same number of examples, as static shapes need it. Else they
+            differ by one example where P does not divide an update.
     """
-    buckets = bucket(examples.lengths, batch_tokens, most_padding)
-    order = BatchOrder(buckets.bucket_of, buckets.batch_sizes, seed, weights, group)
-    return TrainingBatches(examples, buckets, order)
+    multiple = parts if alike else 1
+    buckets = bucket(examples.lengths, batch_tokens, most_padding, multiple=multiple)
+    fewest = int(buckets.batch_sizes.min())
+    if fewest < parts:
+        raise ValueError(
+            f"an update must have an example for each of its {parts} parts (replicas times "
+            f"accumulated batches). Received: batch_tokens={batch_tokens}, which is {fewest} of "
+            "the longest. Raise it, or train on fewer replicas."
+        )
+    order = BatchOrder(buckets.bucket_of, buckets.batch_sizes, seed, weights)
+    return TrainingBatches(examples, buckets, order, parts)
 
 
 def evaluation_batches(examples: Examples, batch_tokens: int) -> tf.data.Dataset:
@@ -159,7 +191,7 @@ def evaluation_batches(examples: Examples, batch_tokens: int) -> tf.data.Dataset
 
     Args:
         examples: `Examples`.
-        batch_tokens: positions a side and batch, padding included.
+        batch_tokens: tokens a side of a batch, as in `training_batches`.
 
     Returns:
         A dataset of triples `(inputs, labels, weights)` that knows its number of batches.

@@ -49,6 +49,11 @@ class Examples:
         return len(next(iter({**self.ragged, **self.fixed}.values())))
 
     @property
+    def sides(self) -> tuple[str, ...]:
+        """The names of the sides, of examples without sequences the one name "input"."""
+        return tuple(self.ragged) or ("input",)
+
+    @property
     def lengths(self) -> np.ndarray:
         """The length of each side of each example, integers (examples, sides)."""
         if not self.ragged:

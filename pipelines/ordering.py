@@ -4,8 +4,7 @@ any place.
 Each bucket has a stream of its own: its examples in one random order after another, cut into full
 batches; what does not fill a batch in one epoch waits for the next. Epoch e of the run holds the
 batches that its examples complete, those of all buckets mixed. All of it follows from the seed by
-counting, so that an interrupted run goes on at batch n without replaying those before, and so that
-R replicas take the batches that one replica would take in R times as many.
+counting, so that an interrupted run goes on at batch n without replaying those before.
 
 The counting is arithmetic on tensors, and so a part of a tf.data graph. Shapes: B buckets; K kinds
 of examples, each of one weight; L places in a stream.
@@ -32,16 +31,12 @@ class BatchOrder:
         seed: of the order, at least 0.
         weights: how often each example comes in an epoch, positive (examples,), of few different
             values: 0.5 is every second epoch. None: once.
-        group: so many batches in a row come from one bucket. Replicas that run one compiled program
-            need one shape.
     """
 
-    def __init__(self, bucket_of, batch_sizes, seed: int, weights=None, group: int = 1):
+    def __init__(self, bucket_of, batch_sizes, seed: int, weights=None):
         bucket_of = np.asarray(bucket_of, np.int64)
         self.batch_sizes = np.asarray(batch_sizes, np.int64)
         self.seed = seed
-        self.group = group
-        self.group_sizes = self.batch_sizes * group
         kinds, kind_of = (
             (np.ones(1), 0) if weights is None else np.unique(weights, return_inverse=True)
         )
@@ -59,11 +54,7 @@ class BatchOrder:
     @property
     def batches_per_epoch(self) -> float:
         """How many batches an epoch holds on average; it need not be whole."""
-        return self._groups_per_epoch * self.group
-
-    @property
-    def _groups_per_epoch(self):
-        return float((self.rates.sum(axis=1) / self.group_sizes).sum())
+        return float((self.rates.sum(axis=1) / self.batch_sizes).sum())
 
     def locate(self, number: int) -> tuple[int, int]:
         """Find batch `number` of the stream.
@@ -71,18 +62,17 @@ class BatchOrder:
         Returns:
             Its epoch, and how many batches of this epoch come before it.
         """
-        group = number // self.group
         # The estimate is never too late but for rounding, since what waits for a full batch is not
-        # counted yet. At most so many epochs' worth of groups wait:
-        waiting = (1 + self.kinds / self.group_sizes).sum()
-        low = max(0, int(group / self._groups_per_epoch) - 1)
-        high = low + 4 + math.ceil(waiting / self._groups_per_epoch)
-        epoch = low + bisect.bisect_right(range(low, high), group, key=self._groups_before) - 1
-        return epoch, number - self._groups_before(epoch) * self.group
+        # counted yet. At most so many epochs' worth of batches wait:
+        waiting = (1 + self.kinds / self.batch_sizes).sum()
+        low = max(0, int(number / self.batches_per_epoch) - 1)
+        high = low + 4 + math.ceil(waiting / self.batches_per_epoch)
+        epoch = low + bisect.bisect_right(range(low, high), number, key=self._batches_before) - 1
+        return epoch, number - self._batches_before(epoch)
 
-    def _groups_before(self, epoch):
-        """How many groups all buckets have filled when an epoch begins."""
-        return int((np.floor(self.rates * epoch).sum(axis=1) // self.group_sizes).sum())
+    def _batches_before(self, epoch):
+        """How many batches all buckets have filled when an epoch begins."""
+        return int((np.floor(self.rates * epoch).sum(axis=1) // self.batch_sizes).sum())
 
     def epoch(self, number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The batches of one epoch in order.
@@ -93,24 +83,22 @@ class BatchOrder:
         Returns:
             The bucket of each batch, and where in that bucket's stream it begins; int64 (batches,).
         """
-        first = self._groups_filled(number)
-        counts = self._groups_filled(number + 1) - first
+        first = self._batches_filled(number)
+        counts = self._batches_filled(number + 1) - first
         total = tf.reduce_sum(counts)
-        # Bucket by bucket, the groups in the order of their streams.
+        # Bucket by bucket, the batches in the order of their streams.
         buckets = tf.repeat(tf.range(len(self.batch_sizes), dtype=tf.int64), counts)
-        groups = tf.range(total) + tf.gather(first - tf.cumsum(counts, exclusive=True), buckets)
+        batches = tf.range(total) + tf.gather(first - tf.cumsum(counts, exclusive=True), buckets)
         # Each bucket has random slots of the epoch, and fills them from the first to the last.
         slots = permuted(tf.range(total), tf.maximum(total, 1), key(self.seed, BATCHES, number))
         order = tf.argsort(tf.sort(buckets * total + slots) - buckets * total)
-        buckets = tf.repeat(tf.gather(buckets, order), self.group)
-        begins = tf.repeat(tf.gather(groups, order), self.group) * self.group
-        begins += tf.tile(tf.range(self.group, dtype=tf.int64), [total])
-        return buckets, begins * tf.gather(self.batch_sizes, buckets)
+        buckets = tf.gather(buckets, order)
+        return buckets, tf.gather(batches, order) * tf.gather(self.batch_sizes, buckets)
 
-    def _groups_filled(self, epoch):
-        """How many groups each bucket has filled when an epoch begins, int64 (B,)."""
+    def _batches_filled(self, epoch):
+        """How many batches each bucket has filled when an epoch begins, int64 (B,)."""
         came = tf.floor(self.rates * tf.cast(epoch, tf.float64))
-        return tf.cast(tf.reduce_sum(came, axis=1), tf.int64) // self.group_sizes
+        return tf.cast(tf.reduce_sum(came, axis=1), tf.int64) // self.batch_sizes
 
     def examples(self, bucket: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
         """The examples at some places of a bucket's stream.

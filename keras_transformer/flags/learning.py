@@ -60,9 +60,9 @@ BATCH_TOKENS = flags.FlagValues()
 flags.DEFINE_integer(
     "batch_tokens",
     None,
-    "Number of tokens in a batch, with padding. Default for training: 25,000 of the source and of "
-    "the target, for each replica. Default for translating: 2,048 of the source; then flag files "
-    "are not asked.",
+    "Training: number of source tokens and of target tokens in one update, over all replicas and "
+    "accumulated batches, without padding. Default: 25,000. Translating: number of source tokens "
+    "in a batch, with padding. Default: 2,048; flag files are not asked.",
     1,
     flag_values=BATCH_TOKENS,
 )
@@ -78,7 +78,7 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "accumulate",
     1,
-    "Number of batches whose gradients each replica adds up before an update.",
+    "Number of batches in which each replica computes its share of an update, to need less memory.",
     1,
     flag_values=BATCHES,
 )
@@ -160,7 +160,7 @@ AVERAGING = flags.FlagValues()
 flags.DEFINE_integer(
     "average_checkpoints",
     5,
-    "Number of last checkpoints that are averaged.",
+    "Number of last checkpoints to average. What is averaged is printed.",
     1,
     flag_values=AVERAGING,
 )

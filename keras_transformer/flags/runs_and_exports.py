@@ -42,12 +42,24 @@ flags.DEFINE_string(
 flags.DEFINE_float(
     "checkpoint_minutes",
     10.0,
-    "Minutes between two checkpoints within an epoch.",
+    "Minutes between two checkpoints. Each epoch's end is saved as well.",
     0,
     flag_values=TRAINING,
 )
+flags.DEFINE_enum(
+    "average_over",
+    "minutes",
+    ["minutes", "epochs"],
+    "Checkpoints to average: those of every --checkpoint_minutes, as in the paper, or those of the "
+    "epochs' ends.",
+    TRAINING,
+)
 flags.DEFINE_integer(
-    "keep_checkpoints", 10, "Number of last checkpoints to keep.", 1, flag_values=TRAINING
+    "keep_checkpoints",
+    10,
+    "Number of last checkpoints to keep, of those that --average_over names.",
+    1,
+    flag_values=TRAINING,
 )
 flags.DEFINE_integer(
     "validation_sentences",

@@ -38,9 +38,9 @@ def choose_weights(
     if averages:
         checkpoint.write_archive(folder.averaged, averages)
         return "moving average of the weights"
-    checkpoints = checkpoint.checkpoints(folder.checkpoints)[-last:]
+    checkpoints = averaging.last_ones(folder.checkpoints, last)
     averaging.write_average(folder.averaged, checkpoints)
-    return f"mean of the last {len(checkpoints)} checkpoints"
+    return averaging.of_steps(checkpoints)
 
 
 def release(

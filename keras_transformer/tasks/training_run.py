@@ -92,17 +92,15 @@ class TrainingRun:
             folder.describe({"task": task.name, **description}, task.fixed)
 
     def _batches(self):
-        shapes = (
-            (self.strategy.num_replicas_in_sync, bucketing.MOST_PADDING_STATIC)
-            if self.values["static_shapes"]
-            else ()
-        )
+        static = self.values["static_shapes"]
         return batching.training_batches(
             self.task.examples(),
             self.batch_tokens,
             self.values["seed"],
             self.task.example_weights(),
-            *shapes,
+            parts=self.strategy.num_replicas_in_sync * self.values["accumulate"],
+            most_padding=bucketing.MOST_PADDING_STATIC if static else bucketing.MOST_PADDING,
+            alike=static,
         )
 
     def _validation_batches(self):
@@ -122,33 +120,27 @@ class TrainingRun:
         start = fit.resume(model, self.folder.checkpoints)
         if values["init_from"] and not start.step:
             self._initialize(model)
-        at_once = self.strategy.num_replicas_in_sync
-        batches_per_step = at_once * values["accumulate"]
-        steps_per_epoch = max(1, round(batches.batches_per_epoch / batches_per_step))
+        steps_per_epoch = batches.updates_per_epoch
         last_step = min(values["max_steps"], (values["max_epochs"] or math.inf) * steps_per_epoch)
-        print(
-            f"{model.count_params():,} parameters, {policy}; {batches.describe()}; "
-            f"{batches_per_step:,} batches a step"
-        )
+        print(f"{model.count_params():,} parameters, {policy}; {batches.describe()}")
+        if batches.parts > 1:
+            count = self.strategy.num_replicas_in_sync
+            print(
+                f"each update in {batches.parts} batches: {count} replicas, "
+                f"{values['accumulate']} of each"
+            )
         going_on = f"going on from step {start.step}" if start.step else "starting"
         print(f"{going_on} in {self.folder.path}", flush=True)
-
-        def batches_before(step):
-            # The rest of a group that other replicas began is seen again.
-            return start.batches // at_once * at_once + (step - start.step) * batches_per_step
 
         feed = attach(
             model,
             self.strategy,
             batches,
-            batches_before,
             values["accumulate"],
             values["static_shapes"],
             values["jit_compile"],
         )
-        watchers = Watchers(
-            self.task, values, self.folder, feed.ending, start, last_step, batches_before, measure
-        )
+        watchers = Watchers(self.task, values, self.folder, feed.ending, start, last_step, measure)
         if watchers.are_over:
             return model
         try:

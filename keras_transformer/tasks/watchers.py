@@ -45,7 +45,6 @@ class Watchers:
         ending: the run's `Ending`.
         start: where the run goes on.
         last_step: most steps.
-        batches_before: takes a step, gives how many batches were seen before it.
         measure: takes the model, gives numbers by name.
 
     Raises:
@@ -60,7 +59,6 @@ class Watchers:
         ending: Ending,
         start: Progress,
         last_step: int,
-        batches_before: Callable[[int], int],
         measure: Callable[[keras.Model], dict[str, float]],
     ):
         self.folder = folder
@@ -73,7 +71,7 @@ class Watchers:
             start.stopwatch,
             values["keep_checkpoints"],
             values["checkpoint_minutes"],
-            batches_before,
+            values["average_over"],
             self.bar.report,
         )
         self.validation = callbacks.Validation(measure, folder.history, self.bar.report)

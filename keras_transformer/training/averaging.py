@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from keras_transformer.training import checkpoint
 from keras_transformer.training.checkpoint import weights_of, write_archive
 
 
@@ -43,6 +44,26 @@ def average(paths: Iterable[pathlib.Path]) -> dict[str, np.ndarray]:
         for name, array in weights.items():
             total[name] += array
     return {name: (total[name] / len(paths)).astype(first[name].dtype) for name in first}
+
+
+def last_ones(folder: pathlib.Path, count: int) -> list[pathlib.Path]:
+    """Find the checkpoints of a run that are averaged.
+
+    Args:
+        folder: of the checkpoints.
+        count: how many of the last there are to be.
+
+    Returns:
+        The last of those that are there to be averaged; the newest state alone if a run was too
+        short to write one.
+    """
+    return checkpoint.averaged_ones(folder)[-count:] or checkpoint.checkpoints(folder)[-1:]
+
+
+def of_steps(paths: Iterable[pathlib.Path]) -> str:
+    """Say what is averaged, in words."""
+    steps = [f"{checkpoint.step_in(path):,}" for path in paths]
+    return f"mean of the checkpoints of steps {', '.join(steps)}"
 
 
 def write_average(path: pathlib.Path, paths: Iterable[pathlib.Path]) -> None:

@@ -67,7 +67,12 @@ class StopAtLimit(Watcher):
 
 
 class Checkpointing(Watcher):
-    """Save the whole state at the end of every epoch and at times inside it; keep the last K.
+    """Save the whole state every M minutes and at the end of every epoch.
+
+    One of the two kinds is averaged later: "checkpoints, which were written at 10-minute intervals"
+    (section 6.1), or those of the epochs. The last K of this kind are kept. Of the other kind only
+    the newest is kept, to go on from. The minutes are those of the whole run, so an epoch's end or
+    a new session does not shift them.
 
     If a checkpoint cannot be written, because the disk is full, a line says so, training goes on,
     and the checkpoints before it stay.
@@ -76,50 +81,58 @@ class Checkpointing(Watcher):
         folder: where the checkpoints lie.
         stopwatch: the run's `Stopwatch`, saved with each.
         keep: K, at least 1.
-        minutes: between two checkpoints inside an epoch.
-        batches_before: takes a step, gives how many batches were seen before it.
+        minutes: M; 0: after every step.
+        average_over: the kind that is averaged, "minutes" or "epochs".
         report: takes a line for the user.
     """
 
     # What diverged is not saved.
     BEHIND = (StopOnDivergence, StopAtLimit)
 
-    def __init__(
-        self, folder, stopwatch, keep, minutes, batches_before=lambda step: step, report=print
-    ):
+    def __init__(self, folder, stopwatch, keep, minutes, average_over="minutes", report=print):
         super().__init__()
         self.folder = folder
         self.stopwatch = stopwatch
         self.keep = keep
         self.minutes = minutes
-        self.batches_before = batches_before
+        self.average_over = average_over
         self.report = report
-        self.saved_at = stopwatch.seconds
         self.saved_step = None
+        self._due = self._next()
 
     def on_train_begin(self, logs=None):
         # What a killed run left half written.
-        for stale in pathlib.Path(self.folder).glob(".step-*.tmp"):
+        for stale in pathlib.Path(self.folder).glob(".*.npz.tmp"):
             stale.unlink()
 
     def on_train_batch_end(self, batch, logs=None):
-        if self.stopwatch.seconds - self.saved_at >= self.minutes * 60:
-            self.save()
+        if self.stopwatch.seconds >= self._due:
+            self._due = self._next()
+            self.save(averaged=self.average_over == "minutes")
 
     def on_epoch_end(self, epoch, logs=None):
-        self.save()
+        averaged = self.average_over == "epochs"
+        if averaged or self.saved_step != checkpoint.step_of(self.model):
+            self.save(averaged)
 
-    def save(self) -> None:
-        """Write a checkpoint of this step, and delete those before the last K."""
-        self.saved_at = self.stopwatch.seconds
+    def _next(self):
+        """When the next checkpoint of the minutes is due, in seconds of the run."""
+        if not self.minutes or math.isinf(self.minutes):
+            return self.minutes
+        interval = self.minutes * 60
+        return (self.stopwatch.seconds // interval + 1) * interval
+
+    def save(self, averaged: bool) -> None:
+        """Write a checkpoint of this step, and delete those that are not kept any more.
+
+        Args:
+            averaged: whether it is of the kind that is averaged.
+        """
         step = checkpoint.step_of(self.model)
-        progress = {
-            "step": step,
-            "batches": self.batches_before(step),
-            "seconds": self.stopwatch.seconds,
-        }
+        progress = {"step": step, "seconds": self.stopwatch.seconds}
+        path = checkpoint.path_of(self.folder, step, averaged)
         try:
-            checkpoint.save(checkpoint.path_of(self.folder, step), self.model, progress)
+            checkpoint.save(path, self.model, progress)
         except OSError as error:
             self.report(
                 f"step {step} could not be saved: {error}. Training goes on; the checkpoints "
@@ -127,8 +140,10 @@ class Checkpointing(Watcher):
             )
             return
         self.saved_step = step
-        for old in checkpoint.checkpoints(self.folder)[: -self.keep]:
-            old.unlink()
+        kept = {path, *checkpoint.averaged_ones(self.folder)[-self.keep :]}
+        for old in checkpoint.checkpoints(self.folder):
+            if old not in kept:
+                old.unlink()
 
 
 class StopOnSignal(Watcher):

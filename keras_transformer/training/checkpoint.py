@@ -110,12 +110,29 @@ def step_of(model: keras.Model) -> int:
 
 def checkpoints(folder: pathlib.Path) -> list[pathlib.Path]:
     """List the checkpoint files of a folder, oldest first."""
+    every = [*averaged_ones(folder), *pathlib.Path(folder).glob("last-*.npz")]
+    return sorted(every, key=step_in)
+
+
+def averaged_ones(folder: pathlib.Path) -> list[pathlib.Path]:
+    """List the checkpoints of a folder that are there to be averaged, oldest first."""
     return sorted(pathlib.Path(folder).glob("step-*.npz"))
 
 
-def path_of(folder: pathlib.Path, step: int) -> pathlib.Path:
-    """Where the checkpoint of a step lies."""
-    return pathlib.Path(folder) / f"step-{step:09d}.npz"
+def path_of(folder: pathlib.Path, step: int, averaged: bool = True) -> pathlib.Path:
+    """Where the checkpoint of a step lies.
+
+    Args:
+        folder: of the checkpoints.
+        step: updates made.
+        averaged: whether it is there to be averaged, or only to go on from.
+    """
+    return pathlib.Path(folder) / f"{'step' if averaged else 'last'}-{step:09d}.npz"
+
+
+def step_in(path: pathlib.Path) -> int:
+    """The step that the name of a checkpoint says."""
+    return int(path.stem.rpartition("-")[-1])
 
 
 def _weights(model):

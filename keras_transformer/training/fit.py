@@ -55,12 +55,10 @@ class Progress:
 
     Attributes:
         step: updates made.
-        batches: batches seen, by all replicas.
         stopwatch: the run's `Stopwatch`.
     """
 
     step: int
-    batches: int
     stopwatch: Stopwatch
 
 
@@ -73,10 +71,8 @@ def resume(model: keras.Model, folder: pathlib.Path, log: Callable = print) -> P
         log: takes a line about each checkpoint that cannot be read.
     """
     newest = checkpoint.newest(folder, log)
-    progress = (
-        checkpoint.restore(newest, model) if newest else {"step": 0, "batches": 0, "seconds": 0.0}
-    )
-    return Progress(progress["step"], progress["batches"], Stopwatch(progress["seconds"]))
+    progress = checkpoint.restore(newest, model) if newest else {"step": 0, "seconds": 0.0}
+    return Progress(progress["step"], Stopwatch(progress["seconds"]))
 
 
 def fit(

@@ -116,12 +116,12 @@ def telling_of_lost_hosts(strategy: tf.distribute.Strategy):
 def distribute(
     strategy: tf.distribute.Strategy, batches, start: int
 ) -> tf.distribute.DistributedDataset:
-    """Make a distributed dataset. Of every R batches in a row each of the R replicas takes one.
+    """Make a distributed dataset. Of every R parts in a row each of the R replicas takes one.
 
     Args:
         strategy: from `make_strategy`.
         batches: `pipelines.batching.TrainingBatches`, or an object with its method `dataset`.
-        start: number of the first batch, a multiple of R.
+        start: number of the first part, a multiple of R.
     """
     replicas = strategy.num_replicas_in_sync
 

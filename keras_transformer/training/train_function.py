@@ -1,4 +1,4 @@
-"""One update from many batches (Vaswani et al. 2017, section 5.1: 25,000 tokens a batch; section
+"""One update from many batches (Vaswani et al. 2017, section 5.1: 25,000 tokens an update; section
 5.2: one machine with 8 GPUs).
 
     gradient = d/d theta  sum of weight * loss of a label  /  sum of weights
@@ -6,8 +6,6 @@
 Both sums are over all batches of a step, on all replicas. A mean of the batches' means would weigh
 a label by the number of its neighbours, and depend on how the batches are spread.
 """
-
-from collections.abc import Callable
 
 import keras
 import tensorflow as tf
@@ -21,7 +19,6 @@ def attach(
     model: keras.Model,
     strategy: tf.distribute.Strategy,
     batches,
-    batches_before: Callable[[int], int],
     accumulate: int = 1,
     static_shapes: bool = False,
     jit_compile: bool = False,
@@ -30,9 +27,8 @@ def attach(
 
     Args:
         model, strategy, accumulate, static_shapes, jit_compile: see `TrainFunction`.
-        batches: `pipelines.batching.TrainingBatches`, or an object with its methods `dataset` and
-            `arrays`.
-        batches_before: takes a step, gives how many batches were seen before it.
+        batches: `pipelines.batching.TrainingBatches` of R times K parts, or an object with its
+            methods `dataset` and `arrays`.
 
     Raises:
         ValueError: if another backend than TensorFlow, whose `fit` is Keras' own, is to distribute
@@ -44,7 +40,9 @@ def attach(
             on_epoch_begin=lambda epoch, logs: function.start_epoch()
         )
         return Feed(
-            lambda step: distribute(strategy, batches, batches_before(step)),
+            lambda step: distribute(
+                strategy, batches, step * strategy.num_replicas_in_sync * accumulate
+            ),
             function.ending,
             (new_means,),
         )
@@ -55,7 +53,7 @@ def attach(
             f"{strategy.num_replicas_in_sync} replicas, accumulate={accumulate}. Leave them out, "
             "or use TensorFlow."
         )
-    return Feed(lambda step: batches.arrays(batches_before(step)), Ending(model))
+    return Feed(batches.arrays, Ending(model))
 
 
 class TrainFunction:

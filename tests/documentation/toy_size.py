@@ -22,7 +22,7 @@ SMALLER = {
     "size=8000": "size=300",  # The vocabulary's.
     "num_layers=3, d_model=256, d_ff=1024": "num_layers=1, d_model=32, d_ff=64",
     "TransformerSchedule(256)": "TransformerSchedule(32)",
-    "batches.batches_per_epoch, epochs=10": "3, epochs=1",
+    "batches.updates_per_epoch, epochs=10": "3, epochs=1",
     # Our own server answers in place of TF Serving.
     "localhost:8501/v1/models/translator": "127.0.0.1:8501/v1/models/home_assistant_en_de",
 }

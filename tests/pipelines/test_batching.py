@@ -4,6 +4,7 @@ on any number of replicas.
 
 import collections
 import itertools
+import re
 import types
 
 import numpy as np
@@ -21,6 +22,8 @@ from pipelines.token_ids import TokenIds
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=25)
 BUDGET = 24
+# Of more than six pairs each.
+UPDATE = 96
 
 
 def numbers_as_words(size):
@@ -166,7 +169,7 @@ def test_every_training_batch_is_full_and_of_a_known_shape(batches, stream):
     }
     seen = {(*source.shape, target_input.shape[1]) for source, target_input, *_ in stream}
     assert seen == shapes
-    assert all(size * max(source, target) <= BUDGET for size, source, target in shapes)
+    assert all(len(batch[0]) >= 1 for batch in stream)
 
 
 def test_every_pair_comes_once_an_epoch_but_for_what_waits_for_a_full_batch(pairs, batches, stream):
@@ -186,16 +189,41 @@ def test_every_pair_comes_once_an_epoch_but_for_what_waits_for_a_full_batch(pair
 @pytest.mark.parametrize(
     ("lengths", "expected", "description"),
     [
-        ([(12, 12)] * 20, 10, "10 batches an epoch in 1 shapes, 0.0% padding"),
-        ([(12, 12)] * 2600, 1300, "1,300 batches an epoch in 1 shapes, 0.0% padding"),
-        ([(12, 12)] * 3 + [(4, 4)] * 7, 3, "3 batches an epoch in 2 shapes, 0.0% padding"),
-        ([(1, 3)], 1, "1 batches an epoch in 1 shapes, 33.3% padding"),
+        (
+            [(12, 12)] * 20,
+            10,
+            "10 updates an epoch, of 24 source and 24 target tokens each, in 1 shape, 0.0% padding",
+        ),
+        (
+            [(12, 12)] * 2600,
+            1300,
+            "1,300 updates an epoch, of 24 source and 24 target tokens each, in 1 shape, 0.0% "
+            "padding",
+        ),
+        (
+            [(12, 12)] * 3 + [(4, 4)] * 7,
+            3,
+            "3 updates an epoch, of 24 source and 24 target tokens each, in 2 shapes, 0.0% padding",
+        ),
+        (
+            [(1, 3)],
+            1,
+            "1 update an epoch, of 12 source and 36 target tokens each, in 1 shape, 33.3% padding",
+        ),
     ],
 )
-def test_batches_an_epoch_are_counted_and_told(lengths, expected, description):
-    """3/2 + 7/6 batches are rounded to 3; one pair in a batch of 8 is called 1."""
+def test_updates_an_epoch_are_counted_and_told_with_their_tokens(lengths, expected, description):
+    """3/2 + 7/6 updates are rounded to 3; one pair in an update of 12 is called 1."""
     batches = training_batches(pairs_of(lengths), BUDGET, seed=1)
-    assert (batches.batches_per_epoch, batches.describe()) == (expected, description)
+    assert (batches.updates_per_epoch, batches.describe()) == (expected, description)
+
+
+def test_the_tokens_that_are_told_are_those_of_the_stream(batches, stream):
+    told = re.findall(r"(\d+) (?:source|target)", batches.describe())
+    epochs = stream[: 20 * round(batches.order.batches_per_epoch)]
+    for count, side in zip(told, (0, 2), strict=True):
+        tokens = sum((batch[side] != 0).sum() for batch in epochs) / len(epochs)
+        assert int(count) == pytest.approx(tokens, abs=1.0)
 
 
 def test_the_seed_decides_the_order(pairs, stream):
@@ -256,21 +284,50 @@ def replicated(batches, hosts, start, steps):
     ],
 )
 def test_replicas_read_together_what_one_replica_would(pairs, hosts, steps_before):
+    """The rows of an update, in their order, do not depend on how many share it."""
     replicas = sum(hosts)
-    batches = training_batches(pairs, BUDGET, seed=4, group=replicas)
-    start = steps_before * replicas
-    together = replicated(batches, hosts, start, steps=12)
-    assert_same(together, taken(batches.arrays(start), 12 * replicas))
-    for step in range(0, len(together), replicas):
-        assert (
-            len({tuple(side.shape for side in batch) for batch in together[step : step + replicas]})
-            == 1
-        )
+    whole = taken(training_batches(pairs, UPDATE, seed=4).arrays(steps_before), 12)
+    batches = training_batches(pairs, UPDATE, seed=4, parts=replicas)
+    parts = replicated(batches, hosts, steps_before * replicas, steps=12)
+    shared = [parts[start : start + replicas] for start in range(0, len(parts), replicas)]
+    assert_same([map(np.concatenate, zip(*update, strict=True)) for update in shared], whole)
+    for update in shared:
+        rows = [len(batch[0]) for batch in update]
+        assert max(rows) - min(rows) <= 1
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+def test_parts_that_must_be_alike_are(pairs, parts):
+    batches = taken(training_batches(pairs, UPDATE, 4, parts=parts, alike=True).arrays(), 24)
+    for start in range(0, 24, parts):
+        assert len({len(batch[0]) for batch in batches[start : start + parts]}) == 1
+
+
+def test_control_parts_that_need_not_be_alike_are_not(pairs):
+    batches = taken(training_batches(pairs, UPDATE, 4, parts=3).arrays(), 24)
+    assert any(
+        len({len(b[0]) for b in batches[start : start + 3]}) > 1 for start in range(0, 24, 3)
+    )
+
+
+def test_accumulated_parts_of_replicas_come_one_after_another(pairs):
+    """Two replicas that add up three batches each take six parts of an update."""
+    whole = taken(training_batches(pairs, UPDATE, seed=4).arrays(), 4)
+    batches = training_batches(pairs, UPDATE, seed=4, parts=6)
+    parts = numbers(replicated(batches, (1, 1), 0, steps=12))
+    together = [[*itertools.chain(*parts[start : start + 6])] for start in range(0, 24, 6)]
+    assert together == numbers(whole)
+
+
+def test_an_update_has_an_example_for_each_part(pairs):
+    training_batches(pairs, BUDGET, seed=4, parts=2)
+    with pytest.raises(ValueError, match=r"^an update must have an example for each of its 99 "):
+        training_batches(pairs, BUDGET, seed=4, parts=99)
 
 
 def test_hosts_that_do_not_know_their_place_would_read_the_same(pairs):
     """The control."""
-    batches = training_batches(pairs, BUDGET, seed=4, group=2)
+    batches = training_batches(pairs, BUDGET, seed=4, parts=2)
     first, second = (
         taken(batches.dataset(replicas=2, **place), 10) for place in ({}, {"first": 1})
     )
@@ -286,7 +343,7 @@ def test_pairs_of_twice_the_weight_come_twice_as_often():
         pairs_of([(12, 12)] * 20), BUDGET, seed=1, weights=[2.0] * 5 + [1.0] * 10 + [0.5] * 5
     )
     come = collections.Counter(itertools.chain(*numbers(taken(batches.arrays(), 45 // 2))))
-    assert batches.batches_per_epoch == round(22.5 / 2)
+    assert batches.updates_per_epoch == round(22.5 / 2)
     assert all(3 <= come[pair] <= 4 for pair in range(5))
     assert all(1 <= come[pair] <= 2 for pair in range(5, 15))
     assert all(0 <= come[pair] <= 1 for pair in range(15, 20))

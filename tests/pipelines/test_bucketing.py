@@ -1,5 +1,6 @@
 """Buckets: every length has its place, budgets hold, little is padded, in few shapes."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.bucketing import MOST_PADDING, boundaries, bucket, merge
+from pipelines.bucketing import MOST_PADDING, MOST_SHAPES, boundaries, bucket, merge
 
 LENGTHS = st.integers(1, 300)
 # Examples of one to three sides: sentences, pairs, triples.
@@ -16,6 +17,7 @@ PAIRS = st.integers(1, 3).flatmap(
 )
 SLACK = st.integers(0, 3000)
 SHARES = st.floats(0, 0.9)
+ANY = 10**6
 
 
 def bucketed(pairs, slack, most_padding):
@@ -23,7 +25,7 @@ def bucketed(pairs, slack, most_padding):
     each one's bucket, (sides, examples).
     """
     lengths = np.array(pairs)
-    buckets = bucket(lengths, lengths.max() + slack, most_padding)
+    buckets = bucket(lengths, lengths.max() + slack, most_padding, most_shapes=ANY)
     return buckets, lengths.T, buckets.lengths[buckets.bucket_of].T
 
 
@@ -36,7 +38,7 @@ def test_edges_increase_strictly_up_to_the_longest(longest, first, growth):
 
 
 def test_the_edges_of_the_docstring():
-    assert boundaries(20).tolist() == [4, 5, 6, 7, 8, 10, 12, 15, 18, 20]
+    assert boundaries(20).tolist() == [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, 20]
 
 
 @settings(deadline=None)
@@ -48,21 +50,32 @@ def test_every_side_fits_its_bucket(pairs, slack, most_padding):
 
 @settings(deadline=None)
 @given(PAIRS, SLACK)
-def test_unmerged_every_side_wastes_less_than_a_quarter(pairs, slack):
+def test_unmerged_every_side_wastes_less_than_a_seventh(pairs, slack):
     _, lengths, padded = bucketed(pairs, slack, most_padding=0)
-    assert ((padded < 1.25 * lengths) | (padded <= 4)).all()
+    assert ((padded < 1.15 * lengths) | (padded <= 4)).all()
 
 
 @settings(deadline=None)
 @given(PAIRS, SLACK, SHARES)
-def test_a_batch_keeps_the_budget_on_both_sides_and_one_more_pair_would_not(
-    pairs, slack, most_padding
-):
+def test_no_other_size_of_a_batch_comes_nearer_to_the_tokens(pairs, slack, most_padding):
     buckets, lengths, _ = bucketed(pairs, slack, most_padding)
-    longer_side = buckets.lengths.max(axis=1)
+    asked = lengths.max() + slack
     assert (buckets.batch_sizes >= 1).all()
-    assert (buckets.batch_sizes * longer_side <= lengths.max() + slack).all()
-    assert ((buckets.batch_sizes + 1) * longer_side > lengths.max() + slack).all()
+    for number, size in enumerate(buckets.batch_sizes.tolist()):
+        a_pair = lengths[:, buckets.bucket_of == number].mean()
+        nearest = min(abs(other * a_pair - asked) for other in (size - 1, size + 1))
+        assert abs(size * a_pair - asked) <= nearest + 1e-9
+
+
+@settings(deadline=None)
+@given(PAIRS, SLACK, st.integers(1, 9))
+def test_batches_are_multiples_where_parts_must_be_alike(pairs, slack, multiple):
+    asked = np.max(pairs) + slack
+    sizes = bucket(pairs, asked, multiple=multiple).batch_sizes
+    assert (sizes >= multiple).all()
+    assert not (sizes % multiple).any()
+    free = bucket(pairs, asked).batch_sizes
+    assert (np.abs(sizes - free)[free >= multiple] <= multiple / 2 + 0.5).all()
 
 
 @settings(deadline=None)
@@ -83,7 +96,7 @@ def test_batches_tokens_and_padding_are_counted_as_by_hand(pairs, slack, most_pa
     assert buckets.batches_of_one_pass == sum(
         -(-count // size) for count, size in zip(members, buckets.batch_sizes, strict=True)
     )
-    assert buckets.tokens == lengths.sum()
+    assert buckets.tokens.tolist() == lengths.sum(axis=1).tolist()
     assert buckets.padding == pytest.approx((padded - lengths).sum() / padded.sum(), abs=1e-12)
 
 
@@ -115,11 +128,41 @@ def test_captions_take_few_shapes():
     sources = rng.lognormal(2.6, 0.3, 29_000).round().clip(3, 45)
     targets = (sources + rng.normal(0, 2, 29_000)).round().clip(3, 45)
     few, many = (
-        bucket(np.stack([sources, targets], axis=-1).astype(int), 4096, share)
+        bucket(np.stack([sources, targets], axis=-1).astype(int), 4096, share, most_shapes=ANY)
         for share in (MOST_PADDING, 0)
     )
     assert many.padding < few.padding < MOST_PADDING < 0.12
     assert len(few.batch_sizes) < len(many.batch_sizes) / 3
+
+
+@functools.cache
+def like_wmt():
+    """Lengths like those of WMT 2014 English-German in 37,000 pieces, log-normal: 450,000 pairs."""
+    rng = np.random.default_rng(0)
+    sources = rng.lognormal(3.2, 0.62, 450_000)
+    targets = sources * rng.lognormal(0.02, 0.2, 450_000)
+    lengths = np.stack([sources, targets], axis=-1).round().astype(int).clip(1) + 1
+    return lengths[(lengths <= 256).all(axis=1)]
+
+
+def test_lengths_like_those_of_wmt_take_at_most_40_shapes_with_10_per_cent_padding():
+    buckets = bucket(like_wmt(), 25_000)
+    assert len(buckets.batch_sizes) == MOST_SHAPES == 40
+    assert buckets.padding < 0.1
+    # The control: padding alone asks for more.
+    assert len(bucket(like_wmt(), 25_000, most_shapes=ANY).batch_sizes) > 50
+
+
+def test_an_update_has_about_25_000_tokens_on_each_side_without_padding():
+    """Section 5.1."""
+    lengths = like_wmt()
+    buckets = bucket(lengths, 25_000)
+    pairs = np.bincount(buckets.bucket_of)
+    for side in lengths.T:
+        of_bucket = np.bincount(buckets.bucket_of, side) / pairs * buckets.batch_sizes
+        assert (abs(of_bucket - 25_000) < 0.25 * 25_000).all()
+        updates = (pairs / buckets.batch_sizes).sum()
+        assert side.sum() / updates == pytest.approx(25_000, rel=0.03)
 
 
 SHAPES = st.lists(st.tuples(*[st.integers(1, 12)] * 2), min_size=1, max_size=7, unique=True)
@@ -168,7 +211,7 @@ def merged_by_hand(shapes, counts, most_positions):
 @given(rectangles())
 def test_merging_takes_the_cheapest_two_of_all_while_the_limit_holds(case):
     shapes, counts, _ = case
-    merged_shapes, merged = merge(*case)
+    merged_shapes, merged = merge(*case, ANY)
     groups = merged_by_hand(*case)
     assert merged_shapes.tolist() == [shapes[group].max(axis=0).tolist() for group in groups]
     assert [np.flatnonzero(merged == number).tolist() for number in range(len(groups))] == [
@@ -181,7 +224,7 @@ def test_merging_takes_the_cheapest_two_of_all_while_the_limit_holds(case):
 @given(rectangles())
 def test_merged_shapes_cover_their_rectangles_and_are_never_more(case):
     before = [array.copy() for array in case[:2]]
-    merged_shapes, merged = merge(*case)
+    merged_shapes, merged = merge(*case, ANY)
     assert (merged_shapes[merged] >= case[0]).all()
     assert 1 <= len(merged_shapes) <= len(case[0])
     assert set(merged.tolist()) == set(range(len(merged_shapes)))
@@ -193,15 +236,15 @@ def test_one_position_less_forbids_the_merging():
     """4 x 4 and 4 x 5: three pairs grow by one position each; the 9 x 9 stays away."""
     shapes, counts = np.array([[4, 4], [9, 9], [4, 5]]), np.array([3, 1, 5])
     allowed = positions(shapes, counts) + 3
-    merged_shapes, merged = merge(shapes, counts, allowed)
+    merged_shapes, merged = merge(shapes, counts, allowed, ANY)
     assert (merged_shapes.tolist(), merged.tolist()) == ([[4, 5], [9, 9]], [0, 1, 0])
-    merged_shapes, merged = merge(shapes, counts, allowed - 1)
+    merged_shapes, merged = merge(shapes, counts, allowed - 1, ANY)
     assert (merged_shapes.tolist(), merged.tolist()) == (shapes.tolist(), [0, 1, 2])
 
 
 def test_the_shapes_are_told_with_their_padding():
     assert bucket([[4, 4], [4, 4], [8, 6]], 8).describe() == "2 shapes, 0.0% padding"
-    assert bucket([[1, 3]], 4).describe() == "1 shapes, 33.3% padding"
+    assert bucket([[1, 3]], 4).describe() == "1 shape, 33.3% padding"
 
 
 def test_a_budget_below_the_longest_sentence_is_refused():
@@ -217,3 +260,14 @@ def test_a_budget_below_the_longest_sentence_is_refused():
 def test_there_must_be_an_example():
     with pytest.raises(ValueError, match=r"^There is no example to make batches of\.$"):
         bucket(np.zeros((0, 2), int), batch_tokens=8)
+
+
+@settings(deadline=None)
+@given(rectangles(), st.integers(1, 8))
+def test_too_many_shapes_are_merged_whatever_they_cost(case, most_shapes):
+    """As many merging steps as the limit allows, and more while shapes are too many."""
+    shapes, counts, most_positions = case
+    few, _ = merge(shapes, counts, most_positions, most_shapes)
+    by_limit, _ = merge(shapes, counts, most_positions, ANY)
+    forced, _ = merge(shapes, counts, 0, most_shapes)
+    assert few.tolist() == min(by_limit.tolist(), forced.tolist(), key=len)

@@ -33,7 +33,6 @@ def compiled(*shape):
 
 PERMUTED = {0: compiled(), 1: compiled(None)}
 EPOCHS = st.integers(0, 6)
-GROUPS = st.integers(1, 3)
 WEIGHTS = st.sampled_from([0.25, 0.5, 0.75, 1.0, 1.5, 3.0])
 
 
@@ -58,13 +57,12 @@ def arguments(draw, weighted=True):
         if weighted
         else None
     )
-    seed, group = draw(st.tuples(st.integers(0, 2**40), GROUPS))
+    seed = draw(st.integers(0, 2**40))
     return {
         "bucket_of": bucket_of,
         "batch_sizes": sizes,
         "seed": seed,
         "weights": weights,
-        "group": group,
     }
 
 
@@ -110,11 +108,9 @@ def pairs_due(case, epochs):
 
 
 def batches_due(case, epochs):
-    """Per bucket, how many batches are full after so many epochs; a group is filled as one."""
-    group = case["group"]
+    """Per bucket, how many batches are full after so many epochs."""
     return [
-        due // (size * group) * group
-        for due, size in zip(pairs_due(case, epochs), case["batch_sizes"], strict=True)
+        due // size for due, size in zip(pairs_due(case, epochs), case["batch_sizes"], strict=True)
     ]
 
 
@@ -193,16 +189,14 @@ def test_unweighted_pairs_of_a_bucket_come_equally_often(case, epochs):
     st.lists(st.integers(1, 6), min_size=1, max_size=4),
     st.integers(1, 9),
     st.integers(0, 100),
-    GROUPS,
 )
-def test_a_bucket_comes_in_one_order_of_all_its_pairs_after_another(members, size, seed, group):
+def test_a_bucket_comes_in_one_order_of_all_its_pairs_after_another(members, size, seed):
     bucket_of = np.repeat(np.arange(len(members)), members).tolist()
     streams = collections.defaultdict(list)
     case = {
         "bucket_of": bucket_of,
         "batch_sizes": [size] * len(members),
         "seed": seed,
-        "group": group,
     }
     for bucket, pairs in walk(case, 20):
         streams[bucket] += pairs
@@ -299,7 +293,6 @@ def test_pairs_that_are_drawn_do_not_come_by_weight():
         "batch_sizes": [4],
         "seed": 1,
         "weights": [0.5] * 10 + [2.0] * 10,
-        "group": 1,
     }
     with pytest.raises(AssertionError):
         assert_pairs_come_by_weight(case, 4, unweighted_sample(case, 4))
@@ -316,46 +309,6 @@ def test_pairs_of_different_weight_are_mixed():
     [(_, pairs)] = walk(case, 1)
     assert collections.Counter(pairs) == {pair: 1 if pair < 20 else 2 for pair in range(40)}
     assert 5 <= sum(pair < 20 for pair in pairs[:30]) <= 15
-
-
-@settings(deadline=None, max_examples=15)
-@given(CASES)
-def test_a_group_is_one_larger_batch_in_parts(case):
-    group = case["group"]
-    walked = walk(case, 6 * group)
-    whole = walk(
-        {**case, "batch_sizes": [size * group for size in case["batch_sizes"]], "group": 1}, 6
-    )
-    for number, (bucket, pairs) in enumerate(whole):
-        buckets, parts = zip(*walked[number * group : (number + 1) * group], strict=True)
-        assert set(buckets) == {bucket}
-        assert [*itertools.chain(*parts)] == pairs
-
-
-def test_batches_that_are_no_group_do_not_share_their_bucket():
-    case = {"bucket_of": [0] * 20 + [1] * 20, "batch_sizes": [1, 1], "seed": 1}
-    for group, shared in ((1, False), (2, True)):
-        buckets = [bucket for bucket, _ in walk({**case, "group": group}, 40)]
-        assert (buckets[::2] == buckets[1::2]) is shared
-
-
-@settings(deadline=None, max_examples=15)
-@given(arguments(weighted=False), st.integers(1, 6))
-def test_the_pairs_of_a_group_are_distinct_within_a_lap(case, epochs):
-    """A pair comes twice in a group only where the group ends one lap and begins another."""
-    group, due = case["group"], batches_due(case, epochs)
-    walked = walk(case, sum(due))
-    repeating, straddling = collections.Counter(), collections.Counter()
-    for start in range(0, len(walked), group):
-        pairs = [*itertools.chain(*(pairs for _, pairs in walked[start : start + group]))]
-        repeating[walked[start][0]] += len(set(pairs)) < len(pairs)
-    for (bucket, _), members in classes(case).items():
-        size = case["batch_sizes"][bucket] * group
-        straddling[bucket] = sum(
-            n * size // len(members) < ((n + 1) * size - 1) // len(members)
-            for n in range(due[bucket] // group)
-        )
-    assert all(repeating[bucket] <= straddling[bucket] for bucket in repeating)
 
 
 @pytest.mark.parametrize("number", [0, 1, 1000])
