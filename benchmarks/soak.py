@@ -53,7 +53,7 @@ def wait_until_it_trains(process):
 
 
 def newest_step(folder):
-    steps = [int(path.stem.removeprefix("step-")) for path in checkpoint.checkpoints(folder / RUN)]
+    steps = [checkpoint.step_in(path) for path in checkpoint.checkpoints(folder / RUN)]
     return steps[-1] if steps else 0
 
 

@@ -98,6 +98,7 @@ class Checkpointing(Watcher):
         self.average_over = average_over
         self.report = report
         self.saved_step = None
+        self._batches = 0
         self._due = self._next()
 
     def on_train_begin(self, logs=None):
@@ -106,12 +107,14 @@ class Checkpointing(Watcher):
             stale.unlink()
 
     def on_train_batch_end(self, batch, logs=None):
+        self._batches = batch + 1
         if self.stopwatch.seconds >= self._due:
             self._due = self._next()
             self.save(averaged=self.average_over == "minutes")
 
     def on_epoch_end(self, epoch, logs=None):
-        averaged = self.average_over == "epochs"
+        is_whole = self._batches == self.params["steps"]
+        averaged = self.average_over == "epochs" and is_whole
         if averaged or self.saved_step != checkpoint.step_of(self.model):
             self.save(averaged)
 

@@ -109,7 +109,7 @@ def test_a_run_of_two_hosts_survives_a_preemption_and_the_loss_of_a_host(fresh_s
     # 1. Any host that is asked to leave ends the run on all.
     job = start()
     begun = job.wait_for_epoch()
-    assert b" 2 batches a step" in begun
+    assert b"each update in 2 batches: 2 replicas, 1 of each" in begun
     job.hosts[1].send_signal(signal.SIGTERM)
     (chief_status, chief_output, chief_errors), (status, output, errors) = job.results()
     assert (chief_status, chief_errors, status, errors) == (0, b"", 0, b"")

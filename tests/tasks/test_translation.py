@@ -270,10 +270,10 @@ def folder(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words", "weight"),
     [
-        ({"last": 1}, "mean of the last 1 checkpoints", 40),
-        ({"last": 2}, "mean of the last 2 checkpoints", 35),
-        ({"last": 3}, "mean of the last 3 checkpoints", 30),
-        ({"last": 9}, "mean of the last 4 checkpoints", 25),
+        ({"last": 1}, "mean of the checkpoints of steps 40", 40),
+        ({"last": 2}, "mean of the checkpoints of steps 30, 40", 35),
+        ({"last": 3}, "mean of the checkpoints of steps 20, 30, 40", 30),
+        ({"last": 9}, "mean of the checkpoints of steps 10, 20, 30, 40", 25),
         ({"last": 2, "best": True}, "best epoch", 7),
         (
             {"last": 2, "averages": {"weights/a": np.full(2, 5, np.float32)}},
@@ -288,6 +288,15 @@ def test_the_weights_that_were_asked_for_are_chosen(folder, arguments, words, we
     assert checkpoint.weights_of(folder.averaged)["weights/a"].tolist() == [weight, weight]
 
 
+def test_what_is_only_there_to_go_on_from_is_not_averaged(folder):
+    newest = checkpoint.path_of(folder.checkpoints, 45, averaged=False)
+    checkpoint.path_of(folder.checkpoints, 40).rename(newest)
+    assert choose_weights(folder, 2) == "mean of the checkpoints of steps 20, 30"
+    for old in checkpoint.averaged_ones(folder.checkpoints):
+        old.unlink()
+    assert choose_weights(folder, 2) == "mean of the checkpoints of steps 45"
+
+
 def test_the_command_averages_the_last_checkpoints(folder, capsys):
     from keras_transformer import average
 
@@ -295,13 +304,13 @@ def test_the_command_averages_the_last_checkpoints(folder, capsys):
     average.main(types.SimpleNamespace(model_dir=str(folder.path), average_checkpoints=2))
     assert checkpoint.weights_of(folder.averaged)["weights/a"].tolist() == [35, 35]
     assert capsys.readouterr().out == (
-        f"{folder.averaged}: the mean of step-000000030.npz, step-000000040.npz\n"
+        f"{folder.averaged}: mean of the checkpoints of steps 30, 40\n"
     )
 
 
 FINAL = [
-    ((), "mean of the last 3 checkpoints"),
-    (("--average_checkpoints=2",), "mean of the last 2 checkpoints"),
+    ((), "mean of the checkpoints of steps 1, 2, 3"),
+    (("--average_checkpoints=2",), "mean of the checkpoints of steps 2, 3"),
     (("--ema=0.5",), "moving average of the weights"),
     (("--keep_best=cross_entropy",), "best epoch"),
 ]

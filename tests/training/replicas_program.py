@@ -52,11 +52,10 @@ def _side(random):
     return TokenIds.of_lengths(random.integers(4, 50, lengths.sum()).astype(np.uint16), lengths)
 
 
-def batches_of_different_lengths(**shapes):
+def batches_of_different_lengths(batch_tokens, **shapes):
     random = np.random.default_rng(0)
-    return training_batches(
-        TokenizedPairs(_side(random), _side(random)).examples(), batch_tokens=200, seed=1, **shapes
-    )
+    examples = TokenizedPairs(_side(random), _side(random)).examples()
+    return training_batches(examples, batch_tokens, seed=1, **shapes)
 
 
 def train(replicas, experiment):
@@ -74,9 +73,10 @@ def train(replicas, experiment):
     make = MeanOfMeans if how == "mean_of_means" else TrainFunction
     function = make(model, replicas, int(accumulate), static_shapes=how == "static")
     reports = Reports()
-    # Where shapes are static there are two of them, and two batches in a row have one.
     batches = batches_of_different_lengths(
-        **({"group": 2, "most_padding": 0.4} if how == "static" else {})
+        800 if how == "larger" else 400,
+        parts=replicas.num_replicas_in_sync * int(accumulate),
+        **({"alike": True, "most_padding": 0.4} if how == "static" else {}),
     )
     data = distribute(replicas, batches, 0)
     fit.fit(model, fit.Feed(lambda step: data, function.ending), STEPS, STEPS, [reports])

@@ -44,7 +44,11 @@ def fit(model, *watchers, epochs=2, steps=3):
 
 
 def steps_in(folder):
-    return [int(path.stem.removeprefix("step-")) for path in checkpoint.checkpoints(folder)]
+    return [checkpoint.step_in(path) for path in checkpoint.checkpoints(folder)]
+
+
+def averaged_in(folder):
+    return [checkpoint.step_in(path) for path in checkpoint.averaged_ones(folder)]
 
 
 def test_a_stopwatch_goes_on_from_the_sessions_before(monkeypatch):
@@ -98,7 +102,8 @@ def test_training_stops_when_the_minutes_are_over(model, stopwatch):
 
 
 def test_each_epoch_is_saved_and_the_last_k_are_kept(model, stopwatch, tmp_path):
-    fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=2, minutes=10), epochs=4)
+    saving = callbacks.Checkpointing(tmp_path, stopwatch, 2, minutes=10, average_over="epochs")
+    fit(model, saving, epochs=4)
     assert steps_in(tmp_path) == [9, 12]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "step-000000009.npz",
@@ -106,22 +111,53 @@ def test_each_epoch_is_saved_and_the_last_k_are_kept(model, stopwatch, tmp_path)
     ]
 
 
-def test_inside_an_epoch_it_saves_every_so_many_minutes_since_the_last_save(
+def minutes_that_pass(stopwatch, minutes):
+    """A callback that moves the stopwatch before each step."""
+
+    def pass_(batch, logs):
+        stopwatch.seconds += 60 * minutes
+
+    return keras.callbacks.LambdaCallback(on_train_batch_begin=pass_)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_clock_s_checkpoints_are_averaged_whatever_epochs_end_between(
     model, stopwatch, tmp_path
 ):
-    ticking = keras.callbacks.LambdaCallback(
-        on_train_batch_begin=lambda batch, logs: setattr(
-            stopwatch, "seconds", stopwatch.seconds + 60
-        )
+    """Section 6.1: at 10-minute intervals of the whole run. An epoch's end, at steps 5 and 10, is
+    only there to go on from, and shifts none of them.
+    """
+    saving = callbacks.Checkpointing(tmp_path, stopwatch, keep=99, minutes=2)
+    fit(model, minutes_that_pass(stopwatch, 1), saving, epochs=3, steps=5)
+    assert averaged_in(tmp_path) == [2, 4, 6, 8, 10, 12, 14]
+    assert names(tmp_path)[0] == "last-000000015.npz"
+    assert len(names(tmp_path)) == 8
+
+
+def test_a_new_session_keeps_the_clock_s_intervals(model, stopwatch, tmp_path):
+    stopwatch.seconds = 3.5 * 60
+    saving = callbacks.Checkpointing(tmp_path, stopwatch, keep=99, minutes=2)
+    fit(model, minutes_that_pass(stopwatch, 0.75), saving, epochs=1, steps=7)
+    # Minutes 4.25, 5, 5.75, 6.5, 7.25, 8, 8.75: the first past 4, 6 and 8.
+    assert averaged_in(tmp_path) == [1, 4, 6]
+
+
+def test_with_epochs_to_average_the_clock_s_checkpoints_are_only_there_to_go_on_from(
+    model, stopwatch, tmp_path
+):
+    saving = callbacks.Checkpointing(tmp_path, stopwatch, 99, minutes=2, average_over="epochs")
+    found = []
+    listing = keras.callbacks.LambdaCallback(
+        on_train_batch_begin=lambda batch, logs: found.append(names(tmp_path))
     )
-    fit(
-        model,
-        ticking,
-        callbacks.Checkpointing(tmp_path, stopwatch, keep=99, minutes=2),
-        epochs=2,
-        steps=5,
-    )
-    assert steps_in(tmp_path) == [2, 4, 5, 7, 9, 10]
+    fit(model, minutes_that_pass(stopwatch, 1), listing, saving, epochs=2, steps=5)
+    assert averaged_in(tmp_path) == [5, 10]
+    assert names(tmp_path) == ["step-000000005.npz", "step-000000010.npz"]
+    assert found[4] == ["last-000000004.npz"]
+    assert found[7] == ["last-000000006.npz", "step-000000005.npz"]
 
 
 def test_a_checkpoint_holds_its_step_and_the_seconds_of_the_run(model, stopwatch, tmp_path):
@@ -129,20 +165,8 @@ def test_a_checkpoint_holds_its_step_and_the_seconds_of_the_run(model, stopwatch
     fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10), epochs=1)
     assert checkpoint.restore(checkpoint.newest(tmp_path), model) == {
         "step": 3,
-        "batches": 3,
         "seconds": 12.5,
     }
-
-
-def test_a_checkpoint_counts_the_batches_of_the_whole_run(model, stopwatch, tmp_path):
-    fit(
-        model,
-        callbacks.Checkpointing(
-            tmp_path, stopwatch, keep=1, minutes=10, batches_before=lambda step: 100 + 8 * step
-        ),
-        epochs=1,
-    )
-    assert checkpoint.restore(checkpoint.newest(tmp_path), model)["batches"] == 124
 
 
 def test_what_a_killed_run_left_half_written_is_removed(model, stopwatch, tmp_path):
@@ -151,6 +175,12 @@ def test_what_a_killed_run_left_half_written_is_removed(model, stopwatch, tmp_pa
     fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10), epochs=0)
     assert steps_in(tmp_path) == [2]
     assert [path.name for path in tmp_path.iterdir()] == ["step-000000002.npz"]
+
+
+def test_an_epoch_that_is_cut_short_is_not_averaged(model, stopwatch, tmp_path):
+    saving = callbacks.Checkpointing(tmp_path, stopwatch, 99, minutes=10, average_over="epochs")
+    fit(model, saving, callbacks.StopAtLimit(Ending(model), stopwatch, math.inf, 5), epochs=9)
+    assert names(tmp_path) == ["last-000000005.npz", "step-000000003.npz"]
 
 
 def no_space(descriptor):
@@ -200,9 +230,9 @@ def test_on_a_full_disk_it_is_told_training_goes_on_and_the_checkpoints_before_s
     [line] = said
     assert line.startswith("step 6 could not be saved: [Errno ")
     assert line.endswith("Training goes on; the checkpoints before it stay. Make room.")
-    kept = (["step-000000003.npz"], 3)
-    assert found == [([], None), kept, kept, (["step-000000009.npz"], 9)]
-    assert steps_in(tmp_path) == [12]
+    kept = (["last-000000003.npz"], 3)
+    assert found == [([], None), kept, kept, (["last-000000009.npz"], 9)]
+    assert names(tmp_path) == ["last-000000012.npz"]
 
 
 def test_control_what_is_not_the_disk_s_fault_is_raised(model, stopwatch, tmp_path, monkeypatch):
@@ -290,7 +320,7 @@ def test_on_sigterm_validation_is_not_waited_for(model, stopwatch, tmp_path, rec
             epochs=9,
         )
     assert (began, ended) == ([3, 6], [3])
-    assert steps_in(tmp_path) == [3, 6]
+    assert steps_in(tmp_path) == [6]
     assert len(history.read_text(encoding="utf-8").splitlines()) == 1
     terminate()
     assert received == [signal.SIGTERM]

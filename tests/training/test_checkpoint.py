@@ -201,6 +201,16 @@ def test_checkpoints_stand_in_the_order_of_their_steps(tmp_path):
     ]
 
 
+def test_checkpoints_to_average_are_told_from_the_one_to_go_on_from(tmp_path):
+    averaged = [checkpoint.path_of(tmp_path, step) for step in (3, 2000)]
+    to_go_on = checkpoint.path_of(tmp_path, 40, averaged=False)
+    for path in (*averaged, to_go_on):
+        path.write_bytes(b"")
+    assert checkpoint.checkpoints(tmp_path) == [averaged[0], to_go_on, averaged[1]]
+    assert checkpoint.averaged_ones(tmp_path) == averaged
+    assert [checkpoint.step_in(path) for path in (*averaged, to_go_on)] == [3, 2000, 40]
+
+
 def test_two_weights_of_one_path_are_refused(tmp_path):
     inputs = keras.Input((2,))
     model = keras.Model(inputs, keras.layers.Dense(2, name="same")(inputs))

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from small_model import small_model
 
-from keras_transformer.training import checkpoint, fit, replicas
+from keras_transformer.training import checkpoint, fit, replicas, train_function
 from keras_transformer.training.callbacks import Checkpointing, StopAtLimit
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.optimizer import optimizer
@@ -36,8 +36,8 @@ def make_model():
 
 
 def run(folder, *, last_step, accumulate=1):
-    """Train in a folder as a new process would; the model, the epochs that were begun, and from
-    where it went on: step and batches.
+    """Train in a folder as a new process would; the model, the epochs that were begun, and the step
+    that it went on from.
     """
     model = make_model()
     start = fit.resume(model, folder)
@@ -48,13 +48,8 @@ def run(folder, *, last_step, accumulate=1):
         )
     )
 
-    def batches_before(later_step):
-        return start.batches + (later_step - start.step) * accumulate
-
-    feed = attach(model, replicas.make_strategy("one"), Stream(), batches_before, accumulate)
-    saving = Checkpointing(
-        folder, start.stopwatch, keep=2, minutes=math.inf, batches_before=batches_before
-    )
+    feed = attach(model, replicas.make_strategy("one"), Stream(), accumulate)
+    saving = Checkpointing(folder, start.stopwatch, keep=2, minutes=math.inf)
     fit.fit(
         model,
         feed,
@@ -62,7 +57,7 @@ def run(folder, *, last_step, accumulate=1):
         last_step,
         [saving, StopAtLimit(feed.ending, start.stopwatch, math.inf, last_step), noting],
     )
-    return model, begun, (start.step, start.batches)
+    return model, begun, start.step
 
 
 def weights_equal(model, other):
@@ -80,7 +75,7 @@ def whole(tmp_path_factory):
 
 def test_it_ends_at_the_last_step_and_each_epoch_counts_anew(whole):
     model, begun, start = whole
-    assert start == (0, 0)
+    assert start == 0
     assert checkpoint.step_of(model) == 8
     assert begun == [(0, 0, 0.0), (1, 3, 0.0), (2, 6, 0.0)]
 
@@ -89,7 +84,7 @@ def test_it_ends_at_the_last_step_and_each_epoch_counts_anew(whole):
 def test_two_sessions_equal_one_bit_for_bit_and_keep_the_epochs_aligned(tmp_path, whole, stop):
     run(tmp_path, last_step=stop)
     resumed, begun, start = run(tmp_path, last_step=8)
-    assert start == (stop, stop)
+    assert start == stop
     assert [(epoch, step) for epoch, step, _ in begun] == [
         (stop // 3, stop),
         *((n, 3 * n) for n in range(stop // 3 + 1, 3)),
@@ -109,17 +104,24 @@ def test_without_its_random_state_the_resumed_run_differs(tmp_path, whole, monke
     assert not weights_equal(resumed, whole[0])
 
 
-def test_batches_are_counted_over_sessions_that_take_more_or_fewer_a_step(tmp_path):
-    run(tmp_path, last_step=2, accumulate=2)
-    _, _, start = run(tmp_path, last_step=3, accumulate=1)
-    assert start == (2, 4)
+def test_a_step_takes_the_parts_of_its_update_whatever_the_sessions_before_took(monkeypatch):
+    begins = []
+    one = replicas.make_strategy("one")
+    monkeypatch.setattr(train_function, "distribute", lambda *args: begins.append(args[2]))
+    for accumulate in (1, 3):
+        attach(make_model(), one, Stream(), accumulate).data_from(5)
+    assert begins == [5, 15]
+
+
+def test_a_run_that_is_over_is_not_gone_on_with(tmp_path):
+    run(tmp_path, last_step=3)
     model, begun, start = run(tmp_path, last_step=3)
-    assert start == (3, 5)
-    assert begun == []  # it was over
+    assert start == 3
+    assert begun == []
     assert checkpoint.step_of(model) == 3
 
 
 def test_nothing_to_go_on_from_is_the_beginning(tmp_path):
     start = fit.resume(make_model(), tmp_path)
-    assert (start.step, start.batches) == (0, 0)
+    assert start.step == 0
     assert start.stopwatch.seconds < 60
