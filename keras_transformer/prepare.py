@@ -18,6 +18,7 @@ ARGUMENTS = (
     "cache_dir",
     "vocabulary",
     "vocabulary_size",
+    "vocabulary_model",
     "vocabulary_sentences",
     "shards",
     "deduplicate",

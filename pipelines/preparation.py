@@ -34,6 +34,7 @@ class Preparation:
         vocabulary: path of a `vocabulary.model` to take; None: that of the prepared folder, or one
             that is learned.
         vocabulary_size: V, pieces to learn.
+        vocabulary_model: how they are chosen, see `vocabulary.learn`.
         vocabulary_sentences: most sentences to learn from.
         shards: files to cut the training side into.
         deduplicate: keep one of several equal pairs.
@@ -51,6 +52,7 @@ class Preparation:
     cache_dir: str | os.PathLike | None
     vocabulary: str | os.PathLike | None
     vocabulary_size: int
+    vocabulary_model: str
     vocabulary_sentences: int
     shards: int
     deduplicate: bool
@@ -72,7 +74,10 @@ class Preparation:
         if self.vocabulary:
             vocabulary = Vocabulary.load(self.vocabulary).fingerprint
         else:
-            vocabulary = f"{self.vocabulary_size} pieces of {self.vocabulary_sentences} sentences"
+            vocabulary = (
+                f"{self.vocabulary_size} pieces, {self.vocabulary_model}, of "
+                f"{self.vocabulary_sentences} sentences"
+            )
         return {
             "format": manifest.FORMAT,
             **self.corpus,
@@ -186,7 +191,8 @@ def _vocabulary(preparation, folder, filters, tags):
         )
     size = preparation.vocabulary_size
     print(f"learning a vocabulary of {size:,} pieces from {2 * len(pairs):,} sentences", flush=True)
-    return learn(itertools.chain.from_iterable(pairs), size, tags)
+    lines = itertools.chain.from_iterable(pairs)
+    return learn(lines, size, tags, preparation.vocabulary_model)
 
 
 def _write_held_out(folder, held_out: Corpus):

@@ -1,8 +1,8 @@
-"""Text to ids and back: one SentencePiece BPE vocabulary shared by both languages (Vaswani et al.
-2017, section 5.1).
+"""Text to ids and back: one SentencePiece vocabulary shared by both languages (Vaswani et al. 2017,
+section 5.1).
 
-Byte fallback spells what no piece covers. So any text survives the round trip, apart from NFKC
-normalization and runs of white space.
+Text is not normalized, and byte fallback spells what no piece covers. So any text survives the
+round trip, apart from runs of spaces, and a model can write every character.
 """
 
 import contextlib
@@ -11,6 +11,7 @@ import hashlib
 import io
 import os
 import pathlib
+import tempfile
 from collections.abc import Iterable
 
 import sentencepiece
@@ -22,14 +23,29 @@ BYTES = 256
 RESERVED = {"<pad>", "<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(BYTES))}
 
 
-def learn(lines: Iterable[str], size: int, tags: Iterable[str] = ()) -> "Vocabulary":
-    """Learn a joint byte-pair encoding.
+# U+2581 becomes a space. SentencePiece writes spaces so, and cannot tell the two apart anyway. With
+# no rule at all, its TensorFlow operation writes a line to stderr whenever a model is loaded.
+NORMALIZATION = "2581\t20\n"
+# A model says which file its rules came from, here a temporary one. Protocol buffers are merged by
+# joining them: this is a ModelProto whose NormalizerSpec (field 3) names no file (field 6).
+NO_FILE = b"\x1a\x02\x32\x00"
+# How pieces are chosen. The paper has byte pairs for English-German; for English-French it has word
+# pieces, which no library learns in a form that text can be restored from.
+MODELS = ("bpe", "unigram")
+
+
+def learn(
+    lines: Iterable[str], size: int, tags: Iterable[str] = (), model_type: str = "bpe"
+) -> "Vocabulary":
+    """Learn a joint vocabulary.
 
     Args:
         lines: text of the training side only, both languages.
         size: V, number of pieces, with the 4 special ones, 256 bytes and the tags.
         tags: strings such as "<2de>" that tell the model what to do. Each is one piece wherever it
             stands, and no other piece crosses it.
+        model_type: "bpe", byte-pair encoding (Sennrich et al. 2016), which merges the most frequent
+            pairs; or "unigram" (Kudo 2018), which keeps the pieces that make the text most likely.
 
     Raises:
         ValueError: if the text does not hold that many pieces, `size` leaves no room for any, or a
@@ -51,22 +67,8 @@ def learn(lines: Iterable[str], size: int, tags: Iterable[str] = ()) -> "Vocabul
         raise ValueError(
             f"`vocabulary_size` must be at least {smallest}: {held}. Received: {size}."
         )
-    model = io.BytesIO()
     try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines),
-            model_writer=model,
-            vocab_size=size,
-            model_type="bpe",
-            byte_fallback=True,
-            normalization_rule_name="nmt_nfkc",
-            pad_id=PAD,
-            unk_id=UNK,
-            bos_id=BOS,
-            eos_id=EOS,
-            user_defined_symbols=tags,
-            minloglevel=2,
-        )
+        return Vocabulary(_train(lines, size, tags, model_type))
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[-1]
         remedy = "larger" if "smaller than" in reason else "smaller"
@@ -74,7 +76,30 @@ def learn(lines: Iterable[str], size: int, tags: Iterable[str] = ()) -> "Vocabul
             f"`vocabulary_size`={size} could not be learned from the training text: {reason}. "
             f"Try a {remedy} one."
         ) from error
-    return Vocabulary(model.getvalue())
+
+
+def _train(lines, size, tags, model_type):
+    """The bytes of a SentencePiece model."""
+    model = io.BytesIO()
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv") as rules:
+        rules.write(NORMALIZATION)
+        rules.flush()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=model,
+            vocab_size=size,
+            model_type=model_type,
+            byte_fallback=True,
+            normalization_rule_tsv=rules.name,
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            user_defined_symbols=tags,
+            minloglevel=2,
+        )
+    named = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue() + NO_FILE)
+    return named.serialized_model_proto()
 
 
 class Vocabulary:

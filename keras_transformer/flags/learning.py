@@ -30,7 +30,11 @@ flags.DEFINE_integer(
     flag_values=MODEL,
 )
 flags.DEFINE_integer(
-    "d_v", None, "Width of the values of one head. Default: d_k.", 1, flag_values=MODEL
+    "d_v",
+    None,
+    "Width of the values of one head. Default: d_model / num_heads.",
+    1,
+    flag_values=MODEL,
 )
 flags.DEFINE_enum(
     "norm",
@@ -44,6 +48,14 @@ flags.DEFINE_enum(
     "relu",
     ["relu", "gelu", "swish"],
     "Activation of the feed-forward networks. The paper has relu.",
+    MODEL,
+)
+flags.DEFINE_enum(
+    "residual_initialization",
+    "depth_scaled",
+    ["depth_scaled", "glorot"],
+    "Start of the last matrix of each sublayer: Glorot's, divided by the root of the number of "
+    "sublayers in the stack, or not. The paper does not say it.",
     MODEL,
 )
 flags.DEFINE_float("dropout", 0.1, "Probability of dropout.", 0, 0.99, flag_values=MODEL)

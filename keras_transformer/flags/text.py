@@ -56,6 +56,14 @@ flags.DEFINE_integer(
     flag_values=VOCABULARY,
 )
 
+flags.DEFINE_enum(
+    "vocabulary_model",
+    "bpe",
+    ["bpe", "unigram"],
+    "Way to choose the pieces: byte-pair encoding, or a unigram language model.",
+    VOCABULARY,
+)
+
 PREPARE = flags.FlagValues()
 flags.DEFINE_string(
     "output_dir",

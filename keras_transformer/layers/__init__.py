@@ -25,7 +25,13 @@ from keras_transformer.layers.masks import causal_mask, padding_mask
 from keras_transformer.layers.matrix import Matrix
 from keras_transformer.layers.normalization import LayerNormalization
 from keras_transformer.layers.positions import sinusoidal_positions
-from keras_transformer.layers.residual import NormPlacement, PostNorm, PreNorm
+from keras_transformer.layers.residual import (
+    NormPlacement,
+    PostNorm,
+    PreNorm,
+    depth_scaled,
+    glorot,
+)
 from keras_transformer.layers.scaled_dot_product import (
     attention_weights,
     scaled_dot_product_attention,
@@ -47,6 +53,8 @@ __all__ = [
     "PreNorm",
     "attention_weights",
     "causal_mask",
+    "depth_scaled",
+    "glorot",
     "padding_mask",
     "scaled_dot_product_attention",
     "sinusoidal_positions",

@@ -26,7 +26,7 @@ class MultiHeadAttention(keras.layers.Layer):
         num_heads: h.
         d_model: width of the output.
         d_k: width of a head's queries and keys; d_model / h by default.
-        d_v: width of a head's values; d_k by default.
+        d_v: width of a head's values; d_model / h by default, whatever d_k is (table 3, rows B).
         output_initializer: initializer of W^O.
 
     Call arguments:
@@ -39,7 +39,7 @@ class MultiHeadAttention(keras.layers.Layer):
         (B, T, d_model).
 
     Raises:
-        ValueError: if h does not divide d_model and d_k is not given.
+        ValueError: if h does not divide d_model, and d_k or d_v is not given.
 
     Example:
         attention = MultiHeadAttention(num_heads=8, d_model=512)
@@ -58,16 +58,16 @@ class MultiHeadAttention(keras.layers.Layer):
         super().__init__(**kwargs)
         if num_heads < 1:
             raise ValueError(f"`num_heads` must be at least 1. Received: num_heads={num_heads}.")
-        if d_k is None and d_model % num_heads:
+        if None in (d_k, d_v) and d_model % num_heads:
             raise ValueError(
                 f"`d_model` must be divisible by `num_heads`. Received: d_model={d_model}, "
                 f"num_heads={num_heads}. "
-                f"Try d_model={-(-d_model // num_heads) * num_heads}, or pass `d_k`."
+                f"Try d_model={-(-d_model // num_heads) * num_heads}, or pass `d_k` and `d_v`."
             )
         self.num_heads = num_heads
         self.d_model = d_model
         self.d_k = d_k or d_model // num_heads
-        self.d_v = d_v or self.d_k
+        self.d_v = d_v or d_model // num_heads
         # One Keras initializer gives the same numbers at every call. A clone draws its own.
         self.output_initializer = keras.initializers.get(output_initializer).clone()
 

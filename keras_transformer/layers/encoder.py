@@ -14,8 +14,8 @@ from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.residual import (
     NormPlacement,
     PostNorm,
+    depth_scaled,
     norm_placement,
-    residual_initializer,
 )
 from keras_transformer.layers.tensors import Sublayer, Tensor
 
@@ -130,6 +130,9 @@ class Encoder(keras.layers.Layer):
     Args:
         num_layers: N.
         num_heads, d_model, d_ff, d_k, d_v, dropout, activation, norm: as in `EncoderLayer`.
+        residual_initialization: gives the initializer of the last matrix of each sublayer, from how
+            many sublayers the stack has: `depth_scaled`, `glorot` or another function, or the name
+            that it is registered under.
 
     Call arguments:
         x: embedded source, (B, S, d_model).
@@ -152,10 +155,14 @@ class Encoder(keras.layers.Layer):
         dropout: float = 0.0,
         activation: str | Callable = "relu",
         norm: str | type[NormPlacement] = PostNorm,
+        residual_initialization: str | Callable = depth_scaled,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        start = residual_initializer(self.layer.sublayers * num_layers)
+        if isinstance(residual_initialization, str):
+            residual_initialization = keras.saving.get_registered_object(residual_initialization)
+        self.residual_initialization = residual_initialization
+        start = residual_initialization(self.layer.sublayers * num_layers)
         self.layers = [
             self.layer(
                 num_heads,
@@ -225,4 +232,6 @@ class Encoder(keras.layers.Layer):
             name: value for name, value in self.layers[0].get_config().items() if name not in config
         }
         del layer["output_initializer"]
-        return {**config, "num_layers": len(self.layers), **layer}
+        start = keras.saving.get_registered_name(self.residual_initialization)
+        sizes = {"num_layers": len(self.layers), "residual_initialization": start}
+        return {**config, **sizes, **layer}

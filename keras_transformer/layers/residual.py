@@ -17,7 +17,8 @@ from keras_transformer.layers.tensors import Sublayer, Tensor
 EPSILON = 1e-6
 
 
-def residual_initializer(branches: int) -> keras.initializers.Initializer:
+@keras.saving.register_keras_serializable("keras_transformer")
+def depth_scaled(branches: int) -> keras.initializers.Initializer:
     """The initializer of each sublayer's last matrix: Glorot's uniform, times branches^-0.5.
 
     The paper does not say how weights start. A stack adds so many sublayers to its residual stream;
@@ -33,6 +34,17 @@ def residual_initializer(branches: int) -> keras.initializers.Initializer:
     return keras.initializers.VarianceScaling(
         scale=1.0 / branches, mode="fan_avg", distribution="uniform"
     )
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+def glorot(branches: int) -> keras.initializers.Initializer:
+    """Glorot's uniform for each sublayer's last matrix, however many `branches` there are: as
+    tensor2tensor, the program of the paper's authors, starts all matrices.
+
+    Reference: Glorot and Bengio 2010, "Understanding the difficulty of training deep feedforward
+        neural networks".
+    """
+    return keras.initializers.GlorotUniform()
 
 
 class NormPlacement(keras.layers.Layer):

@@ -3,11 +3,15 @@
 import dataclasses
 from typing import Any
 
-from keras_transformer.models.variants import ACTIVATIONS, NORMS
+from keras_transformer.models.variants import ACTIVATIONS, NORMS, RESIDUAL_INITIALIZATIONS
 
 SIZES = ("vocabulary_size", "num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v")
 PROBABILITIES = ("dropout", "label_smoothing")
-CHOICES = {"norm": NORMS, "activation": ACTIVATIONS}
+CHOICES = {
+    "norm": NORMS,
+    "activation": ACTIVATIONS,
+    "residual_initialization": RESIDUAL_INITIALIZATIONS,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,11 +24,14 @@ class Hyperparameters:
         d_model: width of the residual stream, even.
         d_ff: inner width of the feed-forward networks.
         num_heads: h.
-        d_k, d_v: widths of a head's keys and values; None means d_model / h.
+        d_k, d_v: widths of a head's keys and values; None means d_model / h for each by itself, as
+            in table 3, whose rows B change d_k alone.
         dropout: P_drop, probability in [0, 1).
         label_smoothing: epsilon_ls, probability in [0, 1).
         norm: where the layer normalizations stand, "post" (the paper's) or "pre".
         activation: of the feed-forward networks, "relu" (the paper's), "gelu" or "swish".
+        residual_initialization: how the last matrix of each sublayer starts, "depth_scaled" or
+            "glorot". The paper does not say it.
 
     Raises:
         ValueError: naming the argument, what was expected, what came, and a remedy.
@@ -41,6 +48,7 @@ class Hyperparameters:
     label_smoothing: float = 0.1
     norm: str = "post"
     activation: str = "relu"
+    residual_initialization: str = "depth_scaled"
 
     def __post_init__(self):
         for name in SIZES:
@@ -53,12 +61,12 @@ class Hyperparameters:
             raise ValueError(
                 f"`d_model` must be even. Received: d_model={self.d_model}. Try {self.d_model + 1}."
             )
-        if self.d_k is None and self.d_model % self.num_heads:
+        if None in (self.d_k, self.d_v) and self.d_model % self.num_heads:
             remedy = -(-self.d_model // self.num_heads) * self.num_heads
             raise ValueError(
                 f"`d_model` must be divisible by `num_heads`. Received: d_model={self.d_model}, "
                 f"num_heads={self.num_heads}. "
-                f"Try d_model={remedy + remedy % 2 * self.num_heads}, or pass `d_k`."
+                f"Try d_model={remedy + remedy % 2 * self.num_heads}, or pass `d_k` and `d_v`."
             )
 
     def as_dict(self) -> dict[str, Any]:

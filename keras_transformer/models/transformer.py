@@ -9,7 +9,7 @@ from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding, padd
 from keras_transformer.layers.tensors import Tensor
 from keras_transformer.models.hyperparameters import Hyperparameters
 from keras_transformer.models.stepper import Stepper
-from keras_transformer.models.variants import ACTIVATIONS, NORMS
+from keras_transformer.models.variants import ACTIVATIONS, NORMS, RESIDUAL_INITIALIZATIONS
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -57,6 +57,7 @@ class Transformer(keras.Model):
             "dropout": hp.dropout,
             "activation": ACTIVATIONS[hp.activation],
             "norm": NORMS[hp.norm],
+            "residual_initialization": RESIDUAL_INITIALIZATIONS[hp.residual_initialization],
             "dtype": policy,
         }
         embedding = PositionalEmbedding(

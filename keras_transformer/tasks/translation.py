@@ -72,7 +72,10 @@ class Translation(Task):
         """Write the vocabulary: that of the records, else learned from the training side."""
         train = self.corpus.train
         vocabulary = self._prepared_vocabulary() or learn(
-            train.sources + train.targets, self.values["vocabulary_size"], self.corpus.tags
+            train.sources + train.targets,
+            self.values["vocabulary_size"],
+            self.corpus.tags,
+            self.values["vocabulary_model"],
         )
         vocabulary.save(folder.vocabulary)
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
-from pipelines.corpora.tfds_builder import builder_of, one_line, tensorflow_datasets
+from pipelines.corpora.tfds_builder import builder_of, one_line
 
 EXAMPLES_A_READ = 1024
 
@@ -114,7 +114,8 @@ def _examples(
     builder, dataset: str, languages: Sequence[str], split: str, part: int = 0, parts: int = 1
 ) -> list:
     """One even part of a split, as datasets of (source, target) bytes. Nothing is read yet."""
-    tfds = tensorflow_datasets()
+    import tensorflow_datasets as tfds
+
     splits = builder.info.splits
     try:
         instructions = tfds.even_splits(split, parts)[part].to_absolute(splits)

@@ -1,4 +1,7 @@
-"""Sets of TensorFlow Datasets: found, prepared if they are not, and checked for two languages."""
+"""Sets of TensorFlow Datasets: found, prepared if they are not, and checked for two languages.
+
+The package takes seconds to import, and other corpora do without it.
+"""
 
 import logging
 import os
@@ -7,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 TRANSLATE_FOLDER = "translate_folder"
-INSTALL = "Install it: pip install keras-transformer-nmt[tfds]."
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +36,8 @@ def builder_of(dataset: str | None, data_dir: str | os.PathLike | None, *languag
 
 def _in_catalogue(dataset: str, data_dir: str | os.PathLike | None):
     """The builder of a set that TFDS knows."""
-    tfds = tensorflow_datasets()
+    import tensorflow_datasets as tfds
+
     try:
         return tfds.builder(dataset, data_dir=data_dir and os.path.expanduser(data_dir))
     except Exception as error:  # A wrong name, configuration or version: each is another type.
@@ -46,7 +49,9 @@ def _in_catalogue(dataset: str, data_dir: str | os.PathLike | None):
 
 
 def _check_languages(builder, dataset: str, languages: Sequence[str]) -> None:
-    text = tensorflow_datasets().features.Text
+    import tensorflow_datasets as tfds
+
+    text = tfds.features.Text
     known = sorted(
         name for name, feature in dict(builder.info.features).items() if isinstance(feature, text)
     )
@@ -64,11 +69,6 @@ def _prepare(builder, dataset: str) -> None:
     logger.info("%s is not prepared in %s: TFDS downloads it", dataset, place)
     try:
         builder.download_and_prepare()
-    # TFDS 4.9.10 needs importlib_resources here, and does not require it.
-    except ImportError as error:
-        raise ValueError(
-            f"{dataset} is not prepared in {place}, and TFDS cannot prepare it: {error}. {INSTALL}"
-        ) from error
     # Names that do not resolve, refused connections, check sums, files to be fetched by hand, bad
     # archives.
     except Exception as error:
@@ -98,7 +98,8 @@ def _open_folder(data_dir: str | os.PathLike | None):
             f"{folder} must hold nothing but files <language>.<split>.txt. Received: "
             f"{', '.join(strangers[:10])}. Move them away."
         )
-    tfds = tensorflow_datasets()
+    import tensorflow_datasets as tfds
+
     try:
         builder = tfds.TranslateFolder(root_dir=os.fspath(folder))
     except ValueError as error:
@@ -117,17 +118,6 @@ def _open_folder(data_dir: str | os.PathLike | None):
                 "too, which shifts the pairs. Remove these, or use --corpus=text_files."
             )
     return builder
-
-
-def tensorflow_datasets():
-    """Import the package, which an extra installs."""
-    try:
-        import tensorflow_datasets
-    except ImportError as error:
-        raise ValueError(
-            f"Corpus tfds needs the package tensorflow-datasets: {error}. {INSTALL}"
-        ) from error
-    return tensorflow_datasets
 
 
 def one_line(error: Exception) -> str:

@@ -199,7 +199,7 @@ def test_a_stepper_has_the_weights_of_the_time_when_it_was_made(attention, rando
 
 @pytest.mark.parametrize(
     ("d_k", "d_v", "expected"),
-    [(None, None, (4, 4)), (3, None, (3, 3)), (None, 5, (4, 5)), (3, 5, (3, 5))],
+    [(None, None, (4, 4)), (3, None, (3, 4)), (None, 5, (4, 5)), (3, 5, (3, 5))],
 )
 def test_widths_of_a_head_default_to_the_paper_s(d_k, d_v, expected, qkv):
     attention = MultiHeadAttention(H, D_MODEL, d_k, d_v)
@@ -212,11 +212,13 @@ def test_heads_that_do_not_divide_d_model_are_refused_with_a_remedy_that_works()
     with pytest.raises(
         ValueError,
         match=r"`d_model`.*`num_heads`.*d_model=500, num_heads=8\. Try d_model=504, or pass "
-        r"`d_k`\.",
+        r"`d_k` and `d_v`\.",
     ):
         MultiHeadAttention(8, 500)
     MultiHeadAttention(8, 504)
-    MultiHeadAttention(8, 500, d_k=64)
+    with pytest.raises(ValueError, match="`d_v`"):
+        MultiHeadAttention(8, 500, d_k=64)
+    MultiHeadAttention(8, 500, d_k=64, d_v=64)
 
 
 def test_one_head_is_attention_between_two_maps(qkv, randomized):

@@ -13,7 +13,7 @@ from keras_transformer.layers import (
     PostNorm,
     PreNorm,
 )
-from keras_transformer.layers.residual import norm_placement, residual_initializer
+from keras_transformer.layers.residual import depth_scaled, glorot, norm_placement
 
 PLACEMENTS = pytest.mark.parametrize("placement", [PostNorm, PreNorm])
 ORACLES = {PostNorm: paper.post_norm, PreNorm: paper.pre_norm}
@@ -181,7 +181,9 @@ def test_another_placement_can_be_handed_in(x, random):
 
 @pytest.mark.parametrize("branches", [1, 12, 18])
 def test_the_residual_initializer_is_glorot_s_over_the_root_of_the_branches(branches):
-    values = np.array(residual_initializer(branches)((300, 500)))
+    values = np.array(depth_scaled(branches)((300, 500)))
     bound = (6 / (300 + 500) / branches) ** 0.5
+    unscaled = np.abs(glorot(branches)((300, 500))).max()
+    assert 0.99 * bound * branches**0.5 < unscaled <= bound * branches**0.5
     assert 0.99 * bound < np.abs(values).max() <= bound
     assert values.std() == pytest.approx(bound / 3**0.5, rel=0.02)

@@ -58,10 +58,12 @@ def test_probability_zero_is_allowed(name):
     ],
 )
 def test_heads_that_do_not_divide_d_model_are_refused_with_a_remedy_that_works(sizes, remedy):
-    with pytest.raises(ValueError, match=rf"`d_model`.*`num_heads`.*Try {remedy}, or pass `d_k`"):
+    with pytest.raises(ValueError, match=rf"`d_model`.*`num_heads`.*Try {remedy}, or pass `d_k` "):
         Hyperparameters(100, **sizes)
     Hyperparameters(100, **{**sizes, "d_model": int(remedy.split("=")[1])})
-    Hyperparameters(100, **sizes, d_k=4)
+    Hyperparameters(100, **sizes, d_k=4, d_v=4)
+    with pytest.raises(ValueError, match="`d_v`"):
+        Hyperparameters(100, **sizes, d_k=4)
 
 
 def test_an_odd_d_model_is_refused_with_a_remedy():
@@ -110,6 +112,7 @@ def test_the_way_through_json_and_back():
         label_smoothing=0.2,
         norm="pre",
         activation="swish",
+        residual_initialization="glorot",
     )
     assert Hyperparameters(**json.loads(json.dumps(hyperparameters.as_dict()))) == hyperparameters
     assert Hyperparameters(100) != hyperparameters

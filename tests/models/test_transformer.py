@@ -40,7 +40,7 @@ def parameters(hp):
     and bias of each norm.
     """
     d_k = hp.d_k or hp.d_model // hp.num_heads
-    d_v = hp.d_v or d_k
+    d_v = hp.d_v or hp.d_model // hp.num_heads
     attention = 2 * hp.d_model * hp.num_heads * (d_k + d_v)
     feed_forward = 2 * hp.d_model * hp.d_ff + hp.d_ff + hp.d_model
     norm = 2 * hp.d_model
@@ -62,7 +62,8 @@ def parameters(hp):
         {"d_model": 12},
         {"d_ff": 7},
         {"num_heads": 4},
-        {"num_heads": 4, "d_k": 3},
+        {"d_k": 3},
+        {"num_heads": 4, "d_k": 3, "d_v": 2},
         {"d_v": 5},
         {"d_k": 3, "d_v": 5},
         {"norm": "pre"},

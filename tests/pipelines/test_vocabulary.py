@@ -1,15 +1,19 @@
 """The vocabulary: what sentencepiece does, inside a graph as outside; kept whole on disk."""
 
+import os
 import pathlib
+import re
 import unicodedata
+import zipfile
 
 import pytest
 import sentencepiece
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pipelines.corpora import home_assistant
 from pipelines.special_ids import BOS, EOS, PAD, UNK
-from pipelines.vocabulary import BYTES, Vocabulary, learn
+from pipelines.vocabulary import BYTES, MODELS, Vocabulary, learn
 
 LINES = [
     "the house is big and the lamp is small",
@@ -44,6 +48,11 @@ def vocabulary():
 @pytest.fixture(scope="module")
 def processor(vocabulary):
     return sentencepiece.SentencePieceProcessor(model_proto=vocabulary.model)
+
+
+def one_space_each(text):
+    """What the way there and back gives; "\u2581" is how SentencePiece writes a space."""
+    return re.sub(" +", " ", text.replace("\u2581", " ")).strip(" ")
 
 
 def there_and_back(vocabulary, text):
@@ -92,10 +101,46 @@ def test_unusual_text_too(vocabulary, processor, text):
 @settings(deadline=None)
 @given(st.text(ALPHABETS | CJK | EMOJI, max_size=20))
 @example("Größe, Überfluß? 漢字 かな 🙂")
-def test_text_survives_the_way_there_and_back_but_for_nfkc_and_runs_of_white_space(
-    vocabulary, text
-):
-    assert there_and_back(vocabulary, text) == " ".join(unicodedata.normalize("NFKC", text).split())
+def test_text_survives_the_way_there_and_back_but_for_runs_of_spaces(vocabulary, text):
+    assert there_and_back(vocabulary, text) == one_space_each(text)
+
+
+@pytest.mark.parametrize("model_type", MODELS)
+@pytest.mark.parametrize(
+    "text",
+    ["Bitte warten…", "½ Liter", "（全角）", "e\u0301 ﬁ ①", "dix\u202f% \u00a0de", "a\tb", "㎞²"],
+)
+def test_what_nfkc_would_change_is_kept(model_type, text):
+    assert unicodedata.normalize("NFKC", text) != text or "\t" in text
+    assert there_and_back(learn(LINES, 300, model_type=model_type), text) == text
+
+
+def test_a_unigram_vocabulary_is_another_than_byte_pairs_and_has_the_same_special_pieces():
+    byte_pairs, unigram = (learn(LINES, 300, model_type=model) for model in MODELS)
+    assert byte_pairs.pieces[: 4 + BYTES] == unigram.pieces[: 4 + BYTES]
+    assert byte_pairs.pieces != unigram.pieces
+    spelled = sentencepiece.SentencePieceProcessor(model_proto=unigram.model)
+    assert unigram.tokenize(LINES[:1]).to_list() == [[*spelled.encode(LINES[0]), EOS]]
+
+
+@pytest.mark.slow
+def test_every_line_of_every_language_of_the_default_corpus_survives():
+    """The vocabulary is of English and German: of most languages it spells the bytes."""
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    wheel = cache / "keras_transformer" / home_assistant.WHEEL
+    if not wheel.exists():
+        pytest.skip(f"{wheel} is not there: make train downloads it")
+    translation = re.compile(home_assistant.TRANSLATION.format(language="(.+)"))
+    with zipfile.ZipFile(wheel) as archive:
+        languages = {match[1] for match in map(translation.fullmatch, archive.namelist()) if match}
+    assert len(languages) > 50
+    vocabulary = None
+    for language in ["de", *sorted(languages - {"en", "de"})]:
+        pairs, _ = home_assistant.select_pairs(home_assistant._read(wheel, language))
+        vocabulary = vocabulary or learn([line for pair in pairs for line in pair], 8000)
+        lines = [other for _, other in pairs] or [language]
+        back = vocabulary.detokenize(vocabulary.tokenize(lines)).numpy().tolist()
+        assert [line.decode() for line in back] == [one_space_each(line) for line in lines]
 
 
 def test_special_ids_leave_no_text(vocabulary, processor):

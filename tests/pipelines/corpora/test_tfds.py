@@ -8,18 +8,16 @@ import itertools
 import pathlib
 import shutil
 import socket
-import sys
 import types
 
 import pytest
+import tensorflow_datasets
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-tensorflow_datasets = pytest.importorskip("tensorflow_datasets")
-
-from pipelines import corpora  # noqa: E402
-from pipelines.corpora import tfds  # noqa: E402
-from pipelines.corpora.parallel_text import LONGEST_LINE  # noqa: E402
+from pipelines import corpora
+from pipelines.corpora import tfds
+from pipelines.corpora.parallel_text import LONGEST_LINE
 
 # TFDS asks protobuf for what protobuf 6 deprecates, whenever it reads the metadata of a set.
 pytestmark = pytest.mark.filterwarnings(r"ignore:label\(\) is deprecated:DeprecationWarning")
@@ -362,18 +360,6 @@ def test_a_damaged_set_is_told(prepared, tmp_path):
     )
     shard.unlink()
     assert str(shard) in complaint(OSError, dataset="wmt14_translate/de-en", data_dir=folder)
-
-
-@pytest.mark.parametrize("module", ["tensorflow_datasets", "importlib_resources"])
-def test_a_missing_package_is_told_with_the_remedy(tmp_path, monkeypatch, module):
-    def need(_):
-        import importlib_resources  # noqa: F401
-
-    monkeypatch.setattr(tensorflow_datasets.core.DatasetBuilder, "download_and_prepare", need)
-    monkeypatch.setitem(sys.modules, module, None)
-    message = complaint(ValueError, dataset="wmt14_translate/de-en", data_dir=tmp_path)
-    assert module in message
-    assert message.endswith("pip install keras-transformer-nmt[tfds].")
 
 
 @pytest.mark.parametrize(

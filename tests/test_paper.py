@@ -1,0 +1,155 @@
+"""The paper's hyperparameters, typed here by hand, and what the flag files make of them: every
+value of base, big and table 3, and each row's number of parameters beside the paper's column.
+"""
+
+import pytest
+
+from keras_transformer.flagfiles import FLAGFILES, expand_flagfiles
+from keras_transformer.models import Hyperparameters, Transformer
+
+# Vaswani et al. 2017, table 3: N, d_model, d_ff, h, d_k, d_v, P_drop, epsilon_ls, thousand steps,
+# and millions of parameters where the paper prints them.
+COLUMNS = ("num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v", "dropout", "label_smoothing")
+BASE = (6, 512, 2048, 8, 64, 64, 0.1, 0.1)
+TABLE_3 = {
+    "base": (*BASE, 100, 65),
+    "table3/base": (*BASE, 100, 65),
+    "table3/a_1_head": (6, 512, 2048, 1, 512, 512, 0.1, 0.1, 100, None),
+    "table3/a_4_heads": (6, 512, 2048, 4, 128, 128, 0.1, 0.1, 100, None),
+    "table3/a_16_heads": (6, 512, 2048, 16, 32, 32, 0.1, 0.1, 100, None),
+    "table3/a_32_heads": (6, 512, 2048, 32, 16, 16, 0.1, 0.1, 100, None),
+    "table3/b_d_k_16": (6, 512, 2048, 8, 16, 64, 0.1, 0.1, 100, 58),
+    "table3/b_d_k_32": (6, 512, 2048, 8, 32, 64, 0.1, 0.1, 100, 60),
+    "table3/c_2_layers": (2, 512, 2048, 8, 64, 64, 0.1, 0.1, 100, 36),
+    "table3/c_4_layers": (4, 512, 2048, 8, 64, 64, 0.1, 0.1, 100, 50),
+    "table3/c_8_layers": (8, 512, 2048, 8, 64, 64, 0.1, 0.1, 100, 80),
+    "table3/c_d_model_256": (6, 256, 2048, 8, 32, 32, 0.1, 0.1, 100, 28),
+    "table3/c_d_model_1024": (6, 1024, 2048, 8, 128, 128, 0.1, 0.1, 100, 168),
+    "table3/c_d_ff_1024": (6, 512, 1024, 8, 64, 64, 0.1, 0.1, 100, 53),
+    "table3/c_d_ff_4096": (6, 512, 4096, 8, 64, 64, 0.1, 0.1, 100, 90),
+    "table3/d_dropout_0": (6, 512, 2048, 8, 64, 64, 0.0, 0.1, 100, None),
+    "table3/d_dropout_0.2": (6, 512, 2048, 8, 64, 64, 0.2, 0.1, 100, None),
+    "table3/d_label_smoothing_0": (6, 512, 2048, 8, 64, 64, 0.1, 0.0, 100, None),
+    "table3/d_label_smoothing_0.2": (6, 512, 2048, 8, 64, 64, 0.1, 0.2, 100, None),
+    "big": (6, 1024, 4096, 16, 64, 64, 0.3, 0.1, 300, 213),
+    # Section 6.1: dropout 0.1 for English-French.
+    "big_en_fr": (6, 1024, 4096, 16, 64, 64, 0.1, 0.1, 300, None),
+    "base_en_fr": (*BASE, 100, None),
+}
+COUNTED = [name for name, row in TABLE_3.items() if row[-1]]
+# Sections 5.1, 5.3 and 6.1.
+EVERYWHERE = {
+    "vocabulary_model": "bpe",
+    "batch_tokens": "25000",
+    "warmup_steps": "4000",
+    "learning_rate_scale": "1.0",
+    "checkpoint_minutes": "10",
+    "average_over": "minutes",
+    "beam_size": "4",
+    "length_penalty": "0.6",
+    "max_length": "+50",
+    "min_length": "1",
+}
+# Sections 6.1 and 6.2.
+AVERAGED = {"base": "5", "base_en_fr": "5", "big": "20", "big_en_fr": "20"}
+# Section 5.1: vocabulary and language.
+TEXT = {
+    "en_fr": ("32000", "fr", "wmt14_translate/fr-en"),
+    "": ("37000", "de", "wmt14_translate/de-en"),
+}
+
+
+def said(name):
+    arguments = expand_flagfiles([f"--flagfile={name}.flags"])
+    return dict(argument.removeprefix("--").split("=", 1) for argument in arguments)
+
+
+def hyperparameters(name, vocabulary_size=37000):
+    values = {column: said(name)[column] for column in COLUMNS if column in said(name)}
+    numbers = {name: float(text) if "." in text else int(text) for name, text in values.items()}
+    return Hyperparameters(vocabulary_size, **numbers)
+
+
+def widths(hp):
+    return hp.d_k or hp.d_model // hp.num_heads, hp.d_v or hp.d_model // hp.num_heads
+
+
+def millions(hp):
+    """Section 3, added up: one table of embeddings, the matrices, the biases of the feed-forward
+    networks, gain and bias of each norm.
+    """
+    attention = 2 * hp.d_model * hp.num_heads * sum(widths(hp))
+    feed_forward = 2 * hp.d_model * hp.d_ff + hp.d_ff + hp.d_model
+    layers = hp.num_layers * (3 * attention + 2 * feed_forward + 5 * 2 * hp.d_model)
+    return (hp.vocabulary_size * hp.d_model + layers) / 1e6
+
+
+def test_every_flag_file_of_the_paper_is_a_row_here():
+    ours = {"tiny", "toy"}
+    stems = {
+        str(path.relative_to(FLAGFILES)).removesuffix(".flags")
+        for path in FLAGFILES.rglob("*.flags")
+    }
+    assert stems == TABLE_3.keys() | ours
+
+
+@pytest.mark.parametrize("name", TABLE_3)
+def test_a_flag_file_has_every_value_of_its_row(name):
+    *row, thousand_steps, _ = TABLE_3[name]
+    hp = hyperparameters(name)
+    assert (hp.num_layers, hp.d_model, hp.d_ff, hp.num_heads, *widths(hp)) == tuple(row[:6])
+    assert (hp.dropout, hp.label_smoothing) == tuple(row[6:])
+    assert (hp.norm, hp.activation) == ("post", "relu")
+    assert said(name)["max_steps"] == f"{thousand_steps}000"
+    assert {flag: said(name)[flag] for flag in EVERYWHERE} == EVERYWHERE
+    assert said(name)["average_checkpoints"] == AVERAGED.get(name, "1")
+    vocabulary, language, dataset = TEXT["en_fr" if "en_fr" in name else ""]
+    given = [said(name)[flag] for flag in ("vocabulary_size", "target_language", "dataset")]
+    assert given == [vocabulary, language, dataset]
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_row_has_the_paper_s_parameters(name):
+    """Within 1 million of the paper's column, if the table of embeddings had 41,000 rows: with
+    "about 37000" base has 63.05 million and not 65. Only big is the paper's with 36,000 rows.
+    """
+    rows = 36_000 if name == "big" else 41_000
+    assert millions(hyperparameters(name, rows)) == pytest.approx(TABLE_3[name][-1], abs=1.0)
+
+
+WIDE = {"table3/c_d_model_1024", "big"}
+
+
+@pytest.mark.parametrize("name", sorted(set(COUNTED) - WIDE))
+def test_a_row_differs_from_base_by_what_the_paper_s_column_says(name):
+    """With 37,000 pieces. The two rows that are 1,024 wide differ by what the number of pieces is
+    off: -2.2 and +3.1 million.
+    """
+    difference = millions(hyperparameters(name)) - millions(hyperparameters("base"))
+    assert difference == pytest.approx(TABLE_3[name][-1] - 65, abs=1.0)
+
+
+def test_control_values_as_wide_as_keys_would_not_be_row_b():
+    hp = hyperparameters("table3/b_d_k_16")
+    narrow = Hyperparameters(37000, d_k=16, d_v=16)
+    assert millions(hp) - millions(narrow) == pytest.approx(7.08, abs=0.01)
+    assert abs(millions(narrow) - millions(hyperparameters("base")) + 7) > 1
+
+
+def test_the_formula_is_what_a_model_has():
+    sizes = {"num_layers": 2, "d_model": 8, "d_ff": 12, "num_heads": 2, "d_k": 3}
+    assert Transformer(vocabulary_size=11, **sizes).count_params() == pytest.approx(
+        millions(Hyperparameters(11, **sizes)) * 1e6
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["base", "big"])
+def test_base_and_big_are_built_for_real(name):
+    hp = hyperparameters(name)
+    model = Transformer(hp)
+    assert model.count_params() == round(millions(hp) * 1e6)
+    attention = model.decoder.layers[0].cross_attention
+    shapes = [tuple(weight.shape) for weight in attention.weights]
+    assert shapes == [(hp.d_model, hp.num_heads * 64)] * 3 + [(hp.num_heads * 64, hp.d_model)]
+    assert len(model.encoder.layers) == len(model.decoder.layers) == 6
