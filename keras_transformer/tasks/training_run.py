@@ -15,7 +15,7 @@ from keras_transformer.tasks.task import Task
 from keras_transformer.tasks.watchers import Watchers, measures
 from keras_transformer.training import fit, initialization, replicas
 from keras_transformer.training.ending import Preempted
-from keras_transformer.training.mixed_precision import dtype_policy
+from keras_transformer.training.mixed_precision import dtype_policy, in_words
 from keras_transformer.training.optimizer import averaged_weights, optimizer
 from keras_transformer.training.schedule import schedule
 from keras_transformer.training.train_function import attach
@@ -122,7 +122,9 @@ class TrainingRun:
             self._initialize(model)
         steps_per_epoch = batches.updates_per_epoch
         last_step = min(values["max_steps"], (values["max_epochs"] or math.inf) * steps_per_epoch)
-        print(f"{model.count_params():,} parameters, {policy}; {batches.describe()}")
+        arithmetic = in_words(values["mixed_precision"], policy)
+        print(f"{model.count_params():,} parameters, {arithmetic}")
+        print(batches.describe())
         if batches.parts > 1:
             count = self.strategy.num_replicas_in_sync
             print(

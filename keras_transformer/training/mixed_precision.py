@@ -35,6 +35,21 @@ def dtype_policy(mixed_precision: str, cpu_flags: Iterable[str] | None = None) -
     return POLICIES[mixed_precision]
 
 
+def in_words(mixed_precision: str, policy: str) -> str:
+    """Say what is computed in, and with "auto" why.
+
+    Args:
+        mixed_precision: as in `dtype_policy`.
+        policy: what it returned.
+    """
+    name = next(name for name, of_name in POLICIES.items() if of_name == policy)
+    reasons = {
+        "bfloat16": ", because this processor multiplies in it",
+        "float32": ", because this processor does not multiply in bfloat16",
+    }
+    return f"computing in {name}{reasons[name] if mixed_precision == 'auto' else ''}"
+
+
 def _cpu_flags():
     try:
         text = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks import TASKS, task_class, training_run
+from keras_transformer.tasks import TASKS, task_class, training_run, translation
 from keras_transformer.tasks.corpus_settings import corpus_settings
 from keras_transformer.tasks.release import choose_weights, export_dir_of
 from keras_transformer.tasks.training_run import TrainingRun
@@ -20,6 +21,7 @@ from keras_transformer.tasks.translation_options import decoding_options
 from keras_transformer.training import checkpoint, fit, replicas
 from keras_transformer.training.early_stopping import BestSoFar
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from pipelines.vocabulary import learn
 
 TINY = (
     "--flagfile=toy.flags",
@@ -89,6 +91,7 @@ def test_the_defaults_reach_their_places(setup_of):
     assert setup.model.loss.label_smoothing == 0
     assert not is_compiled(setup)
     assert setup.watcher("StopAtLimit").minutes == math.inf
+    assert averaged_over(setup) == "epochs"
     assert setup.last_step == 20 * setup.steps_per_epoch
     assert setup.model.decoder.compute_dtype == "float32"
 
@@ -96,6 +99,10 @@ def test_the_defaults_reach_their_places(setup_of):
 def best(setup):
     watcher = setup.watcher("BestSoFar")
     return watcher.monitor, watcher.higher_is_better, watcher.patience
+
+
+def averaged_over(setup):
+    return setup.watcher("Checkpointing").average_over
 
 
 def is_compiled(setup):
@@ -116,6 +123,7 @@ PLACES = [
         ("--max_minutes=3", lambda setup: (setup.watcher("StopAtLimit").minutes, 3)),
         ("--keep_checkpoints=6", lambda setup: (setup.watcher("Checkpointing").keep, 6)),
         ("--checkpoint_minutes=4", lambda setup: (setup.watcher("Checkpointing").minutes, 4)),
+        ("--average_over=minutes", lambda setup: (averaged_over(setup), "minutes")),
         ("--patience=5", lambda setup: (best(setup), ("cross_entropy", False, 5))),
         ("--learning_rate_scale=2", lambda setup: (setup.rate(4), pytest.approx(2 * 40**-0.5))),
     ],
@@ -176,6 +184,26 @@ def test_sizes_and_seed_reach_the_model(run_of):
     )
     assert all(np.array_equal(here, there) for here, there in zip(one, again, strict=True))
     assert not all(np.array_equal(here, there) for here, there in zip(one, other, strict=True))
+
+
+def test_the_search_of_a_flag_file_is_that_of_the_export(run_of, tmp_path):
+    """Section 6.3: output up to the source's length + 300."""
+    file = tmp_path / "parsing.flags"
+    file.write_text("--beam_size=21\n--length_penalty=0.3\n--max_length=+300\n--min_length=1\n")
+    run = run_of(f"--flagfile={file}", "--repetition_penalty=1.5")
+    run._prepare_folder()
+    options = run.task.artifact(run.task.model("float32")).module.options
+    assert (options.beam_size, options.length_penalty) == (21, 0.3)
+    assert (options.max_length, options.min_length) == ("+300", "1")
+    assert options.repetition_penalty == 1.5
+    assert run_of().task._options == DecodingOptions()
+
+
+def test_a_unigram_vocabulary_is_learned_where_it_is_asked_for(run_of, monkeypatch):
+    asked = []
+    monkeypatch.setattr(translation, "learn", lambda *how: asked.append(how[1:]) or learn(*how))
+    run_of("--vocabulary_model=unigram", "--vocabulary_size=285")._prepare_folder()
+    assert asked == [(285, (), "unigram")]
 
 
 def test_pairs_over_the_longest_length_are_dropped_or_nothing_is_left(run_of):
