@@ -12,13 +12,13 @@ from rich.console import Console
 from keras_transformer import startup
 from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.training import callbacks, fit
+from keras_transformer.training.feeding import attach
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.mixed_precision import dtype_policy
 from keras_transformer.training.optimizer import optimizer
 from keras_transformer.training.progress import ProgressBar
 from keras_transformer.training.replicas import make_strategy
 from keras_transformer.training.schedule import TransformerSchedule
-from keras_transformer.training.train_function import attach
 from pipelines import batching, corpora
 from pipelines.pairs import TokenizedPairs
 from pipelines.record_files import Records

@@ -18,7 +18,16 @@ from keras_transformer import flags
 from keras_transformer.tasks import FIRST_TASK, TASKS, task_class
 
 # What training any task reads; a task adds its own groups.
-GROUPS = ("seed", "batch_tokens", "batches", "optimizer", "training", "averaging", "model_dir")
+GROUPS = (
+    "seed",
+    "batch_tokens",
+    "batches",
+    "objective",
+    "optimizer",
+    "training",
+    "averaging",
+    "model_dir",
+)
 GROUPS = (*GROUPS, "export")
 
 

@@ -22,7 +22,7 @@ class Registered:
 TASKS = {
     "translation": Registered(
         "keras_transformer.tasks.translation:Translation",
-        flag_groups=("corpus", "vocabulary", "model", "search", "decoding"),
+        flag_groups=("corpus", "vocabulary", "model", "sampling", "search", "decoding"),
         export_flag_groups=("search", "decoding", "precision", "format"),
     )
 }

@@ -16,6 +16,7 @@ from keras_transformer.artifacts.artifact import Artifact
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.training.label_metrics import LabelAccuracy, LabelCrossEntropy
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.training.objective import LIKELIHOOD, Objective, RDrop
 from pipelines.batching import Examples
 
 
@@ -135,6 +136,11 @@ class Task(abc.ABC):
     @abc.abstractmethod
     def loss(self) -> keras.losses.Loss:
         """The loss; its `call` gives float32 of the shape of the labels, a loss for each."""
+
+    def objective(self) -> Objective:
+        """What a batch adds to the loss that is minimized."""
+        alpha = self.values["r_drop"]
+        return RDrop(alpha) if alpha else LIKELIHOOD
 
     def validation(self, model: keras.Model, batches: Callable) -> Callable[[], dict[str, float]]:
         """Make the function that measures a model after each epoch.

@@ -15,10 +15,10 @@ from keras_transformer.tasks.task import Task
 from keras_transformer.tasks.watchers import Watchers, measures
 from keras_transformer.training import fit, initialization, replicas
 from keras_transformer.training.ending import Preempted
+from keras_transformer.training.feeding import attach
 from keras_transformer.training.mixed_precision import dtype_policy, in_words
 from keras_transformer.training.optimizer import averaged_weights, optimizer
 from keras_transformer.training.schedule import schedule
-from keras_transformer.training.train_function import attach
 from pipelines import batching, bucketing
 
 # Section 5.1.
@@ -141,6 +141,7 @@ class TrainingRun:
             values["accumulate"],
             values["static_shapes"],
             values["jit_compile"],
+            self.task.objective(),
         )
         watchers = Watchers(self.task, values, self.folder, feed.ending, start, last_step, measure)
         if watchers.are_over:

@@ -16,6 +16,7 @@ from keras_transformer.tasks.corpus_settings import corpus_settings
 from keras_transformer.tasks.task import Evaluation, Task, label_measures
 from keras_transformer.tasks.translation_options import decoding_options
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.training.objective import ScheduledSampling
 from keras_transformer.translator.trained import load_trained
 from keras_transformer.translator.translation_module import TranslationModule
 from keras_transformer.translator.translator import Translator
@@ -157,6 +158,17 @@ class Translation(Task):
 
     def loss(self):
         return LabelSmoothedCrossEntropy(self.hyperparameters.label_smoothing)
+
+    def objective(self):
+        probability = self.values["scheduled_sampling"]
+        if not probability:
+            return super().objective()
+        if self.values["r_drop"]:
+            raise ValueError(
+                "--r_drop and --scheduled_sampling exclude each other: both need two passes of "
+                f"their own. Received: {self.values['r_drop']} and {probability}. Leave one out."
+            )
+        return ScheduledSampling(probability, self.values["scheduled_sampling_steps"])
 
     def validation(self, model, batches):
         """Cross-entropy, perplexity and accuracy per target token of all pairs; BLEU of the first

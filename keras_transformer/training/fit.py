@@ -18,7 +18,7 @@ from keras_transformer.training.watcher import in_order
 
 @dataclasses.dataclass(frozen=True)
 class Feed:
-    """What `fit` trains a model on; `train_function.attach` makes it.
+    """What `fit` trains a model on; `feeding.attach` makes it.
 
     Attributes:
         data_from: takes a step, gives the data that `model.fit` goes on with.

@@ -10,50 +10,9 @@ a label by the number of its neighbours, and depend on how the batches are sprea
 import keras
 import tensorflow as tf
 
-from keras_transformer.training.ending import AgreedEnding, Ending
-from keras_transformer.training.fit import Feed
-from keras_transformer.training.replicas import distribute, has_hosts
-
-
-def attach(
-    model: keras.Model,
-    strategy: tf.distribute.Strategy,
-    batches,
-    accumulate: int = 1,
-    static_shapes: bool = False,
-    jit_compile: bool = False,
-) -> Feed:
-    """Make `model.fit` train on many batches a step.
-
-    Args:
-        model, strategy, accumulate, static_shapes, jit_compile: see `TrainFunction`.
-        batches: `pipelines.batching.TrainingBatches` of R times K parts, or an object with its
-            methods `dataset` and `arrays`.
-
-    Raises:
-        ValueError: if another backend than TensorFlow, whose `fit` is Keras' own, is to distribute
-            or accumulate.
-    """
-    if keras.backend.backend() == "tensorflow":
-        function = TrainFunction(model, strategy, accumulate, static_shapes, jit_compile)
-        new_means = keras.callbacks.LambdaCallback(
-            on_epoch_begin=lambda epoch, logs: function.start_epoch()
-        )
-        return Feed(
-            lambda step: distribute(
-                strategy, batches, step * strategy.num_replicas_in_sync * accumulate
-            ),
-            function.ending,
-            (new_means,),
-        )
-    if strategy.num_replicas_in_sync > 1 or accumulate > 1:
-        raise ValueError(
-            f"KERAS_BACKEND={keras.backend.backend()} trains with --distribution=one and "
-            "--accumulate=1. Received: "
-            f"{strategy.num_replicas_in_sync} replicas, accumulate={accumulate}. Leave them out, "
-            "or use TensorFlow."
-        )
-    return Feed(batches.arrays, Ending(model))
+from keras_transformer.training.ending import AgreedEnding
+from keras_transformer.training.objective import LIKELIHOOD, Objective
+from keras_transformer.training.replicas import has_hosts
 
 
 class TrainFunction:
@@ -72,6 +31,7 @@ class TrainFunction:
         static_shapes: compile one graph for each shape, in which every dimension is known; else
             one graph for all shapes.
         jit_compile: compile forward and backward pass by XLA.
+        objective: what a batch adds to the loss, one of `training.objective`.
 
     Call arguments:
         iterator: over a distributed dataset of batches.
@@ -91,7 +51,9 @@ class TrainFunction:
         accumulate: int = 1,
         static_shapes: bool = False,
         jit_compile: bool = False,
+        objective: Objective = LIKELIHOOD,
     ):
+        self.objective = objective
         self.model = model
         self.strategy = strategy
         self.accumulate = accumulate
@@ -175,8 +137,7 @@ class TrainFunction:
         """
         inputs, labels, weights = batch
         with tf.GradientTape() as tape:
-            logits = self.model(inputs, training=True)
-            losses = tf.reduce_sum(self.model.loss.call(labels, logits) * weights)
+            losses, logits = self.objective(self.model, inputs, labels, weights)
         # Flat, as in the loss: TensorFlow would cast logits of two shapes to float32 twice.
         flat = tf.reshape(logits, (-1, logits.shape[-1]))
         labels = tf.reshape(labels, (-1,))

@@ -21,6 +21,7 @@ from keras_transformer.tasks.translation_options import decoding_options
 from keras_transformer.training import checkpoint, fit, replicas
 from keras_transformer.training.early_stopping import BestSoFar
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.training.objective import LIKELIHOOD, RDrop, ScheduledSampling
 from pipelines.vocabulary import learn
 
 TINY = (
@@ -92,6 +93,7 @@ def test_the_defaults_reach_their_places(setup_of):
     assert not is_compiled(setup)
     assert setup.watcher("StopAtLimit").minutes == math.inf
     assert averaged_over(setup) == "epochs"
+    assert objective(setup) == LIKELIHOOD
     assert setup.last_step == 20 * setup.steps_per_epoch
     assert setup.model.decoder.compute_dtype == "float32"
 
@@ -105,11 +107,16 @@ def averaged_over(setup):
     return setup.watcher("Checkpointing").average_over
 
 
+def objective(setup):
+    return setup.model.train_function.objective
+
+
 def is_compiled(setup):
     gradients = setup.model.train_function._gradients
     return isinstance(gradients, tf.types.experimental.PolymorphicFunction)
 
 
+SAMPLING = ScheduledSampling(0.25, 70)
 # Runs, each of them flags with where their values end.
 PLACES = [
     [
@@ -135,6 +142,7 @@ PLACES = [
         ("--optimizer=adamw", lambda setup: (setup.model.optimizer.weight_decay, 0.02)),
         ("--weight_decay=0.02", lambda setup: (setup.model.optimizer.weight_decay, 0.02)),
         ("--jit_compile", lambda setup: (is_compiled(setup), True)),
+        ("--r_drop=3", lambda setup: (objective(setup), RDrop(3))),
         ("--schedule=constant", lambda setup: (setup.rate(39), pytest.approx(0.01, rel=1e-6))),
         ("--learning_rate=0.01", lambda setup: (setup.rate(4), pytest.approx(0.01, rel=1e-6))),
     ],
@@ -143,6 +151,8 @@ PLACES = [
         ("--keep_best=bleu", lambda setup: (best(setup), ("bleu", True, 2))),
         ("--patience=2", lambda setup: (best(setup)[2], 2)),
         ("--max_steps=40", lambda setup: (setup.last_step, 40)),
+        ("--scheduled_sampling=0.25", lambda setup: (objective(setup), SAMPLING)),
+        ("--scheduled_sampling_steps=70", lambda setup: (objective(setup), SAMPLING)),
         ("--schedule=cosine", lambda setup: (setup.rate(39), pytest.approx(0, abs=1e-8))),
         ("--learning_rate=0.01", lambda setup: (setup.rate(4), pytest.approx(0.01, rel=1e-6))),
     ],
@@ -184,6 +194,11 @@ def test_sizes_and_seed_reach_the_model(run_of):
     )
     assert all(np.array_equal(here, there) for here, there in zip(one, again, strict=True))
     assert not all(np.array_equal(here, there) for here, there in zip(one, other, strict=True))
+
+
+def test_two_objectives_exclude_each_other(run_of):
+    with pytest.raises(ValueError, match=r"^--r_drop and --scheduled_sampling exclude "):
+        run_of("--r_drop=5", "--scheduled_sampling=0.1").task.objective()
 
 
 def test_the_search_of_a_flag_file_is_that_of_the_export(run_of, tmp_path):

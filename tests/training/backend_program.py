@@ -14,11 +14,11 @@ import numpy as np
 from keras_transformer.layers import Dropout
 from keras_transformer.models import Transformer
 from keras_transformer.training import checkpoint, fit
+from keras_transformer.training.feeding import attach
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.optimizer import optimizer
 from keras_transformer.training.replicas import make_strategy
 from keras_transformer.training.schedule import TransformerSchedule
-from keras_transformer.training.train_function import attach
 from pipelines.batching import training_batches
 from pipelines.pairs import TokenizedPairs
 from pipelines.token_ids import TokenIds

@@ -8,11 +8,11 @@ import pytest
 import tensorflow as tf
 from small_model import small_model
 
-from keras_transformer.training import checkpoint, fit, replicas, train_function
+from keras_transformer.training import checkpoint, feeding, fit, replicas
 from keras_transformer.training.callbacks import Checkpointing, StopAtLimit
+from keras_transformer.training.feeding import attach
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.optimizer import optimizer
-from keras_transformer.training.train_function import attach
 
 STEPS_PER_EPOCH = 3
 IDS = np.random.default_rng(7).integers(4, 20, (10, 2, 5)).astype("int32")
@@ -107,7 +107,7 @@ def test_without_its_random_state_the_resumed_run_differs(tmp_path, whole, monke
 def test_a_step_takes_the_parts_of_its_update_whatever_the_sessions_before_took(monkeypatch):
     begins = []
     one = replicas.make_strategy("one")
-    monkeypatch.setattr(train_function, "distribute", lambda *args: begins.append(args[2]))
+    monkeypatch.setattr(feeding, "distribute", lambda *args: begins.append(args[2]))
     for accumulate in (1, 3):
         attach(make_model(), one, Stream(), accumulate).data_from(5)
     assert begins == [5, 15]

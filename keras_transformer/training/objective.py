@@ -1,0 +1,112 @@
+"""What one batch adds to the loss that is minimized (Vaswani et al. 2017, section 5.4), and what
+came after the paper to learn more from little text.
+
+An objective is called with a model, inputs, labels and weights. It gives the weighted sum of the
+losses, and logits to count accuracy by. It is a part of the training step's graph.
+"""
+
+import dataclasses
+
+import keras
+import tensorflow as tf
+
+
+@dataclasses.dataclass(frozen=True)
+class Likelihood:
+    """The paper's: the loss of every label.
+
+        sum of weight * loss of a label
+
+    Call arguments:
+        model: compiled, with a loss whose `call` gives a loss for each label.
+        inputs: of the model.
+        labels: ids, (B, T); or (B,).
+        weights: float32, of the labels' shape.
+
+    Returns:
+        A float32 scalar; and logits, (B, T, V).
+    """
+
+    def __call__(
+        self, model: keras.Model, inputs, labels: tf.Tensor, weights: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        logits = model(inputs, training=True)
+        return tf.reduce_sum(model.loss.call(labels, logits) * weights), logits
+
+
+@dataclasses.dataclass(frozen=True)
+class RDrop:
+    """R-Drop: two passes of a batch differ by their dropout, and are to agree.
+
+        1/2 (L(P) + L(Q)) + alpha/4 (KL(P || Q) + KL(Q || P)),    P, Q: probabilities of the passes
+
+    This is half of the objective of Liang et al., so that it compares with a single pass. A step
+    takes about twice the time and memory.
+
+    Args:
+        alpha: weight of the divergence; the authors take 5 for translation.
+
+    Call arguments and returns: as of `Likelihood`; the logits are those of the first pass.
+
+    Reference: Liang et al. 2021, "R-Drop: Regularized Dropout for Neural Networks".
+    """
+
+    alpha: float
+
+    def __call__(
+        self, model: keras.Model, inputs, labels: tf.Tensor, weights: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        twice = tf.nest.map_structure(lambda part: tf.concat([part, part], axis=0), inputs)
+        both = model(twice, training=True)
+        losses = model.loss.call(tf.concat([labels, labels], axis=0), both)
+        likelihood = 0.5 * tf.reduce_sum(losses * tf.concat([weights, weights], axis=0))
+        rows = tf.shape(labels)[0]
+        first, second = (tf.nn.log_softmax(logits) for logits in (both[:rows], both[rows:]))
+        # KL(P || Q) + KL(Q || P) = sum (P - Q) (log P - log Q)
+        divergence = tf.reduce_sum((tf.exp(first) - tf.exp(second)) * (first - second), axis=-1)
+        total = likelihood + 0.25 * self.alpha * tf.reduce_sum(divergence * weights)
+        return total, both[:rows]
+
+
+@dataclasses.dataclass(frozen=True)
+class ScheduledSampling:
+    """Scheduled sampling in two passes: some target tokens are replaced by what the model itself
+    would say there, so that it learns to go on from its own mistakes.
+
+        p = probability * min(1, step / steps)
+
+    The first pass sees the true target, and its likeliest token of each position replaces the next
+    input with probability p. The second pass, which alone is learned from, sees the mixture.
+
+    Args:
+        probability: in [0, 1), what p rises to.
+        steps: updates until then.
+
+    Call arguments and returns: as of `Likelihood`; the last of the inputs is the labels shifted
+    right, ids (B, T).
+
+    References: Bengio et al. 2015, "Scheduled Sampling for Sequence Prediction with Recurrent
+        Neural Networks"; Mihaylova and Martins 2019, "Scheduled Sampling for Transformers".
+    """
+
+    probability: float
+    steps: int
+
+    def __call__(
+        self, model: keras.Model, inputs, labels: tf.Tensor, weights: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        *others, target = inputs
+        guesses = tf.argmax(model(inputs, training=False), axis=-1, output_type=target.dtype)
+        step = tf.cast(model.optimizer.iterations, tf.float32)
+        probability = self.probability * tf.minimum(1.0, step / self.steps)
+        # The step and the batch are the seed: a resumed run draws the same.
+        seed = tf.stack([tf.cast(step, tf.int32), tf.reduce_sum(labels)])
+        drawn = tf.random.stateless_uniform(tf.shape(labels[:, 1:]), seed)
+        replaced = (drawn < probability) & (weights[:, :-1] > 0)
+        mixed = tf.where(replaced, guesses[:, :-1], target[:, 1:])
+        target = tf.concat([target[:, :1], mixed], axis=1)
+        return LIKELIHOOD(model, (*others, target), labels, weights)
+
+
+Objective = Likelihood | RDrop | ScheduledSampling
+LIKELIHOOD = Likelihood()
