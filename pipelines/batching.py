@@ -141,15 +141,19 @@ class TrainingBatches:
     def _rows(self, buckets, begins, ends):
         """The examples of several parts, a ragged tensor with one row a part."""
         sizes = ends - begins
-        places = tf.ragged.range(begins, ends).flat_values
-        rows = self.order.examples(tf.repeat(buckets, sizes), places)
-        return buckets, tf.RaggedTensor.from_row_lengths(rows, sizes, validate=False)
+        places = tf.ragged.range(begins, ends)
+        of_places = tf.repeat(buckets, sizes)
+        rows = places.with_values(self.order.examples(of_places, places.values))
+        if self.examples.segmentation is None:
+            return buckets, rows
+        keys = self.examples.segmentation.keys(of_places, places.values)
+        return buckets, rows, places.with_values(keys)
 
-    def _batch(self, bucket, rows):
+    def _batch(self, bucket, rows, *keys):
         sizes = self.buckets.batch_sizes
         if (sizes == sizes[0]).all() and not sizes[0] % self.parts:
             rows = tf.ensure_shape(rows, sizes[:1] // self.parts)
-        return _load(self.examples, self.buckets, bucket, rows)
+        return _load(self.examples, self.buckets, bucket, rows, *keys)
 
 
 def training_batches(
@@ -217,9 +221,9 @@ def evaluation_batches(examples: Examples, batch_tokens: int) -> tf.data.Dataset
     ).prefetch(tf.data.AUTOTUNE)
 
 
-def _load(examples, buckets, bucket, rows):
+def _load(examples, buckets, bucket, rows, *keys):
     """The batch of some rows of one bucket, each dimension static where all buckets share it."""
-    return examples.batch(rows, [_of_bucket(bucket, side) for side in buckets.lengths.T])
+    return examples.batch(rows, [_of_bucket(bucket, side) for side in buckets.lengths.T], *keys)
 
 
 def _of_bucket(bucket, values):

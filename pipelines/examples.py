@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import tensorflow as tf
 
+from pipelines.bpe_dropout import BpeDropout
 from pipelines.token_ids import ALIGNMENT, TokenIds
 
 
@@ -24,6 +25,8 @@ class Examples:
             (B, ...). Gives Keras' triple (inputs, labels, weights), where weights, float32 of the
             labels' shape, say which labels count. Made of TensorFlow's operations alone, for it
             becomes part of a graph.
+        segmentation: gives the sequences anew each time they are seen, padded to their longest,
+            such as a `BpeDropout`; None: they are taken as they are, padded to their bucket.
         positions: what an example counts of `batch_tokens` if no column is ragged, such as the
             patches of an image.
 
@@ -34,6 +37,7 @@ class Examples:
     ragged: Mapping[str, TokenIds]
     fixed: Mapping[str, np.ndarray]
     to_batch: Callable[[dict[str, tf.Tensor]], tuple]
+    segmentation: BpeDropout | None = None
     positions: int = 1
 
     def __post_init__(self):
@@ -60,19 +64,24 @@ class Examples:
             return np.full((len(self), 1), self.positions)
         return np.stack([column.lengths for column in self.ragged.values()], axis=-1)
 
-    def batch(self, rows: tf.Tensor, lengths) -> tuple:
+    def batch(self, rows: tf.Tensor, lengths, keys: tf.Tensor | None = None) -> tuple:
         """A batch, as operations of TensorFlow.
 
         Args:
             rows: numbers of examples, int64 (B,).
             lengths: L of each ragged column, integers or int64 scalars.
+            keys: what the segmentation draws by, uint64 (B,); None: sequences are as they are.
 
         Returns:
             What `to_batch` gives.
         """
         columns = {name: tf.gather(column, rows) for name, column in self._fixed.items()}
         for (name, (flat, starts)), length in zip(self._ragged.items(), lengths, strict=False):
-            columns[name] = padded(flat, starts, rows, length)
+            columns[name] = (
+                padded(flat, starts, rows, length)
+                if keys is None
+                else self.segmentation(flat, starts, rows, keys)
+            )
         return self.to_batch(columns)
 
     @functools.cached_property

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
+from pipelines.bpe_dropout import BpeDropout
 from pipelines.examples import Examples
 from pipelines.special_ids import BOS, PAD
 from pipelines.token_ids import TokenIds
@@ -39,14 +40,15 @@ class TokenizedPairs:
             self.too_long + int(np.count_nonzero(~keep)),
         )
 
-    def examples(self) -> Examples:
-        """The pairs as `Examples` of translation.
+    def examples(self, segmentation: BpeDropout | None = None) -> Examples:
+        """The pairs as `Examples` of translation, both sides segmented anew where that is given.
 
         A batch is `((source, target_input), target, weights)`: int32 (B, S), (B, T), (B, T) and
         float32 (B, T). The target input is the target shifted right behind BOS. Weights are 1.0
         where the target is no padding.
         """
-        return Examples({"source": self.sources, "target": self.targets}, {}, _translation)
+        sides = {"source": self.sources, "target": self.targets}
+        return Examples(sides, {}, _translation, segmentation)
 
 
 def _translation(columns):

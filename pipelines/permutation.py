@@ -34,7 +34,7 @@ def key(seed: int, *numbers) -> tf.Tensor:
     [start] = np.random.SeedSequence(seed).generate_state(1, np.uint64)
     mixed = tf.constant(start)
     for number in numbers:
-        mixed = _mix(mixed + GOLDEN * tf.cast(number + 1, tf.uint64))
+        mixed = mix(mixed + GOLDEN * tf.cast(number + 1, tf.uint64))
     return mixed
 
 
@@ -52,13 +52,13 @@ def permuted(places: tf.Tensor, size: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
     places = tf.cast(places, tf.uint64)
     size = tf.cast(size, tf.uint64)
     rounds = tf.reshape(tf.range(1, ROUNDS + 1, dtype=tf.int64), [-1] + [1] * key.shape.rank)
-    keys = _mix(key + GOLDEN * tf.cast(rounds, tf.uint64))
+    keys = mix(key + GOLDEN * tf.cast(rounds, tf.uint64))
     # One size more than k, for (k - x) must not be negative.
-    pairings = tf.math.floormod(_mix(keys), size) + size
+    pairings = tf.math.floormod(mix(keys), size) + size
 
     def swap(number, places):
         partners = tf.math.floormod(pairings[number] - places, size)
-        coins = _mix(tf.maximum(places, partners) + keys[number])
+        coins = mix(tf.maximum(places, partners) + keys[number])
         return number + 1, tf.where(coins < 2**63, places, partners)
 
     # A loop keeps the graph small, which is traced and optimized for each dataset.
@@ -66,8 +66,15 @@ def permuted(places: tf.Tensor, size: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
     return tf.cast(places, tf.int64)
 
 
-def _mix(number):
-    """The last step of splitmix64: each bit of the result depends on each bit of the number."""
+def mix(number: tf.Tensor) -> tf.Tensor:
+    """The last step of splitmix64: each bit of the result depends on each bit of the number.
+
+    Args:
+        number: uint64, of any shape.
+
+    Returns:
+        uint64 of the same shape.
+    """
     number = (number ^ tf.bitwise.right_shift(number, 30)) * FIRST
     number = (number ^ tf.bitwise.right_shift(number, 27)) * SECOND
     return number ^ tf.bitwise.right_shift(number, 31)

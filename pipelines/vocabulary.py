@@ -20,6 +20,8 @@ from pipelines.special_ids import BOS, EOS, PAD, UNK
 from pipelines.whole_files import write_whole
 
 BYTES = 256
+# How SentencePiece writes a space.
+SPACE = "\u2581"
 RESERVED = {"<pad>", "<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(BYTES))}
 
 
@@ -146,6 +148,19 @@ class Vocabulary:
         """V strings by id; a space is "\u2581"."""
         processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
         return [processor.id_to_piece(number) for number in range(self.size)]
+
+    @functools.cached_property
+    def merges(self) -> dict[str, int] | None:
+        """The pieces of a byte-pair encoding that merges make, and their characters, with their
+        ids: the smaller the id, the sooner the merge. None for another kind of vocabulary.
+        """
+        processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
+        scores = [processor.get_score(number) for number in range(self.size)]
+        # Special pieces, bytes and tags have the score 0, as the first merge has.
+        first = max((number for number, score in enumerate(scores) if score == 0), default=0)
+        if scores[first:] != [-float(rank) for rank in range(self.size - first)]:
+            return None
+        return {self.pieces[number]: number for number in range(first, self.size)}
 
     @functools.cached_property
     def tokenizer(self):

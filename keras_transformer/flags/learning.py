@@ -127,6 +127,15 @@ flags.DEFINE_float(
 
 SAMPLING = flags.FlagValues()
 flags.DEFINE_float(
+    "bpe_dropout",
+    0.0,
+    "Probability that a merge of two pieces is left out when a sentence is trained on, so that it "
+    "is cut otherwise each time; 0: never. Its authors take 0.1.",
+    0,
+    0.99,
+    flag_values=SAMPLING,
+)
+flags.DEFINE_float(
     "scheduled_sampling",
     0.0,
     "Probability that a target token to go on from is the model's own guess; 0: none is.",

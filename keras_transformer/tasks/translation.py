@@ -21,6 +21,7 @@ from keras_transformer.translator.trained import load_trained
 from keras_transformer.translator.translation_module import TranslationModule
 from keras_transformer.translator.translator import Translator
 from pipelines import batching, corpora
+from pipelines.bpe_dropout import BpeDropout
 from pipelines.record_files import Records
 from pipelines.vocabulary import Vocabulary, learn
 
@@ -145,7 +146,16 @@ class Translation(Task):
         print(f"dropped: {', '.join(counts) or 'none'}")
 
     def examples(self):
-        return self._pairs[0].examples()
+        probability = self.values["bpe_dropout"]
+        if not probability:
+            return self._pairs[0].examples()
+        if self.values["static_shapes"]:
+            raise ValueError(
+                "--bpe_dropout gives sentences of any length, and --static_shapes wants few. "
+                f"Received: bpe_dropout={probability}. Leave one out."
+            )
+        segmentation = BpeDropout(self.vocabulary, probability, self.values["seed"])
+        return self._pairs[0].examples(segmentation)
 
     def validation_examples(self):
         return self._pairs[1].examples()
