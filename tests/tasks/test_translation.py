@@ -201,6 +201,23 @@ def test_two_objectives_exclude_each_other(run_of):
         run_of("--r_drop=5", "--scheduled_sampling=0.1").task.objective()
 
 
+def test_bpe_dropout_reaches_the_training_side_alone(run_of):
+    run = run_of("--bpe_dropout=0.25", "--seed=7")
+    run._prepare_folder()
+    segmentation = run.task.examples().segmentation
+    assert float(segmentation._threshold) == 0.25 * 2**64
+    assert segmentation.seed == 7
+    assert run.task.validation_examples().segmentation is None
+    assert run_of().task.values["bpe_dropout"] == 0
+
+
+def test_bpe_dropout_does_not_go_with_static_shapes(run_of):
+    run = run_of("--bpe_dropout=0.1", "--static_shapes")
+    run._prepare_folder()
+    with pytest.raises(ValueError, match=r"^--bpe_dropout gives sentences of any length, and "):
+        run.task.examples()
+
+
 def test_the_search_of_a_flag_file_is_that_of_the_export(run_of, tmp_path):
     """Section 6.3: output up to the source's length + 300."""
     file = tmp_path / "parsing.flags"
