@@ -17,6 +17,7 @@ GROUPS = (
     "precision",
     "batch_tokens",
     "translate",
+    "json",
     "output",
 )
 

@@ -111,10 +111,13 @@ def test_a_help_line_is_complete_by_itself(group, name):
 
 
 def test_values_are_those_of_the_groups_asked_for():
-    declared = flags.declare("evaluate", "version")
+    declared = flags.declare("precision", "version")
     declared.mark_as_parsed()
-    assert flags.values(declared, "evaluate") == {"split": "test"}
-    assert flags.values(declared, "version", "evaluate") == {"version": None, "split": "test"}
+    assert flags.values(declared, "precision") == {"precision": "float32"}
+    assert flags.values(declared, "version", "precision") == {
+        "version": None,
+        "precision": "float32",
+    }
 
 
 def test_what_was_not_given_is_no_decoding_option(monkeypatch):

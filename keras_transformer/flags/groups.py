@@ -2,7 +2,14 @@
 
 from absl import flags
 
-from keras_transformer.flags import learning, runs_and_exports, serving, text, translating
+from keras_transformer.flags import (
+    evaluating,
+    learning,
+    runs_and_exports,
+    serving,
+    text,
+    translating,
+)
 
 ERRORS = flags.FlagValues()
 flags.DEFINE_bool("traceback", False, "Show where in the program an error came from.", ERRORS)
@@ -14,10 +21,11 @@ GROUPS = {
     "corpus": text.CORPUS,
     "decoding": translating.DECODING,
     "errors": ERRORS,
-    "evaluate": translating.EVALUATE,
+    "evaluate": evaluating.EVALUATE,
     "export": runs_and_exports.EXPORT,
     "files": translating.FILES,
     "format": runs_and_exports.FORMAT,
+    "json": translating.JSON,
     "model": learning.MODEL,
     "model_dir": runs_and_exports.MODEL_DIR,
     "model_path": translating.MODEL_PATH,
@@ -30,8 +38,10 @@ GROUPS = {
     "search": translating.SEARCH,
     "seed": learning.SEED,
     "serve": serving.SERVE,
+    "tokenize": evaluating.TOKENIZE,
     "training": runs_and_exports.TRAINING,
     "translate": translating.TRANSLATE,
+    "tune": evaluating.TUNE,
     "version": runs_and_exports.VERSION,
     "vocabulary": text.VOCABULARY,
 }

@@ -1,4 +1,4 @@
-"""Flags of the commands that translate, score and evaluate. The defaults are the paper's search
+"""Flags of the commands that translate and score. The defaults are the paper's search
 (Vaswani et al. 2017, section 6.1).
 """
 
@@ -131,25 +131,23 @@ flags.DEFINE_bool(
 flags.DEFINE_bool(
     "stream", False, "Answer each line of standard input as soon as it comes.", TRANSLATE
 )
+
+JSON = flags.FlagValues()
 flags.DEFINE_bool(
     "json",
     False,
-    "Write a JSON object for each line: all hypotheses, their scores, and log P of each piece.",
-    TRANSLATE,
+    "Write JSON. translate: an object for each line with all hypotheses, their scores, and log P "
+    "of each piece. evaluate: one object with all figures.",
+    JSON,
 )
 
 OUTPUT = flags.FlagValues()
 flags.DEFINE_string(
-    "output", "-", "File to write, a line for each line of input; -: standard output.", OUTPUT
-)
-
-EVALUATE = flags.FlagValues()
-flags.DEFINE_enum(
-    "split",
-    "test",
-    ["train", "valid", "test"],
-    "Split to evaluate, of the corpus that the model was trained on.",
-    EVALUATE,
+    "output",
+    "-",
+    "File to write: a line for each line of input, or the flags that tune found; -: standard "
+    "output.",
+    OUTPUT,
 )
 
 FILES = flags.FlagValues()

@@ -119,6 +119,18 @@ WRONG = {
         ("translate", f"--model={RUN},saved_models/reverse_words_reversed"),
         b"is a SavedModel: an ensemble is made of runs' folders",
     ),
+    "metric": (
+        ("evaluate", "--model=saved_models/reverse_words_reversed", "--metrics=bleu,blue"),
+        b"--metrics must be names among bleu, bleu_intl",
+    ),
+    "unequal baseline": (
+        (
+            "evaluate",
+            "--model=saved_models/reverse_words_reversed",
+            "--baseline_file=text/valid.en",
+        ),
+        b"must have a line for each reference. Received: text/valid.en with 2 lines, and",
+    ),
     "one file of two": (
         ("evaluate", f"--model={RUN}", "--source_file=empty.txt"),
         b"--reference_file",

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_transformer.evaluation.metrics import METRICS
 from keras_transformer.runs.starting_point import starting_point
 from keras_transformer.training import checkpoint
 from keras_transformer.translator.translator import Translator
@@ -117,25 +118,50 @@ def test_files_in_and_out(toy_copy):
     assert result.stdout == result.stderr == b""
 
 
-def test_evaluate_scores_a_saved_model_as_training_did(toy):
-    result = toy("evaluate", f"--model={SAVED}")
+def test_evaluate_scores_a_saved_model_as_training_did_and_tells_it_as_json(toy):
+    result = toy("evaluate", f"--model={SAVED}", "--json", "--confidence")
     assert result.returncode == 0, result.stderr.decode()
     trained = json.loads((toy.folder / RUN / "evaluation.json").read_text())
-    assert json.loads(result.stdout)["bleu"] == trained["bleu"]
+    told = json.loads(result.stdout)
+    assert told.keys() == {"sentences", "scores"}
+    assert told["sentences"] == trained["sentences"]
+    assert told["scores"].keys() == METRICS.keys() - {"bleu_language"}
+    for name in ("bleu", "chrf"):
+        assert told["scores"][name]["score"] == trained[name]
+        assert told["scores"][name]["interval"] > 0
 
 
-def test_evaluate_takes_two_files(toy_copy):
+@pytest.mark.parametrize(
+    "model", [SAVED, pytest.param(RUN, marks=pytest.mark.slow)], ids=["saved", "run"]
+)
+def test_evaluate_compares_with_another_system_on_two_files(toy_copy, model):
     test = corpora.load("reverse", source_language="words", target_language="reversed", seed=3).test
-    for name, lines in (("s.txt", test.sources[:20]), ("r.txt", test.targets[:20])):
-        (toy_copy.folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    references = [f"{line} ." for line in test.targets[:20]]
+    worse = [line.replace("a", "b") for line in references]
+    for name, lines in {"s.txt": test.sources, "r.txt": references, "w.txt": worse}.items():
+        (toy_copy.folder / name).write_text("".join(f"{line}\n" for line in lines[:20]))
     result = toy_copy(
         "evaluate",
-        f"--model={RUN}",
+        f"--model={model}",
         "--source_file=s.txt",
         "--reference_file=r.txt",
+        "--baseline_file=w.txt",
+        "--metrics=bleu,ter",
         "--beam_size=1",
     )
-    assert json.loads(result.stdout)["sentences"] == 20
+    printed = result.stdout.decode().splitlines()
+    assert printed[0] == "20 sentences"
+    assert [line.split("  ")[0] for line in printed[1:4]] == [
+        "metric",
+        "BLEU 13a",
+        "TER, lower is better",
+    ]
+    assert printed[5] == "baseline: w.txt; paired test: bootstrap"
+    assert printed[6].split() == ["metric", "baseline", "score", "difference", "p", "signature"]
+    assert len(printed) == 9
+    warning = b"warning: 100% of the references look tokenized"
+    assert result.stderr.startswith(warning)
+    assert result.stderr.count(b"\n") == 1
 
 
 def test_score_tells_how_likely_each_line_is_from_a_run_and_from_its_export(toy_copy):

@@ -1,0 +1,43 @@
+"""The text that a trained model is measured on: a split of its corpus, or two files."""
+
+from pipelines import corpora
+from pipelines.corpora import line_files
+
+
+def held_out_text(
+    description: dict,
+    model: str,
+    split: str,
+    source_file: str | None = None,
+    reference_file: str | None = None,
+) -> tuple[list[str], list[str]]:
+    """Read sources and references.
+
+    Args:
+        description: what the model is: its `model.json`.
+        model: where it lies, for errors.
+        split: "train", "valid" or "test" of the corpus that the description names.
+        source_file, reference_file: both, in place of the split, or neither.
+
+    Raises:
+        ValueError: for one file of two, or unequal ones; for a model that names no corpus; for a
+            split that is ids and no text.
+    """
+    files = (source_file, reference_file)
+    if any(files):
+        if not all(files):
+            raise ValueError(
+                "--source_file and --reference_file go together: pass both, or neither for --split."
+            )
+        return line_files.read_aligned(*files)
+    if "corpus" not in description:
+        raise ValueError(
+            f"{model} does not say what it was trained on: pass --source_file and --reference_file."
+        )
+    text = getattr(corpora.load(**description["corpus"]), split)
+    if not isinstance(text, corpora.ParallelText):
+        raise ValueError(
+            f"--split={split} of a corpus of records is ids, no text. Choose valid or test, or "
+            "pass --source_file and --reference_file."
+        )
+    return list(text.sources), list(text.targets)
