@@ -20,6 +20,7 @@ COMMANDS = (
     "serve",
     "train",
     "translate",
+    "tune",
 )
 
 

@@ -15,7 +15,7 @@ import keras_transformer
 PACKAGE = pathlib.Path(keras_transformer.__file__).parent
 COMMANDS = (
     *("align", "average", "evaluate", "export", "prepare", "score", "serve", "train"),
-    "translate",
+    *("translate", "tune"),
 )
 SEARCHING = ("evaluate", "export", "train", "translate")
 # Tells what a program has changed in its process.

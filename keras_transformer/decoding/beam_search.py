@@ -81,10 +81,8 @@ class BeamSearch:
         if self.coverage_penalty:
             stepper = Covering(stepper, stepper.is_token(source))
 
-        def hypotheses(scores):
-            return tf.fill([sentences, width, 1], BOS), tf.broadcast_to(scores, [sentences, width])
-
-        ids, scores = hypotheses(tf.where(tf.range(width) == 0, 0.0, -float("inf")))
+        ids, scores = no_hypotheses(sentences, width)
+        scores = tf.where(tf.range(width) == 0, 0.0, scores)
         own = {name: tf.broadcast_to(value, [sentences]) for name, value in self._own.items()}
         searched = {
             **wanted(limits, minima, prefixes),
@@ -93,7 +91,8 @@ class BeamSearch:
             "ids": ids,
             "scores": scores,
         }
-        ids, scores = loop.run(stepper, source, searched, hypotheses(-float("inf")), self._extend)
+        found = self._nothing_found(sentences)
+        ids, scores = loop.run(stepper, source, searched, found, self._extend)
         ids = ids[:, : self.num_hypotheses, 1:]
         scores = scores[:, : self.num_hypotheses]
         not_its_own = tf.range(self.num_hypotheses) >= own["n"][:, None]
@@ -101,6 +100,10 @@ class BeamSearch:
             tf.where(not_its_own[:, :, None], PAD, ids),
             tf.where(not_its_own, -float("inf"), scores),
         )
+
+    def _nothing_found(self, sentences):
+        """Finished hypotheses before the first turn."""
+        return no_hypotheses(sentences, self.beam_size)
 
     def _extend(self, logits, state, position, searched, found):
         """One turn of `loop.run`."""
@@ -130,7 +133,7 @@ class BeamSearch:
             + searched["scores"][:, :, None]
         )
         best, places = tf.math.top_k(tf.reshape(scores, [sentences, width * count]), 2 * width)
-        best = _first(best, 2 * searched["beam_size"])
+        best = first(best, 2 * searched["beam_size"])
         parents = places // count
         tokens = tf.gather(tf.reshape(tokens, [sentences, -1]), places, batch_dims=1)
         extended = tf.gather(searched["ids"], parents, batch_dims=1)
@@ -153,7 +156,7 @@ class BeamSearch:
         if coverage is not None:
             penalized += tf.gather(coverage, parents, batch_dims=1)
         penalized = tf.where(
-            ids[:, :, -1] == EOS, _first(penalized, searched["beam_size"]), -float("inf")
+            ids[:, :, -1] == EOS, first(penalized, searched["beam_size"]), -float("inf")
         )
         longer = tf.pad(finished[0], [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
         before = tf.gather(longer, sentence)
@@ -176,7 +179,7 @@ class BeamSearch:
             ids, tf.where(ids[:, :, -1] == EOS, -float("inf"), scores)
         )
         parents = tf.gather(parents, chosen, batch_dims=1)
-        return (ids, _first(scores, searched["beam_size"])), parents
+        return (ids, first(scores, searched["beam_size"])), parents
 
     def _best(self, ids, scores):
         best, chosen = tf.math.top_k(scores, self.beam_size)
@@ -197,7 +200,12 @@ class BeamSearch:
         return tf.where(searched["beam_size"] == 1, greedy, last_asked_for >= within_reach)
 
 
-def _first(scores, count):
+def no_hypotheses(sentences: tf.Tensor, count: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Places for hypotheses: ids (B, count, 1) of BOS, and scores (B, count) of -inf."""
+    return tf.fill([sentences, count, 1], BOS), tf.fill([sentences, count], -float("inf"))
+
+
+def first(scores: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
     """Scores (b, m), each row's first `count` (b,) kept and the others set to -inf."""
     return tf.where(tf.range(tf.shape(scores)[1]) < count[:, None], scores, -float("inf"))
 

@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras_transformer.decoding.beam_search import BeamSearch
 from keras_transformer.decoding.constraints import Constraints
 from keras_transformer.decoding.greedy import GreedySearch
+from keras_transformer.decoding.penalty_sweep import PenaltySweep
 from keras_transformer.decoding.sampling import Sampling
 
 LENGTH = re.compile(r"(?:(?P<factor>\d+(?:\.\d+)?)x)?(?P<extra>\+?\d+)?")
@@ -122,6 +123,15 @@ class DecodingOptions:
         """The `BeamSearch` of these options; `other` replaces some of them."""
         names = ("beam_size", "length_penalty", "num_hypotheses", "coverage_penalty")
         return BeamSearch(**self._given(*names) | other, constraints=self._constraints())
+
+    def sweep(self, beam_size: tf.Tensor, length_penalties: tf.Tensor) -> PenaltySweep:
+        """The search of these options for several length penalties at once.
+
+        Args:
+            beam_size: K, (1,).
+            length_penalties: float32 (A,).
+        """
+        return PenaltySweep(beam_size, length_penalties, self.coverage_penalty, self._constraints())
 
     def sampling(self, **other) -> Sampling:
         """The `Sampling` of one translation by these options; `other` replaces some of them."""

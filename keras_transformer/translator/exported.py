@@ -88,6 +88,19 @@ class Exported:
             for texts, scores in zip(given["translations"], given["scores"], strict=True)
         ]
 
+    def translate_with_penalties(
+        self, beam_size: int, length_penalties: list[float], lines: list[str]
+    ) -> list[list[str]]:
+        """The best translation of each line by each length penalty, a search for each."""
+        if self._translating == "sample":
+            raise ValueError("samples are drawn without a length penalty: leave out `samples`.")
+        columns = []
+        for penalty in length_penalties:
+            options = {**self._options, "beam_size": beam_size, "length_penalty": penalty}
+            given = self._run("translate", text=lines, **options)
+            columns.append(as_strings(given["translations"][:, 0]))
+        return [list(row) for row in zip(*columns, strict=True)]
+
     def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:
         """Log P(Y | X) in nats and |Y| of each pair."""
         given = self._run("score", text=lines, reference=references)

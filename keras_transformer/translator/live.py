@@ -1,5 +1,8 @@
 """A `TranslationModule` called from Python: lists of strings in, Python's values out."""
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 
 from keras_transformer.translator.hypothesis import Hypothesis
@@ -34,6 +37,21 @@ class Live:
             [_hypothesis(*one) for one in zip(*sentence, strict=True) if one[1] > -np.inf]
             for sentence in found
         ]
+
+    def translate_with_penalties(
+        self, beam_size: int, length_penalties: list[float], lines: list[str]
+    ) -> list[list[str]]:
+        """The best translation of each line by each length penalty, from one search."""
+        penalties = np.array(length_penalties, np.float32)
+        texts = self.sweep(as_bytes(lines), np.array([beam_size], np.int32), penalties)
+        return [as_strings(row) for row in texts.numpy()]
+
+    @functools.cached_property
+    def sweep(self) -> Callable:
+        """See `sweep_of`."""
+        from keras_transformer.translator.sweeping import sweep_of
+
+        return sweep_of(self._module)
 
     def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:
         """Log P(Y | X) in nats and |Y| of each pair."""

@@ -1,5 +1,6 @@
 """`Translator.load(path).translate(lines)`: the same for a run's folder and for a SavedModel."""
 
+import functools
 import os
 from collections.abc import Callable, Sequence
 
@@ -124,6 +125,30 @@ class Translator:
         prefixes = [""] * len(lines) if prefixes is None else prefixes
         how = (batch_tokens, batches_at_once, report)
         return self._in_batches(self._model.translate_in_detail, how, lines, prefixes)
+
+    def translate_with_penalties(
+        self,
+        lines: Sequence[str],
+        beam_size: int,
+        length_penalties: Sequence[float],
+        batch_tokens: int | None = None,
+        batches_at_once: int = 1,
+        report: Callable[[int], None] | None = None,
+    ) -> list[list[str]]:
+        """Translate lines by each of several length penalties, to choose one. A run's model
+        searches once for all of them, a SavedModel once for each.
+
+        Args:
+            lines, batch_tokens, batches_at_once, report: as in `translate`.
+            beam_size, length_penalties: take the place of the options of `load`.
+
+        Returns:
+            For each line as many translations as there are penalties, in their order.
+        """
+        search = functools.partial(
+            self._model.translate_with_penalties, beam_size, list(length_penalties)
+        )
+        return self._in_batches(search, (batch_tokens, batches_at_once, report), lines)
 
     def score(
         self, lines: Sequence[str], references: Sequence[str], batch_tokens: int | None = None

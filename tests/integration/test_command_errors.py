@@ -131,6 +131,14 @@ WRONG = {
         ),
         b"must have a line for each reference. Received: text/valid.en with 2 lines, and",
     ),
+    "tuned samples": (
+        ("tune", f"--model={RUN}", "--samples=1"),
+        b"--samples=1 draws translations without a beam. Leave it out",
+    ),
+    "tuned beams": (
+        ("tune", f"--model={RUN}", "--beam_sizes=4,0"),
+        b"--beam_sizes must be integers of at least 1, joined by commas, each once. Received: ",
+    ),
     "one file of two": (
         ("evaluate", f"--model={RUN}", "--source_file=empty.txt"),
         b"--reference_file",

@@ -72,6 +72,18 @@ def test_control_the_likeliest_and_the_second_differ():
     assert OUTPUTS["beam_4"] != OUTPUTS["second"]
 
 
+def test_penalties_are_options_of_one_request_each(loaded):
+    penalties = [0.0, 5.0]
+    given = loaded().translate_with_penalties(SOURCES, 4, penalties)
+    columns = [
+        loaded(beam_size=4, length_penalty=penalty).translate(SOURCES) for penalty in penalties
+    ]
+    assert given == [list(row) for row in zip(*columns, strict=True)]
+    assert columns[0] != columns[1]
+    with pytest.raises(ValueError, match="leave out `samples`"):
+        loaded(samples=1).translate_with_penalties(SOURCES, 4, penalties)
+
+
 def test_beam_size_is_an_option(loaded):
     assert loaded(beam_size=1).translate(SOURCES) == OUTPUTS["greedy"]
     assert loaded(beam_size=4).translate(SOURCES) == OUTPUTS["beam_4"]

@@ -1,0 +1,79 @@
+"""Beam search for several length penalties at once (Vaswani et al. 2017, section 6.1: the penalty
+was "chosen after experimentation on the development set").
+"""
+
+import tensorflow as tf
+
+from keras_transformer.decoding.beam_search import BeamSearch, first, length_penalty, no_hypotheses
+from keras_transformer.decoding.constraints import Constraints
+from pipelines.special_ids import EOS, PAD
+
+
+class PenaltySweep(BeamSearch):
+    """For each of A exponents alpha the translation that `BeamSearch` with that alpha gives.
+
+    Beam search ranks unfinished hypotheses by log P alone. Alpha only says which of the finished
+    ones is best, and when none can become better any more. So one search keeps the best finished
+    hypothesis for each alpha, and a sentence is done when it is done for all of them. (To rank the
+    n best of one search anew by another alpha is not the same: what the other would have found may
+    not be among them.)
+
+    Args:
+        beam_size: K, (1,), at least 1.
+        length_penalties: the A exponents, float32 (A,), each at least 0.
+        coverage_penalty, constraints: see `BeamSearch`.
+
+    Call arguments: see `keras_transformer.decoding`.
+
+    Returns:
+        ids, int32 (B, A, L), and scores, float32 (B, A), in the order of the exponents.
+    """
+
+    def __init__(
+        self,
+        beam_size: tf.Tensor,
+        length_penalties: tf.Tensor,
+        coverage_penalty: float = 0.0,
+        constraints: Constraints | None = None,
+    ):
+        count = tf.shape(length_penalties)
+        super().__init__(beam_size, 0.0, count, coverage_penalty, constraints)
+        self.length_penalties = length_penalties
+
+    def _nothing_found(self, sentences):
+        return no_hypotheses(sentences, self.num_hypotheses)
+
+    def _finish(self, candidates, finished, searched, length, coverage):
+        """The best of the hypotheses finished before and now for each alpha, of all sentences: ids
+        (B, A, t + 1) and scores (B, A).
+        """
+        ids, scores, parents = candidates
+        sentence = searched["sentence"]
+        ended = first(tf.where(ids[:, :, -1] == EOS, scores, -float("inf")), searched["beam_size"])
+        # (b, A, 2K)
+        penalized = ended[:, None] / length_penalty(length, self.length_penalties)[:, None]
+        if coverage is not None:
+            penalized += tf.gather(coverage, parents, batch_dims=1)[:, None]
+        best = tf.argmax(penalized, axis=-1, output_type=tf.int32)
+        now = tf.reduce_max(penalized, axis=-1)
+        longer = tf.pad(finished[0], [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
+        before = tf.gather(finished[1], sentence)
+        # Of equal ones, the hypothesis that was finished first stays.
+        is_better = now > before
+        ids = tf.where(
+            is_better[:, :, None], tf.gather(ids, best, batch_dims=1), tf.gather(longer, sentence)
+        )
+        places = sentence[:, None]
+        return (
+            tf.tensor_scatter_nd_update(longer, places, ids),
+            tf.tensor_scatter_nd_update(finished[1], places, tf.maximum(now, before)),
+        )
+
+    def _settled(self, alive_scores, finished_scores, searched):
+        """Whether no unfinished hypothesis can change the answer for any alpha: booleans (b,)."""
+        likeliest = tf.reduce_max(alive_scores, axis=-1, keepdims=True)
+        within_reach = likeliest / length_penalty(searched["limit"][:, None], self.length_penalties)
+        greedy = (finished_scores > -float("inf")) | (likeliest == -float("inf"))
+        is_greedy = searched["beam_size"][:, None] == 1
+        done = tf.where(is_greedy, greedy, finished_scores >= within_reach)
+        return tf.reduce_all(done, axis=-1)

@@ -1,0 +1,108 @@
+"""BLEU of each beam size with each length penalty, to choose a search as the paper did: "chosen
+after experimentation on the development set" (Vaswani et al. 2017, section 6.1).
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+
+from keras_transformer.evaluation.metrics import bleu_of
+from keras_transformer.evaluation.table import aligned
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    """BLEU of searches.
+
+    Args:
+        beam_sizes: the K of each row.
+        length_penalties: the alpha of each column.
+        scores: a list of BLEU for each row, in points out of 100.
+        signature: sacrebleu's, of all scores.
+    """
+
+    beam_sizes: Sequence[int]
+    length_penalties: Sequence[float]
+    scores: Sequence[Sequence[float]]
+    signature: str
+
+    @property
+    def best(self) -> tuple[int, float, float]:
+        """(beam size, length penalty, BLEU) of the highest score; of equal ones the smallest beam,
+        which is the fastest, and then the first penalty.
+        """
+        cells = [
+            (score, -size, -place)
+            for size, row in zip(self.beam_sizes, self.scores, strict=True)
+            for place, score in enumerate(row)
+        ]
+        score, size, place = max(cells)
+        return -size, self.length_penalties[-place], score
+
+    def table(self) -> str:
+        """The scores as a table, the best with an asterisk."""
+        best = self.best[:2]
+        rows = [["beam", *(f"alpha {alpha:g} " for alpha in self.length_penalties)]]
+        for size, row in zip(self.beam_sizes, self.scores, strict=True):
+            cells = zip(self.length_penalties, row, strict=True)
+            marked = [
+                f"{score:.2f}{'*' if (size, alpha) == best else ' '}" for alpha, score in cells
+            ]
+            rows.append([str(size), *marked])
+        return aligned(rows)
+
+
+def score_searches(
+    translate: Callable[[int, Sequence[float]], Sequence[Sequence[str]]],
+    references: Sequence[str],
+    beam_sizes: Sequence[int],
+    length_penalties: Sequence[float],
+    tokenize: str = "13a",
+) -> Grid:
+    """Score each beam size with each length penalty.
+
+    Args:
+        translate: takes a beam size and the penalties, gives for each sentence a translation by
+            each penalty.
+        references: what the translations should be.
+        beam_sizes, length_penalties: what to try.
+        tokenize: sacrebleu's tokenizer.
+    """
+    bleu = bleu_of(tokenize)
+    scores = []
+    for size in beam_sizes:
+        columns = zip(*translate(size, length_penalties), strict=True)
+        scores.append([bleu.corpus_score(column, [references]).score for column in columns])
+    return Grid(beam_sizes, length_penalties, scores, str(bleu.get_signature()))
+
+
+def beam_sizes_of(texts: Sequence[str]) -> list[int]:
+    """Read --beam_sizes.
+
+    Raises:
+        ValueError: if one is no integer of at least 1, or stands there twice.
+    """
+    return _numbers("beam_sizes", texts, int, 1, "integers of at least 1")
+
+
+def length_penalties_of(texts: Sequence[str]) -> list[float]:
+    """Read --length_penalties.
+
+    Raises:
+        ValueError: if one is no number of at least 0, or stands there twice.
+    """
+    return _numbers("length_penalties", texts, float, 0, "numbers of at least 0")
+
+
+def _numbers(flag, texts, kind, least, expected):
+    try:
+        numbers = [kind(text) for text in texts]
+        valid = all(least <= number < math.inf for number in numbers)
+    except ValueError:
+        valid = False
+    if not valid or not numbers or len(set(numbers)) < len(numbers):
+        raise ValueError(
+            f"--{flag} must be {expected}, joined by commas, each once. Received: "
+            f"--{flag}={','.join(texts)}."
+        )
+    return numbers

@@ -1,0 +1,97 @@
+"""The table of searches against scores that are known, and how its best is chosen."""
+
+import pytest
+import sacrebleu
+from evaluation.systems import BAD, GOOD, REFERENCES, damaged
+
+from keras_transformer.evaluation import tuning
+from keras_transformer.evaluation.tuning import Grid
+
+MIDDLE = damaged(seed=4, kept=0.8)
+# Translations by beam size and length penalty.
+SYSTEMS = {1: {0.0: BAD, 0.6: BAD}, 4: {0.0: MIDDLE, 0.6: GOOD}}
+
+
+def grid(scores, beam_sizes=(1, 4), length_penalties=(0.0, 0.6)):
+    return Grid(beam_sizes, length_penalties, scores, "signature")
+
+
+@pytest.mark.parametrize("tokenize", ["13a", "none"])
+def test_each_cell_is_the_bleu_of_its_translations(tokenize):
+    asked = []
+
+    def translate(beam_size, length_penalties):
+        asked.append((beam_size, list(length_penalties)))
+        systems = [SYSTEMS[beam_size][alpha] for alpha in length_penalties]
+        return [list(row) for row in zip(*systems, strict=True)]
+
+    found = tuning.score_searches(translate, REFERENCES, [1, 4], [0.6, 0.0], tokenize)
+    assert asked == [(1, [0.6, 0.0]), (4, [0.6, 0.0])]
+    assert found.scores == [
+        [
+            sacrebleu.corpus_bleu(
+                SYSTEMS[size][alpha], [REFERENCES], tokenize=tokenize, force=True
+            ).score
+            for alpha in (0.6, 0.0)
+        ]
+        for size in (1, 4)
+    ]
+    assert found.best == (4, 0.6, found.scores[1][0])
+    assert f"tok:{tokenize}" in found.signature
+
+
+@pytest.mark.parametrize(
+    ("scores", "best"),
+    [
+        ([[1.0, 2.0], [3.0, 2.5]], (4, 0.0, 3.0)),
+        ([[1.0, 2.0], [1.0, 3.0]], (4, 0.6, 3.0)),
+        # Of equal ones the smallest beam, and then the first penalty.
+        ([[2.0, 3.0], [3.0, 3.0]], (1, 0.6, 3.0)),
+        ([[3.0, 3.0], [3.0, 3.0]], (1, 0.0, 3.0)),
+    ],
+)
+def test_the_best_is_the_highest(scores, best):
+    assert grid(scores).best == best
+
+
+def test_of_equal_ones_the_smallest_beam_wins_in_any_order():
+    assert grid([[3.0, 1.0], [3.0, 1.0]], beam_sizes=(8, 2)).best == (2, 0.0, 3.0)
+
+
+def test_the_table_marks_the_best():
+    assert grid([[7.0, 8.25], [10.5, 10.25]]).table().splitlines() == [
+        "beam  alpha 0   alpha 0.6",
+        "   1     7.00        8.25",
+        "   4    10.50*      10.25",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("read", "texts", "numbers"),
+    [
+        (tuning.beam_sizes_of, ["1", "12"], [1, 12]),
+        (tuning.length_penalties_of, ["0", ".6", "1e0"], [0.0, 0.6, 1.0]),
+    ],
+)
+def test_numbers_are_read(read, texts, numbers):
+    assert read(texts) == numbers
+
+
+@pytest.mark.parametrize(
+    ("read", "texts"),
+    [
+        (tuning.beam_sizes_of, ["0"]),
+        (tuning.beam_sizes_of, ["2.5"]),
+        (tuning.beam_sizes_of, []),
+        (tuning.beam_sizes_of, ["4", "4"]),
+        (tuning.length_penalties_of, ["-0.1"]),
+        (tuning.length_penalties_of, ["nan"]),
+        (tuning.length_penalties_of, ["inf"]),
+        (tuning.length_penalties_of, ["0.6", "x"]),
+        (tuning.length_penalties_of, ["0.6", "0.60"]),
+    ],
+)
+def test_other_numbers_are_refused(read, texts):
+    with pytest.raises(ValueError, match=r"joined by commas, each once\. Received: --") as raised:
+        read(texts)
+    assert str(raised.value).endswith(f"={','.join(texts)}.")
