@@ -107,7 +107,7 @@ def test_help_and_a_wrong_flag_are_answered_without_tensorflow():
     for command in COMMANDS:
         _, shown, _ = told[f"{command}--help"]
         assert "--[no]traceback" in shown
-        assert ("--beam_size" in shown) == (command in SEARCHING)
+        assert ("--beam_size:" in shown) == (command in SEARCHING)
         assert ("--num_heads" in shown) == (command == "train")
         assert told[f"{command}--no_such_flag"] == [2, "", told[f"{command}--no_such_flag"][2]]
         assert told[f"{command}--no_such_flag"][2].startswith("error: Unknown command line flag")

@@ -179,14 +179,15 @@ flags.DEFINE_float(
 flags.DEFINE_enum(
     "optimizer",
     "adam",
-    ["adam", "adamw"],
-    "Optimizer. adamw is Adam with decoupled weight decay.",
+    ["adam", "adamw", "muon", "adafactor"],
+    "Optimizer. adam is the paper's; adamw is Adam with decoupled weight decay; muon makes the "
+    "updates of matrices orthogonal; adafactor keeps half as much as Adam.",
     OPTIMIZER,
 )
 flags.DEFINE_float(
     "weight_decay",
     0.0,
-    "Weight decay of the matrices, for --optimizer=adamw.",
+    "Weight decay of the matrices, for any --optimizer but adam.",
     0,
     flag_values=OPTIMIZER,
 )

@@ -1,8 +1,8 @@
 """The optimizer (Vaswani et al. 2017, section 5.3: "the Adam optimizer with beta_1 = 0.9, beta_2 =
-0.98 and epsilon = 10^-9").
+0.98 and epsilon = 10^-9"), and others that came later.
 
 Later work added decoupled weight decay, clipping by the global norm, and a moving average of the
-weights.
+weights. All of them hold for each optimizer.
 """
 
 import keras
@@ -10,16 +10,17 @@ import numpy as np
 
 from keras_transformer.training.checkpoint import WEIGHTS, step_of
 
-NAMES = ("adam", "adamw")
+BETAS = {"beta_1": 0.9, "beta_2": 0.98}
+EPSILON = 1e-9
 
 
-@keras.saving.register_keras_serializable("keras_transformer")
-class Adam(keras.optimizers.Adam):
-    """Keras' Adam, except that vectors do not decay and moving averages do not replace the weights.
+class OfARun:
+    """What distinguishes our optimizers from Keras': vectors do not decay, and moving averages do
+    not replace the weights.
 
-    With `weight_decay` it is AdamW: `theta <- theta - lrate * weight_decay * theta` before each
-    update. Biases and the gains and biases of layer normalization, the vectors among the weights,
-    do not decay; the tied embedding does, because it is the output projection too.
+    With `weight_decay`, `theta <- theta - lrate * weight_decay * theta` before each update. Biases
+    and the gains and biases of layer normalization, the vectors among the weights, do not decay;
+    the tied embedding does, because it is the output projection too.
 
     With `use_ema` it keeps `average_1 = theta_1`, `average_t = m average_(t-1) + (1 - m) theta_t`,
     where theta_t are the weights after update t. Neither zeros nor the initial weights are part of
@@ -44,6 +45,49 @@ class Adam(keras.optimizers.Adam):
         """
 
 
+@keras.saving.register_keras_serializable("keras_transformer")
+class Adam(OfARun, keras.optimizers.Adam):
+    """Keras' Adam; with `weight_decay`, AdamW."""
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class Muon(OfARun, keras.optimizers.Muon):
+    """Keras' Muon: the momentum of a matrix, `M = U S V^T`, is made nearly orthogonal, `U V^T`, and
+    scaled so that Adam's rates suit it. Vectors and embeddings are updated by Adam.
+
+    Reference: Jordan et al. 2024, "Muon"; Liu et al. 2025, "Muon is Scalable for LLM Training".
+    """
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class Adafactor(OfARun, keras.optimizers.Adafactor):
+    """Keras' Adafactor: the second moment of a matrix is estimated from the means of its rows and
+    columns; there is no first moment. An update has the length `rho RMS(theta)`, rho the smaller of
+    the rate and `1 / sqrt(step)`, so that it needs rates above those of Adam.
+
+    Keras keeps the estimate too: one slot as large as the weights, where Adam has two.
+
+    Reference: Shazeer and Stern 2018, "Adafactor".
+    """
+
+
+def _adam(schedule, settings):
+    return Adam(schedule, **BETAS, epsilon=EPSILON, **settings)
+
+
+def _muon(schedule, settings):
+    betas = {f"adam_{name}": value for name, value in BETAS.items()}
+    decay = {"adam_weight_decay": settings["weight_decay"]}
+    return Muon(schedule, **betas, **decay, epsilon=EPSILON, **settings)
+
+
+def _adafactor(schedule, settings):
+    return Adafactor(schedule, **settings)
+
+
+MAKERS = {"adam": _adam, "adamw": _adam, "muon": _muon, "adafactor": _adafactor}
+
+
 def optimizer(
     schedule: keras.optimizers.schedules.LearningRateSchedule | float,
     name: str = "adam",
@@ -51,29 +95,39 @@ def optimizer(
     clip_norm: float | None = None,
     ema: float | None = None,
 ) -> keras.optimizers.Optimizer:
-    """Make the paper's Adam, or a descendant of it.
+    """Make the paper's Adam, or one that came later.
 
     Args:
         schedule: a `LearningRateSchedule`, or a rate.
-        name: "adam" or "adamw".
+        name: "adam", "adamw", "muon" or "adafactor".
         weight_decay: share of the weight matrices, times the learning rate, that decays each step;
-            for "adamw" alone.
+            for all but "adam".
         clip_norm: largest global norm of the gradients; None: they are not clipped.
         ema: momentum m of the moving average of the weights, in (0, 1); None: none is kept.
 
     Raises:
         ValueError: naming the argument that is out of its range, and a remedy.
     """
-    if name not in NAMES:
-        raise ValueError(f"`name` must be one of {', '.join(NAMES)}. Received: name={name!r}.")
+    _check(name, weight_decay, clip_norm, ema)
+    settings = {
+        "weight_decay": weight_decay or None,
+        "global_clipnorm": clip_norm,
+        **({} if ema is None else {"use_ema": True, "ema_momentum": ema}),
+    }
+    return MAKERS[name](schedule, settings)
+
+
+def _check(name, weight_decay, clip_norm, ema):
+    if name not in MAKERS:
+        raise ValueError(f"`name` must be one of {', '.join(MAKERS)}. Received: name={name!r}.")
     if not 0 <= weight_decay < float("inf"):
         raise ValueError(
             f"`weight_decay` must be at least 0. Received: weight_decay={weight_decay}. Try 0.01."
         )
-    if weight_decay and name != "adamw":
+    if weight_decay and name == "adam":
         raise ValueError(
-            f"`weight_decay` needs adamw. Received: weight_decay={weight_decay}, name={name!r}. "
-            "Pass --optimizer=adamw."
+            "`weight_decay` needs adamw, muon or adafactor. Received: "
+            f"weight_decay={weight_decay}, name={name!r}. Pass --optimizer=adamw."
         )
     if clip_norm is not None and not 0 < clip_norm < float("inf"):
         raise ValueError(
@@ -85,15 +139,6 @@ def optimizer(
             f"`ema` must be a momentum in (0, 1). Received: ema={ema}. Try 0.999, or None for no "
             "average."
         )
-    return Adam(
-        schedule,
-        beta_1=0.9,
-        beta_2=0.98,
-        epsilon=1e-9,
-        weight_decay=weight_decay or None,
-        global_clipnorm=clip_norm,
-        **({} if ema is None else {"use_ema": True, "ema_momentum": ema}),
-    )
 
 
 def averaged_weights(model: keras.Model) -> dict[str, np.ndarray]:

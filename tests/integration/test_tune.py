@@ -7,6 +7,8 @@ import pytest
 import sacrebleu
 
 from keras_transformer.flagfiles import expand_flagfiles
+from keras_transformer.runs.session import SavedModel
+from keras_transformer.translator.exported import Exported
 from keras_transformer.translator.translator import Translator
 from pipelines import corpora
 
@@ -45,8 +47,13 @@ def best_of(scores):
     return max(scores, key=lambda cell: (scores[cell], -cell[0]))
 
 
-def test_the_cells_are_those_of_searches_one_by_one_and_the_best_is_written(toy_copy, text):
+def test_the_cells_are_those_of_searches_one_by_one_and_the_best_is_written(
+    toy_copy, text, monkeypatch
+):
     sources, references = text
+    # One session serves the translators of all cells.
+    signature = SavedModel(toy_copy.folder / SAVED / "1", ("translate",), 0)
+    monkeypatch.setattr(Exported, "_load", lambda self, name: signature)
     expected = {}
     for beam, alpha in CELLS:
         options = {"beam_size": beam, "length_penalty": float(alpha), "max_length": 30}

@@ -1,5 +1,5 @@
-"""Adam, decoupled decay, clipping and moving averages: against torch and NumPy, over a run that
-stops and goes on.
+"""Adam, Muon and Adafactor, decoupled decay, clipping and moving averages: against torch and NumPy,
+over a run that stops and goes on.
 """
 
 import math
@@ -14,6 +14,8 @@ from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.optimizer import averaged_weights, optimizer
 from keras_transformer.training.schedule import TransformerSchedule
 
+# Those that decay.
+NAMES = ["adamw", "muon", "adafactor"]
 STEPS = 10
 SHAPES = [(4, 3), (3,), (3, 2)]
 # Their global norms are about 5, with one step far below the clipping and one step of zeros.
@@ -44,16 +46,20 @@ def trajectory(made):
     return weights
 
 
-def torch_trajectory(weight_decay, clip_norm):
+def torch_trajectory(name, weight_decay, clip_norm):
     """The same by torch, in float64; vectors are not decayed."""
     torch = pytest.importorskip("torch")
+    kind, settings = {
+        "adam": (torch.optim.Adam, {"betas": (0.9, 0.98), "eps": 1e-9}),
+        "adamw": (torch.optim.AdamW, {"betas": (0.9, 0.98), "eps": 1e-9}),
+        "adafactor": (torch.optim.Adafactor, {"eps": (1e-15, 1e-3)}),
+    }[name]
     variables = [torch.nn.Parameter(torch.tensor(array)) for array in START]
     groups = [
         {"params": [variable], "weight_decay": weight_decay if variable.ndim > 1 else 0.0}
         for variable in variables
     ]
-    kind = torch.optim.AdamW if weight_decay else torch.optim.Adam
-    made = kind(groups, lr=0.01, betas=(0.9, 0.98), eps=1e-9)
+    made = kind(groups, lr=0.01, **settings)
     weights = []
     for gradients in GRADIENTS:
         for variable, gradient in zip(variables, gradients, strict=True):
@@ -65,6 +71,41 @@ def torch_trajectory(weight_decay, clip_norm):
     return weights
 
 
+def orthogonal(matrix):
+    """Five steps of Newton and Schulz (Jordan et al. 2024), in float64."""
+    wide = matrix if len(matrix) <= matrix.shape[1] else matrix.T
+    wide = wide / (np.linalg.norm(wide) + 1e-7)
+    for _ in range(5):
+        square = wide @ wide.T
+        wide = 3.4445 * wide + (-4.7750 * square + 2.0315 * square @ square) @ wide
+    return wide if len(matrix) <= matrix.shape[1] else wide.T
+
+
+def muon_trajectory(weight_decay, clip_norm):
+    """The same by Muon in NumPy; vectors by Adam."""
+    weights = [array.copy() for array in START]
+    firsts = [0 * array for array in START]
+    seconds = [0 * array for array in START]
+    after = []
+    for step, gradients in enumerate(GRADIENTS, 1):
+        norm = math.sqrt(sum((gradient**2).sum() for gradient in gradients))
+        scale = min(1, clip_norm / norm) if clip_norm and norm else 1
+        for n, gradient in enumerate(scale * gradient for gradient in gradients):
+            if gradient.ndim == 2:
+                firsts[n] = 0.95 * firsts[n] + gradient
+                update = orthogonal(gradient + 0.95 * firsts[n])
+                update *= 0.2 * math.sqrt(max(gradient.shape))
+                weights[n] *= 1 - 0.01 * weight_decay
+            else:
+                firsts[n] = 0.9 * firsts[n] + 0.1 * gradient
+                seconds[n] = 0.98 * seconds[n] + 0.02 * gradient**2
+                first = firsts[n] / (1 - 0.9**step)
+                update = first / (np.sqrt(seconds[n] / (1 - 0.98**step)) + 1e-9)
+            weights[n] = weights[n] - 0.01 * update
+        after.append([array.copy() for array in weights])
+    return after
+
+
 def largest_difference(some, others):
     return max(
         np.abs(a - b).max()
@@ -73,21 +114,51 @@ def largest_difference(some, others):
     )
 
 
-SETTINGS = [("adam", 0.0, None), ("adam", 0.0, 0.5), ("adamw", 0.1, None), ("adamw", 0.1, 0.5)]
+SETTINGS = [
+    ("adam", 0.0, None),
+    ("adam", 0.0, 0.5),
+    ("adamw", 0.1, None),
+    ("adamw", 0.1, 0.5),
+    # Torch takes the length of Adafactor's update before the decay, Keras after it.
+    ("adafactor", 0.0, None),
+    ("adafactor", 0.0, 0.5),
+]
 
 
 @pytest.mark.parametrize(("name", "weight_decay", "clip_norm"), SETTINGS)
 def test_ten_updates_are_those_of_torch(name, weight_decay, clip_norm):
+    expected = torch_trajectory(name, weight_decay, clip_norm)
     made = optimizer(0.01, name, weight_decay, clip_norm)
-    assert largest_difference(trajectory(made), torch_trajectory(weight_decay, clip_norm)) < 1e-6
+    assert largest_difference(trajectory(made), expected) < 1e-6
+
+
+@pytest.mark.parametrize(("weight_decay", "clip_norm"), [(0.0, None), (0.1, 0.5)])
+def test_ten_updates_of_muon_are_those_of_numpy(weight_decay, clip_norm):
+    expected = muon_trajectory(weight_decay, clip_norm)
+    made = optimizer(0.01, "muon", weight_decay, clip_norm)
+    assert largest_difference(trajectory(made), expected) < 1e-5
+    assert largest_difference(trajectory(optimizer(0.01)), expected) > 1e-3
+
+
+def test_muon_is_of_matrices_and_adam_of_embeddings_and_vectors():
+    """An update by Muon has singular values near 1; only Adam has a second moment."""
+    for array in START[::2]:
+        values = np.linalg.svd(orthogonal(array), compute_uv=False)
+        assert (np.abs(values - 1) < 0.35).all()
+    model = model_in_training(name="muon", body=transformer)
+    moments = zip(model.trainable_variables, model.optimizer.adam_velocities, strict=True)
+    of_muon = {variable.path.rpartition("/")[2] for variable, moment in moments if moment is None}
+    kernels = {"query_kernel", "key_kernel", "value_kernel", "output_kernel", "kernel"}
+    assert of_muon == kernels
 
 
 @pytest.mark.parametrize(
     ("weight_decay", "clip_norm"), [(0.1, None), (0.0, 0.5), (0.11, 0.5), (0.1, 0.6)]
 )
 def test_control_torch_with_another_decay_or_clipping_is_told_apart(weight_decay, clip_norm):
+    expected = torch_trajectory("adamw", weight_decay, clip_norm)
     made = optimizer(0.01, "adamw", 0.1, 0.5)
-    assert largest_difference(trajectory(made), torch_trajectory(weight_decay, clip_norm)) > 1e-5
+    assert largest_difference(trajectory(made), expected) > 1e-5
 
 
 def test_the_average_starts_from_the_weights_after_the_first_update():
@@ -146,9 +217,10 @@ def same(some, others):
     )
 
 
-def test_decay_spares_biases_and_the_gains_of_normalization_alone():
+@pytest.mark.parametrize("name", NAMES)
+def test_decay_spares_biases_and_the_gains_of_normalization_alone(name):
     """Without gradients an update is the decay."""
-    model = model_in_training(name="adamw", weight_decay=0.5, body=transformer)
+    model = model_in_training(name=name, weight_decay=0.5, body=transformer)
     for variable in model.weights:
         variable.assign(np.ones(variable.shape))
     model.optimizer.apply(
@@ -199,8 +271,11 @@ def test_control_keras_own_adam_ends_fit_with_the_averages_for_weights():
     assert not same(weights_of(model), weights_of(plain))
 
 
-def test_compiled_it_does_what_it_does_eagerly():
-    settings = {"name": "adamw", "weight_decay": 0.1, "clip_norm": 0.5, "ema": 0.9}
+@pytest.mark.parametrize(
+    "name", ["adamw", *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])]
+)
+def test_compiled_it_does_what_it_does_eagerly(name):
+    settings = {"name": name, "weight_decay": 0.1, "clip_norm": 0.5, "ema": 0.9}
     eager, compiled = model_in_training(**settings), model_in_training(eagerly=False, **settings)
     for each in (eager, compiled):
         fit(each, 2)
@@ -230,25 +305,21 @@ def test_before_the_first_update_or_without_averages_they_are_the_weights(settin
         assert same(averaged_weights(model), weights_of(model))
 
 
-SETTINGS_OF_A_RUN = {"name": "adamw", "weight_decay": 0.1, "clip_norm": 0.5, "ema": 0.9}
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """A run of four epochs: the checkpoint after the second, and how it ended."""
-    path, model = (
-        tmp_path_factory.mktemp("run") / "step-000000004.npz",
-        model_in_training(**SETTINGS_OF_A_RUN),
-    )
+@pytest.fixture(scope="module", params=NAMES)
+def run(request, tmp_path_factory):
+    """A run of four epochs: its settings, the checkpoint after the second, and how it ended."""
+    settings = {"name": request.param, "weight_decay": 0.1, "clip_norm": 0.5, "ema": 0.9}
+    path = tmp_path_factory.mktemp("run") / "step-000000004.npz"
+    model = model_in_training(**settings)
     fit(model, 2)
     checkpoint.save(path, model, {})
     fit(model, 2)
-    return path, weights_of(model), averaged_weights(model)
+    return settings, path, weights_of(model), averaged_weights(model)
 
 
 def test_a_restored_run_ends_with_the_same_weights_and_averages_to_the_last_bit(run):
-    path, weights, averages = run
-    model = model_in_training(seed=1, **SETTINGS_OF_A_RUN)
+    settings, path, weights, averages = run
+    model = model_in_training(seed=1, **settings)
     checkpoint.restore(path, model)
     fit(model, 2)
     assert same(weights_of(model), weights)
@@ -256,8 +327,8 @@ def test_a_restored_run_ends_with_the_same_weights_and_averages_to_the_last_bit(
 
 
 def test_control_without_the_averages_of_the_checkpoint_they_end_otherwise(run):
-    path, weights, averages = run
-    model = model_in_training(seed=1, **SETTINGS_OF_A_RUN)
+    settings, path, weights, averages = run
+    model = model_in_training(seed=1, **settings)
     checkpoint.restore(path, model)
     for slot in model.optimizer._model_variables_moving_average:
         slot.assign(np.zeros(slot.shape))
@@ -266,9 +337,17 @@ def test_control_without_the_averages_of_the_checkpoint_they_end_otherwise(run):
     assert not same(averaged_weights(model), averages)
 
 
-def test_it_is_the_papers_adam_and_its_config_goes_round():
-    made = optimizer(TransformerSchedule(8, 5), "adamw", 0.1, 2.0, 0.99)
+def test_it_is_the_papers_adam():
+    made = optimizer(TransformerSchedule(8, 5))
     assert (made.beta_1, made.beta_2, made.epsilon) == (0.9, 0.98, 1e-9)
+    made = optimizer(TransformerSchedule(8, 5), "muon", 0.1)
+    assert (made.adam_beta_1, made.adam_beta_2, made.epsilon) == (0.9, 0.98, 1e-9)
+    assert made.adam_weight_decay == made.weight_decay == 0.1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_config_goes_round(name):
+    made = optimizer(TransformerSchedule(8, 5), name, 0.1, 2.0, 0.99)
     clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
     assert (type(clone), clone.get_config()) == (type(made), made.get_config())
     assert (clone.weight_decay, clone.global_clipnorm, clone.use_ema, clone.ema_momentum) == (
@@ -283,11 +362,14 @@ def test_it_is_the_papers_adam_and_its_config_goes_round():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"name": "sgd"}, r"`name` must be one of adam, adamw\. Received: name='sgd'\."),
+        (
+            {"name": "sgd"},
+            r"`name` must be one of adam, adamw, muon, adafactor\. Received: name='sgd'\.",
+        ),
         (
             {"weight_decay": 0.1},
-            r"`weight_decay` needs adamw\. .*weight_decay=0\.1, name='adam'\. Pass "
-            r"--optimizer=adamw\.",
+            r"`weight_decay` needs adamw, muon or adafactor\. .*weight_decay=0\.1, name='adam'\. "
+            r"Pass --optimizer=adamw\.",
         ),
         *[
             (
