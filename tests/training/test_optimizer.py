@@ -16,6 +16,10 @@ from keras_transformer.training.schedule import TransformerSchedule
 
 # Those that decay.
 NAMES = ["adamw", "muon", "adafactor"]
+ADAM_AND_SLOW_OTHERS = [
+    "adamw",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:]),
+]
 STEPS = 10
 SHAPES = [(4, 3), (3,), (3, 2)]
 # Their global norms are about 5, with one step far below the clipping and one step of zeros.
@@ -217,7 +221,7 @@ def same(some, others):
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ADAM_AND_SLOW_OTHERS)
 def test_decay_spares_biases_and_the_gains_of_normalization_alone(name):
     """Without gradients an update is the decay."""
     model = model_in_training(name=name, weight_decay=0.5, body=transformer)
@@ -271,9 +275,7 @@ def test_control_keras_own_adam_ends_fit_with_the_averages_for_weights():
     assert not same(weights_of(model), weights_of(plain))
 
 
-@pytest.mark.parametrize(
-    "name", ["adamw", *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])]
-)
+@pytest.mark.parametrize("name", ADAM_AND_SLOW_OTHERS)
 def test_compiled_it_does_what_it_does_eagerly(name):
     settings = {"name": name, "weight_decay": 0.1, "clip_norm": 0.5, "ema": 0.9}
     eager, compiled = model_in_training(**settings), model_in_training(eagerly=False, **settings)

@@ -74,14 +74,15 @@ def test_control_the_likeliest_and_the_second_differ():
 
 def test_penalties_are_options_of_one_request_each(loaded):
     penalties = [0.0, 5.0]
-    given = loaded().translate_with_penalties(SOURCES, 4, penalties)
+    lines = SOURCES[:8]
+    given = loaded().translate_with_penalties(lines, 4, penalties)
     columns = [
-        loaded(beam_size=4, length_penalty=penalty).translate(SOURCES) for penalty in penalties
+        loaded(beam_size=4, length_penalty=penalty).translate(lines) for penalty in penalties
     ]
     assert given == [list(row) for row in zip(*columns, strict=True)]
     assert columns[0] != columns[1]
     with pytest.raises(ValueError, match="leave out `samples`"):
-        loaded(samples=1).translate_with_penalties(SOURCES, 4, penalties)
+        loaded(samples=1).translate_with_penalties(lines, 4, penalties)
 
 
 def test_beam_size_is_an_option(loaded):
