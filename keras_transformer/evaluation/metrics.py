@@ -2,12 +2,12 @@
 section 6.1, gives BLEU alone; Post 2018, "A Call for Clarity in Reporting BLEU Scores").
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import sacrebleu
 from sacrebleu.metrics.base import Metric
+from sacrebleu.significance import PairedTest
 
 from keras_transformer.evaluation.compounds import CompoundBLEU
 
@@ -138,13 +138,16 @@ def measure(
 
 
 def _scored(metric, hypotheses, references, confidence):
-    resamples = RESAMPLES if confidence else 1
-    score = metric.corpus_score(hypotheses, [references], n_bootstrap=resamples)
-    signature = str(metric.get_signature())
-    scored = {"score": round(score.score, 2), "signature": signature}
     if not confidence:
-        return scored
-    # sacrebleu tells the interval in its JSON, and leaves it out where the mean is 0.
-    told = json.loads(score.format(signature=signature, is_json=True))
-    interval = {"mean": "confidence_mean", "interval": "confidence_var"}
-    return scored | {ours: told.get(theirs, 0.0) for ours, theirs in interval.items()}
+        score = metric.corpus_score(hypotheses, [references]).score
+        return {"score": round(score, 2), "signature": str(metric.get_signature())}
+    # The paired test of one system alone is its bootstrap. `corpus_score` has one too, which fails
+    # where some resamples of chrF score 0 (sacrebleu 2.6: Python's float among NumPy's).
+    alone = [("system", hypotheses)]
+    resampled = PairedTest(alone, {"metric": metric}, [references], "bs", RESAMPLES)
+    signatures, results = resampled()
+    [(name, signature)] = signatures.items()
+    [result] = results[name]
+    numbers = {"score": result.score, "mean": result.mean, "interval": result.ci}
+    rounded = {name: round(float(number), 2) for name, number in numbers.items()}
+    return {**rounded, "signature": str(signature)}

@@ -59,6 +59,14 @@ def test_control_the_metrics_tell_the_systems_and_each_other_apart():
     assert len({*good.values()}) == len(good)
 
 
+def test_chrf_has_an_interval_where_some_resamples_score_0():
+    """Of two sentences one is right: a quarter of the resamples has the wrong one twice."""
+    chosen = metrics.choose(["chrf"])
+    scored = metrics.measure(chosen, ["abcdefg", "xyz"], ["abcdefg", "hijklmn"], confidence=True)
+    assert scored["chrf"]["score"] == pytest.approx(scored["chrf"]["mean"], abs=10)
+    assert scored["chrf"]["interval"] == 50
+
+
 def test_an_interval_of_nothing_right_is_0():
     chosen = metrics.choose(["bleu"])
     scored = metrics.measure(chosen, ["x y z w"] * 3, ["a b c d"] * 3, confidence=True)["bleu"]
