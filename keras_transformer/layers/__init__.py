@@ -19,8 +19,10 @@ from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.decoder import Decoder, DecoderLayer
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.embedding import PositionalEmbedding
-from keras_transformer.layers.encoder import Encoder, EncoderLayer
+from keras_transformer.layers.encoder import Encoder
+from keras_transformer.layers.encoder_layer import EncoderLayer
 from keras_transformer.layers.feed_forward import FeedForward
+from keras_transformer.layers.gated_feed_forward import GatedFeedForward
 from keras_transformer.layers.masks import causal_mask, padding_mask
 from keras_transformer.layers.matrix import Matrix
 from keras_transformer.layers.normalization import LayerNormalization
@@ -44,6 +46,7 @@ __all__ = [
     "Encoder",
     "EncoderLayer",
     "FeedForward",
+    "GatedFeedForward",
     "LayerNormalization",
     "Matrix",
     "MultiHeadAttention",

@@ -92,7 +92,7 @@ def test_a_stepper_gives_what_call_gives(activation, x, randomized):
 
 
 def test_config_round_trip(x, round_trip):
-    layer = FeedForward(32, activation="gelu", name="f")
+    layer = FeedForward(32, activation="gelu", dropout=0.2, name="f")
     np.testing.assert_array_equal(round_trip(layer, x)(x), layer(x))
 
 
