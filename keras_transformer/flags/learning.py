@@ -46,8 +46,38 @@ flags.DEFINE_enum(
 flags.DEFINE_enum(
     "activation",
     "relu",
-    ["relu", "gelu", "swish"],
-    "Activation of the feed-forward networks. The paper has relu.",
+    ["relu", "gelu", "swish", "swiglu"],
+    "Activation of the feed-forward networks. The paper has relu; swiglu is gated.",
+    MODEL,
+)
+flags.DEFINE_enum(
+    "positions",
+    "sinusoidal",
+    ["sinusoidal", "learned", "relative", "shaw", "rotary", "none"],
+    "How the model knows positions: the paper's sinusoids, learned vectors, T5's relative biases, "
+    "the relative vectors of Shaw et al., rotations, or not at all.",
+    MODEL,
+)
+flags.DEFINE_integer(
+    "max_positions",
+    1024,
+    "Number of positions that --positions=learned and --attention=low_rank:K have weights for.",
+    1,
+    flag_values=MODEL,
+)
+flags.DEFINE_string(
+    "attention",
+    "scaled_dot_product",
+    "Attention: scaled_dot_product is the paper's; dot_product and additive replace it everywhere; "
+    "local:R, sparse:R and linear replace self-attention; low_rank:K replaces the encoder's.",
+    flag_values=MODEL,
+)
+flags.DEFINE_enum(
+    "tie_embeddings",
+    "three_way",
+    ["three_way", "decoder", "none"],
+    "Tables that are one: those of source, target and projection, of target and projection, or "
+    "none.",
     MODEL,
 )
 flags.DEFINE_enum(
@@ -59,6 +89,22 @@ flags.DEFINE_enum(
     MODEL,
 )
 flags.DEFINE_float("dropout", 0.1, "Probability of dropout.", 0, 0.99, flag_values=MODEL)
+flags.DEFINE_float(
+    "attention_dropout",
+    0.0,
+    "Probability of dropout on the attention weights.",
+    0,
+    0.99,
+    flag_values=MODEL,
+)
+flags.DEFINE_float(
+    "activation_dropout",
+    0.0,
+    "Probability of dropout behind the activation of the feed-forward networks.",
+    0,
+    0.99,
+    flag_values=MODEL,
+)
 flags.DEFINE_float(
     "label_smoothing",
     0.1,
