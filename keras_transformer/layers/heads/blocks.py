@@ -59,18 +59,19 @@ def neighbours(x: Tensor, width: int | Tensor, before: int, behind: int) -> Tens
     return ops.reshape(rows, (batch * count, heads, len(beside) * width, depth))
 
 
-def from_blocks(blocks: Tensor, count: int | Tensor, length: int | Tensor) -> Tensor:
+def from_blocks(blocks: Tensor, batch: int | Tensor, length: int | Tensor) -> Tensor:
     """The sequences that `into_blocks` cut.
 
     Args:
         blocks: (B n, h, width, d).
-        count: n.
+        batch: B, which may be 0.
         length: T.
 
     Returns:
         (B, h, T, d).
     """
-    rows, heads, width, depth = ops.shape(blocks)
-    apart = ops.reshape(blocks, (rows // count, count, heads, width, depth))
+    _, heads, width, depth = ops.shape(blocks)
+    count = count_of_blocks(length, width)
+    apart = ops.reshape(blocks, (batch, count, heads, width, depth))
     whole = ops.transpose(apart, (0, 2, 1, 3, 4))
-    return ops.reshape(whole, (rows // count, heads, count * width, depth))[:, :, :length]
+    return ops.reshape(whole, (batch, heads, count * width, depth))[:, :, :length]

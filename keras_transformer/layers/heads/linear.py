@@ -149,5 +149,5 @@ def _to_those_before(queries, keys, values):
     apart = ops.reshape(of_block, (batch, count, heads, keys.shape[-1], values.shape[-1]))
     before = ops.reshape(ops.cumsum(apart, axis=1) - apart, ops.shape(of_block))
     mixed = ops.matmul(pairs, values) + ops.matmul(queries, before)
-    mixed = from_blocks(mixed, count, length)
+    mixed = from_blocks(mixed, batch, length)
     return mixed[..., :-1] / ops.maximum(mixed[..., -1:], LEAST)

@@ -7,7 +7,6 @@ from keras import ops
 
 from keras_transformer.layers.heads.attention_heads import mask_of_keys
 from keras_transformer.layers.heads.blocks import (
-    count_of_blocks,
     from_blocks,
     into_blocks,
     neighbours,
@@ -52,7 +51,7 @@ class LocalHeads(SoftmaxHeads):
         attention_mask: Tensor | None = None,
         causal: Tensor | None = None,
     ) -> Tensor:
-        length = ops.shape(query)[2]
+        batch, _, length, _ = ops.shape(query)
         width = width_of_blocks(self.radius, length)
         # Blocks before and behind that of the queries.
         beside = (1, 0 if causal is not None else 1)
@@ -64,7 +63,7 @@ class LocalHeads(SoftmaxHeads):
             near = near & (distances(width, 2 * width) <= 0)[None]
         mask = joined(near, self._may_be_seen(query, attention_mask, width, beside))
         blocks, _ = self.attend(queries, keys, values, mask, following)
-        return from_blocks(blocks, count_of_blocks(length, width), length)
+        return from_blocks(blocks, batch, length)
 
     def _may_be_seen(self, query, attention_mask, width, beside):
         """Which of the keys beside each block are keys and no padding, (B n, 1, keys)."""

@@ -61,6 +61,7 @@ class RelativeBias(NoRelativePositions):
     def buckets(self, distance: Tensor) -> Tensor:
         """The bucket of each distance, integers of any shape."""
         one_direction = self.num_buckets // 2 if self.bidirectional else self.num_buckets
+        distance = ops.cast(distance, "int32")
         start = ops.where(distance > 0, one_direction, 0) if self.bidirectional else 0
         far = ops.abs(distance) if self.bidirectional else ops.maximum(-distance, 0)
         exact = one_direction // 2
