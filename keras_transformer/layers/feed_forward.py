@@ -61,6 +61,10 @@ class FeedForward(keras.layers.Layer):
     def call(self, x: Tensor) -> Tensor:
         return self.outer(self.inner_dropout(self.inner(x)))
 
+    def maps(self) -> list[keras.layers.Dense]:
+        """The linear maps, the activated one first and the outer one second."""
+        return [self.inner, self.outer]
+
     def stepper(self) -> "FeedForwardStepper":
         """The network for one position at a time, with the weights as they are now."""
         return FeedForwardStepper(self)

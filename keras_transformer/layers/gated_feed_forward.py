@@ -32,6 +32,10 @@ class GatedFeedForward(FeedForward):
     def call(self, x: Tensor) -> Tensor:
         return self.outer(self.inner_dropout(self.inner(x) * self.linear(x)))
 
+    def maps(self) -> list[keras.layers.Dense]:
+        """The linear maps: activated, outer, and the one that is not activated."""
+        return [self.inner, self.outer, self.linear]
+
     def stepper(self) -> "GatedFeedForwardStepper":
         """The network for one position at a time, with the weights as they are now."""
         return GatedFeedForwardStepper(self)
