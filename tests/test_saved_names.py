@@ -26,7 +26,7 @@ CLASSES = {
     "layers.heads.sparse": ["SparseHeads"],
     "layers.normalization": ["LayerNormalization"],
     "layers.position_encodings": ["LearnedEncoding", "NoEncoding", "SinusoidalEncoding"],
-    "layers.residual": ["PostNorm", "PreNorm"],
+    "layers.residual": ["PostNorm", "PreNorm", "depth_scaled", "glorot"],
     "models.bfloat16_weights": ["BFloat16Weights"],
     "models.transformer": ["Transformer"],
     "training.label_metrics": ["LabelAccuracy", "LabelCount", "LabelCrossEntropy"],

@@ -2,7 +2,14 @@
 
 from absl import flags
 
-from keras_transformer.flags import learning, runs_and_exports, serving, text, translating
+from keras_transformer.flags import (
+    architecture,
+    learning,
+    runs_and_exports,
+    serving,
+    text,
+    translating,
+)
 
 ERRORS = flags.FlagValues()
 flags.DEFINE_bool("traceback", False, "Show where in the program an error came from.", ERRORS)
@@ -18,7 +25,7 @@ GROUPS = {
     "export": runs_and_exports.EXPORT,
     "files": translating.FILES,
     "format": runs_and_exports.FORMAT,
-    "model": learning.MODEL,
+    "model": architecture.MODEL,
     "model_dir": runs_and_exports.MODEL_DIR,
     "model_path": translating.MODEL_PATH,
     "objective": learning.OBJECTIVE,
