@@ -292,6 +292,9 @@ def test_config_round_trip(x, name):
     clone(x, x, x)
     clone.set_weights(layer.get_weights())
     np.testing.assert_array_equal(clone(x, x, x), layer(x, x, x))
+    shapes = [(B, H, T, D_K), (B, H, T, D_K), (B, H, T, D_V)]
+    told = layer.heads.compute_output_shape(*shapes)
+    assert told == layer.heads(*(np.ones(shape, "float32") for shape in shapes)).shape
 
 
 @pytest.mark.parametrize("name", SINGLE)
