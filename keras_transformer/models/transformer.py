@@ -5,8 +5,13 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding, padding_mask
-from keras_transformer.layers.position_encodings import NoEncoding
+from keras_transformer.layers import (
+    Decoder,
+    Encoder,
+    NoEncoding,
+    PositionalEmbedding,
+    padding_mask,
+)
 from keras_transformer.layers.tensors import Tensor
 from keras_transformer.models.hyperparameters import Hyperparameters
 from keras_transformer.models.stepper import Stepper

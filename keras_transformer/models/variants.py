@@ -11,34 +11,30 @@ from typing import Any
 import keras
 
 from keras_transformer.layers import (
+    Additive,
+    AttentionHeads,
+    DotProduct,
     FeedForward,
     GatedFeedForward,
+    LearnedEncoding,
+    LinearHeads,
+    LocalHeads,
+    LowRankHeads,
+    NoEncoding,
+    NoRelativePositions,
+    PositionEncoding,
     PostNorm,
     PreNorm,
-    depth_scaled,
-    glorot,
-)
-from keras_transformer.layers.heads.attention_heads import AttentionHeads
-from keras_transformer.layers.heads.linear import LinearHeads
-from keras_transformer.layers.heads.local import LocalHeads
-from keras_transformer.layers.heads.low_rank import LowRankHeads
-from keras_transformer.layers.heads.relative_bias import RelativeBias
-from keras_transformer.layers.heads.relative_positions import NoRelativePositions
-from keras_transformer.layers.heads.rotary import Rotary
-from keras_transformer.layers.heads.shaw import RelativeKeysAndValues
-from keras_transformer.layers.heads.similarities import (
-    Additive,
-    DotProduct,
+    RelativeBias,
+    RelativeKeysAndValues,
+    Rotary,
     ScaledDotProduct,
     Similarity,
-)
-from keras_transformer.layers.heads.softmax import SoftmaxHeads
-from keras_transformer.layers.heads.sparse import SparseHeads
-from keras_transformer.layers.position_encodings import (
-    LearnedEncoding,
-    NoEncoding,
-    PositionEncoding,
     SinusoidalEncoding,
+    SoftmaxHeads,
+    SparseHeads,
+    depth_scaled,
+    glorot,
 )
 
 NORMS = {"post": PostNorm, "pre": PreNorm}
