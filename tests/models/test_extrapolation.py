@@ -1,5 +1,5 @@
-"""Section 3.5: sinusoids "may allow the model to extrapolate to sequence lengths longer than the ones
-encountered during training". The whole table: `python -m benchmarks.extrapolation`.
+"""Section 3.5: sinusoids "may allow the model to extrapolate to sequence lengths longer than the
+ones encountered during training". The whole table: `python -m benchmarks.extrapolation`.
 """
 
 import pytest
