@@ -31,6 +31,7 @@ TABLE_3 = {
     "table3/d_dropout_0.2": (6, 512, 2048, 8, 64, 64, 0.2, 0.1, 100, None),
     "table3/d_label_smoothing_0": (6, 512, 2048, 8, 64, 64, 0.1, 0.0, 100, None),
     "table3/d_label_smoothing_0.2": (6, 512, 2048, 8, 64, 64, 0.1, 0.2, 100, None),
+    "table3/e_learned_positions": (*BASE, 100, None),
     "big": (6, 1024, 4096, 16, 64, 64, 0.3, 0.1, 300, 213),
     # Section 6.1: dropout 0.1 for English-French.
     "big_en_fr": (6, 1024, 4096, 16, 64, 64, 0.1, 0.1, 300, None),
@@ -100,6 +101,9 @@ def test_a_flag_file_has_every_value_of_its_row(name):
     assert (hp.num_layers, hp.d_model, hp.d_ff, hp.num_heads, *widths(hp)) == tuple(row[:6])
     assert (hp.dropout, hp.label_smoothing) == tuple(row[6:])
     assert (hp.norm, hp.activation) == ("post", "relu")
+    positions = "learned" if "learned_positions" in name else None
+    assert said(name).get("positions") == positions
+    assert not {"attention", "tie_embeddings", "max_positions"} & said(name).keys()
     assert said(name)["max_steps"] == f"{thousand_steps}000"
     assert {flag: said(name)[flag] for flag in EVERYWHERE} == EVERYWHERE
     assert said(name)["average_checkpoints"] == AVERAGED.get(name, "1")

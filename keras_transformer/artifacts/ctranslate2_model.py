@@ -7,7 +7,6 @@ import pathlib
 
 import numpy as np
 
-from keras_transformer.layers import sinusoidal_positions
 from keras_transformer.models import Transformer
 from pipelines.special_ids import EOS, UNK
 from pipelines.vocabulary import Vocabulary
@@ -16,7 +15,19 @@ from pipelines.whole_files import whole_folder, write_json
 POSITIONS = 2048
 # Names of our variants, and what CTranslate2 calls them: `pre_norm`, a member of its `Activation`.
 PRE_NORM = {"post": False, "pre": True}
-ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH"}
+ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWISH"}
+GATED = ("swiglu",)
+# It adds a table to the embeddings.
+POSITIONS_ADDED = ("sinusoidal", "learned", "none")
+ATTENTIONS = ("scaled_dot_product",)
+# What `FeedForward.maps` gives. Only gated networks have the third.
+LINEARS = ("linear_0", "linear_1", "linear_0_noact")
+KNOWN = {
+    "norm": PRE_NORM,
+    "activation": ACTIVATIONS,
+    "positions": POSITIONS_ADDED,
+    "attention": ATTENTIONS,
+}
 
 
 def convert(
@@ -39,7 +50,7 @@ def convert(
     Raises:
         FileExistsError: if the folder exists.
         ValueError: if the package ctranslate2 is not installed, or if it has no layers of the
-            model's sizes, norm or activation.
+            model's sizes, norm, activation, positions or attention.
     """
     specs = _specs()
     folder = pathlib.Path(folder)
@@ -91,7 +102,7 @@ def _empty_specification(specs, model):
             f"{hp.d_model // hp.num_heads}. "
             f"Received: d_k={attention.d_k}, d_v={attention.d_v}. Export a SavedModel."
         )
-    for name, known in (("norm", PRE_NORM), ("activation", ACTIVATIONS)):
+    for name, known in KNOWN.items():
         value = getattr(hp, name)
         if value not in known:
             raise ValueError(
@@ -103,17 +114,24 @@ def _empty_specification(specs, model):
         hp.num_heads,
         pre_norm=PRE_NORM[hp.norm],
         activation=specs.Activation[ACTIVATIONS[hp.activation]],
+        ffn_glu=hp.activation in GATED,
     )
 
 
 def _set_embeddings(specification, model):
-    d_model = model.hyperparameters.d_model
-    table = model.embedding.table.numpy()
-    positions = np.asarray(sinusoidal_positions(np.arange(POSITIONS), d_model))
     encoder = specification.encoder
     decoder = specification.decoder
-    encoder.embeddings[0].weight = decoder.embeddings.weight = decoder.projection.weight = table
-    encoder.position_encodings.encodings = decoder.position_encodings.encodings = positions
+    encoder.embeddings[0].weight = model.source_embedding.table.numpy()
+    decoder.embeddings.weight = model.embedding.table.numpy()
+    decoder.projection.weight = model.projection.table.numpy()
+    encoder.position_encodings.encodings = _encodings(model.source_embedding)
+    decoder.position_encodings.encodings = _encodings(model.embedding)
+
+
+def _encodings(embedding):
+    """What an embedding adds at each position, (POSITIONS, d_model)."""
+    nothing = np.zeros((1, POSITIONS, embedding.d_model), "float32")
+    return np.asarray(embedding.encoding.added(nothing, np.arange(POSITIONS)[None]))[0]
 
 
 def _set_layer(theirs, ours):
@@ -124,12 +142,8 @@ def _set_layer(theirs, ours):
         [np.concatenate(kernels[:3], axis=1), kernels[3]],
         ours.self_attention_norm,
     )
-    for linear, dense in (
-        (theirs.ffn.linear_0, ours.feed_forward.inner),
-        (theirs.ffn.linear_1, ours.feed_forward.outer),
-    ):
-        linear.weight = dense.kernel.numpy().T
-        linear.bias = dense.bias.numpy()
+    for name, dense in zip(LINEARS, ours.feed_forward.maps(), strict=False):
+        _set_dense(getattr(theirs.ffn, name), dense)
     _set_norm(theirs.ffn.layer_norm, ours.feed_forward_norm.norm)
 
 
@@ -166,6 +180,12 @@ def _set_attention(theirs, kernels, placement):
     for linear, kernel in zip(theirs.linear, kernels, strict=True):
         linear.weight = kernel.T
     _set_norm(theirs.layer_norm, placement.norm)
+
+
+def _set_dense(theirs, dense):
+    theirs.weight = dense.kernel.numpy().T
+    if dense.use_bias:
+        theirs.bias = dense.bias.numpy()
 
 
 def _set_norm(theirs, norm):

@@ -3,6 +3,7 @@
 from absl import flags
 
 from keras_transformer.flags import (
+    architecture,
     evaluating,
     learning,
     runs_and_exports,
@@ -26,7 +27,7 @@ GROUPS = {
     "files": translating.FILES,
     "format": runs_and_exports.FORMAT,
     "json": translating.JSON,
-    "model": learning.MODEL,
+    "model": architecture.MODEL,
     "model_dir": runs_and_exports.MODEL_DIR,
     "model_path": translating.MODEL_PATH,
     "objective": learning.OBJECTIVE,

@@ -1,6 +1,4 @@
-"""Flags of the model and of its training. The defaults are the paper's base model (Vaswani et al.
-2017, table 3 and section 5).
-"""
+"""Flags of training. The defaults are the paper's (Vaswani et al. 2017, section 5)."""
 
 from absl import flags
 
@@ -11,61 +9,6 @@ flags.DEFINE_integer(
     "Random seed for weights, dropout, batch order, sampling and synthetic text.",
     0,
     flag_values=SEED,
-)
-
-MODEL = flags.FlagValues()
-flags.DEFINE_integer(
-    "num_layers", 6, "Number of layers in the encoder and in the decoder.", 1, flag_values=MODEL
-)
-flags.DEFINE_integer("d_model", 512, "Width of the residual stream.", 2, flag_values=MODEL)
-flags.DEFINE_integer(
-    "d_ff", 2048, "Inner width of the feed-forward networks.", 1, flag_values=MODEL
-)
-flags.DEFINE_integer("num_heads", 8, "Number of attention heads.", 1, flag_values=MODEL)
-flags.DEFINE_integer(
-    "d_k",
-    None,
-    "Width of the queries and keys of one head. Default: d_model / num_heads.",
-    1,
-    flag_values=MODEL,
-)
-flags.DEFINE_integer(
-    "d_v",
-    None,
-    "Width of the values of one head. Default: d_model / num_heads.",
-    1,
-    flag_values=MODEL,
-)
-flags.DEFINE_enum(
-    "norm",
-    "post",
-    ["post", "pre"],
-    "Place of the layer norm: after each residual sum, as in the paper, or before each sublayer.",
-    MODEL,
-)
-flags.DEFINE_enum(
-    "activation",
-    "relu",
-    ["relu", "gelu", "swish"],
-    "Activation of the feed-forward networks. The paper has relu.",
-    MODEL,
-)
-flags.DEFINE_enum(
-    "residual_initialization",
-    "depth_scaled",
-    ["depth_scaled", "glorot"],
-    "Start of the last matrix of each sublayer: Glorot's, divided by the root of the number of "
-    "sublayers in the stack, or not. The paper does not say it.",
-    MODEL,
-)
-flags.DEFINE_float("dropout", 0.1, "Probability of dropout.", 0, 0.99, flag_values=MODEL)
-flags.DEFINE_float(
-    "label_smoothing",
-    0.1,
-    "Probability that label smoothing moves from the label to the other pieces.",
-    0,
-    0.99,
-    flag_values=MODEL,
 )
 
 BATCH_TOKENS = flags.FlagValues()

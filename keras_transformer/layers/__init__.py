@@ -19,11 +19,35 @@ from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.decoder import Decoder, DecoderLayer
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.embedding import PositionalEmbedding
-from keras_transformer.layers.encoder import Encoder, EncoderLayer
+from keras_transformer.layers.encoder import Encoder
+from keras_transformer.layers.encoder_layer import EncoderLayer
 from keras_transformer.layers.feed_forward import FeedForward
+from keras_transformer.layers.gated_feed_forward import GatedFeedForward
+from keras_transformer.layers.heads.attention_heads import AttentionHeads
+from keras_transformer.layers.heads.linear import LinearHeads
+from keras_transformer.layers.heads.local import LocalHeads
+from keras_transformer.layers.heads.low_rank import LowRankHeads
+from keras_transformer.layers.heads.relative_bias import RelativeBias
+from keras_transformer.layers.heads.relative_positions import NoRelativePositions
+from keras_transformer.layers.heads.rotary import Rotary
+from keras_transformer.layers.heads.shaw import RelativeKeysAndValues
+from keras_transformer.layers.heads.similarities import (
+    Additive,
+    DotProduct,
+    ScaledDotProduct,
+    Similarity,
+)
+from keras_transformer.layers.heads.softmax import SoftmaxHeads
+from keras_transformer.layers.heads.sparse import SparseHeads
 from keras_transformer.layers.masks import causal_mask, padding_mask
 from keras_transformer.layers.matrix import Matrix
 from keras_transformer.layers.normalization import LayerNormalization
+from keras_transformer.layers.position_encodings import (
+    LearnedEncoding,
+    NoEncoding,
+    PositionEncoding,
+    SinusoidalEncoding,
+)
 from keras_transformer.layers.positions import sinusoidal_positions
 from keras_transformer.layers.residual import (
     NormPlacement,
@@ -38,19 +62,38 @@ from keras_transformer.layers.scaled_dot_product import (
 )
 
 __all__ = [
+    "Additive",
+    "AttentionHeads",
     "Decoder",
     "DecoderLayer",
+    "DotProduct",
     "Dropout",
     "Encoder",
     "EncoderLayer",
     "FeedForward",
+    "GatedFeedForward",
     "LayerNormalization",
+    "LearnedEncoding",
+    "LinearHeads",
+    "LocalHeads",
+    "LowRankHeads",
     "Matrix",
     "MultiHeadAttention",
+    "NoEncoding",
+    "NoRelativePositions",
     "NormPlacement",
+    "PositionEncoding",
     "PositionalEmbedding",
     "PostNorm",
     "PreNorm",
+    "RelativeBias",
+    "RelativeKeysAndValues",
+    "Rotary",
+    "ScaledDotProduct",
+    "Similarity",
+    "SinusoidalEncoding",
+    "SoftmaxHeads",
+    "SparseHeads",
     "attention_weights",
     "causal_mask",
     "depth_scaled",

@@ -1,11 +1,15 @@
 """Multi-head attention (Vaswani et al. 2017, section 3.2.2)."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_transformer.layers.attention_steppers import MemoryStepper, SelfAttentionStepper
-from keras_transformer.layers.scaled_dot_product import attention_weights
-from keras_transformer.layers.tensors import Tensor
+from keras_transformer.layers.heads.attention_heads import AttentionHeads
+from keras_transformer.layers.heads.softmax import SoftmaxHeads
+from keras_transformer.layers.prototypes import described, like
+from keras_transformer.layers.tensors import KeysAndValues, Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -28,12 +32,16 @@ class MultiHeadAttention(keras.layers.Layer):
         d_k: width of a head's queries and keys; d_model / h by default.
         d_v: width of a head's values; d_model / h by default, whatever d_k is (table 3, rows B).
         output_initializer: initializer of W^O.
+        heads: what Attention is: `AttentionHeads`, of which this layer makes a copy;
+            `SoftmaxHeads()`, the paper's scaled dot-product attention, by default.
 
     Call arguments:
         query: (B, T, d_model).
         key: (B, S, d_model).
         value: (B, S, d_model).
         attention_mask: booleans broadcastable to (B, T, S), True where the query may attend.
+        causal: `causal_mask(T)` where no query may attend to a later key. It is joined with
+            `attention_mask`. Some heads need to know it apart from the rest.
 
     Returns:
         (B, T, d_model).
@@ -43,7 +51,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
     Example:
         attention = MultiHeadAttention(num_heads=8, d_model=512)
-        y = attention(x, x, x, attention_mask=causal_mask(10))
+        y = attention(x, x, x, causal=causal_mask(10))
     """
 
     def __init__(
@@ -53,6 +61,7 @@ class MultiHeadAttention(keras.layers.Layer):
         d_k: int | None = None,
         d_v: int | None = None,
         output_initializer: str | keras.initializers.Initializer = "glorot_uniform",
+        heads: AttentionHeads | dict[str, Any] | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -70,6 +79,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.d_v = d_v or d_model // num_heads
         # One Keras initializer gives the same numbers at every call. A clone draws its own.
         self.output_initializer = keras.initializers.get(output_initializer).clone()
+        self.heads = like(heads or SoftmaxHeads(), self.dtype_policy, "heads")
 
     def build(self, query_shape, key_shape, value_shape):
         def kernel(name, rows, columns, initializer="glorot_uniform"):
@@ -81,28 +91,38 @@ class MultiHeadAttention(keras.layers.Layer):
         self.output_kernel = kernel(
             "output_kernel", self.num_heads * self.d_v, self.d_model, self.output_initializer
         )
+        keys = (None, self.num_heads, None, self.d_k)
+        self.heads.build(keys, keys, (None, self.num_heads, None, self.d_v))
 
     def call(
-        self, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None = None
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Tensor | None = None,
+        causal: Tensor | None = None,
     ) -> Tensor:
-        output, _ = self.with_attention(query, key, value, attention_mask)
-        return output
+        keys, values = self._keys_and_values(key, value)
+        queries = self._heads(query, self.query_kernel)
+        return self._output(
+            self.heads(queries, keys, values, attention_mask=attention_mask, causal=causal)
+        )
 
     def with_attention(
-        self, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None = None
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Tensor | None = None,
+        causal: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """`call`, and second the weights that it applies to the values, (B, h, T, S)."""
-        keys, values = self.keys_and_values(key, value)
+        keys, values = self._keys_and_values(key, value)
         queries = self._heads(query, self.query_kernel)
-        mask = None if attention_mask is None else ops.expand_dims(attention_mask, -3)
-        weights = attention_weights(queries, keys, mask)
-        heads = ops.transpose(ops.matmul(weights, values), (0, 2, 1, 3))
-        concatenated = ops.reshape(
-            heads, (ops.shape(query)[0], ops.shape(query)[1], self.num_heads * self.d_v)
-        )
-        return self._project(concatenated, self.output_kernel), weights
+        heads, weights = self.heads.with_weights(queries, keys, values, attention_mask, causal)
+        return self._output(heads), weights
 
-    def keys_and_values(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    def keys_and_values(self, key: Tensor, value: Tensor) -> KeysAndValues:
         """Project what a `memory_stepper` attends to at every step.
 
         Args:
@@ -110,9 +130,10 @@ class MultiHeadAttention(keras.layers.Layer):
             value: (B, S, d_model).
 
         Returns:
-            (K W^K, V W^V) split into heads: (B, h, S, d_k) and (B, h, S, d_v).
+            What the heads keep of K W^K and V W^V, (B, h, S, d_k) and (B, h, S, d_v): the two
+            themselves, if the heads are `SoftmaxHeads`.
         """
-        return self._heads(key, self.key_kernel), self._heads(value, self.value_kernel)
+        return self.heads.memory(*self._keys_and_values(key, value))
 
     def stepper(self) -> SelfAttentionStepper:
         """Self-attention one position at a time, over a cache, with the weights as they are now."""
@@ -121,6 +142,17 @@ class MultiHeadAttention(keras.layers.Layer):
     def memory_stepper(self) -> MemoryStepper:
         """Attention of one new position to `keys_and_values`, with the weights as they are now."""
         return MemoryStepper(self)
+
+    def _keys_and_values(self, key, value):
+        return self._heads(key, self.key_kernel), self._heads(value, self.value_kernel)
+
+    def _output(self, heads):
+        """(B, h, T, d_v) -> (B, T, d_model)."""
+        shape = ops.shape(heads)
+        concatenated = ops.reshape(
+            ops.transpose(heads, (0, 2, 1, 3)), (shape[0], shape[2], self.num_heads * self.d_v)
+        )
+        return self._project(concatenated, self.output_kernel)
 
     def _project(self, x, kernel):
         # Keras casts inside `__call__` only; `with_attention` and `keys_and_values` are called
@@ -151,4 +183,5 @@ class MultiHeadAttention(keras.layers.Layer):
             **super().get_config(),
             **sizes,
             "output_initializer": keras.initializers.serialize(self.output_initializer),
+            "heads": described(self.heads),
         }

@@ -5,6 +5,7 @@
 (decoding). Both give the same activations.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,10 +13,14 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.decoder_steppers import DecoderLayerStepper, DecoderStepper
-from keras_transformer.layers.encoder import Encoder, EncoderLayer
+from keras_transformer.layers.encoder import Encoder
+from keras_transformer.layers.encoder_layer import EncoderLayer
+from keras_transformer.layers.feed_forward import FeedForward
+from keras_transformer.layers.heads.attention_heads import AttentionHeads
 from keras_transformer.layers.masks import causal_mask
+from keras_transformer.layers.prototypes import described
 from keras_transformer.layers.residual import NormPlacement, PostNorm
-from keras_transformer.layers.tensors import Sublayer, Tensor
+from keras_transformer.layers.tensors import KeysAndValues, Sublayer, Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -27,13 +32,15 @@ class DecoderLayer(EncoderLayer):
         x = PostNorm(x, MultiHead(x, memory, memory))
         x = PostNorm(x, FFN(x))
 
-    Args: as in `EncoderLayer`.
+    Args: as in `EncoderLayer`, and
+        cross_heads: what the attention to the memory is, as in `MultiHeadAttention`.
 
     Call arguments:
         x: (B, T, d_model).
         memory: the encoder's output, (B, S, d_model).
         attention_mask: booleans broadcastable to (B, T, T).
         memory_mask: booleans broadcastable to (B, T, S).
+        causal: `causal_mask(T)` or None, as in `MultiHeadAttention`.
 
     Returns:
         (B, T, d_model).
@@ -52,6 +59,10 @@ class DecoderLayer(EncoderLayer):
         activation: str | Callable = "relu",
         output_initializer: str | keras.initializers.Initializer = "glorot_uniform",
         norm: str | type[NormPlacement] = PostNorm,
+        heads: AttentionHeads | dict[str, Any] | None = None,
+        feed_forward: str | type[FeedForward] = FeedForward,
+        activation_dropout: float = 0.0,
+        cross_heads: AttentionHeads | dict[str, Any] | None = None,
         **kwargs,
     ):
         super().__init__(
@@ -64,9 +75,12 @@ class DecoderLayer(EncoderLayer):
             activation,
             output_initializer,
             norm,
+            heads,
+            feed_forward,
+            activation_dropout,
             **kwargs,
         )
-        self.cross_attention = self._attention(name="cross_attention")
+        self.cross_attention = self._attention(heads=cross_heads, name="cross_attention")
         self.cross_attention_norm = self._norm(name="cross_attention_norm")
 
     def build(self, x_shape, memory_shape):
@@ -89,9 +103,11 @@ class DecoderLayer(EncoderLayer):
         memory: Tensor,
         attention_mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
+        causal: Tensor | None = None,
     ) -> Tensor:
         def attend(x):
-            return self.self_attention(x, x, x, attention_mask=attention_mask), None
+            masks = {"attention_mask": attention_mask, "causal": causal}
+            return self.self_attention(x, x, x, **masks), None
 
         def look(x):
             return self.cross_attention(x, memory, memory, attention_mask=memory_mask), None
@@ -105,13 +121,14 @@ class DecoderLayer(EncoderLayer):
         memory: Tensor,
         attention_mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
+        causal: Tensor | None = None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """`call`, and second what the heads attend to: of the target (B, h, T, T), and of the
         memory (B, h, T, S).
         """
 
         def attend(x):
-            return self.self_attention.with_attention(x, x, x, attention_mask)
+            return self.self_attention.with_attention(x, x, x, attention_mask, causal)
 
         def look(x):
             return self.cross_attention.with_attention(x, memory, memory, memory_mask)
@@ -126,12 +143,16 @@ class DecoderLayer(EncoderLayer):
     def compute_output_shape(self, x_shape, memory_shape):
         return x_shape
 
+    def get_config(self):
+        return {**super().get_config(), "cross_heads": described(self.cross_attention.heads)}
+
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Decoder(Encoder):
     """A stack of N `DecoderLayer`s, and what the norm's placement puts behind the last one.
 
-    Args: as in `Encoder`.
+    Args: as in `Encoder`, and
+        cross_heads: what the attention to the memory is, as in `MultiHeadAttention`.
 
     Call arguments:
         x: embedded target, shifted right, (B, T, d_model).
@@ -143,7 +164,16 @@ class Decoder(Encoder):
         no mask.
     """
 
-    layer = DecoderLayer
+    sublayers = DecoderLayer.sublayers
+
+    def __init__(
+        self,
+        *stack: Any,
+        cross_heads: AttentionHeads | dict[str, Any] | None = None,
+        **keywords: Any,
+    ):
+        self.layer = functools.partial(DecoderLayer, cross_heads=cross_heads)
+        super().__init__(*stack, **keywords)
 
     def build(self, x_shape, memory_shape):
         for layer in self.layers:
@@ -154,7 +184,7 @@ class Decoder(Encoder):
         mask = causal_mask(ops.shape(x)[1])
 
         def through_layer(x, layer):
-            return layer(x, memory, attention_mask=mask, memory_mask=memory_mask), None
+            return layer(x, memory, memory_mask=memory_mask, causal=mask), None
 
         x, _ = self.through(x, through_layer, self.layers)
         return x
@@ -168,13 +198,13 @@ class Decoder(Encoder):
         mask = causal_mask(ops.shape(x)[1])
 
         def through_layer(x, layer):
-            return layer.with_attention(x, memory, mask, memory_mask)
+            return layer.with_attention(x, memory, memory_mask=memory_mask, causal=mask)
 
         x, weights = self.through(x, through_layer, self.layers)
         to_target, to_memory = zip(*weights, strict=True)
         return x, (ops.stack(to_target, axis=1), ops.stack(to_memory, axis=1))
 
-    def memory_cache(self, memory: Tensor) -> list[tuple[Tensor, Tensor]]:
+    def memory_cache(self, memory: Tensor) -> list[KeysAndValues]:
         """The keys and values of a memory (B, S, d_model) for every layer, projected once a
         sentence: see `MultiHeadAttention.keys_and_values`.
         """

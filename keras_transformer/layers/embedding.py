@@ -2,11 +2,14 @@
 sections 3.4, 3.5 and 5.4).
 """
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.positions import sinusoidal_positions
+from keras_transformer.layers.position_encodings import PositionEncoding, SinusoidalEncoding
+from keras_transformer.layers.prototypes import described, like
 from keras_transformer.layers.tensors import Tensor
 
 
@@ -23,6 +26,8 @@ class PositionalEmbedding(keras.layers.Layer):
         d_model: width of the embedding.
         dropout: probability in [0, 1), applied to "the sums of the embeddings and the positional
             encodings".
+        encoding: what PE is: a `PositionEncoding`, of which this layer makes a copy;
+            `SinusoidalEncoding()`, the paper's, by default.
 
     Call arguments:
         inputs: ids, integers (B, T); with `reverse=True` activations, (B, T, d_model).
@@ -40,12 +45,20 @@ class PositionalEmbedding(keras.layers.Layer):
     Reference: Press and Wolf 2016, "Using the Output Embedding to Improve Language Models".
     """
 
-    def __init__(self, vocabulary_size: int, d_model: int, dropout: float = 0.0, **kwargs):
+    def __init__(
+        self,
+        vocabulary_size: int,
+        d_model: int,
+        dropout: float = 0.0,
+        encoding: PositionEncoding | dict[str, Any] | None = None,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
         self.d_model = d_model
         self.dropout = dropout
         self.sum_dropout = Dropout(dropout, dtype=self.dtype_policy, name="sum_dropout")
+        self.encoding = like(encoding or SinusoidalEncoding(), self.dtype_policy, "encoding")
 
     def build(self, inputs_shape):
         # A standard deviation of d_model^-0.5 gives embeddings of unit variance after the scaling
@@ -55,6 +68,7 @@ class PositionalEmbedding(keras.layers.Layer):
             shape=(self.vocabulary_size, self.d_model),
             initializer=keras.initializers.RandomNormal(stddev=self.d_model**-0.5),
         )
+        self.encoding.build((None, None, self.d_model))
 
     def call(
         self, inputs: Tensor, positions: Tensor | None = None, reverse: bool = False
@@ -64,8 +78,7 @@ class PositionalEmbedding(keras.layers.Layer):
         if positions is None:
             positions = ops.arange(ops.shape(inputs)[1])[None]
         x = ops.take(self.table, inputs, axis=0) * self.d_model**0.5
-        x = x + ops.cast(sinusoidal_positions(positions, self.d_model), x.dtype)
-        return self.sum_dropout(x)
+        return self.sum_dropout(self.encoding.added(x, positions))
 
     def get_config(self):
         return {
@@ -73,4 +86,5 @@ class PositionalEmbedding(keras.layers.Layer):
             "vocabulary_size": self.vocabulary_size,
             "d_model": self.d_model,
             "dropout": self.dropout,
+            "encoding": described(self.encoding),
         }

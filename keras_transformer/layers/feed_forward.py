@@ -5,6 +5,7 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
+from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.matrix import Matrix
 from keras_transformer.layers.tensors import Tensor
 
@@ -19,6 +20,7 @@ class FeedForward(keras.layers.Layer):
         d_ff: inner width.
         activation: a Keras activation or its name; the paper's is "relu".
         output_initializer: initializer of W_2.
+        dropout: probability in [0, 1) behind the activation; the paper has none there.
 
     Call arguments:
         x: (B, T, d_model).
@@ -27,11 +29,14 @@ class FeedForward(keras.layers.Layer):
         (B, T, d_model).
     """
 
+    use_bias = True
+
     def __init__(
         self,
         d_ff: int,
         activation: str | Callable = "relu",
         output_initializer: str | keras.initializers.Initializer = "glorot_uniform",
+        dropout: float = 0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -39,20 +44,26 @@ class FeedForward(keras.layers.Layer):
         self.activation = keras.activations.get(activation)
         # One Keras initializer gives the same numbers at every call. A clone draws its own.
         self.output_initializer = keras.initializers.get(output_initializer).clone()
+        self.dropout = dropout
+        self.inner_dropout = Dropout(dropout, dtype=self.dtype_policy, name="inner_dropout")
 
     def build(self, x_shape):
-        self.inner = keras.layers.Dense(
-            self.d_ff, activation=self.activation, dtype=self.dtype_policy, name="inner"
-        )
-        initializer = self.output_initializer
-        self.outer = keras.layers.Dense(
-            x_shape[-1], kernel_initializer=initializer, dtype=self.dtype_policy, name="outer"
-        )
+        self.inner = self._dense(self.d_ff, "inner", activation=self.activation)
+        self.outer = self._dense(x_shape[-1], "outer", kernel_initializer=self.output_initializer)
         self.inner.build(x_shape)
         self.outer.build((*x_shape[:-1], self.d_ff))
 
+    def _dense(self, width, name, **kwargs):
+        return keras.layers.Dense(
+            width, use_bias=self.use_bias, dtype=self.dtype_policy, name=name, **kwargs
+        )
+
     def call(self, x: Tensor) -> Tensor:
-        return self.outer(self.inner(x))
+        return self.outer(self.inner_dropout(self.inner(x)))
+
+    def maps(self) -> list[keras.layers.Dense]:
+        """The linear maps, the activated one first and the outer one second."""
+        return [self.inner, self.outer]
 
     def stepper(self) -> "FeedForwardStepper":
         """The network for one position at a time, with the weights as they are now."""
@@ -67,7 +78,24 @@ class FeedForward(keras.layers.Layer):
             "d_ff": self.d_ff,
             "activation": keras.activations.serialize(self.activation),
             "output_initializer": keras.initializers.serialize(self.output_initializer),
+            "dropout": self.dropout,
         }
+
+
+def feed_forward_class(feed_forward: str | type[FeedForward]) -> type[FeedForward]:
+    """The class of a feed-forward network, from itself or the name that it is registered under.
+
+    Raises:
+        ValueError: for anything else.
+    """
+    given = feed_forward
+    kind = keras.saving.get_registered_object(given) if isinstance(given, str) else given
+    if not (isinstance(kind, type) and issubclass(kind, FeedForward)):
+        raise ValueError(
+            "`feed_forward` must be FeedForward or a subclass, or the name it is registered under. "
+            f"Received: feed_forward={given!r}. Try feed_forward=FeedForward."
+        )
+    return kind
 
 
 class FeedForwardStepper:

@@ -7,6 +7,8 @@ from typing import Any
 Tensor = Any
 # Any nest of tensors that have the same number of rows.
 State = Any
+# What is cached of positions that are attended to.
+KeysAndValues = tuple[Tensor, Tensor]
 # What stands inside an Add & Norm: x -> (y, by-product). The by-product is None, attention weights
 # or the new state of a stepper.
 Sublayer = Callable[[Tensor], tuple[Tensor, Any]]

@@ -3,14 +3,26 @@
 import dataclasses
 from typing import Any
 
-from keras_transformer.models.variants import ACTIVATIONS, NORMS, RESIDUAL_INITIALIZATIONS
+from keras_transformer.models.variants import (
+    ACTIVATIONS,
+    NORMS,
+    POSITIONS,
+    RESIDUAL_INITIALIZATIONS,
+    TIES,
+    check_together,
+)
 
-SIZES = ("vocabulary_size", "num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v")
-PROBABILITIES = ("dropout", "label_smoothing")
+SIZES = (
+    *("vocabulary_size", "num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"),
+    "max_positions",
+)
+PROBABILITIES = ("dropout", "label_smoothing", "attention_dropout", "activation_dropout")
 CHOICES = {
     "norm": NORMS,
     "activation": ACTIVATIONS,
     "residual_initialization": RESIDUAL_INITIALIZATIONS,
+    "positions": POSITIONS,
+    "tie_embeddings": TIES,
 }
 
 
@@ -29,9 +41,21 @@ class Hyperparameters:
         dropout: P_drop, probability in [0, 1).
         label_smoothing: epsilon_ls, probability in [0, 1).
         norm: where the layer normalizations stand, "post" (the paper's) or "pre".
-        activation: of the feed-forward networks, "relu" (the paper's), "gelu" or "swish".
+        activation: of the feed-forward networks, "relu" (the paper's), "gelu", "swish", or the
+            gated "swiglu".
         residual_initialization: how the last matrix of each sublayer starts, "depth_scaled" or
             "glorot". The paper does not say it.
+        attention_dropout: probability in [0, 1) on the attention weights.
+        activation_dropout: probability in [0, 1) behind the activation.
+        positions: "sinusoidal" (the paper's), "learned", "relative" (T5's), "shaw", "rotary" or
+            "none".
+        max_positions: rows of what is learned for each position, by positions="learned" and
+            attention="low_rank:K". Positions beyond share the last.
+        attention: "scaled_dot_product" (the paper's), "dot_product" or "additive", of all
+            attentions; "local:R", "sparse:R" or "linear", of self-attention; "low_rank:K", of the
+            encoder's. R and K are integers, in tokens.
+        tie_embeddings: what shares one table: "three_way" (the paper's), source, target and
+            projection; "decoder", target and projection; or "none".
 
     Raises:
         ValueError: naming the argument, what was expected, what came, and a remedy.
@@ -49,6 +73,12 @@ class Hyperparameters:
     norm: str = "post"
     activation: str = "relu"
     residual_initialization: str = "depth_scaled"
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    positions: str = "sinusoidal"
+    max_positions: int = 1024
+    attention: str = "scaled_dot_product"
+    tie_embeddings: str = "three_way"
 
     def __post_init__(self):
         for name in SIZES:
@@ -68,6 +98,7 @@ class Hyperparameters:
                 f"num_heads={self.num_heads}. "
                 f"Try d_model={remedy + remedy % 2 * self.num_heads}, or pass `d_k` and `d_v`."
             )
+        check_together(self)
 
     def as_dict(self) -> dict[str, Any]:
         """A plain dictionary, for JSON; `Hyperparameters(**d)` is the way back."""

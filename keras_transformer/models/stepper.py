@@ -34,7 +34,7 @@ class Stepper:
     def __init__(self, model):
         self._embedding = model.embedding
         self._decoder = model.decoder.stepper()
-        self._table = Matrix([ops.transpose(model.embedding.table)], model.embedding.dtype_policy)
+        self._table = Matrix([ops.transpose(model.projection.table)], model.projection.dtype_policy)
         self.growing = self._decoder.growing
 
     def start(self, rows: int | Tensor) -> State:

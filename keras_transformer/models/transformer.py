@@ -5,16 +5,31 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding, padding_mask
+from keras_transformer.layers import (
+    Decoder,
+    Encoder,
+    NoEncoding,
+    PositionalEmbedding,
+    padding_mask,
+)
 from keras_transformer.layers.tensors import Tensor
 from keras_transformer.models.hyperparameters import Hyperparameters
 from keras_transformer.models.stepper import Stepper
-from keras_transformer.models.variants import ACTIVATIONS, NORMS, RESIDUAL_INITIALIZATIONS
+from keras_transformer.models.variants import (
+    ACTIVATIONS,
+    FEED_FORWARDS,
+    NORMS,
+    POSITIONS,
+    RESIDUAL_INITIALIZATIONS,
+    TIES,
+    heads,
+)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Transformer(keras.Model):
-    """Two stacks between one shared, three-way tied embedding.
+    """Two stacks between one embedding, which source, target and logits share unless they are
+    given others.
 
     Called with `(source, target)` ids it gives logits, and trains with `model.fit`. `encode` and
     `stepper` decode with the same weights.
@@ -58,24 +73,28 @@ class Transformer(keras.Model):
             "activation": ACTIVATIONS[hp.activation],
             "norm": NORMS[hp.norm],
             "residual_initialization": RESIDUAL_INITIALIZATIONS[hp.residual_initialization],
+            "feed_forward": FEED_FORWARDS[hp.activation],
+            "activation_dropout": hp.activation_dropout,
             "dtype": policy,
         }
-        embedding = PositionalEmbedding(
-            hp.vocabulary_size, hp.d_model, hp.dropout, dtype=policy, name="embedding"
-        )
-        encoder = Encoder(**stack, name="encoder")
-        decoder = Decoder(**stack, name="decoder")
+        of_encoder, of_decoder, of_memory = heads(hp)
+        source_embedding, embedding, projection = _tables(hp, policy)
+        encoder = Encoder(**stack, heads=of_encoder, name="encoder")
+        decoder = Decoder(**stack, heads=of_decoder, cross_heads=of_memory, name="decoder")
 
         source = keras.Input((None,), dtype="int32", name="source")
         target = keras.Input((None,), dtype="int32", name="target")
         source_mask = padding_mask(source)
-        memory = encoder(embedding(source), attention_mask=source_mask)
+        memory = encoder(source_embedding(source), attention_mask=source_mask)
         x = decoder(embedding(target), memory, memory_mask=source_mask)
-        logits = ops.cast(embedding(x, reverse=True), "float32")
+        logits = ops.cast(projection(x, reverse=True), "float32")
         super().__init__(inputs=(source, target), outputs=logits, name=name)
 
         self.hyperparameters = hp
+        # Of the target; the others are the same layer where they are tied.
         self.embedding = embedding
+        self.source_embedding = source_embedding
+        self.projection = projection
         self.encoder = encoder
         self.decoder = decoder
 
@@ -91,7 +110,7 @@ class Transformer(keras.Model):
             (B, 1, S).
         """
         return self.cache(
-            source, self.encoder(self.embedding(source), attention_mask=padding_mask(source))
+            source, self.encoder(self.source_embedding(source), attention_mask=padding_mask(source))
         )
 
     def cache(self, source: Tensor, memory: Tensor) -> dict[str, Any]:
@@ -104,7 +123,7 @@ class Transformer(keras.Model):
 
     def encode_with_attention(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """The memory, (B, S, d_model), and what every layer's heads attend to, (B, N, h, S, S)."""
-        return self.encoder.with_attention(self.embedding(source), padding_mask(source))
+        return self.encoder.with_attention(self.source_embedding(source), padding_mask(source))
 
     def decode_with_attention(
         self, source: Tensor, target: Tensor, memory: Tensor
@@ -122,7 +141,7 @@ class Transformer(keras.Model):
         x, (to_target, to_memory) = self.decoder.with_attention(
             self.embedding(target), memory, padding_mask(source)
         )
-        return ops.cast(self.embedding(x, reverse=True), "float32"), to_target, to_memory
+        return ops.cast(self.projection(x, reverse=True), "float32"), to_target, to_memory
 
     def attention_weights(self, source: Tensor, target: Tensor) -> dict[str, Tensor]:
         """What every layer's heads attend to, for pictures and alignments.
@@ -148,3 +167,18 @@ class Transformer(keras.Model):
     @classmethod
     def from_config(cls, config, custom_objects=None):
         return cls(**config)
+
+
+def _tables(hp, policy):
+    """The embeddings of source and target, and the projection onto the vocabulary."""
+
+    def embedding(name):
+        encoding = POSITIONS[hp.positions].encoding(hp.max_positions)
+        sizes = (hp.vocabulary_size, hp.d_model)
+        return PositionalEmbedding(*sizes, hp.dropout, encoding, dtype=policy, name=name)
+
+    def projection(name):
+        sizes = (hp.vocabulary_size, hp.d_model)
+        return PositionalEmbedding(*sizes, encoding=NoEncoding(), dtype=policy, name=name)
+
+    return TIES[hp.tie_embeddings](embedding, projection)

@@ -1,5 +1,5 @@
-"""Training that starts from another model's weights (Vaswani et al. 2017, section 3.4: the table of
-embeddings is the one weight whose rows belong to a vocabulary).
+"""Training that starts from another model's weights (Vaswani et al. 2017, section 3.4: the tables
+of embeddings and projection are the weights whose rows belong to a vocabulary).
 """
 
 import dataclasses
@@ -10,7 +10,11 @@ import numpy as np
 
 from keras_transformer.training.checkpoint import WEIGHTS
 
-TABLE = f"{WEIGHTS}embedding/table"
+# The first is in every model; the others where they are not tied to it.
+TABLES = tuple(
+    f"{WEIGHTS}{layer}/table" for layer in ("embedding", "source_embedding", "projection")
+)
+TABLE = TABLES[0]
 NAMED = 3
 
 
@@ -58,18 +62,15 @@ def initialize(
         )
     variables = {WEIGHTS + variable.path: variable for variable in model.weights}
     fitted = dict(weights)
-    copied = []
-    if (
-        pieces is not None
-        and _width(variables.get(TABLE)) == _width(weights.get(TABLE)) is not None
-    ):
-        table = np.array(np.asarray(keras.ops.stop_gradient(variables[TABLE])))
-        old_table = weights[TABLE]
+    copied = [] if pieces is None else shared_rows(pieces, old_pieces)
+    for name in TABLES if pieces is not None else ():
+        if _width(variables.get(name)) != _width(weights.get(name)) or name not in variables:
+            continue
+        table = np.array(np.asarray(keras.ops.stop_gradient(variables[name])))
         _refuse_other_length("pieces", pieces, table)
-        _refuse_other_length("old_pieces", old_pieces, old_table)
-        copied = shared_rows(pieces, old_pieces)
-        table[[row for row, _ in copied]] = old_table[[old_row for _, old_row in copied]]
-        fitted[TABLE] = table
+        _refuse_other_length("old_pieces", old_pieces, weights[name])
+        table[[row for row, _ in copied]] = weights[name][[old_row for _, old_row in copied]]
+        fitted[name] = table
     _refuse_misfits(variables, fitted)
     for name, variable in variables.items():
         variable.assign(fitted[name])
@@ -116,7 +117,7 @@ def _refuse_misfits(variables, weights):
             told.append(f"and {len(misfits) - NAMED} more")
         remedy = (
             "Pass both vocabularies, `pieces` and `old_pieces`"
-            if misfits == [TABLE]
+            if set(misfits) <= set(TABLES)
             else "Give the model the sizes of the other"
         )
         raise ValueError(

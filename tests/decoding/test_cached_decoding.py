@@ -12,12 +12,26 @@ from keras_transformer.decoding import BeamSearch, GreedySearch
 from keras_transformer.models import Transformer
 
 SENTENCES, EXTRA_LENGTH, VOCABULARY_SIZE = 70, 8, 40
+PAPER = ()
+VARIANTS = [
+    (("attention", "dot_product"),),
+    (("attention", "additive"),),
+    (("attention", "local:2"), ("positions", "rotary")),
+    (("attention", "sparse:3"), ("positions", "relative")),
+    (("attention", "low_rank:4"), ("max_positions", 8)),
+    (("attention", "linear"),),
+    (("positions", "learned"), ("max_positions", 9), ("activation", "swiglu")),
+    (("positions", "relative"),),
+    (("positions", "shaw"), ("tie_embeddings", "decoder")),
+    (("positions", "rotary"), ("tie_embeddings", "none")),
+    (("positions", "none"),),
+]
 GREEDY, BEAM = GreedySearch(), BeamSearch(4, 0.6)
 SEARCHES = pytest.mark.parametrize("search", [GREEDY, BEAM], ids=["greedy", "beam"])
 
 
 @functools.cache
-def model():
+def model(variant=PAPER):
     """Random weights that do not repeat themselves, with logits so far apart (6e-5 and more) that
     rounding decides nothing.
     """
@@ -27,8 +41,9 @@ def model():
         d_model=16,
         d_ff=32,
         num_heads=4,
-        d_k=3,
+        d_k=4 if variant else 3,
         d_v=5,
+        **dict(variant),
     )
     generator = np.random.default_rng(13)
     for weight in sorted(model.weights, key=lambda weight: weight.path):
@@ -39,19 +54,19 @@ def model():
 
 
 @functools.cache
-def sources():
+def sources(count=SENTENCES):
     generator = np.random.default_rng(0)
     words = [
         generator.integers(EOS + 1, VOCABULARY_SIZE, generator.integers(1, 9)).tolist()
-        for _ in range(SENTENCES)
+        for _ in range(count)
     ]
     return [[*sentence, EOS] for sentence in words]
 
 
 @functools.cache
-def translate_with(search):
+def translate_with(search, variant=PAPER):
     """From sources to translations, by the product's search and cache, in one graph."""
-    transformer = model()
+    transformer = model(variant)
 
     @tf.function(
         input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)]
@@ -70,9 +85,9 @@ def translate_with(search):
 
 
 @functools.cache
-def last_log_probabilities():
+def last_log_probabilities(variant):
     """From sources and prefixes to log P of what may follow."""
-    transformer = model()
+    transformer = model(variant)
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2)
     def log_probabilities(source, target):
@@ -81,7 +96,7 @@ def last_log_probabilities():
     return log_probabilities
 
 
-def translate_anew(sentences, beam_size, alpha):
+def translate_anew(sentences, beam_size, alpha, variant=PAPER):
     """From sources to translations, by `model((source, target))` on whole prefixes, one sentence at
     a time.
     """
@@ -90,7 +105,7 @@ def translate_anew(sentences, beam_size, alpha):
         def log_probabilities(prefixes):
             target = np.array([(enumeration.BOS, *ids) for ids in prefixes])
             sources = np.tile(source, (len(prefixes), 1))
-            return last_log_probabilities()(sources, target).numpy()
+            return last_log_probabilities(variant)(sources, target).numpy()
 
         [(ids, _)] = enumeration.beam_search(
             log_probabilities, len(source) + EXTRA_LENGTH, beam_size, alpha
@@ -110,6 +125,16 @@ def test_the_cache_changes_no_token(search):
         for ids, source in zip(expected, sources(), strict=True)
     )
     assert SENTENCES / 10 < ended < SENTENCES, "some should end by themselves, some at their limit"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: ",".join(str(one[1]) for one in v))
+def test_the_state_of_a_variant_changes_no_token(variant):
+    some = sources(100)
+    found = translate_with(BEAM, variant)(some)
+    assert found == translate_anew(some, BEAM.beam_size, BEAM.length_penalty, variant)
+    assert len(set(found)) > 50
+    assert found != translate_with(BEAM)(some)
 
 
 @pytest.mark.parametrize(

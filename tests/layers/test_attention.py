@@ -12,6 +12,9 @@ from keras_transformer.layers import (
     causal_mask,
     scaled_dot_product_attention,
 )
+from keras_transformer.layers.heads.relative_bias import RelativeBias
+from keras_transformer.layers.heads.similarities import Additive
+from keras_transformer.layers.heads.softmax import SoftmaxHeads
 
 B, T, S, H, D_MODEL = 2, 5, 7, 4, 16
 SOME = np.random.default_rng(1).random((B, T, S)) < 0.6
@@ -233,7 +236,8 @@ def test_no_heads_are_refused():
 
 
 def test_config_round_trip(round_trip, qkv):
-    attention = MultiHeadAttention(H, D_MODEL, d_k=3, d_v=5, name="a")
+    heads = SoftmaxHeads(Additive(), RelativeBias(False, 8, 20), dropout=0.1)
+    attention = MultiHeadAttention(H, D_MODEL, 3, 5, "he_normal", heads, name="a")
     np.testing.assert_array_equal(round_trip(attention, *qkv)(*qkv), attention(*qkv))
 
 

@@ -12,11 +12,16 @@ from oracles import paper
 from keras_transformer.layers import (
     Decoder,
     DecoderLayer,
+    GatedFeedForward,
     PostNorm,
     PreNorm,
     causal_mask,
     padding_mask,
 )
+from keras_transformer.layers.heads.local import LocalHeads
+from keras_transformer.layers.heads.rotary import Rotary
+from keras_transformer.layers.heads.similarities import Additive, DotProduct
+from keras_transformer.layers.heads.softmax import SoftmaxHeads
 from keras_transformer.layers.matrix import UNFAVOURABLE
 
 # Of one equation float32 gives 1e-6; of a chain of them, which norms stretch on the way, this.
@@ -272,11 +277,15 @@ def test_config_round_trip(layer_type, x, memory, round_trip):
     layer = layer_type(
         **stack,
         **SIZES,
-        d_k=3,
+        d_k=4,
         d_v=5,
         dropout=0.3,
         activation="gelu",
         norm=PreNorm,
+        heads=LocalHeads(2, positions=Rotary(), similarity=DotProduct(), dropout=0.1),
+        feed_forward=GatedFeedForward,
+        activation_dropout=0.2,
+        cross_heads=SoftmaxHeads(Additive()),
         name="d",
         **({} if stack else {"output_initializer": "he_normal"}),
     )

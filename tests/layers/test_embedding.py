@@ -6,6 +6,7 @@ import pytest
 from oracles import paper
 
 from keras_transformer.layers import PositionalEmbedding
+from keras_transformer.layers.position_encodings import LearnedEncoding
 
 IDS = np.array([[3, 1, 4, 1], [5, 9, 2, 6]])
 
@@ -79,7 +80,7 @@ def test_an_odd_d_model_is_refused_with_a_remedy():
 
 
 def test_config_round_trip(round_trip):
-    layer = PositionalEmbedding(10, 8, dropout=0.3, name="e")
+    layer = PositionalEmbedding(10, 8, dropout=0.3, encoding=LearnedEncoding(5), name="e")
     clone = round_trip(layer, IDS)
     np.testing.assert_array_equal(clone(IDS), layer(IDS))
     assert clone.sum_dropout.rate == 0.3

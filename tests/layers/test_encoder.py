@@ -10,11 +10,15 @@ from oracles import paper
 from keras_transformer.layers import (
     Encoder,
     EncoderLayer,
+    GatedFeedForward,
     PostNorm,
     PreNorm,
     causal_mask,
     padding_mask,
 )
+from keras_transformer.layers.heads.local import LocalHeads
+from keras_transformer.layers.heads.rotary import Rotary
+from keras_transformer.layers.heads.similarities import DotProduct
 
 # Of one equation float32 gives 1e-6; of a chain of them, which norms stretch on the way, this.
 ATOL = 2e-6
@@ -163,11 +167,14 @@ def test_config_round_trip(layer_type, x, round_trip):
     layer = layer_type(
         **stack,
         **SIZES,
-        d_k=3,
+        d_k=4,
         d_v=5,
         dropout=0.3,
         activation="gelu",
         norm=PreNorm,
+        heads=LocalHeads(2, positions=Rotary(), similarity=DotProduct(), dropout=0.1),
+        feed_forward=GatedFeedForward,
+        activation_dropout=0.2,
         name="e",
         **({} if stack else {"output_initializer": "he_normal"}),
     )

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from oracles import paper
 
-from keras_transformer.layers import FeedForward
+from keras_transformer.layers import EncoderLayer, FeedForward, GatedFeedForward
 from keras_transformer.models.variants import ACTIVATIONS
 
 
@@ -92,7 +92,7 @@ def test_a_stepper_gives_what_call_gives(activation, x, randomized):
 
 
 def test_config_round_trip(x, round_trip):
-    layer = FeedForward(32, activation="gelu", name="f")
+    layer = FeedForward(32, activation="gelu", dropout=0.2, name="f")
     np.testing.assert_array_equal(round_trip(layer, x)(x), layer(x))
 
 
@@ -100,3 +100,48 @@ def test_mixed_bfloat16_keeps_float32_weights(x):
     layer = FeedForward(32, dtype="mixed_bfloat16")
     assert keras.backend.standardize_dtype(layer(x).dtype) == "bfloat16"
     assert {w.dtype for w in layer.weights} == {"float32"}
+
+
+def test_a_gated_network_with_swish_is_swiglu(x, randomized):
+    layer = randomized(GatedFeedForward(32, "silu"), x)
+    weights = layer.get_weights()
+    assert [weight.shape for weight in weights] == [(8, 32), (32, 8), (8, 32)]
+    expected = paper.swiglu(x, *weights)
+    np.testing.assert_allclose(layer(x), expected, rtol=0, atol=2e-6)
+    w, w_2, v = weights
+    assert np.abs(expected - paper.swiglu(x, v, w_2, w)).max() > 0.01  # the gate's place counts
+    stepper = layer.stepper()
+    y, state = stepper(x[:, 2], stepper.start(2))
+    np.testing.assert_allclose(y, expected[:, 2], rtol=0, atol=2e-6)
+    assert (state, stepper.growing) == ((), ())
+
+
+def test_two_thirds_of_d_ff_keep_a_gated_network_s_parameters(x):
+    plain, gated = FeedForward(48), GatedFeedForward(32)
+    plain(x), gated(x)
+    assert gated.count_params() == plain.count_params() - 48 - 8  # it has no biases
+
+
+@pytest.mark.parametrize("kind", [FeedForward, GatedFeedForward])
+def test_dropout_stands_behind_the_activation_in_training_only(kind, x):
+    keras.utils.set_random_seed(0)
+    layer = kind(400, dropout=0.25)
+    np.testing.assert_array_equal(layer(x), layer(x, training=False))
+    layer.outer.kernel.assign(np.eye(400, 8))
+    # The first eight units of the inner layer are what comes out.
+    plain, dropped = np.array(layer(x)), np.array(layer(x, training=True))
+    kept = dropped != 0
+    np.testing.assert_allclose(dropped[kept], plain[kept] / 0.75, rtol=1e-5)
+    assert not kept[plain != 0].all()
+
+
+def test_a_gated_network_s_config_round_trip(x, round_trip):
+    layer = GatedFeedForward(32, activation="silu", dropout=0.2, name="g")
+    layer.output_initializer = keras.initializers.HeNormal()
+    np.testing.assert_array_equal(round_trip(layer, x)(x), layer(x))
+
+
+@pytest.mark.parametrize("kind", [EncoderLayer, None, "Dense", 3])
+def test_what_is_no_feed_forward_network_is_refused_by_name(kind):
+    with pytest.raises(ValueError, match="`feed_forward` must be FeedForward or a subclass"):
+        EncoderLayer(2, 8, 16, feed_forward=kind)

@@ -10,6 +10,7 @@ from keras_transformer.layers import (
     Encoder,
     EncoderLayer,
     FeedForward,
+    GatedFeedForward,
     LayerNormalization,
     MultiHeadAttention,
 )
@@ -20,6 +21,7 @@ ENCODER = {"num_heads": 2, "d_model": 8, "d_ff": 16}
 LAYERS = {
     MultiHeadAttention: ({"num_heads": 2, "d_model": 8}, (X, MEMORY, MEMORY)),
     FeedForward: ({"d_ff": 16}, (X,)),
+    GatedFeedForward: ({"d_ff": 16}, (X,)),
     LayerNormalization: ({}, (X,)),
     Dropout: ({"rate": 0.1}, (X,)),
     EncoderLayer: (ENCODER, (X,)),

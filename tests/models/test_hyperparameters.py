@@ -7,7 +7,29 @@ import pytest
 
 from keras_transformer.models import Hyperparameters
 
-SIZES = ("vocabulary_size", "num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v")
+SIZES = (
+    *("vocabulary_size", "num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"),
+    "max_positions",
+)
+PROBABILITIES = ("dropout", "label_smoothing", "attention_dropout", "activation_dropout")
+# The fields that runs of 0.5 know nothing of, with what the paper has.
+NEW = {
+    "norm": "post",
+    "activation": "relu",
+    "attention_dropout": 0.0,
+    "activation_dropout": 0.0,
+    "positions": "sinusoidal",
+    "max_positions": 1024,
+    "attention": "scaled_dot_product",
+    "tie_embeddings": "three_way",
+    "residual_initialization": "depth_scaled",
+}
+
+
+ATTENTIONS = (
+    "scaled_dot_product or dot_product or additive or local:R or sparse:R or low_rank:K or linear, "
+    "R and K integers of at least 1"
+)
 
 
 def test_defaults_are_the_paper_s_base_row():
@@ -18,8 +40,7 @@ def test_defaults_are_the_paper_s_base_row():
         "num_heads": 8,
         "dropout": 0.1,
         "label_smoothing": 0.1,
-        "norm": "post",
-        "activation": "relu",
+        **NEW,
     }
     assert expected.items() <= Hyperparameters(vocabulary_size=37000).as_dict().items()
 
@@ -35,7 +56,7 @@ def test_a_size_below_one_is_refused_by_name(name, value):
 
 
 @pytest.mark.parametrize("value", [-0.1, 1, 1.5, float("nan")])
-@pytest.mark.parametrize("name", ["dropout", "label_smoothing"])
+@pytest.mark.parametrize("name", PROBABILITIES)
 def test_no_probability_is_refused_by_name(name, value):
     with pytest.raises(
         ValueError,
@@ -44,7 +65,7 @@ def test_no_probability_is_refused_by_name(name, value):
         Hyperparameters(100, **{name: value})
 
 
-@pytest.mark.parametrize("name", ["dropout", "label_smoothing"])
+@pytest.mark.parametrize("name", PROBABILITIES)
 def test_probability_zero_is_allowed(name):
     assert getattr(Hyperparameters(100, **{name: 0.0}), name) == 0
 
@@ -78,8 +99,19 @@ def test_an_odd_d_model_is_refused_with_a_remedy():
     [
         ("norm", "between", "post or pre"),
         ("norm", None, "post or pre"),
-        ("activation", "tanh", "relu or gelu or swish"),
-        ("activation", ["relu"], "relu or gelu or swish"),
+        ("activation", "tanh", "relu or gelu or swish or swiglu"),
+        ("activation", ["relu"], "relu or gelu or swish or swiglu"),
+        ("positions", "t5", "sinusoidal or learned or relative or shaw or rotary or none"),
+        ("tie_embeddings", True, "three_way or decoder or none"),
+        ("attention", "softmax", ATTENTIONS),
+        ("attention", "local", ATTENTIONS),
+        ("attention", "local:", ATTENTIONS),
+        ("attention", "local:0", ATTENTIONS),
+        ("attention", "local:-1", ATTENTIONS),
+        ("attention", "local:1.5", ATTENTIONS),
+        ("attention", "linear:3", ATTENTIONS),
+        ("attention", "scaled_dot_product:", ATTENTIONS),
+        ("attention", None, ATTENTIONS),
     ],
 )
 def test_a_variant_that_there_is_not_is_refused_by_name(name, value, expected):
@@ -88,9 +120,44 @@ def test_a_variant_that_there_is_not_is_refused_by_name(name, value, expected):
     assert str(raised.value) == f"`{name}` must be {expected}. Received: {name}={value!r}."
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            {"positions": "relative", "attention": "linear"},
+            "`positions`='relative' goes with attention=scaled_dot_product or dot_product or "
+            "additive or local or sparse. Received: attention='linear'. Try positions=sinusoidal "
+            "or learned or none.",
+        ),
+        (
+            {"positions": "rotary", "attention": "low_rank:4"},
+            "`positions`='rotary' goes with attention=scaled_dot_product or dot_product or local "
+            "or sparse. Received: attention='low_rank:4'. Try positions=sinusoidal or learned or "
+            "none.",
+        ),
+        (
+            {"positions": "rotary", "d_k": 5},
+            "`d_k` must be even for positions='rotary', which turns pairs. Received: d_k=5. Try "
+            "d_k=6.",
+        ),
+        (
+            {"attention": "linear", "attention_dropout": 0.1},
+            "`attention_dropout` must be 0 for attention='linear', which has no weights to drop. "
+            "Received: attention_dropout=0.1.",
+        ),
+    ],
+)
+def test_variants_that_do_not_go_together_are_refused_in_a_line(given, told):
+    with pytest.raises(ValueError) as raised:
+        Hyperparameters(100, **given)
+    assert str(raised.value) == told
+    for name in given:  # each alone is a variant that there is
+        Hyperparameters(100, **{name: given[name]})
+
+
 def test_what_0_5_wrote_lacks_the_variants_and_means_the_paper_s():
     written = Hyperparameters(100, d_model=8, num_heads=2).as_dict()
-    old = {name: value for name, value in written.items() if name not in ("norm", "activation")}
+    old = {name: value for name, value in written.items() if name not in NEW}
     assert Hyperparameters(**old) == Hyperparameters(100, d_model=8, num_heads=2)
 
 
@@ -111,7 +178,13 @@ def test_the_way_through_json_and_back():
         dropout=0.0,
         label_smoothing=0.2,
         norm="pre",
-        activation="swish",
+        activation="swiglu",
+        attention_dropout=0.1,
+        activation_dropout=0.2,
+        positions="learned",
+        max_positions=50,
+        attention="local:8",
+        tie_embeddings="decoder",
         residual_initialization="glorot",
     )
     assert Hyperparameters(**json.loads(json.dumps(hyperparameters.as_dict()))) == hyperparameters

@@ -121,17 +121,14 @@ def test_base_and_big_are_built_with_the_formula_s_parameters(hp, count):
 
 
 def test_dropout_stands_on_the_embeddings_and_on_every_sublayer():
-    rates = {
-        layer.rate
-        for layer in Transformer(**SIZES, dropout=0.25)._flatten_layers()
-        if isinstance(layer, Dropout)
-    }
-    assert rates == {0.25}
+    def dropouts(model):
+        layers = [layer for layer in model._flatten_layers() if isinstance(layer, Dropout)]
+        return [layer for layer in layers if layer.rate]
+
+    assert {layer.rate for layer in dropouts(Transformer(**SIZES, dropout=0.25))} == {0.25}
     model = Transformer(**SIZES, dropout=0.5)
     sums = [model.embedding.sum_dropout]
-    assert len(sums) + 2 * 2 + 2 * 3 == sum(
-        isinstance(layer, Dropout) for layer in model._flatten_layers()
-    )
+    assert len(sums) + 2 * 2 + 2 * 3 == len(dropouts(model))
     for layer in model._flatten_layers():
         if isinstance(layer, Dropout) and layer not in sums:
             layer.rate = 0.0
@@ -149,7 +146,7 @@ def test_the_variants_are_those_of_the_hyperparameters(model):
     swish = Transformer(**SIZES, activation="swish").decoder.layers[1].feed_forward.activation
     assert float(swish(2.0)) == pytest.approx(2 / (1 + math.exp(-2)))
     assert list(NORMS) == ["post", "pre"]
-    assert list(ACTIVATIONS) == ["relu", "gelu", "swish"]
+    assert list(ACTIVATIONS) == ["relu", "gelu", "swish", "swiglu"]
 
 
 def test_one_table_serves_source_target_and_logits(model):
@@ -262,23 +259,57 @@ def copying(sentences, length=4, seed=0):
     ids="-".join,
 )
 def test_fit_learns_to_copy(variant):
-    keras.utils.set_random_seed(0)
     norm, activation = variant
+    unseen = learned(norm=norm, activation=activation)
+    assert unseen["loss"] < 0.25 * math.log(11)
+    assert unseen["accuracy"] > 0.95
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "variant",
+    [
+        {"attention": "dot_product"},
+        {"attention": "additive"},
+        {"attention": "local:2"},
+        {"attention": "sparse:2"},
+        {"attention": "low_rank:4", "max_positions": 8},
+        {"attention": "linear"},
+        {"positions": "learned", "max_positions": 8},
+        {"positions": "relative"},
+        {"positions": "shaw"},
+        {"positions": "rotary"},
+        {"activation": "swiglu", "tie_embeddings": "none"},
+        {"attention_dropout": 0.1, "activation_dropout": 0.1, "tie_embeddings": "decoder"},
+    ],
+    ids=lambda variant: ",".join(map(str, variant.values())),
+)
+def test_fit_learns_to_copy_with_each_variant(variant):
+    assert learned(norm="pre", epochs=24, **variant)["accuracy"] > 0.95
+
+
+@pytest.mark.slow
+def test_control_without_positions_nobody_learns_to_copy():
+    assert learned(norm="pre", epochs=24, positions="none")["accuracy"] < 0.8
+
+
+def learned(epochs=12, **variant):
+    """What a model that was trained to copy measures on unseen sentences."""
+    keras.utils.set_random_seed(0)
     sizes = {**SIZES, "num_layers": 1, "d_model": 32, "d_ff": 64}
-    model = Transformer(**sizes, dropout=0.0, norm=norm, activation=activation)
+    model = Transformer(**sizes, dropout=0.0, **variant)
     model.compile(
         keras.optimizers.Adam(3e-3, beta_2=0.98),
         LabelSmoothedCrossEntropy(0.0),
         weighted_metrics=[LabelAccuracy(), LabelCrossEntropy()],
         jit_compile=False,
     )
-    history = model.fit(*copying(512), batch_size=32, epochs=12, verbose=0).history
+    history = model.fit(*copying(512), batch_size=32, epochs=epochs, verbose=0).history
     assert history["loss"][-1] < 0.2 * history["loss"][0]
     model.run_eagerly = True  # two batches; a graph would take longer to make
     unseen = model.evaluate(*copying(64, seed=1), verbose=0, return_dict=True)
-    assert unseen["loss"] < 0.25 * math.log(11)
-    assert unseen["accuracy"] > 0.95
     assert unseen["cross_entropy"] == pytest.approx(unseen["loss"], rel=1e-4)
+    return unseen
 
 
 def counting_traces(model):

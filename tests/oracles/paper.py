@@ -57,6 +57,12 @@ def feed_forward(x, w_1, b_1, w_2, b_2):
     return np.maximum(0.0, x @ w_1 + b_1) @ w_2 + b_2
 
 
+def swiglu(x, w, w_2, v):
+    """(Swish(x W) * x V) W_2   (Shazeer 2020, eq. 6), Swish(a) = a / (1 + exp(-a))."""
+    x, w, w_2, v = (np.asarray(a, np.float64) for a in (x, w, w_2, v))
+    return (x @ w / (1 + np.exp(-(x @ w))) * (x @ v)) @ w_2
+
+
 def layer_norm(x, gain, bias, epsilon=1e-6):
     """Gain (x - mean) / sqrt(variance + epsilon) + bias over the last axis   (Ba et al. 2016, eq.
     4).

@@ -1,0 +1,106 @@
+"""Flags of the model: its sizes and variants. The defaults are the paper's base model (Vaswani et
+al. 2017, table 3).
+"""
+
+from absl import flags
+
+MODEL = flags.FlagValues()
+flags.DEFINE_integer(
+    "num_layers", 6, "Number of layers in the encoder and in the decoder.", 1, flag_values=MODEL
+)
+flags.DEFINE_integer("d_model", 512, "Width of the residual stream.", 2, flag_values=MODEL)
+flags.DEFINE_integer(
+    "d_ff", 2048, "Inner width of the feed-forward networks.", 1, flag_values=MODEL
+)
+flags.DEFINE_integer("num_heads", 8, "Number of attention heads.", 1, flag_values=MODEL)
+flags.DEFINE_integer(
+    "d_k",
+    None,
+    "Width of the queries and keys of one head. Default: d_model / num_heads.",
+    1,
+    flag_values=MODEL,
+)
+flags.DEFINE_integer(
+    "d_v",
+    None,
+    "Width of the values of one head. Default: d_model / num_heads.",
+    1,
+    flag_values=MODEL,
+)
+flags.DEFINE_enum(
+    "norm",
+    "post",
+    ["post", "pre"],
+    "Place of the layer norm: after each residual sum, as in the paper, or before each sublayer.",
+    MODEL,
+)
+flags.DEFINE_enum(
+    "activation",
+    "relu",
+    ["relu", "gelu", "swish", "swiglu"],
+    "Activation of the feed-forward networks. The paper has relu; swiglu is gated.",
+    MODEL,
+)
+flags.DEFINE_enum(
+    "positions",
+    "sinusoidal",
+    ["sinusoidal", "learned", "relative", "shaw", "rotary", "none"],
+    "How the model knows positions: the paper's sinusoids, learned vectors, T5's relative biases, "
+    "the relative vectors of Shaw et al., rotations, or not at all.",
+    MODEL,
+)
+flags.DEFINE_integer(
+    "max_positions",
+    1024,
+    "Number of positions that --positions=learned and --attention=low_rank:K have weights for.",
+    1,
+    flag_values=MODEL,
+)
+flags.DEFINE_string(
+    "attention",
+    "scaled_dot_product",
+    "Attention: scaled_dot_product is the paper's; dot_product and additive replace it everywhere; "
+    "local:R, sparse:R and linear replace self-attention; low_rank:K replaces the encoder's.",
+    flag_values=MODEL,
+)
+flags.DEFINE_enum(
+    "tie_embeddings",
+    "three_way",
+    ["three_way", "decoder", "none"],
+    "Tables that are one: those of source, target and projection, of target and projection, or "
+    "none.",
+    MODEL,
+)
+flags.DEFINE_enum(
+    "residual_initialization",
+    "depth_scaled",
+    ["depth_scaled", "glorot"],
+    "Start of the last matrix of each sublayer: Glorot's, divided by the root of the number of "
+    "sublayers in the stack, or not. The paper does not say it.",
+    MODEL,
+)
+flags.DEFINE_float("dropout", 0.1, "Probability of dropout.", 0, 0.99, flag_values=MODEL)
+flags.DEFINE_float(
+    "attention_dropout",
+    0.0,
+    "Probability of dropout on the attention weights.",
+    0,
+    0.99,
+    flag_values=MODEL,
+)
+flags.DEFINE_float(
+    "activation_dropout",
+    0.0,
+    "Probability of dropout behind the activation of the feed-forward networks.",
+    0,
+    0.99,
+    flag_values=MODEL,
+)
+flags.DEFINE_float(
+    "label_smoothing",
+    0.1,
+    "Probability that label smoothing moves from the label to the other pieces.",
+    0,
+    0.99,
+    flag_values=MODEL,
+)

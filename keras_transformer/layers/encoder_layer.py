@@ -1,0 +1,141 @@
+"""A layer of the encoder: self-attention and a feed-forward network (Vaswani et al. 2017,
+section 3.1).
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from keras_transformer.layers.attention import MultiHeadAttention
+from keras_transformer.layers.feed_forward import FeedForward, feed_forward_class
+from keras_transformer.layers.heads.attention_heads import AttentionHeads
+from keras_transformer.layers.prototypes import described
+from keras_transformer.layers.residual import (
+    NormPlacement,
+    PostNorm,
+    norm_placement,
+)
+from keras_transformer.layers.tensors import Sublayer, Tensor
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class EncoderLayer(keras.layers.Layer):
+    """Self-attention, then a feed-forward network, each inside an Add & Norm.
+
+        x = PostNorm(x, MultiHead(x, x, x))
+        x = PostNorm(x, FFN(x))
+
+    With a causal mask this is also the layer of a decoder-only model.
+
+    Args:
+        num_heads: h.
+        d_model: width of input and output.
+        d_ff: inner width of the feed-forward network.
+        d_k, d_v: widths of a head, as in `MultiHeadAttention`.
+        dropout: probability in [0, 1) on each sublayer's output.
+        activation: between the two maps of the feed-forward network.
+        output_initializer: initializer of the last matrix of each sublayer.
+        norm: where each layer normalization stands: `PostNorm`, the paper's, or `PreNorm`.
+        heads: what self-attention is, as in `MultiHeadAttention`.
+        feed_forward: `FeedForward`, the paper's, or a subclass.
+        activation_dropout: probability in [0, 1) behind the activation.
+
+    Call arguments:
+        x: (B, S, d_model).
+        attention_mask: booleans broadcastable to (B, S, S), True where the query may attend.
+        causal: `causal_mask(S)` or None, as in `MultiHeadAttention`.
+
+    Returns:
+        (B, S, d_model).
+    """
+
+    sublayers = 2
+
+    def __init__(
+        self,
+        num_heads: int,
+        d_model: int,
+        d_ff: int,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        dropout: float = 0.0,
+        activation: str | Callable = "relu",
+        output_initializer: str | keras.initializers.Initializer = "glorot_uniform",
+        norm: str | type[NormPlacement] = PostNorm,
+        heads: AttentionHeads | dict[str, Any] | None = None,
+        feed_forward: str | type[FeedForward] = FeedForward,
+        activation_dropout: float = 0.0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        policy = self.dtype_policy
+        self._attention = functools.partial(
+            MultiHeadAttention, num_heads, d_model, d_k, d_v, output_initializer, dtype=policy
+        )
+        self._norm = functools.partial(norm_placement(norm), dropout, dtype=policy)
+        self.self_attention = self._attention(heads=heads, name="self_attention")
+        self.self_attention_norm = self._norm(name="self_attention_norm")
+        self.feed_forward = feed_forward_class(feed_forward)(
+            d_ff,
+            activation,
+            output_initializer,
+            activation_dropout,
+            dtype=policy,
+            name="feed_forward",
+        )
+        self.feed_forward_norm = self._norm(name="feed_forward_norm")
+
+    def build(self, x_shape):
+        self.self_attention.build(x_shape, x_shape, x_shape)
+        self.self_attention_norm.build(x_shape)
+        self.feed_forward.build(x_shape)
+        self.feed_forward_norm.build(x_shape)
+
+    def through(self, x: Tensor, attend: Sublayer, feed: Sublayer) -> tuple[Tensor, list[Any]]:
+        """The order of the sublayers. Returns x and each one's by-product."""
+        x, attended = self.self_attention_norm(x, sublayer=attend)
+        x, fed = self.feed_forward_norm(x, sublayer=feed)
+        return x, [attended, fed]
+
+    def _feed(self, x):
+        return self.feed_forward(x), None
+
+    def call(
+        self, x: Tensor, attention_mask: Tensor | None = None, causal: Tensor | None = None
+    ) -> Tensor:
+        def attend(x):
+            masks = {"attention_mask": attention_mask, "causal": causal}
+            return self.self_attention(x, x, x, **masks), None
+
+        x, _ = self.through(x, attend, self._feed)
+        return x
+
+    def with_attention(
+        self, x: Tensor, attention_mask: Tensor | None = None, causal: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """`call`, and second what the heads attend to, (B, h, S, S)."""
+
+        def attend(x):
+            return self.self_attention.with_attention(x, x, x, attention_mask, causal)
+
+        x, [weights, _] = self.through(x, attend, self._feed)
+        return x, weights
+
+    def compute_output_shape(self, x_shape):
+        return x_shape
+
+    def get_config(self):
+        attention = self.self_attention.get_config()
+        feed_forward = self.feed_forward.get_config()
+        return {
+            **super().get_config(),
+            **{name: attention[name] for name in ("num_heads", "d_model", "d_k", "d_v")},
+            **{name: feed_forward[name] for name in ("d_ff", "activation", "output_initializer")},
+            "dropout": self.feed_forward_norm.dropout,
+            "norm": keras.saving.get_registered_name(type(self.feed_forward_norm)),
+            "heads": described(self.self_attention.heads),
+            "feed_forward": keras.saving.get_registered_name(type(self.feed_forward)),
+            "activation_dropout": feed_forward["dropout"],
+        }

@@ -1,0 +1,98 @@
+"""Positions that self-attention itself knows: buckets, clipped distances and rotations."""
+
+import keras
+import numpy as np
+import pytest
+from oracles import attentions, paper
+
+from keras_transformer.layers.heads.relative_bias import RelativeBias
+from keras_transformer.layers.heads.relative_positions import distances
+from keras_transformer.layers.heads.rotary import Rotary
+from keras_transformer.layers.heads.shaw import RelativeKeysAndValues
+
+
+@pytest.mark.parametrize(("queries", "keys", "following"), [(4, 4, 0), (1, 5, 0), (3, 9, 3)])
+def test_distances_are_those_of_keys_behind_queries(queries, keys, following):
+    found = np.array(distances(queries, keys, following))
+    last = keys - 1 - following
+    for t in range(queries):
+        for s in range(keys):
+            assert found[t, s] == s - (last - (queries - 1 - t))
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+@pytest.mark.parametrize(("num_buckets", "max_distance"), [(32, 128), (8, 9), (16, 100)])
+def test_buckets_are_those_of_t5(bidirectional, num_buckets, max_distance):
+    layer = RelativeBias(bidirectional, num_buckets, max_distance)
+    far = np.arange(-300, 301)
+    expected = [
+        attentions.t5_bucket(int(distance), bidirectional, num_buckets, max_distance)
+        for distance in far
+    ]
+    np.testing.assert_array_equal(layer.buckets(far), expected)
+    assert set(expected) == set(range(num_buckets)) - (
+        {num_buckets // 2} if bidirectional else set()
+    )
+
+
+def test_some_buckets_of_t5_by_hand():
+    # 32 buckets for both directions: 8 exact ones each, then logarithmic up to 128.
+    both = RelativeBias(True)
+    assert np.array(both.buckets(np.array([0, -1, -7, 1, 7, -8, 8]))).tolist() == [
+        *(0, 1, 7, 17, 23, 8, 24)
+    ]
+    assert np.array(both.buckets(np.array([-128, -1000, 128, 1000]))).tolist() == [15, 15, 31, 31]
+    # All 32 for what came before; what comes later shares the first.
+    before = RelativeBias(False)
+    assert np.array(before.buckets(np.array([5, 0, -15, -16, -128]))).tolist() == [0, 0, 15, 16, 31]
+
+
+def test_shaw_s_default_is_the_authors_clipping_distance():
+    layer = RelativeKeysAndValues()
+    layer.build((None, 2, None, 6), (None, 2, None, 5))
+    assert [tuple(weight.shape) for weight in layer.weights] == [(33, 6), (33, 5)]
+
+
+def test_rotations_are_the_matrices_of_the_paper_and_keep_lengths(random):
+    x = random(2, 3, 5, 8)
+    turned = np.array(Rotary().placed(x))
+    expected = np.stack([x[:, :, m] @ attentions.rotation(m, 8).T for m in range(5)], axis=2)
+    np.testing.assert_allclose(turned, expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        np.linalg.norm(turned, axis=-1), np.linalg.norm(x, axis=-1), rtol=1e-5
+    )
+    later = np.array(Rotary().placed(x[:, :, 3:], after=x[:, :, :3]))
+    np.testing.assert_allclose(later, turned[:, :, 3:], rtol=0, atol=1e-6)
+    assert np.abs(Rotary().placed(x[:, :, 3:]) - later).max() > 0.1
+
+
+def test_products_of_rotated_vectors_depend_on_the_distance_alone(random):
+    """At far positions as at near ones: angles are in float32, not in the dtype of the input."""
+    query = random(1, 1, 1, 8)
+    key = random(1, 1, 1, 8)
+    turn = Rotary().placed
+
+    def product(first, distance):
+        before = np.zeros((1, 1, first, 8), "float32")
+        further = np.zeros((1, 1, first + distance, 8), "float32")
+        return np.sum(np.array(turn(query, after=before)) * np.array(turn(key, after=further)))
+
+    assert product(0, 3) == pytest.approx(product(2000, 3), abs=1e-5)
+    assert abs(product(0, 3) - product(0, 4)) > 0.01
+
+
+def test_rotations_in_bfloat16_tell_position_256_from_257(random):
+    ones = keras.ops.ones((1, 1, 2, 4), dtype="bfloat16")
+    before = keras.ops.zeros((1, 1, 256, 4), dtype="bfloat16")
+    turned = keras.ops.convert_to_numpy(
+        keras.ops.cast(Rotary(dtype="mixed_bfloat16").placed(ones, after=before), "float32")
+    )[0, 0]
+    angles = paper.sinusoidal_positions([256, 257], 4)
+    expected = angles[:, 1::2] - angles[:, 0::2]
+    np.testing.assert_allclose(turned[:, 0::2], expected, atol=2**-7)
+    assert np.abs(expected[0] - expected[1]).max() > 0.4
+
+
+def test_an_odd_width_is_refused_with_a_remedy():
+    with pytest.raises(ValueError, match=r"`d_k` must be even.*d_k=7\. Try 8\."):
+        Rotary().build((None, 2, None, 7), (None, 2, None, 7))

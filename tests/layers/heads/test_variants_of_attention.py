@@ -1,0 +1,331 @@
+"""What may stand in the place of section 3.2.1's attention: each against its paper's formula in
+float64, and the laws that hold for all of them.
+"""
+
+import functools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from oracles import attentions
+
+from keras_transformer.layers import MultiHeadAttention, causal_mask
+from keras_transformer.layers.heads import linear
+from keras_transformer.layers.heads.linear import LinearHeads
+from keras_transformer.layers.heads.local import LocalHeads
+from keras_transformer.layers.heads.low_rank import LowRankHeads
+from keras_transformer.layers.heads.relative_bias import RelativeBias
+from keras_transformer.layers.heads.rotary import Rotary
+from keras_transformer.layers.heads.shaw import RelativeKeysAndValues
+from keras_transformer.layers.heads.similarities import Additive, DotProduct
+from keras_transformer.layers.heads.softmax import SoftmaxHeads
+from keras_transformer.layers.heads.sparse import SparseHeads
+
+B, T, H, D_MODEL, D_K, D_V = 2, 8, 2, 8, 4, 3
+LENGTHS = (8, 5)
+REAL = np.arange(T) < np.array(LENGTHS)[:, None]
+PADDING = REAL[:, None]
+CAUSAL = np.array(causal_mask(T))
+NEAR = attentions.near(T, 3)
+STRIDED = attentions.strided(T, 2)
+BUCKETS = {"num_buckets": 8, "max_distance": 9}
+
+
+def plain(query, key, value, may, weights, number):
+    return attentions.plain(query, key, value, may)
+
+
+def unscaled(query, key, value, may, weights, number):
+    return attentions.plain(query, key, value, may, attentions.unscaled)
+
+
+def additive(query, key, value, may, weights, number):
+    return attentions.plain(query, key, value, may, attentions.additive(weights[0][number]))
+
+
+def bias(bidirectional, pattern=True):
+    def formula(query, key, value, may, weights, number):
+        of_head = weights[0][number]
+        return attentions.with_bias(
+            query, key, value, may & pattern, of_head, bidirectional, **BUCKETS
+        )
+
+    return formula
+
+
+def shaw(pattern=True):
+    def formula(query, key, value, may, weights, number):
+        return attentions.shaw(query, key, value, may & pattern, *weights, clip=2)
+
+    return formula
+
+
+def rotary(pattern=True):
+    def formula(query, key, value, may, weights, number):
+        return attentions.rotary(query, key, value, may & pattern)
+
+    return formula
+
+
+def patterned(pattern):
+    def formula(query, key, value, may, weights, number):
+        return attentions.plain(query, key, value, may & pattern)
+
+    return formula
+
+
+def low_rank(query, key, value, may, weights, number):
+    return attentions.low_rank(query, key, value, may, *weights)
+
+
+def kernel(query, key, value, may, weights, number):
+    return attentions.linear(query, key, value, may)
+
+
+# Each variant and the formula of one of its heads.
+EITHER = {
+    "default": (SoftmaxHeads(), plain),
+    "dot_product": (SoftmaxHeads(DotProduct()), unscaled),
+    "additive": (SoftmaxHeads(Additive()), additive),
+    "relative": (SoftmaxHeads(positions=RelativeBias(True, **BUCKETS)), bias(True)),
+    "relative, causal": (SoftmaxHeads(positions=RelativeBias(False, **BUCKETS)), bias(False)),
+    "shaw": (SoftmaxHeads(positions=RelativeKeysAndValues(2)), shaw()),
+    "rotary": (SoftmaxHeads(positions=Rotary()), rotary()),
+    "local": (LocalHeads(3), patterned(NEAR)),
+    "local relative": (LocalHeads(3, positions=RelativeBias(True, **BUCKETS)), bias(True, NEAR)),
+    "local shaw": (LocalHeads(3, positions=RelativeKeysAndValues(2)), shaw(NEAR)),
+    "local rotary": (LocalHeads(3, positions=Rotary()), rotary(NEAR)),
+    "sparse": (SparseHeads(2), patterned(STRIDED)),
+    "sparse rotary": (SparseHeads(2, positions=Rotary()), rotary(STRIDED)),
+    "linear": (LinearHeads(), kernel),
+}
+ALL = {**EITHER, "low_rank": (LowRankHeads(4, max_positions=6), low_rank)}
+# Without those that are two of the others together.
+SINGLE = [name for name in ALL if " " not in name]
+WEIGHTED = ["additive", "relative", "relative, causal", "shaw", "low_rank"]
+SINGLE_EITHER = [name for name in SINGLE if name in EITHER]
+
+
+@pytest.fixture
+def x():
+    return np.random.default_rng(0).normal(size=(B, T, D_MODEL)).astype("float32")
+
+
+@pytest.fixture(autouse=True)
+def several_blocks(monkeypatch):
+    """Linear attention's blocks are longer than these sequences otherwise."""
+    monkeypatch.setattr(linear, "BLOCK", 4)
+
+
+@functools.cache
+def attention(name):
+    """Not to be changed."""
+    keras.utils.set_random_seed(0)
+    layer = MultiHeadAttention(H, D_MODEL, D_K, D_V, heads=ALL[name][0])
+    layer.build(*[(B, T, D_MODEL)] * 3)
+    # Further apart than they start: positions must matter.
+    layer.heads.set_weights([3 * weight for weight in layer.heads.get_weights()])
+    return layer
+
+
+def expected(layer, formula, x, may):
+    """The formula of each head and sentence, between the four matrices."""
+    x = x.astype("float64")
+    query, key, value, output = (
+        np.asarray(w, "float64")
+        for w in (
+            layer.query_kernel,
+            layer.key_kernel,
+            layer.value_kernel,
+            layer.output_kernel,
+        )
+    )
+    weights = [weight.astype("float64") for weight in layer.heads.get_weights()]
+    heads = [
+        np.stack(
+            [
+                formula(row @ wq, row @ wk, row @ wv, seen, weights, number)
+                for row, seen in zip(x, np.broadcast_to(may, (B, T, T)), strict=True)
+            ]
+        )
+        for number, (wq, wk, wv) in enumerate(
+            zip(*(np.split(w, H, axis=1) for w in (query, key, value)), strict=True)
+        )
+    ]
+    return np.concatenate(heads, axis=-1) @ output
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_whole_sequences_are_the_formula_s(x, name):
+    layer = attention(name)
+    formula = ALL[name][1]
+    actual = np.array(layer(x, x, x, attention_mask=PADDING))
+    oracle = expected(layer, formula, x, PADDING)
+    np.testing.assert_allclose(actual[REAL], oracle[REAL], rtol=0, atol=5e-6)
+    paper = expected(layer, plain, x, PADDING)
+    assert (np.abs(actual - paper)[REAL].max() > 0.01) == (name != "default")
+
+
+@pytest.mark.parametrize("name", EITHER)
+def test_causal_sequences_are_the_formula_s(x, name):
+    layer = attention(name)
+    actual = layer(x, x, x, causal=CAUSAL)
+    np.testing.assert_allclose(
+        actual, expected(layer, EITHER[name][1], x, CAUSAL), rtol=0, atol=5e-6
+    )
+    both = np.array(layer(x, x, x, attention_mask=PADDING, causal=CAUSAL))
+    oracle = expected(layer, EITHER[name][1], x, PADDING & CAUSAL)
+    np.testing.assert_allclose(both[REAL], oracle[REAL], rtol=0, atol=5e-6)
+
+
+@pytest.mark.parametrize("name", EITHER)
+def test_a_stepper_gives_what_whole_causal_sequences_give(x, name):
+    layer = attention(name)
+    whole = np.array(layer(x, x, x, causal=CAUSAL))
+    stepper = layer.stepper()
+    state = stepper.start(B)
+    sizes = []
+    for t in range(T):
+        y, state = stepper(x[:, t], state)
+        np.testing.assert_allclose(y, whole[:, t], rtol=0, atol=5e-6)
+        sizes.append([tuple(part.shape) for part in state])
+    # What the state says of its size.
+    for first, last, axis in zip(sizes[0], sizes[-1], stepper.growing, strict=True):
+        assert {place for place in range(4) if first[place] != last[place]} == {axis} - {-1}
+    lengths = {"linear": [D_K] * T}.get(name, list(range(1, T + 1)))
+    if name.startswith("local"):
+        lengths = [min(t, 3 + 1) for t in range(1, T + 1)]
+    assert [shapes[0][2] for shapes in sizes] == lengths
+
+
+@pytest.mark.parametrize("name", SINGLE_EITHER)
+def test_later_tokens_change_nothing(x, name, random):
+    layer = attention(name)
+    later = np.concatenate([x[:, :5], random(B, T - 5, D_MODEL)], axis=1)
+    before, after = (np.array(layer(a, a, a, causal=CAUSAL))[:, :5] for a in (x, later))
+    np.testing.assert_allclose(before, after, rtol=0, atol=1e-6)
+    assert np.abs(layer(x, x, x) - layer(later, later, later))[:, :5].max() > 1e-3
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_padding_and_batch_mates_change_nothing(x, name, random):
+    layer = attention(name)
+    out = np.array(layer(x, x, x, attention_mask=PADDING))[REAL]
+    wide = np.concatenate([np.where(REAL[..., None], x, 9.0), random(B, 5, D_MODEL)], axis=1)
+    mask = np.pad(PADDING, [(0, 0), (0, 0), (0, 5)])
+    turned = np.array(layer(*[wide[::-1]] * 3, attention_mask=mask[::-1]))[::-1, :T]
+    np.testing.assert_allclose(turned[REAL], out, rtol=0, atol=2e-6)
+    alone = x[1:, : LENGTHS[1]]
+    np.testing.assert_allclose(layer(alone, alone, alone)[0], out[LENGTHS[0] :], rtol=0, atol=2e-6)
+    unmasked = np.array(layer(*[wide[::-1]] * 3))[::-1, :T]
+    assert np.abs(unmasked[REAL] - out).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("causal", [None, CAUSAL], ids=["both ways", "causal"])
+def test_the_weights_to_look_at_come_with_what_call_gives(x, name, causal):
+    if name == "low_rank" and causal is not None:
+        pytest.skip("a decoder has none")
+    layer = attention(name)
+    output, weights = layer.with_attention(x, x, x, PADDING, causal)
+    actual = layer(x, x, x, attention_mask=PADDING, causal=causal)
+    np.testing.assert_allclose(output[0], actual[0], rtol=0, atol=5e-6)
+    assert weights.shape == (B, H, T, T)
+    assert not np.array(weights)[1, ..., LENGTHS[1] :].any()
+    if causal is not None:
+        assert not np.array(weights)[..., ~CAUSAL[0]].any()
+    if name != "low_rank":
+        np.testing.assert_allclose(np.sum(weights, -1)[0], 1, rtol=0, atol=1e-6)
+    _, values = layer.keys_and_values(x, x)
+    heads = np.einsum("bhts,bhsd->bthd", weights, values).reshape(B, T, -1)
+    # Shaw's values are not those of the tokens alone.
+    is_mean = np.allclose(heads @ layer.output_kernel.numpy(), output, rtol=0, atol=5e-6)
+    assert is_mean == ("shaw" not in name)
+
+
+@pytest.mark.parametrize("name", ["default", "dot_product", "additive"])
+def test_a_memory_is_looked_at_as_whole_sequences_are(x, random, name):
+    layer = attention(name)
+    queries = random(B, 3, D_MODEL)
+    whole, expected_weights = layer.with_attention(queries, x, x, PADDING)
+    y, weights = layer.memory_stepper()(
+        queries.reshape(-1, D_MODEL), layer.keys_and_values(x, x), PADDING
+    )
+    np.testing.assert_allclose(np.reshape(y, whole.shape), whole, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(weights, expected_weights, rtol=0, atol=1e-6)
+
+
+def gradients(tape, out, sources):
+    found = tape.gradient(out, sources, unconnected_gradients="zero")
+    return [tf.convert_to_tensor(gradient) for gradient in found]
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_nothing_but_padding_stays_finite_and_so_does_the_gradient(x, name):
+    layer = attention(name)
+    inputs = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        out = layer(inputs, inputs, inputs, attention_mask=np.zeros((B, 1, T), bool))
+    assert np.isfinite(out).all()
+    if name != "low_rank":
+        assert not np.array(out).any()
+    sources = [inputs, *(variable.value for variable in layer.trainable_variables)]
+    assert all(np.isfinite(gradient).all() for gradient in gradients(tape, out, sources))
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_each_weight_gets_a_gradient(x, name):
+    layer = attention(name)
+    with tf.GradientTape() as tape:
+        out = tf.reduce_sum(layer(x, x, x, attention_mask=PADDING) ** 3)
+    variables = [variable.value for variable in layer.trainable_variables]
+    assert all(np.abs(gradient).max() > 0 for gradient in gradients(tape, out, variables))
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_config_round_trip(x, name):
+    layer = attention(name)
+    clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
+    assert clone.get_config() == layer.get_config()
+    clone(x, x, x)
+    clone.set_weights(layer.get_weights())
+    np.testing.assert_array_equal(clone(x, x, x), layer(x, x, x))
+    shapes = [(B, H, T, D_K), (B, H, T, D_K), (B, H, T, D_V)]
+    told = layer.heads.compute_output_shape(*shapes)
+    assert told == layer.heads(*(np.ones(shape, "float32") for shape in shapes)).shape
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_mixed_bfloat16_computes_in_bfloat16_and_steps_keep_the_state_s_dtype(x, name):
+    mixed = MultiHeadAttention(H, D_MODEL, D_K, D_V, heads=ALL[name][0], dtype="mixed_bfloat16")
+    out = mixed(x, x, x)
+    assert keras.backend.standardize_dtype(out.dtype) == "bfloat16"
+    assert {weight.dtype for weight in mixed.weights} == {"float32"}
+    layer = attention(name)
+    mixed.set_weights(layer.get_weights())
+    np.testing.assert_allclose(
+        keras.ops.cast(mixed(x, x, x, attention_mask=PADDING), "float32")[0],
+        layer(x, x, x, attention_mask=PADDING)[0],
+        atol=0.1,
+        rtol=0.05,
+    )
+    if name in EITHER:
+        stepper = mixed.stepper()
+        before = stepper.start(B)
+        y, after = stepper(x[:, 0], before)
+        assert keras.backend.standardize_dtype(y.dtype) == "bfloat16"
+        assert [part.dtype for part in before] == [part.dtype for part in after]
+
+
+def test_each_layer_makes_heads_of_its_own(x):
+    prototype = SoftmaxHeads(Additive(), dropout=0.1)
+    one, other = (MultiHeadAttention(H, D_MODEL, heads=prototype) for _ in range(2))
+    for layer in (one, other):
+        layer(x, x, x)
+    assert one.heads is not other.heads
+    assert not prototype.built
+    vectors = [layer.heads.similarity.vector for layer in (one, other)]
+    assert np.abs(vectors[0] - vectors[1]).max() > 0.01
+    assert [layer.heads.weights_dropout.rate for layer in (one, other)] == [0.1, 0.1]

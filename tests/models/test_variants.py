@@ -1,0 +1,206 @@
+"""The choices of section 3 in a whole model: steps with a state give what whole targets give, and
+nothing but the source and the tokens before counts.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+
+from keras_transformer.layers import Dropout
+from keras_transformer.layers.heads.linear import LinearHeads
+from keras_transformer.layers.heads.local import LocalHeads
+from keras_transformer.layers.heads.low_rank import LowRankHeads
+from keras_transformer.layers.heads.relative_bias import RelativeBias
+from keras_transformer.layers.heads.relative_positions import NoRelativePositions
+from keras_transformer.layers.heads.similarities import Additive, DotProduct
+from keras_transformer.layers.heads.softmax import SoftmaxHeads
+from keras_transformer.layers.heads.sparse import SparseHeads
+from keras_transformer.models import Hyperparameters, Transformer, variants
+from keras_transformer.training.initialization import initialize
+
+V, SENTENCES, LENGTH = 23, 20, 5
+SIZES = {"vocabulary_size": V, "num_layers": 1, "d_model": 8, "d_ff": 12, "num_heads": 2}
+VARIANTS = [
+    {"attention": "dot_product"},
+    {"attention": "additive"},
+    {"attention": "local:1"},
+    {"attention": "local:2", "positions": "relative", "norm": "pre"},
+    {"attention": "sparse:2"},
+    {"attention": "low_rank:3", "max_positions": 4},
+    {"attention": "linear"},
+    {"positions": "learned", "max_positions": 3},
+    {"positions": "relative"},
+    {"positions": "shaw"},
+    {"positions": "rotary"},
+    {"positions": "none"},
+    {"activation": "swiglu", "tie_embeddings": "none", "positions": "learned"},
+    {"tie_embeddings": "decoder"},
+]
+
+
+def name(variant):
+    return ",".join(str(value) for value in variant.values())
+
+
+EACH = pytest.mark.parametrize("variant", VARIANTS, ids=name)
+
+
+@functools.cache
+def model(variant):
+    """Random weights, none as it starts. Not to be changed."""
+    random = np.random.default_rng(3)
+    transformer = Transformer(**SIZES, **dict(variant))
+    transformer.set_weights([random.normal(w, 0.3) for w in transformer.get_weights()])
+    return transformer
+
+
+def of(variant):
+    return model(tuple(variant.items()))
+
+
+def sentences(count):
+    """Sources of different lengths, padded, and targets."""
+    random = np.random.default_rng(0)
+    source = random.integers(4, V, (count, LENGTH))
+    source[np.arange(LENGTH) >= random.integers(2, LENGTH + 1, (count, 1))] = 0
+    return source, random.integers(1, V, (count, LENGTH))
+
+
+@EACH
+def test_steps_with_a_state_give_what_whole_targets_give(variant):
+    transformer = of(variant)
+    source, target = sentences(SENTENCES)
+    expected = np.array(transformer((source, target)))
+    stepper = transformer.stepper()
+    encoded = transformer.encode(source)
+    state = stepper.start(SENTENCES)
+    for t in range(LENGTH):
+        logits, state, _ = stepper(target[:, t : t + 1], t, state, encoded)
+        np.testing.assert_allclose(logits[:, 0], expected[:, t], rtol=0, atol=5e-5)
+
+
+# Of the others the same is shown of each layer.
+SOME = [
+    variant if number in (3, 5, 6, 12) else pytest.param(variant, marks=pytest.mark.slow)
+    for number, variant in enumerate(VARIANTS)
+]
+
+
+@pytest.mark.parametrize("variant", SOME, ids=name)
+def test_padding_company_and_later_tokens_change_nothing(variant):
+    transformer = of(variant)
+    source, target = sentences(5)
+    expected = np.array(transformer((source, target)))
+    wide = np.pad(source, [(0, 0), (0, 3)])[:2], np.pad(target[:, :3], [(0, 0), (0, 2)])[:2]
+    np.testing.assert_allclose(transformer(wide)[:, :3], expected[:2, :3], rtol=0, atol=5e-5)
+    filled = np.where(source == 0, 5, source)
+    assert np.abs(transformer((filled, target)) - expected).max() > 0.01
+
+
+def test_its_hyperparameters_make_it_again():
+    variant = {"attention": "local:2", "positions": "shaw", "tie_embeddings": "none"}
+    more = {"activation": "swiglu", "attention_dropout": 0.1, "activation_dropout": 0.2}
+    transformer = Transformer(**SIZES, **variant, **more)
+    clone = Transformer.from_config(transformer.get_config())
+    assert clone.hyperparameters == transformer.hyperparameters
+    assert [(w.path, w.shape) for w in clone.weights] == [
+        (w.path, w.shape) for w in transformer.weights
+    ]
+    assert len(clone.variables) == len(transformer.variables)
+
+
+def three(**variant):
+    return variants.heads(Hyperparameters(**SIZES, **variant))
+
+
+def test_an_attention_replaces_what_it_says():
+    def kinds(**variant):
+        return [type(heads) for heads in three(**variant)]
+
+    assert kinds() == [SoftmaxHeads] * 3
+    assert kinds(attention="local:2") == [LocalHeads, LocalHeads, SoftmaxHeads]
+    assert kinds(attention="sparse:2") == [SparseHeads, SparseHeads, SoftmaxHeads]
+    assert kinds(attention="linear") == [LinearHeads, LinearHeads, SoftmaxHeads]
+    assert kinds(attention="low_rank:2") == [LowRankHeads, SoftmaxHeads, SoftmaxHeads]
+    for similarity, kind in (("dot_product", DotProduct), ("additive", Additive)):
+        assert [type(heads.similarity) for heads in three(attention=similarity)] == [kind] * 3
+    encoder, decoder, _ = three(attention="local:7")
+    assert (encoder.radius, decoder.radius) == (7, 7)
+    assert three(attention="low_rank:7", max_positions=9)[0].max_positions == 9
+
+
+def test_relative_positions_stand_in_self_attention_alone():
+    positions = [heads.positions for heads in three(positions="relative")]
+    assert [type(one) for one in positions] == [RelativeBias, RelativeBias, NoRelativePositions]
+    assert [one.bidirectional for one in positions[:2]] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("ties", "source_is_target", "projection_is_target"),
+    [("three_way", True, True), ("decoder", False, True), ("none", False, False)],
+)
+def test_tables_that_are_tied_are_one(ties, source_is_target, projection_is_target):
+    transformer = Transformer(**SIZES, tie_embeddings=ties)
+    assert (transformer.source_embedding is transformer.embedding) == source_is_target
+    assert (transformer.projection is transformer.embedding) == projection_is_target
+    tables = [w.path for w in transformer.weights if w.path.endswith("/table")]
+    used = [True, not source_is_target, not projection_is_target]
+    names = ["embedding/table", "source_embedding/table", "projection/table"]
+    assert sorted(tables) == sorted(
+        name for name, is_used in zip(names, used, strict=True) if is_used
+    )
+
+
+def test_each_table_is_used_where_it_belongs():
+    transformer = Transformer(**SIZES, tie_embeddings="none", positions="none")
+    source, target = sentences(2)
+    memory = np.array(transformer.encode_with_attention(source)[0])
+    logits = np.array(transformer((source, target)))
+    for layer in (transformer.embedding, transformer.projection, transformer.source_embedding):
+        layer.table.assign(layer.table.numpy()[::-1])
+        assert np.abs(transformer((source, target)) - logits).max() > 0.01
+        logits = np.array(transformer((source, target)))
+        is_source = layer is transformer.source_embedding
+        found = transformer.encode_with_attention(source)[0]
+        assert (np.abs(found - memory).max() > 0.01) == is_source
+        # A projection's rows turn the logits alone.
+        if layer is transformer.projection:
+            layer.table.assign(layer.table.numpy()[::-1])
+            np.testing.assert_allclose(
+                transformer((source, target)), logits[..., ::-1], rtol=0, atol=1e-6
+            )
+
+
+def test_a_new_vocabulary_takes_the_rows_of_every_table():
+    old, new = (
+        Transformer(**{**SIZES, "vocabulary_size": size}, tie_embeddings="none") for size in (3, 4)
+    )
+    weights = {f"weights/{w.path}": w.numpy() for w in old.weights}
+    initialize(new, weights, ["c", "d", "a", "e"], ["a", "b", "c"])
+    for table in ("source_embedding", "embedding", "projection"):
+        rows = weights[f"weights/{table}/table"]
+        found = next(w for w in new.weights if w.path == f"{table}/table").numpy()
+        np.testing.assert_array_equal(found[[2, 0]], rows[[0, 2]])
+
+
+def test_dropouts_stand_on_attention_weights_and_behind_activations():
+    transformer = Transformer(**SIZES, dropout=0.0, attention_dropout=0.25, activation_dropout=0.5)
+    rates = {}
+    for layer in transformer._flatten_layers():
+        if isinstance(layer, Dropout) and layer.rate:
+            rates.setdefault((layer.name, layer.rate), []).append(layer)
+    assert {key: len(layers) for key, layers in rates.items()} == {
+        ("weights_dropout", 0.25): 3,
+        ("inner_dropout", 0.5): 2,
+    }
+    # A dropout of 0 has no random state.
+    assert sum("seed" in variable.path for variable in transformer.variables) == 3 + 2
+    batch = sentences(3)
+    plain = np.array(transformer(batch))
+    for kept in rates:
+        for key, layers in rates.items():
+            for layer in layers:
+                layer.rate = key[1] if key == kept else 0.0
+        assert np.abs(transformer(batch, training=True) - plain).max() > 0.01
+    np.testing.assert_array_equal(transformer(batch), plain)
