@@ -31,7 +31,7 @@ CLASSES = {
     "models.transformer": ["Transformer"],
     "training.label_metrics": ["LabelAccuracy", "LabelCount", "LabelCrossEntropy"],
     "training.loss": ["LabelSmoothedCrossEntropy"],
-    "training.optimizer": ["Adam"],
+    "training.optimizer": ["Adafactor", "Adam", "Muon"],
     "training.schedule": ["TransformerSchedule"],
 }
 

@@ -54,8 +54,8 @@ def _find(name):
         path = (folder / name).expanduser()
         if name and path.is_file():
             return path.resolve()
-    known = ", ".join(sorted(path.name for path in FLAGFILES.glob("*.flags")))
+    files = sorted(path.relative_to(FLAGFILES).as_posix() for path in FLAGFILES.rglob("*.flags"))
     raise FileNotFoundError(
         f"flag file {name!r} is neither in the working folder nor one of the package's own: "
-        f"{known}."
+        f"{', '.join(files)}."
     )

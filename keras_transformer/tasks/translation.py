@@ -14,14 +14,16 @@ from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.corpus_settings import corpus_settings
 from keras_transformer.tasks.task import Evaluation, Task, label_measures
-from keras_transformer.tasks.translation_options import decoding_options
+from keras_transformer.tasks.translation_options import (
+    decoding_options,
+    scheduled_sampling,
+    segmentation,
+)
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.training.objective import ScheduledSampling
 from keras_transformer.translator.trained import load_trained
 from keras_transformer.translator.translation_module import TranslationModule
 from keras_transformer.translator.translator import Translator
 from pipelines import batching, corpora
-from pipelines.bpe_dropout import BpeDropout
 from pipelines.record_files import Records
 from pipelines.vocabulary import Vocabulary, learn
 
@@ -146,16 +148,7 @@ class Translation(Task):
         print(f"dropped: {', '.join(counts) or 'none'}")
 
     def examples(self):
-        probability = self.values["bpe_dropout"]
-        if not probability:
-            return self._pairs[0].examples()
-        if self.values["static_shapes"]:
-            raise ValueError(
-                "--bpe_dropout gives sentences of any length, and --static_shapes wants few. "
-                f"Received: bpe_dropout={probability}. Leave one out."
-            )
-        segmentation = BpeDropout(self.vocabulary, probability, self.values["seed"])
-        return self._pairs[0].examples(segmentation)
+        return self._pairs[0].examples(segmentation(self.values, self.vocabulary))
 
     def validation_examples(self):
         return self._pairs[1].examples()
@@ -170,15 +163,7 @@ class Translation(Task):
         return LabelSmoothedCrossEntropy(self.hyperparameters.label_smoothing)
 
     def objective(self):
-        probability = self.values["scheduled_sampling"]
-        if not probability:
-            return super().objective()
-        if self.values["r_drop"]:
-            raise ValueError(
-                "--r_drop and --scheduled_sampling exclude each other: both need two passes of "
-                f"their own. Received: {self.values['r_drop']} and {probability}. Leave one out."
-            )
-        return ScheduledSampling(probability, self.values["scheduled_sampling_steps"])
+        return scheduled_sampling(self.values) or super().objective()
 
     def validation(self, model, batches):
         """Cross-entropy, perplexity and accuracy per target token of all pairs; BLEU of the first
