@@ -97,6 +97,14 @@ flags.DEFINE_float(
     flag_values=MODEL,
 )
 flags.DEFINE_float(
+    "token_dropout",
+    0.0,
+    "Probability that a token's whole embedding becomes 0, of the source and of the target.",
+    0,
+    0.99,
+    flag_values=MODEL,
+)
+flags.DEFINE_float(
     "label_smoothing",
     0.1,
     "Probability that label smoothing moves from the label to the other pieces.",

@@ -18,7 +18,7 @@ class PositionalEmbedding(keras.layers.Layer):
     """One table E of (V, d_model) for both embeddings and the pre-softmax projection ("we share the
     same weight matrix").
 
-        embedding: Dropout(E[ids] * sqrt(d_model) + PE(positions))
+        embedding: Dropout(TokenDropout(E[ids]) * sqrt(d_model) + PE(positions))
         reverse:   x E^T
 
     Args:
@@ -28,6 +28,8 @@ class PositionalEmbedding(keras.layers.Layer):
             encodings".
         encoding: what PE is: a `PositionEncoding`, of which this layer makes a copy;
             `SinusoidalEncoding()`, the paper's, by default.
+        token_dropout: probability in [0, 1) that a token's whole embedding becomes 0, with its
+            position left; the paper has none.
 
     Call arguments:
         inputs: ids, integers (B, T); with `reverse=True` activations, (B, T, d_model).
@@ -42,7 +44,8 @@ class PositionalEmbedding(keras.layers.Layer):
         x = embedding(ids)
         logits = embedding(x, reverse=True)
 
-    Reference: Press and Wolf 2016, "Using the Output Embedding to Improve Language Models".
+    References: Press and Wolf 2016, "Using the Output Embedding to Improve Language Models";
+        Sennrich and Zhang 2019, "Revisiting Low-Resource Neural Machine Translation", section 3.3.
     """
 
     def __init__(
@@ -51,13 +54,16 @@ class PositionalEmbedding(keras.layers.Layer):
         d_model: int,
         dropout: float = 0.0,
         encoding: PositionEncoding | dict[str, Any] | None = None,
+        token_dropout: float = 0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
         self.d_model = d_model
         self.dropout = dropout
+        self.token_dropout = token_dropout
         self.sum_dropout = Dropout(dropout, dtype=self.dtype_policy, name="sum_dropout")
+        self.whole_tokens = Dropout(token_dropout, dtype=self.dtype_policy, name="whole_tokens")
         self.encoding = like(encoding or SinusoidalEncoding(), self.dtype_policy, "encoding")
 
     def build(self, inputs_shape):
@@ -78,6 +84,8 @@ class PositionalEmbedding(keras.layers.Layer):
         if positions is None:
             positions = ops.arange(ops.shape(inputs)[1])[None]
         x = ops.take(self.table, inputs, axis=0) * self.d_model**0.5
+        if self.token_dropout:
+            x = x * self.whole_tokens(ops.ones((*ops.shape(inputs), 1), dtype=x.dtype))
         return self.sum_dropout(self.encoding.added(x, positions))
 
     def get_config(self):
@@ -87,4 +95,5 @@ class PositionalEmbedding(keras.layers.Layer):
             "d_model": self.d_model,
             "dropout": self.dropout,
             "encoding": described(self.encoding),
+            "token_dropout": self.token_dropout,
         }

@@ -16,7 +16,10 @@ SIZES = (
     *("vocabulary_size", "num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"),
     "max_positions",
 )
-PROBABILITIES = ("dropout", "label_smoothing", "attention_dropout", "activation_dropout")
+PROBABILITIES = (
+    *("dropout", "label_smoothing", "attention_dropout", "activation_dropout"),
+    "token_dropout",
+)
 CHOICES = {
     "norm": NORMS,
     "activation": ACTIVATIONS,
@@ -47,6 +50,7 @@ class Hyperparameters:
             "glorot". The paper does not say it.
         attention_dropout: probability in [0, 1) on the attention weights.
         activation_dropout: probability in [0, 1) behind the activation.
+        token_dropout: probability in [0, 1) that a token's whole embedding becomes 0.
         positions: "sinusoidal" (the paper's), "learned", "relative" (T5's), "shaw", "rotary" or
             "none".
         max_positions: rows of what is learned for each position, by positions="learned" and
@@ -75,6 +79,7 @@ class Hyperparameters:
     residual_initialization: str = "depth_scaled"
     attention_dropout: float = 0.0
     activation_dropout: float = 0.0
+    token_dropout: float = 0.0
     positions: str = "sinusoidal"
     max_positions: int = 1024
     attention: str = "scaled_dot_product"

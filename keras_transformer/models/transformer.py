@@ -175,7 +175,8 @@ def _tables(hp, policy):
     def embedding(name):
         encoding = POSITIONS[hp.positions].encoding(hp.max_positions)
         sizes = (hp.vocabulary_size, hp.d_model)
-        return PositionalEmbedding(*sizes, hp.dropout, encoding, dtype=policy, name=name)
+        dropouts = {"dropout": hp.dropout, "token_dropout": hp.token_dropout}
+        return PositionalEmbedding(*sizes, encoding=encoding, **dropouts, dtype=policy, name=name)
 
     def projection(name):
         sizes = (hp.vocabulary_size, hp.d_model)

@@ -66,6 +66,19 @@ def test_dropout_acts_in_training_only_on_the_sum_and_preserves_its_expectation(
     np.testing.assert_allclose(dropped[kept], plain[kept] / 0.8, rtol=1e-5)
 
 
+def test_token_dropout_takes_whole_tokens_and_leaves_their_positions():
+    keras.utils.set_random_seed(0)
+    layer = PositionalEmbedding(10, 64, token_dropout=0.3)
+    ids = np.tile(IDS, (64, 8))
+    positions = np.array(layer.encoding.added(np.zeros((*ids.shape, 64)), np.arange(32)[None]))
+    tokens = np.array(layer(ids, training=True)) - positions
+    is_dropped = np.abs(tokens).max(axis=-1) < 1e-5
+    assert abs(is_dropped.mean() - 0.3) < 0.03
+    plain = np.array(layer(ids)) - positions
+    np.testing.assert_allclose(tokens[~is_dropped], plain[~is_dropped] / 0.7, atol=1e-5)
+    assert (np.abs(plain).max(axis=-1) > 0.1).all()
+
+
 def test_the_projection_is_not_dropped(embedding, random):
     x = random(2, 4, 8)
     np.testing.assert_array_equal(
@@ -80,10 +93,12 @@ def test_an_odd_d_model_is_refused_with_a_remedy():
 
 
 def test_config_round_trip(round_trip):
-    layer = PositionalEmbedding(10, 8, dropout=0.3, encoding=LearnedEncoding(5), name="e")
+    layer = PositionalEmbedding(
+        10, 8, dropout=0.3, encoding=LearnedEncoding(5), token_dropout=0.2, name="e"
+    )
     clone = round_trip(layer, IDS)
     np.testing.assert_array_equal(clone(IDS), layer(IDS))
-    assert clone.sum_dropout.rate == 0.3
+    assert (clone.sum_dropout.rate, clone.whole_tokens.rate) == (0.3, 0.2)
 
 
 def test_mixed_bfloat16_keeps_a_float32_table_and_float32_positions():

@@ -11,13 +11,17 @@ SIZES = (
     *("vocabulary_size", "num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"),
     "max_positions",
 )
-PROBABILITIES = ("dropout", "label_smoothing", "attention_dropout", "activation_dropout")
+PROBABILITIES = (
+    *("dropout", "label_smoothing", "attention_dropout", "activation_dropout"),
+    "token_dropout",
+)
 # The fields that runs of 0.5 know nothing of, with what the paper has.
 NEW = {
     "norm": "post",
     "activation": "relu",
     "attention_dropout": 0.0,
     "activation_dropout": 0.0,
+    "token_dropout": 0.0,
     "positions": "sinusoidal",
     "max_positions": 1024,
     "attention": "scaled_dot_product",
@@ -181,6 +185,7 @@ def test_the_way_through_json_and_back():
         activation="swiglu",
         attention_dropout=0.1,
         activation_dropout=0.2,
+        token_dropout=0.3,
         positions="learned",
         max_positions=50,
         attention="local:8",

@@ -184,8 +184,9 @@ def test_a_new_vocabulary_takes_the_rows_of_every_table():
         np.testing.assert_array_equal(found[[2, 0]], rows[[0, 2]])
 
 
-def test_dropouts_stand_on_attention_weights_and_behind_activations():
-    transformer = Transformer(**SIZES, dropout=0.0, attention_dropout=0.25, activation_dropout=0.5)
+def test_dropouts_stand_on_weights_of_attention_behind_activations_and_on_tokens():
+    rates = {"attention_dropout": 0.25, "activation_dropout": 0.5, "token_dropout": 0.2}
+    transformer = Transformer(**SIZES, dropout=0.0, **rates)
     rates = {}
     for layer in transformer._flatten_layers():
         if isinstance(layer, Dropout) and layer.rate:
@@ -193,9 +194,10 @@ def test_dropouts_stand_on_attention_weights_and_behind_activations():
     assert {key: len(layers) for key, layers in rates.items()} == {
         ("weights_dropout", 0.25): 3,
         ("inner_dropout", 0.5): 2,
+        ("whole_tokens", 0.2): 1,
     }
     # A dropout of 0 has no random state.
-    assert sum("seed" in variable.path for variable in transformer.variables) == 3 + 2
+    assert sum("seed" in variable.path for variable in transformer.variables) == 3 + 2 + 1
     batch = sentences(3)
     plain = np.array(transformer(batch))
     for kept in rates:
