@@ -1,8 +1,7 @@
 """Lines in, as many lines out: `python -m keras_transformer.translate
 --model=runs/home_assistant_en_de < lines.en > lines.de`.
 
-Decodes as section 6.1 of Vaswani et al. 2017 says, by beam search with a length penalty, unless
-flags say otherwise.
+Decodes by the beam search of Vaswani et al. 2017, section 6.1, unless flags say otherwise.
 """
 
 import json
