@@ -21,22 +21,34 @@ from keras_transformer.training.initialization import initialize
 
 V, SENTENCES, LENGTH = 23, 20, 5
 SIZES = {"vocabulary_size": V, "num_layers": 1, "d_model": 8, "d_ff": 12, "num_heads": 2}
-VARIANTS = [
+SLOW = pytest.mark.slow
+# Each choice is in one of the first, and by itself among the slow ones.
+TOGETHER = [
+    {"attention": "dot_product", "positions": "relative"},
+    {"attention": "additive", "positions": "learned", "max_positions": 3},
+    {"attention": "local:1", "positions": "rotary"},
+    {"attention": "sparse:2", "positions": "shaw", "norm": "pre"},
+    {"attention": "low_rank:3", "max_positions": 4, "positions": "none"},
+    {"attention": "linear", "tie_embeddings": "decoder"},
+    {"activation": "swiglu", "tie_embeddings": "none"},
+]
+ALONE = [
     {"attention": "dot_product"},
     {"attention": "additive"},
     {"attention": "local:1"},
-    {"attention": "local:2", "positions": "relative", "norm": "pre"},
+    {"attention": "local:2", "positions": "relative"},
     {"attention": "sparse:2"},
-    {"attention": "low_rank:3", "max_positions": 4},
+    {"attention": "low_rank:3"},
     {"attention": "linear"},
-    {"positions": "learned", "max_positions": 3},
+    {"positions": "learned"},
     {"positions": "relative"},
     {"positions": "shaw"},
     {"positions": "rotary"},
     {"positions": "none"},
-    {"activation": "swiglu", "tie_embeddings": "none", "positions": "learned"},
+    {"activation": "swiglu"},
     {"tie_embeddings": "decoder"},
 ]
+VARIANTS = [*TOGETHER, *(pytest.param(variant, marks=SLOW) for variant in ALONE)]
 
 
 def name(variant):
@@ -80,14 +92,11 @@ def test_steps_with_a_state_give_what_whole_targets_give(variant):
         np.testing.assert_allclose(logits[:, 0], expected[:, t], rtol=0, atol=5e-5)
 
 
-# Of the others the same is shown of each layer.
-SOME = [
-    variant if number in (3, 5, 6, 12) else pytest.param(variant, marks=pytest.mark.slow)
-    for number, variant in enumerate(VARIANTS)
-]
-
-
-@pytest.mark.parametrize("variant", SOME, ids=name)
+@pytest.mark.parametrize(
+    "variant",
+    [TOGETHER[2], TOGETHER[5], *(pytest.param(variant, marks=SLOW) for variant in ALONE)],
+    ids=name,
+)
 def test_padding_company_and_later_tokens_change_nothing(variant):
     transformer = of(variant)
     source, target = sentences(5)
@@ -137,19 +146,20 @@ def test_relative_positions_stand_in_self_attention_alone():
 
 
 @pytest.mark.parametrize(
-    ("ties", "source_is_target", "projection_is_target"),
-    [("three_way", True, True), ("decoder", False, True), ("none", False, False)],
+    ("ties", "names"),
+    [
+        ("three_way", ("embedding", "embedding", "embedding")),
+        ("decoder", ("source_embedding", "embedding", "embedding")),
+        ("none", ("source_embedding", "embedding", "projection")),
+    ],
 )
-def test_tables_that_are_tied_are_one(ties, source_is_target, projection_is_target):
-    transformer = Transformer(**SIZES, tie_embeddings=ties)
-    assert (transformer.source_embedding is transformer.embedding) == source_is_target
-    assert (transformer.projection is transformer.embedding) == projection_is_target
-    tables = [w.path for w in transformer.weights if w.path.endswith("/table")]
-    used = [True, not source_is_target, not projection_is_target]
-    names = ["embedding/table", "source_embedding/table", "projection/table"]
-    assert sorted(tables) == sorted(
-        name for name, is_used in zip(names, used, strict=True) if is_used
-    )
+def test_tables_that_are_tied_are_one(ties, names):
+    def make(name):
+        return [name]
+
+    three = variants.TIES[ties](make, make)
+    assert tuple(name for [name] in three) == names
+    assert len({id(one) for one in three}) == len(set(names))
 
 
 def test_each_table_is_used_where_it_belongs():

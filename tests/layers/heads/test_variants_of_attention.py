@@ -2,6 +2,7 @@
 float64, and the laws that hold for all of them.
 """
 
+import collections
 import functools
 
 import keras
@@ -10,7 +11,11 @@ import pytest
 import tensorflow as tf
 from oracles import attentions
 
-from keras_transformer.layers import MultiHeadAttention, causal_mask
+from keras_transformer.layers import (
+    MultiHeadAttention,
+    causal_mask,
+    scaled_dot_product_attention,
+)
 from keras_transformer.layers.heads import linear
 from keras_transformer.layers.heads.linear import LinearHeads
 from keras_transformer.layers.heads.local import LocalHeads
@@ -101,6 +106,7 @@ EITHER = {
     "linear": (LinearHeads(), kernel),
 }
 ALL = {**EITHER, "low_rank": (LowRankHeads(4, max_positions=6), low_rank)}
+SLOW = pytest.mark.slow
 # Without those that are two of the others together.
 SINGLE = [name for name in ALL if " " not in name]
 WEIGHTED = ["additive", "relative", "relative, causal", "shaw", "low_rank"]
@@ -297,7 +303,16 @@ def test_config_round_trip(x, name):
     assert told == layer.heads(*(np.ones(shape, "float32") for shape in shapes)).shape
 
 
-@pytest.mark.parametrize("name", SINGLE)
+# The others compute nothing else than the default does, or the same as these.
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        if name in ("additive", "relative", "rotary", "linear")
+        else pytest.param(name, marks=SLOW)
+        for name in SINGLE
+    ],
+)
 def test_mixed_bfloat16_computes_in_bfloat16_and_steps_keep_the_state_s_dtype(x, name):
     mixed = MultiHeadAttention(H, D_MODEL, D_K, D_V, heads=ALL[name][0], dtype="mixed_bfloat16")
     out = mixed(x, x, x)
@@ -329,3 +344,22 @@ def test_each_layer_makes_heads_of_its_own(x):
     vectors = [layer.heads.similarity.vector for layer in (one, other)]
     assert np.abs(vectors[0] - vectors[1]).max() > 0.01
     assert [layer.heads.weights_dropout.rate for layer in (one, other)] == [0.1, 0.1]
+
+
+def operations(attend):
+    """The types of a graph's operations, of unknown sizes but d_k and d_v."""
+    specs = [tf.TensorSpec([None, H, None, width]) for width in (D_K, D_K, D_V)]
+    graph = tf.function(attend, input_signature=specs, autograph=False)
+    found = graph.get_concrete_function().graph.get_operations()
+    # What a layer gives is named by Identity.
+    return collections.Counter(one.type for one in found if one.type not in ("Identity", "NoOp"))
+
+
+def test_the_paper_s_attention_takes_no_operation_more_for_being_one_of_many():
+    def of(heads):
+        heads.build(*[(None, H, None, width) for width in (D_K, D_K, D_V)])
+        return operations(lambda q, k, v: heads(q, k, v))
+
+    paper = operations(scaled_dot_product_attention)
+    assert of(SoftmaxHeads()) == paper
+    assert of(SoftmaxHeads(positions=Rotary())).total() > paper.total()  # a control
