@@ -12,6 +12,9 @@ from keras_transformer.training.checkpoint import WEIGHTS, step_of
 
 BETAS = {"beta_1": 0.9, "beta_2": 0.98}
 EPSILON = 1e-9
+# Weights with two axes that are no matrices of a hidden layer, for which Muon was not made: tables
+# that are looked up or give the logits, positions, and the vectors of additive attention.
+NOT_FOR_MUON = ("/table$", "/positions/", "/vector$")
 
 
 class OfARun:
@@ -53,7 +56,8 @@ class Adam(OfARun, keras.optimizers.Adam):
 @keras.saving.register_keras_serializable("keras_transformer")
 class Muon(OfARun, keras.optimizers.Muon):
     """Keras' Muon: the momentum of a matrix, `M = U S V^T`, is made nearly orthogonal, `U V^T`, and
-    scaled so that Adam's rates suit it. Vectors and embeddings are updated by Adam.
+    scaled so that Adam's rates suit it. Vectors, embeddings, the last projection and tables of
+    positions are updated by Adam.
 
     Reference: Jordan et al. 2024, "Muon"; Liu et al. 2025, "Muon is Scalable for LLM Training".
     """
@@ -78,7 +82,8 @@ def _adam(schedule, settings):
 def _muon(schedule, settings):
     betas = {f"adam_{name}": value for name, value in BETAS.items()}
     decay = {"adam_weight_decay": settings["weight_decay"]}
-    return Muon(schedule, **betas, **decay, epsilon=EPSILON, **settings)
+    others = {"exclude_layers": list(NOT_FOR_MUON), "epsilon": EPSILON}
+    return Muon(schedule, **betas, **decay, **others, **settings)
 
 
 def _adafactor(schedule, settings):

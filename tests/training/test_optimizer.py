@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from small_model import small_model, transformer
 
+from keras_transformer.models import Transformer
 from keras_transformer.training import checkpoint
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.optimizer import averaged_weights, optimizer
@@ -144,13 +145,28 @@ def test_ten_updates_of_muon_are_those_of_numpy(weight_decay, clip_norm):
     assert largest_difference(trajectory(optimizer(0.01)), expected) > 1e-3
 
 
-def test_muon_is_of_matrices_and_adam_of_embeddings_and_vectors():
-    """An update by Muon has singular values near 1; only Adam has a second moment."""
+def test_an_update_by_muon_is_nearly_orthogonal():
     for array in START[::2]:
         values = np.linalg.svd(orthogonal(array), compute_uv=False)
         assert (np.abs(values - 1) < 0.35).all()
-    model = model_in_training(name="muon", body=transformer)
-    moments = zip(model.trainable_variables, model.optimizer.adam_velocities, strict=True)
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        {},
+        {"tie_embeddings": "none", "positions": "shaw"},
+        pytest.param({"positions": "relative"}, marks=pytest.mark.slow),
+        pytest.param({"positions": "learned", "attention": "additive"}, marks=pytest.mark.slow),
+    ],
+)
+def test_muon_is_of_matrices_that_are_multiplied_by(variant):
+    """Only what Adam updates has a second moment."""
+    sizes = {"num_layers": 1, "d_model": 8, "d_ff": 16, "num_heads": 2}
+    variables = Transformer(vocabulary_size=20, **sizes, **variant).trainable_variables
+    made = optimizer(0.01, "muon")
+    made.build(variables)
+    moments = zip(variables, made.adam_velocities, strict=True)
     of_muon = {variable.path.rpartition("/")[2] for variable, moment in moments if moment is None}
     kernels = {"query_kernel", "key_kernel", "value_kernel", "output_kernel", "kernel"}
     assert of_muon == kernels
