@@ -25,10 +25,10 @@ class Examples:
             (B, ...). Gives Keras' triple (inputs, labels, weights), where weights, float32 of the
             labels' shape, say which labels count. Made of TensorFlow's operations alone, for it
             becomes part of a graph.
-        segmentation: gives the sequences anew each time they are seen, padded to their longest,
-            such as a `BpeDropout`; None: they are taken as they are, padded to their bucket.
         positions: what an example counts of `batch_tokens` if no column is ragged, such as the
             patches of an image.
+        segmentation: gives the sequences anew each time they are seen, padded to their longest;
+            None: they are taken as they are, padded to their bucket.
 
     Raises:
         ValueError: if there is no column, or two differ in length.
@@ -37,8 +37,8 @@ class Examples:
     ragged: Mapping[str, TokenIds]
     fixed: Mapping[str, np.ndarray]
     to_batch: Callable[[dict[str, tf.Tensor]], tuple]
-    segmentation: BpeDropout | None = None
     positions: int = 1
+    segmentation: BpeDropout | None = None
 
     def __post_init__(self):
         sizes = {name: len(column) for name, column in {**self.ragged, **self.fixed}.items()}

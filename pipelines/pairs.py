@@ -48,7 +48,7 @@ class TokenizedPairs:
         where the target is no padding.
         """
         sides = {"source": self.sources, "target": self.targets}
-        return Examples(sides, {}, _translation, segmentation)
+        return Examples(sides, {}, _translation, segmentation=segmentation)
 
 
 def _translation(columns):

@@ -6,10 +6,11 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.positions import sinusoidal_positions
+from keras_transformer.layers.prototypes import Part
 from keras_transformer.layers.tensors import Tensor
 
 
-class PositionEncoding(keras.layers.Layer):
+class PositionEncoding(Part):
     """What `PositionalEmbedding` adds to the scaled embeddings."""
 
     def build(self, x_shape):

@@ -255,7 +255,11 @@ def test_a_killed_preparation_goes_on_and_ends_like_an_uninterrupted_one(toy, tm
     [
         ("shards", 5, "shards was 4, now 5"),
         ("seed", 2, "seed was 1, now 2"),
-        ("vocabulary_size", 301, "vocabulary was 300 pieces of 5000000 sentences, now 301 pieces"),
+        (
+            "vocabulary_size",
+            301,
+            "vocabulary was 300 pieces, bpe, of 5000000 sentences, now 301 pieces",
+        ),
         ("filter_scripts", True, "filter_scripts was False, now True"),
     ],
 )
@@ -455,6 +459,6 @@ def test_what_the_command_line_says_is_what_was_prepared(toy):
     assert (said["name"], said["shards"], said["vocabulary"]) == (
         "reverse",
         4,
-        "300 pieces of 5000000 sentences",
+        "300 pieces, bpe, of 5000000 sentences",
     )
     assert Records(toy).manifest["preparation"] == said

@@ -28,6 +28,7 @@ FAST = (
     "--warmup_steps=5",
     "--batch_tokens=256",
     "--mixed_precision=float32",
+    "--average_over=epochs",
     "--keep_checkpoints=4",
     "--average_checkpoints=2",
 )

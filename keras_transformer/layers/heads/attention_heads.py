@@ -1,11 +1,10 @@
 """What every attention between the projections of section 3.2.2 is (Vaswani et al. 2017)."""
 
-import keras
-
+from keras_transformer.layers.prototypes import Part
 from keras_transformer.layers.tensors import KeysAndValues, Tensor
 
 
-class AttentionHeads(keras.layers.Layer):
+class AttentionHeads(Part):
     """From queries, keys and values of h heads, projected already, to what the heads give.
 
     `MultiHeadAttention` is handed one and makes an own one like it. A subclass says `with_weights`;

@@ -5,11 +5,12 @@ al. 2017): what the distance between a query and a key changes.
 import keras
 from keras import ops
 
+from keras_transformer.layers.prototypes import Part
 from keras_transformer.layers.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class NoRelativePositions(keras.layers.Layer):
+class NoRelativePositions(Part):
     """The paper's: attention sees no positions but those in its input. Subclasses override."""
 
     def build(self, query_shape, value_shape):

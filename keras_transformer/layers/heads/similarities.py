@@ -6,11 +6,12 @@ The section compares its scaled dot product with the unscaled one and with addit
 import keras
 from keras import ops
 
+from keras_transformer.layers.prototypes import Part
 from keras_transformer.layers.scaled_dot_product import scaled_dot_products
 from keras_transformer.layers.tensors import Tensor
 
 
-class Similarity(keras.layers.Layer):
+class Similarity(Part):
     """A function of a query and a key, with weights or without."""
 
     def build(self, query_shape):
