@@ -49,7 +49,7 @@ def measure(text, vocabulary, batch_tokens, records=None):
     Args:
         text: a `ParallelText`.
         vocabulary: a `Vocabulary`.
-        batch_tokens: positions of a batch on either side.
+        batch_tokens: tokens of an update on either side.
         records: folder of a prepared corpus; None: not measured.
     """
     vocabulary.tokenize(text.sources[:1])

@@ -27,7 +27,7 @@ DATA_DIR = flags.DEFINE_string(
 )
 STEPS = flags.DEFINE_integer("steps", 400, "Steps of a run.", lower_bound=1)
 STRETCH = flags.DEFINE_integer("stretch", 50, "Steps whose losses make one mean.", lower_bound=1)
-BATCH_TOKENS = flags.DEFINE_integer("batch_tokens", 1024, "Positions of a batch on either side.")
+BATCH_TOKENS = flags.DEFINE_integer("batch_tokens", 1024, "Tokens of an update on either side.")
 SEEDS = flags.DEFINE_list("seeds", ["1", "2"], "Of the weights and dropout.")
 RUN = flags.DEFINE_string(
     "run", None, "PRECISION-SEED: train in this very process, and print its means."

@@ -90,12 +90,12 @@ def train(model, pairs, batch_tokens, watcher, last_step=LAST_STEP):
     Args:
         model: from `compiled`.
         pairs: from `tokenize`, `read_records` or `as_pairs`.
-        batch_tokens: positions of a batch on either side.
+        batch_tokens: tokens of an update on either side.
         watcher: one more callback, the last.
         last_step: most steps.
     """
     stream = batches(pairs, batch_tokens)
-    feed = attach(model, make_strategy("one"), stream, lambda step: step)
+    feed = attach(model, make_strategy("one"), stream)
     limit = callbacks.StopAtLimit(feed.ending, callbacks.Stopwatch(), math.inf, last_step)
     bar = ProgressBar(last_step, limit.stopwatch, math.inf, Console(file=io.StringIO()))
     watchers = [

@@ -51,7 +51,7 @@ STEPS = flags.DEFINE_list(
     "Steps of a system in a round, for each size; the last serves for the rest.",
 )
 BATCH_TOKENS = flags.DEFINE_integer(
-    "batch_tokens", 2048, "Positions of a batch on either side, padding included."
+    "batch_tokens", 2048, "Tokens of an update on either side, without padding."
 )
 VOCABULARY_SIZE = flags.DEFINE_integer("vocabulary_size", 8000, "Pieces.")
 PIECES = flags.DEFINE_list("pieces", ["base"], "Sizes whose step is taken apart.")

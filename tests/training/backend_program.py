@@ -69,7 +69,7 @@ def train(weights, label_smoothing):
     if not pathlib.Path(weights).exists():
         checkpoint.save(weights, model, {})
     losses = Losses()
-    feed = attach(model, make_strategy("one"), data(), lambda step: step)
+    feed = attach(model, make_strategy("one"), data())
     fit.fit(model, feed, 1, STEPS, [losses])
     return losses.losses
 
