@@ -53,7 +53,7 @@ def smoothed(logits, epsilon=0.1):
 
 @pytest.mark.parametrize("alpha", [1.0, 5.0])
 def test_r_drop_is_the_formula_of_two_passes(alpha):
-    both = RANDOM.normal(size=(6, 5, 20))
+    both = np.random.default_rng(1).normal(size=(6, 5, 20))
     first, second = both[:3], both[3:]
     model = PassesInTurn(both)
     total, logits = RDrop(alpha)(model, *BATCH)
@@ -119,13 +119,14 @@ def test_a_guess_takes_the_place_of_the_token_after_its_position():
     assert (expected != TARGET.numpy()).sum() > 5
 
 
-def share_replaced(step, batches=100):
+def share_replaced(step, batches=200):
     """Of tokens 0, by guesses."""
+    random = np.random.default_rng(3)
     shares = []
     for _ in range(batches):
         model = Guesser()
         model.optimizer.iterations.assign(step)
-        labels = tf.constant(RANDOM.integers(0, 20, (3, 5)), tf.int32)
+        labels = tf.constant(random.integers(0, 20, (3, 5)), tf.int32)
         inputs = (SOURCE, tf.zeros_like(TARGET))
         ScheduledSampling(0.8, 10)(model, inputs, labels, tf.ones_like(WEIGHTS))
         shares.append((model.seen[1][1][:, 1:] != 0).mean())
@@ -134,7 +135,7 @@ def share_replaced(step, batches=100):
 
 @pytest.mark.parametrize(("step", "share"), [(2, 0.16), (5, 0.4), (10, 0.8), (99, 0.8)])
 def test_the_probability_rises_with_the_steps(step, share):
-    assert share_replaced(step) == pytest.approx(share, abs=0.05)
+    assert share_replaced(step) == pytest.approx(share, abs=0.06)
 
 
 def test_a_step_draws_the_same_again_and_another_step_does_not():
@@ -149,7 +150,8 @@ def test_its_gradient_is_that_of_its_total(objective):
     model = make_model()
     model.optimizer.iterations.assign(3)
     variables = model.trainable_variables
-    directions = [tf.constant(RANDOM.normal(size=v.shape), tf.float32) for v in variables]
+    random = np.random.default_rng(2)
+    directions = [tf.constant(random.normal(size=v.shape), tf.float32) for v in variables]
     with tf.GradientTape() as tape:
         total, _ = objective(model, *BATCH)
     along = sum(
