@@ -55,6 +55,7 @@ class TrainingRun:
         self.batch_tokens = values["batch_tokens"] or BATCH_TOKENS
         self.folder = RunFolder(values["model_dir"] or task_class.default_model_dir(values))
         self.task = task_class(values)
+        self.objective = self.task.objective()
         measured = self.task.higher_is_better
         if values["keep_best"] is not None and values["keep_best"] not in measured:
             raise ValueError(
@@ -141,7 +142,7 @@ class TrainingRun:
             values["accumulate"],
             values["static_shapes"],
             values["jit_compile"],
-            self.task.objective(),
+            self.objective,
         )
         watchers = Watchers(self.task, values, self.folder, feed.ending, start, last_step, measure)
         if watchers.are_over:

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 import numpy as np
 
 from keras_transformer.training import checkpoint
-from keras_transformer.training.checkpoint import weights_of, write_archive
 
 
 def average(paths: Iterable[pathlib.Path]) -> dict[str, np.ndarray]:
@@ -30,10 +29,10 @@ def average(paths: Iterable[pathlib.Path]) -> dict[str, np.ndarray]:
         raise ValueError(
             "There is no checkpoint to average. Train first, or name another --model_dir."
         )
-    first = weights_of(paths[0])
+    first = checkpoint.weights_of(paths[0])
     total = {name: array.astype(np.float64) for name, array in first.items()}
     for path in paths[1:]:
-        weights = weights_of(path)
+        weights = checkpoint.weights_of(path)
         if {name: array.shape for name, array in weights.items()} != {
             name: array.shape for name, array in first.items()
         }:
@@ -73,4 +72,4 @@ def write_average(path: pathlib.Path, paths: Iterable[pathlib.Path]) -> None:
         path: the file, which `checkpoint.load_weights` reads.
         paths: see `average`.
     """
-    write_archive(path, average(paths))
+    checkpoint.write_archive(path, average(paths))
