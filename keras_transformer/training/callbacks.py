@@ -70,9 +70,9 @@ class Checkpointing(Watcher):
     """Save the whole state every M minutes and at the end of every epoch.
 
     One of the two kinds is averaged later: "checkpoints, which were written at 10-minute intervals"
-    (section 6.1), or those of the epochs. The last K of this kind are kept. Of the other kind only
-    the newest is kept, to go on from. The minutes are those of the whole run, so an epoch's end or
-    a new session does not shift them.
+    (section 6.1), or those of the epochs. The last K of this kind are kept, and the last two of
+    both kinds: if the newest is damaged, the run goes on from the one before. The minutes are those
+    of the whole run, so an epoch's end or a new session does not shift them.
 
     If a checkpoint cannot be written, because the disk is full, a line says so, training goes on,
     and the checkpoints before it stay.
@@ -143,8 +143,9 @@ class Checkpointing(Watcher):
             )
             return
         self.saved_step = step
-        kept = {path, *checkpoint.averaged_ones(self.folder)[-self.keep :]}
-        for old in checkpoint.checkpoints(self.folder):
+        every = checkpoint.checkpoints(self.folder)
+        kept = {path, *every[-2:], *checkpoint.averaged_ones(self.folder)[-self.keep :]}
+        for old in every:
             if old not in kept:
                 old.unlink()
 
