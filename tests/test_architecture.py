@@ -59,7 +59,8 @@ MAY_IMPORT = {
 # Law 5. Distribution is TensorFlow's.
 WITHOUT_TENSORFLOW = ours("layers", "models", "training")
 WITH_TENSORFLOW = ours(
-    "training.replicas", "training.train_function", "training.feeding", "training.objective"
+    *("training.replicas", "training.train_function", "training.feeding", "training.objective"),
+    "training.cost",
 )
 NAMES_ITS_SECTION = ours("layers", "models", "training", "decoding")
 SECTION = re.compile(r"\b(sections?|figure|table) \d", re.IGNORECASE)

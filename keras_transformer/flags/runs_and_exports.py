@@ -82,6 +82,13 @@ flags.DEFINE_bool(
     "do both later.",
     TRAINING,
 )
+flags.DEFINE_bool(
+    "report",
+    False,
+    "Count the floating-point operations of the training, estimate them from its time as the paper "
+    "does, print both, and keep them in the run's cost.json.",
+    TRAINING,
+)
 flags.DEFINE_string(
     "init_from",
     None,

@@ -3,12 +3,13 @@
 
 <model_dir>/model.json        the task and what it says of the run: sizes, corpus, ...
 <model_dir>/vocabulary.model  SentencePiece, of a task that has a vocabulary
-<model_dir>/checkpoints/      whole states: step-*.npz, the last K, to average; last-*.npz, the
-                              newest, to go on from
+<model_dir>/checkpoints/      whole states: step-*.npz, the last K, to average; last-*.npz, one or
+                              two of the newest, to go on from
 <model_dir>/averaged.npz      the weights that are scored and served
 <model_dir>/best.npz          those of the best epoch, with --keep_best
 <model_dir>/history.jsonl     losses and other measures after each epoch
 <model_dir>/evaluation.json   the final scores
+<model_dir>/cost.json         operations and time of the training, with --report
 <model_dir>/examples.json     of the test set; exports are checked with them
 <model_dir>/logs/             TensorBoard's
 """
@@ -39,6 +40,7 @@ class RunFolder:
         self.best = self.path / "best.npz"
         self.history = self.path / "history.jsonl"
         self.evaluation = self.path / "evaluation.json"
+        self.cost = self.path / "cost.json"
         self.examples = self.path / "examples.json"
         self.logs = self.path / "logs"
 

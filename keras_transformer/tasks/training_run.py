@@ -14,12 +14,15 @@ from keras_transformer.tasks.release import choose_weights, export_dir_of, relea
 from keras_transformer.tasks.task import Task
 from keras_transformer.tasks.watchers import Watchers, measures
 from keras_transformer.training import fit, initialization, replicas
+from keras_transformer.training.checkpoint import step_of
+from keras_transformer.training.cost import Cost, operations_of_an_update, sustained_rate
 from keras_transformer.training.ending import Preempted
 from keras_transformer.training.feeding import attach
 from keras_transformer.training.mixed_precision import dtype_policy, in_words
 from keras_transformer.training.optimizer import averaged_weights, optimizer
 from keras_transformer.training.schedule import schedule
 from pipelines import batching, bucketing
+from pipelines.whole_files import write_json
 
 # Section 5.1.
 BATCH_TOKENS = 25000
@@ -145,14 +148,27 @@ class TrainingRun:
             self.objective,
         )
         watchers = Watchers(self.task, values, self.folder, feed.ending, start, last_step, measure)
-        if watchers.are_over:
-            return model
         try:
-            fit.fit(model, feed, steps_per_epoch, last_step, watchers.of_host(self.is_chief))
+            if not watchers.are_over:
+                fit.fit(model, feed, steps_per_epoch, last_step, watchers.of_host(self.is_chief))
         except Preempted:
             print(f"SIGTERM: {watchers.what_is_saved(self.is_chief)}")
             return None
+        if values["report"] and self.is_chief:
+            self._report(model, batches, start.stopwatch.seconds)
         return model
+
+    def _report(self, model, batches, seconds):
+        """Print and write what the training cost."""
+        an_update = operations_of_an_update(model, batches.arrays(), batches.parts)
+        cost = Cost(
+            counted=an_update * self.objective.passes * step_of(model),
+            seconds=seconds,
+            devices=self.strategy.num_replicas_in_sync,
+            sustained=sustained_rate(model.compute_dtype),
+        )
+        print(cost.describe(), flush=True)
+        write_json(self.folder.cost, cost.as_dict())
 
     def _compiled(self, policy):
         values = self.values

@@ -144,7 +144,10 @@ class Checkpointing(Watcher):
             return
         self.saved_step = step
         every = checkpoint.checkpoints(self.folder)
-        kept = {path, *every[-2:], *checkpoint.averaged_ones(self.folder)[-self.keep :]}
+        # Of a step that both kinds have, this is the one that is averaged.
+        of_step = {checkpoint.step_in(path): path for path in reversed(every)}
+        last_two = [of_step[step] for step in sorted(of_step)[-2:]]
+        kept = {path, *last_two, *checkpoint.averaged_ones(self.folder)[-self.keep :]}
         for old in every:
             if old not in kept:
                 old.unlink()

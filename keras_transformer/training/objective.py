@@ -25,7 +25,13 @@ class Likelihood:
 
     Returns:
         A float32 scalar; and logits, (B, T, V).
+
+    Attributes:
+        passes: what an update costs in forward passes of the batch. The gradient of a product is
+            two products of its size, so a pass and its gradient are three.
     """
+
+    passes = 3
 
     def __call__(
         self, model: keras.Model, inputs, labels: tf.Tensor, weights: tf.Tensor
@@ -52,6 +58,8 @@ class RDrop:
     """
 
     alpha: float
+
+    passes = 6
 
     def __call__(
         self, model: keras.Model, inputs, labels: tf.Tensor, weights: tf.Tensor
@@ -91,6 +99,8 @@ class ScheduledSampling:
 
     probability: float
     steps: int
+
+    passes = 4
 
     def __call__(
         self, model: keras.Model, inputs, labels: tf.Tensor, weights: tf.Tensor

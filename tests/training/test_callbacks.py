@@ -155,9 +155,18 @@ def test_with_epochs_to_average_the_clock_s_checkpoints_are_only_there_to_go_on_
     )
     fit(model, minutes_that_pass(stopwatch, 1), listing, saving, epochs=2, steps=5)
     assert averaged_in(tmp_path) == [5, 10]
-    assert names(tmp_path) == ["step-000000005.npz", "step-000000010.npz"]
-    assert found[4] == ["last-000000004.npz"]
+    assert names(tmp_path) == ["last-000000008.npz", "step-000000005.npz", "step-000000010.npz"]
+    assert found[4] == ["last-000000002.npz", "last-000000004.npz"]
     assert found[7] == ["last-000000006.npz", "step-000000005.npz"]
+
+
+def test_there_are_two_states_to_go_on_from_before_the_clock_s_first(model, stopwatch, tmp_path):
+    """If the newest is damaged, the run goes on from the one before."""
+    fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10), epochs=3)
+    assert names(tmp_path) == ["last-000000006.npz", "last-000000009.npz"]
+    (tmp_path / "last-000000009.npz").write_bytes(b"damaged")
+    newest = checkpoint.newest(tmp_path, log=lambda line: None)
+    assert newest.name == "last-000000006.npz"
 
 
 def test_a_checkpoint_holds_its_step_and_the_seconds_of_the_run(model, stopwatch, tmp_path):
@@ -222,17 +231,15 @@ def test_on_a_full_disk_it_is_told_training_goes_on_and_the_checkpoints_before_s
         [],
     )
     in_between = keras.callbacks.LambdaCallback(
-        on_epoch_begin=lambda epoch, logs: found.append(
-            ([path.name for path in tmp_path.iterdir()], saving.saved_step)
-        )
+        on_epoch_begin=lambda epoch, logs: found.append((names(tmp_path), saving.saved_step))
     )
     fit(model, saving, in_between, epochs=4)
     [line] = said
     assert line.startswith("step 6 could not be saved: [Errno ")
     assert line.endswith("Training goes on; the checkpoints before it stay. Make room.")
     kept = (["last-000000003.npz"], 3)
-    assert found == [([], None), kept, kept, (["last-000000009.npz"], 9)]
-    assert names(tmp_path) == ["last-000000012.npz"]
+    assert found == [([], None), kept, kept, (["last-000000003.npz", "last-000000009.npz"], 9)]
+    assert names(tmp_path) == ["last-000000009.npz", "last-000000012.npz"]
 
 
 def test_control_what_is_not_the_disk_s_fault_is_raised(model, stopwatch, tmp_path, monkeypatch):
@@ -320,7 +327,7 @@ def test_on_sigterm_validation_is_not_waited_for(model, stopwatch, tmp_path, rec
             epochs=9,
         )
     assert (began, ended) == ([3, 6], [3])
-    assert steps_in(tmp_path) == [6]
+    assert steps_in(tmp_path) == [3, 6]
     assert len(history.read_text(encoding="utf-8").splitlines()) == 1
     terminate()
     assert received == [signal.SIGTERM]

@@ -1,0 +1,134 @@
+"""What a training costs, in floating-point operations (Vaswani et al. 2017, table 2).
+
+The paper estimates it "by multiplying the training time, the number of GPUs used, and an estimate
+of the sustained single-precision floating-point capacity of each GPU" (section 6.1). Here it is
+counted too: the matrix products and convolutions of a forward pass, times `Objective.passes`. What
+is not counted, such as softmax and normalization, is a few percent.
+"""
+
+import dataclasses
+import itertools
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+
+def _inner(flag):
+    """How many terms each number of a matrix product sums: the inner dimension."""
+
+    def terms(operation):
+        left = operation.inputs[0].shape
+        return left[-2] if operation.get_attr(flag) else left[-1]
+
+    return terms
+
+
+def _window(axes):
+    """How many terms each number of a convolution sums: the size of its filter."""
+    return lambda operation: math.prod(operation.inputs[1].shape[:axes])
+
+
+# Each sums terms that are products of two numbers.
+TERMS = {
+    "MatMul": _inner("transpose_a"),
+    "BatchMatMulV2": _inner("adj_x"),
+    "Conv2D": _window(3),
+    "DepthwiseConv2dNative": _window(2),
+}
+# From how many updates the operations of one are counted.
+SAMPLE = 300
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """Operations of a training.
+
+    Attributes:
+        counted: operations of the matrix products and convolutions.
+        seconds: that the training took.
+        devices: that it used, all the time.
+        sustained: operations a second of a large matrix product on one of them.
+    """
+
+    counted: float
+    seconds: float
+    devices: int
+    sustained: float
+
+    @property
+    def estimated(self) -> float:
+        """Operations as the paper estimates them."""
+        return self.seconds * self.devices * self.sustained
+
+    def as_dict(self) -> dict[str, float]:
+        """The four and the estimate, by name, for a file."""
+        return {**dataclasses.asdict(self), "estimated": self.estimated}
+
+    def describe(self) -> str:
+        """The cost in words."""
+        devices = f"{self.devices} {'device' if self.devices == 1 else 'devices'}"
+        return (
+            f"cost: {self.counted:.2g} operations counted; {self.estimated:.2g} as the paper "
+            f"estimates ({self.seconds / 60:.1f} min x {devices} x {self.sustained / 1e9:.0f} "
+            f"GFLOP/s), of which {self.counted / self.estimated:.0%} were counted"
+        )
+
+
+def forward_operations(model: keras.Model, inputs) -> int:
+    """Operations of a forward pass, counted in its graph.
+
+    Args:
+        model: of any task.
+        inputs: arrays or specs of its inputs, every dimension known.
+    """
+    specs = tf.nest.map_structure(lambda array: tf.TensorSpec(array.shape, array.dtype), inputs)
+    graph = tf.function(lambda x: model(x), autograph=False).get_concrete_function(specs).graph
+    return sum(
+        2 * operation.outputs[0].shape.num_elements() * TERMS[operation.type](operation)
+        for operation in graph.get_operations()
+        if operation.type in TERMS
+    )
+
+
+def operations_of_an_update(model: keras.Model, batches: Iterable, parts: int = 1) -> float:
+    """Mean operations of the forward pass of an update, from the first updates of a stream.
+
+    Args:
+        model: that is trained, or another of its sizes.
+        batches: triples (inputs, labels, weights) of arrays.
+        parts: batches of an update.
+    """
+    counts = {}
+    total = 0
+    sample = list(itertools.islice(batches, SAMPLE * parts))
+    for inputs, _, _ in sample:
+        shapes = str(tf.nest.map_structure(np.shape, inputs))
+        if shapes not in counts:
+            counts[shapes] = forward_operations(model, inputs)
+        total += counts[shapes]
+    return total * parts / len(sample)
+
+
+def sustained_rate(dtype: str, width: int = 2048, rounds: int = 5) -> float:
+    """Operations a second of the product of two square matrices on TensorFlow's first device.
+
+    Args:
+        dtype: that a model computes in.
+        width: of the matrices.
+        rounds: how often it is measured; the median counts.
+    """
+    a = tf.cast(tf.random.stateless_normal((width, width), (1, 2)), dtype)
+    seconds = [_seconds(lambda: tf.matmul(a, a)) for _ in range(rounds + 1)]
+    return 2 * width**3 / statistics.median(seconds[1:])
+
+
+def _seconds(function: Callable[[], tf.Tensor]):
+    began = time.perf_counter()
+    # One number is fetched, so that a GPU has finished.
+    function()[0, 0].numpy()
+    return time.perf_counter() - began
