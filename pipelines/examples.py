@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import tensorflow as tf
 
-from pipelines.bpe_dropout import BpeDropout
+from pipelines.segmentation import Segmentation
 from pipelines.token_ids import ALIGNMENT, TokenIds
 
 
@@ -38,7 +38,7 @@ class Examples:
     fixed: Mapping[str, np.ndarray]
     to_batch: Callable[[dict[str, tf.Tensor]], tuple]
     positions: int = 1
-    segmentation: BpeDropout | None = None
+    segmentation: Segmentation | None = None
 
     def __post_init__(self):
         sizes = {name: len(column) for name, column in {**self.ragged, **self.fixed}.items()}

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from pipelines.bpe_dropout import BpeDropout
 from pipelines.examples import Examples
+from pipelines.segmentation import Segmentation
 from pipelines.special_ids import BOS, PAD
 from pipelines.token_ids import TokenIds
 
@@ -40,7 +40,7 @@ class TokenizedPairs:
             self.too_long + int(np.count_nonzero(~keep)),
         )
 
-    def examples(self, segmentation: BpeDropout | None = None) -> Examples:
+    def examples(self, segmentation: Segmentation | None = None) -> Examples:
         """The pairs as `Examples` of translation, both sides segmented anew where that is given.
 
         A batch is `((source, target_input), target, weights)`: int32 (B, S), (B, T), (B, T) and

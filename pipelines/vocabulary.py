@@ -163,6 +163,20 @@ class Vocabulary:
         return {self.pieces[number]: number for number in range(first, self.size)}
 
     @functools.cached_property
+    def log_probabilities(self) -> dict[str, float] | None:
+        """The pieces of text of a unigram language model, with log P of each, in nats. None for
+        another kind of vocabulary.
+        """
+        if self.merges is not None:
+            return None
+        processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
+        scores = {piece: processor.get_score(number) for number, piece in enumerate(self.pieces)}
+        # Special pieces, bytes and tags have the score 0.
+        found = {piece: score for piece, score in scores.items() if score < 0}
+        spelled = all(character in found for piece in found for character in piece)
+        return found if spelled else None
+
+    @functools.cached_property
     def tokenizer(self):
         """The same model as an operation of TensorFlow. A module whose graph uses it must track it,
         or it is not saved.

@@ -50,6 +50,7 @@ class Translation(Task):
         self.higher_is_better["cross_entropy"] = False
         self._corpus_settings = corpus_settings(values)
         self._options = decoding_options(values)
+        self._segmentation = segmentation(values)
         self.hyperparameters = Hyperparameters(
             **{field.name: values[field.name] for field in dataclasses.fields(Hyperparameters)}
         )
@@ -148,7 +149,7 @@ class Translation(Task):
         print(f"dropped: {', '.join(counts) or 'none'}")
 
     def examples(self):
-        return self._pairs[0].examples(segmentation(self.values, self.vocabulary))
+        return self._pairs[0].examples(self._segmentation(self.vocabulary))
 
     def validation_examples(self):
         return self._pairs[1].examples()

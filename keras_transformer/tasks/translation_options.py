@@ -1,12 +1,17 @@
 """What the flags of translation say of its search, its objective and its pieces."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.training.objective import ScheduledSampling
 from pipelines.bpe_dropout import BpeDropout
+from pipelines.segmentation import Segmentation
+from pipelines.subword_regularization import SubwordRegularization
 from pipelines.vocabulary import Vocabulary
+
+# By the flag that asks for it.
+SEGMENTATIONS = {"bpe_dropout": BpeDropout, "subword_regularization": SubwordRegularization}
 
 
 def decoding_options(values: Mapping) -> DecodingOptions:
@@ -36,18 +41,34 @@ def scheduled_sampling(values: Mapping) -> ScheduledSampling | None:
     return ScheduledSampling(probability, values["scheduled_sampling_steps"])
 
 
-def segmentation(values: Mapping, vocabulary: Vocabulary) -> BpeDropout | None:
-    """How --bpe_dropout cuts the sentences that are trained on; None: as the vocabulary does.
+def segmentation(values: Mapping) -> Callable[[Vocabulary], Segmentation | None]:
+    """How the sentences that are trained on are cut, as one of the flags in `SEGMENTATIONS` says.
+
+    Returns:
+        A function of the vocabulary, which gives None if they are cut as the vocabulary does.
 
     Raises:
-        ValueError: if shapes are to be static, or the vocabulary is not of byte pairs.
+        ValueError: if two are asked for, or shapes are to be static.
     """
-    probability = values["bpe_dropout"]
-    if not probability:
-        return None
-    if values["static_shapes"]:
+    asked = [f"--{name}" for name in SEGMENTATIONS if values[name]]
+    received = ", ".join(f"{name}={values[name]}" for name in SEGMENTATIONS if values[name])
+    if len(asked) > 1:
         raise ValueError(
-            "--bpe_dropout gives sentences of any length, and --static_shapes wants few. "
-            f"Received: bpe_dropout={probability}. Leave one out."
+            f"{' and '.join(asked)} exclude each other: a vocabulary is of byte pairs or a unigram "
+            f"language model. Received: {received}. Leave one out."
         )
-    return BpeDropout(vocabulary, probability, values["seed"])
+    if asked and values["static_shapes"]:
+        raise ValueError(
+            f"{asked[0]} gives sentences of any length, and --static_shapes wants few. "
+            f"Received: {received}. Leave one out."
+        )
+
+    def of(vocabulary):
+        made = (
+            of_kind(vocabulary, values[name], values["seed"])
+            for name, of_kind in SEGMENTATIONS.items()
+            if values[name]
+        )
+        return next(made, None)
+
+    return of

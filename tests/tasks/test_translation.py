@@ -17,7 +17,7 @@ from keras_transformer.tasks.corpus_settings import corpus_settings
 from keras_transformer.tasks.release import choose_weights, export_dir_of
 from keras_transformer.tasks.training_run import TrainingRun
 from keras_transformer.tasks.translation import Translation
-from keras_transformer.tasks.translation_options import decoding_options
+from keras_transformer.tasks.translation_options import SEGMENTATIONS, decoding_options
 from keras_transformer.training import checkpoint, fit, replicas
 from keras_transformer.training.early_stopping import BestSoFar
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
@@ -208,14 +208,31 @@ def test_bpe_dropout_reaches_the_training_side_alone(run_of):
     assert float(segmentation._threshold) == 0.25 * 2**64
     assert segmentation.seed == 7
     assert run.task.validation_examples().segmentation is None
-    assert run_of().task.values["bpe_dropout"] == 0
+    assert run_of().task._segmentation(run.task.vocabulary) is None
 
 
-def test_bpe_dropout_does_not_go_with_static_shapes(run_of):
-    run = run_of("--bpe_dropout=0.1", "--static_shapes")
+def test_subword_regularization_reaches_the_training_side_alone(run_of):
+    unigram = ("--vocabulary_model=unigram", "--vocabulary_size=285")
+    run = run_of("--subword_regularization=0.3", "--seed=7", *unigram)
     run._prepare_folder()
-    with pytest.raises(ValueError, match=r"^--bpe_dropout gives sentences of any length, and "):
-        run.task.examples()
+    segmentation = run.task.examples().segmentation
+    assert (segmentation.alpha, segmentation.seed) == (0.3, 7)
+    assert run.task.validation_examples().segmentation is None
+
+
+@pytest.mark.parametrize("flag", list(SEGMENTATIONS))
+def test_a_segmentation_of_its_own_does_not_go_with_static_shapes(run_of, flag):
+    with pytest.raises(ValueError, match=rf"^--{flag} gives sentences of any length, and "):
+        run_of(f"--{flag}=0.1", "--static_shapes")
+
+
+def test_two_segmentations_exclude_each_other(run_of):
+    with pytest.raises(
+        ValueError,
+        match=r"^--bpe_dropout and --subword_regularization exclude each other: .* Received: "
+        r"bpe_dropout=0\.1, subword_regularization=0\.2\. Leave one out\.$",
+    ):
+        run_of("--bpe_dropout=0.1", "--subword_regularization=0.2")
 
 
 def test_the_search_of_a_flag_file_is_that_of_the_export(run_of, tmp_path):
