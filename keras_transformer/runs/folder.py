@@ -2,7 +2,8 @@
 6.1).
 
 <model_dir>/model.json        the task and what it says of the run: sizes, corpus, ...
-<model_dir>/vocabulary.model  SentencePiece, of a task that has a vocabulary
+<model_dir>/vocabulary.model  SentencePiece, of a task that has a vocabulary; or
+                              vocabulary.source.model and vocabulary.target.model
 <model_dir>/checkpoints/      whole states: step-*.npz, the last K, to average; last-*.npz, the
                               newest, to go on from
 <model_dir>/averaged.npz      the weights that are scored and served
@@ -33,7 +34,6 @@ class RunFolder:
     def __init__(self, path: pathlib.Path | str):
         self.path = pathlib.Path(path)
         self.description = self.path / "model.json"
-        self.vocabulary = self.path / "vocabulary.model"
         self.checkpoints = self.path / "checkpoints"
         self.averaged = self.path / "averaged.npz"
         self.best = self.path / "best.npz"

@@ -95,7 +95,7 @@ def test_a_sentence_draws_the_same_whatever_stands_beside_it_and_anew_each_time(
 )
 def test_the_stream_is_the_same_wherever_it_is_entered_and_in_any_number_of_parts(kind):
     vocabulary, ids, make = kind
-    examples = TokenizedPairs(ids, ids).examples(make())
+    examples = TokenizedPairs(ids, ids).examples(dict.fromkeys(("source", "target"), make()))
 
     def rows(parts, start, count):
         """Of batches from one on."""

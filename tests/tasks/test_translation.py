@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks import TASKS, task_class, training_run, translation
+from keras_transformer.tasks import TASKS, task_class, training_run
 from keras_transformer.tasks.corpus_settings import corpus_settings
 from keras_transformer.tasks.release import choose_weights, export_dir_of
 from keras_transformer.tasks.training_run import TrainingRun
@@ -22,7 +22,7 @@ from keras_transformer.training import checkpoint, fit, replicas
 from keras_transformer.training.early_stopping import BestSoFar
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.objective import LIKELIHOOD, RDrop, ScheduledSampling
-from pipelines.vocabulary import learn
+from pipelines import vocabulary
 
 TINY = (
     "--flagfile=toy.flags",
@@ -204,20 +204,23 @@ def test_two_objectives_exclude_each_other(run_of):
 def test_bpe_dropout_reaches_the_training_side_alone(run_of):
     run = run_of("--bpe_dropout=0.25", "--seed=7")
     run._prepare_folder()
-    segmentation = run.task.examples().segmentation
+    segmentations = run.task.examples().segmentations
+    assert list(segmentations) == ["source", "target"]
+    segmentation = segmentations["source"]
+    assert segmentations["target"] is segmentation
     assert float(segmentation._threshold) == 0.25 * 2**64
     assert segmentation.seed == 7
-    assert run.task.validation_examples().segmentation is None
-    assert run_of().task._segmentation(run.task.vocabulary) is None
+    assert run.task.validation_examples().segmentations == {}
+    assert run_of().task._segmentations(run.task.vocabulary) == {}
 
 
 def test_subword_regularization_reaches_the_training_side_alone(run_of):
     unigram = ("--vocabulary_model=unigram", "--vocabulary_size=285")
     run = run_of("--subword_regularization=0.3", "--seed=7", *unigram)
     run._prepare_folder()
-    segmentation = run.task.examples().segmentation
+    segmentation = run.task.examples().segmentations["target"]
     assert (segmentation.alpha, segmentation.seed) == (0.3, 7)
-    assert run.task.validation_examples().segmentation is None
+    assert run.task.validation_examples().segmentations == {}
 
 
 @pytest.mark.parametrize("flag", list(SEGMENTATIONS))
@@ -250,7 +253,8 @@ def test_the_search_of_a_flag_file_is_that_of_the_export(run_of, tmp_path):
 
 def test_a_unigram_vocabulary_is_learned_where_it_is_asked_for(run_of, monkeypatch):
     asked = []
-    monkeypatch.setattr(translation, "learn", lambda *how: asked.append(how[1:]) or learn(*how))
+    learn = vocabulary.learn
+    monkeypatch.setattr(vocabulary, "learn", lambda *how: asked.append(how[1:]) or learn(*how))
     run_of("--vocabulary_model=unigram", "--vocabulary_size=285")._prepare_folder()
     assert asked == [(285, (), "unigram")]
 
