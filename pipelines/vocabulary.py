@@ -195,7 +195,9 @@ class Vocabulary:
         """
         import tensorflow_text
 
-        return tensorflow_text.SentencepieceTokenizer(model=self.model, add_eos=True)
+        # Those of one name share one model in a process that reloads them.
+        name = f"sentencepiece_{self.fingerprint}"
+        return tensorflow_text.SentencepieceTokenizer(model=self.model, add_eos=True, name=name)
 
     def tokenize(self, text):
         """Strings (B,) to a ragged tensor of ids (B, None), each row closed by EOS."""

@@ -22,7 +22,7 @@ from keras_transformer.training import checkpoint, fit, replicas
 from keras_transformer.training.early_stopping import BestSoFar
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.objective import LIKELIHOOD, RDrop, ScheduledSampling
-from pipelines import vocabulary
+from pipelines import vocabularies, vocabulary
 
 TINY = (
     "--flagfile=toy.flags",
@@ -257,6 +257,32 @@ def test_a_unigram_vocabulary_is_learned_where_it_is_asked_for(run_of, monkeypat
     monkeypatch.setattr(vocabulary, "learn", lambda *how: asked.append(how[1:]) or learn(*how))
     run_of("--vocabulary_model=unigram", "--vocabulary_size=285")._prepare_folder()
     assert asked == [(285, (), "unigram")]
+
+
+def test_each_language_can_have_a_vocabulary_of_its_own(run_of):
+    run = run_of("--vocabularies=separate", "--tie_embeddings=none", "--bpe_dropout=0.1")
+    run._prepare_folder()
+    both = run.task.vocabulary
+    assert vocabularies.load(run.folder.path).fingerprint == both.fingerprint
+    assert run.task.description()["vocabulary"] == {"fingerprint": both.fingerprint}
+    assert run.task.pieces == {"source": both.source.pieces, "target": both.target.pieces}
+    assert both.kind == "separate"
+    found = run.task.examples().segmentations
+    assert found["source"] is not found["target"]
+    # A vocabulary that is on the disk decides, whatever the flags say.
+    with pytest.raises(ValueError, match=r"^vocabularies that are separate need --tie_embeddings="):
+        run_of().task.read_files(run.folder)
+
+
+@pytest.mark.parametrize("tie", ["three_way", "decoder", "none"])
+def test_a_table_for_both_languages_needs_a_vocabulary_for_both(run_of, tie):
+    run_of(f"--tie_embeddings={tie}")  # A control.
+    arguments = ("--vocabularies=separate", f"--tie_embeddings={tie}")
+    if tie != "three_way":
+        run_of(*arguments)
+        return
+    with pytest.raises(ValueError, match=r"Received: tie_embeddings=three_way\. Pass --tie_emb"):
+        run_of(*arguments)
 
 
 def test_pairs_over_the_longest_length_are_dropped_or_nothing_is_left(run_of):
