@@ -57,7 +57,7 @@ def recomputed(model, module, sentence):
         target.append(EOS if length == source.shape[1] + EXTRA_LENGTH else int(logits.argmax()))
         if target[-1] == EOS:
             break
-    return module.tokenizer.detokenize(tf.constant(target[1:-1], tf.int32)).numpy().decode()
+    return module.target_tokenizer.detokenize(tf.constant(target[1:-1], tf.int32)).numpy().decode()
 
 
 def second_engine(folder, sources, references):

@@ -17,6 +17,7 @@ GROUPS = ("corpus", "seed", "vocabulary", "prepare")
 ARGUMENTS = (
     "cache_dir",
     "vocabulary",
+    "vocabularies",
     "vocabulary_size",
     "vocabulary_model",
     "vocabulary_sentences",

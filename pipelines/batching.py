@@ -16,6 +16,8 @@ from pipelines.ordering import BatchOrder
 from pipelines.pairs import TokenizedPairs
 from pipelines.record_files import Records
 from pipelines.token_ids import TokenIds, smallest_dtype
+from pipelines.vocabularies import SeparateVocabularies
+from pipelines.vocabulary import Vocabulary
 
 __all__ = [
     "Examples",
@@ -31,18 +33,20 @@ BATCHES_AHEAD = 8
 ORDERED_AT_ONCE = 16
 
 
-def tokenize_pairs(text, vocabulary, max_length: int | None = None) -> TokenizedPairs:
+def tokenize_pairs(
+    text, vocabulary: Vocabulary | SeparateVocabularies, max_length: int | None = None
+) -> TokenizedPairs:
     """Turn text into ids, and drop pairs with a side above `max_length`.
 
     Args:
         text: a `ParallelText`; or `Records`, whose ids are read.
-        vocabulary: a `Vocabulary`.
+        vocabulary: of both languages, or one for each.
         max_length: tokens, EOS among them; None keeps every pair.
     """
     if isinstance(text, Records):
         return text.pairs(max_length)
     pairs = TokenizedPairs(
-        *(_tokenize(lines, vocabulary) for lines in (text.sources, text.targets))
+        _tokenize(text.sources, vocabulary.source), _tokenize(text.targets, vocabulary.target)
     )
     return pairs if max_length is None else pairs.up_to(max_length)
 
@@ -144,10 +148,8 @@ class TrainingBatches:
         places = tf.ragged.range(begins, ends)
         of_places = tf.repeat(buckets, sizes)
         rows = places.with_values(self.order.examples(of_places, places.values))
-        if self.examples.segmentation is None:
-            return buckets, rows
-        keys = self.examples.segmentation.keys(of_places, places.values)
-        return buckets, rows, places.with_values(keys)
+        keys = self.examples.keys(of_places, places.values)
+        return buckets, rows, *(places.with_values(one) for one in keys)
 
     def _batch(self, bucket, rows, *keys):
         sizes = self.buckets.batch_sizes

@@ -147,5 +147,5 @@ def _read(part, parts, settings, filters, shards, wanted):
     pairs = sharding.kept(
         corpora.stream(**settings, part=part, parts=parts, dropped=dropped), filters, dropped
     )
-    yield from sharding.tokenized(pairs, shards.model, shards.number, wanted)
+    yield from sharding.tokenized(pairs, shards.models, shards.number, wanted)
     yield from (TaggedOutput("dropped", reason) for reason in dropped.items())

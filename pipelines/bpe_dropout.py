@@ -1,22 +1,20 @@
-"""Another segmentation of the same text each time it is seen: BPE-dropout (Provilkov et al. 2020),
-for the byte pairs of section 5.1 (Vaswani et al. 2017).
+"""BPE-dropout (Provilkov et al. 2020): some merges of the byte pairs of section 5.1 (Vaswani et al.
+2017) are left out at random.
 
-It is arithmetic on tensors, and so a part of a tf.data graph. What is drawn follows from the seed
-and the place in the stream by counting, so that an interrupted run draws the same again. Shapes: B
-sentences; N characters, or what they are merged to, of all sentences in a row; W words.
+Shapes: N characters, or what they are merged to, of all sentences in a row; W words.
 """
 
 import numpy as np
 import tensorflow as tf
 
-from pipelines.permutation import GOLDEN, key, mix
-from pipelines.token_ids import TokenIds
-from pipelines.vocabulary import SPACE, Vocabulary
+from pipelines.permutation import GOLDEN, mix
+from pipelines.segmentation import Characters, Segmentation
+from pipelines.vocabulary import Vocabulary
 
 NONE = np.iinfo(np.int64).max
 
 
-class BpeDropout:
+class BpeDropout(Segmentation):
     """Cut sentences into characters and merge them anew, leaving out merges at random.
 
     In each step, and in each word, every merge that is possible is left out with probability p. Of
@@ -27,14 +25,6 @@ class BpeDropout:
         vocabulary: of byte pairs.
         probability: p, in [0, 1). The authors take 0.1.
         seed: of what is drawn, at least 0.
-
-    Call arguments:
-        flat, starts: sentences in their plain segmentation, as in `TokenIds`, tensors.
-        rows: numbers of sentences, int64 (B,).
-        keys: from `keys`, uint64 (B,).
-
-    Returns:
-        int32 (B, L), padded with 0 to the longest, L.
 
     Raises:
         ValueError: if the vocabulary is not of byte pairs.
@@ -49,18 +39,10 @@ class BpeDropout:
                 "`bpe_dropout` needs a vocabulary of byte pairs. Received: one of another kind. "
                 "Learn it with --vocabulary_model=bpe, or leave --bpe_dropout out."
             )
-        self.seed = seed
+        super().__init__(ids, vocabulary.size, seed)
         self._threshold = tf.constant(int(probability * 2**64), tf.uint64)
-        self._size = vocabulary.size
-        characters = [[number] for number in range(self._size)]
-        for piece, number in ids.items():
-            characters[number] = [ids[character] for character in piece]
-        lengths = [len(one) for one in characters]
-        self._characters = TokenIds.of_lengths(np.concatenate(characters), lengths)
-        inside = [number for piece, number in ids.items() if len(piece) == 1 and piece != SPACE]
-        self._begins_word = ~np.isin(np.arange(self._size), inside)
         merges = {
-            ids[piece[:cut]] * self._size + ids[piece[cut:]]: number
+            ids[piece[:cut]] * self.size + ids[piece[cut:]]: number
             for piece, number in ids.items()
             for cut in range(1, len(piece))
             if piece[:cut] in ids and piece[cut:] in ids
@@ -68,80 +50,43 @@ class BpeDropout:
         self._pairs = np.array(sorted(merges), np.int64)
         self._merged = np.array([merges[pair] for pair in self._pairs.tolist()], np.int64)
 
-    def keys(self, buckets: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-        """The numbers that examples at places of their buckets' streams draw by, uint64 (B,)."""
-        return key(self.seed, buckets, places)
-
-    def __call__(
-        self, flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, keys: tf.Tensor
-    ) -> tf.Tensor:
-        pieces = _taken(flat, starts, rows)
-        characters = _taken(self._characters.flat, self._characters.starts, pieces.values)
-        sentences = tf.gather(pieces.value_rowids(), characters.value_rowids())
-        counts = tf.math.bincount(tf.cast(sentences, tf.int32), minlength=tf.size(rows))
-        # A character draws by its sentence and its place there, whatever stands beside it.
-        places = tf.ragged.range(tf.cast(counts, tf.int64)).flat_values
-        draws = mix(tf.gather(keys, sentences) + GOLDEN * tf.cast(places + 1, tf.uint64))
-        begins = tf.gather(self._begins_word, characters.values) | (places == 0)
-        words = tf.cumsum(tf.cast(begins, tf.int64)) - 1
-        ids, sentences = self._merge(characters.values, words, sentences, draws)
-        rows_of_ids = tf.RaggedTensor.from_value_rowids(
-            tf.cast(ids, tf.int32), sentences, nrows=tf.size(rows, tf.int64), validate=False
-        )
-        return rows_of_ids.to_tensor()
-
-    def _merge(self, ids, words, sentences, draws):
-        """Merge characters until every word is finished.
-
-        Args:
-            ids, words, sentences, draws: (N,) each; words are numbered through all sentences.
-
-        Returns:
-            The pieces that are left, and their sentences.
-        """
-        count = words[-1] + 1
-
-        def step(number, _, ids, words, sentences, draws, active):
-            of_word = words[:-1]
-            merged = self._possible(ids, draws, number)
-            together = (of_word == words[1:]) & tf.gather(active, of_word)
-            merged = tf.where(together, merged, NONE)
-            best = tf.math.unsorted_segment_min(merged, of_word, count)
-            is_best = (merged < NONE) & (merged == tf.gather(best, of_word))
-            # The leftmost of equals.
-            places = tf.where(is_best, tf.range(tf.size(merged, tf.int64)), NONE)
-            leftmost = tf.math.unsorted_segment_min(places, of_word, count)
-            chosen = is_best & (places == tf.gather(leftmost, of_word))
-            ids = tf.concat([tf.where(chosen, merged, ids[:-1]), ids[-1:]], axis=0)
-            stays = tf.concat([[True], ~chosen], axis=0)
-            left = (tf.boolean_mask(part, stays) for part in (ids, words, sentences, draws))
-            active = best < NONE
-            return number + 1, tf.reduce_any(active), *left, active
-
+    def join(self, characters: Characters) -> tuple[tf.Tensor, tf.Tensor]:
+        """Merge characters until every word is finished."""
         first = tf.constant(1, tf.uint64)
-        state = (first, True, ids, words, sentences, draws, tf.ones([count], tf.bool))
+        active = tf.ones([characters.words[-1] + 1], tf.bool)
         shapes = [tf.TensorShape([None])] * 5
         _, _, ids, _, sentences, *_ = tf.while_loop(
             lambda _, goes_on, *rest: goes_on,
-            step,
-            state,
+            self._step,
+            (first, True, *characters, active),
             shape_invariants=(first.shape, tf.TensorShape([]), *shapes),
         )
         return ids, sentences
 
+    def _step(self, number, _, ids, words, sentences, draws, active):
+        """Make one merge in each active word (W,), and leave those active that had one."""
+        count = tf.size(active)
+        of_word = words[:-1]
+        merged = self._possible(ids, draws, number)
+        together = (of_word == words[1:]) & tf.gather(active, of_word)
+        merged = tf.where(together, merged, NONE)
+        best = tf.math.unsorted_segment_min(merged, of_word, count)
+        is_best = (merged < NONE) & (merged == tf.gather(best, of_word))
+        # The leftmost of equals.
+        places = tf.where(is_best, tf.range(tf.size(merged, tf.int64)), NONE)
+        leftmost = tf.math.unsorted_segment_min(places, of_word, count)
+        chosen = is_best & (places == tf.gather(leftmost, of_word))
+        ids = tf.concat([tf.where(chosen, merged, ids[:-1]), ids[-1:]], axis=0)
+        stays = tf.concat([[True], ~chosen], axis=0)
+        left = (tf.boolean_mask(part, stays) for part in (ids, words, sentences, draws))
+        active = best < NONE
+        return number + 1, tf.reduce_any(active), *left, active
+
     def _possible(self, ids, draws, number):
         """The piece that each two neighbours make, NONE where none or where it is left out."""
-        pairs = ids[:-1] * self._size + ids[1:]
+        pairs = ids[:-1] * self.size + ids[1:]
         places = tf.searchsorted(self._pairs, pairs, out_type=tf.int64)
         places = tf.minimum(places, len(self._pairs) - 1)
         is_left_out = mix(draws[:-1] + GOLDEN * number) < self._threshold
         exists = (tf.gather(self._pairs, places) == pairs) & ~is_left_out
         return tf.where(exists, tf.gather(self._merged, places), NONE)
-
-
-def _taken(flat, starts, rows):
-    """Some sequences, ragged int64."""
-    begins = tf.gather(starts, rows)
-    ends = tf.gather(starts, rows + 1)
-    places = tf.ragged.range(begins, ends)
-    return places.with_values(tf.cast(tf.gather(flat, places.values), tf.int64))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import tensorflow as tf
 
-from pipelines.bpe_dropout import BpeDropout
+from pipelines.segmentation import Segmentation
 from pipelines.token_ids import ALIGNMENT, TokenIds
 
 
@@ -27,8 +27,9 @@ class Examples:
             becomes part of a graph.
         positions: what an example counts of `batch_tokens` if no column is ragged, such as the
             patches of an image.
-        segmentation: gives the sequences anew each time they are seen, padded to their longest;
-            None: they are taken as they are, padded to their bucket.
+        segmentations: by name of a ragged column, what gives its sequences anew each time they are
+            seen, padded to their longest; for all of these columns or for none. Without, they are
+            taken as they are, padded to their bucket.
 
     Raises:
         ValueError: if there is no column, or two differ in length.
@@ -38,7 +39,7 @@ class Examples:
     fixed: Mapping[str, np.ndarray]
     to_batch: Callable[[dict[str, tf.Tensor]], tuple]
     positions: int = 1
-    segmentation: BpeDropout | None = None
+    segmentations: Mapping[str, Segmentation] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
         sizes = {name: len(column) for name, column in {**self.ragged, **self.fixed}.items()}
@@ -64,13 +65,19 @@ class Examples:
             return np.full((len(self), 1), self.positions)
         return np.stack([column.lengths for column in self.ragged.values()], axis=-1)
 
+    def keys(self, buckets: tf.Tensor, places: tf.Tensor) -> list[tf.Tensor]:
+        """What the segmentations draw by at places of the buckets' streams, one uint64 (B,); none
+        if there are none.
+        """
+        return [one.keys(buckets, places) for one in self.segmentations.values()][:1]
+
     def batch(self, rows: tf.Tensor, lengths, keys: tf.Tensor | None = None) -> tuple:
         """A batch, as operations of TensorFlow.
 
         Args:
             rows: numbers of examples, int64 (B,).
             lengths: L of each ragged column, integers or int64 scalars.
-            keys: what the segmentation draws by, uint64 (B,); None: sequences are as they are.
+            keys: what the segmentations draw by, uint64 (B,); None: sequences are as they are.
 
         Returns:
             What `to_batch` gives.
@@ -80,7 +87,7 @@ class Examples:
             columns[name] = (
                 padded(flat, starts, rows, length)
                 if keys is None
-                else self.segmentation(flat, starts, rows, keys)
+                else self.segmentations[name](flat, starts, rows, keys)
             )
         return self.to_batch(columns)
 

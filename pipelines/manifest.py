@@ -8,12 +8,12 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabulary import Vocabulary
 
 AGAIN = "Run python -m keras_transformer.prepare again: it makes only what is missing."
 FORMAT = 1
 MANIFEST = "manifest.json"
-VOCABULARY = "vocabulary.model"
 ENTRIES = {"source_language", "target_language", "tags", "vocabulary", "pairs", "dropped", "shards"}
 
 
@@ -66,7 +66,7 @@ def read(folder: str | os.PathLike) -> dict[str, Any]:
 def make(
     preparation: Mapping[str, Any],
     held_out,
-    vocabulary: Vocabulary,
+    vocabulary: Vocabulary | SeparateVocabularies,
     counts: Iterable[Mapping[str, Any]],
     dropped: Mapping[str, int],
 ) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def make(
     Args:
         preparation: its settings.
         held_out: the `corpora.Corpus`, without its training side.
-        vocabulary: the `Vocabulary`.
+        vocabulary: of both languages, or one for each.
         counts: the counts of each shard, in order.
         dropped: reason -> number of training pairs left out, without duplicates.
 

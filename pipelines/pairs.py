@@ -1,12 +1,13 @@
 """Pairs of sentences as ids: what a translator learns from (Vaswani et al. 2017, section 5.1)."""
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
 
-from pipelines.bpe_dropout import BpeDropout
 from pipelines.examples import Examples
+from pipelines.segmentation import Segmentation
 from pipelines.special_ids import BOS, PAD
 from pipelines.token_ids import TokenIds
 
@@ -40,15 +41,16 @@ class TokenizedPairs:
             self.too_long + int(np.count_nonzero(~keep)),
         )
 
-    def examples(self, segmentation: BpeDropout | None = None) -> Examples:
-        """The pairs as `Examples` of translation, both sides segmented anew where that is given.
+    def examples(self, segmentations: Mapping[str, Segmentation] | None = None) -> Examples:
+        """The pairs as `Examples` of translation, with segmentations of "source" and "target" if
+        they are given.
 
         A batch is `((source, target_input), target, weights)`: int32 (B, S), (B, T), (B, T) and
         float32 (B, T). The target input is the target shifted right behind BOS. Weights are 1.0
         where the target is no padding.
         """
         sides = {"source": self.sources, "target": self.targets}
-        return Examples(sides, {}, _translation, segmentation=segmentation)
+        return Examples(sides, {}, _translation, segmentations=segmentations or {})
 
 
 def _translation(columns):

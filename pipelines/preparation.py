@@ -7,21 +7,21 @@ on where it was interrupted: a shard that is whole is not made again.
 import collections
 import dataclasses
 import gzip
-import itertools
 import os
 import pathlib
 from typing import Any
 
-from pipelines import beam, corpora, manifest
+from pipelines import beam, corpora, manifest, vocabularies
 from pipelines.corpora.parallel_text import Corpus
 from pipelines.corpora.records import text_paths
 from pipelines.filtering import Filters, scripts_of
 from pipelines.manifest import read_json
 from pipelines.sharding import Shards, kept, sample
-from pipelines.vocabulary import Vocabulary, learn
 from pipelines.whole_files import write_json, write_whole
 
 PREPARATION = "preparation.json"
+# How the kinds of vocabularies are told.
+EACH = {"joint": "", "separate": " a language"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +31,9 @@ class Preparation:
     Args:
         corpus: arguments of `corpora.load`, but for `cache_dir`; all of them JSON.
         cache_dir: folder for downloads; None: the user's cache folder.
-        vocabulary: path of a `vocabulary.model` to take; None: that of the prepared folder, or one
-            that is learned.
+        vocabulary: path of a `vocabulary.model` to take, or two, joined by a comma, of source and
+            target; None: that of the prepared folder, or one that is learned.
+        vocabularies: "joint" to learn one for both languages, "separate" one for each.
         vocabulary_size: V, pieces to learn.
         vocabulary_model: how they are chosen, see `vocabulary.learn`.
         vocabulary_sentences: most sentences to learn from.
@@ -50,7 +51,8 @@ class Preparation:
 
     corpus: dict[str, Any]
     cache_dir: str | os.PathLike | None
-    vocabulary: str | os.PathLike | None
+    vocabulary: str | None
+    vocabularies: str
     vocabulary_size: int
     vocabulary_model: str
     vocabulary_sentences: int
@@ -72,11 +74,11 @@ class Preparation:
     def decides(self) -> dict[str, Any]:
         """What decides what the records hold, as JSON."""
         if self.vocabulary:
-            vocabulary = Vocabulary.load(self.vocabulary).fingerprint
+            vocabulary = self.given_vocabulary().fingerprint
         else:
             vocabulary = (
-                f"{self.vocabulary_size} pieces, {self.vocabulary_model}, of "
-                f"{self.vocabulary_sentences} sentences"
+                f"{self.vocabulary_size} pieces{EACH[self.vocabularies]}, "
+                f"{self.vocabulary_model}, of {self.vocabulary_sentences} sentences"
             )
         return {
             "format": manifest.FORMAT,
@@ -88,6 +90,10 @@ class Preparation:
             "filter_untranslated": self.filter_untranslated,
             "filter_scripts": self.filter_scripts,
         }
+
+    def given_vocabulary(self):
+        """That of the files in `vocabulary`."""
+        return vocabularies.of_files(self.vocabulary.split(","))
 
 
 def prepare(preparation: Preparation, folder: str | os.PathLike) -> dict[str, Any]:
@@ -142,7 +148,7 @@ def _make(preparation, folder, options):
     decides = {**preparation.decides, "fingerprint": vocabulary.fingerprint}
     _refuse_differences(folder / PREPARATION, decides)
     write_json(folder / PREPARATION, decides)
-    vocabulary.save(folder / manifest.VOCABULARY)
+    vocabularies.save(vocabulary, folder)
     for path in folder.glob(".*.tmp"):  # A killed run left them.
         path.unlink()
     _write_held_out(folder, held_out)
@@ -178,9 +184,10 @@ def _filters(preparation, held_out):
 
 def _vocabulary(preparation, folder, filters, tags):
     """The vocabulary that is asked for, else the folder's own, else a new one."""
-    for path in (preparation.vocabulary, folder / manifest.VOCABULARY):
-        if path and os.path.exists(path):
-            return Vocabulary.load(path)
+    if preparation.vocabulary:
+        return preparation.given_vocabulary()
+    if vocabularies.exist(folder):
+        return vocabularies.load(folder)
     dropped = collections.Counter()
     stream = corpora.stream(**preparation.settings, dropped=dropped)
     pairs = sample(kept(stream, filters, dropped), preparation.vocabulary_sentences // 2)
@@ -190,9 +197,14 @@ def _vocabulary(preparation, folder, filters, tags):
             "dropped."
         )
     size = preparation.vocabulary_size
-    print(f"learning a vocabulary of {size:,} pieces from {2 * len(pairs):,} sentences", flush=True)
-    lines = itertools.chain.from_iterable(pairs)
-    return learn(lines, size, tags, preparation.vocabulary_model)
+    print(
+        f"learning a vocabulary of {size:,} pieces{EACH[preparation.vocabularies]} from "
+        f"{2 * len(pairs):,} sentences",
+        flush=True,
+    )
+    sides = zip(*pairs, strict=True)
+    kind = preparation.vocabularies
+    return vocabularies.learn(*sides, kind, size, tags, preparation.vocabulary_model)
 
 
 def _write_held_out(folder, held_out: Corpus):

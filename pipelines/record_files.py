@@ -2,7 +2,7 @@
 section 5.1).
 
     manifest.json                      languages, vocabulary, counts, shards; written last
-    vocabulary.model
+    vocabulary.model                   or vocabulary.source.model and vocabulary.target.model
     train-00000-of-00016.tfrecord.gz   blocks of pairs
     train-00000-of-00016.json          the counts of that shard; written when the shard is whole
     valid.source.gz valid.target.gz    the text of the other two splits, one sentence a line
@@ -23,11 +23,10 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf import message
 
-from pipelines import manifest
+from pipelines import manifest, vocabularies
 from pipelines.manifest import AGAIN, damaged
 from pipelines.pairs import TokenizedPairs
 from pipelines.token_ids import TokenIds, smallest_dtype
-from pipelines.vocabulary import Vocabulary
 from pipelines.whole_files import write_whole
 
 BLOCK = 1024
@@ -42,7 +41,7 @@ class Records:
 
     Attributes:
         manifest: what `manifest.json` says.
-        vocabulary: the `Vocabulary` of the ids.
+        vocabulary: of the ids: one `Vocabulary` for both languages, or `SeparateVocabularies`.
         source_language, target_language: language codes.
 
     Raises:
@@ -64,18 +63,7 @@ class Records:
                     f"{path} must have {shard['bytes']:,} bytes. Received: "
                     f"{path.stat().st_size:,}. {AGAIN}"
                 )
-        path = self.folder / manifest.VOCABULARY
-        fingerprint = self.manifest["vocabulary"]["fingerprint"]
-        if not path.exists():
-            raise FileNotFoundError(f"{path} is missing. {AGAIN}")
-        self.vocabulary = Vocabulary.load(path)
-        if self.vocabulary.fingerprint != fingerprint:
-            raise ValueError(
-                f"{path} must be the vocabulary of the token ids beside it, fingerprint "
-                f"{fingerprint}. "
-                f"Received: {self.vocabulary.fingerprint}. Put the right one back, or delete it, "
-                "and run keras_transformer.prepare again."
-            )
+        self.vocabulary = _vocabulary(self.folder, self.manifest["vocabulary"]["fingerprint"])
 
     def __len__(self) -> int:
         return self.manifest["pairs"]
@@ -108,6 +96,23 @@ class Records:
             self.folder / shard["file"], smallest_dtype(self.vocabulary.size), shard["pairs"]
         )
         return pairs if max_length is None else pairs.up_to(max_length)
+
+
+def _vocabulary(folder, fingerprint):
+    """The vocabulary of the ids in a folder."""
+    try:
+        vocabulary = vocabularies.load(folder)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error.filename} is missing. {AGAIN}") from error
+    if vocabulary.fingerprint != fingerprint:
+        names = " and ".join(str(path) for path in vocabularies.paths(vocabulary.kind, folder))
+        raise ValueError(
+            f"{names} must be the vocabulary of the token ids beside it, fingerprint "
+            f"{fingerprint}. "
+            f"Received: {vocabulary.fingerprint}. Put the right one back, or delete it, "
+            "and run keras_transformer.prepare again."
+        )
+    return vocabulary
 
 
 def read_shard(path: str | os.PathLike, dtype: np.dtype, number: int) -> TokenizedPairs:

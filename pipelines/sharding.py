@@ -81,27 +81,30 @@ def shard_of(key, shards):
     return int.from_bytes(key[-8:], "little") % shards
 
 
-def tokenized(pairs, model, shards, wanted):
+def tokenized(pairs, models, shards, wanted):
     """Tokenize pairs in batches.
 
     Args:
         pairs: as `kept` gives them.
-        model: bytes of a SentencePiece model.
+        models: bytes of the SentencePiece models of sources and of targets.
         shards: how many there are in all.
         wanted: numbers of the shards to make. Pairs of other shards are not tokenized.
 
     Yields:
         (shard, pairs): the bytes of all pairs in a row, each a header and its ids.
     """
-    processor = _processor(model)
-    dtype = smallest_dtype(processor.vocab_size()).newbyteorder("<")
+    processors = [_processor(model) for model in models]
+    dtype = smallest_dtype(processors[0].vocab_size()).newbyteorder("<")
     wanted = frozenset(wanted)
     numbered = ((shard_of(key, shards), key, source, target) for key, source, target in pairs)
     numbered = (pair for pair in numbered if pair[0] in wanted)
     while batch := list(itertools.islice(numbered, BATCH)):
         packed = collections.defaultdict(bytearray)
         numbers, keys, *sides = zip(*batch, strict=True)
-        sides = (processor.encode(list(side), add_eos=True) for side in sides)
+        sides = (
+            processor.encode(list(side), add_eos=True)
+            for processor, side in zip(processors, sides, strict=True)
+        )
         for number, key, *ids in zip(numbers, keys, *sides, strict=True):
             source, target = (np.array(side, dtype).tobytes() for side in ids)
             packed[number] += HEADER.pack(key, len(source), len(target)) + source + target
@@ -132,7 +135,7 @@ class Shards:
     Args:
         folder: of the files; all workers must see it.
         number: how many shards.
-        vocabulary: the `Vocabulary`.
+        vocabulary: a `Vocabulary` of both languages, or `SeparateVocabularies`.
         deduplicate: whether of equal pairs one stays.
     """
 
@@ -140,7 +143,7 @@ class Shards:
         self.folder = pathlib.Path(folder)
         self.number = number
         self.deduplicate = deduplicate
-        self.model = vocabulary.model
+        self.models = (vocabulary.source.model, vocabulary.target.model)
         self.fingerprint = vocabulary.fingerprint
         self.dtype = smallest_dtype(vocabulary.size)
 

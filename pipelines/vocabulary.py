@@ -1,5 +1,5 @@
-"""Text to ids and back: one SentencePiece vocabulary shared by both languages (Vaswani et al. 2017,
-section 5.1).
+"""Text to ids and back: a SentencePiece vocabulary, by default shared by both languages (Vaswani et
+al. 2017, section 5.1).
 
 Text is not normalized, and byte fallback spells what no piece covers. So any text survives the
 round trip, apart from runs of spaces, and a model can write every character.
@@ -39,10 +39,10 @@ MODELS = ("bpe", "unigram")
 def learn(
     lines: Iterable[str], size: int, tags: Iterable[str] = (), model_type: str = "bpe"
 ) -> "Vocabulary":
-    """Learn a joint vocabulary.
+    """Learn a vocabulary.
 
     Args:
-        lines: text of the training side only, both languages.
+        lines: text of the training side only, of all languages that share it.
         size: V, number of pieces, with the 4 special ones, 256 bytes and the tags.
         tags: strings such as "<2de>" that tell the model what to do. Each is one piece wherever it
             stands, and no other piece crosses it.
@@ -116,10 +116,22 @@ class Vocabulary:
         fingerprint: 16 hexadecimal digits of the model's SHA-256; equal for equal vocabularies.
     """
 
+    kind = "joint"
+
     def __init__(self, model: bytes):
         self.model = model
         self.size = sentencepiece.SentencePieceProcessor(model_proto=model).vocab_size()
         self.fingerprint = hashlib.sha256(model).hexdigest()[:16]
+
+    @property
+    def source(self) -> "Vocabulary":
+        """Of the source language: itself, where both share it."""
+        return self
+
+    @property
+    def target(self) -> "Vocabulary":
+        """Of the target language, likewise."""
+        return self
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Vocabulary":
@@ -136,7 +148,7 @@ class Vocabulary:
                 return cls(model)
         raise ValueError(
             f"{path} is not a SentencePiece model, or is damaged. Every export of its run has a "
-            "copy: assets.extra/vocabulary.model."
+            f"copy: assets.extra/{pathlib.Path(path).name}."
         )
 
     def save(self, path: str | os.PathLike) -> None:
@@ -163,13 +175,29 @@ class Vocabulary:
         return {self.pieces[number]: number for number in range(first, self.size)}
 
     @functools.cached_property
+    def log_probabilities(self) -> dict[str, float] | None:
+        """The pieces of text of a unigram language model, with log P of each, in nats. None for
+        another kind of vocabulary.
+        """
+        if self.merges is not None:
+            return None
+        processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
+        scores = {piece: processor.get_score(number) for number, piece in enumerate(self.pieces)}
+        # Special pieces, bytes and tags have the score 0.
+        found = {piece: score for piece, score in scores.items() if score < 0}
+        spelled = all(character in found for piece in found for character in piece)
+        return found if spelled else None
+
+    @functools.cached_property
     def tokenizer(self):
         """The same model as an operation of TensorFlow. A module whose graph uses it must track it,
         or it is not saved.
         """
         import tensorflow_text
 
-        return tensorflow_text.SentencepieceTokenizer(model=self.model, add_eos=True)
+        # Those of one name share one model in a process that reloads them.
+        name = f"sentencepiece_{self.fingerprint}"
+        return tensorflow_text.SentencepieceTokenizer(model=self.model, add_eos=True, name=name)
 
     def tokenize(self, text):
         """Strings (B,) to a ragged tensor of ids (B, None), each row closed by EOS."""

@@ -23,7 +23,7 @@ def model():
 def drawn(**arguments):
     """A model whose weights are drawn: no gain is 1, no bias is 0."""
     small = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
-    model = Transformer(vocabulary_size=PIECES, **(small | arguments))
+    model = Transformer(**({"vocabulary_size": PIECES} | small | arguments))
     # Not by Keras' seed: TensorFlow forgets the resources of ops, tokenizers among them, when it is
     # seeded.
     random = np.random.default_rng(1)

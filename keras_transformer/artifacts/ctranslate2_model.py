@@ -8,7 +8,9 @@ import pathlib
 import numpy as np
 
 from keras_transformer.models import Transformer
+from pipelines import vocabularies
 from pipelines.special_ids import EOS, UNK
+from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabulary import Vocabulary
 from pipelines.whole_files import whole_folder, write_json
 
@@ -31,16 +33,19 @@ KNOWN = {
 
 
 def convert(
-    model: Transformer, vocabulary: Vocabulary, folder: str | pathlib.Path, description: dict
+    model: Transformer,
+    vocabulary: Vocabulary | SeparateVocabularies,
+    folder: str | pathlib.Path,
+    description: dict,
 ) -> pathlib.Path:
     """Write a folder that `ctranslate2.Translator` loads, whole or not at all.
 
-    CTranslate2 takes and gives pieces. With `vocabulary.model`, which lies beside the weights,
+    CTranslate2 takes and gives pieces. With the vocabulary's files, which lie beside the weights,
     SentencePiece turns text to pieces and back. CTranslate2 itself puts EOS behind each source.
 
     Args:
         model: a built `Transformer`.
-        vocabulary: the `Vocabulary` it was trained with.
+        vocabulary: what it was trained with, one for both languages or one for each.
         folder: the folder to write, which must not exist.
         description: what the model is, the content of `model.json`.
 
@@ -60,7 +65,7 @@ def convert(
     with whole_folder(folder) as temporary:
         temporary.mkdir()
         specification.save(str(temporary))
-        vocabulary.save(temporary / "vocabulary.model")
+        vocabularies.save(vocabulary, temporary)
         write_json(temporary / "model.json", description)
     return folder
 
@@ -154,11 +159,10 @@ def _set_cross_attention(theirs, ours):
 
 
 def _set_vocabulary(specification, vocabulary):
-    pieces = list(vocabulary.pieces)
-    specification.register_source_vocabulary(pieces)
-    specification.register_target_vocabulary(pieces)
+    specification.register_source_vocabulary(list(vocabulary.source.pieces))
+    specification.register_target_vocabulary(list(vocabulary.target.pieces))
     config = specification.config
-    config.unk_token, config.bos_token, config.eos_token = pieces[UNK : EOS + 1]
+    config.unk_token, config.bos_token, config.eos_token = vocabulary.target.pieces[UNK : EOS + 1]
     config.decoder_start_token = config.bos_token
     config.add_source_eos = True
 

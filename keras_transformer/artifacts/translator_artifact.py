@@ -8,6 +8,7 @@ from keras_transformer.artifacts.artifact import Artifact
 from keras_transformer.artifacts.golden import golden_texts
 from keras_transformer.artifacts.signatures import served
 from keras_transformer.translator.translation_module import TranslationModule
+from pipelines import vocabularies
 
 
 class TranslatorArtifact(Artifact):
@@ -34,7 +35,7 @@ class TranslatorArtifact(Artifact):
         return self._signatures
 
     def golden_inputs(self, examples):
-        texts = golden_texts(self.module.vocabulary.pieces, examples)
+        texts = golden_texts(self.module.vocabulary.source.pieces, examples)
         return [{"text": np.array(text, dtype=object)} for text in texts]
 
     def facts(self):
@@ -70,7 +71,7 @@ class TranslatorArtifact(Artifact):
 
     def write_files(self, folder):
         """Write the vocabulary: with it, another model can be trained from this one."""
-        self.module.vocabulary.save(folder / "vocabulary.model")
+        vocabularies.save(self.module.vocabulary, folder)
 
 
 def _languages(card):

@@ -79,6 +79,16 @@ flags.DEFINE_float(
     flag_values=SAMPLING,
 )
 flags.DEFINE_float(
+    "subword_regularization",
+    0.0,
+    "Power alpha of the probabilities by which a sentence's pieces are drawn each time it is "
+    "trained on, with --vocabulary_model=unigram; 0: the likeliest are taken, none is drawn. "
+    "Its author takes 0.1 to 0.5.",
+    0,
+    100,
+    flag_values=SAMPLING,
+)
+flags.DEFINE_float(
     "scheduled_sampling",
     0.0,
     "Probability that a target token to go on from is the model's own guess; 0: none is.",

@@ -51,11 +51,19 @@ VOCABULARY = flags.FlagValues()
 flags.DEFINE_integer(
     "vocabulary_size",
     37000,
-    "Number of pieces in the vocabulary, which both languages share.",
+    "Number of pieces in the vocabulary, in each if --vocabularies=separate.",
     1,
     flag_values=VOCABULARY,
 )
 
+flags.DEFINE_enum(
+    "vocabularies",
+    "joint",
+    ["joint", "separate"],
+    "One vocabulary that both languages share, or one a language. The latter needs "
+    "--tie_embeddings=decoder or none.",
+    VOCABULARY,
+)
 flags.DEFINE_enum(
     "vocabulary_model",
     "bpe",
@@ -74,8 +82,8 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "vocabulary",
     None,
-    "Vocabulary to use, a vocabulary.model. Default: the one in --output_dir, or one learned from "
-    "the text.",
+    "Vocabulary to use, a vocabulary.model, or those of source and target, joined by a comma. "
+    "Default: what is in --output_dir, or is learned from the text.",
     PREPARE,
 )
 flags.DEFINE_integer(

@@ -34,7 +34,7 @@ class Hyperparameters:
     """What decides a model's weights. The defaults are the paper's base row.
 
     Args:
-        vocabulary_size: V, pieces shared by source and target; the logits' width.
+        vocabulary_size: V, pieces that source and target share, or of each; the logits' width.
         num_layers: N, layers of the encoder and of the decoder.
         d_model: width of the residual stream, even.
         d_ff: inner width of the feed-forward networks.

@@ -10,10 +10,14 @@ from keras_transformer.runs.folder import RunFolder, run_of
 from keras_transformer.runs.session import reload
 from keras_transformer.runs.versions import newest_version
 from keras_transformer.training import checkpoint
+from pipelines import vocabularies
+from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabulary import Vocabulary
 
 
-def starting_point(path: pathlib.Path | str) -> tuple[dict[str, np.ndarray], Vocabulary | None]:
+def starting_point(
+    path: pathlib.Path | str,
+) -> tuple[dict[str, np.ndarray], Vocabulary | SeparateVocabularies | None]:
     """Read what `--init_from` names.
 
     Args:
@@ -30,18 +34,17 @@ def starting_point(path: pathlib.Path | str) -> tuple[dict[str, np.ndarray], Voc
     """
     path = pathlib.Path(path)
     if path.suffix == ".npz":
-        return checkpoint.weights_of(path), _vocabulary(run_of(path).vocabulary)
+        return checkpoint.weights_of(path), _vocabulary(run_of(path).path)
     version = path if (path / "saved_model.pb").exists() else path / str(newest_version(path))
     if (version / "saved_model.pb").exists():
-        vocabulary = version / "assets.extra" / "vocabulary.model"
-        return _weights_of_saved_model(version), _vocabulary(vocabulary)
+        return _weights_of_saved_model(version), _vocabulary(version / "assets.extra")
     folder = RunFolder(path)
     folder.read_description()
-    return checkpoint.weights_of(folder.newest_weights()), _vocabulary(folder.vocabulary)
+    return checkpoint.weights_of(folder.newest_weights()), _vocabulary(folder.path)
 
 
-def _vocabulary(path):
-    return Vocabulary.load(path) if path.exists() else None
+def _vocabulary(folder):
+    return vocabularies.load(folder) if vocabularies.exist(folder) else None
 
 
 def _weights_of_saved_model(version):

@@ -55,8 +55,9 @@ class Task(abc.ABC):
         unmeasured: what to do if `--keep_best` names another measure.
         monitor: the measure that `--patience` waits for if `--keep_best` names none.
         width: d_model of the paper's learning rate.
-        pieces: the strings that the rows of the embedding table stand for. `--init_from` carries
-            over the rows of those that another vocabulary has too. None: there is no vocabulary.
+        pieces: of "source" and of "target" the strings that the rows of the embedding table stand
+            for. `--init_from` carries over the rows of those that another vocabulary has too. None:
+            there is no vocabulary.
     """
 
     name: str
@@ -67,7 +68,7 @@ class Task(abc.ABC):
     unmeasured: str = "Choose one of these, which are measured after each epoch."
     monitor: str = "cross_entropy"
     width: int = 512
-    pieces: Sequence[str] | None = None
+    pieces: Mapping[str, Sequence[str]] | None = None
 
     def __init__(self, values: Mapping):
         self.values = values

@@ -22,6 +22,7 @@ from keras_transformer.training.mixed_precision import dtype_policy, in_words
 from keras_transformer.training.optimizer import averaged_weights, optimizer
 from keras_transformer.training.schedule import schedule
 from pipelines import batching, bucketing
+from pipelines.vocabularies import pieces_by_side
 from pipelines.whole_files import write_json
 
 # Section 5.1.
@@ -205,7 +206,7 @@ class TrainingRun:
                 f"{path} has no vocabulary.model: its embeddings cannot be told apart. Name the "
                 "folder of its run."
             )
-        report = initialization.initialize(model, weights, pieces, old.pieces)
+        report = initialization.initialize(model, weights, pieces, pieces_by_side(old))
         print(
             f"from {path}: {report.copied_rows:,} pieces keep their embeddings, "
             f"{report.new_rows:,} are new"

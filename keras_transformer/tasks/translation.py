@@ -15,17 +15,17 @@ from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.corpus_settings import corpus_settings
 from keras_transformer.tasks.task import Evaluation, Task, label_measures
 from keras_transformer.tasks.translation_options import (
+    check_tables,
     decoding_options,
     scheduled_sampling,
-    segmentation,
+    segmentations,
 )
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.translator.trained import load_trained
 from keras_transformer.translator.translation_module import TranslationModule
 from keras_transformer.translator.translator import Translator
-from pipelines import batching, corpora
+from pipelines import batching, corpora, vocabularies
 from pipelines.record_files import Records
-from pipelines.vocabulary import Vocabulary, learn
 
 SHOWN = 5
 KEPT_EXAMPLES = 12
@@ -50,6 +50,8 @@ class Translation(Task):
         self.higher_is_better["cross_entropy"] = False
         self._corpus_settings = corpus_settings(values)
         self._options = decoding_options(values)
+        self._segmentations = segmentations(values)
+        check_tables(values["vocabularies"], values["tie_embeddings"])
         self.hyperparameters = Hyperparameters(
             **{field.name: values[field.name] for field in dataclasses.fields(Hyperparameters)}
         )
@@ -66,7 +68,7 @@ class Translation(Task):
 
     @property
     def pieces(self):
-        return self.vocabulary.pieces
+        return vocabularies.pieces_by_side(self.vocabulary)
 
     @property
     def width(self):
@@ -75,16 +77,20 @@ class Translation(Task):
     def write_files(self, folder):
         """Write the vocabulary: that of the records, else learned from the training side."""
         train = self.corpus.train
-        vocabulary = self._prepared_vocabulary() or learn(
-            train.sources + train.targets,
-            self.values["vocabulary_size"],
+        values = self.values
+        vocabulary = self._prepared_vocabulary() or vocabularies.learn(
+            train.sources,
+            train.targets,
+            values["vocabularies"],
+            values["vocabulary_size"],
             self.corpus.tags,
-            self.values["vocabulary_model"],
+            values["vocabulary_model"],
         )
-        vocabulary.save(folder.vocabulary)
+        vocabularies.save(vocabulary, folder.path)
 
     def read_files(self, folder):
-        self.vocabulary = Vocabulary.load(folder.vocabulary)
+        self.vocabulary = vocabularies.load(folder.path)
+        check_tables(self.vocabulary.kind, self.hyperparameters.tie_embeddings)
         prepared = self._prepared_vocabulary()
         if not prepared:
             return
@@ -92,10 +98,11 @@ class Translation(Task):
             self.hyperparameters, vocabulary_size=self.vocabulary.size
         )
         if prepared.fingerprint != self.vocabulary.fingerprint:
+            files = map(str, vocabularies.paths(self.vocabulary.kind, folder.path))
             raise ValueError(
                 f"{folder.path} was trained with vocabulary {self.vocabulary.fingerprint}, the "
-                f"records are of {prepared.fingerprint}. Name another "
-                f"--model_dir, or prepare the records with --vocabulary={folder.vocabulary}."
+                f"records are of {prepared.fingerprint}. Name another --model_dir, or prepare the "
+                f"records with --vocabulary={','.join(files)}."
             )
 
     def _prepared_vocabulary(self):
@@ -148,7 +155,7 @@ class Translation(Task):
         print(f"dropped: {', '.join(counts) or 'none'}")
 
     def examples(self):
-        return self._pairs[0].examples(segmentation(self.values, self.vocabulary))
+        return self._pairs[0].examples(self._segmentations(self.vocabulary))
 
     def validation_examples(self):
         return self._pairs[1].examples()

@@ -1,12 +1,20 @@
 """What the flags of translation say of its search, its objective and its pieces."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.training.objective import ScheduledSampling
 from pipelines.bpe_dropout import BpeDropout
+from pipelines.segmentation import Segmentation
+from pipelines.subword_regularization import SubwordRegularization
+from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabulary import Vocabulary
+
+# What may share a table of embeddings, by the kind of the vocabulary.
+TIES_OF_VOCABULARIES = {"joint": ("three_way", "decoder", "none"), "separate": ("decoder", "none")}
+# By the flag that asks for it.
+SEGMENTATIONS = {"bpe_dropout": BpeDropout, "subword_regularization": SubwordRegularization}
 
 
 def decoding_options(values: Mapping) -> DecodingOptions:
@@ -36,18 +44,53 @@ def scheduled_sampling(values: Mapping) -> ScheduledSampling | None:
     return ScheduledSampling(probability, values["scheduled_sampling_steps"])
 
 
-def segmentation(values: Mapping, vocabulary: Vocabulary) -> BpeDropout | None:
-    """How --bpe_dropout cuts the sentences that are trained on; None: as the vocabulary does.
+def check_tables(kind: str, tie_embeddings: str) -> None:
+    """Refuse tables of embeddings that a kind of vocabulary cannot have.
 
     Raises:
-        ValueError: if shapes are to be static, or the vocabulary is not of byte pairs.
+        ValueError: if ids of two vocabularies were to share one.
     """
-    probability = values["bpe_dropout"]
-    if not probability:
-        return None
-    if values["static_shapes"]:
+    if tie_embeddings not in TIES_OF_VOCABULARIES[kind]:
+        fitting = " or ".join(TIES_OF_VOCABULARIES[kind])
         raise ValueError(
-            "--bpe_dropout gives sentences of any length, and --static_shapes wants few. "
-            f"Received: bpe_dropout={probability}. Leave one out."
+            f"vocabularies that are {kind} need --tie_embeddings={fitting}: an id means another "
+            f"piece in each language. Received: tie_embeddings={tie_embeddings}. Pass "
+            f"--tie_embeddings={TIES_OF_VOCABULARIES[kind][0]}."
         )
-    return BpeDropout(vocabulary, probability, values["seed"])
+
+
+def segmentations(
+    values: Mapping,
+) -> Callable[[Vocabulary | SeparateVocabularies], dict[str, Segmentation]]:
+    """How the sentences that are trained on are cut, as one of the flags in `SEGMENTATIONS` says.
+
+    Returns:
+        A function of the vocabulary, which gives that of "source" and that of "target"; none if
+        they are cut as the vocabulary does.
+
+    Raises:
+        ValueError: if two are asked for, or shapes are to be static.
+    """
+    asked = [name for name in SEGMENTATIONS if values[name]]
+    received = ", ".join(f"{name}={values[name]}" for name in asked)
+    if len(asked) > 1:
+        raise ValueError(
+            f"--{' and --'.join(asked)} exclude each other: a vocabulary is of byte pairs or a "
+            f"unigram language model. Received: {received}. Leave one out."
+        )
+    if asked and values["static_shapes"]:
+        raise ValueError(
+            f"--{asked[0]} gives sentences of any length, and --static_shapes wants few. "
+            f"Received: {received}. Leave one out."
+        )
+
+    def of_sides(vocabulary):
+        sides = {"source": vocabulary.source, "target": vocabulary.target}
+        made = {
+            one: SEGMENTATIONS[name](one, values[name], values["seed"])
+            for name in asked
+            for one in set(sides.values())
+        }
+        return {side: made[one] for side, one in sides.items() if one in made}
+
+    return of_sides

@@ -10,17 +10,17 @@ import numpy as np
 
 from keras_transformer.training.checkpoint import WEIGHTS
 
-# The first is in every model; the others where they are not tied to it.
-TABLES = tuple(
-    f"{WEIGHTS}{layer}/table" for layer in ("embedding", "source_embedding", "projection")
-)
-TABLE = TABLES[0]
+# Whose pieces the rows of a table stand for, where source and target have vocabularies of their
+# own. The first table is in every model; the others where they are not tied to it.
+LAYERS = {"embedding": "target", "source_embedding": "source", "projection": "target"}
+TABLES = {f"{WEIGHTS}{layer}/table": side for layer, side in LAYERS.items()}
+TABLE = next(iter(TABLES))
 NAMED = 3
 
 
 @dataclasses.dataclass(frozen=True)
 class Initialization:
-    """What became of the rows of the embedding table.
+    """What became of the rows of the embedding table, the target's if each side has one.
 
     Attributes:
         copied_rows: pieces that the other model knew.
@@ -34,8 +34,8 @@ class Initialization:
 def initialize(
     model: keras.Model,
     weights: Mapping[str, np.ndarray],
-    pieces: Sequence[str] | None = None,
-    old_pieces: Sequence[str] | None = None,
+    pieces: Mapping[str, Sequence[str]] | None = None,
+    old_pieces: Mapping[str, Sequence[str]] | None = None,
 ) -> Initialization:
     """Set a model's weights to those of another of the same sizes, which may have another
     vocabulary. The optimizer stays as it is.
@@ -43,7 +43,8 @@ def initialize(
     Args:
         model: a built `keras.Model`.
         weights: arrays by name, as `checkpoint.weights_of` gives them.
-        pieces: the model's vocabulary, V strings by id; None: it has that of the other model.
+        pieces: the model's vocabulary: of "source" and of "target", V strings by id; None: it has
+            that of the other model.
         old_pieces: the other model's, likewise.
 
     Returns:
@@ -62,20 +63,22 @@ def initialize(
         )
     variables = {WEIGHTS + variable.path: variable for variable in model.weights}
     fitted = dict(weights)
-    copied = [] if pieces is None else shared_rows(pieces, old_pieces)
-    for name in TABLES if pieces is not None else ():
+    copied_rows = {}
+    for name, side in TABLES.items() if pieces is not None else ():
         if _width(variables.get(name)) != _width(weights.get(name)) or name not in variables:
             continue
         table = np.array(np.asarray(keras.ops.stop_gradient(variables[name])))
-        _refuse_other_length("pieces", pieces, table)
-        _refuse_other_length("old_pieces", old_pieces, weights[name])
+        _refuse_other_length("pieces", pieces[side], table)
+        _refuse_other_length("old_pieces", old_pieces[side], weights[name])
+        copied = shared_rows(pieces[side], old_pieces[side])
         table[[row for row, _ in copied]] = weights[name][[old_row for _, old_row in copied]]
         fitted[name] = table
+        copied_rows[name] = len(copied)
     _refuse_misfits(variables, fitted)
     for name, variable in variables.items():
         variable.assign(fitted[name])
     rows = len(fitted.get(TABLE, ()))
-    copied_rows = rows if pieces is None else len(copied)
+    copied_rows = copied_rows.get(TABLE, rows)
     return Initialization(copied_rows, rows - copied_rows)
 
 

@@ -11,6 +11,7 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.runs.session import SavedModel, damaged, read_meta_graph, reload
 from keras_transformer.translator.hypothesis import Hypothesis
 from keras_transformer.translator.live import Live, as_bytes, as_strings
+from pipelines.vocabulary import Vocabulary
 
 # The options that a signature takes.
 OPTIONS = {
@@ -29,12 +30,19 @@ class Exported:
         folder: where `saved_model.pb` lies.
         options: arguments of `DecodingOptions` that replace the exported ones; None: as exported.
         threads_per_operation: see `SavedModel`.
+        fingerprint: of its vocabulary, as its `model.json` says it.
 
     Raises:
         ValueError: if the SavedModel is damaged, or does not take an option.
     """
 
-    def __init__(self, folder: pathlib.Path, options: dict, threads_per_operation: int = 0):
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        options: dict,
+        threads_per_operation: int = 0,
+        fingerprint: str = "",
+    ):
         self._folder = folder
         self._threads = threads_per_operation
         self._loaded = {}
@@ -44,13 +52,19 @@ class Exported:
         except (OSError, ValueError) as error:
             raise damaged(folder, error) from error
         self._signatures = set(meta_graph.signature_def)
-        self._tokenizer = _tokenizer(meta_graph.graph_def, folder)
+        self._source_tokenizer, self._target_tokenizer = _tokenizers(
+            meta_graph.graph_def, folder, fingerprint
+        )
         self._translating, self._options = _request(options)
         self._require(self._translating)
 
     def lengths(self, lines: list[str]) -> list[int]:
         """How many tokens each line has, EOS included."""
-        return [len(ids) + 1 for ids in self._tokenizer.encode(lines)]
+        return [len(ids) + 1 for ids in self._source_tokenizer.encode(lines)]
+
+    def target_lengths(self, references: list[str]) -> list[int]:
+        """How many tokens each translation has, likewise."""
+        return [len(ids) + 1 for ids in self._target_tokenizer.encode(references)]
 
     def translate(self, lines: list[str]) -> list[str]:
         """The best translation of each line, or the one that is drawn."""
@@ -183,9 +197,16 @@ def _request(options):
     return signature, given
 
 
-def _tokenizer(graph, folder):
-    """The SentencePiece model inside a graph."""
-    for node in graph.node:
-        if node.op == "SentencepieceOp":
-            return sentencepiece.SentencePieceProcessor(model_proto=node.attr["model"].s)
-    raise ValueError(f"{folder} has no SentencePiece tokenizer: it is no translator of ours.")
+def _tokenizers(graph, folder, fingerprint):
+    """The SentencePiece models inside a graph: of the source, and of the target."""
+    found = [
+        Vocabulary(node.attr["model"].s) for node in graph.node if node.op == "SentencepieceOp"
+    ]
+    if not found:
+        raise ValueError(f"{folder} has no SentencePiece tokenizer: it is no translator of ours.")
+    by_fingerprint = {one.fingerprint: one for one in found}
+    named = [by_fingerprint[one] for one in fingerprint.split("-") if one in by_fingerprint]
+    sides = named or found[:1]
+    return [
+        sentencepiece.SentencePieceProcessor(model_proto=one.model) for one in (sides[0], sides[-1])
+    ]

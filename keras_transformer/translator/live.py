@@ -24,6 +24,10 @@ class Live:
         """How many tokens each line has, EOS included."""
         return self._module.source_lengths(as_bytes(lines)).numpy().tolist()
 
+    def target_lengths(self, references: list[str]) -> list[int]:
+        """How many tokens each translation has, likewise."""
+        return self._module.target_lengths(as_bytes(references)).numpy().tolist()
+
     def translate(self, lines: list[str]) -> list[str]:
         """The best translation of each line."""
         return as_strings(self._module.translate(as_bytes(lines))["translation"].numpy())

@@ -71,7 +71,9 @@ def _load_saved_model(version, precision, options):
             "folder of the run, or export it with another (python -m keras_transformer.export)."
         )
     threads = tf.config.threading.get_intra_op_parallelism_threads()
-    return Exported(version, options, threads), _read_description(version / "model.json")
+    description = _read_description(version / "model.json")
+    fingerprint = description.get("vocabulary", {}).get("fingerprint", "")
+    return Exported(version, options, threads, fingerprint), description
 
 
 def _read_description(path):

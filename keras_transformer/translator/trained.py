@@ -4,12 +4,14 @@ import pathlib
 
 from keras_transformer.models import Hyperparameters, Transformer, translation_policy
 from keras_transformer.runs.folder import RunFolder
+from pipelines import vocabularies
+from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabulary import Vocabulary
 
 
 def load_trained(
     folder: RunFolder, weights: pathlib.Path | None = None, precision: str = "float32"
-) -> tuple[Transformer, Vocabulary]:
+) -> tuple[Transformer, Vocabulary | SeparateVocabularies]:
     """Load what a run of the task "translation" trained.
 
     Args:
@@ -25,4 +27,4 @@ def load_trained(
     hyperparameters = Hyperparameters(**folder.read_description()["hyperparameters"])
     model = Transformer(hyperparameters, dtype=translation_policy(precision))
     folder.load_weights(model, weights)
-    return model, Vocabulary.load(folder.vocabulary)
+    return model, vocabularies.load(folder.path)

@@ -11,6 +11,7 @@ from keras_transformer.models import Ensemble, Transformer
 from keras_transformer.translator.batches import MAX_SOURCE_LENGTH
 from keras_transformer.translator.graphs import IDS, graphs_of, traced
 from pipelines.special_ids import EOS, PAD
+from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabulary import Vocabulary
 
 
@@ -21,7 +22,7 @@ class TranslationModule(tf.Module):
 
     Args:
         model: a built `Transformer`, or an `Ensemble`.
-        vocabulary: the `Vocabulary` it was trained with.
+        vocabulary: what it was trained with: a `Vocabulary` of both languages, or one for each.
         options: `DecodingOptions`; the paper's by default.
 
     Raises:
@@ -31,7 +32,7 @@ class TranslationModule(tf.Module):
     def __init__(
         self,
         model: Transformer | Ensemble,
-        vocabulary: Vocabulary,
+        vocabulary: Vocabulary | SeparateVocabularies,
         options: DecodingOptions | None = None,
     ):
         super().__init__(name="translation")
@@ -42,7 +43,8 @@ class TranslationModule(tf.Module):
                 f"Received: {vocabulary.size}."
             )
         self.vocabulary = vocabulary
-        self.tokenizer = vocabulary.tokenizer
+        self.source_tokenizer = vocabulary.source.tokenizer
+        self.target_tokenizer = vocabulary.target.tokenizer
         # Only the variables are tracked, not the Keras model: with both, an export is twice as big.
         self.weights = [variable.value for variable in model.weights]
         self.options = options or DecodingOptions()
@@ -61,7 +63,8 @@ class TranslationModule(tf.Module):
         self.gives_attention = model.gives_attention
         if self.gives_attention:
             self.attention = traced(self._attention, text, reference)
-        self.source_lengths = traced(lambda text: self.tokenizer.tokenize(text).row_lengths(), text)
+        self.source_lengths = traced(_lengths_by(self.source_tokenizer), text)
+        self.target_lengths = traced(_lengths_by(self.target_tokenizer), reference)
 
     def _translate(self, text):
         """Strings (B,) to strings (B,). An empty or blank string stays empty; a source is cut after
@@ -83,7 +86,7 @@ class TranslationModule(tf.Module):
             pieces: (B, n, L), the tokens as strings, EOS among them; "" is padding.
             log_probabilities: (B, n, L), the model's log P of each token; 0 at padding.
         """
-        prefixes = self.tokenizer.tokenize(prefix)[:, :-1].to_tensor(default_value=PAD)
+        prefixes = self.target_tokenizer.tokenize(prefix)[:, :-1].to_tensor(default_value=PAD)
         hypotheses, scores = self._search_as_exported(text, prefixes)
         shape = tf.shape(hypotheses)
         source = tf.repeat(self.source_ids(text).to_tensor(default_value=PAD), shape[1], axis=0)
@@ -91,7 +94,7 @@ class TranslationModule(tf.Module):
         return {
             "translations": self.target_texts(hypotheses, text),
             "scores": scores,
-            "pieces": self.pieces(hypotheses),
+            "pieces": _pieces(self.target_tokenizer, hypotheses),
             "log_probabilities": tf.reshape(self._graphs.log_probabilities(source, rows), shape),
         }
 
@@ -99,9 +102,8 @@ class TranslationModule(tf.Module):
         """Strings (B,) and their translations (B,) to log P(Y | X) in nats and |Y|, EOS included.
         Lines and translations are cut after 1,024 tokens.
         """
-        source, target = (
-            self.source_ids(side).to_tensor(default_value=PAD) for side in (text, reference)
-        )
+        source = self.source_ids(text).to_tensor(default_value=PAD)
+        target = self.target_ids(reference).to_tensor(default_value=PAD)
         return {
             "log_probability": tf.reduce_sum(
                 self._graphs.log_probabilities(source, target), axis=1
@@ -117,12 +119,11 @@ class TranslationModule(tf.Module):
             encoder, decoder, cross: (B, N, h, S, S), (B, N, h, T, T) and (B, N, h, T, S); row t is
                 of the step that gives target piece t.
         """
-        source, target = (
-            self.source_ids(side).to_tensor(default_value=PAD) for side in (text, reference)
-        )
+        source = self.source_ids(text).to_tensor(default_value=PAD)
+        target = self.target_ids(reference).to_tensor(default_value=PAD)
         return {
-            "source_pieces": self.pieces(source),
-            "target_pieces": self.pieces(target),
+            "source_pieces": _pieces(self.source_tokenizer, source),
+            "target_pieces": _pieces(self.target_tokenizer, target),
             **self._graphs.attention(source, target),
         }
 
@@ -158,13 +159,16 @@ class TranslationModule(tf.Module):
 
     def source_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Strings (B,) to ragged ids (B, None), each row closed by EOS and no longer than 1,024."""
-        words = self.tokenizer.tokenize(text)[:, :-1][:, : MAX_SOURCE_LENGTH - 1]
-        return tf.concat([words, tf.fill([words.nrows(), 1], EOS)], axis=1)
+        return _ids(self.source_tokenizer, text)
+
+    def target_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Translations (B,) to ragged ids, likewise."""
+        return _ids(self.target_tokenizer, text)
 
     def target_text(self, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
         """Ids (B, L) to strings (B,), empty where `text` is blank."""
         words = tf.ragged.boolean_mask(ids, (ids != PAD) & (ids != EOS))
-        return tf.where(tf.strings.strip(text) == "", "", self.tokenizer.detokenize(words))
+        return tf.where(tf.strings.strip(text) == "", "", self.target_tokenizer.detokenize(words))
 
     def target_texts(self, hypotheses: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
         """Ids (B, n, L) to strings (B, n), empty where `text` is blank."""
@@ -172,6 +176,18 @@ class TranslationModule(tf.Module):
         rows = tf.reshape(hypotheses, [shape[0] * shape[1], shape[2]])
         return tf.reshape(self.target_text(rows, tf.repeat(text, shape[1])), shape[:2])
 
-    def pieces(self, ids: tf.Tensor) -> tf.Tensor:
-        """Ids of any shape to the strings they stand for, "" for padding."""
-        return tf.where(ids == PAD, "", self.tokenizer.id_to_string(ids))
+
+def _ids(tokenizer, text):
+    """Strings (B,) to ragged ids (B, None), cut after 1,024."""
+    words = tokenizer.tokenize(text)[:, :-1][:, : MAX_SOURCE_LENGTH - 1]
+    return tf.concat([words, tf.fill([words.nrows(), 1], EOS)], axis=1)
+
+
+def _pieces(tokenizer, ids):
+    """Ids of any shape to the strings they stand for, "" for padding."""
+    return tf.where(ids == PAD, "", tokenizer.id_to_string(ids))
+
+
+def _lengths_by(tokenizer):
+    """What gives the numbers of tokens of strings (B,), not cut."""
+    return lambda text: tokenizer.tokenize(text).row_lengths()

@@ -199,8 +199,8 @@ class Translator:
         Raises:
             ValueError: if the model is an ensemble, or a SavedModel that cannot do this.
         """
-        self._lengths([line])
-        self._lengths([translation])
+        _checked_lengths(self._model.lengths, [line])
+        _checked_lengths(self._model.target_lengths, [translation])
         given = self._model.attention([line], [translation])
         pieces = {name: as_pieces(given[name])[0] for name in ("source_pieces", "target_pieces")}
         return {name: array[0] for name, array in given.items()} | pieces
@@ -231,18 +231,20 @@ class Translator:
                     f"there must be as many of the one as of the other. Received: {len(lines):,} "
                     f"and {len(other):,} lines."
                 )
-            self._lengths(other)
-        return in_batches(function, [lines, *others], self._lengths(lines), *how)
+            _checked_lengths(self._model.target_lengths, other)
+        lengths = _checked_lengths(self._model.lengths, lines)
+        return in_batches(function, [lines, *others], lengths, *how)
 
-    def _lengths(self, lines):
-        """How many tokens each line has."""
-        lengths = []
-        for start in range(0, len(lines), MAX_SOURCE_LENGTH):
-            lengths += self._model.lengths(lines[start : start + MAX_SOURCE_LENGTH])
-        for number, length in enumerate(lengths, 1):
-            if length > MAX_SOURCE_LENGTH:
-                raise ValueError(
-                    f"line {number} has {length:,} tokens, more than the {MAX_SOURCE_LENGTH:,} "
-                    "allowed. Split it into sentences (translate: --split_sentences)."
-                )
-        return lengths
+
+def _checked_lengths(lengths_of, lines):
+    """How many tokens each line has; a line that is too long is refused."""
+    lengths = []
+    for start in range(0, len(lines), MAX_SOURCE_LENGTH):
+        lengths += lengths_of(lines[start : start + MAX_SOURCE_LENGTH])
+    for number, length in enumerate(lengths, 1):
+        if length > MAX_SOURCE_LENGTH:
+            raise ValueError(
+                f"line {number} has {length:,} tokens, more than the {MAX_SOURCE_LENGTH:,} "
+                "allowed. Split it into sentences (translate: --split_sentences)."
+            )
+    return lengths

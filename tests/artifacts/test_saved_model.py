@@ -197,7 +197,7 @@ def test_golden_sentences_are_those_of_the_test_set_and_what_is_seldom(exported,
     assert [one["text"] for one in found[: len(EXAMPLES)]] == EXAMPLES
     assert {"b64": "/yBubyBVVEYtOCD+"} in [one["text"] for one in found]
     assert [one["translation"] for one in found[: len(EXAMPLES)]] == live.translate(EXAMPLES)
-    made = golden.golden_texts(module.vocabulary.pieces, [])
+    made = golden.golden_texts(module.vocabulary.source.pieces, [])
     assert len(set(made)) == len(made) == golden.SENTENCES + len(golden.EDGES)
 
 

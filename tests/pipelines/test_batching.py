@@ -35,7 +35,8 @@ def numbers_as_words(size):
             axis=1,
         )
 
-    return types.SimpleNamespace(size=size, tokenize=tokenize)
+    words = types.SimpleNamespace(size=size, tokenize=tokenize)
+    return types.SimpleNamespace(source=words, target=words)
 
 
 WORDS = numbers_as_words(100)

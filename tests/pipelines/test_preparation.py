@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keras_transformer import flags, prepare
-from pipelines import beam, corpora
+from pipelines import beam, corpora, vocabularies
 from pipelines.filtering import Filters
 from pipelines.record_files import Records
 from pipelines.sharding import digest, kept, sample
@@ -280,6 +280,30 @@ def test_a_vocabulary_that_is_given_is_taken(houses, tmp_path):
     assert Vocabulary.load(tmp_path / "p" / "vocabulary.model").model == own.model
     with pytest.raises(FileNotFoundError):
         run(tmp_path / "q", **houses, vocabulary=str(tmp_path / "none.model"))
+
+
+@pytest.mark.slow
+def test_each_side_is_tokenized_by_a_vocabulary_of_its_own(houses, tmp_path):
+    prepared = run(tmp_path / "p", **houses, vocabularies="separate")
+    both = prepared.vocabulary
+    assert (both.kind, both.source.size) == ("separate", 300)
+    pairs = prepared.pairs()
+    english, german = (
+        both.source.tokenize(ENGLISH).to_list(),
+        both.target.tokenize(GERMAN).to_list(),
+    )
+    found = [(pairs.sources[i].tolist(), pairs.targets[i].tolist()) for i in range(len(pairs))]
+    assert {tuple(map(tuple, pair)) for pair in found} >= {
+        tuple(map(tuple, pair)) for pair in zip(english, german, strict=True)
+    }
+    assert not (tmp_path / "p" / "vocabulary.model").exists()
+    files = ",".join(map(str, vocabularies.paths("separate", tmp_path / "p")))
+    given = run(tmp_path / "q", **houses, vocabulary=files)
+    assert given.vocabulary.fingerprint == both.fingerprint
+    with pytest.raises(
+        ValueError, match=r"vocabulary was 300 pieces a language, bpe, of .*, now 3"
+    ):
+        run(tmp_path / "p", **houses)
 
 
 def test_a_vocabulary_changed_under_the_records_is_refused(copy):

@@ -57,7 +57,7 @@ def vocabulary():
 def folder(tmp_path, vocabulary):
     """A prepared corpus, without Beam."""
     shards = Shards(tmp_path, SHARDS, vocabulary, deduplicate=True)
-    packed = list(tokenized(kept(PAIRS, Filters(), {}), vocabulary.model, SHARDS, range(SHARDS)))
+    packed = list(tokenized(kept(PAIRS, Filters(), {}), shards.models, SHARDS, range(SHARDS)))
     for shard in range(SHARDS):
         shards.write(shard, [pairs for number, pairs in packed if number == shard])
     vocabulary.save(tmp_path / "vocabulary.model")

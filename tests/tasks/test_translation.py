@@ -12,17 +12,17 @@ import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks import TASKS, task_class, training_run, translation
+from keras_transformer.tasks import TASKS, task_class, training_run
 from keras_transformer.tasks.corpus_settings import corpus_settings
 from keras_transformer.tasks.release import choose_weights, export_dir_of
 from keras_transformer.tasks.training_run import TrainingRun
 from keras_transformer.tasks.translation import Translation
-from keras_transformer.tasks.translation_options import decoding_options
+from keras_transformer.tasks.translation_options import SEGMENTATIONS, decoding_options
 from keras_transformer.training import checkpoint, fit, replicas
 from keras_transformer.training.early_stopping import BestSoFar
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.objective import LIKELIHOOD, RDrop, ScheduledSampling
-from pipelines.vocabulary import learn
+from pipelines import vocabularies, vocabulary
 
 TINY = (
     "--flagfile=toy.flags",
@@ -204,18 +204,38 @@ def test_two_objectives_exclude_each_other(run_of):
 def test_bpe_dropout_reaches_the_training_side_alone(run_of):
     run = run_of("--bpe_dropout=0.25", "--seed=7")
     run._prepare_folder()
-    segmentation = run.task.examples().segmentation
+    segmentations = run.task.examples().segmentations
+    assert list(segmentations) == ["source", "target"]
+    segmentation = segmentations["source"]
+    assert segmentations["target"] is segmentation
     assert float(segmentation._threshold) == 0.25 * 2**64
     assert segmentation.seed == 7
-    assert run.task.validation_examples().segmentation is None
-    assert run_of().task.values["bpe_dropout"] == 0
+    assert run.task.validation_examples().segmentations == {}
+    assert run_of().task._segmentations(run.task.vocabulary) == {}
 
 
-def test_bpe_dropout_does_not_go_with_static_shapes(run_of):
-    run = run_of("--bpe_dropout=0.1", "--static_shapes")
+def test_subword_regularization_reaches_the_training_side_alone(run_of):
+    unigram = ("--vocabulary_model=unigram", "--vocabulary_size=285")
+    run = run_of("--subword_regularization=0.3", "--seed=7", *unigram)
     run._prepare_folder()
-    with pytest.raises(ValueError, match=r"^--bpe_dropout gives sentences of any length, and "):
-        run.task.examples()
+    segmentation = run.task.examples().segmentations["target"]
+    assert (segmentation.alpha, segmentation.seed) == (0.3, 7)
+    assert run.task.validation_examples().segmentations == {}
+
+
+@pytest.mark.parametrize("flag", list(SEGMENTATIONS))
+def test_a_segmentation_of_its_own_does_not_go_with_static_shapes(run_of, flag):
+    with pytest.raises(ValueError, match=rf"^--{flag} gives sentences of any length, and "):
+        run_of(f"--{flag}=0.1", "--static_shapes")
+
+
+def test_two_segmentations_exclude_each_other(run_of):
+    with pytest.raises(
+        ValueError,
+        match=r"^--bpe_dropout and --subword_regularization exclude each other: .* Received: "
+        r"bpe_dropout=0\.1, subword_regularization=0\.2\. Leave one out\.$",
+    ):
+        run_of("--bpe_dropout=0.1", "--subword_regularization=0.2")
 
 
 def test_the_search_of_a_flag_file_is_that_of_the_export(run_of, tmp_path):
@@ -233,9 +253,36 @@ def test_the_search_of_a_flag_file_is_that_of_the_export(run_of, tmp_path):
 
 def test_a_unigram_vocabulary_is_learned_where_it_is_asked_for(run_of, monkeypatch):
     asked = []
-    monkeypatch.setattr(translation, "learn", lambda *how: asked.append(how[1:]) or learn(*how))
+    learn = vocabulary.learn
+    monkeypatch.setattr(vocabulary, "learn", lambda *how: asked.append(how[1:]) or learn(*how))
     run_of("--vocabulary_model=unigram", "--vocabulary_size=285")._prepare_folder()
     assert asked == [(285, (), "unigram")]
+
+
+def test_each_language_can_have_a_vocabulary_of_its_own(run_of):
+    run = run_of("--vocabularies=separate", "--tie_embeddings=none", "--bpe_dropout=0.1")
+    run._prepare_folder()
+    both = run.task.vocabulary
+    assert vocabularies.load(run.folder.path).fingerprint == both.fingerprint
+    assert run.task.description()["vocabulary"] == {"fingerprint": both.fingerprint}
+    assert run.task.pieces == {"source": both.source.pieces, "target": both.target.pieces}
+    assert both.kind == "separate"
+    found = run.task.examples().segmentations
+    assert found["source"] is not found["target"]
+    # A vocabulary that is on the disk decides, whatever the flags say.
+    with pytest.raises(ValueError, match=r"^vocabularies that are separate need --tie_embeddings="):
+        run_of().task.read_files(run.folder)
+
+
+@pytest.mark.parametrize("tie", ["three_way", "decoder", "none"])
+def test_a_table_for_both_languages_needs_a_vocabulary_for_both(run_of, tie):
+    run_of(f"--tie_embeddings={tie}")  # A control.
+    arguments = ("--vocabularies=separate", f"--tie_embeddings={tie}")
+    if tie != "three_way":
+        run_of(*arguments)
+        return
+    with pytest.raises(ValueError, match=r"Received: tie_embeddings=three_way\. Pass --tie_emb"):
+        run_of(*arguments)
 
 
 def test_pairs_over_the_longest_length_are_dropped_or_nothing_is_left(run_of):

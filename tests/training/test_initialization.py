@@ -9,12 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keras_transformer.models import Transformer
-from keras_transformer.training import checkpoint
-from keras_transformer.training.initialization import TABLE, Initialization, initialize, shared_rows
+from keras_transformer.training import checkpoint, initialization
+from keras_transformer.training.initialization import TABLE, Initialization, shared_rows
 from keras_transformer.training.optimizer import optimizer
 
 OLD = ["<pad>", "<unk>", "▁the", "▁house", "▁lamp"]
 NEW = ["<pad>", "<unk>", "▁lamp", "▁ship", "▁the", "▁sea"]
+
+
+def initialize(model, weights, *pieces):
+    """With one vocabulary for both sides."""
+    both = (one and {"source": one, "target": one} for one in pieces)
+    return initialization.initialize(model, weights, *both)
 
 
 def transformer(vocabulary_size=5, seed=0, **sizes):

@@ -1,0 +1,125 @@
+"""A vocabulary for each language, through all commands: trained, gone on with, translated by its
+run and by its SavedModel, tuned, averaged, exported, and started from.
+"""
+
+import json
+import random
+
+import numpy as np
+import pytest
+from shell import Shell
+
+from keras_transformer.training import checkpoint
+from pipelines import vocabularies
+
+pytestmark = pytest.mark.slow
+
+RUN = "runs/mine"
+SAVED = "saved_models/mine"
+SEPARATE = ("--vocabularies=separate", "--tie_embeddings=decoder")
+TRAIN = (
+    "train",
+    "--flagfile=toy.flags",
+    "--corpus=text_files",
+    "--data_dir=text",
+    "--vocabulary_size=275",
+    "--model_dir=runs/mine",
+    *SEPARATE,
+    "--bpe_dropout=0.1",
+    "--dropout=0.1",
+    "--validation_sentences=10",
+)
+LETTERS = "abcdefgh"
+OTHERS = "zyxwvuts"
+FILES = ["vocabulary.source.model", "vocabulary.target.model"]
+
+
+def done(answer):
+    assert answer.returncode == 0, answer.stderr.decode()
+    return answer.stdout.decode()
+
+
+def write_text(shell):
+    """Text whose languages share no letter."""
+    draw = random.Random(1)
+    (shell.folder / "text").mkdir()
+    for split, count in (("train", 800), ("valid", 20), ("test", 20)):
+        lines = [" ".join(draw.choices(LETTERS, k=6)) for _ in range(count)]
+        targets = [line[::-1].translate(str.maketrans(LETTERS, OTHERS)) for line in lines]
+        for language, side in (("words", lines), ("reversed", targets)):
+            path = shell.folder / "text" / f"{split}.{language}"
+            path.write_text("".join(f"{line}\n" for line in side))
+    (shell.folder / "lines.txt").write_text("a b c\nd e\n")
+    (shell.folder / "references.txt").write_text("x y z\nv w\n")
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory, warm, shared):
+    """A `Shell` in the folder of 10 steps, and 10 more, with the lines that others read."""
+    shell = Shell(tmp_path_factory.mktemp("separate"), warm)
+    write_text(shell)
+    done(shell(*TRAIN, "--max_steps=10", "--norelease"))
+    done(shell(*TRAIN, "--max_steps=20"))
+    shared.add(shell.folder)
+    return shell
+
+
+def test_the_run_and_its_export_hold_both_files_and_say_both_fingerprints(shell):
+    both = vocabularies.load(shell.folder / RUN)
+    assert (both.kind, both.size) == ("separate", 275)
+    version = shell.folder / SAVED / "1"
+    for folder in (shell.folder / RUN, version / "assets.extra"):
+        assert sorted(path.name for path in folder.glob("vocabulary*")) == FILES
+        assert vocabularies.load(folder).fingerprint == both.fingerprint
+    for folder in (shell.folder / RUN, version):
+        description = json.loads((folder / "model.json").read_text())
+        assert description["vocabulary"]["fingerprint"] == both.fingerprint
+
+
+def test_a_run_that_goes_on_ends_where_an_uninterrupted_one_ends(shell, fresh_shell):
+    write_text(fresh_shell)
+    done(fresh_shell(*TRAIN, "--max_steps=20", "--norelease"))
+    newest = [checkpoint.newest(one.folder / RUN / "checkpoints") for one in (shell, fresh_shell)]
+    assert newest[0].name == newest[1].name
+    ours, theirs = map(checkpoint.weights_of, newest)
+    assert ours.keys() == theirs.keys()
+    assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
+
+
+@pytest.mark.parametrize(
+    ("command", "flags"),
+    [
+        ("translate", ("--input=lines.txt",)),
+        ("score", ("--source_file=lines.txt", "--reference_file=references.txt")),
+        ("align", ("--source_file=lines.txt", "--reference_file=references.txt")),
+        ("evaluate", ("--source_file=lines.txt", "--reference_file=references.txt")),
+    ],
+)
+def test_run_and_saved_model_say_the_same(shell, command, flags):
+    run, saved = shell.all([(command, f"--model={model}", *flags) for model in (RUN, SAVED)])
+    assert done(run) == done(saved) != ""
+
+
+def test_commands_that_write_take_it_too(shell, tmp_path):
+    pytest.importorskip("ctranslate2")
+    copy = shell.copy(tmp_path / "copy")
+    done(copy("average", f"--model_dir={RUN}", "--average_checkpoints=1"))
+    done(copy("export", f"--model_dir={RUN}", "--format=ctranslate2"))
+    done(copy("tune", f"--model={RUN}", "--beam_sizes=1,2", "--sentences=5", "--output=-"))
+    assert (
+        sorted(path.name for path in copy.folder.glob("saved_models/*_ctranslate2/voc*")) == FILES
+    )
+    tuned = ("--init_from=saved_models/mine", "--model_dir=runs/tuned")
+    told = done(copy(*TRAIN, "--max_steps=2", "--norelease", *tuned))
+    assert ": 275 pieces keep their embeddings, 0 are new" in told
+
+
+def test_one_table_for_two_vocabularies_is_refused_at_once(fresh_shell):
+    answer = fresh_shell(*TRAIN, "--tie_embeddings=three_way")
+    assert answer.returncode == 1
+    assert answer.stderr.decode() == (
+        "error: vocabularies that are separate need --tie_embeddings=decoder or none: an id means "
+        "another piece in each language. Received: tie_embeddings=three_way. Pass "
+        "--tie_embeddings=decoder.\n"
+    )
+    assert list(fresh_shell.folder.iterdir()) == []

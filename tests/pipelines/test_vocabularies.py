@@ -1,0 +1,110 @@
+"""A vocabulary for both languages, or one for each: who reads it takes a side, and gets what was
+learned from that side's text.
+"""
+
+import re
+
+import pytest
+import tensorflow as tf
+
+from pipelines import vocabularies, vocabulary
+from pipelines.batching import tokenize_pairs
+from pipelines.corpora import ParallelText
+from pipelines.vocabularies import SeparateVocabularies
+from pipelines.vocabulary import Vocabulary
+
+ENGLISH = ["the house is big and the lamp is small", "turn off the lights in the kitchen"] * 3
+GERMAN = ["das Haus ist groß und die Lampe ist klein", "schalte die Lichter in der Küche aus"] * 3
+SIZE = 290
+JOINT = ["vocabulary.model"]
+SEPARATE = ["vocabulary.source.model", "vocabulary.target.model"]
+
+
+@pytest.fixture(scope="module")
+def joint():
+    return vocabularies.learn(ENGLISH, GERMAN, "joint", SIZE)
+
+
+@pytest.fixture(scope="module")
+def separate():
+    return vocabularies.learn(ENGLISH, GERMAN, "separate", SIZE)
+
+
+def test_a_joint_one_is_learned_from_all_text_and_is_both_sides(joint):
+    assert joint.model == vocabulary.learn(ENGLISH + GERMAN, SIZE).model
+    assert joint.source is joint.target is joint
+    assert vocabularies.pieces_by_side(joint) == {"source": joint.pieces, "target": joint.pieces}
+
+
+def test_separate_ones_are_learned_each_from_its_side(separate):
+    sides = [vocabulary.learn(lines, SIZE) for lines in (ENGLISH, GERMAN)]
+    assert [separate.source.model, separate.target.model] == [side.model for side in sides]
+    assert separate.size == SIZE
+    assert separate.fingerprint == "-".join(side.fingerprint for side in sides)
+    assert sides[0].fingerprint != sides[1].fingerprint
+
+
+def test_model_and_tags_hold_for_both_sides():
+    pair = vocabularies.learn(ENGLISH, GERMAN, "separate", 285, ["<2de>"], "unigram")
+    for side in (pair.source, pair.target):
+        assert side.log_probabilities is not None
+        assert "<2de>" in side.pieces
+
+
+def test_a_pair_of_texts_is_tokenized_side_by_side(separate):
+    pairs = tokenize_pairs(ParallelText(ENGLISH, GERMAN), separate)
+    for side, ids, lines in (
+        (separate.source, pairs.sources, ENGLISH),
+        (separate.target, pairs.targets, GERMAN),
+    ):
+        assert [ids[row].tolist() for row in range(len(ids))] == side.tokenize(lines).to_list()
+    # The control: by the other side's vocabulary the text is another.
+    ids = tf.ragged.constant([pairs.sources[0].tolist()])
+    assert separate.source.detokenize(ids).numpy()[0].decode() == ENGLISH[0]
+    assert separate.target.detokenize(ids).numpy()[0].decode() != ENGLISH[0]
+
+
+@pytest.mark.parametrize(("kind", "names"), [("joint", JOINT), ("separate", SEPARATE)])
+def test_what_is_saved_is_loaded_and_another_kind_is_gone(kind, names, request, tmp_path):
+    assert not vocabularies.exist(tmp_path)
+    others = {"joint": "separate", "separate": "joint"}
+    vocabularies.save(request.getfixturevalue(others[kind]), tmp_path)
+    both = request.getfixturevalue(kind)
+    vocabularies.save(both, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert vocabularies.paths(both.kind, tmp_path) == [tmp_path / name for name in names]
+    assert vocabularies.exist(tmp_path)
+    for loaded in (
+        vocabularies.load(tmp_path),
+        vocabularies.of_files([tmp_path / name for name in names]),
+    ):
+        assert (loaded.kind, loaded.fingerprint) == (kind, both.fingerprint)
+
+
+@pytest.mark.parametrize("lost", SEPARATE)
+def test_a_lost_side_is_named(separate, tmp_path, lost):
+    vocabularies.save(separate, tmp_path)
+    (tmp_path / lost).unlink()
+    assert not vocabularies.exist(tmp_path)
+    with pytest.raises(FileNotFoundError, match=re.escape(lost)):
+        vocabularies.load(tmp_path)
+
+
+def test_an_empty_folder_has_none(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"/vocabulary\.model"):
+        vocabularies.load(tmp_path)
+
+
+def test_sides_of_other_sizes_are_refused(joint):
+    with pytest.raises(
+        ValueError, match=r"the same number of pieces\. Received: 290 and 289\. Learn both with "
+    ):
+        SeparateVocabularies(joint, vocabulary.learn(GERMAN, 289))
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_files_of_no_vocabulary_are_refused(joint, tmp_path, number):
+    joint.save(tmp_path / "one.model")
+    with pytest.raises(ValueError, match=r"^a vocabulary is one file for both languages, or one "):
+        vocabularies.of_files([tmp_path / "one.model"] * number)
+    assert isinstance(vocabularies.of_files([tmp_path / "one.model"]), Vocabulary)
