@@ -12,7 +12,7 @@ from keras_transformer.visualization.theme import TEXT, Theme, new_figure, width
 ROW = 0.25
 BETWEEN = 3.4
 # A weaker weight is not drawn.
-LEAST = 0.02
+LEAST = 0.04
 
 
 def lines(weights: np.ndarray, rows: Sequence[int]) -> list[tuple[int, int, int, float]]:
@@ -53,12 +53,19 @@ def draw(found: Attended, layer: int, heads: Sequence[int], rows: Sequence[int],
         rows: those whose lines are drawn.
         theme: the colours.
     """
-    figure, axes = _columns(found, theme)
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import to_rgba
+
+    figure, axes = _columns(found)
     colours = [theme.series[place % len(theme.series)] for place in range(len(heads))]
     shifts = np.linspace(-0.24, 0.24, len(heads)) if len(heads) > 1 else [0.0]
-    for head, row, column, weight in lines(found.weights[layer][list(heads)], rows):
-        ends = (row + shifts[head], column + shifts[head])
-        axes.plot((0, 1), ends, color=colours[head], alpha=weight, linewidth=1.6, zorder=weight)
+    found_lines = lines(found.weights[layer][list(heads)], rows)
+    ends = [
+        ((0, row + shifts[head]), (1, column + shifts[head]))
+        for head, row, column, _ in found_lines
+    ]
+    inks = [to_rgba(colours[head], weight) for head, _, _, weight in found_lines]
+    axes.add_collection(LineCollection(ends, colors=inks, linewidths=1.6))
     handles = [axes.plot([], [], color=colour, linewidth=3)[0] for colour in colours]
     names = [f"head {head + 1}" for head in heads]
     figure.legend(handles, names, loc="outside lower center", ncols=min(len(heads), 8))
@@ -66,7 +73,7 @@ def draw(found: Attended, layer: int, heads: Sequence[int], rows: Sequence[int],
     return figure
 
 
-def _columns(found, theme):
+def _columns(found):
     """A figure with both columns of words, lines being drawn between x = 0 and x = 1."""
     sides = (found.rows, found.columns)
     widths = [max(width_of(word) for word in words) + 0.1 for words in sides]

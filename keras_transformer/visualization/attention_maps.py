@@ -3,7 +3,7 @@
 import numpy as np
 
 from keras_transformer.visualization.attended import TITLES, Attended
-from keras_transformer.visualization.theme import SMALL, Theme, new_figure, shades, width_of
+from keras_transformer.visualization.theme import SMALL, TEXT, Theme, new_figure, shades, width_of
 
 # Inches of a map's side, and the least of a row that has room for its word.
 SIDES = (1.3, 3.0)
@@ -34,8 +34,8 @@ def draw(found: Attended, theme: Theme):
         if has_room:
             axes.set_xticks(range(width), found.columns, rotation=90)
             axes.set_yticks(range(height), found.rows)
-    side_names = f"attends (rows, {height}) to (columns, {width})"
-    figure.suptitle(f"{TITLES[found.stack]}: what {side_names}", fontsize=SMALL + 2)
+    sizes = f"{height} rows attend to {width} columns"
+    figure.suptitle(f"{TITLES[found.stack]}: {sizes}", fontsize=TEXT)
     bar = figure.colorbar(image, ax=grid, fraction=0.03, pad=0.01, aspect=40)
     bar.set_label("share of a row's attention")
     return figure

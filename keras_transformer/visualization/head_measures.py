@@ -33,7 +33,9 @@ def edge(weights: np.ndarray, column: int) -> np.ndarray:
 
 
 def beside(weights: np.ndarray, offset: int) -> np.ndarray:
-    """w(t, t + offset): 0 looks at the same position, -1 at the one before; 0 where there is none."""
+    """w(t, t + offset), 0 where there is no such column. An offset of 0 is the same position, -1
+    the one before.
+    """
     rows, columns = weights.shape[-2:]
     places = np.arange(rows) + offset
     there = (places >= 0) & (places < columns)
@@ -48,7 +50,7 @@ EDGES = {"encoder": -1, "decoder": 0, "cross": -1}
 MEASURES: dict[str, Callable[[np.ndarray, str], np.ndarray]] = {
     "distance": lambda weights, stack: distance(weights),
     "entropy": lambda weights, stack: entropy(weights),
-    "on its edge": lambda weights, stack: edge(weights, EDGES[stack]),
+    "on EOS, start": lambda weights, stack: edge(weights, EDGES[stack]),
     "on itself": lambda weights, stack: beside(weights, 0),
     "on previous": lambda weights, stack: beside(weights, -1),
     "on next": lambda weights, stack: beside(weights, 1),

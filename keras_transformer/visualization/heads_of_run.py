@@ -1,4 +1,4 @@
-"""What the heads of a run do, on text that it has not learned from (Vaswani et al. 2017, appendix)."""
+"""What the heads of a run do, on text that it has not learned (Vaswani et al. 2017, appendix)."""
 
 from collections.abc import Mapping, Sequence
 

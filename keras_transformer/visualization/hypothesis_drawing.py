@@ -1,12 +1,11 @@
 """Draw a tree of hypotheses, from left to right."""
 
 import dataclasses
-import math
 import textwrap
 
 from keras_transformer.visualization.hypothesis_tree import Branch
 from keras_transformer.visualization.theme import SMALL, TEXT, Theme, new_figure, width_of
-from keras_transformer.visualization.words import SPECIAL, shown
+from keras_transformer.visualization.words import SPACE, SPECIAL, shown
 
 # Characters of a line in a box, and inches.
 COLUMNS = 30
@@ -62,7 +61,7 @@ def boxes(root: Branch) -> list[Box]:
 
 
 def draw(root: Branch, theme: Theme):
-    """Boxes of words with the probability of what is in them, given what is before; at the end of
+    """Boxes of words with log P of what is in them, in nats, given what is before; at the end of
     each hypothesis its rank and score.
     """
     placed = boxes(root)
@@ -104,7 +103,10 @@ def _words(branch):
     """The text of a box and the note below it."""
     text = shown("".join(SPECIAL.get(piece, piece) for piece in branch.pieces))
     text = text.replace("(end)", " (end)").strip() if branch.pieces else "(start)"
-    note = f"P {math.exp(branch.log_probability):.3f}"
+    if branch.pieces and branch.pieces[0] not in SPECIAL:
+        # What goes on inside a word is marked.
+        text = text if branch.pieces[0].startswith(SPACE) else f"…{text}"
+    note = f"log P {branch.log_probability:.2f}"
     if branch.score is not None:
         numbers = ", ".join(f"{rank}" for rank in branch.ranks)
         note = f"{note}   no. {numbers}, score {branch.score:.3f}"

@@ -1,4 +1,4 @@
-"""Learning rates over the steps of training, as numbers (Vaswani et al. 2017, section 5.3, eq. 3)."""
+"""Learning rates over the steps of training, as numbers (Vaswani et al. 2017, section 5.3)."""
 
 from collections.abc import Mapping
 from typing import Any

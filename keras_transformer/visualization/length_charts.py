@@ -31,6 +31,7 @@ def _lengths(axes, counts, theme):
     axes.set(title=f"{len(counts.lengths):,} pairs", xlabel="pieces", ylabel="sentences")
     axes.set_xlim(0, longest + 1)
     axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(_with_commas)
     axes.legend()
 
 
@@ -40,8 +41,10 @@ def _edges(figure, axes, counts, theme):
     edges = np.arange(counts.lengths.max() + 2) - 0.5
     grid, _, _ = np.histogram2d(*counts.lengths.T, bins=(edges, edges))
     grid = np.ma.masked_equal(grid.T, 0)
-    image = axes.pcolormesh(edges, edges, grid, cmap=_visible(theme), norm=LogNorm())
-    figure.colorbar(image, ax=axes, label="pairs")
+    image = axes.pcolormesh(
+        edges, edges, grid, cmap=_visible(theme), norm=LogNorm(), rasterized=True
+    )
+    figure.colorbar(image, ax=axes, label="pairs", format=_with_commas)
     across, up = counts.buckets.lengths.T
     axes.plot(across, up, "s", color=theme.series[1], markersize=4, markerfacecolor="none")
     axes.set(
@@ -58,6 +61,10 @@ def _visible(theme):
     return ListedColormap(shades(theme)(np.linspace(0.25, 1, 256)))
 
 
+def _with_commas(value, _):
+    return f"{value:,.0f}"
+
+
 def _padding(axes, counts, theme):
     order = np.argsort(counts.positions)[::-1]
     places = np.arange(len(order))
@@ -71,5 +78,5 @@ def _padding(axes, counts, theme):
         xlabel="source × target, pieces",
         ylabel="positions in an epoch",
     )
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.yaxis.set_major_formatter(_with_commas)
     axes.legend()

@@ -32,11 +32,14 @@ def draw(panels: Sequence[Panel], theme: Theme):
     lines = -(-len(names) // columns)
     figure = new_figure(max(4.6 * len(panels), 6.4), 3.4 + 0.2 * lines)
     handles = {}
+    # Where lines lie on each other, the earlier one shows as an edge of the later one.
+    widths = [2.8 - 1.6 * place / max(len(names) - 1, 1) for place in range(len(names))]
     for panel, axes in zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True):
         for name, (x, y) in panel.series.items():
             colour, style = _look(names.index(name), theme)
             mark = "o" if len(x) == 1 else None
-            [handles[name]] = axes.plot(x, y, color=colour, linestyle=style, marker=mark)
+            how = {"color": colour, "linestyle": style, "marker": mark}
+            [handles[name]] = axes.plot(x, y, **how, linewidth=widths[names.index(name)])
         axes.set(title=panel.title, xlabel=panel.across)
         axes.grid(linewidth=0.6)
         axes.set_axisbelow(True)
