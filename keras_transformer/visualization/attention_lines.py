@@ -11,6 +11,8 @@ from keras_transformer.visualization.theme import TEXT, Theme, new_figure, width
 
 ROW = 0.25
 BETWEEN = 3.4
+# Inches of the legend that a head takes.
+LEGEND = 0.95
 # A weaker weight is not drawn.
 LEAST = 0.04
 
@@ -68,7 +70,8 @@ def draw(found: Attended, layer: int, heads: Sequence[int], rows: Sequence[int],
     axes.add_collection(LineCollection(ends, colors=inks, linewidths=1.6))
     handles = [axes.plot([], [], color=colour, linewidth=3)[0] for colour in colours]
     names = [f"head {head + 1}" for head in heads]
-    figure.legend(handles, names, loc="outside lower center", ncols=min(len(heads), 8))
+    columns = min(len(heads), int(figure.get_figwidth() / LEGEND))
+    figure.legend(handles, names, loc="outside lower center", ncols=columns)
     axes.set_title(f"{TITLES[found.stack]}, layer {layer + 1}")
     return figure
 

@@ -19,8 +19,9 @@ def draw(found: Attended, theme: Theme):
     has_room = side / max(height, width) >= ROW * 0.95
     labels = max(width_of(word, SMALL - 1) for word in [*found.rows, *found.columns])
     margin = labels + 0.5 if has_room else 0.8
-    size = (heads * (side + 0.15) + margin + 0.3, layers * (side + 0.15) + margin + 1.0)
-    figure = new_figure(*size)
+    title = f"{TITLES[found.stack]}: {height} rows attend to {width} columns"
+    wide = max(heads * (side + 0.15) + margin + 0.3, width_of(title) + 0.4)
+    figure = new_figure(wide, layers * (side + 0.15) + margin + 1.0)
     grid = figure.subplots(layers, heads, squeeze=False, sharex=True, sharey=True)
     for (layer, head), axes in np.ndenumerate(grid):
         weights = found.weights[layer, head]
@@ -34,8 +35,7 @@ def draw(found: Attended, theme: Theme):
         if has_room:
             axes.set_xticks(range(width), found.columns, rotation=90)
             axes.set_yticks(range(height), found.rows)
-    sizes = f"{height} rows attend to {width} columns"
-    figure.suptitle(f"{TITLES[found.stack]}: {sizes}", fontsize=TEXT)
+    figure.suptitle(title, fontsize=TEXT)
     bar = figure.colorbar(image, ax=grid, fraction=0.03, pad=0.01, aspect=40)
     bar.set_label("share of a row's attention")
     return figure

@@ -9,7 +9,7 @@ from keras import ops
 from keras_transformer.training.schedule import schedule
 from keras_transformer.visualization.line_chart import Panel
 
-POINTS = 300
+POINTS = 150
 
 
 def learning_rates(recipes: Mapping[str, Mapping[str, Any]], steps: int | None = None) -> Panel:

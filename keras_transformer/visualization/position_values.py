@@ -83,7 +83,7 @@ def _relative(model, length):
 
 def _shaw(model, length):
     def vectors(attention):
-        return ops.convert_to_numpy(attention.heads.positions.keys).T
+        return attention.heads.positions.keys.numpy().T
 
     return [
         Map(

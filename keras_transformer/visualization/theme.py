@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import importlib.util
 import pathlib
 from collections.abc import Callable, Iterator
@@ -32,8 +33,8 @@ class Theme:
         ink: text.
         soft: what matters less: ticks, edges of a tree.
         line: frames and grids.
-        series: lines and bars, in order, as told apart without seeing red or green (Okabe and Ito
-            2008, "Color Universal Design"; brighter on dark paper).
+        series: lines and bars, in order. Those who do not see red or green tell them apart too
+            (the first after Okabe and Ito 2008, "Color Universal Design").
         shades: from 0 to the largest value, the first being the paper.
         opposites: from the most negative value by the paper to the most positive one.
     """
@@ -53,7 +54,7 @@ THEMES = {
         ink="#1f2328",
         soft="#667080",
         line="#d0d7de",
-        series=("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#5d3a9b"),
+        series=("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#4b0082", "#7a2a10", "#d9a400"),
         shades=("#ffffff", "#9ecae1", "#2171b5", "#08306b"),
         opposites=("#7f3b08", "#e08214", "#ffffff", "#8073ac", "#2d004b"),
     ),
@@ -62,7 +63,7 @@ THEMES = {
         ink="#e3e6ea",
         soft="#98a2b0",
         line="#343a43",
-        series=("#56b4e9", "#e69f00", "#2fc79a", "#e58cc0", "#f0e442", "#4d8fd6", "#b79cf0"),
+        series=("#56b4e9", "#e69f00", "#2fc79a", "#e58cc0", "#fff3b0", "#7d6bff", "#c8452c"),
         shades=("#14171b", "#1f4e79", "#4f9bd9", "#d6ecff"),
         opposites=("#fdb863", "#8a5210", "#14171b", "#5e5a9e", "#c9c4f5"),
     ),
@@ -168,10 +169,29 @@ def _colours(name, colours):
 
 
 def ink_on(theme: Theme, share: float) -> str:
-    """The colour of text on the shade of a share in [0, 1]."""
-    return theme.paper if share > 0.55 else theme.ink
+    """The colour of text on the shade of a share in [0, 1]: ink or paper, whichever stands out
+    more.
+    """
+    from matplotlib.colors import to_hex
+
+    ground = to_hex(shades(theme)(share))
+    return max((theme.ink, theme.paper), key=lambda text: contrast(text, ground))
 
 
+def contrast(one: str, other: str) -> float:
+    """How far two colours "#rrggbb" stand out from each other, from 1 to 21 (WCAG 2.1)."""
+    darker, brighter = sorted(map(_luminance, (one, other)))
+    return (brighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour):
+    """Relative luminance of "#rrggbb" in [0, 1]."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return sum(weight * x for weight, x in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@functools.cache
 def width_of(text: str, size: float = TEXT) -> float:
     """How wide a line of text is, in inches, at a size in points."""
     from matplotlib.textpath import TextPath
