@@ -21,6 +21,7 @@ COMMANDS = (
     "train",
     "translate",
     "tune",
+    "visualize",
 )
 
 
@@ -45,6 +46,10 @@ MAY_IMPORT = {
     "keras_transformer.tasks": [
         "pipelines",
         *ours("artifacts", "decoding", "evaluation", "models", "runs", "training", "translator"),
+    ],
+    "keras_transformer.visualization": [
+        "pipelines",
+        *ours("decoding", "evaluation", "layers", "models", "runs", "training", "translator"),
     ],
     # The server knows SavedModels only, whoever made them.
     "keras_transformer.server": ours("runs.session", "runs.versions"),

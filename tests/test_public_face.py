@@ -15,9 +15,9 @@ import keras_transformer
 PACKAGE = pathlib.Path(keras_transformer.__file__).parent
 COMMANDS = (
     *("align", "average", "evaluate", "export", "prepare", "score", "serve", "train"),
-    *("translate", "tune"),
+    *("translate", "tune", "visualize"),
 )
-SEARCHING = ("evaluate", "export", "train", "translate")
+SEARCHING = ("evaluate", "export", "train", "translate", "visualize")
 # Tells what a program has changed in its process.
 WATCH = """
 import json, os, sys

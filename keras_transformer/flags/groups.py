@@ -10,6 +10,7 @@ from keras_transformer.flags import (
     serving,
     text,
     translating,
+    visualizing,
 )
 
 ERRORS = flags.FlagValues()
@@ -44,5 +45,6 @@ GROUPS = {
     "translate": translating.TRANSLATE,
     "tune": evaluating.TUNE,
     "version": runs_and_exports.VERSION,
+    "visualize": visualizing.VISUALIZE,
     "vocabulary": text.VOCABULARY,
 }

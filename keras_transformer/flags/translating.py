@@ -145,8 +145,8 @@ OUTPUT = flags.FlagValues()
 flags.DEFINE_string(
     "output",
     "-",
-    "File to write: a line for each line of input, or the flags that tune found; -: standard "
-    "output.",
+    "File to write: a line for each line of input, the flags that tune found, or the picture "
+    "that visualize draws (.png or .svg); -: standard output.",
     OUTPUT,
 )
 

@@ -1,0 +1,39 @@
+"""Flag files read as data, for commands that compare several of them."""
+
+import copy
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from absl import flags as absl_flags
+
+from keras_transformer.flagfiles import expand_flagfiles
+from keras_transformer.flags.groups import GROUPS
+
+
+def recipe(text: str, *groups: str) -> Mapping[str, Any]:
+    """The values that flags have in a recipe, by name.
+
+    Args:
+        text: names of flag files and flags, between spaces; a later one overrides an earlier one.
+        groups: the groups of flags to read. What the files say of others is left out.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if a flag does not exist, or a value is out of range.
+    """
+    values = absl_flags.FlagValues()
+    for group in groups:
+        for name in GROUPS[group]:
+            values[name] = copy.deepcopy(GROUPS[group][name])
+    known = set(values)
+    foreign = {name for group in GROUPS.values() for name in group} - known
+    foreign |= {f"no{name}" for name in foreign}
+    arguments = [
+        word if word.startswith("-") else f"--flagfile={word}" for word in shlex.split(text)
+    ]
+    try:
+        values(["recipe", *expand_flagfiles(arguments, foreign)])
+    except absl_flags.Error as error:
+        raise ValueError(f"{text}: {error}") from error
+    return {name: values[name].value for name in known}

@@ -1,0 +1,1 @@
+"""Pictures of what models do: numbers in one file, drawing in another."""

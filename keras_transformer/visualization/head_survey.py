@@ -1,0 +1,52 @@
+"""Measures of all heads over many sentences (Vaswani et al. 2017, appendix)."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from keras_transformer.visualization.attended import STACKS, require_shares
+from keras_transformer.visualization.head_measures import MEASURES
+
+# {measure: {stack: (N, h)}}.
+Survey = dict[str, dict[str, np.ndarray]]
+
+
+def survey(attentions: Iterable[Mapping[str, np.ndarray]]) -> Survey:
+    """The mean of each measure over the rows of all sentences.
+
+    Args:
+        attentions: what `Translator.attention` gives, for each sentence.
+
+    Returns:
+        {measure: {stack: numbers (N, h)}}.
+
+    Raises:
+        ValueError: if there is no sentence, or a stack has no weights between positions.
+    """
+    sums = {}
+    rows = dict.fromkeys(STACKS, 0)
+    for attention in attentions:
+        for stack in STACKS:
+            weights = np.asarray(attention[stack], np.float64)
+            require_shares(weights, stack)
+            rows[stack] += weights.shape[-2]
+            for name, measure in MEASURES.items():
+                of_heads = measure(weights, stack).sum(axis=-1)
+                sums[name, stack] = sums.get((name, stack), 0) + of_heads
+    if not sums:
+        raise ValueError("there is no sentence to measure heads on. Give at least one line.")
+    return {name: {stack: sums[name, stack] / rows[stack] for stack in STACKS} for name in MEASURES}
+
+
+def table(found: Mapping[str, Mapping[str, np.ndarray]]) -> list[list[str]]:
+    """Rows of text: a header, then a row for each head. A measure that a stack lacks is "-"."""
+    lines = [["head", *found]]
+    shapes = {stack: values.shape for one in found.values() for stack, values in one.items()}
+    for stack in (stack for stack in STACKS if stack in shapes):
+        for layer, head in np.ndindex(shapes[stack]):
+            cells = [
+                f"{of_stacks[stack][layer, head]:.2f}" if stack in of_stacks else "-"
+                for of_stacks in found.values()
+            ]
+            lines.append([f"{stack} {layer + 1}.{head + 1}", *cells])
+    return lines

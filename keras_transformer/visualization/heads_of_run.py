@@ -1,0 +1,86 @@
+"""What the heads of a run do, on text that it has not learned (Vaswani et al. 2017, appendix)."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.evaluation import bleu
+from keras_transformer.models import Transformer
+from keras_transformer.translator.translation_module import TranslationModule
+from keras_transformer.translator.translator import Translator
+from keras_transformer.visualization import head_ablation
+from keras_transformer.visualization.attended import require_shares
+from keras_transformer.visualization.bracket_trees import Tree, agreement, by_chance, together
+from keras_transformer.visualization.head_survey import Survey, survey
+from keras_transformer.visualization.words import between_words, words_of
+from pipelines.vocabulary import Vocabulary
+
+IN_PHRASE = "in its phrase"
+BLEU_LOST = "BLEU lost"
+
+
+def measured(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> Survey:
+    """The measures of `head_survey` on pairs of sentences."""
+    pairs = zip(sources, references, strict=True)
+    return survey(translator.attention(*pair) for pair in pairs)
+
+
+def agreement_with(translator: Translator, trees: Sequence[Tree]) -> tuple[np.ndarray, float]:
+    """How often the word that a word attends to most, besides itself, lies in the smallest
+    constituent around it.
+
+    Args:
+        translator: the model; the encoder's heads are asked.
+        trees: what `read_tree` gives, of the language that is translated from.
+
+    Returns:
+        The share of the words of all trees (N, h), in [0, 1], and what it would be by chance.
+
+    Raises:
+        ValueError: if no tree has two words, or the vocabulary joins the words of all.
+    """
+    agreed = []
+    expected = []
+    for words, spans in trees:
+        attention = translator.attention(" ".join(words), "")
+        found, numbers = words_of(attention["source_pieces"])
+        # A vocabulary that normalizes text may join words or drop one.
+        if len(found) != len(words) + 1 or len(words) < 2:
+            continue
+        require_shares(attention["encoder"], "encoder")
+        weights = between_words(attention["encoder"], numbers, numbers)[..., :-1, :-1]
+        belongs = together(len(words), spans)
+        agreed.append(agreement(weights, belongs))
+        expected.append(by_chance(belongs))
+    if not agreed:
+        raise ValueError(
+            "--trees must hold trees of at least two words, which the model's vocabulary keeps "
+            f"apart. Received: {len(trees):,} trees, none of these."
+        )
+    return np.concatenate(agreed, axis=-1).mean(axis=-1), float(np.concatenate(expected).mean())
+
+
+def bleu_lost(
+    model: Transformer,
+    vocabulary: Vocabulary,
+    description: Mapping,
+    text: tuple[Sequence[str], Sequence[str]],
+    options: Mapping,
+) -> dict[str, np.ndarray]:
+    """How much BLEU falls without each head, by greedy search if `options` name no other.
+
+    Args:
+        model, vocabulary, description: a run's.
+        text: sources and references.
+        options: arguments of `DecodingOptions`.
+
+    Returns:
+        {stack: points of BLEU (N, h)}.
+    """
+    search = DecodingOptions(**{"beam_size": 1, **options})
+    translator = Translator(TranslationModule(model, vocabulary, search), dict(description))
+    sources, references = text
+    return head_ablation.losses(
+        model, lambda: bleu.score(translator.translate(sources), references)["bleu"]
+    )

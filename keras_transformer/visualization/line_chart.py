@@ -1,0 +1,70 @@
+"""Draw series of numbers as lines, in one panel or in several beside each other."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from keras_transformer.visualization.theme import Theme, new_figure
+
+# Told apart without colours too: the lines of a second round of colours are dashed.
+STYLES = ("-", "--", ":")
+
+
+@dataclasses.dataclass(frozen=True)
+class Panel:
+    """Series with common axes.
+
+    Attributes:
+        title: what the numbers are.
+        across: the name of the horizontal axis.
+        series: {name: (x, y)}; a name has the same colour in all panels.
+    """
+
+    title: str
+    across: str
+    series: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+
+
+def draw(panels: Sequence[Panel], theme: Theme):
+    """Panels side by side, and one legend below them."""
+    names = list(dict.fromkeys(name for panel in panels for name in panel.series))
+    longest = max(map(len, names))
+    columns = max(1, min(len(names), int(4.6 * len(panels) * 72 / (5.5 * (longest + 6)))))
+    lines = -(-len(names) // columns)
+    figure = new_figure(max(4.6 * len(panels), 6.4), 3.4 + 0.2 * lines)
+    handles = {}
+    # Where lines lie on each other, the earlier one shows as an edge of the later one.
+    widths = [2.8 - 1.6 * place / max(len(names) - 1, 1) for place in range(len(names))]
+    for panel, axes in zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True):
+        for name, (x, y) in panel.series.items():
+            colour, style = _look(names.index(name), theme)
+            mark = "o" if len(x) == 1 else None
+            how = {"color": colour, "linestyle": style, "marker": mark}
+            [handles[name]] = axes.plot(x, y, **how, linewidth=widths[names.index(name)])
+        axes.set(title=panel.title, xlabel=panel.across)
+        axes.grid(linewidth=0.6)
+        axes.set_axisbelow(True)
+        axes.set_xlim(left=0)
+        axes.xaxis.set_major_formatter(_with_commas())
+        axes.xaxis.set_major_locator(_few())
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+    ordered = [handles[name] for name in names]
+    figure.legend(ordered, names, loc="outside lower center", ncols=columns)
+    return figure
+
+
+def _look(place, theme):
+    colours = len(theme.series)
+    return theme.series[place % colours], STYLES[place // colours % len(STYLES)]
+
+
+def _with_commas():
+    from matplotlib.ticker import FuncFormatter
+
+    return FuncFormatter(lambda value, _: f"{value:,.0f}")
+
+
+def _few():
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(5, integer=True)

@@ -1,0 +1,82 @@
+"""What pictures read of the model that `--model` names."""
+
+import pathlib
+from collections.abc import Mapping
+
+from keras_transformer.models import Transformer
+from keras_transformer.runs.folder import RunFolder, run_of
+from keras_transformer.translator.loading import saved_model
+from keras_transformer.translator.trained import load_trained
+from keras_transformer.translator.translator import Translator
+from keras_transformer.visualization.attended import Attended, attended
+from pipelines.vocabulary import Vocabulary
+
+
+def attended_by(
+    model: str, line: str | None, translation: str | None, stack: str, by_pieces: bool
+) -> Attended:
+    """What a model attends to while it translates a line.
+
+    Args:
+        model: a run's folder, a checkpoint or a SavedModel.
+        line: the sentence.
+        translation: its translation; None: the model's own, which is printed.
+        stack, by_pieces: as in `attended`.
+
+    Raises:
+        ValueError: if the line is empty, or the model gives no attention.
+    """
+    line = required_line(line)
+    translator = Translator.load(model)
+    if translation is None:
+        [translation] = translator.translate([line])
+        print(translation)
+    return attended(translator.attention(line, translation), stack, by_pieces)
+
+
+def required_line(line: str | None) -> str:
+    """The sentence of --line.
+
+    Raises:
+        ValueError: if it is missing or blank.
+    """
+    if not (line and line.strip()):
+        raise ValueError(
+            f"--line must hold the sentence to look at. Received: --line={line or ''!r}. Try "
+            '--line="Turn off the lights."'
+        )
+    return line
+
+
+def folder_of(model: str, picture: str) -> RunFolder:
+    """The run's folder that --model names, or that the checkpoint which it names lies in.
+
+    Raises:
+        FileNotFoundError: if there is nothing, or no run.
+        ValueError: if it is a SavedModel.
+    """
+    path = pathlib.Path(model)
+    if saved_model(path):
+        raise ValueError(
+            f"--picture={picture} needs the weights and settings of a run. Received: {model}, a "
+            "SavedModel. Name the run's folder, such as runs/home_assistant_en_de."
+        )
+    folder = run_of(path) if _is_checkpoint(path) else RunFolder(path)
+    folder.read_description()
+    return folder
+
+
+def trained_model(model: str, picture: str) -> tuple[Transformer, Vocabulary, Mapping]:
+    """The model of a run, its vocabulary, and the run's description.
+
+    Raises:
+        as `folder_of`.
+    """
+    folder = folder_of(model, picture)
+    path = pathlib.Path(model)
+    weights = path if _is_checkpoint(path) else None
+    return (*load_trained(folder, weights), folder.read_description())
+
+
+def _is_checkpoint(path):
+    return path.suffix == ".npz"

@@ -1,0 +1,175 @@
+"""What each picture is made of: from the values of the command's flags to a function that draws.
+
+Each function takes the values that it needs by name, and gives a function from a `Theme` to a
+figure. What a picture alone needs is imported by its function: a learning rate waits for no
+translator.
+"""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Draw = Callable
+# What can be drawn, by the name that --picture has for it.
+PICTURES: dict[str, Callable[..., Draw]] = {}
+
+
+def _picture(function):
+    PICTURES[function.__name__] = function
+    return function
+
+
+@_picture
+def attention(
+    model: str, line: str | None, translation: str | None, stack: str, pieces: bool, **_: Any
+) -> Draw:
+    """The maps of all layers and heads of a stack."""
+    from keras_transformer.visualization import attention_maps
+    from keras_transformer.visualization.model_reading import attended_by
+
+    found = attended_by(model, line, translation, stack, pieces)
+    return functools.partial(attention_maps.draw, found)
+
+
+@_picture
+def head(
+    model: str,
+    line: str | None,
+    translation: str | None,
+    stack: str,
+    pieces: bool,
+    layer: int | None,
+    heads: Sequence[str],
+    from_word: str | None,
+    **_: Any,
+) -> Draw:
+    """Heads of one layer as lines between words."""
+    from keras_transformer.visualization import attention_lines
+    from keras_transformer.visualization.model_reading import attended_by
+
+    found = attended_by(model, line, translation, stack, pieces)
+    rows = attention_lines.rows_of(found, from_word)
+    chosen = (found.layer(layer), found.heads(heads), rows)
+    return functools.partial(attention_lines.draw, found, *chosen)
+
+
+@_picture
+def alignment(
+    model: str,
+    line: str | None,
+    translation: str | None,
+    pieces: bool,
+    layer: int | None,
+    heads: Sequence[str],
+    **_: Any,
+) -> Draw:
+    """The matrix of words: the mean of a layer's heads."""
+    from keras_transformer.visualization import attention_matrix
+    from keras_transformer.visualization.model_reading import attended_by
+
+    found = attended_by(model, line, translation, "cross", pieces)
+    weights = found.weights[found.layer(layer)][found.heads(heads)].mean(axis=0)
+    return functools.partial(attention_matrix.draw, found.columns, found.rows, weights)
+
+
+@_picture
+def positions(model: str, **_: Any) -> Draw:
+    """What the model knows positions by."""
+    from keras_transformer.visualization import position_maps, position_values
+    from keras_transformer.visualization.model_reading import trained_model
+
+    trained, _, _ = trained_model(model, "positions")
+    return functools.partial(position_maps.draw, position_values.maps_of(trained))
+
+
+@_picture
+def learning_rate(recipes: Mapping[str, Mapping], steps: int | None, **_: Any) -> Draw:
+    """Learning rates of several recipes."""
+    from keras_transformer.visualization import line_chart
+    from keras_transformer.visualization.learning_rates import learning_rates
+
+    return functools.partial(line_chart.draw, [learning_rates(recipes, steps)])
+
+
+@_picture
+def curves(model: str, **_: Any) -> Draw:
+    """Loss and scores of several runs."""
+    from keras_transformer.visualization import line_chart, run_histories
+
+    paths = model.split(",")
+    names = run_histories.names_of(paths)
+    histories = {
+        name: run_histories.read_history(path) for name, path in zip(names, paths, strict=True)
+    }
+    return functools.partial(line_chart.draw, run_histories.panels(histories))
+
+
+@_picture
+def lengths(model: str, **_: Any) -> Draw:
+    """The lengths and buckets of the text that a run learned from."""
+    from keras_transformer.visualization import length_charts, length_counts
+    from keras_transformer.visualization.model_reading import folder_of
+    from pipelines import batching, corpora
+    from pipelines.vocabulary import Vocabulary
+
+    folder = folder_of(model, "lengths")
+    description = folder.read_description()
+    training = description["training"]
+    text = corpora.load(**description["corpus"]).train
+    pairs = batching.tokenize_pairs(
+        text, Vocabulary.load(folder.vocabulary), training["max_length"]
+    )
+    counts = length_counts.count(pairs.examples().lengths, training["batch_tokens"])
+    return functools.partial(length_charts.draw, counts)
+
+
+@_picture
+def n_best(model: str, line: str | None, options: Mapping, **_: Any) -> Draw:
+    """The best hypotheses as a tree."""
+    from keras_transformer.translator.translator import Translator
+    from keras_transformer.visualization import hypothesis_drawing, hypothesis_tree
+    from keras_transformer.visualization.model_reading import required_line
+
+    line = required_line(line)
+    count = {"num_hypotheses": options.get("beam_size", 4)}
+    translator = Translator.load(model, **{**count, **options})
+    [hypotheses] = translator.translate_in_detail([line])
+    return functools.partial(hypothesis_drawing.draw, hypothesis_tree.tree(hypotheses))
+
+
+@_picture
+def heads(
+    model: str,
+    source_file: str | None,
+    reference_file: str | None,
+    sentences: int,
+    trees: str | None,
+    ablate: bool,
+    options: Mapping,
+    **_: Any,
+) -> Draw:
+    """What heads do. The table is printed."""
+    from keras_transformer.evaluation.table import aligned
+    from keras_transformer.translator.held_out_text import held_out_text
+    from keras_transformer.translator.translator import Translator
+    from keras_transformer.visualization import head_maps, heads_of_run
+    from keras_transformer.visualization.bracket_trees import read_trees
+    from keras_transformer.visualization.head_survey import table
+    from keras_transformer.visualization.model_reading import trained_model
+
+    # What is wrong is told before anything is measured.
+    read = read_trees(trees, sentences) if trees else []
+    trained = trained_model(model, "heads --ablate") if ablate else None
+    translator = Translator.load(model)
+    text = held_out_text(translator.description, model, "valid", source_file, reference_file)
+    sources, references = (side[:sentences] for side in text)
+    found = heads_of_run.measured(translator, sources, references)
+    if read:
+        agreed, chance = heads_of_run.agreement_with(translator, read)
+        found[heads_of_run.IN_PHRASE] = {"encoder": agreed}
+        print(f"{heads_of_run.IN_PHRASE}, by chance: {chance:.2f}")
+    if trained:
+        lost = heads_of_run.bleu_lost(*trained, (sources, references), options)
+        found[heads_of_run.BLEU_LOST] = lost
+    print(aligned(table(found)))
+    return functools.partial(head_maps.draw, found)

@@ -1,0 +1,65 @@
+"""Loss and scores of several runs after each epoch, read from their folders."""
+
+import json
+import pathlib
+from collections.abc import Mapping, Sequence
+
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.visualization.line_chart import Panel
+
+# What a line of the history calls each measure, and how it is shown.
+MEASURES = {
+    "loss": "training loss, nats a token",
+    "val_cross_entropy": "validation cross-entropy, nats a token",
+    "val_bleu": "validation BLEU",
+}
+
+
+def read_history(path: str) -> list[dict]:
+    """What a run measured, a dictionary for each epoch. A line that is still being written is
+    left out.
+
+    Raises:
+        FileNotFoundError: if there is no run, or it has not measured anything yet.
+    """
+    folder = RunFolder(path)
+    folder.read_description()
+    if not folder.history.exists():
+        raise FileNotFoundError(
+            f"{path} has no {folder.history.name} yet: it is written at the end of an epoch. "
+            "Train on."
+        )
+    text = folder.history.read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.split("\n")[:-1] if line]
+
+
+def names_of(paths: Sequence[str]) -> list[str]:
+    """The names of folders, where these differ; else the whole paths."""
+    names = [pathlib.Path(path).name for path in paths]
+    return names if len(set(names)) == len(names) else [str(path) for path in paths]
+
+
+def panels(histories: Mapping[str, Sequence[Mapping]]) -> list[Panel]:
+    """A panel for each measure that a run has, and in it a series for each run that has it.
+
+    Args:
+        histories: {name of a run: what `read_history` gave}.
+
+    Raises:
+        ValueError: if no run has any of them.
+    """
+    found = []
+    for key, title in MEASURES.items():
+        series = {}
+        for name, history in histories.items():
+            points = [(line["step"], line[key]) for line in history if key in line]
+            if points:
+                series[name] = tuple(zip(*points, strict=True))
+        if series:
+            found.append(Panel(title, "step", series))
+    if not found:
+        raise ValueError(
+            f"the histories of {', '.join(histories)} hold none of {', '.join(MEASURES)}. Name "
+            "the runs of translators that have trained for an epoch."
+        )
+    return found

@@ -1,0 +1,206 @@
+"""One look for all pictures, light or dark: colours, font, sizes, and files that are whole."""
+
+import contextlib
+import dataclasses
+import functools
+import importlib.util
+import pathlib
+from collections.abc import Callable, Iterator
+
+from pipelines.whole_files import write_whole
+
+FORMS = ("png", "svg")
+DPI = 130
+# Sizes of text, in points.
+TEXT = 10
+SMALL = 8
+# DejaVu comes with matplotlib; the others, where installed, have the letters that it lacks.
+FONTS = (
+    "DejaVu Sans",
+    "Noto Sans CJK JP",
+    "Noto Sans CJK SC",
+    "Noto Sans Devanagari",
+    "Noto Sans Thai",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Theme:
+    """Colours of a picture, each "#rrggbb".
+
+    Attributes:
+        paper: the background.
+        ink: text.
+        soft: what matters less: ticks, edges of a tree.
+        line: frames and grids.
+        series: lines and bars, in order. Those who do not see red or green tell them apart too
+            (the first after Okabe and Ito 2008, "Color Universal Design").
+        shades: from 0 to the largest value, the first being the paper.
+        opposites: from the most negative value by the paper to the most positive one.
+    """
+
+    paper: str
+    ink: str
+    soft: str
+    line: str
+    series: tuple[str, ...]
+    shades: tuple[str, ...]
+    opposites: tuple[str, ...]
+
+
+THEMES = {
+    "light": Theme(
+        paper="#ffffff",
+        ink="#1f2328",
+        soft="#667080",
+        line="#d0d7de",
+        series=("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#4b0082", "#7a2a10", "#d9a400"),
+        shades=("#ffffff", "#9ecae1", "#2171b5", "#08306b"),
+        opposites=("#7f3b08", "#e08214", "#ffffff", "#8073ac", "#2d004b"),
+    ),
+    "dark": Theme(
+        paper="#14171b",
+        ink="#e3e6ea",
+        soft="#98a2b0",
+        line="#343a43",
+        series=("#56b4e9", "#e69f00", "#2fc79a", "#e58cc0", "#fff3b0", "#7d6bff", "#c8452c"),
+        shades=("#14171b", "#1f4e79", "#4f9bd9", "#d6ecff"),
+        opposites=("#fdb863", "#8a5210", "#14171b", "#5e5a9e", "#c9c4f5"),
+    ),
+}
+
+
+def form_of(path: str | pathlib.Path) -> str:
+    """What kind of file a picture is, "png" or "svg", by the end of its name.
+
+    Raises:
+        ValueError: if the name ends otherwise, or matplotlib is not installed.
+    """
+    form = pathlib.Path(path).suffix.removeprefix(".").lower()
+    if form not in FORMS:
+        raise ValueError(
+            f"--output must be a file that ends in .png or .svg. Received: --output={path}. "
+            "Try --output=picture.svg."
+        )
+    if not importlib.util.find_spec("matplotlib"):
+        raise ValueError(
+            "pictures need matplotlib, which is not installed: pip install "
+            "'keras-transformer-nmt[plots]'"
+        )
+    return form
+
+
+def write_picture(path: str | pathlib.Path, draw: Callable, theme: str) -> None:
+    """Draw a picture into a file, whole or not at all.
+
+    Args:
+        path: the file, .png or .svg.
+        draw: takes a `Theme` and gives a matplotlib figure.
+        theme: "light" or "dark".
+
+    Raises:
+        ValueError: as `form_of`.
+    """
+    form = form_of(path)
+    # An SVG without the time and with ids that are not drawn by chance: equal pictures are equal
+    # files.
+    metadata = {"Date": None} if form == "svg" else {}
+
+    def save(temporary):
+        figure.savefig(temporary, format=form, dpi=DPI, metadata=metadata)
+
+    with settings(THEMES[theme]):
+        figure = draw(THEMES[theme])
+        write_whole(path, save)
+
+
+@contextlib.contextmanager
+def settings(theme: Theme) -> Iterator[None]:
+    """Let matplotlib draw by a theme while the block runs."""
+    import matplotlib
+    from matplotlib import font_manager
+
+    installed = set(font_manager.get_font_names())
+    changed = {
+        "font.family": [font for font in FONTS if font in installed],
+        "font.size": TEXT,
+        "axes.titlesize": TEXT,
+        "axes.labelsize": TEXT,
+        "xtick.labelsize": SMALL,
+        "ytick.labelsize": SMALL,
+        "legend.fontsize": SMALL,
+        "figure.facecolor": theme.paper,
+        "axes.facecolor": theme.paper,
+        "savefig.facecolor": theme.paper,
+        "text.color": theme.ink,
+        "axes.labelcolor": theme.ink,
+        "axes.titlecolor": theme.ink,
+        "axes.edgecolor": theme.line,
+        "xtick.color": theme.line,
+        "ytick.color": theme.line,
+        "xtick.labelcolor": theme.ink,
+        "ytick.labelcolor": theme.ink,
+        "grid.color": theme.line,
+        "legend.frameon": False,
+        "figure.constrained_layout.h_pad": 0.08,
+        "figure.constrained_layout.w_pad": 0.08,
+        # A "$" in a sentence begins no formula.
+        "text.parse_math": False,
+        "svg.hashsalt": "keras_transformer",
+    }
+    with matplotlib.rc_context(changed):
+        yield
+
+
+def shades(theme: Theme):
+    """The colour map of values from 0 on."""
+    return _colours("shades", theme.shades)
+
+
+def opposites(theme: Theme):
+    """The colour map of values on both sides of 0."""
+    return _colours("opposites", theme.opposites)
+
+
+def _colours(name, colours):
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list(name, colours)
+
+
+def ink_on(theme: Theme, share: float) -> str:
+    """The colour of text on the shade of a share in [0, 1]: ink or paper, whichever stands out
+    more.
+    """
+    from matplotlib.colors import to_hex
+
+    ground = to_hex(shades(theme)(share))
+    return max((theme.ink, theme.paper), key=lambda text: contrast(text, ground))
+
+
+def contrast(one: str, other: str) -> float:
+    """How far two colours "#rrggbb" stand out from each other, from 1 to 21 (WCAG 2.1)."""
+    darker, brighter = sorted(map(_luminance, (one, other)))
+    return (brighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour):
+    """Relative luminance of "#rrggbb" in [0, 1]."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return sum(weight * x for weight, x in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@functools.cache
+def width_of(text: str, size: float = TEXT) -> float:
+    """How wide a line of text is, in inches, at a size in points."""
+    from matplotlib.textpath import TextPath
+
+    return TextPath((0, 0), text, size=size).get_extents().x1 / 72 if text.strip() else 0.0
+
+
+def new_figure(width: float, height: float):
+    """An empty figure, sizes in inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")

@@ -1,0 +1,47 @@
+"""Draw what a model does, after the pictures of Vaswani et al. 2017 (figures 3 to 5) and others.
+
+python -m keras_transformer.visualize --picture=head --model=runs/home_assistant_en_de
+--line="Turn off the lights." --output=head.svg
+
+Needs matplotlib: the extra `plots`.
+"""
+
+from keras_transformer import flags
+
+GROUPS = ("model_path", "visualize", "search", "decoding", "seed", "files", "output")
+WITHOUT_MODEL = ("learning_rate",)
+
+
+def main(FLAGS):
+    from keras_transformer.visualization.pictures import PICTURES
+    from keras_transformer.visualization.theme import form_of, write_picture
+
+    if not FLAGS.picture:
+        raise ValueError(f"--picture is missing: one of {', '.join(PICTURES)}.")
+    form_of(FLAGS.output)
+    values = flags.values(FLAGS, "visualize", "files")
+    if FLAGS.picture not in WITHOUT_MODEL:
+        values["model"] = flags.required_model(FLAGS)
+    else:
+        values["recipes"] = {text: _schedule(text) for text in FLAGS.schedules}
+    draw = PICTURES[FLAGS.picture](**values, options=flags.decoding_options(FLAGS))
+    write_picture(FLAGS.output, draw, FLAGS.theme)
+
+
+def _schedule(text):
+    """The arguments of `training.schedule.schedule` that a recipe gives."""
+    from keras_transformer.flags.recipes import recipe
+
+    values = recipe(text, "optimizer", "model", "training")
+    return {
+        "name": values["schedule"],
+        "d_model": values["d_model"],
+        "warmup_steps": values["warmup_steps"],
+        "scale": values["learning_rate_scale"],
+        "peak": values["learning_rate"],
+        "total_steps": values["max_steps"],
+    }
+
+
+if __name__ == "__main__":
+    flags.run(main, GROUPS)

@@ -1,0 +1,82 @@
+"""What rows and columns of attention are called, and which weights can be drawn."""
+
+import numpy as np
+import pytest
+
+from keras_transformer.layers import (
+    LinearHeads,
+    LowRankHeads,
+    MultiHeadAttention,
+    SoftmaxHeads,
+)
+from keras_transformer.visualization.attended import Attended, attended, require_shares
+
+
+def shares(*shape):
+    return np.random.default_rng(1).dirichlet(np.ones(shape[-1]), size=shape[:-1])
+
+
+@pytest.fixture
+def attention():
+    return {
+        "source_pieces": ["▁hou", "se", "</s>"],
+        "target_pieces": ["▁das", "▁Ha", "us", "</s>"],
+        "encoder": shares(2, 4, 3, 3),
+        "decoder": shares(2, 4, 4, 4),
+        "cross": shares(2, 4, 4, 3),
+    }
+
+
+@pytest.mark.parametrize(
+    ("stack", "by_pieces", "rows", "columns"),
+    [
+        ("encoder", False, ["house", "(end)"], ["house", "(end)"]),
+        ("cross", False, ["das", "Haus", "(end)"], ["house", "(end)"]),
+        ("decoder", False, ["das", "Haus", "(end)"], ["(start)", "das", "Haus"]),
+        ("decoder", True, ["▁das", "▁Ha", "us", "(end)"], ["(start)", "▁das", "▁Ha", "us"]),
+    ],
+)
+def test_rows_are_what_is_written_and_columns_what_is_read(
+    attention, stack, by_pieces, rows, columns
+):
+    found = attended(attention, stack, by_pieces)
+    assert (found.rows, found.columns) == (rows, columns)
+    assert found.weights.shape == (2, 4, len(rows), len(columns))
+    np.testing.assert_allclose(found.weights.sum(axis=-1), 1)
+
+
+@pytest.mark.parametrize(
+    ("heads", "has_shares"),
+    [
+        (SoftmaxHeads(), True),
+        (LinearHeads(), True),
+        (LowRankHeads(2, max_positions=8), False),
+    ],
+)
+def test_weights_that_are_no_shares_are_refused(heads, has_shares):
+    """Linear attention's features are all positive, so that its weights are shares too."""
+    x = np.random.default_rng(1).normal(size=(1, 5, 8)).astype("float32")
+    layer = MultiHeadAttention(num_heads=2, d_model=8, heads=heads)
+    layer.build(x.shape, x.shape, x.shape)
+    _, weights = layer.with_attention(x, x, x)
+    if has_shares:
+        assert require_shares(np.asarray(weights), "encoder") is None
+        return
+    with pytest.raises(ValueError, match="self-attention of the encoder has no weights between"):
+        require_shares(np.asarray(weights), "encoder")
+
+
+@pytest.mark.parametrize(("layers", "number", "index"), [(6, None, 4), (1, None, 0), (6, 6, 5)])
+def test_the_layer_is_the_last_but_one_unless_it_is_given(layers, number, index):
+    assert Attended("cross", [], [], np.zeros((layers, 2, 1, 1))).layer(number) == index
+
+
+def test_what_is_not_there_is_told_in_one_line():
+    found = Attended("cross", [], [], np.zeros((3, 2, 1, 1)))
+    assert found.heads([]) == [0, 1]
+    assert found.heads(["2"]) == [1]
+    with pytest.raises(ValueError, match=r"--layer must be in 1 to 3.* Received: --layer=4"):
+        found.layer(4)
+    for wrong in (["3"], ["0"], ["1", "x"]):
+        with pytest.raises(ValueError, match="--heads must be numbers in 1 to 2, joined by commas"):
+            found.heads(wrong)

@@ -1,0 +1,165 @@
+"""What is drawn: every number that is handed over, and no text upon another."""
+
+import itertools
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_hex
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+from keras_transformer.visualization import (
+    attention_lines,
+    attention_maps,
+    attention_matrix,
+    head_maps,
+    length_charts,
+    length_counts,
+    line_chart,
+    position_maps,
+)
+from keras_transformer.visualization.attended import Attended
+from keras_transformer.visualization.line_chart import Panel
+from keras_transformer.visualization.position_values import Map
+from keras_transformer.visualization.theme import THEMES, settings
+
+WORDS = [f"{'word' * (1 + number % 3)}{number}" for number in range(40)]
+RANDOM = np.random.default_rng(1)
+
+
+def found(words, layers=1, heads=2):
+    count = len(words)
+    return Attended("cross", words, words, RANDOM.dirichlet(np.ones(count), (layers, heads, count)))
+
+
+def lengths():
+    pairs = np.exp(RANDOM.normal(2.5, 0.6, (3000, 1))) * np.exp(RANDOM.normal(0, 0.2, (3000, 2)))
+    return length_counts.count(np.clip(np.rint(pairs), 2, 80).astype(int), 400)
+
+
+DRAWINGS = {
+    "maps of 40 words": lambda theme: attention_maps.draw(found(WORDS), theme),
+    "maps of 6 words": lambda theme: attention_maps.draw(found(WORDS[:6], 2), theme),
+    "lines of 40 words": lambda theme: attention_lines.draw(
+        found(WORDS, heads=8), 0, range(8), range(40), theme
+    ),
+    "matrix of 40 words": lambda theme: attention_matrix.draw(
+        WORDS, WORDS, found(WORDS).weights[0, 0], theme
+    ),
+    "matrix of one word": lambda theme: attention_matrix.draw(
+        ["(end)"], ["a"], np.ones((1, 1)), theme
+    ),
+    "heads": lambda theme: head_maps.draw(
+        {
+            "distance": {stack: 99 * RANDOM.random((3, 8)) for stack in ("encoder", "cross")},
+            "in its phrase": {"encoder": RANDOM.random((3, 8))},
+        },
+        theme,
+    ),
+    "one head": lambda theme: head_maps.draw({"on EOS, start": {"cross": np.ones((1, 1))}}, theme),
+    "positions": lambda theme: position_maps.draw(
+        [Map("encoder, layer 1: added to the key", RANDOM.normal(size=(4, 9)), "head", "distance")]
+        * 4,
+        theme,
+    ),
+    "curves": lambda theme: line_chart.draw(
+        [
+            Panel("validation cross-entropy, nats a token", "step", {w: ([1, 9], [1, 2])})
+            for w in ("a_long_name_of_a_run", "b", "c_another_name")
+        ],
+        theme,
+    ),
+    "lengths": lambda theme: length_charts.draw(lengths(), theme),
+}
+
+
+TAKE_LONG = ("maps of 40 words", "heads", "positions", "lengths")
+
+
+def texts(figure):
+    """(text, box) of all that is written; turned words, whose boxes are larger than they, are left
+    out.
+    """
+    FigureCanvasAgg(figure)
+    written = []
+
+    def draw(text, renderer):
+        if text.get_visible() and text.get_text().strip() and not text.get_rotation() % 90:
+            written.append((text, text.get_window_extent(renderer)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Text, "draw", draw)
+        figure.draw_without_rendering()
+    return written
+
+
+def overlapping(written):
+    """Pairs of what `texts` gave that lie upon each other by more than half a pixel."""
+    pairs = []
+    for (one, box), (other, other_box) in itertools.combinations(written, 2):
+        common = Bbox.intersection(box, other_box)
+        if common is not None and min(common.width, common.height) > 0.5:
+            pairs.append((one.get_text(), other.get_text()))
+    return pairs
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in TAKE_LONG else [])
+        for name in DRAWINGS
+    ],
+)
+def test_no_text_lies_upon_another_or_outside_of_the_picture(name):
+    with settings(THEMES["light"]):
+        figure = DRAWINGS[name](THEMES["light"])
+        written = texts(figure)
+        assert overlapping(written) == []
+        width, height = figure.canvas.get_width_height()
+        for one, box in written:
+            inside = box.x0 > -1 and box.y0 > -1 and box.x1 < width + 1 and box.y1 < height + 1
+            assert inside, (one.get_text(), box, width, height)
+
+
+def test_control_texts_upon_each_other_are_found():
+    with settings(THEMES["light"]):
+        figure = attention_matrix.draw(WORDS, WORDS, found(WORDS).weights[0, 0], THEMES["light"])
+        figure.set_layout_engine("none")
+        figure.set_size_inches(4, 3)
+        assert overlapping(texts(figure))
+
+
+def test_a_line_is_drawn_for_each_weight_that_can_be_seen():
+    given = found(WORDS[:5], heads=3)
+    theme = THEMES["dark"]
+    figure = attention_lines.draw(given, 0, [0, 2], [1, 3], theme)
+    [drawn] = figure.findobj(LineCollection)
+    seen = {}
+    for path, ink in zip(drawn.get_segments(), drawn.get_edgecolors(), strict=True):
+        head = [0, 2][theme.series.index(to_hex(ink[:3]))]
+        seen[head, round(path[0][1]), round(path[1][1])] = ink[3]
+    expected = {
+        (head, row, column): given.weights[0, head, row, column]
+        for head in (0, 2)
+        for row in (1, 3)
+        for column in range(5)
+        if given.weights[0, head, row, column] >= attention_lines.LEAST
+    }
+    assert seen == pytest.approx(expected)
+
+
+def test_a_word_that_is_not_there_is_told():
+    given = found(["a", "b", "a"])
+    assert attention_lines.rows_of(given, "a") == [0, 2]
+    assert attention_lines.rows_of(given, None) == [0, 1, 2]
+    with pytest.raises(ValueError, match="--from_word must be one of the words that attend: a b a"):
+        attention_lines.rows_of(given, "c")
+
+
+def test_the_maps_show_the_weights():
+    given = found(WORDS[:3], layers=2)
+    figure = attention_maps.draw(given, THEMES["light"])
+    shown = [axes.images[0].get_array() for axes in figure.axes if axes.images]
+    np.testing.assert_array_equal(shown, given.weights.reshape(4, 3, 3))

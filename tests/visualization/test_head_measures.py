@@ -1,0 +1,97 @@
+"""What heads do: measures by hand, and their means over many sentences."""
+
+import math
+
+import numpy as np
+import pytest
+
+from keras_transformer.visualization.head_measures import MEASURES, beside, distance, entropy
+from keras_transformer.visualization.head_survey import survey, table
+
+
+def shares(random, *shape):
+    return random.dirichlet(np.ones(shape[-1]), size=shape[:-1])
+
+
+def by_loops(weights):
+    """Each measure of weights (T, S), for rows whose edge is the last column."""
+    rows, columns = weights.shape
+    found = {name: [] for name in MEASURES}
+    for t in range(rows):
+        row = [float(value) for value in weights[t]]
+        found["distance"].append(sum(row[s] * abs(s - t) for s in range(columns)))
+        found["entropy"].append(-sum(w * math.log(w) for w in row if w > 0))
+        found["on EOS, start"].append(row[-1])
+        for name, place in (("on itself", t), ("on previous", t - 1), ("on next", t + 1)):
+            found[name].append(row[place] if 0 <= place < columns else 0.0)
+    return found
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (3, 6), (6, 3), (1, 1)])
+def test_measures_are_what_loops_give(shape):
+    weights = shares(np.random.default_rng(1), *shape)
+    weights[0] = np.eye(shape[1])[0]
+    expected = by_loops(weights)
+    for name, measure in MEASURES.items():
+        np.testing.assert_allclose(measure(weights, "cross"), expected[name], atol=1e-12)
+
+
+def test_uniform_attention_has_the_entropy_log_n_and_sharp_attention_none():
+    np.testing.assert_allclose(entropy(np.full((3, 7), 1 / 7)), math.log(7))
+    np.testing.assert_array_equal(entropy(np.eye(5)), 0)
+    assert entropy(shares(np.random.default_rng(1), 1, 7)) < math.log(7)
+
+
+def test_a_head_that_looks_back_by_one_is_recognized():
+    back = np.eye(5, k=-1)
+    back[0, 0] = 1
+    assert beside(back, -1).tolist() == [0, 1, 1, 1, 1]
+    assert distance(back).tolist() == [0, 1, 1, 1, 1]
+    assert beside(back, 1).tolist() == [0, 0, 0, 0, 0]
+
+
+def test_a_decoder_s_edge_is_its_start():
+    causal = np.tril(np.ones((4, 4)))
+    causal /= causal.sum(axis=-1, keepdims=True)
+    measure = MEASURES["on EOS, start"]
+    np.testing.assert_allclose(measure(causal, "decoder"), 1 / np.arange(1, 5))
+    np.testing.assert_allclose(measure(causal, "encoder"), [0, 0, 0, 1 / 4])
+
+
+def test_a_survey_is_the_mean_over_all_rows():
+    random = np.random.default_rng(3)
+    sizes = [(3, 5), (6, 2), (4, 4)]
+    sentences = [
+        {
+            "encoder": shares(random, 2, 3, source, source),
+            "decoder": shares(random, 2, 3, target, target),
+            "cross": shares(random, 2, 3, target, source),
+        }
+        for source, target in sizes
+    ]
+    found = survey(sentences)
+    for head in np.ndindex(2, 3):
+        rows = [by_loops(one["cross"][head]) for one in sentences]
+        for name in MEASURES:
+            mean = np.mean([value for one in rows for value in one[name]])
+            np.testing.assert_allclose(found[name]["cross"][head], mean)
+
+
+def test_no_sentence_is_told():
+    with pytest.raises(ValueError, match="no sentence to measure heads on"):
+        survey([])
+
+
+def test_the_table_has_a_row_for_each_head():
+    found = {
+        "entropy": {name: np.full((1, 2), 0.5) for name in ("encoder", "decoder", "cross")},
+        "in its phrase": {"encoder": np.array([[0.25, 1.0]])},
+    }
+    rows = table(found)
+    assert rows[0] == ["head", "entropy", "in its phrase"]
+    assert rows[1:4] == [
+        ["encoder 1.1", "0.50", "0.25"],
+        ["encoder 1.2", "0.50", "1.00"],
+        ["decoder 1.1", "0.50", "-"],
+    ]
+    assert len(rows) == 7

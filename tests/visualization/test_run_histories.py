@@ -1,0 +1,46 @@
+"""What runs measured, read from their folders."""
+
+import json
+
+import pytest
+
+from keras_transformer.visualization.run_histories import names_of, panels, read_history
+
+
+@pytest.fixture
+def run(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "model.json").write_text("{}")
+    return folder
+
+
+def test_a_line_that_is_being_written_is_left_out(run):
+    lines = [{"epoch": 1, "step": 10, "loss": 3.0}, {"epoch": 2, "step": 20, "loss": 2.0}]
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    (run / "history.jsonl").write_text(f'{text}{{"epoch": 3, "st')
+    assert read_history(run) == lines
+
+
+def test_what_is_missing_is_told(run):
+    with pytest.raises(FileNotFoundError, match=r"holds no trained model: there is no model.json"):
+        read_history(run / "nowhere")
+    with pytest.raises(FileNotFoundError, match=r"has no history.jsonl yet: .* Train on"):
+        read_history(run)
+
+
+def test_a_measure_has_a_panel_and_a_run_a_series():
+    histories = {
+        "a": [{"step": 1, "loss": 5.0, "val_bleu": 2.0}, {"step": 2, "loss": 4.0, "val_bleu": 3.0}],
+        "b": [{"step": 7, "loss": 1.0}],
+    }
+    loss, bleu = panels(histories)
+    assert loss.series == {"a": ((1, 2), (5.0, 4.0)), "b": ((7,), (1.0,))}
+    assert bleu.series == {"a": ((1, 2), (2.0, 3.0))}
+    with pytest.raises(ValueError, match="the histories of c hold none of loss, val_cross_entropy"):
+        panels({"c": [{"step": 1, "f1": 3}]})
+
+
+def test_runs_are_called_by_their_folders_unless_two_have_one_name():
+    assert names_of(["runs/a", "runs/b/"]) == ["a", "b"]
+    assert names_of(["x/a", "y/a"]) == ["x/a", "y/a"]

@@ -1,0 +1,107 @@
+"""Colours that all can tell apart, and pictures that are whole."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex, to_rgb
+
+from keras_transformer.visualization import theme
+from keras_transformer.visualization.theme import THEMES, contrast, form_of, ink_on, write_picture
+
+# What is left of linear red, green and blue (Machado et al. 2009, table 1, severity 1).
+SIGHTS = {
+    "all colours": np.eye(3),
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+}
+# The least distance in CIELAB of two colours that are told apart at a glance.
+APART = 12
+
+
+def lab(colour, sight):
+    """CIELAB of "#rrggbb" as a sight sees it, white being D65."""
+    parts = np.array(to_rgb(colour))
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.array(SIGHTS[sight]) @ linear, 0, 1)
+    matrix = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    x, y, z = np.cbrt(np.array(matrix) @ seen / [0.9505, 1, 1.089])
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+def nearest(colours, sight):
+    """The least distance of two colours."""
+    points = [lab(colour, sight) for colour in colours]
+    return min(math.dist(*pair) for pair in itertools.combinations(points, 2))
+
+
+@pytest.mark.parametrize("sight", SIGHTS)
+@pytest.mark.parametrize("name", THEMES)
+def test_all_can_tell_the_series_apart(name, sight):
+    assert nearest(THEMES[name].series, sight) > APART
+
+
+def test_control_red_and_green_are_not_told_apart():
+    assert nearest(["#a04000", "#5d6a00"], "deuteranopia") < APART
+    assert nearest(["#a04000", "#5d6a00"], "all colours") > APART
+
+
+@pytest.mark.parametrize("name", THEMES)
+def test_text_and_lines_stand_out(name):
+    colours = THEMES[name]
+    assert contrast(colours.ink, colours.paper) > 7
+    assert contrast(colours.soft, colours.paper) > 4.5
+    assert min(contrast(colour, colours.paper) for colour in colours.series) > 2
+    for share in np.linspace(0, 1, 21):
+        ground = to_hex(theme.shades(colours)(share))
+        assert contrast(ink_on(colours, share), ground) > 3.9
+
+
+def test_contrast_is_what_the_web_s_rules_say():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+
+
+def dot(colours):
+    figure = theme.new_figure(1, 1)
+    figure.add_subplot().plot([0], [0], "o", color=colours.series[0], label="$x")
+    figure.legend()
+    return figure
+
+
+def test_a_picture_is_whole_and_equal_pictures_are_equal_files(tmp_path):
+    for name in ("a.svg", "b.svg", "c.png"):
+        write_picture(tmp_path / name, dot, "dark")
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert (tmp_path / "a.svg").read_text().rstrip().endswith("</svg>")
+    assert THEMES["dark"].paper in (tmp_path / "a.svg").read_text()
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "c.png").read_bytes().endswith(b"IEND\xaeB`\x82")
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_picture_that_fails_leaves_no_file(tmp_path):
+    with pytest.raises(ZeroDivisionError):
+        write_picture(tmp_path / "a.svg", lambda colours: 1 / 0, "light")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["-", "a.pdf", "png", "a.svg.gz"])
+def test_another_kind_of_file_is_refused(name):
+    with pytest.raises(ValueError, match=r"--output must be a file that ends in .png or .svg"):
+        form_of(name)
+
+
+def test_a_missing_matplotlib_is_told_with_the_command_that_installs_it(monkeypatch):
+    monkeypatch.setattr(theme.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"pip install 'keras-transformer-nmt\[plots\]'"):
+        form_of("a.png")
