@@ -71,7 +71,7 @@ flags.DEFINE_integer(
     flag_values=VISUALIZE,
 )
 flags.DEFINE_integer(
-    "sentences",
+    "measured_sentences",
     100,
     "Number of sentences, the first of the validation split or of --source_file, that heads are "
     "measured on.",

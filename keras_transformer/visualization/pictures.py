@@ -142,7 +142,7 @@ def heads(
     model: str,
     source_file: str | None,
     reference_file: str | None,
-    sentences: int,
+    measured_sentences: int,
     trees: str | None,
     ablate: bool,
     options: Mapping,
@@ -158,11 +158,11 @@ def heads(
     from keras_transformer.visualization.model_reading import trained_model
 
     # What is wrong is told before anything is measured.
-    read = read_trees(trees, sentences) if trees else []
+    read = read_trees(trees, measured_sentences) if trees else []
     trained = trained_model(model, "heads --ablate") if ablate else None
     translator = Translator.load(model)
     text = held_out_text(translator.description, model, "valid", source_file, reference_file)
-    sources, references = (side[:sentences] for side in text)
+    sources, references = (side[:measured_sentences] for side in text)
     found = heads_of_run.measured(translator, sources, references)
     if read:
         agreed, chance = heads_of_run.agreement_with(translator, read)
