@@ -8,12 +8,12 @@ from keras_transformer.flagfiles import expand_flagfiles
 
 SAID = {
     "tiny": {
-        "vocabulary_size": "8000",
+        "vocabulary_size": "4000",
         "num_layers": "3",
-        "d_model": "256",
-        "d_ff": "1024",
+        "d_model": "192",
+        "d_ff": "512",
         "num_heads": "4",
-        "dropout": "0.2",
+        "dropout": "0.1",
         "max_train_length": "100",
         "batch_tokens": "512",
         "warmup_steps": "500",
