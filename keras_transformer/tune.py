@@ -5,6 +5,8 @@ python -m keras_transformer.tune --model=runs/home_assistant_en_de --output=sear
 python -m keras_transformer.translate --model=runs/home_assistant_en_de --flagfile=search.flags
 """
 
+import itertools
+
 from keras_transformer import flags
 
 GROUPS = (
@@ -33,6 +35,8 @@ def main(FLAGS):
     )
     at_once = spread_over_cores()
     translator = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
+    for size, alpha in itertools.product(*tried):
+        translator.check(beam_size=size, length_penalty=alpha)
     files = (FLAGS.source_file, FLAGS.reference_file)
     text = held_out_text(translator.description, model, "valid", *files)
     sources, references = (side[: FLAGS.sentences or None] for side in text)

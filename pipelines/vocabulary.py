@@ -195,7 +195,7 @@ class Vocabulary:
         """
         import tensorflow_text
 
-        # Those of one name share one model in a process that reloads them.
+        # Of several with one name in a SavedModel, TensorFlow reloads all as the first.
         name = f"sentencepiece_{self.fingerprint}"
         return tensorflow_text.SentencepieceTokenizer(model=self.model, add_eos=True, name=name)
 

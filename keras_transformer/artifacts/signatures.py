@@ -11,11 +11,13 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.translator.graphs import traced
+from keras_transformer.translator.request_limits import (
+    LONGEST,
+    MOST_HYPOTHESES,
+    STEEPEST_PENALTY,
+)
 from keras_transformer.translator.translation_module import TranslationModule
 
-MOST_HYPOTHESES = 32
-STEEPEST_PENALTY = 10.0
-LONGEST = 2048
 TEMPERATURES = (1e-3, 1e3)
 
 

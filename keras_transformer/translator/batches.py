@@ -8,6 +8,30 @@ BATCH_TOKENS = 2048
 MAX_SOURCE_LENGTH = 1024
 
 
+def checked_lengths(
+    lengths_of: Callable[[list[str]], list[int]], lines: Sequence[str]
+) -> list[int]:
+    """How many tokens each line has.
+
+    Args:
+        lengths_of: gives the tokens of each of some lines.
+        lines: strings.
+
+    Raises:
+        ValueError: naming the first line that is longer than the model takes.
+    """
+    lengths = []
+    for start in range(0, len(lines), MAX_SOURCE_LENGTH):
+        lengths += lengths_of(lines[start : start + MAX_SOURCE_LENGTH])
+    for number, length in enumerate(lengths, 1):
+        if length > MAX_SOURCE_LENGTH:
+            raise ValueError(
+                f"line {number} has {length:,} tokens, more than the {MAX_SOURCE_LENGTH:,} "
+                "allowed. Split it into sentences (translate: --split_sentences)."
+            )
+    return lengths
+
+
 def batches_of_tokens(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
     """Put lines of similar length together, long ones first.
 

@@ -2,6 +2,7 @@
 
 import pathlib
 import threading
+from collections.abc import Mapping
 
 import numpy as np
 import sentencepiece
@@ -11,6 +12,11 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.runs.session import SavedModel, damaged, read_meta_graph, reload
 from keras_transformer.translator.hypothesis import Hypothesis
 from keras_transformer.translator.live import Live, as_bytes, as_strings
+from keras_transformer.translator.request_limits import (
+    LONGEST,
+    MOST_HYPOTHESES,
+    STEEPEST_PENALTY,
+)
 from pipelines.vocabulary import Vocabulary
 
 # The options that a signature takes.
@@ -30,7 +36,7 @@ class Exported:
         folder: where `saved_model.pb` lies.
         options: arguments of `DecodingOptions` that replace the exported ones; None: as exported.
         threads_per_operation: see `SavedModel`.
-        fingerprint: of its vocabulary, as its `model.json` says it.
+        description: its `model.json`, {} where another program exported it.
 
     Raises:
         ValueError: if the SavedModel is damaged, or does not take an option.
@@ -41,7 +47,7 @@ class Exported:
         folder: pathlib.Path,
         options: dict,
         threads_per_operation: int = 0,
-        fingerprint: str = "",
+        description: Mapping | None = None,
     ):
         self._folder = folder
         self._threads = threads_per_operation
@@ -53,10 +59,21 @@ class Exported:
             raise damaged(folder, error) from error
         self._signatures = set(meta_graph.signature_def)
         self._source_tokenizer, self._target_tokenizer = _tokenizers(
-            meta_graph.graph_def, folder, fingerprint
+            meta_graph.graph_def, folder, description or {}
         )
+        self._limits = _limits(description or {})
         self._translating, self._options = _request(options)
+        self.check(self._options)
         self._require(self._translating)
+
+    def check(self, options: Mapping) -> None:
+        """Refuse options that the SavedModel would clamp."""
+        for name, most in self._limits.items():
+            if float(options.get(name, 0)) > most:
+                raise ValueError(
+                    f"{name}={options[name]}: {self._folder} takes at most {most:g}. Pass less, or "
+                    "name the folder of its run."
+                )
 
     def lengths(self, lines: list[str]) -> list[int]:
         """How many tokens each line has, EOS included."""
@@ -197,7 +214,19 @@ def _request(options):
     return signature, given
 
 
-def _tokenizers(graph, folder, fingerprint):
+def _limits(description):
+    """The most that options may be, by name."""
+    exported = description.get("decoding", {}).get("beam_size", 1)
+    most = max(MOST_HYPOTHESES, exported)
+    return {
+        "beam_size": most,
+        "num_hypotheses": most,
+        "length_penalty": STEEPEST_PENALTY,
+        "max_length": LONGEST,
+    }
+
+
+def _tokenizers(graph, folder, description):
     """The SentencePiece models inside a graph: of the source, and of the target."""
     found = [
         Vocabulary(node.attr["model"].s) for node in graph.node if node.op == "SentencepieceOp"
@@ -205,6 +234,7 @@ def _tokenizers(graph, folder, fingerprint):
     if not found:
         raise ValueError(f"{folder} has no SentencePiece tokenizer: it is no translator of ours.")
     by_fingerprint = {one.fingerprint: one for one in found}
+    fingerprint = description.get("vocabulary", {}).get("fingerprint", "")
     named = [by_fingerprint[one] for one in fingerprint.split("-") if one in by_fingerprint]
     sides = named or found[:1]
     return [

@@ -1,10 +1,11 @@
 """A `TranslationModule` called from Python: lists of strings in, Python's values out."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.translator.hypothesis import Hypothesis
 
 
@@ -27,6 +28,10 @@ class Live:
     def target_lengths(self, references: list[str]) -> list[int]:
         """How many tokens each translation has, likewise."""
         return self._module.target_lengths(as_bytes(references)).numpy().tolist()
+
+    def check(self, options: Mapping) -> None:
+        """Refuse options that are out of range."""
+        DecodingOptions(**options)
 
     def translate(self, lines: list[str]) -> list[str]:
         """The best translation of each line."""

@@ -72,8 +72,7 @@ def _load_saved_model(version, precision, options):
         )
     threads = tf.config.threading.get_intra_op_parallelism_threads()
     description = _read_description(version / "model.json")
-    fingerprint = description.get("vocabulary", {}).get("fingerprint", "")
-    return Exported(version, options, threads, fingerprint), description
+    return Exported(version, options, threads, description), description
 
 
 def _read_description(path):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from keras_transformer.translator.alignment import link_words
-from keras_transformer.translator.batches import MAX_SOURCE_LENGTH, in_batches
+from keras_transformer.translator.batches import checked_lengths, in_batches
 from keras_transformer.translator.hypothesis import Hypothesis
 from keras_transformer.translator.live import Live, as_pieces
 from keras_transformer.translator.loading import load_model
@@ -150,6 +150,14 @@ class Translator:
         )
         return self._in_batches(search, (batch_tokens, batches_at_once, report), lines)
 
+    def check(self, **options) -> None:
+        """Refuse options that a search by `translate_with_penalties` cannot have.
+
+        Raises:
+            ValueError: naming the option.
+        """
+        self._model.check(options)
+
     def score(
         self, lines: Sequence[str], references: Sequence[str], batch_tokens: int | None = None
     ) -> list[tuple[float, int]]:
@@ -199,8 +207,8 @@ class Translator:
         Raises:
             ValueError: if the model is an ensemble, or a SavedModel that cannot do this.
         """
-        _checked_lengths(self._model.lengths, [line])
-        _checked_lengths(self._model.target_lengths, [translation])
+        checked_lengths(self._model.lengths, [line])
+        checked_lengths(self._model.target_lengths, [translation])
         given = self._model.attention([line], [translation])
         pieces = {name: as_pieces(given[name])[0] for name in ("source_pieces", "target_pieces")}
         return {name: array[0] for name, array in given.items()} | pieces
@@ -231,20 +239,6 @@ class Translator:
                     f"there must be as many of the one as of the other. Received: {len(lines):,} "
                     f"and {len(other):,} lines."
                 )
-            _checked_lengths(self._model.target_lengths, other)
-        lengths = _checked_lengths(self._model.lengths, lines)
+            checked_lengths(self._model.target_lengths, other)
+        lengths = checked_lengths(self._model.lengths, lines)
         return in_batches(function, [lines, *others], lengths, *how)
-
-
-def _checked_lengths(lengths_of, lines):
-    """How many tokens each line has; a line that is too long is refused."""
-    lengths = []
-    for start in range(0, len(lines), MAX_SOURCE_LENGTH):
-        lengths += lengths_of(lines[start : start + MAX_SOURCE_LENGTH])
-    for number, length in enumerate(lengths, 1):
-        if length > MAX_SOURCE_LENGTH:
-            raise ValueError(
-                f"line {number} has {length:,} tokens, more than the {MAX_SOURCE_LENGTH:,} "
-                "allowed. Split it into sentences (translate: --split_sentences)."
-            )
-    return lengths

@@ -14,6 +14,7 @@ from keras_transformer.visualization.attended import require_shares
 from keras_transformer.visualization.bracket_trees import Tree, agreement, by_chance, together
 from keras_transformer.visualization.head_survey import Survey, survey
 from keras_transformer.visualization.words import between_words, words_of
+from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabulary import Vocabulary
 
 IN_PHRASE = "in its phrase"
@@ -63,7 +64,7 @@ def agreement_with(translator: Translator, trees: Sequence[Tree]) -> tuple[np.nd
 
 def bleu_lost(
     model: Transformer,
-    vocabulary: Vocabulary,
+    vocabulary: Vocabulary | SeparateVocabularies,
     description: Mapping,
     text: tuple[Sequence[str], Sequence[str]],
     options: Mapping,

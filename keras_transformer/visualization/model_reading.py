@@ -9,6 +9,7 @@ from keras_transformer.translator.loading import saved_model
 from keras_transformer.translator.trained import load_trained
 from keras_transformer.translator.translator import Translator
 from keras_transformer.visualization.attended import Attended, attended
+from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabulary import Vocabulary
 
 
@@ -66,7 +67,9 @@ def folder_of(model: str, picture: str) -> RunFolder:
     return folder
 
 
-def trained_model(model: str, picture: str) -> tuple[Transformer, Vocabulary, Mapping]:
+def trained_model(
+    model: str, picture: str
+) -> tuple[Transformer, Vocabulary | SeparateVocabularies, Mapping]:
     """The model of a run, its vocabulary, and the run's description.
 
     Raises:

@@ -109,16 +109,14 @@ def lengths(model: str, **_: Any) -> Draw:
     """The lengths and buckets of the text that a run learned from."""
     from keras_transformer.visualization import length_charts, length_counts
     from keras_transformer.visualization.model_reading import folder_of
-    from pipelines import batching, corpora
-    from pipelines.vocabulary import Vocabulary
+    from pipelines import batching, corpora, vocabularies
 
     folder = folder_of(model, "lengths")
     description = folder.read_description()
     training = description["training"]
     text = corpora.load(**description["corpus"]).train
-    pairs = batching.tokenize_pairs(
-        text, Vocabulary.load(folder.vocabulary), training["max_length"]
-    )
+    vocabulary = vocabularies.load(folder.path)
+    pairs = batching.tokenize_pairs(text, vocabulary, training["max_length"])
     counts = length_counts.count(pairs.examples().lengths, training["batch_tokens"])
     return functools.partial(length_charts.draw, counts)
 

@@ -51,12 +51,16 @@ def maps_of(model: Transformer, length: int = LENGTH) -> list[Map]:
 def _encoding(model, length):
     width = model.hyperparameters.d_model
     nothing = np.zeros((1, length, width), np.float32)
-    added = model.embedding.encoding.added(nothing, ops.arange(length)[None])
-    table = ops.convert_to_numpy(ops.cast(added, "float32"))[0]
-    return [
-        Map("encoding", table, "position", "component"),
-        Map("dot products of positions", table @ table.T, "position", "position"),
-    ]
+    maps = []
+    # Source and target have one embedding, or one each.
+    for embedding in dict.fromkeys((model.source_embedding, model.embedding)):
+        added = embedding.encoding.added(nothing, ops.arange(length)[None])
+        table = ops.convert_to_numpy(ops.cast(added, "float32"))[0]
+        maps += [
+            Map(f"encoding in {embedding.name}", table, "position", "component"),
+            Map("dot products of positions", table @ table.T, "position", "position"),
+        ]
+    return maps
 
 
 def _relative(model, length):

@@ -8,9 +8,10 @@ import pytest
 import tensorflow as tf
 from eager import eagerly
 
-from keras_transformer.artifacts.signatures import MOST_HYPOTHESES, served
+from keras_transformer.artifacts.signatures import served
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models import Ensemble
+from keras_transformer.translator.request_limits import MOST_HYPOTHESES
 from keras_transformer.translator.translation_module import TranslationModule
 from keras_transformer.translator.translator import Translator
 

@@ -26,6 +26,7 @@ NEEDED = {
     "keras_transformer.serve": ("fastapi", "prometheus_client", "uvicorn"),
     "KERAS_BACKEND=jax": ("jax",),
     "--format=ctranslate2": ("ctranslate2",),
+    "keras_transformer.visualize": ("matplotlib",),
 }
 
 

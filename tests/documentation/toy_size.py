@@ -67,6 +67,7 @@ def write_files(folder: pathlib.Path) -> None:
     _write(folder / "lines.en", ["a b c d", "e f g"])
     _write(folder / "references.de", ["d c b a", "g f e"])
     _write(folder / "beginnings.de", ["d", ""])
+    _write(folder / "sentences.trees", ["(S (NP (N a) (N b)) (V c))", "(S (N d) (V e))"])
 
 
 def _write(path, lines):

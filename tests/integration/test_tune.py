@@ -89,3 +89,13 @@ def test_a_run_gives_what_evaluate_gives_cell_by_cell_and_its_flags_serve_transl
     evaluated = toy_copy("evaluate", *common, "--flagfile=best.flags", "--json")
     found = json.loads(evaluated.stdout)["scores"]["bleu"]["score"]
     assert found == max(expected.values())
+
+
+@pytest.mark.slow
+def test_a_beam_that_the_saved_model_would_clamp_is_refused_before_any_search(toy):
+    result = toy("tune", f"--model={SAVED}", "--beam_sizes=4,64")
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert result.stderr.decode() == (
+        f"error: beam_size=64: {SAVED}/1 takes at most 32. Pass less, or name the folder of its "
+        "run.\n"
+    )

@@ -8,6 +8,8 @@ import zipfile
 
 import pytest
 import sentencepiece
+import tensorflow as tf
+import tensorflow_text
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -301,3 +303,32 @@ def test_tags_take_room():
         match=r"at least 264: 4 special pieces, 256 bytes, 3 tags, 1 of text\. Received: 263\.",
     ):
         learn(LINES, 263, TAGS)
+
+
+class Reader(tf.Module):
+    """Tokenizers as a SavedModel has them."""
+
+    def __init__(self, *tokenizers):
+        super().__init__()
+        self.tokenizers = tokenizers
+        text = tf.TensorSpec([None], tf.string)
+        self.read = tf.function(
+            lambda text: [one.tokenize(text).flat_values for one in tokenizers], [text]
+        )
+
+
+def reloaded(path, *tokenizers):
+    """What tokenizers of a SavedModel give for the lines."""
+    tf.saved_model.save(Reader(*tokenizers), str(path))
+    return [ids.numpy().tolist() for ids in tf.saved_model.load(str(path)).read(LINES)]
+
+
+def test_two_vocabularies_of_a_saved_model_stay_two(vocabulary, tmp_path):
+    both = (vocabulary, learn(LINES, 300))
+    expected = [one.tokenize(LINES).flat_values.numpy().tolist() for one in both]
+    assert reloaded(tmp_path / "ours", *(one.tokenizer for one in both)) == expected
+    # The control: by TensorFlow Text's own name both are one of them.
+    theirs = (tensorflow_text.SentencepieceTokenizer(one.model, add_eos=True) for one in both)
+    first, second = reloaded(tmp_path / "theirs", *theirs)
+    assert first == second
+    assert first in expected

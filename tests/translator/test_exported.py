@@ -187,7 +187,7 @@ def test_words_are_aligned_by_the_signature_as_by_the_module(exported):
 def test_tokens_are_counted_as_the_graph_counts_them(exported, reloaded):
     lines = [*SOURCES, "", "  a  b ", "Größe ﬁ ½ 日本 \u200b🙂", "x" * 50]
     expected = reloaded.source_lengths(tf.constant(lines)).numpy().tolist()
-    assert exported._lengths(lines) == expected
+    assert exported._model.lengths(lines) == expected
     with pytest.raises(ValueError, match="line 2 has 6,001 tokens"):
         exported.translate(["a", "a " * 3000])
 
@@ -203,12 +203,29 @@ def test_tokens_are_counted_as_the_graph_counts_them(exported, reloaded):
         ({"max_length": "2x+10"}, r"max_length=2x\+10: a SavedModel takes a number of tokens"),
         ({"precision": "bfloat16"}, "precision=bfloat16: .* was exported with its own precision"),
         ({"beam_size": 0}, "beam_size"),
+        ({"beam_size": 33}, r"^beam_size=33: .* takes at most 32\. Pass less, or name the folder "),
+        ({"length_penalty": 10.5}, r"^length_penalty=10\.5: .* takes at most 10\. "),
+        ({"max_length": "2049"}, r"^max_length=2049: .* takes at most 2048\. "),
         ({"samples": 1, "beam_size": 2}, "exclude each other"),
     ],
 )
 def test_what_a_saved_model_does_not_take_is_refused_by_name(folder, options, words):
     with pytest.raises(ValueError, match=words):
         Translator.load(folder, **options)
+
+
+def test_what_it_would_clamp_can_be_refused_before_a_search(loaded):
+    for allowed in ({"beam_size": 32}, {"length_penalty": 10.0}):
+        loaded().check(**allowed)
+    with pytest.raises(ValueError, match=r"^beam_size=64: .* takes at most 32\."):
+        loaded().check(beam_size=64, length_penalty=0.6)
+
+
+def test_an_export_with_a_wider_beam_takes_that(folder):
+    described = product.Exported(folder / "1", {}, description={"decoding": {"beam_size": 40}})
+    described.check({"beam_size": 40})
+    with pytest.raises(ValueError, match=r"takes at most 40\."):
+        described.check({"beam_size": 41})
 
 
 def test_what_a_saved_model_cannot_tell_is_refused(loaded):

@@ -4,11 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import LineCollection
-from matplotlib.colors import to_hex
-from matplotlib.text import Text
-from matplotlib.transforms import Bbox
 
 from keras_transformer.visualization import (
     attention_lines,
@@ -24,6 +19,8 @@ from keras_transformer.visualization.attended import Attended
 from keras_transformer.visualization.line_chart import Panel
 from keras_transformer.visualization.position_values import Map
 from keras_transformer.visualization.theme import THEMES, settings
+
+pytest.importorskip("matplotlib")
 
 WORDS = [f"{'word' * (1 + number % 3)}{number}" for number in range(40)]
 RANDOM = np.random.default_rng(1)
@@ -82,6 +79,9 @@ def texts(figure):
     """(text, box) of all that is written; turned words, whose boxes are larger than they, are left
     out.
     """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
     FigureCanvasAgg(figure)
     written = []
 
@@ -97,6 +97,8 @@ def texts(figure):
 
 def overlapping(written):
     """Pairs of what `texts` gave that lie upon each other by more than half a pixel."""
+    from matplotlib.transforms import Bbox
+
     pairs = []
     for (one, box), (other, other_box) in itertools.combinations(written, 2):
         common = Bbox.intersection(box, other_box)
@@ -132,6 +134,9 @@ def test_control_texts_upon_each_other_are_found():
 
 
 def test_a_line_is_drawn_for_each_weight_that_can_be_seen():
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import to_hex
+
     given = found(WORDS[:5], heads=3)
     theme = THEMES["dark"]
     figure = attention_lines.draw(given, 0, [0, 2], [1, 3], theme)

@@ -32,6 +32,17 @@ def test_learned_positions_are_the_rows_of_their_table():
     )
 
 
+def test_source_and_target_have_a_map_each_where_their_embeddings_are_two():
+    model = drawn(positions="learned", max_positions=12, tie_embeddings="decoder")
+    found = maps_of(model, 9)
+    assert [one.title for one in found[::2]] == [
+        "encoding in source_embedding",
+        "encoding in embedding",
+    ]
+    for one, embedding in zip(found[::2], (model.source_embedding, model.embedding), strict=True):
+        np.testing.assert_allclose(one.values, embedding.encoding.table.numpy()[:9], atol=1e-6)
+
+
 def test_relative_positions_are_biases_by_distance():
     model = drawn(positions="relative")
     encoder, decoder = maps_of(model, 9)

@@ -5,10 +5,11 @@ import math
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex, to_rgb
 
 from keras_transformer.visualization import theme
 from keras_transformer.visualization.theme import THEMES, contrast, form_of, ink_on, write_picture
+
+colors = pytest.importorskip("matplotlib.colors")
 
 # What is left of linear red, green and blue (Machado et al. 2009, table 1, severity 1).
 SIGHTS = {
@@ -30,7 +31,7 @@ APART = 12
 
 def lab(colour, sight):
     """CIELAB of "#rrggbb" as a sight sees it, white being D65."""
-    parts = np.array(to_rgb(colour))
+    parts = np.array(colors.to_rgb(colour))
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
     seen = np.clip(np.array(SIGHTS[sight]) @ linear, 0, 1)
     matrix = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
@@ -62,7 +63,7 @@ def test_text_and_lines_stand_out(name):
     assert contrast(colours.soft, colours.paper) > 4.5
     assert min(contrast(colour, colours.paper) for colour in colours.series) > 2
     for share in np.linspace(0, 1, 21):
-        ground = to_hex(theme.shades(colours)(share))
+        ground = colors.to_hex(theme.shades(colours)(share))
         assert contrast(ink_on(colours, share), ground) > 3.9
 
 
