@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from benchmarks.extrapolation import SIZES, WORDS, accuracy, sentences, train
+from benchmarks.copying import SIZES, WORDS, accuracy, sentences, train
 from benchmarks.tables import print_table
 from keras_transformer.layers import Encoder, PostNorm, PreNorm
 from keras_transformer.models.variants import NORMS
