@@ -1,0 +1,208 @@
+"""Labelled bracketing of constituency trees (Vaswani et al. 2017, section 6.3 and table 4), counted
+as EVALB counts it.
+
+    recall = matched / gold brackets,  precision = matched / brackets of the parser
+    F1 = 2 recall precision / (recall + precision)
+
+A bracket is a label and the words that it spans; parts of speech are none. What a parameter file
+says is left out first: punctuation, the root.
+
+References: Black et al. 1991, "A Procedure for Quantitatively Comparing the Syntactic Coverage of
+    English Grammars"; Sekine and Collins 1997, the program EVALB.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from keras_transformer.evaluation.evalb_parameters import COLLINS, Parameters
+from pipelines.trees import Tree, plain_label
+
+
+class Bracket(NamedTuple):
+    """A label and the words from `begin` to before `end`."""
+
+    label: str
+    begin: int
+    end: int
+
+
+class Status:
+    """Whether a sentence counts: EVALB's column "Stat."."""
+
+    VALID = 0
+    ERROR = 1
+    SKIPPED = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Sentence:
+    """What EVALB prints of a sentence.
+
+    Attributes:
+        length: words, without those of `deleted_for_length`.
+        status: one of `Status`: ERROR if the words differ, SKIPPED if there is no tree.
+        matched, gold, test: brackets.
+        crossing: the parser's brackets that cross one of gold.
+        words: that are tagged.
+        tags: of the parser's tags, those that are right.
+    """
+
+    length: int
+    status: int = Status.VALID
+    matched: int = 0
+    gold: int = 0
+    test: int = 0
+    crossing: int = 0
+    words: int = 0
+    tags: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all brackets are right and none is missing."""
+        return self.matched == self.gold == self.test
+
+
+def compare(gold: Tree, test: Tree | None, parameters: Parameters = COLLINS) -> Sentence:
+    """Compare a parser's tree with the gold tree.
+
+    Args:
+        gold: the right tree.
+        test: the parser's; None, or a tree without words: it found none.
+        parameters: what counts.
+    """
+    length = sum(
+        plain_label(tree.label) not in parameters.deleted_for_length for tree in gold.preterminals()
+    )
+    gold_tags = _tagged(gold, parameters)
+    if test is None or not test.words:
+        return Sentence(length, Status.SKIPPED, words=len(gold_tags))
+    test_tags = _tagged(test, parameters)
+    if len(gold_tags) != len(test_tags) or not all(
+        _equal(ours, theirs, parameters.equal_words)
+        for (_, ours), (_, theirs) in zip(gold_tags, test_tags, strict=True)
+    ):
+        return Sentence(length, Status.ERROR, words=len(gold_tags))
+    gold_brackets = brackets(gold, parameters)
+    test_brackets = brackets(test, parameters)
+    return Sentence(
+        length,
+        matched=_matched(gold_brackets, test_brackets, parameters),
+        gold=len(gold_brackets),
+        test=len(test_brackets),
+        crossing=sum(any(_cross(ours, his) for his in gold_brackets) for ours in test_brackets),
+        words=len(gold_tags),
+        tags=sum(
+            _equal(ours, theirs, parameters.equal_labels)
+            for (ours, _), (theirs, _) in zip(gold_tags, test_tags, strict=True)
+        ),
+    )
+
+
+def _tagged(tree, parameters):
+    """The parts of speech and words that are not left out."""
+    pairs = [(plain_label(part.label), part.children[0]) for part in tree.preterminals()]
+    return [(label, word) for label, word in pairs if label not in parameters.deleted]
+
+
+def brackets(tree: Tree, parameters: Parameters = COLLINS) -> list[Bracket]:
+    """The brackets of a tree that count, by the words that count. One without words is left out."""
+    found = []
+
+    def walk(tree, begin):
+        label = plain_label(tree.label)
+        if tree.is_preterminal:
+            return begin + (label not in parameters.deleted)
+        end = begin
+        place = len(found)
+        for child in tree.children:
+            end = walk(child, end)
+        if end > begin and label and label not in parameters.deleted:
+            found.insert(place, Bracket(label, begin, end))
+        return end
+
+    walk(tree, 0)
+    return found
+
+
+def _equal(ours, theirs, pairs):
+    return ours == theirs or frozenset({ours, theirs}) in pairs
+
+
+def _matched(gold, test, parameters):
+    """How many brackets of the parser have a fellow in gold; each fellow is taken once."""
+    left = list(test)
+    matched = 0
+    for ours in gold:
+        for theirs in left:
+            same = not parameters.labeled or _equal(
+                ours.label, theirs.label, parameters.equal_labels
+            )
+            if same and ours[1:] == theirs[1:]:
+                left.remove(theirs)
+                matched += 1
+                break
+    return matched
+
+
+def _cross(ours, theirs):
+    return (
+        theirs.begin < ours.begin < theirs.end < ours.end
+        or ours.begin < theirs.begin < ours.end < theirs.end
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """Figures of many sentences, in percent but for the counts and `average_crossing`.
+
+    Attributes:
+        sentences, errors, skipped, valid: counts; only the valid ones make the figures.
+        recall, precision, f1: of labelled brackets.
+        complete: sentences all of whose brackets are right.
+        average_crossing: crossing brackets a sentence.
+        no_crossing, two_or_less_crossing: sentences with so few.
+        tagging: words whose part of speech is right.
+    """
+
+    sentences: int
+    errors: int
+    skipped: int
+    valid: int
+    recall: float
+    precision: float
+    f1: float
+    complete: float
+    average_crossing: float
+    no_crossing: float
+    two_or_less_crossing: float
+    tagging: float
+
+
+def summarize(sentences: Sequence[Sentence]) -> Summary:
+    """Add sentences up; a figure without anything to count is 0."""
+    valid = [sentence for sentence in sentences if sentence.status == Status.VALID]
+    matched = sum(sentence.matched for sentence in valid)
+    recall = _percent(matched, sum(sentence.gold for sentence in valid))
+    precision = _percent(matched, sum(sentence.test for sentence in valid))
+    crossing = [sentence.crossing for sentence in valid]
+    return Summary(
+        sentences=len(sentences),
+        errors=sum(sentence.status == Status.ERROR for sentence in sentences),
+        skipped=sum(sentence.status == Status.SKIPPED for sentence in sentences),
+        valid=len(valid),
+        recall=recall,
+        precision=precision,
+        f1=2 * recall * precision / (recall + precision) if matched else 0.0,
+        complete=_percent(sum(sentence.is_complete for sentence in valid), len(valid)),
+        average_crossing=sum(crossing) / max(len(valid), 1),
+        no_crossing=_percent(sum(count == 0 for count in crossing), len(valid)),
+        two_or_less_crossing=_percent(sum(count <= 2 for count in crossing), len(valid)),
+        tagging=_percent(
+            sum(sentence.tags for sentence in valid), sum(sentence.words for sentence in valid)
+        ),
+    )
+
+
+def _percent(part, whole):
+    return 100.0 * part / whole if whole else 0.0

@@ -1,0 +1,143 @@
+"""Labelled bracketing, beside counts by hand. EVALB's own sample is compared by
+`python -m benchmarks.parseval`, all of whose figures are equal.
+"""
+
+import dataclasses
+
+import pytest
+
+from keras_transformer.evaluation.evalb_parameters import COLLINS, Parameters, read_parameters
+from keras_transformer.evaluation.parseval import Bracket, Status, brackets, compare, summarize
+from pipelines.trees import parse
+
+PLAIN = Parameters(deleted=frozenset(), equal_labels=frozenset())
+GOLD = parse("(S (NP (DT the) (NN cat)) (VP (VB saw) (NP (DT a) (NN dog))))")
+
+
+def counts(sentence):
+    return (sentence.matched, sentence.gold, sentence.test, sentence.crossing, sentence.tags)
+
+
+def test_a_tree_is_right_beside_itself():
+    sentence = compare(GOLD, GOLD, PLAIN)
+    assert counts(sentence) == (4, 4, 4, 0, 5)
+    assert sentence.is_complete
+    assert summarize([sentence]).f1 == pytest.approx(100)
+
+
+def test_a_bracket_has_its_label_and_its_words():
+    assert brackets(GOLD, PLAIN) == [
+        Bracket("S", 0, 5),
+        Bracket("NP", 0, 2),
+        Bracket("VP", 2, 5),
+        Bracket("NP", 3, 5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        # Another label; a part of speech; a bracket that crosses VP; no bracket but the root's.
+        ("(S (NP (DT the) (NN cat)) (VP (VB saw) (PP (DT a) (NN dog))))", (3, 4, 4, 0, 5)),
+        ("(S (NP (DT the) (VB cat)) (VP (VB saw) (NP (DT a) (NN dog))))", (4, 4, 4, 0, 4)),
+        ("(S (X (NP (DT the) (NN cat)) (VB saw)) (NP (DT a) (NN dog)))", (3, 4, 4, 1, 5)),
+        ("(S (DT the) (NN cat) (VB saw) (DT a) (NN dog))", (1, 4, 1, 0, 5)),
+        ("(DT the) (NN cat) (VB saw) (DT a) (NN dog)", (0, 4, 0, 0, 5)),
+    ],
+)
+def test_what_differs_is_counted(test, expected):
+    assert counts(compare(GOLD, parse(test), PLAIN)) == expected
+
+
+def test_each_bracket_is_matched_once():
+    """A chain of equal labels is as many brackets."""
+    doubled = parse("(S (NP (NP (NP (N a)))) (V b))")
+    single = parse("(S (NP (N a)) (V b))")
+    assert counts(compare(single, doubled, PLAIN)) == (2, 2, 4, 0, 2)
+    assert counts(compare(doubled, single, PLAIN)) == (2, 4, 2, 0, 2)
+
+
+def test_punctuation_may_hang_anywhere():
+    inside = parse("(TOP (S (NP (N a) (, ,)) (VP (V b)) (. .)))")
+    outside = parse("(S (NP (N a)) (, ,) (VP (V b) (. .)))")
+    sentence = compare(inside, outside, COLLINS)
+    assert counts(sentence) == (3, 3, 3, 0, 2)
+    assert (sentence.length, sentence.words) == (4, 2)
+    assert counts(compare(inside, outside, PLAIN))[0] < 3
+
+
+def test_a_constituent_without_words_is_no_bracket():
+    with_trace = parse("(S (NP (-NONE- *)) (VP (V go)))")
+    assert counts(compare(with_trace, parse("(S (VP (V go)))"), COLLINS)) == (2, 2, 2, 0, 1)
+
+
+def test_equal_labels_are_one():
+    gold = parse("(S (ADVP (RB up)) (V go))")
+    test = parse("(S (PRT (RB up)) (V go))")
+    assert compare(gold, test, COLLINS).is_complete
+    assert not compare(gold, test, PLAIN).is_complete
+
+
+def test_without_labels_the_words_alone_count():
+    test = parse("(S (X (DT the) (NN cat)) (Y (VB saw) (Z (DT a) (NN dog))))")
+    unlabeled = dataclasses.replace(PLAIN, labeled=False)
+    assert compare(GOLD, test, unlabeled).is_complete
+    assert not compare(GOLD, test, PLAIN).is_complete
+
+
+def test_other_words_are_an_error_and_no_tree_is_skipped():
+    sentences = [
+        compare(GOLD, GOLD, PLAIN),
+        compare(GOLD, parse("(S (N cat))"), PLAIN),
+        compare(GOLD, parse("(S (A the) (B cow) (C saw) (D a) (E dog))"), PLAIN),
+        compare(GOLD, None, PLAIN),
+        compare(GOLD, parse(""), PLAIN),
+    ]
+    statuses = [sentence.status for sentence in sentences]
+    assert statuses == [Status.VALID, Status.ERROR, Status.ERROR, Status.SKIPPED, Status.SKIPPED]
+    summary = summarize(sentences)
+    assert (summary.errors, summary.skipped, summary.valid, summary.recall) == (2, 2, 1, 100)
+
+
+def test_a_summary_adds_brackets_up_not_percentages():
+    half = compare(GOLD, parse("(S (DT the) (NN cat) (VB saw) (DT a) (NN dog))"), PLAIN)
+    crossing = compare(
+        GOLD, parse("(S (X (NP (DT the) (NN cat)) (VB saw)) (NP (DT a) (NN dog)))"), PLAIN
+    )
+    summary = summarize([half, crossing])
+    assert summary.recall == pytest.approx(100 * 4 / 8)
+    assert summary.precision == pytest.approx(100 * 4 / 5)
+    assert summary.f1 == pytest.approx(2 * 50 * 80 / 130)
+    assert (summary.average_crossing, summary.no_crossing) == (0.5, 50)
+    assert summary.two_or_less_crossing == 100
+
+
+def test_nothing_gives_zeros():
+    assert summarize([]).f1 == 0
+
+
+def test_a_parameter_file_is_read():
+    text = """
+    # a comment
+    DEBUG 0
+    LABELED 0   # not the labels
+    CUTOFF_LEN 10
+    DELETE_LABEL TOP
+    DELETE_LABEL ``
+    DELETE_LABEL_FOR_LENGTH -NONE-
+    EQ_LABEL ADVP PRT
+    EQ_WORD This this
+    """
+    assert read_parameters(text, "a.prm") == Parameters(
+        labeled=False,
+        cutoff=10,
+        deleted=frozenset({"TOP", "``"}),
+        deleted_for_length=frozenset({"-NONE-"}),
+        equal_labels=frozenset({frozenset({"ADVP", "PRT"})}),
+        equal_words=frozenset({frozenset({"This", "this"})}),
+    )
+
+
+def test_a_line_that_is_not_evalb_s_is_told():
+    with pytest.raises(ValueError, match=r"a\.prm, line 2: 'EQ_LABEL A' is no line of EVALB's"):
+        read_parameters("DEBUG 1\nEQ_LABEL A", "a.prm")
