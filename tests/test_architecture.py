@@ -35,7 +35,7 @@ GROUND = ["pipelines.special_ids", "pipelines.whole_files"]
 MAY_IMPORT = {
     "pipelines": [],
     **dict.fromkeys(ours("layers", "decoding", "training"), GROUND),
-    "keras_transformer.evaluation": [],
+    "keras_transformer.evaluation": ["pipelines.trees"],
     "keras_transformer.models": [*GROUND, *ours("layers")],
     "keras_transformer.runs": ["pipelines", *ours("models", "training")],
     "keras_transformer.translator": ["pipelines", *ours("decoding", "models", "runs")],
