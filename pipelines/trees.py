@@ -6,7 +6,8 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator
 
-TOKEN = re.compile(r"[()]|[^\s()]+")
+# Other white space than ASCII's, such as a thin space, is part of a word.
+TOKEN = re.compile(r"[()]|[^()\s]+", re.ASCII)
 # The label of a position without a word: traces, and what was left out.
 NOTHING = "-NONE-"
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]"}

@@ -42,6 +42,10 @@ def test_brackets_without_a_label_around_one_tree_are_left_out():
     assert parse(f"( {SENTENCE} )") == parse(SENTENCE)
 
 
+def test_a_thin_space_is_part_of_a_word():
+    assert parse("(S (N a\u2009b))").words == ["a\u2009b"]
+
+
 def test_words_come_in_order():
     assert parse(SENTENCE).words == ["The", "cat", "sits", "*T*-1", "."]
 

@@ -1,0 +1,85 @@
+"""Trees as sequences of symbols, which a translator can write, and back (Vaswani et al. 2017,
+section 6.3; Vinyals et al. 2015, "Grammar as a Foreign Language").
+
+    (S (NP (DT the) (NN cat)) (VP (VBZ sits)))   <->   (S (NP XX XX )NP (VP XX )VP )S
+
+Words are left out, because the source has them, and every part of speech is XX. What a model writes
+need not be well formed. `from_symbols` makes a tree of any sequence, over exactly the given words:
+
+1. `(L` opens a constituent, XX takes the next word.
+2. `)L` closes the innermost open L and all that is open within it. Without an open L it is nothing.
+3. An XX when no word is left is nothing, as is a symbol of no kind.
+4. The first symbol opens the root, which is closed at the end only: what comes behind it is part of
+   it. If it opens nothing, the root is S, or missing around a single child.
+5. Words that are left at the end go into the constituent that is innermost then.
+6. A constituent without words is left out.
+"""
+
+import re
+from collections.abc import Sequence
+
+from pipelines.trees import Tree
+
+WORD = "XX"
+ROOT = "S"
+OPENING = re.compile(r"\(([^()\s]+)", re.ASCII)
+
+
+def to_symbols(tree: Tree) -> list[str]:
+    """Write a tree.
+
+    Args:
+        tree: `trees.plain`; labels without white space.
+    """
+    if tree.is_preterminal:
+        return [WORD]
+    inner = [symbol for child in tree.children for symbol in to_symbols(child)]
+    return [f"({tree.label}", *inner, f"){tree.label}"]
+
+
+def from_symbols(symbols: Sequence[str], words: Sequence[str]) -> Tree:
+    """Make a tree over words, by the rules above. Each part of speech is XX.
+
+    Args:
+        symbols: any strings.
+        words: of the sentence, at least one, as they stand in brackets.
+
+    Returns:
+        A tree whose words are `words`. `from_symbols(to_symbols(tree), tree.words)` is `tree` but
+        for its parts of speech.
+    """
+    left = [Tree(WORD, (word,)) for word in reversed(words)]
+    # Labels and children of what is open, outermost first.
+    stack = [(ROOT, [])]
+    for number, symbol in enumerate(symbols):
+        if symbol == WORD:
+            if left:
+                stack[-1][1].append(left.pop())
+        elif opening := OPENING.fullmatch(symbol):
+            if number == 0:
+                stack.clear()
+            stack.append((opening[1], []))
+        elif symbol.startswith(")"):
+            _close(stack, symbol[1:])
+    stack[-1][1].extend(reversed(left))
+    while len(stack) > 1:
+        _close_innermost(stack)
+    return _root(*stack[0], is_written=bool(symbols and OPENING.fullmatch(symbols[0])))
+
+
+def _close(stack, label):
+    # The root stays open.
+    inner = [number for number in range(1, len(stack)) if stack[number][0] == label]
+    while inner and len(stack) > inner[-1]:
+        _close_innermost(stack)
+
+
+def _close_innermost(stack):
+    label, children = stack.pop()
+    if children:
+        stack[-1][1].append(Tree(label, tuple(children)))
+
+
+def _root(label, children, is_written):
+    """The whole tree. A root that was not written is left out around a single child."""
+    return children[0] if len(children) == 1 and not is_written else Tree(label, tuple(children))

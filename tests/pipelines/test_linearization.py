@@ -1,0 +1,83 @@
+"""Trees to symbols and back: nothing is lost, and any symbols make a tree over the words."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.linearization import WORD, from_symbols, to_symbols
+from pipelines.trees import Tree, parse
+
+LABELS = st.sampled_from(["S", "NP", "VP", "PP", "ADVP|PRT", "."])
+WORDS = st.text("abc", min_size=1, max_size=3)
+preterminals = st.builds(lambda word: Tree(WORD, (word,)), WORDS)
+trees = st.recursive(
+    preterminals,
+    lambda inner: st.builds(
+        lambda label, children: Tree(label, tuple(children)),
+        LABELS,
+        st.lists(inner, min_size=1, max_size=4),
+    ),
+    max_leaves=15,
+)
+labels = ["S", "NP", "VP", "XX", ")", ""]
+any_symbols = st.lists(
+    st.one_of(
+        st.just(WORD),
+        st.sampled_from([f"{bracket}{label}" for bracket in "()" for label in labels]),
+        st.text(max_size=3),
+    ),
+    max_size=30,
+)
+
+
+@given(trees)
+def test_a_tree_comes_back(tree):
+    assert from_symbols(to_symbols(tree), tree.words) == tree
+
+
+@given(any_symbols, st.lists(WORDS, min_size=1, max_size=12))
+def test_any_symbols_make_a_tree_over_exactly_the_words(symbols, words):
+    tree = from_symbols(symbols, words)
+    assert tree.words == words
+    assert from_symbols(to_symbols(tree), words) == tree
+    assert parse(str(tree)).words == words
+
+
+def test_the_symbols_of_the_reference():
+    """Vinyals et al. 2015, section 2.1."""
+    tree = parse("(S (NP (NNP John)) (VP (VBZ has) (NP (DT a) (NN dog))) (. .))")
+    assert " ".join(to_symbols(tree)) == "(S (NP XX )NP (VP XX (NP XX XX )NP )VP XX )S"
+
+
+@pytest.mark.parametrize(
+    ("symbols", "tree"),
+    [
+        # As it should be; unclosed; closed from outside; a bracket that was never opened.
+        ("(S (NP XX )NP (VP XX )VP )S", "(S (NP (XX a)) (VP (XX b)))"),
+        ("(S (NP XX (VP XX", "(S (NP (XX a) (VP (XX b))))"),
+        ("(S (NP (PP XX )NP XX )S", "(S (NP (PP (XX a))) (XX b))"),
+        ("(S (NP XX )VP )PP XX )NP )S", "(S (NP (XX a) (XX b)))"),
+        # Too many words, too few; none at all; more behind the root.
+        ("(S XX XX XX XX )S", "(S (XX a) (XX b))"),
+        ("(S (NP XX )NP )S", "(S (NP (XX a)) (XX b))"),
+        ("(S (NP XX", "(S (NP (XX a) (XX b)))"),
+        ("", "(S (XX a) (XX b))"),
+        (")S (NP XX XX )NP", "(NP (XX a) (XX b))"),
+        ("(S XX )S (NP XX )NP", "(S (XX a) (NP (XX b)))"),
+        # No root; an empty constituent; a symbol of no kind; brackets without a label.
+        ("XX (NP XX )NP", "(S (XX a) (NP (XX b)))"),
+        ("(S (NP )NP XX XX )S", "(S (XX a) (XX b))"),
+        ("(S XX what XX )S", "(S (XX a) (XX b))"),
+        ("(S ( XX ) XX )S", "(S (XX a) (XX b))"),
+        # A label within itself.
+        ("(NP (NP XX )NP XX )NP", "(NP (NP (XX a)) (XX b))"),
+    ],
+)
+def test_what_is_broken_is_mended_by_the_rules(symbols, tree):
+    assert str(from_symbols(symbols.split(), ["a", "b"])) == tree
+
+
+def test_one_word_alone():
+    assert str(from_symbols([WORD], ["a"])) == "(XX a)"
+    assert str(from_symbols(["(NP", WORD, ")NP"], ["a"])) == "(NP (XX a))"
+    assert str(from_symbols([], ["a"])) == "(XX a)"
