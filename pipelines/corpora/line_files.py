@@ -48,6 +48,45 @@ def read_aligned(
     return sources, targets
 
 
+def existing_folder(data_dir: str | os.PathLike) -> Path:
+    """The folder of a corpus.
+
+    Raises:
+        FileNotFoundError: if it does not exist.
+    """
+    folder = Path(data_dir).expanduser()
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"`data_dir` must be an existing folder. Received: {folder}. Check the path."
+        )
+    return folder
+
+
+def locate(folder: Path, name: str) -> Path:
+    """Find a file or its gzipped form, of which there must be one.
+
+    Raises:
+        FileNotFoundError: if there is none, with what the folder holds.
+        ValueError: if there are both.
+    """
+    candidates = [folder / name, folder / f"{name}.gz"]
+    found = [path for path in candidates if path.exists()]
+    if len(found) == 2:
+        raise ValueError(
+            f"Both {found[0]} and {found[1]} exist, and only one can be meant. Move one of them "
+            "away."
+        )
+    if not found:
+        names = sorted(path.name for path in folder.iterdir())
+        listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+        raise FileNotFoundError(
+            f"Neither {candidates[0]} nor {candidates[1].name} exists. The folder holds: "
+            f"{listed or 'nothing'}. "
+            "Check the names."
+        )
+    return found[0]
+
+
 def decode_lines(file: BinaryIO, name: str | os.PathLike) -> Iterator[str]:
     """Decode the lines of an open file as `read_lines` does, each when it comes.
 

@@ -8,7 +8,14 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipelines.corpora.line_files import byte_lines, decode, open_bytes, unequal
+from pipelines.corpora.line_files import (
+    byte_lines,
+    decode,
+    existing_folder,
+    locate,
+    open_bytes,
+    unequal,
+)
 from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
 
 
@@ -87,34 +94,11 @@ def stream(
             f"`source_language` and `target_language` must differ. Received: {source_language!r} "
             "twice. Name two languages."
         )
-    folder = Path(data_dir).expanduser()
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            f"`data_dir` must be an existing folder. Received: {folder}. Check the path."
-        )
+    folder = existing_folder(data_dir)
     paths = [
-        _locate(folder, f"{prefix}.{language}") for language in (source_language, target_language)
+        locate(folder, f"{prefix}.{language}") for language in (source_language, target_language)
     ]
     return _read_pairs(paths, part, parts, collections.Counter() if dropped is None else dropped)
-
-
-def _locate(folder: Path, name: str) -> Path:
-    candidates = [folder / name, folder / f"{name}.gz"]
-    found = [path for path in candidates if path.exists()]
-    if len(found) == 2:
-        raise ValueError(
-            f"Both {found[0]} and {found[1]} exist, and only one can be meant. Move one of them "
-            "away."
-        )
-    if not found:
-        names = sorted(path.name for path in folder.iterdir())
-        listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-        raise FileNotFoundError(
-            f"Neither {candidates[0]} nor {candidates[1].name} exists. The folder holds: "
-            f"{listed or 'nothing'}. "
-            "Check the prefixes and the languages."
-        )
-    return found[0]
 
 
 def _read_pairs(

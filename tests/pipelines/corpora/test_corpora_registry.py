@@ -42,7 +42,7 @@ def test_home_assistant_gets_cache_folder(tmp_path):
 def test_unknown_corpus_lists_the_known_ones():
     with pytest.raises(
         ValueError,
-        match=r"home_assistant, mixture, records, reverse, text_files, tfds\. Received: 'wmt'",
+        match=r"home_assistant, mixture, .*, text_files, tfds, treebank\. Received: 'wmt'",
     ):
         corpora.load("wmt", source_language="en", target_language="de")
 
@@ -51,7 +51,11 @@ def test_unknown_corpus_lists_the_known_ones():
 @pytest.mark.parametrize(
     ("argument", "readers", "others"),
     [
-        ("data_dir", "text_files or records or tfds", ["home_assistant", "mixture", "reverse"]),
+        (
+            "data_dir",
+            "text_files or treebank or records or tfds",
+            ["home_assistant", "mixture", "reverse"],
+        ),
         ("dataset", "tfds", ["home_assistant", "mixture", "records", "reverse", "text_files"]),
         ("mixture", "mixture", ["home_assistant", "records", "reverse", "text_files", "tfds"]),
     ],

@@ -1,0 +1,96 @@
+"""A treebank: sentences and their constituency trees (Vaswani et al. 2017, section 6.3), from files
+of brackets, `<data_dir>/<prefix>.trees[.gz]`.
+
+A parser learns it as a translation, from words into the symbols of `pipelines.linearization`.
+"""
+
+import collections
+import os
+from collections.abc import Sequence
+
+from pipelines.corpora.line_files import existing_folder, locate, read_lines
+from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
+from pipelines.linearization import to_symbols
+from pipelines.trees import Tree, plain, read, unescaped
+from pipelines.vocabulary import SPACE
+
+# What a tree is called as a language.
+LANGUAGE = "trees"
+
+
+def load(
+    source_language: str,
+    *,
+    data_dir: str | os.PathLike | None,
+    prefixes: Sequence[str] = ("train", "valid", "test"),
+) -> Corpus:
+    """Load three files of trees. All are looked for before the first is read.
+
+    Traces, indices and function tags are removed. A tree without words, or whose line would be over
+    100,000 characters, is dropped and counted.
+
+    Args:
+        source_language: of the sentences, such as "en".
+        data_dir: the folder.
+        prefixes: names of the training, validation and test split.
+
+    Returns:
+        The `Corpus`: words and symbols, each joined by spaces. Its tags are the symbols of the
+        training split, each of which is one piece of the vocabulary.
+
+    Raises:
+        ValueError: a file that is not UTF-8, not whole, or whose brackets do not match: the file,
+            the line and what is wrong; a split without a tree.
+        OSError: a file or folder that is missing or cannot be read.
+    """
+    dropped: collections.Counter[str] = collections.Counter()
+    paths = [_path(data_dir, prefix) for prefix in prefixes]
+    splits = [_pairs(path, dropped) for path in paths]
+    symbols = sorted({symbol for line in splits[0].targets for symbol in line.split(" ")})
+    return Corpus(
+        "treebank",
+        source_language,
+        LANGUAGE,
+        *splits,
+        dropped=dict(dropped),
+        tags=tuple(SPACE + symbol for symbol in symbols),
+    )
+
+
+def trees(data_dir: str | os.PathLike | None, prefix: str) -> list[Tree]:
+    """The trees of a split that `load` gives pairs of, in the same order, with their parts of
+    speech.
+    """
+    return [tree for tree, *_ in _kept(_path(data_dir, prefix), collections.Counter())]
+
+
+def words_of(tree: Tree) -> str:
+    """The sentence of a tree: its words as in a text, joined by spaces."""
+    return " ".join(map(unescaped, tree.words))
+
+
+def _path(data_dir, prefix):
+    if not data_dir:
+        raise ValueError(
+            "Corpus treebank needs `data_dir`, the folder with the files of trees. Received: "
+            f"{data_dir!r}. Pass --data_dir=FOLDER."
+        )
+    return locate(existing_folder(data_dir), f"{prefix}.trees")
+
+
+def _pairs(path, dropped):
+    pairs = [(sentence, symbols) for _, sentence, symbols in _kept(path, dropped)]
+    if not pairs:
+        raise ValueError(f"{path} holds no tree with words. Check the file.")
+    return ParallelText.from_pairs(pairs)
+
+
+def _kept(path, dropped):
+    """Each tree that is kept, plain, with its sentence and its symbols."""
+    for tree in map(plain, read(read_lines(path), str(path))):
+        sentence = words_of(tree) if tree else ""
+        symbols = " ".join(to_symbols(tree)) if tree else ""
+        if reason := objection(sentence, symbols):
+            dropped[reason] += 1
+        else:
+            yield tree, sentence, symbols

@@ -1,0 +1,96 @@
+"""Trees from files: what a parser learns from them, and what is told of broken ones."""
+
+import gzip
+
+import pytest
+
+from pipelines import corpora
+from pipelines.corpora import treebank
+from pipelines.linearization import from_symbols
+from pipelines.vocabulary import learn
+
+GO = "( (S (NP-SBJ (-NONE- *)) (VP (VB Go) (NP (NN home))) (. .)) )"
+CALL = r"(S (NP-SBJ-1 (PRP I)) (VP (VBP call) (NP (CD 1\/2) (-LRB- -LRB-) (NN it) (-RRB- -RRB-))))"
+NOTHING = "( (S (-NONE- *)) )"
+
+
+def write(folder, **lines):
+    """A treebank of one tree a split, with some splits replaced."""
+    for prefix in ("train", "valid", "test"):
+        text = "\n".join(lines.get(prefix, [GO]))
+        (folder / f"{prefix}.trees").write_text(text, encoding="utf-8")
+    return folder
+
+
+def load(folder, **arguments):
+    return treebank.load("en", data_dir=folder, **arguments)
+
+
+def test_a_sentence_is_translated_into_symbols(tmp_path):
+    corpus = load(write(tmp_path, train=[GO, "", CALL]))
+    assert corpus.train.sources == ["Go home .", "I call 1/2 ( it )"]
+    assert corpus.train.targets == [
+        "(S (VP XX (NP XX )NP )VP XX )S",
+        "(S (NP XX )NP (VP XX (NP XX XX XX XX )NP )VP )S",
+    ]
+    assert (corpus.source_language, corpus.target_language) == ("en", "trees")
+
+
+def test_the_trees_of_a_split_are_those_of_its_pairs(tmp_path):
+    folder = write(tmp_path, valid=[NOTHING, CALL, GO])
+    text = load(folder).valid
+    trees = treebank.trees(folder, "valid")
+    assert [treebank.words_of(tree) for tree in trees] == text.sources
+    for tree, line in zip(trees, text.targets, strict=True):
+        again = from_symbols(line.split(" "), tree.words)
+        assert again.words == tree.words
+        assert again.label == tree.label
+
+
+def test_what_has_no_words_is_dropped_and_counted(tmp_path):
+    corpus = load(write(tmp_path, train=[GO, NOTHING], test=[NOTHING, GO]))
+    assert (len(corpus.train), corpus.dropped) == (1, {"empty": 2})
+
+
+def test_a_tree_may_stand_on_several_lines_of_a_gzipped_file(tmp_path):
+    folder = write(tmp_path)
+    (folder / "train.trees").unlink()
+    with gzip.open(folder / "train.trees.gz", "wt", encoding="utf-8") as file:
+        file.write(GO.replace(" (VP", "\n    (VP") + "\n" + CALL)
+    assert len(load(folder).train) == 2
+
+
+def test_each_symbol_is_one_piece_and_comes_back(tmp_path):
+    corpus = load(write(tmp_path, train=[GO, CALL]))
+    vocabulary = learn(corpus.train.sources + corpus.train.targets, 290, corpus.tags)
+    for line in corpus.train.targets:
+        ids = vocabulary.tokenize([line])
+        assert ids.row_lengths().numpy().tolist() == [len(line.split(" ")) + 1]
+        assert vocabulary.detokenize(ids).numpy().tolist() == [line.encode()]
+
+
+def test_the_registry_knows_it(tmp_path):
+    settings = {"source_language": "en", "target_language": "de", "data_dir": write(tmp_path)}
+    assert corpora.load("treebank", **settings) == load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("broken", "wrong"),
+    [
+        ([GO, "(S (N a)"], r"train\.trees, line 2: 1 bracket is not closed"),
+        ([GO, "(S a b)"], r"train\.trees, line 2: the bracket that token 5 closes holds .* 'a'"),
+        ([NOTHING], r"train\.trees holds no tree with words"),
+    ],
+)
+def test_a_broken_file_is_told(tmp_path, broken, wrong):
+    with pytest.raises(ValueError, match=wrong):
+        load(write(tmp_path, train=broken))
+
+
+def test_a_missing_folder_or_file_is_told(tmp_path):
+    with pytest.raises(ValueError, match="Pass --data_dir"):
+        load(None)
+    with pytest.raises(FileNotFoundError, match="must be an existing folder"):
+        load(tmp_path / "none")
+    with pytest.raises(FileNotFoundError, match=r"dev\.trees.* The folder holds: test\.trees"):
+        load(write(tmp_path), prefixes=("train", "dev", "test"))
