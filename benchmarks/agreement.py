@@ -65,24 +65,24 @@ def second_engine(folder, sources, references):
     ((5 + |Y|) / 6)^alpha, so only alpha = 0 is the same search.
     """
     ours = Translator.load(folder.path, length_penalty=0.0, max_length=MOST_TOKENS)
+    model, vocabulary = load_trained(folder)
     with tempfile.TemporaryDirectory() as temporary:
         converted = ctranslate2_model.convert(
-            *load_trained(folder), pathlib.Path(temporary) / "model", folder.read_description()
+            model, vocabulary, pathlib.Path(temporary) / "model", folder.read_description()
         )
         engine = ctranslate2.Translator(str(converted), compute_type="float32")
-        processor = sentencepiece.SentencePieceProcessor(
-            model_file=str(converted / "vocabulary.model")
-        )
-    pieces = [processor.encode(line, out_type=str) for line in sources]
-    scored = engine.score_batch(
-        pieces, [processor.encode(line, out_type=str) for line in references]
+    reader, writer = (
+        sentencepiece.SentencePieceProcessor(model_proto=side.model)
+        for side in (vocabulary.source, vocabulary.target)
     )
+    pieces = reader.encode(list(sources), out_type=str)
+    scored = engine.score_batch(pieces, writer.encode(list(references), out_type=str))
     given = [log_probability for log_probability, _ in ours.score(sources, references)]
     apart = max(abs(sum(one.log_probs) - other) for one, other in zip(scored, given, strict=True))
     results = engine.translate_batch(
         pieces, beam_size=4, length_penalty=0, max_decoding_length=MOST_TOKENS
     )
-    theirs = [processor.decode(result.hypotheses[0]) for result in results]
+    theirs = [writer.decode(result.hypotheses[0]) for result in results]
     found = ours.translate(sources)
     different = [number for number in range(len(sources)) if found[number] != theirs[number]]
     lines = [sources[number] for number in different]

@@ -6,6 +6,7 @@ The same command again goes on where it was interrupted (Vaswani et al. 2017, se
 
 import logging
 import os
+import pathlib
 import signal
 import sys
 import time
@@ -30,11 +31,13 @@ ARGUMENTS = (
     "parts",
     "beam_options",
 )
+# What training needs besides, by the kind of the vocabulary.
+TIES = {"joint": "", "separate": " --tie_embeddings=decoder"}
 
 
 def main(FLAGS):
     from keras_transformer.tasks.corpus_settings import corpus_settings
-    from pipelines import manifest
+    from pipelines import manifest, vocabularies
     from pipelines.preparation import Preparation, prepare
 
     started = time.monotonic()
@@ -49,7 +52,10 @@ def main(FLAGS):
     prepared = prepare(Preparation(settings, **arguments), FLAGS.output_dir)
     print(manifest.describe(prepared))
     print(f"{FLAGS.output_dir} is ready after {time.monotonic() - started:.0f} s. Train on it:")
-    print(f"  python -m keras_transformer.train --corpus=records --data_dir={FLAGS.output_dir}")
+    ties = TIES[vocabularies.load(pathlib.Path(FLAGS.output_dir).expanduser()).kind]
+    print(
+        f"  python -m keras_transformer.train --corpus=records --data_dir={FLAGS.output_dir}{ties}"
+    )
 
 
 def _stop_at_once(*_):

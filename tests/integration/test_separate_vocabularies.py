@@ -123,3 +123,25 @@ def test_one_table_for_two_vocabularies_is_refused_at_once(fresh_shell):
         "--tie_embeddings=decoder.\n"
     )
     assert list(fresh_shell.folder.iterdir()) == []
+
+
+def test_records_say_by_themselves_that_they_are_of_two(fresh_shell):
+    for package in ("apache_beam", "babel", "regex"):
+        pytest.importorskip(package)
+    write_text(fresh_shell)
+    text = ("--corpus=text_files", "--data_dir=text", "--source_language=words")
+    text = (*text, "--target_language=reversed", "--vocabulary_size=275", "--shards=1")
+    told = done(fresh_shell("prepare", *text, "--vocabularies=separate", "--output_dir=prepared"))
+    assert "learning a vocabulary of 275 pieces a language from 1,598 sentences" in told
+    assert told.endswith("--data_dir=prepared --tie_embeddings=decoder\n")
+    train = ("train", "--flagfile=toy.flags", "--corpus=records", "--data_dir=prepared")
+    train = (*train, "--max_steps=2", "--norelease", "--validation_sentences=0")
+    refused = fresh_shell(*train, f"--model_dir={RUN}")
+    assert refused.returncode == 1
+    assert b"error: vocabularies that are separate need --tie_embeddings=decoder" in refused.stderr
+    done(fresh_shell(*train, f"--model_dir={RUN}", "--tie_embeddings=none"))
+    of_run, of_records = (
+        vocabularies.load(fresh_shell.folder / folder) for folder in (RUN, "prepared")
+    )
+    assert of_run.fingerprint == of_records.fingerprint
+    assert of_run.source.fingerprint != of_run.target.fingerprint
