@@ -5,6 +5,8 @@ import dataclasses
 import functools
 import importlib.util
 import pathlib
+import sys
+import warnings
 from collections.abc import Callable, Iterator
 
 from pipelines.whole_files import write_whole
@@ -54,7 +56,16 @@ THEMES = {
         ink="#1f2328",
         soft="#667080",
         line="#d0d7de",
-        series=("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#4b0082", "#7a2a10", "#d9a400"),
+        series=(
+            "#0072b2",
+            "#d55e00",
+            "#009e73",
+            "#cc79a7",
+            "#4b0082",
+            "#7a2a10",
+            "#d9a400",
+            "#2b2b2b",
+        ),
         shades=("#ffffff", "#9ecae1", "#2171b5", "#08306b"),
         opposites=("#7f3b08", "#e08214", "#ffffff", "#8073ac", "#2d004b"),
     ),
@@ -63,7 +74,16 @@ THEMES = {
         ink="#e3e6ea",
         soft="#98a2b0",
         line="#343a43",
-        series=("#56b4e9", "#e69f00", "#2fc79a", "#e58cc0", "#fff3b0", "#7d6bff", "#c8452c"),
+        series=(
+            "#56b4e9",
+            "#e69f00",
+            "#2fc79a",
+            "#e58cc0",
+            "#fff3b0",
+            "#7d6bff",
+            "#c8452c",
+            "#8a8a8a",
+        ),
         shades=("#14171b", "#1f4e79", "#4f9bd9", "#d6ecff"),
         opposites=("#fdb863", "#8a5210", "#14171b", "#5e5a9e", "#c9c4f5"),
     ),
@@ -109,9 +129,31 @@ def write_picture(path: str | pathlib.Path, draw: Callable, theme: str) -> None:
     def save(temporary):
         figure.savefig(temporary, format=form, dpi=DPI, metadata=metadata)
 
-    with settings(THEMES[theme]):
+    with settings(THEMES[theme]), _glyphs_told_once():
         figure = draw(THEMES[theme])
         write_whole(path, save)
+
+
+@contextlib.contextmanager
+def _glyphs_told_once():
+    """One line for all letters that no font has, where matplotlib warns of each."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    missing = {str(one.message).split()[1] for one in caught if _is_of_glyph(one)}
+    if missing:
+        print(
+            f"warning: no installed font of {', '.join(FONTS)} has {len(missing)} of the letters. "
+            "Install one that has them.",
+            file=sys.stderr,
+        )
+    for one in caught:
+        if not _is_of_glyph(one):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+
+
+def _is_of_glyph(warning):
+    return str(warning.message).startswith("Glyph ")
 
 
 @contextlib.contextmanager

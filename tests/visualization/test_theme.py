@@ -90,6 +90,22 @@ def test_a_picture_is_whole_and_equal_pictures_are_equal_files(tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
+def test_letters_that_no_font_has_are_told_in_one_line(tmp_path, capsys):
+    def draw(text):
+        figure = theme.new_figure(1, 1)
+        figure.text(0, 0, text)
+        return figure
+
+    # Private use: no font has them.
+    write_picture(tmp_path / "a.png", lambda colours: draw("\ue000\ue001 a \ue000"), "light")
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "warning: no installed font of DejaVu Sans, " in told
+    assert "has 2 of the letters" in told
+    write_picture(tmp_path / "b.png", lambda colours: draw("a"), "light")
+    assert capsys.readouterr().err == ""
+
+
 def test_a_picture_that_fails_leaves_no_file(tmp_path):
     with pytest.raises(ZeroDivisionError):
         write_picture(tmp_path / "a.svg", lambda colours: 1 / 0, "light")
