@@ -13,8 +13,8 @@ WITHOUT_MODEL = ("learning_rate",)
 
 
 def main(FLAGS):
+    from keras_transformer.visualization.picture_file import form_of, write_picture
     from keras_transformer.visualization.pictures import PICTURES
-    from keras_transformer.visualization.theme import form_of, write_picture
 
     if not FLAGS.picture:
         raise ValueError(f"--picture is missing: one of {', '.join(PICTURES)}.")

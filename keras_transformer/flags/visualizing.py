@@ -81,8 +81,8 @@ flags.DEFINE_integer(
 flags.DEFINE_string(
     "trees",
     None,
-    "File of trees in brackets, one a line, in the source language: heads also tells how well the "
-    "encoder's heads agree with them.",
+    "File of trees in brackets in the source language: heads also tells how well the encoder's "
+    "heads agree with them.",
     VISUALIZE,
 )
 flags.DEFINE_bool(

@@ -59,21 +59,27 @@ def draw(found: Attended, layer: int, heads: Sequence[int], rows: Sequence[int],
     from matplotlib.colors import to_rgba
 
     figure, axes = _columns(found)
-    colours = [theme.series[place % len(theme.series)] for place in range(len(heads))]
+    looks = [_look(place, theme) for place in range(len(heads))]
     shifts = np.linspace(-0.24, 0.24, len(heads)) if len(heads) > 1 else [0.0]
-    found_lines = lines(found.weights[layer][list(heads)], rows)
-    ends = [
-        ((0, row + shifts[head]), (1, column + shifts[head]))
-        for head, row, column, _ in found_lines
-    ]
-    inks = [to_rgba(colours[head], weight) for head, _, _, weight in found_lines]
-    axes.add_collection(LineCollection(ends, colors=inks, linewidths=1.6))
-    handles = [axes.plot([], [], color=colour, linewidth=3)[0] for colour in colours]
+    ends = []
+    inks = []
+    for head, row, column, weight in lines(found.weights[layer][list(heads)], rows):
+        ends.append(((0, row + shifts[head]), (1, column + shifts[head])))
+        inks.append((to_rgba(looks[head][0], weight), looks[head][1]))
+    how = {"colors": [ink for ink, _ in inks], "linestyles": [style for _, style in inks]}
+    axes.add_collection(LineCollection(ends, linewidths=1.6, **how))
+    handles = [axes.plot([], [], style, color=ink, linewidth=3)[0] for ink, style in looks]
     names = [f"head {head + 1}" for head in heads]
     columns = min(len(heads), int(figure.get_figwidth() / LEGEND))
     figure.legend(handles, names, loc="outside lower center", ncols=columns)
     axes.set_title(f"{TITLES[found.stack]}, layer {layer + 1}")
     return figure
+
+
+def _look(place, theme):
+    """Colour and style of a head's lines; those of a second round of colours are dashed."""
+    colours = len(theme.series)
+    return theme.series[place % colours], ("-", "--")[place // colours % 2]
 
 
 def _columns(found):

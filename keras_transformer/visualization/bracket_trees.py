@@ -1,67 +1,48 @@
-"""Trees in brackets, as in the Penn Treebank (Marcus et al. 1993), and how far heads agree with
-them.
-"""
+"""The phrases of trees in brackets (Marcus et al. 1993), and how far heads agree with them."""
 
-import re
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 
+from pipelines import trees
 from pipelines.corpora import line_files
 
-TOKEN = re.compile(r"[()]|[^\s()]+")
-# What the treebank writes for brackets in the text.
-ESCAPED = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]"}
-# The label of what is not in the text.
-NOTHING = "-NONE-"
-
-# Words, and the constituents as (first word, word behind the last).
-Tree = tuple[list[str], list[tuple[int, int]]]
+# Words, and the constituents of several words as (first word, word behind the last).
+Phrases = tuple[list[str], list[tuple[int, int]]]
 
 
-def read_trees(path: str, most: int) -> list[Tree]:
-    """Read the first trees of a file, one a line.
+def read_phrases(path: str, most: int) -> list[Phrases]:
+    """Read the first trees of a file, without those that have no words.
 
     Raises:
-        ValueError: as `read_tree`.
+        ValueError: naming the file, the line and what is wrong, if a tree is damaged.
     """
-    return [read_tree(line) for line in line_files.read_lines(path)[:most] if line.strip()]
+    read = itertools.islice(trees.read(line_files.read_lines(path), path), most)
+    return [phrases_of(tree) for tree in map(trees.plain, read) if tree]
 
 
-def read_tree(line: str) -> Tree:
-    """Read one tree.
+def phrases_of(tree: trees.Tree) -> Phrases:
+    """The words of a tree as they stand in the text, and the spans of its constituents of at least
+    two words.
 
     Args:
-        line: such as "(S (NP (DT The) (NN cat)) (VP (VBZ sits)))".
-
-    Returns:
-        The words, and the spans of all constituents of at least two words.
-
-    Raises:
-        ValueError: if the brackets do not match.
+        tree: one without traces.
     """
-    words = []
+    words = [trees.unescaped(word) for word in tree.words]
     spans = set()
-    begins = []
-    before = ""
-    label = ""
-    for token in TOKEN.findall(line):
-        if token == "(":
-            begins.append(len(words))
-            label = ""
-        elif token == ")":
-            if not begins:
-                raise ValueError(f"a tree must open each bracket that it closes. Received: {line}")
-            begin = begins.pop()
-            if len(words) > begin + 1:
-                spans.add((begin, len(words)))
-        elif before == "(":
-            label = token
-        elif label != NOTHING:
-            words.append(ESCAPED.get(token, token))
-        before = token
-    if begins or not words:
-        raise ValueError(f"a tree must have words and close each bracket. Received: {line}")
+
+    def end_of(constituent, begin):
+        if constituent.is_preterminal:
+            return begin + 1
+        end = begin
+        for child in constituent.children:
+            end = end_of(child, end)
+        if end > begin + 1:
+            spans.add((begin, end))
+        return end
+
+    end_of(tree, 0)
     return words, sorted(spans)
 
 

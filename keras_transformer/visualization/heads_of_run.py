@@ -11,7 +11,7 @@ from keras_transformer.translator.translation_module import TranslationModule
 from keras_transformer.translator.translator import Translator
 from keras_transformer.visualization import head_ablation
 from keras_transformer.visualization.attended import require_shares
-from keras_transformer.visualization.bracket_trees import Tree, agreement, by_chance, together
+from keras_transformer.visualization.bracket_trees import Phrases, agreement, by_chance, together
 from keras_transformer.visualization.head_survey import Survey, survey
 from keras_transformer.visualization.words import between_words, words_of
 from pipelines.vocabularies import SeparateVocabularies
@@ -27,13 +27,13 @@ def measured(translator: Translator, sources: Sequence[str], references: Sequenc
     return survey(translator.attention(*pair) for pair in pairs)
 
 
-def agreement_with(translator: Translator, trees: Sequence[Tree]) -> tuple[np.ndarray, float]:
+def agreement_with(translator: Translator, trees: Sequence[Phrases]) -> tuple[np.ndarray, float]:
     """How often the word that a word attends to most, besides itself, lies in the smallest
     constituent around it.
 
     Args:
         translator: the model; the encoder's heads are asked.
-        trees: what `read_tree` gives, of the language that is translated from.
+        trees: what `read_phrases` gives, of the language that is translated from.
 
     Returns:
         The share of the words of all trees (N, h), in [0, 1], and what it would be by chance.

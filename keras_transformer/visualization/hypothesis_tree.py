@@ -41,8 +41,8 @@ def tree(hypotheses: Sequence[Hypothesis]) -> Branch:
     """
     if not hypotheses or hypotheses[0].pieces is None:
         raise ValueError(
-            "--picture=n_best needs the pieces of each hypothesis, which a SavedModel tells of its "
-            "own options only. Name the folder of a run."
+            "--picture=n_best needs the pieces of several hypotheses, which a SavedModel does not "
+            "tell. Name the folder of a run."
         )
     return _branch(list(enumerate(hypotheses, 1)), 0)
 

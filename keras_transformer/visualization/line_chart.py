@@ -33,7 +33,7 @@ def draw(panels: Sequence[Panel], theme: Theme):
     figure = new_figure(max(4.6 * len(panels), 6.4), 3.4 + 0.2 * lines)
     handles = {}
     # Where lines lie on each other, the earlier one shows as an edge of the later one.
-    widths = [2.8 - 1.6 * place / max(len(names) - 1, 1) for place in range(len(names))]
+    widths = [2.6 - 1.2 * place / max(len(names) - 1, 1) for place in range(len(names))]
     for panel, axes in zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True):
         for name, (x, y) in panel.series.items():
             colour, style = _look(names.index(name), theme)

@@ -151,12 +151,12 @@ def heads(
     from keras_transformer.translator.held_out_text import held_out_text
     from keras_transformer.translator.translator import Translator
     from keras_transformer.visualization import head_maps, heads_of_run
-    from keras_transformer.visualization.bracket_trees import read_trees
+    from keras_transformer.visualization.bracket_trees import read_phrases
     from keras_transformer.visualization.head_survey import table
     from keras_transformer.visualization.model_reading import trained_model
 
     # What is wrong is told before anything is measured.
-    read = read_trees(trees, measured_sentences) if trees else []
+    read = read_phrases(trees, measured_sentences) if trees else []
     trained = trained_model(model, "heads --ablate") if ablate else None
     translator = Translator.load(model)
     text = held_out_text(translator.description, model, "valid", source_file, reference_file)

@@ -64,41 +64,39 @@ def _encoding(model, length):
 
 
 def _relative(model, length):
-    def bias(attention):
-        heads = attention.num_heads
-        nothing = np.zeros((1, heads, length, length), np.float32)
-        added = ops.convert_to_numpy(attention.heads.positions.added(nothing, nothing))[0]
-        # From the middle's row both directions are seen.
-        middle = length // 2
-        return added[:, middle]
+    def bias(attention, row):
+        nothing = np.zeros((1, attention.num_heads, length, length), np.float32)
+        added = attention.heads.positions.added(nothing, nothing)
+        return ops.convert_to_numpy(added)[0, :, row]
 
+    # The middle of a sequence sees both directions; a decoder sees what lies behind its end.
+    rows = {"encoder": length // 2, "decoder": length - 1}
     return [
         Map(
             f"{stack}, layer {number}: bias",
-            bias(layer.self_attention),
+            bias(layer.self_attention, rows[stack]),
             "head",
             "distance of the key",
             first_row=1,
-            first_column=-(length // 2),
+            first_column=-rows[stack],
         )
         for stack, number, layer in _layers(model)
     ]
 
 
 def _shaw(model, length):
-    def vectors(attention):
-        return attention.heads.positions.keys.numpy().T
+    def vectors(positions, stack):
+        seen = {"encoder": None, "decoder": positions.clip + 1}[stack]
+        return positions.keys.numpy()[:seen].T
 
-    return [
-        Map(
-            f"{stack}, layer {number}: added to the key",
-            vectors(layer.self_attention),
-            "component",
-            "distance of the key",
-            first_column=-layer.self_attention.heads.positions.clip,
-        )
-        for stack, number, layer in _layers(model)
-    ]
+    maps = []
+    for stack, number, layer in _layers(model):
+        positions = layer.self_attention.heads.positions
+        title = f"{stack}, layer {number}: added to the key"
+        axes = ("component", "distance of the key")
+        values = vectors(positions, stack)
+        maps.append(Map(title, values, *axes, first_column=-positions.clip))
+    return maps
 
 
 def _rotary(model, length):

@@ -1,16 +1,10 @@
-"""One look for all pictures, light or dark: colours, font, sizes, and files that are whole."""
+"""One look for all pictures, light or dark: colours, font and sizes."""
 
 import contextlib
 import dataclasses
 import functools
-import importlib.util
-import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from pipelines.whole_files import write_whole
-
-FORMS = ("png", "svg")
-DPI = 130
 # Sizes of text, in points.
 TEXT = 10
 SMALL = 8
@@ -54,7 +48,16 @@ THEMES = {
         ink="#1f2328",
         soft="#667080",
         line="#d0d7de",
-        series=("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#4b0082", "#7a2a10", "#d9a400"),
+        series=(
+            "#0072b2",
+            "#d55e00",
+            "#009e73",
+            "#cc79a7",
+            "#4b0082",
+            "#7a2a10",
+            "#d9a400",
+            "#2b2b2b",
+        ),
         shades=("#ffffff", "#9ecae1", "#2171b5", "#08306b"),
         opposites=("#7f3b08", "#e08214", "#ffffff", "#8073ac", "#2d004b"),
     ),
@@ -63,55 +66,20 @@ THEMES = {
         ink="#e3e6ea",
         soft="#98a2b0",
         line="#343a43",
-        series=("#56b4e9", "#e69f00", "#2fc79a", "#e58cc0", "#fff3b0", "#7d6bff", "#c8452c"),
+        series=(
+            "#56b4e9",
+            "#e69f00",
+            "#2fc79a",
+            "#e58cc0",
+            "#fff3b0",
+            "#7d6bff",
+            "#c8452c",
+            "#8a8a8a",
+        ),
         shades=("#14171b", "#1f4e79", "#4f9bd9", "#d6ecff"),
         opposites=("#fdb863", "#8a5210", "#14171b", "#5e5a9e", "#c9c4f5"),
     ),
 }
-
-
-def form_of(path: str | pathlib.Path) -> str:
-    """What kind of file a picture is, "png" or "svg", by the end of its name.
-
-    Raises:
-        ValueError: if the name ends otherwise, or matplotlib is not installed.
-    """
-    form = pathlib.Path(path).suffix.removeprefix(".").lower()
-    if form not in FORMS:
-        raise ValueError(
-            f"--output must be a file that ends in .png or .svg. Received: --output={path}. "
-            "Try --output=picture.svg."
-        )
-    if not importlib.util.find_spec("matplotlib"):
-        raise ValueError(
-            "pictures need matplotlib, which is not installed: pip install "
-            "'keras-transformer-nmt[plots]'"
-        )
-    return form
-
-
-def write_picture(path: str | pathlib.Path, draw: Callable, theme: str) -> None:
-    """Draw a picture into a file, whole or not at all.
-
-    Args:
-        path: the file, .png or .svg.
-        draw: takes a `Theme` and gives a matplotlib figure.
-        theme: "light" or "dark".
-
-    Raises:
-        ValueError: as `form_of`.
-    """
-    form = form_of(path)
-    # An SVG without the time and with ids that are not drawn by chance: equal pictures are equal
-    # files.
-    metadata = {"Date": None} if form == "svg" else {}
-
-    def save(temporary):
-        figure.savefig(temporary, format=form, dpi=DPI, metadata=metadata)
-
-    with settings(THEMES[theme]):
-        figure = draw(THEMES[theme])
-        write_whole(path, save)
 
 
 @contextlib.contextmanager

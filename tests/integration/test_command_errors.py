@@ -1,10 +1,30 @@
 """What users get wrong is told in one line, with exit status 1 or 2 and no traceback."""
 
+import importlib.util
+
 import pytest
 
 RUN = "runs/reverse_words_reversed"
 TEXT = ("train", "--corpus=text_files", "--data_dir=text")
 
+# Pictures are drawn where matplotlib is.
+OF_PICTURES = {
+    "picture of a blank line": (
+        ("visualize", "--picture=head", f"--model={RUN}", "--line= ", "--output=a.svg"),
+        b"--line must hold the sentence to look at. Received: --line=' '",
+    ),
+    "picture of no run": (
+        ("visualize", "--picture=curves", "--model=nowhere", "--output=a.svg"),
+        b"nowhere holds no trained model",
+    ),
+    "picture of a SavedModel's weights": (
+        (
+            *("visualize", "--picture=positions", "--output=a.svg"),
+            "--model=saved_models/reverse_words_reversed",
+        ),
+        b"--picture=positions needs the weights and settings of a run. Received: saved_models/",
+    ),
+}
 WRONG = {
     "heads": (("train", "--num_heads=7"), b"`d_model` must be divisible by `num_heads`"),
     "corpus": (
@@ -139,6 +159,16 @@ WRONG = {
         ("tune", f"--model={RUN}", "--beam_sizes=4,0"),
         b"--beam_sizes must be integers of at least 1, joined by commas, each once. Received: ",
     ),
+    "no picture": (
+        ("visualize", "--output=a.svg"),
+        b"--picture is missing: one of attention, head",
+    ),
+    "unknown picture": (("visualize", "--picture=hed"), b"--picture=hed: value should be one of"),
+    "no file of a picture": (
+        ("visualize", "--picture=curves", f"--model={RUN}"),
+        b"--output must be a file that ends in .png or .svg. Received: --output=-",
+    ),
+    **(OF_PICTURES if importlib.util.find_spec("matplotlib") else {}),
     "one file of two": (
         ("evaluate", f"--model={RUN}", "--source_file=empty.txt"),
         b"--reference_file",

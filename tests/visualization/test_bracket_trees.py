@@ -8,35 +8,39 @@ import pytest
 from keras_transformer.visualization.bracket_trees import (
     agreement,
     by_chance,
-    read_tree,
-    read_trees,
+    phrases_of,
+    read_phrases,
     together,
 )
+from pipelines import trees
 
 TREE = "( (S (NP (DT The) (NN cat)) (VP (VBZ sits) (PP (IN on) (NP (PRP it)))) (. .)) )"
 WORDS = ["The", "cat", "sits", "on", "it", "."]
 SPANS = [(0, 2), (0, 6), (2, 5), (3, 5)]
 
 
-def test_words_and_constituents_are_read():
-    assert read_tree(TREE) == (WORDS, SPANS)
+def test_words_and_constituents_are_found():
+    assert phrases_of(trees.plain(trees.parse(TREE))) == (WORDS, SPANS)
 
 
-def test_empty_elements_are_no_words_and_brackets_are():
-    line = "(S (NP (-NONE- *)) (VP (VB Go) (PRN (-LRB- -LRB-) (RB now) (-RRB- -RRB-))))"
-    assert read_tree(line) == (["Go", "(", "now", ")"], [(0, 4), (1, 4)])
-
-
-@pytest.mark.parametrize("line", ["(S (NN a)", "(S (NN a)))", "((", "", "(S )"])
-def test_a_broken_tree_is_refused(line):
-    with pytest.raises(ValueError, match=r"a tree must .* Received: "):
-        read_tree(line)
-
-
-def test_the_first_trees_of_a_file_are_read(tmp_path):
+def test_traces_are_no_words_and_brackets_are_as_in_the_text(tmp_path):
     path = tmp_path / "some.trees"
-    path.write_text(f"{TREE}\n\n{TREE}\n{TREE}\n", encoding="utf-8")
-    assert read_trees(path, 3) == [(WORDS, SPANS)] * 2
+    line = "(S (NP (-NONE- *)) (VP (VB Go) (PRN (-LRB- -LRB-) (RB now) (-RRB- -RRB-))))"
+    path.write_text(f"{line}\n\n(S (-NONE- *))\n{TREE}\n{TREE}\n", encoding="utf-8")
+    assert read_phrases(path, 3) == [
+        (["Go", "(", "now", ")"], [(0, 4), (1, 4)]),
+        (WORDS, SPANS),
+    ]
+
+
+def test_a_broken_tree_is_told_with_its_line(tmp_path):
+    path = tmp_path / "broken.trees"
+    path.write_text(f"{TREE}\n(S (NN a)))\n", encoding="utf-8")
+    with pytest.raises(
+        ValueError, match=r"broken.trees, line 2: token \d+, '\)', closes a bracket"
+    ):
+        read_phrases(path, 2)
+    assert len(read_phrases(path, 1)) == 1
 
 
 def test_words_belong_together_in_the_smallest_constituent():

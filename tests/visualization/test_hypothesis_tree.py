@@ -74,7 +74,7 @@ def test_one_hypothesis_is_one_branch_and_equal_ones_end_together():
 
 @pytest.mark.parametrize("given", [[], [Hypothesis("a", -1.0, None, None)]])
 def test_hypotheses_without_pieces_are_refused(given):
-    with pytest.raises(ValueError, match="--picture=n_best needs the pieces of each hypothesis"):
+    with pytest.raises(ValueError, match="--picture=n_best needs the pieces of several hypotheses"):
         tree(given)
 
 

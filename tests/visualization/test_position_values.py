@@ -52,15 +52,19 @@ def test_relative_positions_are_biases_by_distance():
     buckets = [4, 3, 2, 1, 0, 17, 18, 19, 20]
     np.testing.assert_allclose(encoder.values, bias[:, buckets])
     bias = model.decoder.layers[0].self_attention.heads.positions.bias.numpy()
-    np.testing.assert_allclose(decoder.values, bias[:, [4, 3, 2, 1, 0, 0, 0, 0, 0]])
+    # The decoder sees what lies behind, in exact buckets up to a distance of 15.
+    assert decoder.first_column == -8
+    np.testing.assert_allclose(decoder.values, bias[:, [8, 7, 6, 5, 4, 3, 2, 1, 0]])
 
 
 def test_shaw_s_positions_are_vectors_by_distance():
     model = drawn(positions="shaw")
-    encoder, _ = maps_of(model, 9)
-    keys = model.encoder.layers[0].self_attention.heads.positions.keys
-    assert encoder.first_column == -16
-    np.testing.assert_array_equal(encoder.values, keys.numpy().T)
+    encoder, decoder = maps_of(model, 9)
+    keys = model.encoder.layers[0].self_attention.heads.positions.keys.numpy()
+    assert encoder.first_column == decoder.first_column == -16
+    np.testing.assert_array_equal(encoder.values, keys.T)
+    keys = model.decoder.layers[0].self_attention.heads.positions.keys.numpy()
+    np.testing.assert_array_equal(decoder.values, keys[:17].T)
 
 
 def test_rotary_positions_are_what_turning_does_to_a_product():

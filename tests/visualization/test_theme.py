@@ -1,4 +1,4 @@
-"""Colours that all can tell apart, and pictures that are whole."""
+"""Colours that all can tell apart."""
 
 import itertools
 import math
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.visualization import theme
-from keras_transformer.visualization.theme import THEMES, contrast, form_of, ink_on, write_picture
+from keras_transformer.visualization.theme import THEMES, contrast, ink_on
 
 colors = pytest.importorskip("matplotlib.colors")
 
@@ -70,39 +70,3 @@ def test_text_and_lines_stand_out(name):
 def test_contrast_is_what_the_web_s_rules_say():
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
-
-
-def dot(colours):
-    figure = theme.new_figure(1, 1)
-    figure.add_subplot().plot([0], [0], "o", color=colours.series[0], label="$x")
-    figure.legend()
-    return figure
-
-
-def test_a_picture_is_whole_and_equal_pictures_are_equal_files(tmp_path):
-    for name in ("a.svg", "b.svg", "c.png"):
-        write_picture(tmp_path / name, dot, "dark")
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-    assert (tmp_path / "a.svg").read_text().rstrip().endswith("</svg>")
-    assert THEMES["dark"].paper in (tmp_path / "a.svg").read_text()
-    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "c.png").read_bytes().endswith(b"IEND\xaeB`\x82")
-    assert len(list(tmp_path.iterdir())) == 3
-
-
-def test_a_picture_that_fails_leaves_no_file(tmp_path):
-    with pytest.raises(ZeroDivisionError):
-        write_picture(tmp_path / "a.svg", lambda colours: 1 / 0, "light")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["-", "a.pdf", "png", "a.svg.gz"])
-def test_another_kind_of_file_is_refused(name):
-    with pytest.raises(ValueError, match=r"--output must be a file that ends in .png or .svg"):
-        form_of(name)
-
-
-def test_a_missing_matplotlib_is_told_with_the_command_that_installs_it(monkeypatch):
-    monkeypatch.setattr(theme.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"pip install 'keras-transformer-nmt\[plots\]'"):
-        form_of("a.png")
