@@ -183,15 +183,18 @@ def test_each_table_is_used_where_it_belongs():
 
 
 def test_a_new_vocabulary_takes_the_rows_of_every_table():
+    """Each table by the pieces of its side."""
     old, new = (
         Transformer(**{**SIZES, "vocabulary_size": size}, tie_embeddings="none") for size in (3, 4)
     )
     weights = {f"weights/{w.path}": w.numpy() for w in old.weights}
-    initialize(new, weights, ["c", "d", "a", "e"], ["a", "b", "c"])
-    for table in ("source_embedding", "embedding", "projection"):
-        rows = weights[f"weights/{table}/table"]
+    pieces = {"source": ["c", "d", "a", "e"], "target": ["x", "f", "g", "y"]}
+    old_pieces = {"source": ["a", "b", "c"], "target": ["y", "x", "z"]}
+    initialize(new, weights, pieces, old_pieces)
+    same = {"source_embedding": ([2, 0], [0, 2]), "embedding": ([3, 0], [0, 1])}
+    for table, (rows, old_rows) in {**same, "projection": same["embedding"]}.items():
         found = next(w for w in new.weights if w.path == f"{table}/table").numpy()
-        np.testing.assert_array_equal(found[[2, 0]], rows[[0, 2]])
+        np.testing.assert_array_equal(found[rows], weights[f"weights/{table}/table"][old_rows])
 
 
 def test_dropouts_stand_on_weights_of_attention_behind_activations_and_on_tokens():
