@@ -112,9 +112,10 @@ def score(row, seed):
 
 
 def spread(values, digits):
-    """Their mean, and half of what lies between the least and the greatest."""
+    """Their mean, and of several half of what lies between the least and the greatest."""
+    mean = f"{statistics.mean(values):.{digits}f}"
     half = (max(values) - min(values)) / 2
-    return f"{statistics.mean(values):.{digits}f} ± {half:.{digits}f}"
+    return f"{mean} ± {half:.{digits}f}" if len(values) > 1 else mean
 
 
 def parameters():
