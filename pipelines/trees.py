@@ -4,7 +4,7 @@ and what is usually removed before a parser learns from them (Vaswani et al. 201
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 # Other white space than ASCII's, such as a thin space, is part of a word.
 TOKEN = re.compile(r"[()]|[^()\s]+", re.ASCII)
@@ -43,6 +43,30 @@ class Tree:
             return
         for child in self.children:
             yield from child.preterminals()
+
+    def spans(
+        self, counts: Callable[["Tree"], bool] = lambda preterminal: True
+    ) -> list[tuple["Tree", int, int]]:
+        """All constituents but parts of speech, outer ones first, with the words that each spans,
+        from the first to before the last number.
+
+        Args:
+            counts: whether the word of a part of speech is counted.
+        """
+        found = []
+
+        def walk(tree, begin):
+            if tree.is_preterminal:
+                return begin + counts(tree)
+            place = len(found)
+            end = begin
+            for child in tree.children:
+                end = walk(child, end)
+            found.insert(place, (tree, begin, end))
+            return end
+
+        walk(self, 0)
+        return found
 
     @property
     def words(self) -> list[str]:

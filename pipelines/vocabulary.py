@@ -104,6 +104,11 @@ def _train(lines, size, tags, model_type):
     return named.serialized_model_proto()
 
 
+def fingerprint_of(model: bytes) -> str:
+    """16 hexadecimal digits of the SHA-256 of a SentencePiece model."""
+    return hashlib.sha256(model).hexdigest()[:16]
+
+
 class Vocabulary:
     """A learned SentencePiece model.
 
@@ -121,7 +126,7 @@ class Vocabulary:
     def __init__(self, model: bytes):
         self.model = model
         self.size = sentencepiece.SentencePieceProcessor(model_proto=model).vocab_size()
-        self.fingerprint = hashlib.sha256(model).hexdigest()[:16]
+        self.fingerprint = fingerprint_of(model)
 
     @property
     def source(self) -> "Vocabulary":

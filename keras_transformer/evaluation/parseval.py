@@ -107,22 +107,13 @@ def _tagged(tree, parameters):
 
 def brackets(tree: Tree, parameters: Parameters = COLLINS) -> list[Bracket]:
     """The brackets of a tree that count, by the words that count. One without words is left out."""
-    found = []
-
-    def walk(tree, begin):
-        label = plain_label(tree.label)
-        if tree.is_preterminal:
-            return begin + (label not in parameters.deleted)
-        end = begin
-        place = len(found)
-        for child in tree.children:
-            end = walk(child, end)
-        if end > begin and label and label not in parameters.deleted:
-            found.insert(place, Bracket(label, begin, end))
-        return end
-
-    walk(tree, 0)
-    return found
+    spans = tree.spans(lambda part: plain_label(part.label) not in parameters.deleted)
+    found = [Bracket(plain_label(inner.label), begin, end) for inner, begin, end in spans]
+    return [
+        bracket
+        for bracket in found
+        if bracket.end > bracket.begin and bracket.label and bracket.label not in parameters.deleted
+    ]
 
 
 def _equal(ours, theirs, pairs):

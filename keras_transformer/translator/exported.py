@@ -17,7 +17,7 @@ from keras_transformer.translator.request_limits import (
     MOST_HYPOTHESES,
     STEEPEST_PENALTY,
 )
-from pipelines.vocabulary import Vocabulary
+from pipelines.vocabulary import fingerprint_of
 
 # The options that a signature takes.
 OPTIONS = {
@@ -228,15 +228,13 @@ def _limits(description):
 
 def _tokenizers(graph, folder, description):
     """The SentencePiece models inside a graph: of the source, and of the target."""
-    found = [
-        Vocabulary(node.attr["model"].s) for node in graph.node if node.op == "SentencepieceOp"
-    ]
+    found = [node.attr["model"].s for node in graph.node if node.op == "SentencepieceOp"]
     if not found:
         raise ValueError(f"{folder} has no SentencePiece tokenizer: it is no translator of ours.")
-    by_fingerprint = {one.fingerprint: one for one in found}
+    by_fingerprint = {fingerprint_of(model): model for model in found}
     fingerprint = description.get("vocabulary", {}).get("fingerprint", "")
     named = [by_fingerprint[one] for one in fingerprint.split("-") if one in by_fingerprint]
-    sides = named or found[:1]
-    return [
-        sentencepiece.SentencePieceProcessor(model_proto=one.model) for one in (sides[0], sides[-1])
+    loaded = [
+        sentencepiece.SentencePieceProcessor(model_proto=model) for model in named or found[:1]
     ]
+    return loaded[0], loaded[-1]

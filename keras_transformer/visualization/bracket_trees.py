@@ -30,19 +30,7 @@ def phrases_of(tree: trees.Tree) -> Phrases:
         tree: one without traces.
     """
     words = [trees.unescaped(word) for word in tree.words]
-    spans = set()
-
-    def end_of(constituent, begin):
-        if constituent.is_preterminal:
-            return begin + 1
-        end = begin
-        for child in constituent.children:
-            end = end_of(child, end)
-        if end > begin + 1:
-            spans.add((begin, end))
-        return end
-
-    end_of(tree, 0)
+    spans = {(begin, end) for _, begin, end in tree.spans() if end > begin + 1}
     return words, sorted(spans)
 
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-SPACE = "▁"
+from pipelines.vocabulary import SPACE
+
 # How special pieces are shown. Each is a word of its own.
 SPECIAL = {"<s>": "(start)", "</s>": "(end)"}
 BYTES = re.compile(r"(?:<0x[0-9A-F]{2}>)+")
