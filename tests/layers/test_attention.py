@@ -49,7 +49,7 @@ def test_scaled_dot_product_attention_is_equation_1(random, mask, heads):
     mask = mask if mask is None or not heads else mask[:, None]
     expected = paper.scaled_dot_product_attention(query, key, value, mask)
     np.testing.assert_allclose(
-        scaled_dot_product_attention(query, key, value, mask), expected, rtol=0, atol=1e-6
+        scaled_dot_product_attention(query, key, value, mask), expected, rtol=1e-6, atol=1e-6
     )
 
 
@@ -59,7 +59,7 @@ def test_scores_are_divided_by_the_root_of_d_k(random):
     value = random(B, S, 4)
     actual = scaled_dot_product_attention(query, key, value)
     expected = paper.scaled_dot_product_attention(query, key, value)
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
     assert np.abs(actual - paper.scaled_dot_product_attention(query * 3, key, value)).max() > 0.1
 
 
@@ -139,7 +139,7 @@ def test_with_a_causal_mask_later_tokens_change_nothing(attention, random):
     later = x.copy()
     later[:, 3:] = random(B, T - 3, D_MODEL)
     before, after = (attention(a, a, a, attention_mask=causal_mask(T)) for a in (x, later))
-    np.testing.assert_allclose(before[:, :3], after[:, :3], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(before[:, :3], after[:, :3], rtol=1e-6, atol=1e-6)
     assert np.abs(before[:, 3:] - after[:, 3:]).min(-1).max() > 1e-3
     assert np.abs(attention(x, x, x) - attention(later, later, later))[:, :3].max() > 0.1
 
@@ -151,7 +151,9 @@ def test_the_weights_for_looking_at_are_those_that_call_applies(attention, qkv):
     np.testing.assert_array_equal(output, attention(*qkv, attention_mask=SOME))
     _, values = attention.keys_and_values(key, value)
     heads = np.einsum("bhts,bhsd->bthd", weights, values).reshape(B, T, H * 5)
-    np.testing.assert_allclose(heads @ attention.output_kernel.numpy(), output, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        heads @ attention.output_kernel.numpy(), output, rtol=1e-6, atol=1e-6
+    )
     assert np.abs(weights - attention.with_attention(*qkv)[1]).max() > 0.1
 
 
@@ -164,9 +166,9 @@ def test_a_stepper_over_its_cache_gives_what_call_gives_with_a_causal_mask(atten
     for t in range(T):
         assert [part.shape for part in state] == [(B, H, t, 3), (B, H, t, 5)]
         y, state = stepper(x[:, t], state)
-        np.testing.assert_allclose(y, expected[:, t], rtol=0, atol=1e-6)
+        np.testing.assert_allclose(y, expected[:, t], rtol=1e-6, atol=1e-6)
     for ours, whole in zip(state, attention.keys_and_values(x, x), strict=True):
-        np.testing.assert_allclose(ours, whole, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(ours, whole, rtol=1e-6, atol=1e-6)
     assert np.abs(attention(x, x, x)[:, 0] - expected[:, 0]).max() > 0.1  # without the mask
 
 
@@ -185,7 +187,7 @@ def test_a_memory_stepper_lets_every_hypothesis_attend_to_its_sentence(
     np.testing.assert_allclose(
         np.reshape(y, x.shape), expected, rtol=0, atol=1e-6 * np.abs(expected).max()
     )
-    np.testing.assert_allclose(weights, expected_weights, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(weights, expected_weights, rtol=1e-6, atol=1e-6)
     turned, _ = stepper(x[::-1].reshape(-1, D_MODEL), cache, mask)
     assert np.abs(np.reshape(turned, x.shape)[::-1] - expected).max() > 0.1  # another's memory
 

@@ -226,7 +226,7 @@ def test_a_stepper_tells_what_the_last_layer_s_heads_attend_to(random, randomize
     for t in range(3):
         _, state, attention = stepper(x[:, t : t + 1], state, cache, mask)
         np.testing.assert_allclose(
-            attention[:, 0], np.mean(to_memory[:, -1, :, t], axis=1), rtol=0, atol=1e-6
+            attention[:, 0], np.mean(to_memory[:, -1, :, t], axis=1), rtol=1e-6, atol=1e-6
         )
         assert np.abs(attention[:, 0] - np.mean(to_memory[:, 0, :, t], axis=1)).max() > 1e-3
 
@@ -235,7 +235,7 @@ def test_attention_weights_are_shares_of_what_may_be_seen(decoder, x, memory):
     output, weights = decoder.with_attention(x, memory, MEMORY_MASK)
     to_target, to_memory = (np.array(part) for part in weights)
     np.testing.assert_allclose(
-        output, decoder(x, memory, memory_mask=MEMORY_MASK), rtol=0, atol=1e-6
+        output, decoder(x, memory, memory_mask=MEMORY_MASK), rtol=1e-6, atol=1e-6
     )
     np.testing.assert_allclose(to_target.sum(-1), 1, atol=1e-6)
     np.testing.assert_allclose(to_memory.sum(-1), 1, atol=1e-6)
@@ -246,8 +246,8 @@ def test_attention_weights_are_shares_of_what_may_be_seen(decoder, x, memory):
     mask = causal_mask(T)
     first = decoder.layers[0](x, memory, attention_mask=mask, memory_mask=MEMORY_MASK)
     _, expected = decoder.layers[1].with_attention(first, memory, mask, MEMORY_MASK)
-    np.testing.assert_allclose(to_target[:, 1], expected[0], rtol=0, atol=1e-6)
-    np.testing.assert_allclose(to_memory[:, 1], expected[1], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(to_target[:, 1], expected[0], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(to_memory[:, 1], expected[1], rtol=1e-6, atol=1e-6)
 
 
 def test_a_memory_of_nothing_but_padding_stays_finite(decoder, x, memory):

@@ -19,7 +19,7 @@ def embedding(randomized):
 def test_embedding_is_the_scaled_row_plus_its_position(embedding):
     table = embedding.table.numpy()
     expected = paper.embedding(IDS, table)
-    np.testing.assert_allclose(embedding(IDS), expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(embedding(IDS), expected, rtol=1e-6, atol=1e-6)
     assert np.abs(expected - table[IDS] * 8**0.5).max() > 0.5
 
 
@@ -44,13 +44,13 @@ def test_the_table_starts_at_unit_variance_after_scaling():
 def test_given_positions_take_the_place_of_counting(embedding):
     whole = np.array(embedding(IDS))
     one = embedding(IDS[:, 2:3], positions=np.array([[2]]))
-    np.testing.assert_allclose(one, whole[:, 2:3], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(one, whole[:, 2:3], rtol=1e-6, atol=1e-6)
     assert np.abs(embedding(IDS[:, 2:3]) - whole[:, 2:3]).max() > 0.5
 
 
 def test_padding_width_and_batch_order_change_nothing(embedding):
     wide = np.pad(IDS, [(0, 0), (0, 3)])[::-1]
-    np.testing.assert_allclose(embedding(wide)[::-1, :4], embedding(IDS), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(embedding(wide)[::-1, :4], embedding(IDS), rtol=1e-6, atol=1e-6)
     assert np.abs(embedding(wide)[:, :4] - embedding(IDS)).max() > 0.5
 
 

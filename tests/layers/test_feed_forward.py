@@ -20,14 +20,14 @@ def x(random):
 def test_feed_forward_is_equation_2(x, randomized):
     layer = randomized(FeedForward(32), x)
     expected = paper.feed_forward(x, *layer.get_weights())
-    np.testing.assert_allclose(layer(x), expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(layer(x), expected, rtol=1e-6, atol=1e-6)
     w_1, b_1, w_2, b_2 = layer.get_weights()
     assert np.abs(expected - ((x @ w_1 + b_1) @ w_2 + b_2)).max() > 0.1  # without max(0, .)
 
 
 def test_the_maps_are_the_same_at_every_position(x, randomized):
     layer = randomized(FeedForward(32), x)
-    np.testing.assert_allclose(layer(x[:, ::-1])[:, ::-1], layer(x), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(layer(x[:, ::-1])[:, ::-1], layer(x), rtol=1e-6, atol=1e-6)
     assert np.abs(layer(x)[:, ::-1] - layer(x)).max() > 0.1
 
 
@@ -72,9 +72,9 @@ def test_an_activation_and_its_gradient_are_torch_s(activation, random):
     with tf.GradientTape() as tape:
         tape.watch(ours_x)
         ours = ACTIVATIONS[activation](ours_x)
-    np.testing.assert_allclose(ours, theirs.detach().numpy(), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(ours, theirs.detach().numpy(), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(
-        tape.gradient(ours, ours_x), theirs_x.grad.numpy(), rtol=0, atol=1e-6
+        tape.gradient(ours, ours_x), theirs_x.grad.numpy(), rtol=1e-6, atol=1e-6
     )
 
 
@@ -86,7 +86,7 @@ def test_a_stepper_gives_what_call_gives(activation, x, randomized):
     assert (state, stepper.growing) == ((), ())
     for t in range(5):
         y, state = stepper(x[:, t], state)
-        np.testing.assert_allclose(y, layer(x)[:, t], rtol=0, atol=1e-6)
+        np.testing.assert_allclose(y, layer(x)[:, t], rtol=1e-6, atol=1e-6)
         assert state == ()
     assert np.abs(y - layer(x)[:, 0]).max() > 0.1
 

@@ -83,7 +83,7 @@ def test_the_gradient_is_p_minus_q_times_what_comes_from_above(labels, logits, e
         lambda z: label_smoothed_cross_entropy(labels, z, epsilon) * upstream, logits
     )
     expected = paper.softmax(logits.astype("float64")) - paper.smoothed_labels(labels, V, epsilon)
-    np.testing.assert_allclose(actual, expected * upstream[..., None], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(actual, expected * upstream[..., None], rtol=1e-6, atol=1e-6)
 
 
 @EPSILONS
@@ -95,7 +95,7 @@ def test_the_gradient_is_the_oracle_s_central_difference(labels, logits, epsilon
             paper.label_smoothed_cross_entropy(labels, logits + sign * nudge, epsilon)
             for sign in (1, -1)
         )
-        np.testing.assert_allclose(actual[..., v], (up - down) / 2e-5, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(actual[..., v], (up - down) / 2e-5, rtol=1e-6, atol=1e-6)
 
 
 @EPSILONS
@@ -112,7 +112,7 @@ def test_the_gradient_of_the_mean_is_that_of_autodiff_through_the_plain_formula(
     actual = gradient_of(
         lambda z: LabelSmoothedCrossEntropy(epsilon)(labels, z, real(labels)), logits
     )
-    np.testing.assert_allclose(actual, gradient_of(plain, logits), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(actual, gradient_of(plain, logits), rtol=1e-6, atol=1e-6)
     assert (actual[labels == 0] == 0).all()
     assert np.abs(actual[labels != 0]).max() > 0.01
 
@@ -137,7 +137,10 @@ def test_extreme_logits_stay_finite_and_right(extreme):
     )  # float32's step at 1e4
     gradient = gradient_of(lambda z: label_smoothed_cross_entropy(labels, z, 0.1), logits)
     np.testing.assert_allclose(
-        gradient, paper.softmax(logits) - paper.smoothed_labels(labels, V, 0.1), rtol=0, atol=1e-6
+        gradient,
+        paper.softmax(logits) - paper.smoothed_labels(labels, V, 0.1),
+        rtol=1e-6,
+        atol=1e-6,
     )
 
 

@@ -210,7 +210,7 @@ def test_later_tokens_change_nothing(x, name, random):
     layer = attention(name)
     later = np.concatenate([x[:, :5], random(B, T - 5, D_MODEL)], axis=1)
     before, after = (np.array(layer(a, a, a, causal=CAUSAL))[:, :5] for a in (x, later))
-    np.testing.assert_allclose(before, after, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(before, after, rtol=1e-6, atol=1e-6)
     assert np.abs(layer(x, x, x) - layer(later, later, later))[:, :5].max() > 1e-3
 
 
@@ -242,7 +242,7 @@ def test_the_weights_to_look_at_come_with_what_call_gives(x, name, causal):
     if causal is not None:
         assert not np.array(weights)[..., ~CAUSAL[0]].any()
     if name != "low_rank":
-        np.testing.assert_allclose(np.sum(weights, -1)[0], 1, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(np.sum(weights, -1)[0], 1, rtol=1e-6, atol=1e-6)
     _, values = layer.keys_and_values(x, x)
     heads = np.einsum("bhts,bhsd->bthd", weights, values).reshape(B, T, -1)
     # Shaw's values are not those of the tokens alone.
@@ -258,8 +258,8 @@ def test_a_memory_is_looked_at_as_whole_sequences_are(x, random, name):
     y, weights = layer.memory_stepper()(
         queries.reshape(-1, D_MODEL), layer.keys_and_values(x, x), PADDING
     )
-    np.testing.assert_allclose(np.reshape(y, whole.shape), whole, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(weights, expected_weights, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(np.reshape(y, whole.shape), whole, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(weights, expected_weights, rtol=1e-6, atol=1e-6)
 
 
 def gradients(tape, out, sources):
