@@ -13,7 +13,8 @@ GROUPS = ("model_dir", "seed", "export", "version")
 
 
 def main(FLAGS):
-    from keras_transformer.runs.folder import RunFolder, task_of
+    from keras_transformer.runs.folder import RunFolder
+    from keras_transformer.runs.task_name import task_of
 
     folder = RunFolder(flags.required_model_dir(FLAGS))
     export(task_class(task_of(folder.read_description())), FLAGS)

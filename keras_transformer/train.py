@@ -1,4 +1,4 @@
-"""From text to a translator that can be served: `python -m keras_transformer.train
+"""From text to a translator, or a parser, that can be served: `python -m keras_transformer.train
 --flagfile=tiny.flags`.
 
 Learns the vocabulary, trains (Vaswani et al. 2017, section 5), averages checkpoints, scores the
@@ -15,7 +15,7 @@ A program of its own trains a task of its own:
 """
 
 from keras_transformer import flags
-from keras_transformer.tasks import FIRST_TASK, TASKS, task_class
+from keras_transformer.tasks import TASKS, task_class
 
 # What training any task reads; a task adds its own groups.
 GROUPS = (
@@ -32,7 +32,7 @@ GROUPS = (*GROUPS, "export")
 
 
 def main(FLAGS):
-    train(task_class(FIRST_TASK), FLAGS)
+    train(task_class(FLAGS.task), FLAGS)
 
 
 def train(task, FLAGS):
@@ -52,4 +52,5 @@ def run(task):
 
 
 if __name__ == "__main__":
-    flags.run(main, (*GROUPS, *TASKS[FIRST_TASK].flag_groups))
+    groups = {group: None for task in TASKS.values() for group in task.flag_groups}
+    flags.run(main, ("task", *GROUPS, *groups))

@@ -15,10 +15,14 @@ need not be well formed. `from_symbols` makes a tree of any sequence, over exact
 6. A constituent without words is left out.
 """
 
+import dataclasses
 import re
 from collections.abc import Sequence
 
+import numpy as np
+
 from pipelines.trees import Tree
+from pipelines.vocabulary import SPACE
 
 WORD = "XX"
 ROOT = "S"
@@ -83,3 +87,47 @@ def _close_innermost(stack):
 def _root(label, children, is_written):
     """The whole tree. A root that was not written is left out around a single child."""
     return children[0] if len(children) == 1 and not is_written else Tree(label, tuple(children))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Alphabet:
+    """Which pieces of a vocabulary are symbols of trees. All others are symbols of no kind.
+
+    Attributes:
+        labels: of constituents, sorted.
+        opens: the number of the label that each piece opens, -1 if none, int32 (V,).
+        closes: the number of the label that each piece closes, -1 if none, int32 (V,).
+        is_word: whether each piece is XX, bool (V,).
+    """
+
+    labels: tuple[str, ...]
+    opens: np.ndarray
+    closes: np.ndarray
+    is_word: np.ndarray
+
+
+def alphabet_of(pieces: Sequence[str]) -> Alphabet:
+    """Find the symbols among the pieces of a vocabulary.
+
+    A label counts if it can be opened and closed: text may have a piece that begins with a bracket.
+
+    Args:
+        pieces: V strings by id.
+
+    Raises:
+        ValueError: if there are none.
+    """
+    symbols = {piece[1:]: number for number, piece in enumerate(pieces) if piece[:1] == SPACE}
+    found = [OPENING.fullmatch(symbol) for symbol in symbols]
+    labels = sorted(match[1] for match in found if match and f"){match[1]}" in symbols)
+    if WORD not in symbols or not labels:
+        raise ValueError(
+            f"`vocabulary` must have the pieces of trees: {WORD}, brackets and labels. Received: "
+            f"{len(pieces)} pieces without them. Name a model that was trained by --task=parsing."
+        )
+    opens = np.full(len(pieces), -1, np.int32)
+    closes = opens.copy()
+    for number, label in enumerate(labels):
+        opens[symbols[f"({label}"]] = number
+        closes[symbols[f"){label}"]] = number
+    return Alphabet(tuple(labels), opens, closes, np.arange(len(pieces)) == symbols[WORD])

@@ -24,7 +24,8 @@ TEMPERATURES = (1e-3, 1e3)
 def served(module: TranslationModule) -> dict[str, Any]:
     """The signatures of a `TranslationModule`.
 
-    Every signature takes `text`, strings (B,), and gives outputs of B rows:
+    Every signature takes `text`, strings (B,), and gives outputs of B rows. A module that calls its
+    output "tree" gives `tree` and `trees` in place of `translation` and `translations`:
 
     serving_default  -> translation (B,)
     translate        options beam_size, length_penalty, max_length (0: as exported) and
@@ -118,7 +119,7 @@ def _sample(module, text):
         hypotheses, _ = module.search(
             module.options.sampling(temperature=temperature, seed=seed), text
         )
-        return {"translation": module.target_text(hypotheses[:, 0], text)}
+        return {module.output: module.target_text(hypotheses[:, 0], text)}
 
     defaults = {
         "temperature": tf.constant([exported.temperature], tf.float32),
@@ -149,6 +150,6 @@ def _align(module):
 def _hypotheses(module, text, hypotheses, scores):
     # JSON has no infinity: where a hypothesis is missing, the score is the lowest float32.
     return {
-        "translations": module.target_texts(hypotheses, text),
+        f"{module.output}s": module.target_texts(hypotheses, text),
         "scores": tf.maximum(scores, tf.float32.min),
     }

@@ -1,6 +1,7 @@
 """What is exported of a translator: strings in, strings out."""
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -51,22 +52,28 @@ class TranslatorArtifact(Artifact):
 
     def rows(self, card):
         corpus = card.get("corpus", {})
-        scores = card.get("scores", {})
-        score = (
-            f"BLEU {scores['bleu']}, chrF {scores['chrf']} ({scores['weights']})"
-            if scores
-            else "not told"
-        )
         return {
             "languages": _languages(card),
             "trained on": corpus.get("dataset")
             or corpus.get("data_dir")
             or corpus.get("name", "not told"),
-            "test set": score,
-            "signature of BLEU": scores.get("bleu_signature", "not told"),
+            **self.score_rows(card.get("scores")),
             "decoding": ", ".join(f"{name} {value}" for name, value in card["decoding"].items()),
             "vocabulary": f"{card['vocabulary']['pieces']:,} pieces, "
             f"{card['vocabulary']['fingerprint']}",
+        }
+
+    def score_rows(self, scores: Mapping | None) -> dict[str, str]:
+        """What the table in the README says of the test set, by heading.
+
+        Args:
+            scores: of the card; None if the run was not scored.
+        """
+        if not scores:
+            return {"test set": "not told", "signature of BLEU": "not told"}
+        return {
+            "test set": f"BLEU {scores['bleu']}, chrF {scores['chrf']} ({scores['weights']})",
+            "signature of BLEU": scores.get("bleu_signature", "not told"),
         }
 
     def write_files(self, folder):

@@ -39,6 +39,12 @@ flags.DEFINE_enum(
     "Paired test of the difference from --baseline_file.",
     EVALUATE,
 )
+flags.DEFINE_string(
+    "evalb_parameters",
+    None,
+    "EVALB's parameter file that trees are scored by. Default: what COLLINS.prm says.",
+    EVALUATE,
+)
 
 TOKENIZE = flags.FlagValues()
 flags.DEFINE_enum(

@@ -40,6 +40,7 @@ GROUPS = {
     "search": translating.SEARCH,
     "seed": learning.SEED,
     "serve": serving.SERVE,
+    "task": runs_and_exports.TASK,
     "tokenize": evaluating.TOKENIZE,
     "training": runs_and_exports.TRAINING,
     "translate": translating.TRANSLATE,

@@ -2,6 +2,15 @@
 
 from absl import flags
 
+TASK = flags.FlagValues()
+flags.DEFINE_enum(
+    "task",
+    "translation",
+    ["translation", "parsing"],
+    "What is learned: translation of sentences, or constituency parsing, from a treebank.",
+    TASK,
+)
+
 TRAINING = flags.FlagValues()
 flags.DEFINE_integer(
     "max_steps",
@@ -36,7 +45,7 @@ flags.DEFINE_string(
     "keep_best",
     None,
     "Score and export the best epoch by this measure of the task, instead of an average of "
-    "checkpoints. Translation has bleu and cross_entropy.",
+    "checkpoints. Translation has bleu and cross_entropy, parsing has f1 and cross_entropy.",
     TRAINING,
 )
 flags.DEFINE_float(
@@ -64,7 +73,7 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "validation_sentences",
     500,
-    "Number of sentences to translate for BLEU after each epoch; 0: no BLEU.",
+    "Number of sentences to translate for BLEU, or to parse for F1, after each epoch; 0: none.",
     0,
     flag_values=TRAINING,
 )
@@ -100,7 +109,8 @@ MODEL_DIR = flags.FlagValues()
 flags.DEFINE_string(
     "model_dir",
     None,
-    "Folder of the run. Default for training: runs/<corpus>_<source>_<target>.",
+    "Folder of the run. Default for training: runs/<corpus>_<source>_<target>, or "
+    "runs/parsing_<source>.",
     MODEL_DIR,
 )
 

@@ -153,5 +153,8 @@ flags.DEFINE_string(
 FILES = flags.FlagValues()
 flags.DEFINE_string("source_file", None, "File of source lines. It needs --reference_file.", FILES)
 flags.DEFINE_string(
-    "reference_file", None, "File of the translations of --source_file, line by line.", FILES
+    "reference_file",
+    None,
+    "File of the translations of --source_file, line by line. Of a parser: file of trees.",
+    FILES,
 )

@@ -27,6 +27,7 @@ from collections.abc import Callable, Mapping
 
 import keras
 
+from keras_transformer.runs.task_name import task_of
 from keras_transformer.training import checkpoint
 from pipelines.whole_files import write_json
 
@@ -132,11 +133,6 @@ class RunFolder:
         if weights is None:
             raise FileNotFoundError(f"{self.path} holds no checkpoint yet. Train first.")
         return weights
-
-
-def task_of(description: Mapping) -> str:
-    """The task of a run. Runs of 0.5 do not say it: they are translators."""
-    return description.get("task", "translation")
 
 
 def _differences(before, now):

@@ -10,10 +10,12 @@ class Registered:
 
     Attributes:
         home: module and class.
+        examination: module and class of what `evaluate` asks of it: see `examination.Examination`.
         flag_groups, export_flag_groups: see `task.Task`.
     """
 
     home: str
+    examination: str
     flag_groups: tuple[str, ...]
     export_flag_groups: tuple[str, ...]
 
@@ -22,11 +24,17 @@ class Registered:
 TASKS = {
     "translation": Registered(
         "keras_transformer.tasks.translation:Translation",
+        "keras_transformer.tasks.translation_examination:TranslationExamination",
         flag_groups=("corpus", "vocabulary", "model", "sampling", "search", "decoding"),
         export_flag_groups=("search", "decoding", "precision", "format"),
-    )
+    ),
+    "parsing": Registered(
+        "keras_transformer.tasks.parsing:Parsing",
+        "keras_transformer.tasks.parsing_examination:ParsingExamination",
+        flag_groups=("corpus", "vocabulary", "model", "sampling", "search", "decoding"),
+        export_flag_groups=("search", "decoding", "precision", "format"),
+    ),
 }
-FIRST_TASK = "translation"
 
 
 def task_class(name: str) -> type:
@@ -40,5 +48,23 @@ def task_class(name: str) -> type:
             f"the task of a run must be one of {', '.join(TASKS)}. Received: task={name!r}. It is "
             "another program's: call `keras_transformer.export.run` of its class there."
         )
-    module, _, attribute = TASKS[name].home.partition(":")
+    return _imported(TASKS[name].home)
+
+
+def examination_class(name: str) -> type:
+    """Import the `Examination` of the task of a name.
+
+    Raises:
+        ValueError: if this package has no task of that name.
+    """
+    if name not in TASKS:
+        raise ValueError(
+            f"the task of a model must be one of {', '.join(TASKS)}. Received: task={name!r}. It "
+            "is another program's, which has to score it."
+        )
+    return _imported(TASKS[name].examination)
+
+
+def _imported(home):
+    module, _, attribute = home.partition(":")
     return getattr(importlib.import_module(module), attribute)

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import math
+from collections.abc import Sequence
 
 import keras
 
@@ -32,21 +33,29 @@ KEPT_EXAMPLES = 12
 
 
 class Translation(Task):
-    """Translate one language into another, from pairs of sentences."""
+    """Translate one language into another, from pairs of sentences.
+
+    Attributes:
+        quality: the measure of whole translations; higher is better.
+        module_class, artifact_class: what makes strings of strings, and what is exported of it.
+    """
 
     name = "translation"
     flag_groups = TASKS["translation"].flag_groups
     export_flag_groups = TASKS["translation"].export_flag_groups
     labels = "target tokens"
+    quality = "bleu"
     unmeasured = (
         "BLEU is measured with TensorFlow, of --validation_sentences: raise it, or choose "
         "cross_entropy."
     )
+    module_class = TranslationModule
+    artifact_class = TranslatorArtifact
 
     def __init__(self, values):
         super().__init__(values)
         translates = values["validation_sentences"] > 0 and keras.backend.backend() == "tensorflow"
-        self.higher_is_better = {"bleu": True} if translates else {}
+        self.higher_is_better = {self.quality: True} if translates else {}
         self.higher_is_better["cross_entropy"] = False
         self._corpus_settings = corpus_settings(values)
         self._options = decoding_options(values)
@@ -173,31 +182,32 @@ class Translation(Task):
         return scheduled_sampling(self.values) or super().objective()
 
     def validation(self, model, batches):
-        """Cross-entropy, perplexity and accuracy per target token of all pairs; BLEU of the first
-        sentences, translated greedily.
+        """Cross-entropy, perplexity and accuracy per target token of all pairs; `quality` of the
+        first sentences, translated greedily.
         """
         measures = label_measures(model, batches)
-        if "bleu" not in self.higher_is_better:
+        if self.quality not in self.higher_is_better:
             return lambda: _with_perplexity(measures())
-        few = slice(self.values["validation_sentences"])
-        sources = self.corpus.valid.sources[few]
-        references = self.corpus.valid.targets[few]
-        greedy = Translator(TranslationModule(model, self.vocabulary, DecodingOptions(beam_size=1)))
+        sources = self.corpus.valid.sources[: self.values["validation_sentences"]]
+        greedy = Translator(self.module_class(model, self.vocabulary, DecodingOptions(beam_size=1)))
 
         def measure():
             numbers = _with_perplexity(measures())
-            translations = greedy.translate(sources)
-            return {**numbers, "bleu": bleu.score(translations, references)["bleu"]}
+            return {**numbers, self.quality: self.validation_quality(greedy.translate(sources))}
 
         return measure
 
+    def validation_quality(self, translations: Sequence[str]) -> float:
+        """The `quality` of translations of the first validation sentences: BLEU."""
+        return bleu.score(translations, self.corpus.valid.targets[: len(translations)])["bleu"]
+
     def artifact(self, model):
-        return TranslatorArtifact(TranslationModule(model, self.vocabulary, self._options))
+        return self.artifact_class(self.module_class(model, self.vocabulary, self._options))
 
     @classmethod
     def reload(cls, folder, values):
         model, vocabulary = load_trained(folder, precision=values["precision"])
-        return TranslatorArtifact(TranslationModule(model, vocabulary, decoding_options(values)))
+        return cls.artifact_class(cls.module_class(model, vocabulary, decoding_options(values)))
 
     def evaluate(self, artifact):
         """BLEU and chrF of the test set, translated as the options say."""

@@ -58,6 +58,8 @@ class Exported:
         except (OSError, ValueError) as error:
             raise damaged(folder, error) from error
         self._signatures = set(meta_graph.signature_def)
+        # What the text that comes out is called: "translation", "tree".
+        [self._output] = meta_graph.signature_def["serving_default"].outputs
         self._source_tokenizer, self._target_tokenizer = _tokenizers(
             meta_graph.graph_def, folder, description or {}
         )
@@ -87,8 +89,8 @@ class Exported:
         """The best translation of each line, or the one that is drawn."""
         given = self._run(self._translating, text=lines, **self._options)
         if self._translating == "translate":
-            return as_strings(given["translations"][:, 0])
-        return as_strings(given["translation"])
+            return as_strings(given[f"{self._output}s"][:, 0])
+        return as_strings(given[self._output])
 
     def translate_in_detail(self, lines: list[str], prefixes: list[str]) -> list[list[Hypothesis]]:
         """The hypotheses of each line, best first.
@@ -116,7 +118,7 @@ class Exported:
                 for text, score in zip(as_strings(texts), scores, strict=True)
                 if score > NO_SCORE
             ]
-            for texts, scores in zip(given["translations"], given["scores"], strict=True)
+            for texts, scores in zip(given[f"{self._output}s"], given["scores"], strict=True)
         ]
 
     def translate_with_penalties(
@@ -129,7 +131,7 @@ class Exported:
         for penalty in length_penalties:
             options = {**self._options, "beam_size": beam_size, "length_penalty": penalty}
             given = self._run("translate", text=lines, **options)
-            columns.append(as_strings(given["translations"][:, 0]))
+            columns.append(as_strings(given[f"{self._output}s"][:, 0]))
         return [list(row) for row in zip(*columns, strict=True)]
 
     def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:

@@ -35,7 +35,8 @@ class Live:
 
     def translate(self, lines: list[str]) -> list[str]:
         """The best translation of each line."""
-        return as_strings(self._module.translate(as_bytes(lines))["translation"].numpy())
+        [output] = self._module.translate(as_bytes(lines)).values()
+        return as_strings(output.numpy())
 
     def translate_in_detail(self, lines: list[str], prefixes: list[str]) -> list[list[Hypothesis]]:
         """The hypotheses of each line, best first, that begin with its prefix."""

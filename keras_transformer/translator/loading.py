@@ -88,7 +88,6 @@ def _read_description(path):
 def _load_runs(paths, precision, options):
     from keras_transformer.decoding import DecodingOptions
     from keras_transformer.models import Ensemble
-    from keras_transformer.translator.translation_module import TranslationModule
 
     given = {name: value for name, value in options.items() if value is not None}
     options = DecodingOptions(**given)
@@ -101,8 +100,24 @@ def _load_runs(paths, precision, options):
                 "theirs."
             )
     model = Ensemble([model for model, _, _ in loaded]) if len(loaded) > 1 else model
-    module = TranslationModule(model, vocabulary, options)
+    module = _module_class(description, paths[0])(model, vocabulary, options)
     return Live(module, module.gives_attention), description
+
+
+def _module_class(description, path):
+    """What makes strings of strings in a run's task."""
+    from keras_transformer.runs.task_name import task_of
+    from keras_transformer.translator.parsing_module import ParsingModule
+    from keras_transformer.translator.translation_module import TranslationModule
+
+    classes = {"translation": TranslationModule, "parsing": ParsingModule}
+    task = task_of(description)
+    if task not in classes:
+        raise ValueError(
+            f"{path} is a run of the task {task}, which has no text to give: name one of the tasks "
+            f"{', '.join(classes)}."
+        )
+    return classes[task]
 
 
 def _load_run(path, precision):

@@ -25,9 +25,14 @@ class TranslationModule(tf.Module):
         vocabulary: what it was trained with: a `Vocabulary` of both languages, or one for each.
         options: `DecodingOptions`; the paper's by default.
 
+    Attributes:
+        output: what signatures call the text that comes out.
+
     Raises:
         ValueError: if the vocabulary is not as wide as the model's logits.
     """
+
+    output = "translation"
 
     def __init__(
         self,
@@ -63,15 +68,20 @@ class TranslationModule(tf.Module):
         self.gives_attention = model.gives_attention
         if self.gives_attention:
             self.attention = traced(self._attention, text, reference)
-        self.source_lengths = traced(_lengths_by(self.source_tokenizer), text)
-        self.target_lengths = traced(_lengths_by(self.target_tokenizer), reference)
+        # The numbers of tokens of strings (B,), not cut.
+        self.source_lengths = traced(
+            lambda text: self.source_tokenizer.tokenize(text).row_lengths(), text
+        )
+        self.target_lengths = traced(
+            lambda reference: self.target_tokens(reference).row_lengths(), reference
+        )
 
     def _translate(self, text):
         """Strings (B,) to strings (B,). An empty or blank string stays empty; a source is cut after
         1,024 tokens.
         """
         hypotheses, _ = self._search_as_exported(text, tf.zeros([tf.size(text), 0], tf.int32))
-        return {"translation": self.target_text(hypotheses[:, 0], text)}
+        return {self.output: self.target_text(hypotheses[:, 0], text)}
 
     def _translate_in_detail(self, text, prefix):
         """Translate strings (B,) and tell how likely each translation is.
@@ -159,11 +169,15 @@ class TranslationModule(tf.Module):
 
     def source_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Strings (B,) to ragged ids (B, None), each row closed by EOS and no longer than 1,024."""
-        return _ids(self.source_tokenizer, text)
+        return _cut(self.source_tokenizer.tokenize(text))
 
     def target_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Translations (B,) to ragged ids, likewise."""
-        return _ids(self.target_tokenizer, text)
+        return _cut(self.target_tokens(text))
+
+    def target_tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Translations (B,) to ragged ids, each row closed by EOS."""
+        return self.target_tokenizer.tokenize(text)
 
     def target_text(self, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
         """Ids (B, L) to strings (B,), empty where `text` is blank."""
@@ -177,17 +191,12 @@ class TranslationModule(tf.Module):
         return tf.reshape(self.target_text(rows, tf.repeat(text, shape[1])), shape[:2])
 
 
-def _ids(tokenizer, text):
-    """Strings (B,) to ragged ids (B, None), cut after 1,024."""
-    words = tokenizer.tokenize(text)[:, :-1][:, : MAX_SOURCE_LENGTH - 1]
+def _cut(tokens):
+    """Ragged ids (B, None), closed by EOS, cut to 1,024."""
+    words = tokens[:, :-1][:, : MAX_SOURCE_LENGTH - 1]
     return tf.concat([words, tf.fill([words.nrows(), 1], EOS)], axis=1)
 
 
 def _pieces(tokenizer, ids):
     """Ids of any shape to the strings they stand for, "" for padding."""
     return tf.where(ids == PAD, "", tokenizer.id_to_string(ids))
-
-
-def _lengths_by(tokenizer):
-    """What gives the numbers of tokens of strings (B,), not cut."""
-    return lambda text: tokenizer.tokenize(text).row_lengths()

@@ -6,7 +6,7 @@ A parser learns it as a translation, from words into the symbols of `pipelines.l
 
 import collections
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pipelines.corpora.line_files import existing_folder, locate, read_lines
 from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
@@ -62,6 +62,17 @@ def trees(data_dir: str | os.PathLike | None, prefix: str) -> list[Tree]:
     speech.
     """
     return [tree for tree, *_ in _kept(_path(data_dir, prefix), collections.Counter())]
+
+
+def gold(settings: Mapping, split: str) -> list[Tree]:
+    """The trees of a split, as `trees`.
+
+    Args:
+        settings: the keywords of `corpora.load` that the corpus was loaded with.
+        split: "train", "valid" or "test".
+    """
+    prefixes = dict(zip(("train", "valid", "test"), settings["prefixes"], strict=True))
+    return trees(settings["data_dir"], prefixes[split])
 
 
 def words_of(tree: Tree) -> str:

@@ -11,7 +11,8 @@ from absl.testing import flagsaver
 from keras_transformer import flags, train
 from keras_transformer.flagfiles import expand_flagfiles
 from keras_transformer.models import Hyperparameters
-from keras_transformer.runs.folder import RunFolder, run_of, task_of
+from keras_transformer.runs.folder import RunFolder, run_of
+from keras_transformer.runs.task_name import task_of
 from keras_transformer.tasks import training_run
 from keras_transformer.tasks.translation import Translation
 from keras_transformer.training import checkpoint

@@ -1,0 +1,29 @@
+"""What is exported of a parser: sentences in, trees out (Vaswani et al. 2017, section 6.3)."""
+
+from keras_transformer.artifacts.translator_artifact import TranslatorArtifact
+
+
+class ParserArtifact(TranslatorArtifact):
+    """A `ParsingModule` with the signatures of `served`, and its vocabulary.
+
+    Args:
+        module: the `ParsingModule`.
+    """
+
+    what = (
+        "A constituency parser (Vaswani et al. 2017, arXiv 1706.03762, section 6.3) of "
+        "keras_transformer: sentences in, whose words and punctuation stand between spaces; trees "
+        "in brackets out."
+    )
+
+    def title(self, card):
+        corpus = card.get("corpus")
+        return f"A constituency parser, {corpus['source_language'] if corpus else 'not told'}"
+
+    def score_rows(self, scores):
+        if not scores:
+            return {"test set": "not told"}
+        return {
+            "test set": f"labelled F1 {scores['short']['f1']} of sentences of at most "
+            f"{scores['cutoff']} words, {scores['all']['f1']} of all ({scores['weights']})"
+        }

@@ -1,0 +1,72 @@
+"""Constituency parsing: a treebank, a Transformer from words to brackets, labelled F1 (Vaswani et
+al. 2017, section 6.3).
+"""
+
+from keras_transformer.artifacts.parser_artifact import ParserArtifact
+from keras_transformer.evaluation import parser_score
+from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.task import Evaluation
+from keras_transformer.tasks.translation import KEPT_EXAMPLES, Translation
+from keras_transformer.translator.parsing_module import ParsingModule
+from keras_transformer.translator.translator import Translator
+from pipelines.corpora import treebank
+
+SHOWN = 3
+SHORT_ENOUGH_TO_SHOW = 80
+
+
+class Parsing(Translation):
+    """Translate sentences into the symbols of their trees, which become trees over the words."""
+
+    name = "parsing"
+    flag_groups = TASKS["parsing"].flag_groups
+    export_flag_groups = TASKS["parsing"].export_flag_groups
+    quality = "f1"
+    unmeasured = (
+        "F1 is measured with TensorFlow, of --validation_sentences: raise it, or choose "
+        "cross_entropy."
+    )
+    module_class = ParsingModule
+    artifact_class = ParserArtifact
+
+    def __init__(self, values):
+        if values["corpus"] != "treebank":
+            raise ValueError(
+                f"--task=parsing learns from trees. Received: corpus={values['corpus']}. Pass "
+                "--corpus=treebank and --data_dir, the folder of their files."
+            )
+        super().__init__({**values, "target_language": treebank.LANGUAGE})
+
+    @classmethod
+    def default_model_dir(cls, values):
+        return f"runs/parsing_{values['source_language']}"
+
+    def validation_quality(self, translations):
+        """Labelled F1 of the trees of the first validation sentences, of any length."""
+        gold = treebank.gold(self._corpus_settings, "valid")[: len(translations)]
+        return parser_score.measure(translations, gold)["all"]["f1"]
+
+    def evaluate(self, artifact):
+        """The PARSEVAL table of the test set, parsed as the options say."""
+        sources = self.corpus.test.sources
+        trees = Translator(artifact.module).translate(sources)
+        scores = parser_score.measure(trees, treebank.gold(self._corpus_settings, "test"))
+        beam_size = self._options.search().beam_size
+        shown = [pair for pair in zip(sources, trees, strict=True) if _is_short(*pair)][:SHOWN]
+        report = [
+            f"beam {beam_size}: F1 {scores['short']['f1']} of sentences of at most "
+            f"{scores['cutoff']} words, {scores['all']['f1']} of all",
+            *parser_score.table(scores).splitlines(),
+            *(f"\n  sentence  {sentence}\n  tree      {tree}" for sentence, tree in shown),
+        ]
+        return Evaluation({"beam_size": beam_size, **scores}, report, sources[:KEPT_EXAMPLES])
+
+    @classmethod
+    def convert(cls, folder, path, values):
+        """Refuse: no other engine makes trees of symbols."""
+        return super(Translation, cls).convert(folder, path, values)
+
+
+def _is_short(sentence, tree):
+    """Whether both fit on a line of the terminal or two."""
+    return len(sentence) <= SHORT_ENOUGH_TO_SHOW and len(tree) <= 2 * SHORT_ENOUGH_TO_SHOW

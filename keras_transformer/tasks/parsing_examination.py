@@ -1,0 +1,51 @@
+"""Labelled bracketing of a parser's trees (Vaswani et al. 2017, section 6.3 and table 4)."""
+
+import pathlib
+
+from keras_transformer.evaluation import parser_score
+from keras_transformer.evaluation.evalb_parameters import COLLINS, read_parameters
+from keras_transformer.tasks.examination import Examination
+from pipelines.corpora import treebank
+from pipelines.corpora.line_files import read_lines
+from pipelines.trees import plain, read
+
+# Flags of `evaluate` that count words of translations.
+OF_TRANSLATIONS = ("metrics", "confidence", "baseline_file", "source_file")
+
+
+class ParsingExamination(Examination):
+    """The sentences of trees: of a split, or of the file --reference_file."""
+
+    def __init__(self, description, model, values):
+        if given := [name for name in OF_TRANSLATIONS if values[name]]:
+            raise ValueError(
+                f"--{given[0]} is for translations, and {model} parses: leave it out. Trees of "
+                "your own go into --reference_file; their words are parsed."
+            )
+        self._parameters = _parameters(values["evalb_parameters"])
+        self._gold = _gold(description, model, values)
+        self.sources = [treebank.words_of(tree) for tree in self._gold]
+
+    def score(self, answers):
+        scores = parser_score.measure(answers, self._gold, self._parameters)
+        return {"sentences": len(self.sources), "scores": scores}
+
+    def table(self, found):
+        return parser_score.table(found["scores"])
+
+
+def _parameters(name):
+    if not name:
+        return COLLINS
+    return read_parameters(pathlib.Path(name).read_text(encoding="utf-8"), name)
+
+
+def _gold(description, model, values):
+    """The trees to parse again, plain, each with words."""
+    if name := values["reference_file"]:
+        return [tree for tree in map(plain, read(read_lines(name), name)) if tree]
+    if "corpus" not in description:
+        raise ValueError(
+            f"{model} does not say what it was trained on: pass trees by --reference_file."
+        )
+    return treebank.gold(description["corpus"], values["split"])

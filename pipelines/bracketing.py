@@ -1,0 +1,172 @@
+"""Symbols of trees to trees in brackets, and back, as TensorFlow graphs: a SavedModel takes words
+and gives trees (Vaswani et al. 2017, section 6.3).
+
+Mending is that of `pipelines.linearization`, rule by rule, for all sentences of a batch at once.
+"""
+
+import re
+
+import tensorflow as tf
+
+from pipelines.linearization import ROOT, WORD, Alphabet
+from pipelines.trees import BRACKETS
+
+# In the text of a tree: a part of speech with its word; a label with its function tags.
+PRETERMINAL = r"\([^()\s]+\s+[^()\s]+\)"
+TAGGED = r"^(\([^-=][^-=]*)[-=].*"
+
+
+def trees(alphabet: Alphabet, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
+    """Make trees of symbols: `linearization.from_symbols`.
+
+    Args:
+        alphabet: of the vocabulary.
+        ids: symbols, int32 (B, L).
+        text: sentences, strings (B,), whose words stand between ASCII white space.
+
+    Returns:
+        Strings (B,): brackets over exactly the words, escaped; "" for a sentence without words.
+    """
+    words = tf.strings.split(text)
+    counts = tf.cast(words.row_lengths(), tf.int32)
+    opens = tf.gather(tf.constant(alphabet.opens), ids)
+    closed_at = _closed_at(opens, tf.gather(tf.constant(alphabet.closes), ids))
+    is_word = tf.cast(tf.gather(tf.constant(alphabet.is_word), ids), tf.int32)
+    # Rule 3: an XX when no word is left is nothing.
+    before = tf.minimum(tf.cumsum(is_word, axis=1, exclusive=True), counts[:, None])
+    takes = (is_word > 0) & (before < counts[:, None])
+    # Rule 6. What is open at the end has the words that are left: rule 5.
+    before_or_end = tf.concat([before, counts[:, None]], axis=1)
+    kept = (opens >= 0) & (tf.gather(before_or_end, closed_at, batch_dims=1) > before)
+    closings = _closings(kept, closed_at)
+    # Rule 4: a root that was not written is left out around a single child.
+    adds_root = ~_writes_root(opens) & (_outside(kept, takes, closings, counts) != 1)
+    leaves = _leaves(words)
+    taken = tf.reduce_sum(tf.cast(takes, tf.int32), axis=1)
+    bodies = tf.strings.join(
+        [
+            _opening_brackets(alphabet.labels, opens, kept),
+            tf.where(takes, tf.gather(leaves, before, batch_dims=1), ""),
+            _closing_brackets(closings[:, :-1]),
+        ]
+    )
+    parts = [
+        tf.where(adds_root, f" ({ROOT}", ""),
+        tf.strings.reduce_join(bodies, axis=1),
+        _rest(leaves, taken),
+        _closing_brackets(closings[:, -1] + tf.cast(adds_root, tf.int32)),
+    ]
+    return tf.where(counts > 0, tf.strings.strip(tf.strings.join(parts)), "")
+
+
+def _closed_at(opens, closes):
+    """Where each constituent ends: the position of the symbol that closes it, L at the end, int32
+    (B, L). Rule 2: a symbol closes the innermost one of its label, and all that is open within.
+    """
+    length = tf.shape(opens)[1]
+    positions = tf.range(length)
+    # Rule 4: the root, which the first symbol opens, is closed at the end only.
+    inner = (opens >= 0) & (positions > 0)
+
+    def close(now, closed_at):
+        is_open = inner & (positions < now) & (closed_at == length)
+        fits = is_open & (opens == closes[:, now, None])
+        innermost = tf.reduce_max(tf.where(fits, positions, -1), axis=1, keepdims=True)
+        ends = is_open & (innermost >= 0) & (positions >= innermost)
+        return now + 1, tf.where(ends, now, closed_at)
+
+    _, closed_at = tf.while_loop(
+        lambda now, _: now < length, close, (0, tf.fill(tf.shape(opens), length))
+    )
+    return closed_at
+
+
+def _closings(kept, closed_at):
+    """How many constituents that are kept end at each position and at the end, (B, L + 1)."""
+    rows, length = tf.unstack(tf.shape(kept))
+    numbers = tf.broadcast_to(tf.range(rows)[:, None], [rows, length])
+    return tf.tensor_scatter_nd_add(
+        tf.zeros([rows, length + 1], tf.int32),
+        tf.stack([numbers, closed_at], axis=-1),
+        tf.cast(kept, tf.int32),
+    )
+
+
+def _writes_root(opens):
+    """Whether the first symbol opens a constituent, (B,)."""
+    return tf.reduce_any(opens[:, :1] >= 0, axis=1)
+
+
+def _outside(kept, takes, closings, counts):
+    """How many constituents and words stand outside of all others, (B,)."""
+    opened = tf.cumsum(tf.cast(kept, tf.int32), axis=1, exclusive=True)
+    depths = opened - tf.cumsum(closings[:, :-1], axis=1, exclusive=True)
+    outside = tf.math.count_nonzero((kept | takes) & (depths == 0), axis=1, dtype=tf.int32)
+    left = counts - tf.reduce_sum(tf.cast(takes, tf.int32), axis=1)
+    return outside + tf.where(closings[:, -1] == 0, left, 0)
+
+
+def _opening_brackets(labels, opens, kept):
+    table = tf.constant([*(f" ({label}" for label in labels), ""])
+    return tf.gather(table, tf.where(kept, opens, len(labels)))
+
+
+def _closing_brackets(counts):
+    """So many closing brackets, strings of the shape of the counts."""
+    most = tf.strings.reduce_join(tf.fill([tf.maximum(tf.reduce_max(counts), 0)], ")"))
+    return tf.strings.substr(tf.fill(tf.shape(counts), most), tf.zeros_like(counts), counts)
+
+
+def _leaves(words):
+    """The words in brackets, (B, W + 1), and behind them "" to fill up with."""
+    escaped = words.flat_values
+    for escape, bracket in BRACKETS.items():
+        escaped = tf.strings.regex_replace(escaped, re.escape(bracket), escape)
+    leaves = words.with_flat_values(tf.strings.join([f" ({WORD} ", escaped, ")"])).to_tensor("")
+    return tf.concat([leaves, tf.fill([tf.shape(leaves)[0], 1], "")], axis=1)
+
+
+def _rest(leaves, taken):
+    """The words behind those that are taken, joined, (B,)."""
+    numbers = tf.range(tf.shape(leaves)[1])
+    return tf.strings.reduce_join(tf.where(numbers >= taken[:, None], leaves, ""), axis=1)
+
+
+def symbols(text: tf.Tensor) -> tf.Tensor:
+    """Write trees as symbols: `linearization.to_symbols`, without function tags and indices.
+
+    Args:
+        text: strings (B,): trees in brackets, each part of speech and its word as "(DT the)",
+            without traces; or symbols, which stay as they are.
+
+    Returns:
+        Symbols joined by spaces, strings (B,).
+    """
+    text = tf.strings.regex_replace(text, PRETERMINAL, f" {WORD} ")
+    text = tf.strings.regex_replace(text, r"\(", " (")
+    # Matches do not overlap: of three brackets the first two are parted first.
+    for _ in range(2):
+        text = tf.strings.regex_replace(text, r"\)\)", ") )")
+    tokens = tf.strings.regex_replace(tf.strings.split(text).to_tensor(""), TAGGED, r"\1")
+    opening = tf.strings.regex_replace(tokens, r"^\(", ")")
+    named = tf.where(tokens == ")", _before_on_level(tokens, opening), tokens)
+    # What has no label is left out, as around the trees of the Penn Treebank.
+    joined = tf.strings.reduce_join(
+        tf.strings.regex_replace(named, r"^[()]$", ""), axis=1, separator=" "
+    )
+    return tf.strings.strip(tf.strings.regex_replace(joined, r"\s+", " "))
+
+
+def _before_on_level(tokens, values):
+    """Of each bracket, the value of the bracket before it on its level, (B, L): of a closing one,
+    that of its fellow.
+    """
+    opens = tf.cast(tf.strings.regex_full_match(tokens, r"\(.*"), tf.int32)
+    closes = tf.cast(tf.strings.regex_full_match(tokens, r"\).*"), tf.int32)
+    levels = tf.cumsum(opens, axis=1) - tf.cumsum(closes, axis=1, exclusive=True)
+    # Words come first, so that brackets of a level stand side by side.
+    keys = tf.where(opens + closes > 0, levels, tf.int32.min)
+    order = tf.argsort(keys, axis=1, stable=True)
+    sorted_values = tf.gather(values, order, batch_dims=1)
+    before = tf.concat([sorted_values[:, :1], sorted_values[:, :-1]], axis=1)
+    return tf.gather(before, tf.argsort(order, axis=1), batch_dims=1)
