@@ -6,6 +6,7 @@ stopping, fine-tuning and export are the same for every task, and no task has to
 
 import abc
 import dataclasses
+import math
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 
@@ -209,5 +210,21 @@ def label_measures(model: keras.Model, batches: Callable) -> Callable[[], dict[s
     def measure():
         result = model.evaluate(batches(), verbose=0, return_dict=True)
         return {name: result[name] for name in ("cross_entropy", "accuracy")}
+
+    return measure
+
+
+def with_perplexity(measures: Callable[[], Mapping]) -> Callable[[], dict[str, float]]:
+    """Make a function that gives what `label_measures` gives, and the perplexity, the exponential
+    of the cross-entropy.
+    """
+
+    def measure():
+        numbers = measures()
+        return {
+            "cross_entropy": numbers["cross_entropy"],
+            "perplexity": math.exp(numbers["cross_entropy"]),
+            "accuracy": numbers["accuracy"],
+        }
 
     return measure

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import math
 from collections.abc import Sequence
 
 import keras
@@ -14,7 +13,7 @@ from keras_transformer.evaluation import bleu
 from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.corpus_settings import corpus_settings
-from keras_transformer.tasks.task import Evaluation, Task, label_measures
+from keras_transformer.tasks.task import Evaluation, Task, label_measures, with_perplexity
 from keras_transformer.tasks.translation_options import (
     check_tables,
     decoding_options,
@@ -185,15 +184,15 @@ class Translation(Task):
         """Cross-entropy, perplexity and accuracy per target token of all pairs; `quality` of the
         first sentences, translated greedily.
         """
-        measures = label_measures(model, batches)
+        measures = with_perplexity(label_measures(model, batches))
         if self.quality not in self.higher_is_better:
-            return lambda: _with_perplexity(measures())
+            return measures
         sources = self.corpus.valid.sources[: self.values["validation_sentences"]]
         greedy = Translator(self.module_class(model, self.vocabulary, DecodingOptions(beam_size=1)))
 
         def measure():
-            numbers = _with_perplexity(measures())
-            return {**numbers, self.quality: self.validation_quality(greedy.translate(sources))}
+            quality = self.validation_quality(greedy.translate(sources))
+            return {**measures(), self.quality: quality}
 
         return measure
 
@@ -242,12 +241,3 @@ class Translation(Task):
                 "itself: leave out --version and --precision."
             )
         return ctranslate2_model.convert(*load_trained(folder), path, folder.read_description())
-
-
-def _with_perplexity(numbers):
-    """Add the perplexity, the exponential of the cross-entropy."""
-    return {
-        "cross_entropy": numbers["cross_entropy"],
-        "perplexity": math.exp(numbers["cross_entropy"]),
-        "accuracy": numbers["accuracy"],
-    }

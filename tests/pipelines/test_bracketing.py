@@ -1,0 +1,107 @@
+"""The graphs that make trees of symbols and symbols of trees, beside Python's."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines import bracketing
+from pipelines.linearization import alphabet_of, from_symbols, to_symbols
+from pipelines.trees import escaped, parse
+
+LABELS = ("S", "NP", "VP", "ADVP|PRT")
+# What is no symbol: text that begins with a bracket, brackets without a label, XX within a word.
+OTHERS = ["<pad>", "what", "▁see", "▁(see", "▁(", "▁)", "XX", ")NP"]
+PIECES = [*OTHERS, "▁XX", *(f"▁{bracket}{label}" for bracket in "()" for label in LABELS)]
+ALPHABET = alphabet_of(PIECES)
+SYMBOLS = ["what"] * len(OTHERS) + [piece[1:] for piece in PIECES[len(OTHERS) :]]
+WORDS = st.lists(st.sampled_from(["a", "(", "x)y", "{}", "[1]", "日本", "1/2"]), max_size=6)
+# XX as often as everything else.
+IDS = st.lists(
+    st.one_of(st.just(SYMBOLS.index("XX")), st.integers(0, len(PIECES) - 1)), max_size=14
+)
+TEXT = tf.TensorSpec([None], tf.string)
+# As in an export: a graph, and no Python between its operations.
+trees_graph = tf.function(
+    lambda ids, text: bracketing.trees(ALPHABET, ids, text),
+    input_signature=[tf.TensorSpec([None, None], tf.int32), TEXT],
+    autograph=False,
+)
+symbols_graph = tf.function(bracketing.symbols, input_signature=[TEXT], autograph=False)
+# The first example waits for the graph.
+patient = settings(deadline=None)
+
+
+def trees_of(ids, sentences):
+    """Trees of rows of ids, which are filled up with padding."""
+    longest = max(map(len, ids))
+    rows = [[*row, *[0] * (longest - len(row))] for row in ids]
+    array = np.array(rows, np.int32).reshape(len(ids), longest)
+    found = trees_graph(tf.constant(array), tf.constant(sentences))
+    return [tree.decode() for tree in found.numpy()]
+
+
+def expected(ids, words):
+    if not words:
+        return ""
+    return str(from_symbols([SYMBOLS[number] for number in ids], list(map(escaped, words))))
+
+
+@patient
+@given(st.lists(st.tuples(IDS, WORDS), min_size=1, max_size=12))
+def test_any_symbols_become_the_tree_that_python_makes_of_them(rows):
+    """Each row by itself, whatever is beside it in the batch."""
+    ids, words = zip(*rows, strict=True)
+    found = trees_of(ids, [" ".join(sentence) for sentence in words])
+    assert found == list(map(expected, ids, words))
+
+
+def test_control_python_s_trees_differ_if_a_symbol_does():
+    ids = [SYMBOLS.index(symbol) for symbol in ("(S", "(NP", "XX", ")NP", "XX", ")S")]
+    [found] = trees_of([ids], ["a b"])
+    assert found == "(S (NP (XX a)) (XX b))"
+    ids[3] = SYMBOLS.index(")VP")
+    assert found != expected(ids, ["a", "b"])
+
+
+def test_words_stand_between_any_white_space():
+    [*found] = trees_of([[SYMBOLS.index("XX")]] * 3, ["  a \t b\n", " \r\n", ""])
+    assert found == ["(S (XX a) (XX b))", "", ""]
+
+
+def test_words_that_are_no_utf_8_stay_as_they_are():
+    [found] = trees_graph(tf.constant([[0]]), tf.constant([b"\xff( a"])).numpy()
+    assert found == b"(S (XX \xff-LRB-) (XX a))"
+
+
+@patient
+@given(st.lists(st.tuples(IDS, WORDS.filter(bool)), min_size=1, max_size=6))
+def test_a_tree_becomes_the_symbols_that_python_makes_of_it(rows):
+    trees = [expected(ids, words) for ids, words in rows]
+    symbols = [" ".join(to_symbols(parse(tree))) for tree in trees]
+    found = symbols_graph(tf.constant(trees))
+    assert [one.decode() for one in found.numpy()] == symbols
+    # Symbols stay as they are.
+    assert symbols_graph(found).numpy().tolist() == found.numpy().tolist()
+
+
+@pytest.mark.parametrize(
+    ("tree", "symbols"),
+    [
+        ("(S (NP-SBJ-1 (DT the))\n  (VP=2 (-LRB- -LRB-)(NP|X (NN a))))", "NP XX )NP (VP XX (NP|X"),
+        ("( (S (NP (NN a)) (VP (VB b))) )", "(S (NP XX )NP (VP XX )VP )S"),
+        ("( (S (NP (NN a)) (VP (VB b))))", "(S (NP XX )NP (VP XX )VP )S"),
+        ("", ""),
+    ],
+)
+def test_trees_of_the_penn_treebank_become_symbols(tree, symbols):
+    [found] = symbols_graph(tf.constant([tree])).numpy()
+    assert symbols in found.decode()
+    assert found.decode().count("(") == found.decode().count(")")
+
+
+def test_a_vocabulary_without_symbols_is_refused():
+    for pieces in (["▁the", "▁(see"], ["▁XX"], ["▁(S", "▁)S"]):
+        with pytest.raises(ValueError, match=r"^`vocabulary` must have the pieces of trees: XX, "):
+            alphabet_of(pieces)
