@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding import loop
 from keras_transformer.decoding.candidates import best_tokens, log_normalizer
-from keras_transformer.decoding.constraints import Constraints, wanted
+from keras_transformer.decoding.constraints import Constraints
 from keras_transformer.decoding.coverage import Covering, coverage_penalty
 from pipelines.special_ids import BOS, EOS, PAD
 
@@ -85,7 +85,7 @@ class BeamSearch:
         scores = tf.where(tf.range(width) == 0, 0.0, scores)
         own = {name: tf.broadcast_to(value, [sentences]) for name, value in self._own.items()}
         searched = {
-            **wanted(limits, minima, prefixes),
+            **self.constraints.wanted(limits, minima, prefixes),
             **own,
             "sentence": tf.range(sentences),
             "ids": ids,

@@ -10,35 +10,6 @@ from keras_transformer.decoding.candidates import FREE
 from pipelines.special_ids import EOS, PAD
 
 
-def wanted(
-    limits: tf.Tensor, minima: tf.Tensor | None = None, prefixes: tf.Tensor | None = None
-) -> dict[str, tf.Tensor]:
-    """The wishes for each sentence, as the searches carry them from step to step.
-
-    Args:
-        limits: most tokens, EOS among them, integers (B,).
-        minima: fewest tokens, EOS among them, integers (B,); at a smaller limit, the limit
-            decides. 1 by default.
-        prefixes: tokens to begin with, integers (B, P), padded with PAD. A limit grows to hold them
-            and EOS.
-
-    Returns:
-        A dictionary of tensors with B rows: "limit", and with prefixes or minima "prefix" and
-        "minimum".
-    """
-    sentences = {"limit": tf.cast(limits, tf.int32)}
-    if prefixes is not None:
-        # One column more, so that there is one to read where no sentence has a prefix.
-        sentences["prefix"] = tf.pad(
-            tf.cast(prefixes, tf.int32), [[0, 0], [0, 1]], constant_values=PAD
-        )
-        length = tf.math.count_nonzero(sentences["prefix"], axis=1, dtype=tf.int32)
-        sentences["limit"] = tf.maximum(sentences["limit"], tf.where(length > 0, length + 1, 0))
-    if minima is not None:
-        sentences["minimum"] = tf.minimum(tf.cast(minima, tf.int32), sentences["limit"])
-    return sentences
-
-
 @dataclasses.dataclass(frozen=True)
 class Constraints:
     """Rules on the next token, given the tokens before it.
@@ -73,6 +44,37 @@ class Constraints:
                 "`repetition_penalty` must be above 0 and finite. Received: "
                 f"repetition_penalty={self.repetition_penalty}."
             )
+
+    def wanted(
+        self,
+        limits: tf.Tensor,
+        minima: tf.Tensor | None = None,
+        prefixes: tf.Tensor | None = None,
+    ) -> dict[str, tf.Tensor]:
+        """The wishes for each sentence, as the searches carry them from step to step.
+
+        Args:
+            limits: most tokens, EOS among them, integers (B,).
+            minima: fewest tokens, EOS among them, integers (B,); at a smaller limit, the limit
+                decides. 1 by default.
+            prefixes: tokens to begin with, integers (B, P), padded with PAD. A limit grows to hold
+                them and EOS.
+
+        Returns:
+            A dictionary of tensors with B rows: "limit", and with prefixes or minima "prefix" and
+            "minimum".
+        """
+        sentences = {"limit": tf.cast(limits, tf.int32)}
+        if prefixes is not None:
+            # One column more, so that there is one to read where no sentence has a prefix.
+            sentences["prefix"] = tf.pad(
+                tf.cast(prefixes, tf.int32), [[0, 0], [0, 1]], constant_values=PAD
+            )
+            length = tf.math.count_nonzero(sentences["prefix"], axis=1, dtype=tf.int32)
+            sentences["limit"] = tf.maximum(sentences["limit"], tf.where(length > 0, length + 1, 0))
+        if minima is not None:
+            sentences["minimum"] = tf.minimum(tf.cast(minima, tf.int32), sentences["limit"])
+        return sentences
 
     def __call__(
         self,

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding import loop
 from keras_transformer.decoding.candidates import best_tokens, log_normalizer
-from keras_transformer.decoding.constraints import Constraints, wanted
+from keras_transformer.decoding.constraints import Constraints
 from pipelines.special_ids import BOS, EOS, PAD
 
 
@@ -28,7 +28,9 @@ class GreedySearch:
         self.constraints = constraints or Constraints()
 
     def __call__(self, stepper, source, limits, minima=None, prefixes=None, seeds=None):
-        ids, scores = self._one_by_one(stepper, source, wanted(limits, minima, prefixes))
+        ids, scores = self._one_by_one(
+            stepper, source, self.constraints.wanted(limits, minima, prefixes)
+        )
         return ids[:, None, :], scores[:, None]
 
     def _one_by_one(self, stepper, source, searched):

@@ -5,7 +5,7 @@ al. 2017 searches for the best.
 import tensorflow as tf
 
 from keras_transformer.decoding.candidates import best_tokens, possible_tokens
-from keras_transformer.decoding.constraints import Constraints, wanted
+from keras_transformer.decoding.constraints import Constraints
 from keras_transformer.decoding.greedy import GreedySearch
 
 
@@ -79,7 +79,7 @@ class Sampling(GreedySearch):
     def __call__(self, stepper, source, limits, minima=None, prefixes=None, seeds=None):
         samples = self.beam_size
         sentences = tf.shape(limits)[0]
-        searched = wanted(limits, minima, prefixes) | {
+        searched = self.constraints.wanted(limits, minima, prefixes) | {
             "temperature": tf.broadcast_to(self.temperature, [sentences])
         }
         searched, source = tf.nest.map_structure(

@@ -11,7 +11,6 @@ from oracles import enumeration
 from oracles.enumeration import BOS, EOS, PAD, UNK, Rules, Table, decode
 
 from keras_transformer.decoding import BeamSearch, GreedySearch, Sampling, constraints
-from keras_transformer.decoding import beam_search as beam
 from keras_transformer.decoding.constraints import Constraints
 
 ATOL = 1e-5  # log P near 0 is the float32 difference of two numbers near 16
@@ -175,7 +174,7 @@ def test_a_forced_prefix_comes_where_an_n_gram_rule_bars_it(search):
 
 
 def test_the_limit_grows_to_hold_prefix_and_eos_but_not_without_a_prefix():
-    searched = constraints.wanted(
+    searched = Constraints().wanted(
         tf.constant([2, 2, 9, 4]), None, tf.constant([[4, 5, 6], [0, 0, 0], [4, 5, 6], [4, 5, 6]])
     )
     assert searched["limit"].numpy().tolist() == [4, 2, 9, 4]
@@ -222,7 +221,7 @@ def assert_penalty_equals_the_formula(theta):
     for row, came in zip(expected, history.reshape(6, 3)[:, 1:], strict=True):
         came = np.unique(came)
         row[came] = np.where(row[came] > 0, row[came] / theta, row[came] * theta)
-    sentences = constraints.wanted(tf.constant([9, 9]))
+    sentences = Constraints().wanted(tf.constant([9, 9]))
     penalized, allowed, _, may_end = Constraints(0, theta)(
         tf.constant(logits), tf.constant(history), 2, sentences
     )
@@ -350,21 +349,19 @@ def test_an_argument_out_of_range_is_refused_by_name(arguments, name):
 class Broken:
     """Products that break one rule each."""
 
-    wanted, apply, without_repeats = (
-        staticmethod(constraints.wanted),
-        Constraints.__call__,
-        Constraints._without_repeats,
-    )
+    wanted = Constraints.wanted
+    apply = Constraints.__call__
+    without_repeats = Constraints._without_repeats
     forced = staticmethod(constraints._forced)
 
-    def no_minima(limits, minima, prefixes):
-        return Broken.wanted(limits, None, prefixes)
+    def no_minima(self, limits, minima, prefixes):
+        return Broken.wanted(self, limits, None, prefixes)
 
-    def no_prefixes(limits, minima, prefixes):
-        return Broken.wanted(limits, minima, None)
+    def no_prefixes(self, limits, minima, prefixes):
+        return Broken.wanted(self, limits, minima, None)
 
-    def limits_that_stay(limits, minima, prefixes):
-        return {**Broken.wanted(limits, minima, prefixes), "limit": tf.constant(limits)}
+    def limits_that_stay(self, limits, minima, prefixes):
+        return {**Broken.wanted(self, limits, minima, prefixes), "limit": tf.constant(limits)}
 
     def longer_n_grams(self, logits, came):
         return Broken.without_repeats(Constraints(self.no_repeat_ngram_size + 1), logits, came)
@@ -384,20 +381,20 @@ class Broken:
 
 
 @pytest.mark.parametrize(
-    ("place", "name", "broken"),
+    ("name", "broken"),
     [
-        (beam, "wanted", Broken.no_minima),
-        (beam, "wanted", Broken.no_prefixes),
-        (beam, "wanted", Broken.limits_that_stay),
-        (Constraints, "_without_repeats", Broken.longer_n_grams),
-        (Constraints, "__call__", Broken.barred_tokens_give_their_share_to_the_rest),
-        (Constraints, "__call__", Broken.n_grams_before_prefixes),
+        ("wanted", Broken.no_minima),
+        ("wanted", Broken.no_prefixes),
+        ("wanted", Broken.limits_that_stay),
+        ("_without_repeats", Broken.longer_n_grams),
+        ("__call__", Broken.barred_tokens_give_their_share_to_the_rest),
+        ("__call__", Broken.n_grams_before_prefixes),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_control_a_rule_that_is_broken_fails_the_law(monkeypatch, place, name, broken):
+def test_control_a_rule_that_is_broken_fails_the_law(monkeypatch, name, broken):
     """Where nothing is broken the same sentences keep it: they are an example of the law."""
-    monkeypatch.setattr(place, name, broken)
+    monkeypatch.setattr(Constraints, name, broken)
     with pytest.raises(AssertionError):
         assert_equals_enumeration(VARIED, 2)
 

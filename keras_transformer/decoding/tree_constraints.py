@@ -1,0 +1,157 @@
+"""Only well-formed trees: a search for constituency trees (Vaswani et al. 2017, section 6.3) that
+cannot write anything else.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.decoding.candidates import FREE
+from keras_transformer.decoding.constraints import Constraints
+from pipelines.special_ids import EOS
+
+
+class State(NamedTuple):
+    """Where hypotheses stand, (rows,) each.
+
+    Attributes:
+        depth: how many constituents are open.
+        has_root: whether one was opened.
+        label: number of the label of the innermost open constituent; of no meaning without one.
+        has_word: whether the innermost open constituent has a word.
+        words: how many words have come.
+    """
+
+    depth: tf.Tensor
+    has_root: tf.Tensor
+    label: tf.Tensor
+    has_word: tf.Tensor
+    words: tf.Tensor
+
+    def is_over(self, left: tf.Tensor) -> tf.Tensor:
+        """Whether nothing but EOS can come, booleans (rows,), if `left` (rows,) words are left."""
+        return (self.depth <= 0) & (self.has_root | (left <= 0))
+
+    def needed(self, left: tf.Tensor) -> tf.Tensor:
+        """Fewest tokens that complete the tree, EOS among them, (rows,)."""
+        root = tf.where(self.has_root, 0, 2)
+        return tf.where(
+            self.is_over(left), 1, tf.maximum(left, 0) + tf.maximum(self.depth, 0) + root + 1
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class TreeConstraints(Constraints):
+    """Rules under which a hypothesis is a tree over exactly the words of its sentence, written in
+    symbols: `(L` opens a constituent, `)L` closes it, XX is the next word.
+
+    1. The first token opens the root.
+    2. XX comes while words are left, within the root.
+    3. `)L` closes the innermost open constituent, an L with at least one word. The root is closed
+       when no word is left, and then EOS is forced.
+    4. `(L` comes while words are left, and while the limit leaves room for them, for all closing
+       symbols and for EOS.
+    5. No other token comes.
+
+    Some token may always come: a limit too small for any tree grows to the smallest that is not,
+    the words + 3. There is no fewest number of tokens: `minima` are not read. Forced prefixes
+    override the rules. A prefix that begins no tree, such as one of words, is not made one.
+
+    As with every `Constraints`, a score stays log P(Y | X) of the model.
+
+    Args:
+        opens: for each id of the vocabulary the number of the label that it opens, else -1,
+            integers (V,).
+        closes: likewise the number of the label that it closes.
+        is_word: likewise whether it is XX, booleans (V,).
+        words: how many words each sentence has, integers (B,). Of a sentence without words nothing
+            is written but EOS.
+        no_repeat_ngram_size: 0.
+        repetition_penalty: see `Constraints`.
+
+    Raises:
+        ValueError: if n-grams may not repeat.
+
+    Reference: Vinyals et al. 2015, "Grammar as a Foreign Language", section 2.1, for the symbols.
+    """
+
+    opens: np.ndarray
+    closes: np.ndarray
+    is_word: np.ndarray
+    words: tf.Tensor
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.no_repeat_ngram_size:
+            raise ValueError(
+                f"no_repeat_ngram_size={self.no_repeat_ngram_size} excludes trees that are well "
+                "formed: they repeat their symbols. Leave it out."
+            )
+
+    def wanted(self, limits, minima=None, prefixes=None):
+        sentences = super().wanted(limits, None, prefixes)
+        words = tf.cast(self.words, tf.int32)
+        begun = tf.zeros([tf.size(words), 1], tf.int32)
+        if prefixes is not None:
+            begun = tf.concat([begun, tf.cast(prefixes, tf.int32)], axis=1)
+        length = tf.math.count_nonzero(begun, axis=1, dtype=tf.int32)
+        state = self._state(begun)
+        smallest = length + state.needed(words - state.words)
+        return {**sentences, "words": words, "limit": tf.maximum(sentences["limit"], smallest)}
+
+    def __call__(self, logits, history, position, sentences):
+        width = tf.shape(history)[1]
+        logits, allowed, forced, _ = super().__call__(logits, history, position, sentences)
+        state = self._state(tf.reshape(history, [-1, tf.shape(history)[2]]))
+        left = tf.repeat(sentences["words"], width) - state.words
+        room = tf.repeat(sentences["limit"], width) - position
+        forced = tf.where((forced == FREE) & state.is_over(left), EOS, forced)
+        may_come = self._may_come(state, left, room) | (forced != FREE)[:, None]
+        return logits, tf.where(may_come, allowed, -float("inf")), forced, None
+
+    def _state(self, history):
+        """The `State` after tokens (rows, t)."""
+        opened = tf.gather(self.opens, history)
+        is_opening = opened >= 0
+        is_closing = tf.gather(self.closes, history) >= 0
+        is_word = tf.gather(self.is_word, history)
+        steps = tf.cast(is_opening, tf.int32) - tf.cast(is_closing, tf.int32)
+        depths = tf.cumsum(steps, axis=1)
+        # The innermost open constituent was opened by the last symbol that led to this depth from
+        # above.
+        innermost = _last(is_opening & (depths == depths[:, -1:]))
+        return State(
+            depth=depths[:, -1],
+            has_root=tf.reduce_any(is_opening, axis=1),
+            label=tf.gather(opened, tf.maximum(innermost, 0), batch_dims=1),
+            has_word=_last(is_word) > innermost,
+            words=tf.math.count_nonzero(is_word, axis=1, dtype=tf.int32),
+        )
+
+    def _may_come(self, state, left, room):
+        """Which tokens may come, booleans (rows, V).
+
+        Args:
+            state: of the hypotheses.
+            left: how many words are left, (rows,).
+            room: how many tokens may still come, EOS among them, (rows,).
+        """
+        is_inside = state.depth > 0
+        is_left = left > 0
+        # Opening costs two tokens, its own and the one that closes.
+        grown = state.needed(left) + tf.where(state.has_root, 2, 0)
+        may_open = is_left & (is_inside | ~state.has_root) & (room >= grown)
+        may_close = is_inside & (~is_left | (state.has_word & (state.depth > 1)))
+        return (
+            ((self.opens >= 0) & may_open[:, None])
+            | (self.is_word & (is_left & is_inside)[:, None])
+            | ((self.closes == state.label[:, None]) & may_close[:, None])
+        )
+
+
+def _last(flags):
+    """The last place of each row where a flag (rows, t) is set, else -1, (rows,)."""
+    places = tf.range(tf.shape(flags)[1])
+    return tf.reduce_max(tf.where(flags, places, -1), axis=1)

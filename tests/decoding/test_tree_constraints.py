@@ -1,0 +1,213 @@
+"""Searches that can write only trees: random models, and enumeration of all trees."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from oracles import enumeration
+from oracles.enumeration import BOS, EOS, PAD, UNK, Table, decode, length_penalty
+
+from keras_transformer.decoding import BeamSearch, GreedySearch, Sampling
+from keras_transformer.decoding.candidates import FREE
+from keras_transformer.decoding.tree_constraints import TreeConstraints
+from pipelines.linearization import alphabet_of, from_symbols, to_symbols
+
+SPECIAL = ["<pad>", "<unk>", "<s>", "</s>"]
+# The label of no opening bracket is no label.
+SYMBOLS = ["(S", ")S", "(NP", ")NP", "XX", "(VP", ")VP", ")ADVP"]
+PIECES = [*SPECIAL, *(f"\u2581{symbol}" for symbol in SYMBOLS), "\u2581word", "(S", "XX"]
+S, NOT_S, NP, NOT_NP, XX, VP, NOT_VP = range(4, 11)
+
+
+def rules_for(words, pieces=PIECES, **more):
+    alphabet = alphabet_of(pieces)
+    ids = {"opens": alphabet.opens, "closes": alphabet.closes, "is_word": alphabet.is_word}
+    return TreeConstraints(**ids, words=tf.constant(words, tf.int32), **more)
+
+
+def is_tree(ids, words):
+    """Whether ids are one tree over so many words, with words in all constituents, and EOS: by a
+    stack.
+    """
+    *ids, end = ids
+    stack = [[]]
+    for number, id_ in enumerate(ids):
+        if id_ in (S, NP, VP):
+            stack.append([id_])
+        elif id_ == XX:
+            stack[-1].append(XX)
+        elif id_ in (NOT_S, NOT_NP, NOT_VP) and len(stack) > 1:
+            label, *children = stack.pop()
+            if label != id_ - 1 or not children or (len(stack) == 1 and number + 1 < len(ids)):
+                return False
+            stack[-1].append(label)
+        else:
+            return False
+    return (
+        end == EOS and ids.count(XX) == words and len(stack) == 1 and stack[0] in ([S], [NP], [VP])
+    )
+
+
+def test_the_checker_knows_trees():
+    assert is_tree([S, NP, XX, NOT_NP, XX, NOT_S, EOS], 2)
+    broken = [
+        [S, NP, XX, NOT_NP, XX, NOT_S],
+        [S, XX, XX, NOT_NP, EOS],
+        [S, XX, NOT_S, S, XX, NOT_S, EOS],
+        [S, NP, NOT_NP, XX, XX, NOT_S, EOS],
+        [S, NP, XX, NOT_S, NOT_NP, XX, EOS],
+        [S, XX, UNK, XX, NOT_S, EOS],
+        [XX, XX, EOS],
+        [S, XX, XX, EOS],
+    ]
+    assert not any(is_tree(ids, 2) for ids in broken)
+    assert not is_tree([S, XX, NOT_S, EOS], 2)
+
+
+def random_model(seed=0):
+    """A stepper whose logits depend on the sentence, the newest token and the position."""
+    rows = tf.constant(np.random.default_rng(seed).normal(0, 3, (997, len(PIECES))), tf.float32)
+
+    def logits(ids, position, source):
+        return tf.gather(rows, (source[:, None] * 101 + ids * 31 + position * 17) % 997)
+
+    return enumeration.Stateless(logits)
+
+
+WORDS = [1 + 5 * number % 7 for number in range(200)]
+# Many are too small for any tree.
+LIMITS = [1 + 7 * number % 18 for number in range(200)]
+
+
+def found_by(search, words=WORDS, limits=LIMITS, **more):
+    """All hypotheses of each sentence, without padding."""
+    ids, scores = search(random_model(), tf.range(len(words)), tf.constant(limits), **more)
+    return [
+        [row[row != PAD].tolist() for row, score in zip(*sentence, strict=True) if score > -np.inf]
+        for sentence in zip(ids.numpy(), scores.numpy(), strict=True)
+    ]
+
+
+SEARCHES = {
+    "greedy": GreedySearch,
+    "beam of 4": lambda rules: BeamSearch(4, 0.3, 4, constraints=rules),
+    "sampling": lambda rules: Sampling(2, num_hypotheses=2, constraints=rules),
+    "top_k and top_p": lambda rules: Sampling(1, 2.0, 3, 0.5, constraints=rules),
+}
+
+
+@pytest.mark.parametrize("make", SEARCHES.values(), ids=SEARCHES)
+def test_every_hypothesis_is_a_tree_over_the_words(make):
+    hypotheses = found_by(make(rules_for(WORDS)))
+    for found, words, limit in zip(hypotheses, WORDS, LIMITS, strict=True):
+        assert found
+        for ids in found:
+            assert is_tree(ids, words)
+            assert len(ids) <= max(limit, words + 3)
+            symbols = [PIECES[id_].removeprefix("\u2581") for id_ in ids[:-1]]
+            assert to_symbols(from_symbols(symbols, ["word"] * words)) == symbols
+
+
+def test_control_without_the_rules_hardly_any_is():
+    hypotheses = found_by(BeamSearch(4, 0.3, 4))
+    trees = sum(
+        is_tree(ids, words) for found, words in zip(hypotheses, WORDS, strict=True) for ids in found
+    )
+    assert trees < 8
+
+
+def trees_over(words, most):
+    """All trees over so many words with at most so many symbols, written by a grammar."""
+
+    def forests(words, most):
+        """All sequences of children, none included if no word is left."""
+        if words == 0:
+            yield ()
+        if words and most:
+            for rest in forests(words - 1, most - 1):
+                yield (XX, *rest)
+        for inside in range(1, words + 1):
+            for first in constituents(inside, most):
+                for rest in forests(words - inside, most - len(first)):
+                    yield (*first, *rest)
+
+    def constituents(words, most):
+        if most < words + 2:
+            return
+        for label, inner in itertools.product((S, NP), list(forests(words, most - 2))):
+            yield (label, *inner, label + 1)
+
+    return list(constituents(words, most))
+
+
+@pytest.mark.parametrize(("words", "limit"), [(1, 8), (2, 8), (3, 8), (4, 2), (5, 8)])
+def test_a_beam_that_holds_everything_equals_enumeration_of_all_trees(words, limit):
+    pieces = PIECES[: XX + 1]
+    table = Table(words, XX - EOS)
+    trees = [(*tree, EOS) for tree in trees_over(words, max(limit, words + 3) - 1)]
+    assert all(is_tree(tree, words) for tree in trees)
+    assert len(set(trees)) == len(trees)
+    search = BeamSearch(600, 0.6, len(trees), constraints=rules_for([words], pieces))
+    [found] = decode(search, [table], [limit])
+    scores = sorted((table.score(tree, 0.6) for tree in trees), reverse=True)
+    assert {ids for ids, _ in found} == set(trees)
+    np.testing.assert_allclose([score for _, score in found], scores, rtol=1e-5, atol=1e-5)
+
+
+def test_a_tree_goes_on_as_its_prefix_begins():
+    prefixes = [(S,), (S, XX), (NP, XX, VP), (S, NP, XX, NOT_NP), ()]
+    words = [2, 3, 4, 2, 1]
+    for make in (GreedySearch, lambda rules: BeamSearch(3, constraints=rules)):
+        limits = [1, 4, 12, 8, 1]
+        given = enumeration.padded(prefixes)
+        found = found_by(make(rules_for(words)), words, limits, prefixes=tf.constant(given))
+        for [ids], prefix, count in zip(found, prefixes, words, strict=True):
+            assert tuple(ids[: len(prefix)]) == prefix
+            assert is_tree(ids, count)
+
+
+def test_a_prefix_that_begins_no_tree_ends_all_the_same():
+    prefixes = [(UNK, XX), (NOT_S, XX), (S, XX, NOT_S, XX), (S, XX, XX, XX, VP), (EOS, NP)]
+    for make in (GreedySearch, lambda rules: BeamSearch(3, constraints=rules)):
+        given = tf.constant(enumeration.padded(prefixes))
+        search = make(rules_for([2] * len(prefixes)))
+        ids, scores = search(random_model(), tf.range(5), tf.constant([9] * 5), prefixes=given)
+        assert np.isfinite(scores.numpy()).all()
+        assert all(EOS in row for row in ids.numpy()[:, 0])
+
+
+def test_of_no_words_nothing_is_written():
+    found = found_by(GreedySearch(rules_for([0, 1, 0])), [0, 1, 0], [9, 9, 1])
+    assert found[0] == found[2] == [[EOS]]
+    assert is_tree(found[1][0], 1)
+
+
+def test_a_tree_may_be_shorter_than_the_minimum_and_scores_are_the_models():
+    table = Table(3, len(PIECES) - 4)
+    for search in (GreedySearch(rules_for([1])), BeamSearch(2, 0.0, constraints=rules_for([1]))):
+        [[(ids, score)]] = decode(search, [table], [4], minima=[9])
+        assert len(ids) == 4
+        assert score == pytest.approx(table.score(ids, 0.0) / length_penalty(4, 0.0), rel=1e-5)
+
+
+def test_company_changes_nothing():
+    def search(words):
+        return BeamSearch(3, 0.6, 2, constraints=rules_for(words))
+
+    together = found_by(search([3, 2, 1]), [3, 2, 1], [8, 7, 9])
+    ids, _ = search([2])(random_model(), tf.constant([1]), tf.constant([7]))
+    assert [row[row != PAD].tolist() for row in ids.numpy()[0]] == together[1]
+
+
+def test_a_repetition_penalty_changes_logits_and_n_grams_are_refused():
+    rules = rules_for([2], repetition_penalty=3.0)
+    logits = tf.random.stateless_normal([1, 1, len(PIECES)], [1, 2])
+    history = tf.constant([[[BOS, S, XX]]])
+    penalized, allowed, forced, _ = rules(logits, history, 2, rules.wanted(tf.constant([9])))
+    z = logits[0, 0, XX]
+    assert penalized[0, XX] == allowed[0, XX] == (z / 3.0 if z > 0 else z * 3.0)
+    assert forced == FREE
+    assert np.flatnonzero(np.isfinite(allowed[0])).tolist() == [S, NP, XX, VP]
+    with pytest.raises(ValueError, match=r"^no_repeat_ngram_size=3 excludes trees"):
+        rules_for([9], no_repeat_ngram_size=3)
