@@ -2,7 +2,9 @@
 section 6.1's decoding.
 """
 
+import copy
 import dataclasses
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -139,6 +141,17 @@ class Constraints:
         return tf.tensor_scatter_nd_min(
             logits, _places(following), tf.where(repeats, -float("inf"), float("inf"))
         )
+
+
+def under(search: Callable, constraints: Constraints) -> Callable:
+    """The same search under other `Constraints`, such as those of a batch of sentences.
+
+    Args:
+        search: any search of `keras_transformer.decoding`.
+    """
+    changed = copy.copy(search)
+    changed.constraints = constraints
+    return changed
 
 
 def _forced(position, sentences):

@@ -35,6 +35,8 @@ class DecodingOptions:
             translation of a hard sentence is often empty.
         no_repeat_ngram_size: n; no n tokens in a row come twice in a translation. 0: no such rule.
         repetition_penalty: above 1, tokens that have come before get less likely.
+        constrained: search only among what is well formed, where a task knows what that is: a
+            parser's trees.
         samples: draw so many translations instead of searching, and return the likeliest of them;
             0: search.
         temperature, top_k, top_p, seed: how translations are drawn, see `Sampling`. Defaults: 1,
@@ -52,6 +54,7 @@ class DecodingOptions:
     min_length: int | str = "2"
     no_repeat_ngram_size: int = 0
     repetition_penalty: float = 1.0
+    constrained: bool = False
     samples: int = 0
     temperature: float | None = None
     top_k: int | None = None
@@ -106,6 +109,11 @@ class DecodingOptions:
                 f"top_k=1 draws the same translation {self.samples} times. Leave `samples` and "
                 "`top_k` out for beam_size=1."
             )
+        if self.constrained and self.no_repeat_ngram_size:
+            raise ValueError(
+                f"constrained=True and no_repeat_ngram_size={self.no_repeat_ngram_size} exclude "
+                "each other: trees repeat their symbols. Leave one out."
+            )
         if self.coverage_penalty and self.beam_size == 1:
             raise ValueError(
                 f"coverage_penalty={self.coverage_penalty} chooses among hypotheses, and "
@@ -117,12 +125,12 @@ class DecodingOptions:
         if self.samples:
             return self.sampling(samples=self.samples, num_hypotheses=self.num_hypotheses)
         beam = self.beam()
-        return GreedySearch(beam.constraints) if beam.beam_size == 1 else beam
+        return GreedySearch(self.constraints()) if beam.beam_size == 1 else beam
 
     def beam(self, **other) -> BeamSearch:
         """The `BeamSearch` of these options; `other` replaces some of them."""
         names = ("beam_size", "length_penalty", "num_hypotheses", "coverage_penalty")
-        return BeamSearch(**self._given(*names) | other, constraints=self._constraints())
+        return BeamSearch(**self._given(*names) | other, constraints=self.constraints())
 
     def sweep(self, beam_size: tf.Tensor, length_penalties: tf.Tensor) -> PenaltySweep:
         """The search of these options for several length penalties at once.
@@ -131,20 +139,26 @@ class DecodingOptions:
             beam_size: K, (1,).
             length_penalties: float32 (A,).
         """
-        return PenaltySweep(beam_size, length_penalties, self.coverage_penalty, self._constraints())
+        return PenaltySweep(beam_size, length_penalties, self.coverage_penalty, self.constraints())
 
     def sampling(self, **other) -> Sampling:
         """The `Sampling` of one translation by these options; `other` replaces some of them."""
         return Sampling(
             **self._given("temperature", "top_k", "top_p", "seed") | other,
-            constraints=self._constraints(),
+            constraints=self.constraints(),
         )
 
     def _given(self, *names):
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
-    def _constraints(self):
-        return Constraints(self.no_repeat_ngram_size, self.repetition_penalty)
+    def constraints(self, kind: type[Constraints] = Constraints, **more) -> Constraints:
+        """The rules on tokens of these options.
+
+        Args:
+            kind: `Constraints` or a subclass.
+            more: what that needs besides.
+        """
+        return kind(self.no_repeat_ngram_size, self.repetition_penalty, **more)
 
     def limits(self, source_lengths: tf.Tensor) -> tf.Tensor:
         """Most tokens of each translation, int32 (B,).

@@ -42,7 +42,7 @@ class State(NamedTuple):
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False)
 class TreeConstraints(Constraints):
     """Rules under which a hypothesis is a tree over exactly the words of its sentence, written in
     symbols: `(L` opens a constituent, `)L` closes it, XX is the next word.
@@ -77,6 +77,7 @@ class TreeConstraints(Constraints):
     Reference: Vinyals et al. 2015, "Grammar as a Foreign Language", section 2.1, for the symbols.
     """
 
+    _: dataclasses.KW_ONLY
     opens: np.ndarray
     closes: np.ndarray
     is_word: np.ndarray

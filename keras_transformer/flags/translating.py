@@ -62,6 +62,13 @@ flags.DEFINE_float(
     1e-9,
     flag_values=DECODING,
 )
+flags.DEFINE_bool(
+    "constrained",
+    False,
+    "Let a parser write well-formed trees over the words of the sentence, and nothing else. "
+    "Otherwise what it writes is mended.",
+    DECODING,
+)
 flags.DEFINE_integer(
     "samples",
     0,

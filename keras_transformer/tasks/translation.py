@@ -58,6 +58,7 @@ class Translation(Task):
         self.higher_is_better["cross_entropy"] = False
         self._corpus_settings = corpus_settings(values)
         self._options = decoding_options(values)
+        self.module_class.check(self._options)
         self._segmentations = segmentations(values)
         check_tables(values["vocabularies"], values["tie_embeddings"])
         self.hyperparameters = Hyperparameters(

@@ -5,6 +5,8 @@
 import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding.constraints import under
+from keras_transformer.decoding.tree_constraints import TreeConstraints
 from keras_transformer.models import Ensemble, Transformer
 from keras_transformer.translator.translation_module import TranslationModule
 from pipelines import bracketing
@@ -17,7 +19,8 @@ class ParsingModule(TranslationModule):
     """A `TranslationModule` from words, which stand between white space, into trees in brackets.
 
     Whatever symbols the model writes become a tree over exactly the words, by the rules of
-    `pipelines.linearization`. References are trees in brackets, prefixes are symbols.
+    `pipelines.linearization`. By the option `constrained` the model writes no other symbols than
+    those of such a tree. References are trees in brackets, prefixes are symbols.
 
     Args:
         model, vocabulary, options: see `TranslationModule`.
@@ -36,6 +39,25 @@ class ParsingModule(TranslationModule):
     ):
         super().__init__(model, vocabulary, options)
         self._alphabet = alphabet_of(vocabulary.target.pieces)
+
+    @classmethod
+    def check(cls, options):
+        """Refuse nothing: a parser can have all options."""
+
+    def search(self, search, text, prefixes=None, limits=None):
+        """Search as `TranslationModule` does, but with `constrained` only among well-formed
+        trees over the words of `text`.
+        """
+        if self.options.constrained:
+            rules = self.options.constraints(
+                TreeConstraints,
+                opens=self._alphabet.opens,
+                closes=self._alphabet.closes,
+                is_word=self._alphabet.is_word,
+                words=tf.strings.split(text).row_lengths(),
+            )
+            search = under(search, rules)
+        return super().search(search, text, prefixes, limits)
 
     def target_tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Trees in brackets, or their symbols, (B,) to ragged ids, each row closed by EOS."""

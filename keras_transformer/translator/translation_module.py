@@ -29,7 +29,8 @@ class TranslationModule(tf.Module):
         output: what signatures call the text that comes out.
 
     Raises:
-        ValueError: if the vocabulary is not as wide as the model's logits.
+        ValueError: if the vocabulary is not as wide as the model's logits, or for an option that
+            this kind of module cannot have.
     """
 
     output = "translation"
@@ -53,6 +54,7 @@ class TranslationModule(tf.Module):
         # Only the variables are tracked, not the Keras model: with both, an export is twice as big.
         self.weights = [variable.value for variable in model.weights]
         self.options = options or DecodingOptions()
+        self.check(self.options)
         self._graphs = graphs_of(model)
         self._search_as_exported = traced(
             lambda text, prefixes: self.search(self.options.search(), text, prefixes),
@@ -75,6 +77,19 @@ class TranslationModule(tf.Module):
         self.target_lengths = traced(
             lambda reference: self.target_tokens(reference).row_lengths(), reference
         )
+
+    @classmethod
+    def check(cls, options: DecodingOptions) -> None:
+        """Refuse options that this kind of module cannot have.
+
+        Raises:
+            ValueError: naming the option.
+        """
+        if options.constrained:
+            raise ValueError(
+                "`constrained` is for parsers: what a translation may be, no rule says. Received: "
+                "constrained=True. Leave it out."
+            )
 
     def _translate(self, text):
         """Strings (B,) to strings (B,). An empty or blank string stays empty; a source is cut after
