@@ -105,7 +105,7 @@ def _load_runs(paths, precision, options):
 
 
 def _module_class(description, path):
-    """What makes strings of strings in a run's task."""
+    """What makes strings of strings in a run's task; refuse a task without strings."""
     from keras_transformer.runs.task_name import task_of
     from keras_transformer.translator.parsing_module import ParsingModule
     from keras_transformer.translator.translation_module import TranslationModule
@@ -133,4 +133,6 @@ def _load_run(path, precision):
     is_checkpoint = path.suffix == ".npz"
     folder = run_of(path) if is_checkpoint else RunFolder(path)
     weights = path if is_checkpoint else None
-    return (*load_trained(folder, weights, precision), folder.read_description())
+    description = folder.read_description()
+    _module_class(description, path)
+    return (*load_trained(folder, weights, precision), description)

@@ -12,7 +12,7 @@ def values_of():
     """A function of a task and arguments: the values of the flags of the command that trains it."""
 
     def values(task, *arguments):
-        FLAGS = flags.declare(*train.GROUPS, *task.flag_groups)
+        FLAGS = flags.declare("task", *train.GROUPS, *task.flag_groups)
         with flagsaver.flagsaver():
             FLAGS.unparse_flags()
             FLAGS(["train", *expand_flagfiles(arguments)])

@@ -1,0 +1,115 @@
+"""A parser's training: what it learns from, what it measures, what it refuses."""
+
+import json
+import pathlib
+
+import pytest
+
+from keras_transformer.tasks.parsing import Parsing
+from keras_transformer.tasks.parsing_examination import ParsingExamination
+from pipelines.corpora import treebank
+
+TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
+FLAT = "(S (XX a) (XX b))"
+
+
+@pytest.fixture
+def task_of(values_of):
+    """A function of arguments: the task that they ask for."""
+
+    def task(*arguments):
+        flags = ("--flagfile=parsing_small.flags", f"--data_dir={TREEBANK}")
+        return Parsing(values_of(Parsing, *flags, *arguments))
+
+    return task
+
+
+def flat(tree):
+    """A tree over the same words with one bracket."""
+    return f"(S {' '.join(f'(XX {word})' for word in tree.words)})"
+
+
+def test_a_run_says_that_its_target_are_trees(task_of):
+    task = task_of()
+    assert task.corpus.name == "treebank"
+    assert task._corpus_settings["target_language"] == "trees"
+    assert task.default_model_dir(task.values) == "runs/parsing_en"
+
+
+def test_another_corpus_is_refused(task_of):
+    with pytest.raises(
+        ValueError, match=r"^--task=parsing learns from trees\. Received: corpus=reverse\. Pass --c"
+    ):
+        task_of("--corpus=reverse")
+
+
+def test_an_epoch_is_measured_by_f1_of_the_first_trees(task_of):
+    task = task_of("--keep_best=f1")
+    gold = treebank.trees(TREEBANK, "valid")
+    assert task.higher_is_better == {"f1": True, "cross_entropy": False}
+    assert task.validation_quality(list(map(str, gold[:5]))) == 100
+    one_flat = [*map(str, gold[:4]), flat(gold[4])]
+    assert 0 < task.validation_quality(one_flat) < 100
+    assert task_of("--validation_sentences=0").higher_is_better == {"cross_entropy": False}
+
+
+def test_no_other_engine_makes_trees(task_of, tmp_path):
+    with pytest.raises(ValueError, match=r"^--format=ctranslate2 is no format of the task parsing"):
+        Parsing.convert(None, tmp_path, {"format": "ctranslate2"})
+
+
+GIVEN = {
+    **dict.fromkeys(("metrics", "baseline_file", "source_file", "reference_file")),
+    "confidence": False,
+    "evalb_parameters": None,
+    "split": "test",
+}
+
+
+def examination(**values):
+    settings = {"data_dir": str(TREEBANK), "prefixes": ["train", "valid", "test"]}
+    return ParsingExamination({"corpus": settings}, "runs/p", {**GIVEN, **values})
+
+
+def test_a_split_is_parsed_again_and_scored():
+    gold = treebank.trees(TREEBANK, "valid")
+    examined = examination(split="valid")
+    assert examined.sources == list(map(treebank.words_of, gold))
+    right = examined.score(list(map(str, gold)))
+    assert json.loads(json.dumps(right)) == right
+    assert (right["sentences"], right["scores"]["all"]["f1"]) == (len(gold), 100)
+    assert examined.score(list(map(flat, gold)))["scores"]["all"]["f1"] < 60
+    assert examined.table(right).splitlines()[-1].split() == ["8", *["100.00"] * 5, "0.00", "all"]
+
+
+def test_trees_of_a_file_are_parsed_by_a_model_of_unknown_origin(tmp_path):
+    file = tmp_path / "own.trees"
+    file.write_text(
+        "( (S (NP-SBJ (-NONE- *)) (VP (VB Go)) (. .)) )\n(S (NN a)\n (NN b))\n( (-NONE- *) )"
+    )
+    examined = ParsingExamination({}, "m", {**GIVEN, "reference_file": str(file)})
+    assert examined.sources == ["Go .", "a b"]
+    scores = examined.score(["(S (VP (XX Go)) (XX .))", FLAT])["scores"]
+    assert scores["all"]["complete"] == 100
+    with pytest.raises(ValueError, match=r"^m does not say what it was trained on: pass trees by"):
+        ParsingExamination({}, "m", GIVEN)
+
+
+def test_evalb_s_parameter_file_is_asked(tmp_path):
+    file = tmp_path / "a.prm"
+    file.write_text("LABELED 0\nCUTOFF_LEN 3\nDELETE_LABEL .\n")
+    examined = examination(evalb_parameters=str(file))
+    other_labels = [str(tree).replace("(NP", "(X") for tree in treebank.trees(TREEBANK, "test")]
+    scores = examined.score(other_labels)["scores"]
+    assert (scores["cutoff"], scores["all"]["f1"]) == (3, 100)
+    assert examination().score(other_labels)["scores"]["all"]["f1"] < 100
+
+
+@pytest.mark.parametrize(
+    "given", [{"metrics": ["bleu"]}, {"confidence": True}, {"source_file": "a.en"}]
+)
+def test_flags_of_translations_are_refused(given):
+    with pytest.raises(
+        ValueError, match=rf"^--{next(iter(given))} is for translations, and runs/p parses: leave"
+    ):
+        examination(**given)

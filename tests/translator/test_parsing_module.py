@@ -1,0 +1,88 @@
+"""A parser's module, with drawn weights: every output is a tree over the sentence's words."""
+
+import pathlib
+
+import pytest
+from drawn_models import drawn
+from eager import eagerly
+
+from keras_transformer.artifacts.parser_artifact import ParserArtifact
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.translator.loading import load_model
+from keras_transformer.translator.parsing_module import ParsingModule
+from keras_transformer.translator.translation_module import TranslationModule
+from keras_transformer.translator.translator import Translator
+from pipelines.corpora import treebank
+from pipelines.linearization import to_symbols
+from pipelines.trees import escaped, parse, plain
+from pipelines.vocabulary import learn
+
+TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
+LINES = ["The (", "x", " ", "1/2 bird"]
+
+
+@pytest.fixture(scope="module")
+def both():
+    """A parser and a translator of the same model."""
+    corpus = treebank.load("en", data_dir=TREEBANK)
+    vocabulary = learn(corpus.train.sources + corpus.train.targets, 400, corpus.tags)
+    model = drawn(vocabulary_size=400)
+    options = DecodingOptions(beam_size=2, num_hypotheses=2, max_length=6, min_length=1)
+    return ParsingModule(model, vocabulary, options), TranslationModule(model, vocabulary, options)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_graphs():
+    with eagerly():
+        yield
+
+
+def test_whatever_the_model_writes_is_a_tree_over_the_words(both):
+    parser, _ = map(Translator, both)
+    found = parser.translate_in_detail(LINES)
+    for line, hypotheses in zip(LINES, found, strict=True):
+        assert len(hypotheses) == 2
+        words = list(map(escaped, line.split()))
+        for one in hypotheses:
+            assert (parse(one.text).words if words else one.text) == (words or "")
+    assert parser.translate(LINES) == [hypotheses[0].text for hypotheses in found]
+    # A control: what the model wrote was no tree.
+    assert not any(")S" in piece for one in found for piece in one[0].pieces)
+
+
+def test_a_tree_is_scored_as_its_symbols(both):
+    parser, translator = map(Translator, both)
+    tree = parse("(S (NP (XX The) (XX cat)) (VP (XX sings)))")
+    symbols = " ".join(to_symbols(tree))
+    sentence = "The cat sings"
+    [(log_probability, tokens)] = parser.score([sentence], [str(tree)])
+    assert tokens == len(symbols.split()) + 1
+    assert [(log_probability, tokens)] == translator.score([sentence], [symbols])
+    assert [(log_probability, tokens)] == parser.score([sentence], [symbols])
+    # A control: as text, brackets and words are other pieces.
+    assert translator.score([sentence], [str(tree)])[0][1] > tokens
+
+
+def test_tags_of_a_gold_tree_make_no_difference(both):
+    parser, _ = map(Translator, both)
+    [gold, *_] = treebank.trees(TREEBANK, "test")
+    without = str(plain(gold)).replace("(DT ", "(XX ").replace("(NN ", "(XX ")
+    sentence = treebank.words_of(gold)
+    assert parser.score([sentence], [str(gold)]) == parser.score([sentence], [without])
+
+
+def test_the_signatures_give_trees(both):
+    functions = ParserArtifact(both[0]).signatures()
+    assert list(functions["serving_default"](["a b"])) == ["tree"]
+    found = functions["nbest"](["a b"])
+    assert list(found) == ["trees", "scores"]
+    for tree in found["trees"].numpy().ravel():
+        assert parse(tree.decode()).words == ["a", "b"]
+
+
+def test_a_run_of_another_program_s_task_has_no_text(tmp_path):
+    (tmp_path / "model.json").write_text('{"task": "drawing"}', encoding="utf-8")
+    with pytest.raises(
+        ValueError, match=r"is a run of the task drawing, which has no text to give"
+    ):
+        load_model(str(tmp_path), "float32", {})
