@@ -37,6 +37,12 @@ TABLE_3 = {
     "big_en_fr": (6, 1024, 4096, 16, 64, 64, 0.1, 0.1, 300, None),
     "base_en_fr": (*BASE, 100, None),
 }
+# Section 6.3: 4 layers, d_model 1024, all else as base; beam 21, alpha 0.3, output up to the input's
+# length + 300. Dropout, of attention and of residual branches, is not told.
+PARSING_SIZES = (4, 1024, 2048, 8, 128, 128)
+OF_PARSING = {"beam_size": "21", "length_penalty": "0.3", "max_length": "+300"}
+# Vocabulary and corpus.
+PARSING = {"parsing": ("16000", "treebank"), "parsing_semi": ("32000", "mixture")}
 COUNTED = [name for name, row in TABLE_3.items() if row[-1]]
 # Sections 5.1, 5.3 and 6.1.
 EVERYWHERE = {
@@ -87,11 +93,12 @@ def millions(hp):
 
 def test_every_flag_file_of_the_paper_is_a_row_here():
     ours = {"tiny", "toy", "parsing_small"}
+    parsers = set(PARSING)
     stems = {
         str(path.relative_to(FLAGFILES)).removesuffix(".flags")
         for path in FLAGFILES.rglob("*.flags")
     }
-    assert stems == TABLE_3.keys() | ours
+    assert stems == TABLE_3.keys() | parsers | ours
 
 
 @pytest.mark.parametrize("name", TABLE_3)
@@ -110,6 +117,18 @@ def test_a_flag_file_has_every_value_of_its_row(name):
     vocabulary, language, dataset = TEXT["en_fr" if "en_fr" in name else ""]
     given = [said(name)[flag] for flag in ("vocabulary_size", "target_language", "dataset")]
     assert given == [vocabulary, language, dataset]
+
+
+@pytest.mark.parametrize("name", PARSING)
+def test_a_parser_s_flag_file_has_every_value_of_section_6_3(name):
+    hp = hyperparameters(name)
+    assert (hp.num_layers, hp.d_model, hp.d_ff, hp.num_heads, *widths(hp)) == PARSING_SIZES
+    assert 0 < float(said(name)["attention_dropout"]) == hp.dropout
+    assert (hp.norm, hp.activation, hp.label_smoothing) == ("post", "relu", 0.1)
+    unchanged = {**EVERYWHERE, "max_steps": "100000", "average_checkpoints": "5", **OF_PARSING}
+    assert {flag: said(name)[flag] for flag in unchanged} == unchanged
+    given = [said(name)[flag] for flag in ("task", "vocabulary_size", "corpus")]
+    assert given == ["parsing", *PARSING[name]]
 
 
 @pytest.mark.parametrize("name", COUNTED)

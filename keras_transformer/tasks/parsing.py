@@ -9,7 +9,7 @@ from keras_transformer.tasks.task import Evaluation
 from keras_transformer.tasks.translation import KEPT_EXAMPLES, Translation
 from keras_transformer.translator.parsing_module import ParsingModule
 from keras_transformer.translator.translator import Translator
-from pipelines.corpora import treebank
+from pipelines.corpora import gold_trees, treebank
 
 SHOWN = 3
 SHORT_ENOUGH_TO_SHOW = 80
@@ -30,12 +30,8 @@ class Parsing(Translation):
     artifact_class = ParserArtifact
 
     def __init__(self, values):
-        if values["corpus"] != "treebank":
-            raise ValueError(
-                f"--task=parsing learns from trees. Received: corpus={values['corpus']}. Pass "
-                "--corpus=treebank and --data_dir, the folder of their files."
-            )
         super().__init__({**values, "target_language": treebank.LANGUAGE})
+        gold_trees.check(self._corpus_settings)
 
     @classmethod
     def default_model_dir(cls, values):
@@ -43,14 +39,14 @@ class Parsing(Translation):
 
     def validation_quality(self, translations):
         """Labelled F1 of the trees of the first validation sentences, of any length."""
-        gold = treebank.gold(self._corpus_settings, "valid")[: len(translations)]
+        gold = gold_trees.trees(self._corpus_settings, "valid")[: len(translations)]
         return parser_score.measure(translations, gold)["all"]["f1"]
 
     def evaluate(self, artifact):
         """The PARSEVAL table of the test set, parsed as the options say."""
         sources = self.corpus.test.sources
         trees = Translator(artifact.module).translate(sources)
-        scores = parser_score.measure(trees, treebank.gold(self._corpus_settings, "test"))
+        scores = parser_score.measure(trees, gold_trees.trees(self._corpus_settings, "test"))
         beam_size = self._options.search().beam_size
         shown = [pair for pair in zip(sources, trees, strict=True) if _is_short(*pair)][:SHOWN]
         report = [

@@ -5,7 +5,7 @@ import pathlib
 from keras_transformer.evaluation import parser_score
 from keras_transformer.evaluation.evalb_parameters import COLLINS, read_parameters
 from keras_transformer.tasks.examination import Examination
-from pipelines.corpora import treebank
+from pipelines.corpora import gold_trees, treebank
 from pipelines.corpora.line_files import read_lines
 from pipelines.trees import plain, read
 
@@ -48,4 +48,4 @@ def _gold(description, model, values):
         raise ValueError(
             f"{model} does not say what it was trained on: pass trees by --reference_file."
         )
-    return treebank.gold(description["corpus"], values["split"])
+    return gold_trees.trees(description["corpus"], values["split"])

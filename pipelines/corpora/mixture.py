@@ -32,12 +32,17 @@ def _is_three_names(value) -> bool:
     )
 
 
+def _is_prefixes(value) -> bool:
+    return isinstance(value, list) and _is_three_names([name or "" for name in value])
+
+
 def _is_number(value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 A_STRING = ("a string", lambda value: isinstance(value, str) and value != "")
 THREE_NAMES = ("a list of three strings", _is_three_names)
+PREFIXES = ("a list of three strings, of a treebank null for none", _is_prefixes)
 # The keys of a member: key -> (what its value must be, a function that checks it).
 KEYS = {
     "corpus": A_STRING,
@@ -46,7 +51,7 @@ KEYS = {
     "data_dir": A_STRING,
     "cache_dir": A_STRING,
     "dataset": A_STRING,
-    "prefixes": THREE_NAMES,
+    "prefixes": PREFIXES,
     "splits": THREE_NAMES,
     "seed": (
         "a whole number",
@@ -89,17 +94,19 @@ def load(
         ValueError: no `path`, JSON that says something else, or a member that cannot be loaded.
         OSError: a file that is missing or cannot be read or downloaded.
     """
-    members = _read(path)
+    said = members(path)
     corpora = [
         _load_member(f"{path}, member {number}", member, load_corpus, cache_dir)
-        for number, member in enumerate(members, start=1)
+        for number, member in enumerate(said, start=1)
     ]
     dropped: collections.Counter[str] = collections.Counter()
     for corpus in corpora:
         dropped.update(corpus.dropped)
-    tags = [member.get("tag") for member in members]
+    tags = [member.get("tag") for member in said]
+    # Those of the members themselves are the symbols of treebanks.
+    all_tags = [*filter(None, tags), *(tag for corpus in corpora for tag in corpus.tags)]
     weights = np.repeat(
-        [float(member.get("weight", 1)) for member in members],
+        [float(member.get("weight", 1)) for member in said],
         [len(corpus.train) for corpus in corpora],
     )
     return Corpus(
@@ -111,12 +118,23 @@ def load(
             for split in ("train", "valid", "test")
         },
         dropped=dict(dropped),
-        tags=tuple(dict.fromkeys(filter(None, tags))),
+        tags=tuple(dict.fromkeys(all_tags)),
         weights=None if np.all(weights == 1) else weights,
     )
 
 
-def _read(path: str | os.PathLike | None) -> list[dict]:
+def members(path: str | os.PathLike | None) -> list[dict]:
+    """Read what a mixture consists of.
+
+    Args:
+        path: the JSON file.
+
+    Returns:
+        The keywords of each member, with folders beside the file.
+
+    Raises:
+        ValueError, OSError: as `load`.
+    """
     if not path:
         raise ValueError(
             "Corpus mixture needs `mixture`, the JSON file that lists its members. Received: "
@@ -133,8 +151,8 @@ def _read(path: str | os.PathLike | None) -> list[dict]:
         raise ValueError(
             f"{path} must be JSON in UTF-8. Received: {error}. Correct the file."
         ) from error
-    members = content.get("corpora") if isinstance(content, dict) else None
-    if not isinstance(members, list) or not members or len(content) != 1:
+    said = content.get("corpora") if isinstance(content, dict) else None
+    if not isinstance(said, list) or not said or len(content) != 1:
         received = (
             ", ".join(content) or "no key" if isinstance(content, dict) else type(content).__name__
         )
@@ -142,14 +160,14 @@ def _read(path: str | os.PathLike | None) -> list[dict]:
             f'{path} must be {{"corpora": [...]}}, with one member or more. Received: '
             f"{received}. List the members."
         )
-    for number, member in enumerate(members, start=1):
+    for number, member in enumerate(said, start=1):
         _check(f"{path}, member {number}", member)
     return [
         {
             key: _placed(value, file.parent) if key in FOLDERS else value
             for key, value in member.items()
         }
-        for member in members
+        for member in said
     ]
 
 

@@ -47,7 +47,7 @@ def load(
     if len(prefixes) != 3 or not all(prefixes):
         raise ValueError(
             "`prefixes` must name three splits: training, validation, test. Received: "
-            f"{','.join(prefixes)!r}. Try train,valid,test."
+            f"{','.join(map(str, prefixes))!r}. Try train,valid,test."
         )
     dropped: collections.Counter[str] = collections.Counter()
     streams = [

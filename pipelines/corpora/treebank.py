@@ -6,7 +6,7 @@ A parser learns it as a translation, from words into the symbols of `pipelines.l
 
 import collections
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pipelines.corpora.line_files import existing_folder, locate, read_lines
 from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
@@ -22,7 +22,7 @@ def load(
     source_language: str,
     *,
     data_dir: str | os.PathLike | None,
-    prefixes: Sequence[str] = ("train", "valid", "test"),
+    prefixes: Sequence[str | None] = ("train", "valid", "test"),
 ) -> Corpus:
     """Load three files of trees. All are looked for before the first is read.
 
@@ -32,7 +32,8 @@ def load(
     Args:
         source_language: of the sentences, such as "en".
         data_dir: the folder.
-        prefixes: names of the training, validation and test split.
+        prefixes: names of the training, validation and test split; None for no trees, as a member
+            of a mixture may have it.
 
     Returns:
         The `Corpus`: words and symbols, each joined by spaces. Its tags are the symbols of the
@@ -44,8 +45,8 @@ def load(
         OSError: a file or folder that is missing or cannot be read.
     """
     dropped: collections.Counter[str] = collections.Counter()
-    paths = [_path(data_dir, prefix) for prefix in prefixes]
-    splits = [_pairs(path, dropped) for path in paths]
+    paths = [prefix and _path(data_dir, prefix) for prefix in prefixes]
+    splits = [_pairs(path, dropped) if path else ParallelText([], []) for path in paths]
     symbols = sorted({symbol for line in splits[0].targets for symbol in line.split(" ")})
     return Corpus(
         "treebank",
@@ -62,17 +63,6 @@ def trees(data_dir: str | os.PathLike | None, prefix: str) -> list[Tree]:
     speech.
     """
     return [tree for tree, *_ in _kept(_path(data_dir, prefix), collections.Counter())]
-
-
-def gold(settings: Mapping, split: str) -> list[Tree]:
-    """The trees of a split, as `trees`.
-
-    Args:
-        settings: the keywords of `corpora.load` that the corpus was loaded with.
-        split: "train", "valid" or "test".
-    """
-    prefixes = dict(zip(("train", "valid", "test"), settings["prefixes"], strict=True))
-    return trees(settings["data_dir"], prefixes[split])
 
 
 def words_of(tree: Tree) -> str:

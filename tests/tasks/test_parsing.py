@@ -67,7 +67,11 @@ GIVEN = {
 
 
 def examination(**values):
-    settings = {"data_dir": str(TREEBANK), "prefixes": ["train", "valid", "test"]}
+    settings = {
+        "name": "treebank",
+        "data_dir": str(TREEBANK),
+        "prefixes": ["train", "valid", "test"],
+    }
     return ParsingExamination({"corpus": settings}, "runs/p", {**GIVEN, **values})
 
 

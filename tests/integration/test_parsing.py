@@ -1,0 +1,130 @@
+"""A parser trained by the command on the treebank of the tests: killed, exported, evaluated."""
+
+import json
+import pathlib
+import random
+import re
+import signal
+
+import numpy as np
+import pytest
+from shell import read_until
+
+from keras_transformer.training import checkpoint
+from keras_transformer.translator.translator import Translator
+from pipelines.corpora import treebank
+from pipelines.trees import escaped, parse
+
+from integration.conftest import train_once
+
+pytestmark = pytest.mark.slow
+TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
+RUN = "runs/parsing_en"
+SAVED_MODEL = "saved_models/parsing_en"
+SIZES = ("--vocabulary_size=400", "--num_layers=1", "--d_model=64", "--d_ff=128", "--dropout=0.1")
+TRAIN = [
+    *("train", "--flagfile=parsing_small.flags", f"--data_dir={TREEBANK}", *SIZES),
+    *("--batch_tokens=300", "--warmup_steps=60", "--beam_size=2", "--mixed_precision=float32"),
+    *("--average_over=epochs", "--average_checkpoints=1", "--validation_sentences=4"),
+]
+SHORT = [*TRAIN, "--max_epochs=4", "--keep_checkpoints=9", "--norelease"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, warm, shared):
+    """A `Shell` in the folder of a parser that has learned its treebank by heart."""
+    command = [*TRAIN, "--max_epochs=60", "--keep_best=f1"]
+    return train_once("trained_parser", command, tmp_path_factory, warm, shared)
+
+
+def sentences(count):
+    """Sentences of words of the treebank, and some that it does not have."""
+    draw = random.Random(1)
+    words = [word for tree in treebank.trees(TREEBANK, "train") for word in tree.words]
+    words += ["(", ")", "{", "1/2", "日本語", "unknowable", "XX", "(NP", ")"]
+    drawn = [" ".join(draw.choices(words, k=draw.randint(1, 15))) for _ in range(count)]
+    return list(map(treebank.words_of, treebank.trees(TREEBANK, "train"))) + drawn
+
+
+def test_it_is_scored_by_the_parseval_table(trained):
+    text = trained.trained.stdout.decode()
+    evaluation = json.loads((trained.folder / RUN / "evaluation.json").read_text())
+    assert evaluation["all"]["sentences"] == 8
+    # A flat tree of each sentence has an F1 of 26.
+    assert evaluation["all"]["f1"] > 50
+    assert re.search(
+        rf"beam 2: F1 {evaluation['short']['f1']} of sentences of at most 40 words", text
+    )
+    assert "sentences  recall  precision" in text
+    history = (trained.folder / RUN / "history.jsonl").read_text().splitlines()
+    assert max(json.loads(line)["val_f1"] for line in history) > 50
+    card = (trained.folder / SAVED_MODEL / "1" / "README.md").read_text()
+    assert f"labelled F1 {evaluation['short']['f1']}" in card
+
+
+def test_evaluate_prints_the_same_of_the_run_and_of_the_saved_model(trained):
+    evaluation = json.loads((trained.folder / RUN / "evaluation.json").read_text())
+    run, saved, asked, files = trained.all(
+        [
+            ("evaluate", f"--model={RUN}", "--beam_size=2", "--max_length=+300", "--json"),
+            ("evaluate", f"--model={SAVED_MODEL}", "--json"),
+            ("evaluate", f"--model={SAVED_MODEL}"),
+            ("evaluate", f"--model={SAVED_MODEL}", f"--reference_file={TREEBANK / 'test.trees'}"),
+        ]
+    )
+    for answer in (run, saved):
+        assert answer.returncode == 0, answer.stderr.decode()
+        assert json.loads(answer.stdout)["scores"]["all"] == evaluation["all"]
+    assert files.stdout == asked.stdout
+    assert asked.stdout.decode().splitlines()[-1].split()[3] == f"{evaluation['all']['f1']:.2f}"
+
+
+def test_what_is_served_is_what_the_live_parser_gives(trained):
+    """200 sentences, by greedy search and by beam; n-best and scores too."""
+    lines = sentences(200)[:200]
+    live = Translator.load(trained.folder / RUN, beam_size=2, max_length="+300", min_length=1)
+    served = Translator.load(trained.folder / SAVED_MODEL)
+    trees = live.translate(lines)
+    assert served.translate(lines) == trees
+    for line, tree in zip(lines, trees, strict=True):
+        assert parse(tree).words == list(map(escaped, line.split()))
+    wide = Translator.load(trained.folder / SAVED_MODEL, beam_size=3, num_hypotheses=3)
+    for line, hypotheses in zip(lines[:5], wide.translate_in_detail(lines[:5]), strict=True):
+        assert len(hypotheses) == 3
+        for one in hypotheses:
+            assert parse(one.text).words == list(map(escaped, line.split()))
+    found = zip(live.score(lines, trees), served.score(lines, trees), strict=True)
+    assert all(ours == pytest.approx(theirs, rel=1e-4) for ours, theirs in found)
+
+
+def test_it_has_learned_trees(trained):
+    """Most trees of the treebank come back, whole."""
+    gold = treebank.trees(TREEBANK, "train")
+    served = Translator.load(trained.folder / SAVED_MODEL)
+    trees = served.translate(list(map(treebank.words_of, gold)))
+    tags = re.compile(r"\([^\s()]+ ([^\s()]+)\)")
+    right = [
+        tags.sub(r"\1", tree) == tags.sub(r"\1", str(one).replace("\\/", "/"))
+        for tree, one in zip(trees, gold, strict=True)
+    ]
+    assert sum(right) > len(gold) / 2
+
+
+def final_weights(shell):
+    return checkpoint.read_archive(checkpoint.checkpoints(shell.folder / RUN / "checkpoints")[-1])
+
+
+def test_killed_it_goes_on_bit_for_bit(tmp_path, tmp_path_factory, warm, shared, fresh_shell):
+    uninterrupted = train_once("short_parser", SHORT, tmp_path_factory, warm, shared)
+    process = fresh_shell.start(*SHORT, "--checkpoint_minutes=0")
+    read_until(process, b"epoch 1 ")
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    killed = final_weights(fresh_shell)
+    resumed = fresh_shell(*SHORT)
+    assert resumed.returncode == 0, resumed.stderr.decode()
+    assert b"going on from step" in resumed.stdout
+    here, there = final_weights(fresh_shell), final_weights(uninterrupted)
+    names = [name for name in here if name != "progress"]
+    assert all(np.array_equal(here[name], there[name]) for name in names)
+    assert not all(np.array_equal(killed[name], there[name]) for name in names)

@@ -1,0 +1,86 @@
+"""The trees that a parser is measured by are those of the pairs, of mixtures too."""
+
+import json
+import pathlib
+
+import pytest
+
+from pipelines import corpora
+from pipelines.corpora import gold_trees, treebank
+from pipelines.linearization import to_symbols
+
+TREEBANK = pathlib.Path(__file__).parents[2] / "treebank"
+MEMBER = {"corpus": "treebank", "source_language": "en", "target_language": "trees"}
+SILVER = ["(S (NP (XX Birds)) (VP (XX sing)))", "(TOP (S (XX Go)))"]
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    """A function of keywords of a second member: settings of a mixture with trees of a parser."""
+    (tmp_path / "silver.trees").write_text("\n".join(SILVER), encoding="utf-8")
+
+    def settings(**second):
+        silver = {**MEMBER, "data_dir": ".", "prefixes": ["silver", None, None], "weight": 0.5}
+        said = [{**MEMBER, "data_dir": str(TREEBANK)}, {**silver, **second}]
+        file = tmp_path / "mixture.json"
+        file.write_text(json.dumps({"corpora": said}), encoding="utf-8")
+        return {"name": "mixture", "mixture": str(file), "prefixes": ["a", "b", "c"]}
+
+    return settings
+
+
+def load(settings):
+    languages = {"source_language": "en", "target_language": "trees"}
+    return corpora.load(settings["name"], mixture=settings["mixture"], **languages)
+
+
+def test_a_mixture_has_the_symbols_and_the_weights_of_its_treebanks(mixed):
+    corpus = load(mixed())
+    gold = treebank.load("en", data_dir=TREEBANK)
+    assert corpus.tags == (*gold.tags, "▁(TOP", "▁)TOP")
+    assert corpus.train.sources == [*gold.train.sources, "Birds sing", "Go"]
+    assert corpus.train.targets[-1] == "(TOP (S XX )S )TOP"
+    assert corpus.weights.tolist() == [1.0] * len(gold.train) + [0.5] * 2
+    assert (corpus.valid, corpus.test) == (gold.valid, gold.test)
+
+
+@pytest.mark.parametrize("split", gold_trees.SPLITS)
+def test_there_is_a_tree_for_each_pair(mixed, split):
+    settings = mixed(prefixes=["silver", None, "silver"])
+    gold_trees.check(settings)
+    found = gold_trees.trees(settings, split)
+    text = getattr(load(settings), split)
+    assert list(map(treebank.words_of, found)) == text.sources
+    assert [" ".join(to_symbols(tree)) for tree in found] == text.targets
+
+
+def test_the_trees_of_a_treebank_are_its_own():
+    settings = {"name": "treebank", "data_dir": TREEBANK, "prefixes": ["test", "train", "valid"]}
+    gold_trees.check(settings)
+    assert gold_trees.trees(settings, "train") == treebank.trees(TREEBANK, "test")
+
+
+def test_what_is_no_treebank_is_refused(mixed):
+    with pytest.raises(
+        ValueError, match=r"^--task=parsing learns from trees\. Received: corpus=re"
+    ):
+        gold_trees.check({"name": "reverse"})
+    for wrong in ({"tag": "<silver>"}, {"corpus": "text_files"}):
+        with pytest.raises(
+            ValueError, match=r"mixture\.json, member 2: a parser learns from treeb"
+        ):
+            gold_trees.check(mixed(**wrong))
+
+
+def test_text_has_no_split_of_nothing(mixed):
+    with pytest.raises(ValueError, match=r"member 2: `prefixes` must name three splits"):
+        load(mixed(corpus="text_files"))
+    for prefixes in (["silver", None], ["silver", None, 1], None):
+        with pytest.raises(ValueError, match=r"member 2: `prefixes` must be a list of three str"):
+            load(mixed(prefixes=prefixes))
+
+
+def test_a_treebank_may_be_there_to_be_tested_on_alone(mixed):
+    settings = mixed(prefixes=[None, None, "silver"])
+    assert load(settings).train == treebank.load("en", data_dir=TREEBANK).train
+    assert len(gold_trees.trees(settings, "test")) == 8 + len(SILVER)
