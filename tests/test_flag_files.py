@@ -43,8 +43,6 @@ SAID = {
         "keep_checkpoints": "8",
         "average_checkpoints": "5",
         "validation_sentences": "200",
-        "max_length": "+300",
-        "min_length": "1",
     },
     "toy": {
         "corpus": "reverse",

@@ -37,7 +37,7 @@ TABLE_3 = {
     "big_en_fr": (6, 1024, 4096, 16, 64, 64, 0.1, 0.1, 300, None),
     "base_en_fr": (*BASE, 100, None),
 }
-# Section 6.3: 4 layers, d_model 1024, all else as base; beam 21, alpha 0.3, output up to the input's
+# Section 6.3: 4 layers, d_model 1024, all else as base; beam 21, alpha 0.3, output at most input
 # length + 300. Dropout, of attention and of residual branches, is not told.
 PARSING_SIZES = (4, 1024, 2048, 8, 128, 128)
 OF_PARSING = {"beam_size": "21", "length_penalty": "0.3", "max_length": "+300"}

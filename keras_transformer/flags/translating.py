@@ -38,14 +38,16 @@ flags.DEFINE_integer(
 )
 flags.DEFINE_string(
     "max_length",
-    "+50",
-    'Most pieces of a translation: 80, "+50" more than the source, "1.5x" the source, or "2x+10".',
+    None,
+    'Most pieces of a translation: 80, "+50" more than the source, "1.5x" the source, or "2x+10". '
+    "Default: +50, of a parser +300.",
     DECODING,
 )
 flags.DEFINE_string(
     "min_length",
-    "2",
-    "Fewest pieces of a translation, its end included, written as --max_length.",
+    None,
+    "Fewest pieces of a translation, its end included, written as --max_length. Default: 2, of a "
+    "parser 1.",
     DECODING,
 )
 flags.DEFINE_integer(

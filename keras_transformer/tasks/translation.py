@@ -57,7 +57,7 @@ class Translation(Task):
         self.higher_is_better = {self.quality: True} if translates else {}
         self.higher_is_better["cross_entropy"] = False
         self._corpus_settings = corpus_settings(values)
-        self._options = decoding_options(values)
+        self._options = decoding_options(values, self.module_class.default_options)
         self.module_class.check(self._options)
         self._segmentations = segmentations(values)
         check_tables(values["vocabularies"], values["tie_embeddings"])
@@ -189,7 +189,8 @@ class Translation(Task):
         if self.quality not in self.higher_is_better:
             return measures
         sources = self.corpus.valid.sources[: self.values["validation_sentences"]]
-        greedy = Translator(self.module_class(model, self.vocabulary, DecodingOptions(beam_size=1)))
+        options = DecodingOptions(beam_size=1, **self.module_class.default_options)
+        greedy = Translator(self.module_class(model, self.vocabulary, options))
 
         def measure():
             quality = self.validation_quality(greedy.translate(sources))
@@ -207,7 +208,8 @@ class Translation(Task):
     @classmethod
     def reload(cls, folder, values):
         model, vocabulary = load_trained(folder, precision=values["precision"])
-        return cls.artifact_class(cls.module_class(model, vocabulary, decoding_options(values)))
+        options = decoding_options(values, cls.module_class.default_options)
+        return cls.artifact_class(cls.module_class(model, vocabulary, options))
 
     def evaluate(self, artifact):
         """BLEU and chrF of the test set, translated as the options say."""

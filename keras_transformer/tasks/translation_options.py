@@ -17,14 +17,19 @@ TIES_OF_VOCABULARIES = {"joint": ("three_way", "decoder", "none"), "separate": (
 SEGMENTATIONS = {"bpe_dropout": BpeDropout, "subword_regularization": SubwordRegularization}
 
 
-def decoding_options(values: Mapping) -> DecodingOptions:
-    """What the flags of the groups "search" and "decoding" say, by name."""
+def decoding_options(values: Mapping, defaults: Mapping | None = None) -> DecodingOptions:
+    """What the flags of the groups "search" and "decoding" say, by name.
+
+    Args:
+        values: of the flags; None where one was not given.
+        defaults: arguments of `DecodingOptions` that hold for those.
+    """
     names = [field.name for field in dataclasses.fields(DecodingOptions)]
     given = {name: values[name] for name in names if values.get(name) is not None}
     if not given.get("samples"):
         # Training draws no translations: its seed is not theirs.
         given.pop("seed", None)
-    return DecodingOptions(**given)
+    return DecodingOptions(**{**(defaults or {}), **given})
 
 
 def scheduled_sampling(values: Mapping) -> ScheduledSampling | None:

@@ -90,7 +90,8 @@ def _load_runs(paths, precision, options):
     from keras_transformer.models import Ensemble
 
     given = {name: value for name, value in options.items() if value is not None}
-    options = DecodingOptions(**given)
+    # What is wrong with options is told before anything is loaded.
+    DecodingOptions(**given)
     loaded = [_load_run(one, precision) for one in paths]
     model, vocabulary, description = loaded[0]
     for one, (_, another, _) in zip(paths, loaded, strict=True):
@@ -100,7 +101,9 @@ def _load_runs(paths, precision, options):
                 "theirs."
             )
     model = Ensemble([model for model, _, _ in loaded]) if len(loaded) > 1 else model
-    module = _module_class(description, paths[0])(model, vocabulary, options)
+    module_class = _module_class(description, paths[0])
+    options = DecodingOptions(**{**module_class.default_options, **given})
+    module = module_class(model, vocabulary, options)
     return Live(module, module.gives_attention), description
 
 

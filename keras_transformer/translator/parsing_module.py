@@ -2,6 +2,9 @@
 6.3).
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
@@ -30,6 +33,8 @@ class ParsingModule(TranslationModule):
     """
 
     output = "tree"
+    # Section 6.3. The end may come first: what is missing is mended.
+    default_options: Mapping[str, Any] = {"max_length": "+300", "min_length": 1}
 
     def __init__(
         self,

@@ -2,7 +2,8 @@
 for its decoding).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import tensorflow as tf
 
@@ -23,10 +24,11 @@ class TranslationModule(tf.Module):
     Args:
         model: a built `Transformer`, or an `Ensemble`.
         vocabulary: what it was trained with: a `Vocabulary` of both languages, or one for each.
-        options: `DecodingOptions`; the paper's by default.
+        options: `DecodingOptions`; by default `default_options`.
 
     Attributes:
         output: what signatures call the text that comes out.
+        default_options: arguments of `DecodingOptions` in place of its defaults.
 
     Raises:
         ValueError: if the vocabulary is not as wide as the model's logits, or for an option that
@@ -34,6 +36,7 @@ class TranslationModule(tf.Module):
     """
 
     output = "translation"
+    default_options: Mapping[str, Any] = {}
 
     def __init__(
         self,
@@ -53,7 +56,7 @@ class TranslationModule(tf.Module):
         self.target_tokenizer = vocabulary.target.tokenizer
         # Only the variables are tracked, not the Keras model: with both, an export is twice as big.
         self.weights = [variable.value for variable in model.weights]
-        self.options = options or DecodingOptions()
+        self.options = options or DecodingOptions(**self.default_options)
         self.check(self.options)
         self._graphs = graphs_of(model)
         self._search_as_exported = traced(

@@ -35,6 +35,12 @@ def train_once(name, command, tmp_path_factory, warm, shared):
 
 
 @pytest.fixture(scope="session")
+def trained_once(tmp_path_factory, warm, shared):
+    """A function of a name and a command: see `train_once`."""
+    return lambda name, command: train_once(name, command, tmp_path_factory, warm, shared)
+
+
+@pytest.fixture(scope="session")
 def toy(tmp_path_factory, warm, shared):
     """A `Shell` in the folder of a finished toy run."""
     return train_once("trained_toy", TRAIN, tmp_path_factory, warm, shared)

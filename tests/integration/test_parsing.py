@@ -15,8 +15,6 @@ from keras_transformer.translator.translator import Translator
 from pipelines.corpora import treebank
 from pipelines.trees import escaped, parse
 
-from integration.conftest import train_once
-
 pytestmark = pytest.mark.slow
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
 RUN = "runs/parsing_en"
@@ -31,10 +29,10 @@ SHORT = [*TRAIN, "--max_epochs=4", "--keep_checkpoints=9", "--norelease"]
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory, warm, shared):
+def trained(trained_once):
     """A `Shell` in the folder of a parser that has learned its treebank by heart."""
     command = [*TRAIN, "--max_epochs=60", "--keep_best=f1"]
-    return train_once("trained_parser", command, tmp_path_factory, warm, shared)
+    return trained_once("trained_parser", command)
 
 
 def sentences(count):
@@ -66,7 +64,7 @@ def test_evaluate_prints_the_same_of_the_run_and_of_the_saved_model(trained):
     evaluation = json.loads((trained.folder / RUN / "evaluation.json").read_text())
     run, saved, asked, files = trained.all(
         [
-            ("evaluate", f"--model={RUN}", "--beam_size=2", "--max_length=+300", "--json"),
+            ("evaluate", f"--model={RUN}", "--beam_size=2", "--json"),
             ("evaluate", f"--model={SAVED_MODEL}", "--json"),
             ("evaluate", f"--model={SAVED_MODEL}"),
             ("evaluate", f"--model={SAVED_MODEL}", f"--reference_file={TREEBANK / 'test.trees'}"),
@@ -82,7 +80,7 @@ def test_evaluate_prints_the_same_of_the_run_and_of_the_saved_model(trained):
 def test_what_is_served_is_what_the_live_parser_gives(trained):
     """200 sentences, by greedy search and by beam; n-best and scores too."""
     lines = sentences(200)[:200]
-    live = Translator.load(trained.folder / RUN, beam_size=2, max_length="+300", min_length=1)
+    live = Translator.load(trained.folder / RUN, beam_size=2)
     served = Translator.load(trained.folder / SAVED_MODEL)
     trees = live.translate(lines)
     assert served.translate(lines) == trees
@@ -114,8 +112,8 @@ def final_weights(shell):
     return checkpoint.read_archive(checkpoint.checkpoints(shell.folder / RUN / "checkpoints")[-1])
 
 
-def test_killed_it_goes_on_bit_for_bit(tmp_path, tmp_path_factory, warm, shared, fresh_shell):
-    uninterrupted = train_once("short_parser", SHORT, tmp_path_factory, warm, shared)
+def test_killed_it_goes_on_bit_for_bit(trained_once, fresh_shell):
+    uninterrupted = trained_once("short_parser", SHORT)
     process = fresh_shell.start(*SHORT, "--checkpoint_minutes=0")
     read_until(process, b"epoch 1 ")
     process.send_signal(signal.SIGKILL)

@@ -7,6 +7,7 @@ import pytest
 
 from keras_transformer.tasks.parsing import Parsing
 from keras_transformer.tasks.parsing_examination import ParsingExamination
+from keras_transformer.translator.parsing_module import ParsingModule
 from pipelines.corpora import treebank
 
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
@@ -34,6 +35,14 @@ def test_a_run_says_that_its_target_are_trees(task_of):
     assert task.corpus.name == "treebank"
     assert task._corpus_settings["target_language"] == "trees"
     assert task.default_model_dir(task.values) == "runs/parsing_en"
+
+
+def test_trees_may_be_longer_than_sentences(task_of):
+    """Section 6.3, wherever no flag says otherwise: output at most input length + 300."""
+    assert ParsingModule.default_options == {"max_length": "+300", "min_length": 1}
+    options = task_of()._options
+    assert (options.max_length, options.min_length, options.beam_size) == ("+300", "1", None)
+    assert task_of("--max_length=+7")._options.max_length == "+7"
 
 
 def test_another_corpus_is_refused(task_of):
