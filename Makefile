@@ -2,7 +2,7 @@
 PYTHON ?= $(firstword $(foreach python,python3.13 python3.12 python3.11 python3,$(shell $(python) -c 'import sys; 0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else sys.exit(1)' 2>/dev/null && command -v $(python))))
 BIN = .venv/bin
 
-.PHONY: train test test-slow check bench soak soak_serving
+.PHONY: train test test-slow check docs notebooks bench soak soak_serving
 
 train: .venv/installed
 	$(BIN)/python -m keras_transformer.train --flagfile=tiny.flags
@@ -19,6 +19,11 @@ test-slow: .venv/tested
 check: .venv/tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+# Pages for a browser, in site/. The time in them is fixed: equal sources give equal files.
+docs: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 SOURCE_DATE_EPOCH=0 $(BIN)/mkdocs build --quiet
 
 bench: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[ctranslate2]'

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from documentation.pages import OTHER_PAGES, PAGES, README, ROOT, blocks, prose
+from documentation.pages import FENCE, OTHER_PAGES, PAGES, README, ROOT, blocks, prose
 
 EVERY_PAGE = [*PAGES, *OTHER_PAGES]
 README_LINES = 150
@@ -21,6 +21,7 @@ OTHER_PROGRAMS = {
     "TF Serving": {"enable_batching", "batching_parameters_file", "model_config_file"},
     "Beam": {"runner", "flink_master"},
     "pytest": {"numprocesses", "dist"},
+    "http.server": {"directory"},
 }
 
 # A copy of the files has no history, and a shallow clone a part of it.
@@ -61,12 +62,26 @@ def unknown_flags(text):
     return sorted(set(re.findall(r"(?<![\w-])--([a-z]\w*)", text)) - known)
 
 
+def anchors(text):
+    """What links can name of a page: its headings, as GitHub and mkdocs write them."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", text), flags=re.MULTILINE)
+    words = [re.sub(r"[^\w\s-]", "", heading).strip().lower() for heading in headings]
+    return {re.sub(r"[\s-]+", "-", word) for word in words}
+
+
 def broken_links(page, text):
-    """Relative links, and anchors, that lead nowhere."""
+    """Relative links, pictures of <picture>, and anchors, that lead nowhere."""
     broken = []
-    for target in re.findall(r"\]\(([^)#\s]*)(?:#[^)]*)?\)", text):
-        if target and "://" not in target and not (page.parent / target).exists():
+    links = re.findall(r"\]\(([^)#\s]*)#?([^)]*)\)", text)
+    pictures = re.findall(r"(?:src|srcset)=\"([^\"]*)\"", text)
+    for target, anchor in [*links, *((picture, "") for picture in pictures)]:
+        if "://" in target:
+            continue
+        path = page.parent / target if target else page
+        if not path.exists():
             broken.append(target)
+        elif anchor and anchor not in anchors(text if path == page else path.read_text("utf-8")):
+            broken.append(f"{target}#{anchor}")
     return broken
 
 
@@ -199,9 +214,11 @@ def test_control_what_does_not_exist_is_noticed(check, text):
 
 
 def test_control_a_link_to_nowhere_is_noticed():
-    assert broken_links(README, "[a](docs/nowhere.md) [b](CHANGELOG.md) [c](https://x.org)") == [
-        "docs/nowhere.md"
-    ]
+    text = "[a](docs/nowhere.md) [b](CHANGELOG.md) [c](https://x.org)"
+    assert broken_links(README, text) == ["docs/nowhere.md"]
+    assert broken_links(README, "[a](docs/training.md#jax) [b](#here)\n\n## Here") == []
+    text = '[a](docs/training.md#nowhere) [b](#there) <img src="c.svg">'
+    assert broken_links(README, text) == ["docs/training.md#nowhere", "#there", "c.svg"]
 
 
 def test_control_words_are_not_taken_for_commits_or_flags():

@@ -1,0 +1,85 @@
+"""What is wrong with the pages of a built site."""
+
+import html.parser
+import pathlib
+import re
+import urllib.parse
+from collections.abc import Iterator
+
+# Attributes that let a browser load something by itself, and those that a reader follows.
+LOADED = {"src", "srcset", "poster", "data"}
+FOLLOWED = {"href"}
+# What a page may consist of: anything else was text between "<" and ">".
+TAGS = {
+    *("a", "article", "aside", "b", "blockquote", "body", "br", "button", "code", "dd", "details"),
+    *("div", "dl", "dt", "em", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6"),
+    *("head", "header", "hr", "html", "img", "input", "label", "li", "link", "main", "meta"),
+    *("nav", "ol", "p", "path", "picture", "pre", "script", "small", "source", "span", "strong"),
+    *("sub", "summary", "sup", "svg", "table", "tbody", "td", "th", "thead", "title", "tr", "ul"),
+}
+
+
+class Page(html.parser.HTMLParser):
+    """A page's tags, ids, links and what it loads.
+
+    Args:
+        text: its HTML.
+    """
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.tags: set[str] = set()
+        self.ids: set[str] = set()
+        self.classes: set[str] = set()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        given = {name: value or "" for name, value in attributes}
+        self.tags.add(tag)
+        self.ids.update(given[name] for name in ("id", "name") if name in given)
+        self.classes.update(given.get("class", "").split())
+        loaded = [value for name, value in given.items() if name in LOADED]
+        followed = [value for name, value in given.items() if name in FOLLOWED]
+        # A browser fetches what <link> names.
+        self.loads += loaded + (followed if tag == "link" else [])
+        self.links += loaded + followed
+
+
+def is_foreign(address: str) -> bool:
+    """Whether another host gives it."""
+    parts = urllib.parse.urlsplit(address)
+    return bool(parts.netloc) or parts.scheme not in ("", "data")
+
+
+def offences(site: pathlib.Path) -> Iterator[str]:
+    """What is wrong with a site, in words: foreign hosts, links that lead nowhere, text that was
+    taken for HTML.
+    """
+    pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
+    for path, page in pages.items():
+        where = path.relative_to(site)
+        yield from (f"{where} loads {one}" for one in page.loads if is_foreign(one))
+        yield from (f"{where}: <{tag}>" for tag in sorted(page.tags - TAGS))
+        if "mermaid" in page.classes:
+            yield f"{where}: the theme loads mermaid from a foreign host"
+        # It is sent for any address that does not exist: its links begin at the site's root.
+        if path.name != "404.html":
+            yield from (f"{where}: no {one}" for one in page.links if _is_broken(one, path, pages))
+    for path in site.rglob("*.css"):
+        named = re.findall(r"(?:url\(|@import)\s*[\"']?([^\"')]+)", path.read_text("utf-8"))
+        yield from (f"{path.relative_to(site)} loads {one}" for one in named if is_foreign(one))
+
+
+def _is_broken(address, path, pages):
+    parts = urllib.parse.urlsplit(address)
+    if parts.scheme or parts.netloc:
+        return False
+    target = (path.parent / urllib.parse.unquote(parts.path)).resolve() if parts.path else path
+    if target.is_dir():
+        target = target / "index.html"
+    anchor = urllib.parse.unquote(parts.fragment)
+    if target in pages and anchor:
+        return anchor not in pages[target].ids
+    return not target.is_file()

@@ -1,0 +1,160 @@
+"""The site that `make docs` builds: whole, without a foreign host, and the same each time."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from documentation.built_site import offences
+from documentation.pages import PAGES, ROOT
+
+pytest.importorskip("mkdocs")
+pytest.importorskip("griffe")
+
+
+def part_of_the_site(name):
+    """A module of docs/site, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / "site" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def build(folder):
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1", "SOURCE_DATE_EPOCH": "0"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def files_of(folder):
+    return {
+        path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    build(folder)
+    return folder.resolve()
+
+
+@pytest.mark.slow
+def test_the_site_is_whole_and_needs_no_other_host(site):
+    assert list(offences(site)) == []
+
+
+@pytest.mark.slow
+def test_the_site_has_each_page_and_each_public_layer(site):
+    built = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
+    for page in PAGES:
+        name = page.relative_to(ROOT).with_suffix(".html").as_posix()
+        assert name.replace("README", "index") in built
+    layers = (site / "docs" / "api" / "layers.html").read_text(encoding="utf-8")
+    for name in ("PositionalEmbedding", "MultiHeadAttention", "EncoderLayer", "DecoderLayer"):
+        assert re.search(rf'id="keras_transformer\.layers\.\w+\.{name}"', layers), name
+
+
+@pytest.mark.slow
+def test_the_same_sources_give_the_same_site(site, tmp_path):
+    build(tmp_path)
+    assert files_of(tmp_path) == files_of(site)
+
+
+@pytest.mark.parametrize(
+    ("html", "offence"),
+    [
+        ('<script src="https://unpkg.com/x.js"></script>', "a.html loads https://unpkg.com/x.js"),
+        ('<link rel="preconnect" href="//fonts.gstatic.com">', "a.html loads //fonts.gstatic.com"),
+        ('<a href="nowhere.html">', "a.html: no nowhere.html"),
+        ('<a href="#nowhere">', "a.html: no #nowhere"),
+        ('<a href="b.html#nowhere">', "a.html: no b.html#nowhere"),
+        ("<p>in <model_dir>", "a.html: <model_dir>"),
+        (
+            '<pre class="mermaid">',
+            "a.html: the theme loads mermaid from a foreign host",
+        ),
+    ],
+)
+def test_control_what_is_wrong_with_a_page_is_noticed(html, offence, tmp_path):
+    (tmp_path / "a.html").write_text(html)
+    (tmp_path / "b.html").write_text('<h1 id="here">')
+    assert list(offences(tmp_path)) == [offence]
+
+
+def test_control_a_style_sheet_with_a_foreign_font_is_noticed(tmp_path):
+    (tmp_path / "a.css").write_text("@font-face { src: url('https://fonts.x.org/a.woff2') }")
+    assert list(offences(tmp_path)) == ["a.css loads https://fonts.x.org/a.woff2"]
+
+
+def test_control_a_page_without_a_fault_is_not_reported(tmp_path):
+    (tmp_path / "a.html").write_text('<a href="b.html#here"><a href="https://x.org"><a href="b">')
+    (tmp_path / "b.html").write_text('<h1 id="here"><a href="a.html">')
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "index.html").write_text("")
+    assert list(offences(tmp_path)) == []
+
+
+def test_each_module_of_a_package_is_on_its_page():
+    pages = part_of_the_site("pages")
+    assert "heads.softmax" in pages.modules_of("keras_transformer.layers")
+    # They have a page of their own.
+    assert not any(name.startswith("corpora") for name in pages.modules_of("pipelines"))
+    assert "::: pipelines.corpora.treebank" in pages.page_of("pipelines.corpora")
+
+
+def test_sections_of_docstrings_become_markdown():
+    docstring = """Attend.
+
+Args:
+    num_heads: h.
+
+Call arguments:
+    query, key: (B, T, d_model), or
+        nothing.
+    causal: booleans.
+
+Returns:
+    Pairs: two
+    of them.
+
+Example:
+    if x:
+        f(x)
+
+Reference: Ba et al. 2016,
+    section 2."""
+    assert part_of_the_site("docstrings").in_markdown(docstring) == (
+        """Attend.
+
+Args:
+    num_heads: h.
+
+**Call arguments:**
+
+- **`query`**, **`key`** – (B, T, d_model), or nothing.
+- **`causal`** – booleans.
+
+**Returns:**
+
+Pairs: two
+of them.
+
+**Example:**
+
+```python
+if x:
+    f(x)
+```
+
+**Reference:** Ba et al. 2016, section 2."""
+    )
+
+
+def test_a_section_on_one_line_stays_a_line():
+    in_markdown = part_of_the_site("docstrings").in_markdown
+    assert in_markdown("Call arguments: as in `A`.") == "**Call arguments:** as in `A`."
+    assert in_markdown("No sections: here.") == "No sections: here."
