@@ -4,6 +4,7 @@ run at all, with the reason.
 
 import pathlib
 import random
+import shutil
 
 # A flag file is looked up in the working folder first, so that these take the place of the
 # package's own: 20 steps on words to reverse.
@@ -16,6 +17,20 @@ FLAGS = """
 --validation_sentences=10
 --norelease
 """
+# Likewise, on the treebank of the tests.
+PARSING = """
+--task=parsing
+--corpus=treebank
+--vocabulary_size=400
+--num_layers=1
+--d_model=32
+--d_ff=64
+--num_heads=2
+--max_steps=20
+--validation_sentences=2
+--norelease
+"""
+TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
 # In the pages, and in its place here.
 SMALLER = {
     '"home_assistant"': '"reverse"',  # A corpus that nobody has to download.
@@ -24,6 +39,7 @@ SMALLER = {
     "TransformerSchedule(256)": "TransformerSchedule(32)",
     "batches.updates_per_epoch, epochs=10": "3, epochs=1",
     # Our own server answers in place of TF Serving.
+    "localhost:8501/v1/models/parsing_en": "127.0.0.1:8501/v1/models/parsing_en",
     "localhost:8501/v1/models/translator": "127.0.0.1:8501/v1/models/home_assistant_en_de",
 }
 NOT_RUN = {
@@ -57,6 +73,8 @@ def write_files(folder: pathlib.Path) -> None:
     """
     for name in FLAG_FILES:
         (folder / name).write_text(FLAGS)
+    (folder / "parsing_small.flags").write_text(PARSING)
+    shutil.copytree(TREEBANK, folder / "my_trees")
     draw = random.Random(1)
     for corpus in ("my_text", "news"):
         (folder / corpus).mkdir()
@@ -67,6 +85,7 @@ def write_files(folder: pathlib.Path) -> None:
     _write(folder / "lines.en", ["a b c d", "e f g"])
     _write(folder / "references.de", ["d c b a", "g f e"])
     _write(folder / "beginnings.de", ["d", ""])
+    _write(folder / "raw.txt", ["Anna sings .", "A dog reads ( it )"])
     _write(folder / "sentences.trees", ["(S (NP (N a) (N b)) (V c))", "(S (N d) (V e))"])
 
 
