@@ -76,19 +76,19 @@ def _column(tree, width_of, gap):
         text = unescaped(tree if isinstance(tree, str) else tree.children[0])
         width = width_of(text) + gap
         return Column(text, width, width / 2, [])
-    columns = [_column(child, width_of, gap) for child in tree.children]
-    needed = sum(column.width for column in columns)
-    own = width_of(tree.label) + gap
-    width = max(own, needed)
-    begin = (width - needed) / 2
     inner = []
-    for column in columns:
-        inner.append((begin, column))
-        begin += column.width
-    # Between the first and the last child, but inside of its column.
-    (first, first_child), (last, last_child) = inner[0], inner[-1]
-    middle = (first + first_child.middle + last + last_child.middle) / 2
-    return Column(tree.label, width, min(max(middle, own / 2), width - own / 2), inner)
+    needed = 0.0
+    for child in tree.children:
+        inner.append((needed, _column(child, width_of, gap)))
+        needed += inner[-1][1].width
+    middles = [begin + column.middle for begin, column in inner]
+    # Between the first and the last child. A wide label may stick out on either side.
+    middle = (middles[0] + middles[-1]) / 2
+    half = (width_of(tree.label) + gap) / 2
+    left = max(half - middle, 0.0)
+    right = max(half - (needed - middle), 0.0)
+    inner = [(left + begin, column) for begin, column in inner]
+    return Column(tree.label, left + needed + right, left + middle, inner)
 
 
 def _depth(column):
