@@ -27,23 +27,28 @@ def read_lines(name: str) -> list[str]:
     lines = list(standard_input()) if is_stdin else line_files.read_lines(name)
     if not lines:
         raise ValueError(
-            f"{'standard input' if is_stdin else name} is empty: there is nothing to translate."
+            f"{'standard input' if is_stdin else name} is empty: it must have at least one line."
         )
     return lines
 
 
 def write_lines(name: str, lines: Iterable[str]) -> bool:
-    """Write lines to standard output if the name is "-", else to a file, whole or not at all.
+    """Write each string as one line, as `write_text` does."""
+    return write_text(name, "".join(f"{' '.join(line.splitlines())}\n" for line in lines))
+
+
+def write_text(name: str, text: str) -> bool:
+    """Write to standard output if the name is "-", else to a file, whole or not at all.
 
     Returns:
         False if standard output was closed by its reader, else True.
     """
-    text = "".join(f"{' '.join(line.splitlines())}\n" for line in lines).encode("utf-8")
+    encoded = text.encode("utf-8")
     if name != "-":
-        write_whole(name, lambda temporary: temporary.write_bytes(text))
+        write_whole(name, lambda temporary: temporary.write_bytes(encoded))
         return True
     try:
-        sys.stdout.buffer.write(text)
+        sys.stdout.buffer.write(encoded)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         # What is left in the buffer would be tried again at exit, and be reported as an error.

@@ -15,6 +15,7 @@ GROUPS = (
     "seed",
     "precision",
     "batch_tokens",
+    "input",
     "translate",
     "json",
     "output",

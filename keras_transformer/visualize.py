@@ -8,7 +8,7 @@ Needs matplotlib: the extra `plots`.
 
 from keras_transformer import flags
 
-GROUPS = ("model_path", "visualize", "search", "decoding", "seed", "files", "output")
+GROUPS = ("model_path", "visualize", "theme", "search", "decoding", "seed", "files", "output")
 WITHOUT_MODEL = ("learning_rate",)
 
 

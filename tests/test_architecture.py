@@ -15,6 +15,7 @@ COMMANDS = (
     "average",
     "evaluate",
     "export",
+    "parse",
     "prepare",
     "score",
     "serve",

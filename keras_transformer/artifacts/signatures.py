@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.decoding.next_tokens import next_tokens
 from keras_transformer.translator.graphs import traced
 from keras_transformer.translator.request_limits import (
     LONGEST,
@@ -19,6 +20,7 @@ from keras_transformer.translator.request_limits import (
 from keras_transformer.translator.translation_module import TranslationModule
 
 TEMPERATURES = (1e-3, 1e3)
+NEXT_PIECES = 20
 
 
 def served(module: TranslationModule) -> dict[str, Any]:
@@ -33,6 +35,9 @@ def served(module: TranslationModule) -> dict[str, Any]:
     nbest            -> translations and scores (B, n), all of the exported beam
     score            reference -> log_probability and tokens (B,)
     sample           options temperature and seed -> translation (B,)
+    next_pieces      options prefix (pieces of the target, joined by spaces), temperature, top_k (0:
+                     all) and top_p -> the 20 likeliest next pieces, their probabilities as drawn
+                     with these options, and those of the model, each (B, 20)
     align            reference -> source_pieces (B, S), target_pieces (B, T), and attention to the
                      source (B, N, h, T, S)
 
@@ -49,6 +54,7 @@ def served(module: TranslationModule) -> dict[str, Any]:
         "serving_default": module.translate,
         "score": module.score,
         "sample": _sample(module, text),
+        "next_pieces": _next_pieces(module, text),
     }
     if module.options.samples:
         functions["nbest"] = traced(_drawn(module), text)
@@ -115,10 +121,8 @@ def _sample(module, text):
     exported = module.options.sampling()
 
     def sample(text, temperature, seed):
-        temperature = tf.where(temperature > 0, tf.clip_by_value(temperature, *TEMPERATURES), 1.0)
-        hypotheses, _ = module.search(
-            module.options.sampling(temperature=temperature, seed=seed), text
-        )
+        drawing = module.options.sampling(temperature=_possible(temperature), seed=seed)
+        hypotheses, _ = module.search(drawing, text)
         return {module.output: module.target_text(hypotheses[:, 0], text)}
 
     defaults = {
@@ -126,6 +130,38 @@ def _sample(module, text):
         "seed": tf.constant([exported.seed], tf.int64),
     }
     return _with_options(sample, text, **defaults)
+
+
+def _next_pieces(module, text):
+    def next_pieces(text, prefix, temperature, top_k, top_p):
+        sentences = tf.shape(text)
+        prefix = tf.broadcast_to(prefix, sentences)
+        found = next_tokens(
+            module.next_logits(text, prefix),
+            tf.broadcast_to(_possible(temperature), sentences),
+            tf.broadcast_to(top_k, sentences),
+            # The comparison is false for NaN.
+            tf.broadcast_to(tf.where(top_p > 0, tf.minimum(top_p, 1.0), 1.0), sentences),
+            NEXT_PIECES,
+        )
+        return {
+            "pieces": module.target_pieces(found.ids),
+            "probabilities": found.drawn,
+            "model_probabilities": found.probabilities,
+        }
+
+    defaults = {
+        "prefix": tf.constant([""]),
+        "temperature": tf.constant([1.0]),
+        "top_k": tf.constant([0]),
+        "top_p": tf.constant([1.0]),
+    }
+    return _with_options(next_pieces, text, **defaults)
+
+
+def _possible(temperature):
+    """Within `TEMPERATURES`; 1 for what is no temperature."""
+    return tf.where(temperature > 0, tf.clip_by_value(temperature, *TEMPERATURES), 1.0)
 
 
 def _drawn(module):

@@ -1,4 +1,4 @@
-"""Flags of the commands that translate and score. The defaults are the paper's search
+"""Flags of the commands that translate, parse and score. The defaults are the paper's search
 (Vaswani et al. 2017, section 6.1).
 """
 
@@ -120,10 +120,13 @@ flags.DEFINE_string(
     MODEL_PATH,
 )
 
-TRANSLATE = flags.FlagValues()
+INPUT = flags.FlagValues()
 flags.DEFINE_string(
-    "input", "-", "File of lines to translate, in UTF-8; -: standard input.", TRANSLATE
+    "input", "-", "File of lines to translate or to parse, in UTF-8; -: standard input.", INPUT
 )
+flags.DEFINE_bool("stream", False, "Answer each line of standard input as soon as it comes.", INPUT)
+
+TRANSLATE = flags.FlagValues()
 flags.DEFINE_string(
     "prefix_file",
     None,
@@ -137,8 +140,22 @@ flags.DEFINE_bool(
     "Translate each sentence of a line on its own, and join the translations to one line.",
     TRANSLATE,
 )
+
+PARSE = flags.FlagValues()
+flags.DEFINE_enum(
+    "format",
+    "brackets",
+    ["brackets", "drawn", "picture"],
+    "What to write. brackets: a tree on a line. drawn: trees of letters and lines, for a terminal; "
+    "it needs nltk. picture: the .svg or .png that --output names; it needs matplotlib.",
+    PARSE,
+)
 flags.DEFINE_bool(
-    "stream", False, "Answer each line of standard input as soon as it comes.", TRANSLATE
+    "raw_text",
+    False,
+    "Split each line into words as the Penn Treebank does; it needs nltk. Otherwise words and "
+    "punctuation stand between spaces.",
+    PARSE,
 )
 
 JSON = flags.FlagValues()
@@ -155,7 +172,7 @@ flags.DEFINE_string(
     "output",
     "-",
     "File to write: a line for each line of input, the flags that tune found, or the picture "
-    "that visualize draws (.png or .svg); -: standard output.",
+    "that visualize or parse draws (.png or .svg); -: standard output.",
     OUTPUT,
 )
 

@@ -2,6 +2,9 @@
 
 from absl import flags
 
+THEME = flags.FlagValues()
+flags.DEFINE_enum("theme", "light", ["light", "dark"], "Colours of the picture.", THEME)
+
 VISUALIZE = flags.FlagValues()
 flags.DEFINE_enum(
     "picture",
@@ -24,7 +27,6 @@ flags.DEFINE_enum(
     "buckets.",
     VISUALIZE,
 )
-flags.DEFINE_enum("theme", "light", ["light", "dark"], "Colours of the picture.", VISUALIZE)
 flags.DEFINE_string(
     "line", None, "Sentence to look at: attention, head, alignment, n_best.", VISUALIZE
 )

@@ -2,16 +2,10 @@
 6.1).
 
 <model_dir>/model.json        the task and what it says of the run: sizes, corpus, ...
-<<<<<<< HEAD
-<model_dir>/vocabulary.model  SentencePiece, of a task that has a vocabulary
-<model_dir>/checkpoints/      whole states: step-*.npz, the last K, to average; last-*.npz, one or
-                              two of the newest, to go on from
-=======
 <model_dir>/vocabulary.model  SentencePiece, of a task that has a vocabulary; or
                               vocabulary.source.model and vocabulary.target.model
-<model_dir>/checkpoints/      whole states: step-*.npz, the last K, to average; last-*.npz, the
-                              newest, to go on from
->>>>>>> help_a
+<model_dir>/checkpoints/      whole states: step-*.npz, the last K, to average; last-*.npz, one or
+                              two of the newest, to go on from
 <model_dir>/averaged.npz      the weights that are scored and served
 <model_dir>/best.npz          those of the best epoch, with --keep_best
 <model_dir>/history.jsonl     losses and other measures after each epoch

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding.scoring import token_log_probabilities
 from keras_transformer.models import Ensemble, Transformer
-from pipelines.special_ids import BOS
+from pipelines.special_ids import BOS, PAD
 
 IDS = tf.TensorSpec([None, None], tf.int32)
 
@@ -28,25 +28,34 @@ def graphs_of(model: Transformer | Ensemble) -> "Graphs | AttentionGraphs":
 
 
 class Graphs:
-    """Encoding and scoring by a model that gives no attention, such as an `Ensemble`.
+    """Encoding, scoring and what comes next, by a model that gives no attention, such as an
+    `Ensemble`.
 
     Args:
         model: the model.
     """
 
     def __init__(self, model: Ensemble):
-        def log_probabilities(source, target):
-            return token_log_probabilities(model((source, shifted(target))), target)
-
         self.model = model
         # What decoding needs of sources (B, S).
         self.encode = traced(model.encode, IDS)
-        # Log P of each token of targets (B, T), 0 at padding, from sources (B, S).
-        self.log_probabilities = traced(log_probabilities, IDS, IDS)
+        # Logits (B, T, V) from sources (B, S) and what the decoder reads, (B, T).
+        self.logits = traced(lambda source, inputs: model((source, inputs)), IDS, IDS)
+
+    def log_probabilities(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+        """Log P of each token of targets (B, T), 0 at padding, from sources (B, S)."""
+        return token_log_probabilities(self.logits(source, shifted(target)), target)
+
+    def next_logits(self, source: tf.Tensor, prefix: tf.Tensor) -> tf.Tensor:
+        """Logits of the token behind each prefix, (B, P) padded, from sources (B, S): (B, V)."""
+        inputs = tf.pad(prefix, [[0, 0], [1, 0]], constant_values=BOS)
+        length = tf.math.count_nonzero(prefix != PAD, axis=1, dtype=tf.int32)
+        return tf.gather(self.logits(source, inputs), length, batch_dims=1)
 
 
-class AttentionGraphs:
-    """Encoding, scoring and attention by a `Transformer`, from two graphs that they share.
+class AttentionGraphs(Graphs):
+    """Encoding, scoring, what comes next, and attention by a `Transformer`, from two graphs that
+    they share.
 
     Args:
         model: the `Transformer`.
@@ -64,10 +73,9 @@ class AttentionGraphs:
         """What decoding needs of sources (B, S)."""
         return self.model.cache(source, self._read(source)[0])
 
-    def log_probabilities(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
-        """Log P of each token of targets (B, T), 0 at padding, from sources (B, S)."""
-        logits, _, _ = self._write(source, shifted(target), self._read(source)[0])
-        return token_log_probabilities(logits, target)
+    def logits(self, source: tf.Tensor, inputs: tf.Tensor) -> tf.Tensor:
+        """Logits (B, T, V) from sources (B, S) and what the decoder reads, (B, T)."""
+        return self._write(source, inputs, self._read(source)[0])[0]
 
     def attention(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
         """What every layer's heads attend to: see `Transformer.attention_weights`."""

@@ -122,7 +122,7 @@ class TranslationModule(tf.Module):
         return {
             "translations": self.target_texts(hypotheses, text),
             "scores": scores,
-            "pieces": _pieces(self.target_tokenizer, hypotheses),
+            "pieces": self.target_pieces(hypotheses),
             "log_probabilities": tf.reshape(self._graphs.log_probabilities(source, rows), shape),
         }
 
@@ -151,7 +151,7 @@ class TranslationModule(tf.Module):
         target = self.target_ids(reference).to_tensor(default_value=PAD)
         return {
             "source_pieces": _pieces(self.source_tokenizer, source),
-            "target_pieces": _pieces(self.target_tokenizer, target),
+            "target_pieces": self.target_pieces(target),
             **self._graphs.attention(source, target),
         }
 
@@ -185,6 +185,18 @@ class TranslationModule(tf.Module):
         stepper = self._graphs.model.stepper()
         return search(stepper, self._graphs.encode(source), limits, minima, prefixes, seeds)
 
+    def next_logits(self, text: tf.Tensor, prefix: tf.Tensor) -> tf.Tensor:
+        """Logits of the piece that comes next, float32 (B, V).
+
+        Args:
+            text: strings (B,).
+            prefix: the pieces of the translation that have come, joined by spaces, strings (B,).
+        """
+        pieces = tf.strings.split(prefix)[:, :MAX_SOURCE_LENGTH]
+        ids = pieces.with_flat_values(self.target_tokenizer.string_to_id(pieces.flat_values))
+        source = self.source_ids(text).to_tensor(default_value=PAD)
+        return self._graphs.next_logits(source, ids.to_tensor(default_value=PAD))
+
     def source_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Strings (B,) to ragged ids (B, None), each row closed by EOS and no longer than 1,024."""
         return _cut(self.source_tokenizer.tokenize(text))
@@ -196,6 +208,10 @@ class TranslationModule(tf.Module):
     def target_tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Translations (B,) to ragged ids, each row closed by EOS."""
         return self.target_tokenizer.tokenize(text)
+
+    def target_pieces(self, ids: tf.Tensor) -> tf.Tensor:
+        """Ids of any shape to the pieces they stand for, "" for padding."""
+        return _pieces(self.target_tokenizer, ids)
 
     def target_text(self, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
         """Ids (B, L) to strings (B,), empty where `text` is blank."""

@@ -146,6 +146,7 @@ def test_a_process_of_its_own_checks_once_and_imports_nothing_of_ours(checked):
         "SentencepieceTokenizeOp",
         "SentencepieceDetokenizeOp",
         "SentencepieceIdToStringOp",
+        "SentencepieceStringToIdOp",
     }
 
 
@@ -222,6 +223,7 @@ def test_signatures_and_the_defaults_of_their_options_are_the_documented_ones(
     assert {name: value for name, value in defaults.items() if value} == {
         "translate": options,
         "sample": {"temperature": [1], "seed": [1]},
+        "next_pieces": {"prefix": [b""], "temperature": [1], "top_k": [0], "top_p": [1]},
     }
     assert set(by_tensorflow.signatures) == {
         "serving_default",
@@ -229,6 +231,7 @@ def test_signatures_and_the_defaults_of_their_options_are_the_documented_ones(
         "nbest",
         "score",
         "sample",
+        "next_pieces",
         "align",
     }
 
@@ -250,6 +253,7 @@ def test_every_request_to_warm_up_with_is_answered(exported, by_tensorflow):
         if asked[-1] not in (
             "translate",
             "sample",
+            "next_pieces",
         ):  # whose defaults TF Serving fills in, and Python does not
             signatures[asked[-1]](**inputs)
         assert request.model_spec.name == "m"

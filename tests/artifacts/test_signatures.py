@@ -157,6 +157,39 @@ def test_a_sample_is_its_seed_s(ask, model, pieces):
         assert translator(model, pieces, samples=1, seed=5).translate(line) == texts([first])
 
 
+def test_the_next_piece_is_as_likely_as_the_search_says(ask, model, pieces):
+    [found] = hypotheses(model, pieces, "a b c d", num_hypotheses=1)
+    count = len(found.pieces) - 1  # The end comes because the limit forces it.
+    assert count > 2
+    prefixes = [" ".join(found.pieces[:place]) for place in range(count)]
+    given = ask("next_pieces", ["a b c d"] * count, prefix=tf.constant(prefixes))
+    assert given["pieces"].shape == given["probabilities"].shape == (count, 20)
+    expected = np.exp(found.log_probabilities)
+    for row in range(count):
+        place = texts(given["pieces"][row]).index(found.pieces[row])
+        assert given["model_probabilities"][row][place] == pytest.approx(expected[row], rel=1e-4)
+    # Left out, the prefix is empty.
+    alone = ask("next_pieces", ["a b c d"], top_k=tf.constant([1]))
+    assert alone["pieces"].tolist() == given["pieces"][:1].tolist()
+    assert alone["probabilities"].tolist() == [[1.0] + [0.0] * 19]
+
+
+def test_options_of_the_next_piece_that_are_out_of_range_are_clamped(ask):
+    lines = ["a b"] * 4
+    given = ask(
+        "next_pieces",
+        lines,
+        temperature=tf.constant([0.0, 1.0, 1.0, np.nan]),
+        top_k=tf.constant([-1, 0, 0, 0]),
+        top_p=tf.constant([1.0, 7.0, -1.0, np.nan]),
+        prefix=tf.constant([b"no\xff piece"]),
+    )
+    assert (given["pieces"] == given["pieces"][:1]).all()
+    for name in ("probabilities", "model_probabilities"):
+        np.testing.assert_allclose(given[name], np.tile(given[name][:1], (4, 1)), rtol=1e-5)
+    np.testing.assert_array_less(0.0, given["probabilities"])
+
+
 def test_scores_and_pieces_are_those_of_the_live_model(ask, module):
     lines, references = ["a b c", "d"], tf.constant(["c b", "d d d"])
     given, live = (
@@ -183,7 +216,8 @@ def test_what_an_export_cannot_do_it_does_not_promise(model, pieces):
             model, pieces, DecodingOptions(samples=4, num_hypotheses=2, max_length="+2")
         )
     )
-    assert set(drawing) == {"serving_default", "nbest", "score", "sample", "align"}
+    names = {"serving_default", "nbest", "score", "sample", "next_pieces", "align"}
+    assert set(drawing) == names
     with eagerly():
         assert drawing["nbest"](tf.constant(["a b c"]))["translations"].shape == (1, 2)
 

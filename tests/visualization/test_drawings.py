@@ -14,11 +14,13 @@ from keras_transformer.visualization import (
     length_counts,
     line_chart,
     position_maps,
+    tree_drawing,
 )
 from keras_transformer.visualization.attended import Attended
 from keras_transformer.visualization.line_chart import Panel
 from keras_transformer.visualization.position_values import Map
 from keras_transformer.visualization.theme import THEMES, settings
+from pipelines.trees import Tree, parse
 
 pytest.importorskip("matplotlib")
 
@@ -34,6 +36,15 @@ def found(words, layers=1, heads=2):
 def lengths():
     pairs = np.exp(RANDOM.normal(2.5, 0.6, (3000, 1))) * np.exp(RANDOM.normal(0, 0.2, (3000, 2)))
     return length_counts.count(np.clip(np.rint(pairs), 2, 80).astype(int), 400)
+
+
+def tree_over(words):
+    """Words two by two below labels, these two by two, and so on; labels are wider than words."""
+    row = [Tree("XX", (word,)) for word in words]
+    while len(row) > 1:
+        pairs = zip(row[::2], [*row[1::2], None], strict=False)
+        row = [Tree("CONSTITUENT", tuple(filter(None, pair))) for pair in pairs]
+    return row[0]
 
 
 DRAWINGS = {
@@ -69,6 +80,9 @@ DRAWINGS = {
         theme,
     ),
     "lengths": lambda theme: length_charts.draw(lengths(), theme),
+    "trees": lambda theme: tree_drawing.draw(
+        [tree_over(WORDS), parse("(S (SBARQ (VP (V a))) (XX b))"), parse("(XX c)")], theme
+    ),
 }
 
 
@@ -168,3 +182,10 @@ def test_the_maps_show_the_weights():
     figure = attention_maps.draw(given, THEMES["light"])
     shown = [axes.images[0].get_array() for axes in figure.axes if axes.images]
     np.testing.assert_array_equal(shown, given.weights.reshape(4, 3, 3))
+
+
+def test_as_many_trees_as_a_picture_has_room_for():
+    with pytest.raises(ValueError, match=r"^a picture has room for 1 to 20 trees\. Received: 21 s"):
+        tree_drawing.draw([parse("(XX c)")] * 21, THEMES["light"])
+    with pytest.raises(ValueError, match=r"Received: 0 sentences\. Pass"):
+        tree_drawing.draw([], THEMES["light"])

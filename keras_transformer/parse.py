@@ -1,0 +1,106 @@
+"""Sentences in, constituency trees out: `python -m keras_transformer.parse
+--model=runs/parsing_en < sentences.txt > trees.txt`.
+
+Decodes by the beam search of Vaswani et al. 2017, section 6.3, as the parser was exported, or as
+flags say.
+"""
+
+import functools
+
+from keras_transformer import flags
+
+GROUPS = (
+    "model_path",
+    "search",
+    "decoding",
+    "seed",
+    "precision",
+    "batch_tokens",
+    "input",
+    "parse",
+    "theme",
+    "output",
+)
+
+
+def main(FLAGS):
+    from keras_transformer.startup import spread_over_cores
+    from keras_transformer.streams import read_lines, standard_input, write_text
+    from keras_transformer.translator.speed_bar import speed_bar
+    from keras_transformer.translator.translator import Translator
+    from pipelines.penn_words import split_words
+
+    model = flags.required_model(FLAGS)
+    _refuse(FLAGS)
+    at_once = spread_over_cores()
+    parser = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
+    _refuse_translator(parser.description, model)
+    words_of = split_words if FLAGS.raw_text else list
+    as_text = {"brackets": _brackets, "drawn": _drawn}.get(FLAGS.format)
+    if FLAGS.stream:
+        for line in standard_input():
+            if not write_text("-", as_text(parser.translate(words_of([line])))):
+                break
+        return
+    sentences = words_of(read_lines(FLAGS.input))
+    with speed_bar(len(sentences)) as report:
+        trees = parser.translate(
+            sentences, batch_tokens=FLAGS.batch_tokens, batches_at_once=at_once, report=report
+        )
+    if as_text:
+        write_text(FLAGS.output, as_text(trees))
+    else:
+        _write_picture(FLAGS, trees)
+
+
+def _refuse(FLAGS):
+    """Flags that make no sense together."""
+    if FLAGS.num_hypotheses > 1:
+        raise ValueError(
+            f"--num_hypotheses={FLAGS.num_hypotheses}: parse writes one tree for a sentence. Leave "
+            "it out, or take python -m keras_transformer.translate --json, which writes several."
+        )
+    if FLAGS.stream and (FLAGS.input != "-" or FLAGS.output != "-" or FLAGS.format == "picture"):
+        raise ValueError(
+            "--stream answers lines of standard input on standard output: leave out --input, "
+            "--output and --format=picture."
+        )
+    if FLAGS.format == "picture":
+        from keras_transformer.visualization.picture_file import form_of
+
+        form_of(FLAGS.output)
+
+
+def _refuse_translator(description, model):
+    from keras_transformer.runs.task_name import task_of
+
+    if (task := task_of(description)) != "parsing":
+        raise ValueError(
+            f"{model} must be a parser, trained by --task=parsing. Received: a model of the task "
+            f"{task}. For that, take python -m keras_transformer.translate."
+        )
+
+
+def _brackets(trees):
+    return "".join(f"{tree}\n" for tree in trees)
+
+
+def _drawn(trees):
+    """Each tree with an empty line behind it."""
+    from keras_transformer.visualization.tree_text import drawn
+    from pipelines.trees import parse
+
+    return "".join(f"{drawn(parse(tree))}\n\n" if tree else "\n\n" for tree in trees)
+
+
+def _write_picture(FLAGS, trees):
+    from keras_transformer.visualization import tree_drawing
+    from keras_transformer.visualization.picture_file import write_picture
+    from pipelines.trees import parse
+
+    found = [parse(tree) for tree in trees if tree]
+    write_picture(FLAGS.output, functools.partial(tree_drawing.draw, found), FLAGS.theme)
+
+
+if __name__ == "__main__":
+    flags.run(main, GROUPS)

@@ -1,0 +1,163 @@
+"""The command that parses: each format, raw text, a stream, and what it refuses."""
+
+import pathlib
+import select
+import subprocess
+from xml.etree import ElementTree
+
+import pytest
+from shell import Shell
+
+from keras_transformer.translator.translator import Translator
+from pipelines.trees import escaped, parse
+
+TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
+RUN = "runs/parsing_en"
+SAVED = "saved_models/parsing_en"
+TRAIN = (
+    *("train", "--flagfile=parsing_small.flags", f"--data_dir={TREEBANK}", "--max_steps=3"),
+    *("--vocabulary_size=400", "--num_layers=1", "--d_model=16", "--d_ff=32", "--num_heads=2"),
+    *("--validation_sentences=0", "--max_length=+20", "--constrained"),
+)
+SENTENCES = ["The cat sings .", "", "Birds ( small ones ) fly", "Go"]
+RAW = ["The cat can't sing.", "", "Birds (small ones) fly", "Go"]
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory, warm):
+    """A `Shell` in the folder of a parser that has learned next to nothing."""
+    shell = Shell(tmp_path_factory.mktemp("parser"), warm)
+    done = shell(*TRAIN)
+    assert done.returncode == 0, done.stderr.decode()
+    (shell.folder / "sentences.txt").write_text("\n".join(SENTENCES) + "\n")
+    return shell
+
+
+@pytest.fixture(scope="module")
+def written(shell):
+    """What commands gave, by a name for each."""
+    lines = ["parse", f"--model={RUN}", "--input=sentences.txt"]
+    commands = {
+        "brackets": lines,
+        "greedy": [*lines, "--beam_size=1", "--constrained"],
+        "saved": ["parse", f"--model={SAVED}", "--input=sentences.txt", "--output=saved.trees"],
+        "drawn": [*lines, "--format=drawn"],
+        "picture": [*lines, "--format=picture", "--output=a.svg", "--theme=dark"],
+        "several": [*lines, "--num_hypotheses=2", "--beam_size=2"],
+        "streamed picture": ["parse", f"--model={RUN}", "--stream", "--format=picture"],
+        "no picture": [*lines, "--format=picture"],
+    }
+    return dict(zip(commands, shell.all(list(commands.values())), strict=True))
+
+
+def trees_of(answer):
+    assert (answer.returncode, answer.stderr) == (0, b""), answer.stderr.decode()
+    return answer.stdout.decode().split("\n")[:-1]
+
+
+def assert_over(trees, sentences):
+    assert len(trees) == len(sentences)
+    for tree, sentence in zip(trees, sentences, strict=True):
+        words = list(map(escaped, sentence.split()))
+        assert (parse(tree).words if words else tree) == (words or "")
+
+
+@pytest.mark.slow
+def test_each_sentence_has_a_tree_of_its_words(shell, written):
+    trees = trees_of(written["brackets"])
+    assert_over(trees, SENTENCES)
+    assert trees == Translator.load(shell.folder / RUN).translate(SENTENCES)
+    greedy = trees_of(written["greedy"])
+    assert_over(greedy, SENTENCES)
+    options = {"beam_size": 1, "constrained": True}
+    assert greedy == Translator.load(shell.folder / RUN, **options).translate(SENTENCES)
+
+
+@pytest.mark.slow
+def test_a_saved_model_parses_as_it_was_exported(shell, written):
+    """With the training's options: constrained."""
+    assert trees_of(written["saved"]) == []
+    trees = (shell.folder / "saved.trees").read_text().split("\n")[:-1]
+    assert_over(trees, SENTENCES)
+    options = {"constrained": True, "max_length": "+20", "min_length": 1}
+    assert trees == Translator.load(shell.folder / RUN, **options).translate(SENTENCES)
+
+
+@pytest.mark.slow
+def test_trees_are_drawn_for_a_terminal(written):
+    pytest.importorskip("nltk")
+    blocks = "\n".join(trees_of(written["drawn"])).split("\n\n")
+    last_lines = [block.strip("\n").split("\n")[-1].split() for block in blocks if block.strip()]
+    assert last_lines == [sentence.split() for sentence in SENTENCES if sentence]
+
+
+@pytest.mark.slow
+def test_trees_are_drawn_as_a_picture(shell, written):
+    pytest.importorskip("matplotlib")
+    assert trees_of(written["picture"]) == []
+    assert ElementTree.parse(shell.folder / "a.svg").getroot().tag.endswith("svg")
+
+
+@pytest.mark.slow
+def test_raw_text_is_split_into_words(shell):
+    pytest.importorskip("nltk")
+    text = "".join(f"{line}\n" for line in RAW).encode()
+    answer = shell("parse", f"--model={RUN}", "--raw_text", stdin=text)
+    words = ["The cat ca n't sing .", "", "Birds ( small ones ) fly", "Go"]
+    assert_over(trees_of(answer), words)
+
+
+@pytest.mark.slow
+def test_a_streamed_sentence_is_answered_before_the_next_is_sent(shell):
+    pipe = subprocess.PIPE
+    trees = []
+    with subprocess.Popen(
+        shell.command("parse", f"--model={RUN}", "--stream"),
+        cwd=shell.folder,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        bufsize=0,
+    ) as process:
+        try:
+            for line in SENTENCES:
+                process.stdin.write(f"{line}\n".encode())
+                assert select.select([process.stdout], [], [], 120)[0], "no answer"
+                trees.append(process.stdout.readline().decode().removesuffix("\n"))
+            assert process.communicate() == (b"", b"")
+            assert process.returncode == 0
+        finally:
+            process.kill()
+    assert_over(trees, SENTENCES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("several", b"--num_hypotheses=2: parse writes one tree for a sentence. Leave it out"),
+        ("streamed picture", b"--stream answers lines of standard input on standard output"),
+        ("no picture", b"--output must be a file that ends in .png or .svg. Received: --output=-"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(written, name, told):
+    answer = written[name]
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(b"error: " + told)
+    assert answer.stderr.count(b"\n") == 1
+
+
+@pytest.mark.slow
+def test_a_translator_is_no_parser(toy):
+    run = "runs/reverse_words_reversed"
+    answer = toy("parse", f"--model={run}", stdin=b"a b\n")
+    told = f"error: {run} must be a parser, trained by --task=parsing. Received: a model of"
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(told.encode())
+
+
+@pytest.mark.slow
+def test_bad_utf_8_is_told_with_its_line(shell):
+    answer = shell("parse", f"--model={RUN}", stdin=b"a b\n\xff\n")
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(b"error: standard input, line 2: must be UTF-8")
