@@ -19,13 +19,9 @@ class TranslatorArtifact(Artifact):
         module: the `TranslationModule`.
     """
 
-    what = (
-        "A Transformer (Vaswani et al. 2017, arXiv 1706.03762) of keras_transformer: strings in, "
-        "strings out."
-    )
-
     def __init__(self, module: TranslationModule):
         super().__init__(module)
+        self.what = f"{module.what} of keras_transformer: strings in, strings out."
         self._signatures = served(module)
 
     @property
