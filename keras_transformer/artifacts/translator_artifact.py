@@ -17,11 +17,16 @@ class TranslatorArtifact(Artifact):
 
     Args:
         module: the `TranslationModule`.
+
+    Attributes:
+        does: what goes in and what comes out, in words.
     """
+
+    does = "strings in, strings out"
 
     def __init__(self, module: TranslationModule):
         super().__init__(module)
-        self.what = f"{module.what} of keras_transformer: strings in, strings out."
+        self.what = f"{module.what} of keras_transformer: {self.does}."
         self._signatures = served(module)
 
     @property
