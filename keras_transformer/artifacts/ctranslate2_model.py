@@ -25,6 +25,7 @@ ATTENTIONS = ("scaled_dot_product",)
 # What `FeedForward.maps` gives. Only gated networks have the third.
 LINEARS = ("linear_0", "linear_1", "linear_0_noact")
 KNOWN = {
+    "architecture": ("transformer",),
     "norm": PRE_NORM,
     "activation": ACTIVATIONS,
     "positions": POSITIONS_ADDED,
@@ -100,13 +101,6 @@ def _specification(specs, model, vocabulary):
 
 def _empty_specification(specs, model):
     hp = model.hyperparameters
-    attention = model.decoder.layers[0].self_attention
-    if not attention.d_k == attention.d_v == hp.d_model // hp.num_heads:
-        raise ValueError(
-            "CTranslate2 has heads of d_k = d_v = d_model / num_heads = "
-            f"{hp.d_model // hp.num_heads}. "
-            f"Received: d_k={attention.d_k}, d_v={attention.d_v}. Export a SavedModel."
-        )
     for name, known in KNOWN.items():
         value = getattr(hp, name)
         if value not in known:
@@ -114,6 +108,13 @@ def _empty_specification(specs, model):
                 f"CTranslate2 knows only {' or '.join(known)} as `{name}`. Received: "
                 f"{name}={value!r}. Export a SavedModel."
             )
+    attention = model.decoder.layers[0].self_attention
+    if not attention.d_k == attention.d_v == hp.d_model // hp.num_heads:
+        raise ValueError(
+            "CTranslate2 has heads of d_k = d_v = d_model / num_heads = "
+            f"{hp.d_model // hp.num_heads}. "
+            f"Received: d_k={attention.d_k}, d_v={attention.d_v}. Export a SavedModel."
+        )
     return specs.TransformerSpec.from_config(
         hp.num_layers,
         hp.num_heads,

@@ -10,10 +10,9 @@ class ParserArtifact(TranslatorArtifact):
         module: the `ParsingModule`.
     """
 
-    what = (
-        "A constituency parser (Vaswani et al. 2017, arXiv 1706.03762, section 6.3) of "
-        "keras_transformer: sentences in, whose words and punctuation stand between spaces; trees "
-        "in brackets out."
+    does = (
+        "sentences in, whose words and punctuation stand between spaces; trees in brackets out "
+        "(Vaswani et al. 2017, section 6.3)"
     )
 
     def title(self, card):

@@ -17,15 +17,16 @@ class TranslatorArtifact(Artifact):
 
     Args:
         module: the `TranslationModule`.
+
+    Attributes:
+        does: what goes in and what comes out, in words.
     """
 
-    what = (
-        "A Transformer (Vaswani et al. 2017, arXiv 1706.03762) of keras_transformer: strings in, "
-        "strings out."
-    )
+    does = "strings in, strings out"
 
     def __init__(self, module: TranslationModule):
         super().__init__(module)
+        self.what = f"{module.what} of keras_transformer: {self.does}."
         self._signatures = served(module)
 
     @property

@@ -1,10 +1,18 @@
-"""Flags of the model: its sizes and variants. The defaults are the paper's base model (Vaswani et
-al. 2017, table 3).
+"""Flags of the model: its architecture, sizes and variants. The defaults are the paper's base model
+(Vaswani et al. 2017, table 3).
 """
 
 from absl import flags
 
 MODEL = flags.FlagValues()
+flags.DEFINE_enum(
+    "architecture",
+    "transformer",
+    ["transformer", "recurrent", "convolutional"],
+    "What translates: a Transformer, an LSTM encoder-decoder with additive attention, or the "
+    "convolutional one of Gehring et al. 2017.",
+    MODEL,
+)
 flags.DEFINE_integer(
     "num_layers", 6, "Number of layers in the encoder and in the decoder.", 1, flag_values=MODEL
 )
@@ -13,6 +21,13 @@ flags.DEFINE_integer(
     "d_ff", 2048, "Inner width of the feed-forward networks.", 1, flag_values=MODEL
 )
 flags.DEFINE_integer("num_heads", 8, "Number of attention heads.", 1, flag_values=MODEL)
+flags.DEFINE_integer(
+    "kernel_size",
+    3,
+    "Number of positions that a convolution sees, odd. Of --architecture=convolutional.",
+    1,
+    flag_values=MODEL,
+)
 flags.DEFINE_integer(
     "d_k",
     None,

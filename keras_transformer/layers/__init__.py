@@ -1,5 +1,5 @@
 """The Transformer's layers: section 3 of "Attention Is All You Need" (Vaswani et al. 2017), one
-idea a file.
+idea a file; and those of the recurrent and convolutional models that it is compared with.
 
 Everything here is written in `keras.ops`, so that the same layers train on TensorFlow, JAX or
 torch.
@@ -16,6 +16,9 @@ Masks are boolean; True means "may attend".
 """
 
 from keras_transformer.layers.attention import MultiHeadAttention
+from keras_transformer.layers.convolution_block import ConvolutionBlock
+from keras_transformer.layers.convolutional_decoder import ConvolutionalDecoder
+from keras_transformer.layers.convolutional_encoder import ConvolutionalEncoder
 from keras_transformer.layers.decoder import Decoder, DecoderLayer
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.embedding import PositionalEmbedding
@@ -49,6 +52,8 @@ from keras_transformer.layers.position_encodings import (
     SinusoidalEncoding,
 )
 from keras_transformer.layers.positions import sinusoidal_positions
+from keras_transformer.layers.recurrent_decoder import RecurrentDecoder
+from keras_transformer.layers.recurrent_encoder import RecurrentEncoder
 from keras_transformer.layers.residual import (
     NormPlacement,
     PostNorm,
@@ -64,6 +69,9 @@ from keras_transformer.layers.scaled_dot_product import (
 __all__ = [
     "Additive",
     "AttentionHeads",
+    "ConvolutionBlock",
+    "ConvolutionalDecoder",
+    "ConvolutionalEncoder",
     "Decoder",
     "DecoderLayer",
     "DotProduct",
@@ -86,6 +94,8 @@ __all__ = [
     "PositionalEmbedding",
     "PostNorm",
     "PreNorm",
+    "RecurrentDecoder",
+    "RecurrentEncoder",
     "RelativeBias",
     "RelativeKeysAndValues",
     "Rotary",

@@ -1,10 +1,34 @@
-"""The Transformer as one functional Keras model, and the numbers that size it (Vaswani et al. 2017,
-figure 1 and table 3).
+"""The Transformer as one functional Keras model, what it is compared with, and the numbers that
+size them (Vaswani et al. 2017, figure 1 and tables 2 and 3).
 """
 
+from keras_transformer.models.architectures import ARCHITECTURES, chosen, described, model_of
 from keras_transformer.models.bfloat16_weights import translation_policy
+from keras_transformer.models.convolutional_translator import (
+    ConvolutionalHyperparameters,
+    ConvolutionalTranslator,
+)
+from keras_transformer.models.encoder_decoder import EncoderDecoder
 from keras_transformer.models.ensemble import Ensemble
 from keras_transformer.models.hyperparameters import Hyperparameters
+from keras_transformer.models.recurrent_translator import (
+    RecurrentHyperparameters,
+    RecurrentTranslator,
+)
 from keras_transformer.models.transformer import Transformer
 
-__all__ = ["Ensemble", "Hyperparameters", "Transformer", "translation_policy"]
+__all__ = [
+    "ARCHITECTURES",
+    "ConvolutionalHyperparameters",
+    "ConvolutionalTranslator",
+    "EncoderDecoder",
+    "Ensemble",
+    "Hyperparameters",
+    "RecurrentHyperparameters",
+    "RecurrentTranslator",
+    "Transformer",
+    "chosen",
+    "described",
+    "model_of",
+    "translation_policy",
+]

@@ -1,4 +1,4 @@
-"""Several Transformers that translate as one: an addition to the single models of Vaswani et al.
+"""Several models that translate as one: an addition to the single models of Vaswani et al.
 2017, table 2.
 """
 
@@ -8,7 +8,7 @@ from typing import Any
 from keras import ops
 
 from keras_transformer.layers.tensors import State, Tensor
-from keras_transformer.models.transformer import Transformer
+from keras_transformer.models.encoder_decoder import EncoderDecoder
 
 
 class Ensemble:
@@ -16,10 +16,10 @@ class Ensemble:
 
         P(y_t | ...) = 1/M sum_m P_m(y_t | ...)
 
-    It decodes and scores as a `Transformer` does. It cannot be trained.
+    It decodes and scores as an `EncoderDecoder` does. It cannot be trained.
 
     Args:
-        models: `Transformer`s with one vocabulary; their other sizes may differ.
+        models: `EncoderDecoder`s with one vocabulary; all else may differ.
 
     Raises:
         ValueError: if there is no model, or their vocabularies have different sizes.
@@ -28,7 +28,7 @@ class Ensemble:
     # Its models differ in layers and heads, so there is no attention of all of them to show.
     gives_attention = False
 
-    def __init__(self, models: Sequence[Transformer]):
+    def __init__(self, models: Sequence[EncoderDecoder]):
         self.models = list(models)
         sizes = sorted({model.hyperparameters.vocabulary_size for model in self.models})
         if len(sizes) != 1:
@@ -36,13 +36,14 @@ class Ensemble:
                 "`models` must be at least one, of one vocabulary. Received: "
                 f"{len(self.models)}, of vocabulary_size={sizes}."
             )
+        self.what = f"An ensemble of {len(self.models)} models"
         self.hyperparameters = self.models[0].hyperparameters
         self.weights = [weight for model in self.models for weight in model.weights]
 
     def __call__(self, inputs: tuple[Tensor, Tensor], training: bool = False) -> Tensor:
         """Log P of every next token, float32 (B, T, V), in place of logits.
 
-        Arguments as of `Transformer`.
+        Arguments as of `EncoderDecoder`.
         """
         return _log_mean([model(inputs, training=training) for model in self.models])
 
@@ -61,10 +62,10 @@ class EnsembleStepper:
     Called as a `Stepper` is. The attention is the mean of the models'.
 
     Args:
-        models: built `Transformer`s.
+        models: built `EncoderDecoder`s.
     """
 
-    def __init__(self, models: Sequence[Transformer]):
+    def __init__(self, models: Sequence[EncoderDecoder]):
         self._steppers = [model.stepper() for model in models]
         self.growing = [stepper.growing for stepper in self._steppers]
 

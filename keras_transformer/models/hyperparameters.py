@@ -3,6 +3,12 @@
 import dataclasses
 from typing import Any
 
+from keras_transformer.models.hyperparameter_checks import (
+    check_choices,
+    check_even,
+    check_probabilities,
+    check_sizes,
+)
 from keras_transformer.models.variants import (
     ACTIVATIONS,
     NORMS,
@@ -21,6 +27,7 @@ PROBABILITIES = (
     "token_dropout",
 )
 CHOICES = {
+    "architecture": ("transformer",),
     "norm": NORMS,
     "activation": ACTIVATIONS,
     "residual_initialization": RESIDUAL_INITIALIZATIONS,
@@ -31,7 +38,7 @@ CHOICES = {
 
 @dataclasses.dataclass(frozen=True)
 class Hyperparameters:
-    """What decides a model's weights. The defaults are the paper's base row.
+    """What decides a `Transformer`'s weights. The defaults are the paper's base row.
 
     Args:
         vocabulary_size: V, pieces that source and target share, or of each; the logits' width.
@@ -60,6 +67,7 @@ class Hyperparameters:
             encoder's. R and K are integers, in tokens.
         tie_embeddings: what shares one table: "three_way" (the paper's), source, target and
             projection; "decoder", target and projection; or "none".
+        architecture: "transformer", by which a description of other hyperparameters is told apart.
 
     Raises:
         ValueError: naming the argument, what was expected, what came, and a remedy.
@@ -84,18 +92,13 @@ class Hyperparameters:
     max_positions: int = 1024
     attention: str = "scaled_dot_product"
     tie_embeddings: str = "three_way"
+    architecture: str = "transformer"
 
     def __post_init__(self):
-        for name in SIZES:
-            _check_size(name, getattr(self, name))
-        for name in PROBABILITIES:
-            _check_probability(name, getattr(self, name))
-        for name, choices in CHOICES.items():
-            _check_choice(name, getattr(self, name), choices)
-        if self.d_model % 2:
-            raise ValueError(
-                f"`d_model` must be even. Received: d_model={self.d_model}. Try {self.d_model + 1}."
-            )
+        check_sizes(self, SIZES, optional=("d_k", "d_v"))
+        check_probabilities(self, PROBABILITIES)
+        check_choices(self, CHOICES)
+        check_even(self, "d_model")
         if None in (self.d_k, self.d_v) and self.d_model % self.num_heads:
             remedy = -(-self.d_model // self.num_heads) * self.num_heads
             raise ValueError(
@@ -108,20 +111,3 @@ class Hyperparameters:
     def as_dict(self) -> dict[str, Any]:
         """A plain dictionary, for JSON; `Hyperparameters(**d)` is the way back."""
         return dataclasses.asdict(self)
-
-
-def _check_size(name, value):
-    if value is None and name in ("d_k", "d_v"):
-        return
-    if not isinstance(value, int) or value < 1:
-        raise ValueError(f"`{name}` must be an integer of at least 1. Received: {name}={value!r}.")
-
-
-def _check_probability(name, value):
-    if not isinstance(value, (int, float)) or not 0 <= value < 1:
-        raise ValueError(f"`{name}` must be a probability in [0, 1). Received: {name}={value!r}.")
-
-
-def _check_choice(name, value, choices):
-    if value not in list(choices):
-        raise ValueError(f"`{name}` must be {' or '.join(choices)}. Received: {name}={value!r}.")

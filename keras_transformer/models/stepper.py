@@ -1,4 +1,4 @@
-"""The Transformer (Vaswani et al. 2017, figure 1), one target token at a time."""
+"""An encoder-decoder (Vaswani et al. 2017, figure 1), one target token at a time."""
 
 from typing import Any
 
@@ -18,17 +18,17 @@ class Stepper:
     grows by one at every step, or -1 for a tensor of fixed size.
 
     Args:
-        model: a built `Transformer`.
+        model: a built `EncoderDecoder`.
 
     Call arguments:
         ids: the newest tokens, (B, K).
         position: how many tokens came before them, a scalar.
         state: what `start` or the step before returned.
-        source: what `Transformer.encode` returned.
+        source: what `EncoderDecoder.encode` returned.
 
     Returns:
         Logits, float32 (B, K, V); the new state; and how much each hypothesis attends to the
-        source, the mean of the last layer's heads, float32 (B, K, S).
+        source, float32 (B, K, S): the mean of the heads of the last layer that attends to it.
     """
 
     def __init__(self, model):

@@ -1,4 +1,4 @@
-"""Translation: pairs of sentences, a Transformer, BLEU (Vaswani et al. 2017, section 6.1)."""
+"""Translation: pairs of sentences, an encoder-decoder, BLEU (Vaswani et al. 2017, section 6.1)."""
 
 import dataclasses
 import functools
@@ -10,7 +10,7 @@ from keras_transformer.artifacts import ctranslate2_model
 from keras_transformer.artifacts.translator_artifact import TranslatorArtifact
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
-from keras_transformer.models import Hyperparameters, Transformer
+from keras_transformer.models import chosen, described, model_of
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.corpus_settings import corpus_settings
 from keras_transformer.tasks.task import Evaluation, Task, label_measures, with_perplexity
@@ -61,9 +61,7 @@ class Translation(Task):
         self.module_class.check(self._options)
         self._segmentations = segmentations(values)
         check_tables(values["vocabularies"], values["tie_embeddings"])
-        self.hyperparameters = Hyperparameters(
-            **{field.name: values[field.name] for field in dataclasses.fields(Hyperparameters)}
-        )
+        self.hyperparameters = chosen(values)
 
     @classmethod
     def default_model_dir(cls, values):
@@ -130,7 +128,7 @@ class Translation(Task):
     @classmethod
     def fixed(cls, description):
         """All; hyperparameters that an earlier version did not know had their default's value."""
-        hyperparameters = Hyperparameters(**description["hyperparameters"])
+        hyperparameters = described(description["hyperparameters"])
         return {**description, "hyperparameters": hyperparameters.as_dict()}
 
     @functools.cached_property
@@ -173,7 +171,7 @@ class Translation(Task):
         return self.corpus.weights
 
     def model(self, dtype):
-        return Transformer(self.hyperparameters, dtype=dtype)
+        return model_of(self.hyperparameters, dtype)
 
     def loss(self):
         return LabelSmoothedCrossEntropy(self.hyperparameters.label_smoothing)

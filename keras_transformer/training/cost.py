@@ -40,6 +40,8 @@ TERMS = {
     "Conv2D": _window(3),
     "DepthwiseConv2dNative": _window(2),
 }
+# Loops of TensorFlow; the second input is the most turns, which Keras sets to the length.
+LOOPS = ("While", "StatelessWhile")
 # From how many updates the operations of one are counted.
 SAMPLE = 300
 
@@ -86,13 +88,63 @@ def forward_operations(model: keras.Model, inputs) -> int:
         model: of any task.
         inputs: arrays or specs of its inputs, every dimension known.
     """
+    return _operations(_graph(model, inputs))
+
+
+def sequential_products(model: keras.Model, inputs) -> int:
+    """How many matrix products and convolutions of a forward pass wait for one another: the longest
+    chain of them in its graph, which no number of processors makes shorter.
+
+    Arguments as in `forward_operations`.
+    """
+    return _longest_chain(_graph(model, inputs))
+
+
+def _graph(model, inputs):
     specs = tf.nest.map_structure(lambda array: tf.TensorSpec(array.shape, array.dtype), inputs)
-    graph = tf.function(lambda x: model(x), autograph=False).get_concrete_function(specs).graph
-    return sum(
-        2 * operation.outputs[0].shape.num_elements() * TERMS[operation.type](operation)
-        for operation in graph.get_operations()
-        if operation.type in TERMS
-    )
+    return tf.function(lambda x: model(x), autograph=False).get_concrete_function(specs).graph
+
+
+def _operations(graph):
+    """Operations of what the outputs of a graph need."""
+    found = 0
+    needed = {output.op for output in graph.outputs}
+    # A graph lists each operation behind those that it needs.
+    for operation in reversed(graph.get_operations()):
+        if operation not in needed:
+            continue
+        needed |= {tensor.op for tensor in operation.inputs}
+        if operation.type in TERMS:
+            found += (
+                2 * operation.outputs[0].shape.num_elements() * TERMS[operation.type](operation)
+            )
+        elif operation.type in LOOPS:
+            found += _turns(operation) * _operations(_body(operation))
+    return found
+
+
+def _longest_chain(graph):
+    """The most products on a way through a graph."""
+    longest = {}
+    for operation in graph.get_operations():
+        own = 0
+        if operation.type in TERMS:
+            own = 1
+        elif operation.type in LOOPS:
+            own = _turns(operation) * _longest_chain(_body(operation))
+        before = (longest[tensor.op] for tensor in operation.inputs)
+        longest[operation] = own + max(before, default=0)
+    return max(longest[output.op] for output in graph.outputs)
+
+
+def _turns(loop):
+    """How often a loop over time runs, such as that of an LSTM."""
+    with tf.compat.v1.Session(graph=loop.graph) as session:
+        return int(session.run(loop.inputs[1]))
+
+
+def _body(loop):
+    return loop.graph._get_function(loop.get_attr("body").name).graph
 
 
 def operations_of_an_update(model: keras.Model, batches: Iterable, parts: int = 1) -> float:

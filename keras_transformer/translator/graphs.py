@@ -7,7 +7,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from keras_transformer.decoding.scoring import token_log_probabilities
-from keras_transformer.models import Ensemble, Transformer
+from keras_transformer.models import EncoderDecoder, Ensemble
 from pipelines.special_ids import BOS, PAD
 
 IDS = tf.TensorSpec([None, None], tf.int32)
@@ -22,7 +22,7 @@ def traced(function: Callable, *inputs: tf.TensorSpec) -> tf.types.experimental.
     return tf.function(function, input_signature=inputs, autograph=False)
 
 
-def graphs_of(model: Transformer | Ensemble) -> "Graphs | AttentionGraphs":
+def graphs_of(model: EncoderDecoder | Ensemble) -> "Graphs | AttentionGraphs":
     """The graphs of a built model, with its attention if it gives any."""
     return AttentionGraphs(model) if model.gives_attention else Graphs(model)
 
@@ -54,17 +54,15 @@ class Graphs:
 
 
 class AttentionGraphs(Graphs):
-    """Encoding, scoring, what comes next, and attention by a `Transformer`, from two graphs that
+    """Encoding, scoring, what comes next, and attention by an `EncoderDecoder`, from two graphs that
     they share.
 
     Args:
-        model: the `Transformer`.
+        model: the `EncoderDecoder`.
     """
 
-    def __init__(self, model: Transformer):
-        memory = tf.TensorSpec(
-            [None, None, model.hyperparameters.d_model], model.decoder.compute_dtype
-        )
+    def __init__(self, model: EncoderDecoder):
+        memory = tf.TensorSpec([None, None, model.memory_width], model.decoder.compute_dtype)
         self.model = model
         self._read = traced(model.encode_with_attention, IDS)
         self._write = traced(model.decode_with_attention, IDS, IDS, memory)
@@ -78,10 +76,10 @@ class AttentionGraphs(Graphs):
         return self._write(source, inputs, self._read(source)[0])[0]
 
     def attention(self, source: tf.Tensor, target: tf.Tensor) -> dict[str, tf.Tensor]:
-        """What every layer's heads attend to: see `Transformer.attention_weights`."""
-        memory, within_source = self._read(source)
-        _, to_target, to_memory = self._write(source, shifted(target), memory)
-        return {"encoder": within_source, "decoder": to_target, "cross": to_memory}
+        """What every layer's heads attend to: see `EncoderDecoder.attention_weights`."""
+        memory, of_source = self._read(source)
+        _, of_target = self._write(source, shifted(target), memory)
+        return {**of_source, **of_target}
 
 
 def shifted(target: tf.Tensor) -> tf.Tensor:

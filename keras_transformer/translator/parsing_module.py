@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.constraints import under
 from keras_transformer.decoding.tree_constraints import TreeConstraints
-from keras_transformer.models import Ensemble, Transformer
+from keras_transformer.models import EncoderDecoder, Ensemble
 from keras_transformer.translator.translation_module import TranslationModule
 from pipelines import bracketing
 from pipelines.linearization import alphabet_of
@@ -38,7 +38,7 @@ class ParsingModule(TranslationModule):
 
     def __init__(
         self,
-        model: Transformer | Ensemble,
+        model: EncoderDecoder | Ensemble,
         vocabulary: Vocabulary | SeparateVocabularies,
         options: DecodingOptions | None = None,
     ):

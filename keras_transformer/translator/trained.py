@@ -1,8 +1,8 @@
-"""The Transformer and the vocabulary that a run's folder holds."""
+"""The model and the vocabulary that a run's folder holds."""
 
 import pathlib
 
-from keras_transformer.models import Hyperparameters, Transformer, translation_policy
+from keras_transformer.models import EncoderDecoder, described, model_of, translation_policy
 from keras_transformer.runs.folder import RunFolder
 from pipelines import vocabularies
 from pipelines.vocabularies import SeparateVocabularies
@@ -11,7 +11,7 @@ from pipelines.vocabulary import Vocabulary
 
 def load_trained(
     folder: RunFolder, weights: pathlib.Path | None = None, precision: str = "float32"
-) -> tuple[Transformer, Vocabulary | SeparateVocabularies]:
+) -> tuple[EncoderDecoder, Vocabulary | SeparateVocabularies]:
     """Load what a run of the task "translation" trained.
 
     Args:
@@ -24,7 +24,7 @@ def load_trained(
         FileNotFoundError: if the folder holds no run, or a run without a checkpoint.
         ValueError: if a file is damaged.
     """
-    hyperparameters = Hyperparameters(**folder.read_description()["hyperparameters"])
-    model = Transformer(hyperparameters, dtype=translation_policy(precision))
+    hyperparameters = described(folder.read_description()["hyperparameters"])
+    model = model_of(hyperparameters, translation_policy(precision))
     folder.load_weights(model, weights)
     return model, vocabularies.load(folder.path)

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.models import Ensemble, Transformer
+from keras_transformer.models import EncoderDecoder, Ensemble
 from keras_transformer.translator.batches import MAX_SOURCE_LENGTH
 from keras_transformer.translator.graphs import IDS, graphs_of, traced
 from pipelines.special_ids import EOS, PAD
@@ -22,7 +22,7 @@ class TranslationModule(tf.Module):
     `artifacts.signatures.served` makes a server's signatures of them.
 
     Args:
-        model: a built `Transformer`, or an `Ensemble`.
+        model: a built `EncoderDecoder`, such as a `Transformer`; or an `Ensemble`.
         vocabulary: what it was trained with: a `Vocabulary` of both languages, or one for each.
         options: `DecodingOptions`; by default `default_options`.
 
@@ -40,7 +40,7 @@ class TranslationModule(tf.Module):
 
     def __init__(
         self,
-        model: Transformer | Ensemble,
+        model: EncoderDecoder | Ensemble,
         vocabulary: Vocabulary | SeparateVocabularies,
         options: DecodingOptions | None = None,
     ):
@@ -70,6 +70,7 @@ class TranslationModule(tf.Module):
         self.translate = traced(self._translate, text)
         self.translate_in_detail = traced(self._translate_in_detail, text, prefix)
         self.score = traced(self._score, text, reference)
+        self.what = model.what
         self.gives_attention = model.gives_attention
         if self.gives_attention:
             self.attention = traced(self._attention, text, reference)

@@ -81,6 +81,10 @@ def attended(
     Raises:
         ValueError: if the stack has no weights between positions.
     """
+    if stack not in attention:
+        raise ValueError(
+            f"the model has no {TITLES[stack]}. Received: --stack={stack}. Try --stack=cross."
+        )
     weights = np.asarray(attention[stack], np.float64)
     require_shares(weights, stack)
     rows, columns = pieces_of(attention, stack)

@@ -73,12 +73,18 @@ def trained_model(
     """The model of a run, its vocabulary, and the run's description.
 
     Raises:
-        as `folder_of`.
+        as `folder_of`; and ValueError if it is no Transformer.
     """
     folder = folder_of(model, picture)
     path = pathlib.Path(model)
     weights = path if _is_checkpoint(path) else None
-    return (*load_trained(folder, weights), folder.read_description())
+    loaded, vocabulary = load_trained(folder, weights)
+    if not isinstance(loaded, Transformer):
+        raise ValueError(
+            f"--picture={picture} needs a Transformer's heads and positions. Received: {model}, of "
+            f"architecture={loaded.hyperparameters.architecture}. Try --picture=alignment."
+        )
+    return loaded, vocabulary, folder.read_description()
 
 
 def _is_checkpoint(path):

@@ -5,8 +5,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.models import Transformer
-from keras_transformer.training.cost import Cost, forward_operations, operations_of_an_update
+from keras_transformer.models import ConvolutionalTranslator, RecurrentTranslator, Transformer
+from keras_transformer.training.cost import (
+    Cost,
+    forward_operations,
+    operations_of_an_update,
+    sequential_products,
+)
 
 SIZES = {"num_layers": 2, "d_model": 16, "d_ff": 24, "num_heads": 2}
 PIECES = 50
@@ -33,6 +38,51 @@ def model():
 
 def test_a_forward_pass_takes_the_paper_s_products(model):
     assert forward_operations(model, (ids(3, 7), ids(3, 5))) == by_hand(3, 7, 5)
+
+
+def test_a_layer_s_products_wait_for_one_another(model):
+    """Projections, scores, their sum, W^O, and two maps of the feed-forward network; in the end the
+    projection onto the vocabulary.
+    """
+    attention = 4
+    encoder = SIZES["num_layers"] * (attention + 2)
+    # The first layer's self-attention to the target runs beside the encoder.
+    decoder = SIZES["num_layers"] * (2 * attention + 2) - attention
+    assert sequential_products(model, (ids(3, 7), ids(3, 5))) == encoder + decoder + 1
+
+
+def test_an_lstm_s_products_are_those_of_all_its_turns():
+    """Four gates from x and h at each position; then additive attention of one head."""
+    d = 8
+    model = RecurrentTranslator(vocabulary_size=PIECES, num_layers=2, d_model=d)
+    source, target = 7, 5
+    bidirectional = 2 * source * (d + d // 2) * 4 * (d // 2)
+    above = target * (2 * d + d) * 4 * d
+    first = target * (d + d) * 4 * d
+    projections = 2 * d**2 * (source + target)
+    scores_and_sums = 2 * d * source * target
+    combination = target * 2 * d * d
+    products = 2 * bidirectional + first + above + projections + scores_and_sums + combination
+    expected = 2 * 3 * (products + d * PIECES * target)
+    inputs = (ids(3, source), ids(3, target))
+    assert forward_operations(model, inputs) == expected
+    # Two layers that read, keys, scores, sum, W^O, a layer that writes, combination, projection.
+    # The first layer that writes runs beside those that read.
+    assert sequential_products(model, inputs) == 2 * source + 4 + target + 2
+
+
+def test_a_convolutional_model_s_products_are_its_blocks():
+    d = 8
+    sizes = {"num_layers": 2, "d_model": d, "kernel_size": 3}
+    model = ConvolutionalTranslator(vocabulary_size=PIECES, **sizes)
+    source, target = 7, 5
+    blocks = 2 * 3 * d * 2 * d * (source + target)
+    attentions = 2 * (d * d * target + 2 * d * source * target)
+    inputs = (ids(3, source), ids(3, target))
+    expected = 2 * 3 * (blocks + attentions + d * PIECES * target)
+    assert forward_operations(model, inputs) == expected
+    # Two blocks that read, scores and sum; a block, query, scores and sum; the projection.
+    assert sequential_products(model, inputs) == 2 + 2 + 4 + 1
 
 
 def test_convolutions_count_their_windows():

@@ -1,0 +1,222 @@
+"""A decoder of gated convolutions that attends to the source in each block (Gehring et al. 2017,
+section 3.3), which table 2 of Vaswani et al. 2017 compares the Transformer with.
+
+`call` processes a whole target (training); a stepper adds one token per hypothesis from the last
+k - 1 (decoding). Both give the same activations.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_transformer.layers.convolution_block import HALVED, ConvolutionBlock
+from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.scaled_dot_product import attention_weights
+from keras_transformer.layers.tensors import KeysAndValues, State, Tensor
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class MultiStepAttention(keras.layers.Layer):
+    """The attention of one block, to keys z and values of the source.
+
+        q = (x W + b + g) sqrt(0.5)               g: the embedded token before the one sought
+        y = (x + sqrt(m) softmax(q z^T / sqrt(d_model)) values) sqrt(0.5)
+
+    m is the number of the source's tokens: a mean of m vectors times sqrt(m) has the variance of
+    one. Gehring et al. do not divide q z^T, whose vectors are shorter: their embeddings start with
+    a deviation of 0.1, ours with 1.
+
+    Args:
+        d_model: width of x, keys and values.
+
+    Call arguments:
+        x: what a block gave, (B, n, d_model).
+        g: (B, n, d_model).
+        keys, values: of the source, (B, S, d_model) each.
+        memory_mask: booleans (B, 1, S), True at tokens; None: there is no padding.
+
+    Returns:
+        (B, n, d_model), and the weights, (B, n, S).
+    """
+
+    def __init__(self, d_model: int, **kwargs):
+        super().__init__(**kwargs)
+        self.d_model = d_model
+        start = keras.initializers.RandomNormal(stddev=d_model**-0.5)
+        self.query = keras.layers.Dense(
+            d_model, kernel_initializer=start, dtype=self.dtype_policy, name="query"
+        )
+
+    def build(self, x_shape):
+        self.query.build(x_shape)
+
+    def call(
+        self,
+        x: Tensor,
+        g: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        memory_mask: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        weights = attention_weights((self.query(x) + g) * HALVED, keys, memory_mask)
+        context = ops.matmul(weights, values) * _root_of_length(keys, memory_mask)
+        return (x + context) * HALVED, weights
+
+    def get_config(self):
+        return {**super().get_config(), "d_model": self.d_model}
+
+
+def _root_of_length(keys, memory_mask):
+    """sqrt(m) of each source, (B, 1, 1)."""
+    if memory_mask is None:
+        memory_mask = ops.ones_like(keys[:, None, :, 0])
+    return ops.sqrt(ops.sum(ops.cast(memory_mask, keys.dtype), axis=-1, keepdims=True))
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class ConvolutionalDecoder(keras.layers.Layer):
+    """N causal blocks, each with an attention to the source.
+
+    Args: as in `ConvolutionalEncoder`.
+
+    Call arguments:
+        x: embedded target, shifted right, (B, T, d_model).
+        memory: what `ConvolutionalEncoder` gives, (B, S, 2 d_model).
+        memory_mask: booleans (B, 1, S), True at tokens.
+
+    Returns:
+        (B, T, d_model). Position t depends only on positions up to t, so padding at the end needs
+        no mask.
+    """
+
+    def __init__(
+        self, num_layers: int, d_model: int, kernel_size: int = 3, dropout: float = 0.0, **kwargs
+    ):
+        super().__init__(**kwargs)
+        self.d_model = d_model
+        self.kernel_size = kernel_size
+        self.dropout = dropout
+        policy = self.dtype_policy
+        self.blocks = [
+            ConvolutionBlock(
+                d_model, kernel_size, dropout, "causal", dtype=policy, name=f"block_{n}"
+            )
+            for n in range(num_layers)
+        ]
+        self.attentions = [
+            MultiStepAttention(d_model, dtype=policy, name=f"attention_{n}")
+            for n in range(num_layers)
+        ]
+        self.output_dropout = Dropout(dropout, dtype=policy, name="output_dropout")
+
+    def build(self, x_shape, memory_shape):
+        for layer in (*self.blocks, *self.attentions):
+            layer.build(x_shape)
+
+    def through(
+        self, x: Tensor, convolve: Callable, look: Callable, *of_blocks: Iterable
+    ) -> tuple[Tensor, list[Any], list[Tensor]]:
+        """The order of the layers, for whole sequences and single positions alike.
+
+        Args:
+            x: (..., d_model).
+            convolve: x and what `of_blocks` hold for one block -> (..., d_model), and its state.
+            look: what an attention is called with: attention, x -> (..., d_model) and weights.
+            of_blocks: iterables of N.
+
+        Returns:
+            (..., d_model), the blocks' states, and the attentions' weights.
+        """
+        states = []
+        weights = []
+        for attention, *of_block in zip(self.attentions, *of_blocks, strict=True):
+            x, state = convolve(x, *of_block)
+            x, attended = look(attention, x)
+            states.append(state)
+            weights.append(attended)
+        return self.output_dropout(x), states, weights
+
+    def call(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None) -> Tensor:
+        return self._whole(x, memory, memory_mask)[0]
+
+    def with_attention(
+        self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """`call`, and second what every block attends to, (B, N, 1, T, S)."""
+        y, _, weights = self._whole(x, memory, memory_mask)
+        return y, ops.stack(weights, axis=1)[:, :, None]
+
+    def _whole(self, x, memory, memory_mask):
+        keys, values = self.memory_cache(memory)
+
+        def convolve(x, block):
+            return block(x), None
+
+        def look(attention, y):
+            return attention(y, x, keys, values, memory_mask=memory_mask)
+
+        return self.through(x, convolve, look, self.blocks)
+
+    def memory_cache(self, memory: Tensor) -> KeysAndValues:
+        """The keys and values in a memory, (B, S, d_model) each, which all attentions share."""
+        return memory[..., : self.d_model], memory[..., self.d_model :]
+
+    def stepper(self) -> "ConvolutionalDecoderStepper":
+        """The stack for one position at a time, with the weights as they are now."""
+        return ConvolutionalDecoderStepper(self)
+
+    def compute_output_shape(self, x_shape, memory_shape):
+        return x_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_layers": len(self.blocks),
+            "d_model": self.d_model,
+            "kernel_size": self.kernel_size,
+            "dropout": self.dropout,
+        }
+
+
+class ConvolutionalDecoderStepper:
+    """A `ConvolutionalDecoder` for one new position of each of K hypotheses a sentence.
+
+    Args:
+        decoder: a built `ConvolutionalDecoder`.
+
+    Call arguments:
+        x: embedded new tokens, (B, K, d_model).
+        state: what `start` or the step before returned.
+        memory: what `ConvolutionalDecoder.memory_cache` returned.
+        memory_mask: booleans, (B, 1, S).
+
+    Returns:
+        (B, K, d_model); the new state; and how much each hypothesis attends to the memory in the
+        last block, float32 (B, K, S).
+    """
+
+    def __init__(self, decoder: ConvolutionalDecoder):
+        self._through = decoder.through
+        self._blocks = [block.stepper() for block in decoder.blocks]
+        self.growing = [block.growing for block in self._blocks]
+
+    def start(self, rows: int | Tensor) -> State:
+        """The state before the first position, of B K rows."""
+        return [block.start(rows) for block in self._blocks]
+
+    def __call__(
+        self, x: Tensor, state: State, memory: KeysAndValues, memory_mask: Tensor | None = None
+    ) -> tuple[Tensor, State, Tensor]:
+        shape = ops.shape(x)
+
+        def convolve(y, block, state):
+            y, state = block(ops.reshape(y, (-1, x.shape[-1])), state)
+            return ops.reshape(y, shape), state
+
+        def look(attention, y):
+            return attention(y, x, *memory, memory_mask=memory_mask)
+
+        y, state, weights = self._through(x, convolve, look, self._blocks, state)
+        return y, state, ops.cast(weights[-1], "float32")

@@ -1,0 +1,141 @@
+"""The layers of the convolutional encoder-decoder against torch's convolution and GLU with the same
+weights, on each sentence alone, and the attention of Gehring et al. 2017, section 3.3, in NumPy.
+"""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.layers import (
+    ConvolutionalDecoder,
+    ConvolutionalEncoder,
+    ConvolutionBlock,
+)
+
+torch = pytest.importorskip("torch", reason="install the extra [oracles] to compare with torch")
+
+D, N, K = 6, 2, 3
+LENGTHS = (5, 2, 3)
+MASK = (np.arange(max(LENGTHS)) < np.array(LENGTHS)[:, None])[:, None]
+ROOT = 0.5**0.5
+
+
+def torch_block(block, x, before, behind):
+    """A block over one sentence (n, d), a torch tensor, with so many zeros before and behind it."""
+    kernel, bias = (torch.tensor(array) for array in block.get_weights())
+    padded = torch.nn.functional.pad(x.T[None], (before, behind))
+    y = torch.nn.functional.conv1d(padded, kernel.permute(2, 1, 0), bias)
+    return (torch.nn.functional.glu(y[0].T, dim=-1) + x) * ROOT
+
+
+def keys_of(encoder, x):
+    for block in encoder.blocks:
+        x = torch_block(block, x, K // 2, K // 2)
+    return x
+
+
+def decoded(decoder, g, keys, values):
+    """What the decoder makes of one target g (T, d), and the weights of its attentions."""
+    x = g
+    shares = []
+    for block, attention in zip(decoder.blocks, decoder.attentions, strict=True):
+        x = torch_block(block, torch.tensor(np.float32(x)), K - 1, 0).numpy()
+        kernel, bias = attention.get_weights()
+        query = (x @ kernel + bias + g) * ROOT
+        scores = np.exp(query @ keys.T / D**0.5)
+        weights = scores / scores.sum(-1, keepdims=True)
+        x = (x + len(keys) ** 0.5 * weights @ values) * ROOT
+        shares.append(weights)
+    return x, shares
+
+
+@pytest.fixture
+def encoder(randomized, random):
+    return randomized(ConvolutionalEncoder(N, D, K), random(2, 3, D))
+
+
+@pytest.fixture
+def decoder(randomized, random):
+    return randomized(ConvolutionalDecoder(N, D, K), random(2, 3, D), random(2, 4, 2 * D))
+
+
+def test_the_encoder_reads_each_sentence_as_torch_reads_it_alone(encoder, random):
+    x = random(3, max(LENGTHS), D)
+    found = np.asarray(encoder(x, attention_mask=MASK))
+    for row, length in enumerate(LENGTHS):
+        alone = x[row, :length]
+        keys = keys_of(encoder, torch.tensor(alone)).numpy()
+        expected = np.concatenate([keys, (keys + alone) * ROOT], axis=-1)
+        np.testing.assert_allclose(found[row, :length], expected, rtol=0, atol=1e-5)
+
+
+def test_control_without_the_mask_padding_is_read(encoder, random):
+    x = random(3, max(LENGTHS), D)
+    with_mask = np.asarray(encoder(x, attention_mask=MASK))[1, : LENGTHS[1]]
+    without = np.asarray(encoder(x))[1, : LENGTHS[1]]
+    assert np.abs(with_mask - without).max() > 1e-3
+
+
+def test_the_decoder_is_torch_s_convolution_with_an_attention_in_each_block(decoder, random):
+    x = random(3, 4, D)
+    memory = random(3, max(LENGTHS), 2 * D)
+    found, weights = decoder.with_attention(x, memory, MASK)
+    np.testing.assert_array_equal(decoder(x, memory, memory_mask=MASK), found)
+    assert weights.shape == (3, N, 1, 4, max(LENGTHS))
+    for row, length in enumerate(LENGTHS):
+        keys, values = np.split(memory[row, :length], 2, axis=-1)
+        expected, shares = decoded(decoder, x[row], keys, values)
+        np.testing.assert_allclose(found[row], expected, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(weights[row, :, 0, :, :length], shares, rtol=0, atol=1e-6)
+        assert not np.any(weights[row, :, 0, :, length:])
+
+
+def test_a_memory_without_a_mask_has_all_its_tokens(decoder, random):
+    x = random(2, 4, D)
+    memory = random(2, 5, 2 * D)
+    everywhere = np.ones((2, 1, 5), bool)
+    np.testing.assert_allclose(
+        decoder(x, memory), decoder(x, memory, memory_mask=everywhere), rtol=1e-6
+    )
+
+
+def test_each_attention_passes_an_nth_of_its_gradient_to_the_keys(encoder, random):
+    x = random(1, 4, D)
+    upstream = random(1, 4, D)
+    theirs = torch.tensor(x[0], requires_grad=True)
+    (keys_of(encoder, theirs) * torch.tensor(upstream[0])).sum().backward()
+    with tf.GradientTape() as tape:
+        whole = tf.constant(x)
+        tape.watch(whole)
+        found = tf.reduce_sum(encoder(whole)[..., :D] * upstream)
+    np.testing.assert_allclose(
+        tape.gradient(found, whole)[0], theirs.grad.numpy() / N, rtol=0, atol=1e-6
+    )
+
+
+def test_a_block_starts_with_the_variance_that_keeps_that_of_its_output(rng):
+    """Gehring et al. 2017, section 3.5: N(0, 4 p / (k d))."""
+    block = ConvolutionBlock(64, 5, dropout=0.2)
+    block.build((None, None, 64))
+    kernel, bias = block.get_weights()
+    assert kernel.std() == pytest.approx((4 * 0.8 / (5 * 64)) ** 0.5, rel=0.02)
+    assert not np.any(bias)
+
+
+def test_configs_make_them_again(round_trip, random):
+    x = random(2, 3, D)
+    for layer, inputs in (
+        (ConvolutionBlock(D, 5, dropout=0.5, padding="causal"), (x,)),
+        (ConvolutionalEncoder(N, D, kernel_size=5, dropout=0.5), (x,)),
+        (ConvolutionalDecoder(N, D, kernel_size=5, dropout=0.5), (x, random(2, 4, 2 * D))),
+    ):
+        clone = round_trip(layer, *inputs)
+        np.testing.assert_allclose(clone(*inputs), layer(*inputs), rtol=1e-6)
+        shapes = (array.shape for array in inputs)
+        assert tuple(layer.compute_output_shape(*shapes)) == layer(*inputs).shape
+
+
+def test_dropout_stands_before_each_convolution_and_behind_the_last_block():
+    decoder = ConvolutionalDecoder(N, D, dropout=0.25)
+    dropouts = [*(block.input_dropout for block in decoder.blocks), decoder.output_dropout]
+    assert [layer.rate for layer in dropouts] == [0.25] * (N + 1)

@@ -1,0 +1,211 @@
+"""The models that the Transformer is compared with: chosen in one table, padded and decoded without
+a difference, and refused what they have no use for.
+"""
+
+import numpy as np
+import pytest
+
+from keras_transformer.artifacts import ctranslate2_model
+from keras_transformer.flags.recipes import recipe
+from keras_transformer.models import (
+    ARCHITECTURES,
+    ConvolutionalHyperparameters,
+    ConvolutionalTranslator,
+    Ensemble,
+    Hyperparameters,
+    RecurrentHyperparameters,
+    RecurrentTranslator,
+    Transformer,
+    chosen,
+    described,
+    model_of,
+    translation_policy,
+)
+
+V = 11
+SOURCE = np.array([[4, 5, 6, 7, 2], [8, 9, 2, 0, 0]], np.int32)
+TARGET = np.array([[2, 5, 6, 10], [2, 7, 0, 0]], np.int32)
+SMALL = {
+    "recurrent": RecurrentHyperparameters(V, num_layers=2, d_model=8),
+    "convolutional": ConvolutionalHyperparameters(
+        V, num_layers=2, d_model=8, positions="learned", max_positions=6
+    ),
+}
+NAMES = pytest.mark.parametrize("name", list(SMALL))
+MODELS = {}
+
+
+def model(name):
+    """Weights drawn once: no bias is 0."""
+    if name not in MODELS:
+        MODELS[name] = model_of(SMALL[name], "float32")
+        random = np.random.default_rng(0)
+        weights = MODELS[name].get_weights()
+        MODELS[name].set_weights([random.normal(0, 0.4, weight.shape) for weight in weights])
+    return MODELS[name]
+
+
+@NAMES
+def test_a_sentence_alone_and_padded_in_a_batch_has_the_same_logits(name):
+    padded = np.asarray(model(name)((SOURCE, TARGET)))[1, :2]
+    alone = np.asarray(model(name)((SOURCE[1:, :3], TARGET[1:, :2])))[0]
+    np.testing.assert_allclose(padded, alone, rtol=0, atol=1e-5)
+    # A control: one token more is no padding.
+    longer = SOURCE[1:].copy()
+    longer[0, 3] = 4
+    other = np.asarray(model(name)((longer, TARGET[1:, :2])))[0]
+    assert np.abs(padded - other).max() > 1e-2
+
+
+@NAMES
+def test_later_tokens_change_nothing(name):
+    other = TARGET.copy()
+    other[:, 2:] = 3
+    first, second = (np.asarray(model(name)((SOURCE, ids))) for ids in (TARGET, other))
+    np.testing.assert_allclose(first[:, :2], second[:, :2], rtol=0, atol=1e-6)
+    assert np.abs(first[:, 2:] - second[:, 2:]).max() > 1e-2
+
+
+def steps(model, targets, forget=False):
+    """Logits and attention of each step for K hypotheses a sentence, (B, K, T, ...)."""
+    stepper = model.stepper()
+    source = model.encode(SOURCE)
+    start = stepper.start(targets.shape[0] * targets.shape[1])
+    state = start
+    found = []
+    for position in range(targets.shape[2]):
+        logits, state, attention = stepper(targets[:, :, position], position, state, source)
+        found.append((logits, attention))
+        state = start if forget else state
+    return [
+        np.stack([np.asarray(one) for one in ones], axis=2) for ones in zip(*found, strict=True)
+    ]
+
+
+@NAMES
+def test_token_by_token_gives_what_the_whole_target_gives(name):
+    targets = np.stack([TARGET, np.where(TARGET == 5, 9, TARGET)], axis=1)
+    logits, attention = steps(model(name), targets)
+    assert (logits.dtype, attention.dtype) == ("float32", "float32")
+    rows = (np.repeat(SOURCE, 2, axis=0), targets.reshape(-1, TARGET.shape[1]))
+    whole, of_target = model(name).decode_with_attention(
+        *rows, model(name).encode_with_attention(rows[0])[0]
+    )
+    np.testing.assert_allclose(logits.reshape(whole.shape), whole, rtol=0, atol=1e-5)
+    weights = np.asarray(of_target["cross"])[:, -1, 0]
+    np.testing.assert_allclose(attention.reshape(weights.shape), weights, rtol=0, atol=1e-6)
+    forgetful, _ = steps(model(name), targets, forget=True)
+    assert np.abs(forgetful - logits).max() > 1e-2
+
+
+@NAMES
+def test_the_state_has_a_fixed_size(name):
+    stepper = model(name).stepper()
+    sizes = {tuple(tensor.shape) for layer in stepper.start(3) for tensor in _tensors(layer)}
+    assert sizes == {(3, 8) if name == "recurrent" else (3, 2, 8)}
+    assert {axis for layer in stepper.growing for axis in np.ravel(layer)} == {-1}
+
+
+def _tensors(state):
+    return state if isinstance(state, tuple) else (state,)
+
+
+@pytest.mark.slow
+def test_an_ensemble_joins_any_architectures():
+    ensemble = Ensemble([model(name) for name in SMALL])
+    mean = np.mean([np.exp(_log_softmax(model(name)((SOURCE, TARGET)))) for name in SMALL], axis=0)
+    np.testing.assert_allclose(np.exp(ensemble((SOURCE, TARGET))), mean, rtol=0, atol=1e-6)
+    logits, _ = steps(ensemble, TARGET[:, None])
+    np.testing.assert_allclose(np.exp(logits[:, 0]), mean, rtol=0, atol=1e-5)
+
+
+def _log_softmax(logits):
+    logits = np.asarray(logits, np.float64)
+    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+@pytest.mark.slow
+@NAMES
+def test_weights_in_bfloat16_give_almost_the_same(name):
+    narrow = model_of(SMALL[name], translation_policy("bfloat16"))
+    narrow.set_weights(model(name).get_weights())
+    assert {weight.dtype for weight in narrow.trainable_weights} == {"bfloat16"}
+    found, expected = (steps(one, TARGET[:, None])[0] for one in (narrow, model(name)))
+    assert 0 < np.abs(found - expected).max() < 0.2
+
+
+@pytest.mark.slow
+@NAMES
+def test_a_model_file_makes_it_again(name):
+    kind = type(model(name))
+    clone = kind.from_config(model(name).get_config())
+    assert clone.hyperparameters == SMALL[name]
+    clone.set_weights(model(name).get_weights())
+    np.testing.assert_array_equal(clone((SOURCE, TARGET)), model(name)((SOURCE, TARGET)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("tiny", (Hyperparameters, Transformer, 3.27e6)),
+        ("recurrent", (RecurrentHyperparameters, RecurrentTranslator, 3.52e6)),
+        ("convolutional", (ConvolutionalHyperparameters, ConvolutionalTranslator, 3.37e6)),
+    ],
+)
+def test_the_recipes_make_models_of_about_one_size(name, expected):
+    hyperparameters = chosen(recipe(f"{name}.flags", "model", "vocabulary"))
+    made = model_of(hyperparameters)
+    assert (type(hyperparameters), type(made)) == expected[:2]
+    assert made.count_params() == pytest.approx(expected[2], rel=0.01)
+
+
+@pytest.mark.parametrize("name", list(ARCHITECTURES))
+def test_a_name_alone_makes_a_model_of_the_defaults(name):
+    found = chosen(recipe(f"--architecture={name}", "model", "vocabulary"))
+    assert found == ARCHITECTURES[name].hyperparameters(found.vocabulary_size)
+    assert described(found.as_dict()) == found
+
+
+def test_a_description_without_an_architecture_is_a_transformer_s():
+    written = Hyperparameters(100, d_model=8, num_heads=2).as_dict()
+    del written["architecture"]
+    assert described(written) == Hyperparameters(100, d_model=8, num_heads=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("--architecture=recurrent --num_heads=4", "`num_heads` is no hyperparameter of"),
+        ("--architecture=recurrent --kernel_size=5", "`kernel_size` is no hyperparameter of"),
+        ("--architecture=convolutional --norm=pre", "`norm` is no hyperparameter of"),
+        ("--kernel_size=5", "`kernel_size` is no hyperparameter of architecture=transformer"),
+        ("tiny.flags --architecture=recurrent", "`d_ff` is no hyperparameter of"),
+        ("--architecture=convolutional --kernel_size=4", "Received: kernel_size=4. Try 5."),
+        ("--architecture=convolutional --positions=rotary", "learned or sinusoidal or none"),
+        ("--architecture=recurrent --d_model=7", "Received: d_model=7. Try 8."),
+        ("--architecture=recurrent --dropout=-1", "dropout"),
+    ],
+)
+def test_what_an_architecture_has_no_use_for_is_refused(arguments, told):
+    with pytest.raises(ValueError) as raised:
+        chosen(recipe(arguments, "model", "vocabulary"))
+    assert told in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("make", [described, lambda one: chosen({**one, "vocabulary_size": V})])
+def test_an_architecture_that_there_is_not_is_refused(make):
+    with pytest.raises(ValueError, match=r"^`architecture` must be transformer or recurrent or "):
+        make({"architecture": "quantum"})
+
+
+@NAMES
+def test_another_engine_refuses_it_in_a_line(name, tmp_path):
+    pytest.importorskip("ctranslate2")
+    with pytest.raises(ValueError) as raised:
+        ctranslate2_model.convert(model(name), None, tmp_path / "model", {})
+    assert str(raised.value) == (
+        "CTranslate2 knows only transformer as `architecture`. Received: "
+        f"architecture={name!r}. Export a SavedModel."
+    )
