@@ -39,6 +39,15 @@ def names_of(paths: Sequence[str]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(path) for path in paths]
 
 
+def _whole_epochs(history):
+    """A history without an epoch that a limit ended within a tenth of its steps: its loss is a mean
+    of these few.
+    """
+    steps = [line["step"] for line in history]
+    made = [after - before for before, after in zip([0, *steps], steps, strict=False)]
+    return [line for line, count in zip(history, made, strict=True) if count * 10 > max(made)]
+
+
 def panels(histories: Mapping[str, Sequence[Mapping]]) -> list[Panel]:
     """A panel for each measure that a run has, and in it a series for each run that has it.
 
@@ -52,7 +61,8 @@ def panels(histories: Mapping[str, Sequence[Mapping]]) -> list[Panel]:
     for key, title in MEASURES.items():
         series = {}
         for name, history in histories.items():
-            points = [(line["step"], line[key]) for line in history if key in line]
+            epochs = _whole_epochs(history)
+            points = [(line["step"], line[key]) for line in epochs if key in line]
             if points:
                 series[name] = tuple(zip(*points, strict=True))
         if series:

@@ -177,10 +177,19 @@ def test_the_readme_is_short_and_leads_to_every_page():
         assert page == README or f"]({name})" in readme or page.parent.name == "saved_models"
 
 
-def test_the_first_screen_of_the_readme_has_the_two_commands_and_a_picture():
+def pictures(text):
+    """The pictures of a page that has <picture>: (for dark pages, for light ones, its words)."""
+    dark = r'<source media="\(prefers-color-scheme: dark\)" srcset="(.*)">'
+    return re.findall(dark + r'\s*<img src="(.*)" alt="(.*)">', text)
+
+
+def test_the_first_screen_of_the_readme_has_the_two_commands_and_two_pictures():
     screen = "\n".join(README.read_text(encoding="utf-8").splitlines()[:25])
-    [picture] = re.findall(r"!\[[^\]]{20,}\]\(([^)]*)\)", screen)
-    assert (ROOT / picture).stat().st_size <= PICTURE_BYTES
+    assert len(pictures(screen)) == 2
+    for dark, light, words in pictures(screen):
+        assert len(words) >= 20
+        for path in (ROOT / dark, ROOT / light):
+            assert path.stat().st_size <= PICTURE_BYTES
     assert "make train" in screen
     assert "make test" in screen
 

@@ -41,6 +41,15 @@ def test_a_measure_has_a_panel_and_a_run_a_series():
         panels({"c": [{"step": 1, "f1": 3}]})
 
 
+def test_an_epoch_that_a_limit_cut_short_is_left_out():
+    history = [{"step": step, "loss": 1.0} for step in (100, 200, 209)]
+    assert panels({"a": history})[0].series == {"a": ((100, 200), (1.0, 1.0))}
+    # A control: half an epoch counts, and so does the only one.
+    history[-1]["step"] = 250
+    assert panels({"a": history})[0].series["a"][0] == (100, 200, 250)
+    assert panels({"a": history[:1]})[0].series["a"][0] == (100,)
+
+
 def test_runs_are_called_by_their_folders_unless_two_have_one_name():
     assert names_of(["runs/a", "runs/b/"]) == ["a", "b"]
     assert names_of(["x/a", "y/a"]) == ["x/a", "y/a"]
