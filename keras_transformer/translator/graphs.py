@@ -54,8 +54,8 @@ class Graphs:
 
 
 class AttentionGraphs(Graphs):
-    """Encoding, scoring, what comes next, and attention by an `EncoderDecoder`, from two graphs that
-    they share.
+    """Encoding, scoring, what comes next, and attention by an `EncoderDecoder`, from two graphs
+    that they share.
 
     Args:
         model: the `EncoderDecoder`.
