@@ -28,6 +28,8 @@ class StringModel(tf.Module):
 
         one, four, fifty = (tf.constant([value]) for value in (1, 4, 50))
         alpha, whole = tf.constant([0.6]), tf.constant([1.0])
+        nothing = tf.constant([""])
+        zero = tf.constant([0])
 
         def upper(text):
             with tf.control_dependencies(
@@ -68,6 +70,20 @@ class StringModel(tf.Module):
 
         def sample(text, temperature=whole, top_k=four, top_p=whole, seed=one):
             return {"translation": upper(text) + tf.strings.as_string(seed)}
+
+        def next_pieces(text, prefix=nothing, temperature=whole, top_k=zero, top_p=whole):
+            """A piece that counts those before it, and the end."""
+            count = tf.strings.as_string(tf.strings.split(prefix).row_lengths())
+            temperature = tf.broadcast_to(temperature, tf.shape(text))
+            first = tf.broadcast_to(0.75 / temperature, tf.shape(text))
+            first = tf.where(tf.broadcast_to(top_k, tf.shape(text)) == 1, 1.0, first)
+            pieces = tf.broadcast_to("\u2581" + count, tf.shape(text))
+            shares = tf.broadcast_to([[0.75, 0.25]], [tf.size(text), 2])
+            return {
+                "pieces": tf.stack([pieces, tf.fill(tf.shape(text), "</s>")], axis=1),
+                "probabilities": tf.stack([first, 1 - first], axis=1),
+                "model_probabilities": shares * tf.broadcast_to(top_p, tf.shape(text))[:, None],
+            }
 
         def align(text, reference):
             source, target = (
@@ -111,6 +127,16 @@ class StringModel(tf.Module):
                     integer("seed"),
                 ],
             ),
+            "next_pieces": tf.function(
+                next_pieces,
+                input_signature=[
+                    text,
+                    _optional(tf.string, "prefix"),
+                    number("temperature"),
+                    integer("top_k"),
+                    number("top_p"),
+                ],
+            ),
             "align": tf.function(align, input_signature=[text, reference]),
             "raw": tf.function(raw, input_signature=[text]),
             "width": tf.function(width, input_signature=[text]),
@@ -118,3 +144,21 @@ class StringModel(tf.Module):
 
     def write(self, folder):
         tf.saved_model.save(self, str(folder), signatures=self.functions)
+
+
+class StringParser(tf.Module):
+    """What a parser looks like from outside: a tree of one level."""
+
+    def __init__(self):
+        super().__init__()
+        text = tf.TensorSpec([None], tf.string, name="text")
+
+        @tf.function(input_signature=[text])
+        def parse(text):
+            words = tf.strings.regex_replace(text, r"(\S+)", r"(XX \1)")
+            return {"tree": "(S (NP " + words + "))"}
+
+        self.parse = parse
+
+    def write(self, folder):
+        tf.saved_model.save(self, str(folder), signatures={"serving_default": self.parse})

@@ -21,7 +21,8 @@ from keras_transformer.server.errors import RequestError
 from keras_transformer.server.openapi import FINDING, PREDICT
 from keras_transformer.server.service import Service
 
-PAGE = pathlib.Path(__file__).with_name("page.html")
+PAGE = pathlib.Path(__file__).with_name("page")
+SCRIPTS = ("elements", "attention", "tree", "next_pieces", "page")
 BODY_SECONDS = 60
 # The page is all that it needs: a browser shall fetch nothing from elsewhere.
 POLICY = (
@@ -107,8 +108,19 @@ def _answer_about_the_model(app, service):
         raise RequestError(400, f"Unrecognized servable version label: {label}")
 
 
+def _page(name):
+    """The page of a model: one document, with its style and scripts in it."""
+    whole = (PAGE / "page.html").read_text(encoding="utf-8")
+    scripts = [(PAGE / f"{script}.js").read_text(encoding="utf-8") for script in SCRIPTS]
+    return (
+        whole.replace("{{model}}", html.escape(name))
+        .replace("{{style}}", (PAGE / "page.css").read_text(encoding="utf-8"))
+        .replace("{{script}}", "\n".join(scripts))
+    )
+
+
 def _answer_about_the_server(app, service, metrics):
-    page = PAGE.read_text(encoding="utf-8").replace("{{model}}", html.escape(service.name))
+    page = _page(service.name)
 
     @app.get("/", response_class=HTMLResponse, summary="A page to try the model on")
     async def show_page():

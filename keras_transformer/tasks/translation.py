@@ -187,7 +187,11 @@ class Translation(Task):
         if self.quality not in self.higher_is_better:
             return measures
         sources = self.corpus.valid.sources[: self.values["validation_sentences"]]
-        options = DecodingOptions(beam_size=1, **self.module_class.default_options)
+        options = DecodingOptions(
+            beam_size=1,
+            constrained=self._options.constrained,
+            **self.module_class.default_options,
+        )
         greedy = Translator(self.module_class(model, self.vocabulary, options))
 
         def measure():

@@ -15,6 +15,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
+from string_model import StringParser
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,19 @@ def page(browser, client):
     yield shown
     if folder := os.environ.get("SCREENSHOTS"):
         browser.save_screenshot(f"{folder}/page.png")
+
+
+@pytest.fixture
+def parser_page(browser, start, tmp_path):
+    """The page of a parser."""
+    StringParser().write(tmp_path / "p" / "1")
+    with start(tmp_path / "p") as client:
+        browser.get(str(client.base_url))
+        yield
+
+
+def wait_for(browser, condition):
+    WebDriverWait(browser, 60, poll_frequency=0.05).until(lambda _: condition())
 
 
 def type_and_wait(browser, text, element, *keys):
@@ -101,6 +115,50 @@ def test_every_head_is_drawn_and_can_be_chosen(browser, page):
         1,
     ]
     assert page("picture").split() == ["two", "dogs", "</s>", "TWO", "DOGS", "</s>"]
+
+
+def test_a_click_on_a_bar_takes_its_piece(browser, page):
+    type_and_wait(browser, "two dogs", "bars")
+    assert page("bars").split() == ["\u24230", "75.0", "%", "</s>", "25.0", "%"]
+    fillings = browser.find_elements(By.CSS_SELECTOR, "#bars .filling")
+    assert [one.get_attribute("style") for one in fillings] == ["width: 75%;", "width: 25%;"]
+    browser.find_element(By.CSS_SELECTOR, "#bars button").click()
+    wait_for(browser, lambda: page("bars").startswith("\u24231"))
+    assert page("came") == "\u24230"
+    # The end: nothing comes behind it. A click on a piece that came goes back.
+    browser.find_elements(By.CSS_SELECTOR, "#bars button")[1].click()
+    wait_for(browser, lambda: browser.find_element(By.ID, "ended").is_displayed())
+    assert page("bars") == ""
+    browser.find_element(By.CSS_SELECTOR, "#came button").click()
+    wait_for(browser, lambda: page("bars").startswith("\u24230"))
+    assert page("came") == ""
+
+
+def test_options_change_the_bars(browser, page):
+    type_and_wait(browser, "two dogs", "bars")
+    browser.execute_script(
+        "get('temperature').value = 2; get('top_k').value = 0;"
+        "get('temperature').dispatchEvent(new Event('input'));"
+    )
+    wait_for(browser, lambda: page("bars").split()[1] == "37.5")
+    assert page("temperature_value") == "2"
+
+
+def test_a_parser_s_tree_is_drawn(browser, parser_page):
+    def shown(name):
+        return browser.find_element(By.ID, name).text
+
+    wait_for(browser, lambda: shown("go") == "Parse")
+    type_and_wait(browser, "two dogs", "tree")
+    assert shown("what") == "Tree"
+    texts = browser.find_elements(By.CSS_SELECTOR, "#tree svg text")
+    assert [one.text for one in texts] == ["S", "NP", "two", "dogs"]
+    assert [one.get_attribute("class") for one in texts] == ["label", "label", "word", "word"]
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#tree svg path")) == 3
+    assert not browser.find_element(By.ID, "best").is_displayed()
+    assert "next pieces" in shown("lacking")
+    if folder := os.environ.get("SCREENSHOTS"):
+        browser.save_screenshot(f"{folder}/tree.png")
 
 
 def test_an_error_is_told_in_words(browser, page):
