@@ -1,0 +1,85 @@
+"""The claim itself (Vaswani et al. 2017, sections 1, 2 and 7, table 2): attention alone beside
+recurrence and convolution, as `python -m benchmarks.architectures --data_dir=multi30k`.
+
+The Transformer of tiny.flags, an LSTM encoder-decoder with additive attention (recurrent.flags) and
+the convolutional one of Gehring et al. 2017 (convolutional.flags) learn the same task: same text,
+same pieces, same tokens an update and altogether, same search. Printed are weights, perplexity and
+BLEU of the development set, minutes on one core, what the training cost, and how many products of a
+forward pass wait for one another. A run that is done is not trained again, one that was interrupted
+goes on.
+"""
+
+import json
+
+import numpy as np
+from absl import app, flags
+
+from benchmarks import small_runs
+from benchmarks.tables import print_table
+
+RUN_DIR = flags.DEFINE_string("run_dir", "runs/architectures", "Where the runs lie.")
+# What they are called, and the flag file of each.
+RECIPES = {"transformer": "tiny", "recurrent": "recurrent", "convolutional": "convolutional"}
+CHOSEN = flags.DEFINE_list("architectures", list(RECIPES), "Which to run.")
+LENGTH = flags.DEFINE_integer("length", 20, "n, pieces of either side, for the longest chain.", 1)
+# The flag files stop after minutes. Here tokens decide.
+WITHOUT_A_CLOCK = "--max_minutes=inf"
+
+
+def costs(name):
+    """Minutes and operations of an architecture's runs, by seed: what `train --report` wrote."""
+    found = {}
+    for seed in small_runs.SEEDS.value:
+        path = small_runs.folder_of(RUN_DIR.value, name, seed) / "cost.json"
+        cost = json.loads(path.read_text(encoding="utf-8"))
+        found[name, seed] = {**cost, "minutes": cost["seconds"] / 60}
+    return found
+
+
+def built(name):
+    """Weights and the longest chain of products at one and at twice `--length`."""
+    import keras
+
+    from keras_transformer.flags.recipes import recipe
+    from keras_transformer.models import chosen, model_of
+    from keras_transformer.training.cost import sequential_products
+
+    model = model_of(chosen(recipe(f"{RECIPES[name]}.flags", "model", "vocabulary")))
+    chains = [
+        sequential_products(model, (np.ones((1, length), np.int32),) * 2)
+        for length in (LENGTH.value, 2 * LENGTH.value)
+    ]
+    weights = model.count_params()
+    keras.utils.clear_session()
+    return weights, chains
+
+
+def main(_):
+    arguments = {
+        name: [f"--flagfile={RECIPES[name]}.flags", WITHOUT_A_CLOCK, "--report"]
+        for name in CHOSEN.value
+    }
+    found = small_runs.train_all(RUN_DIR.value, arguments)
+    rows = []
+    for name in CHOSEN.value:
+        weights, chains = built(name)
+        cost = costs(name)
+        digits = {"perplexity": 2, "perplexity_of_a_word": 1, "accuracy": 1, "bleu": 2}
+        operations = [cost[name, seed]["counted"] for seed in small_runs.SEEDS.value]
+        rows.append(
+            (
+                name,
+                f"{weights / 1e6:.2f}",
+                *small_runs.spreads(found, name, digits),
+                *small_runs.spreads(cost, name, {"minutes": 1}),
+                f"{np.mean(operations):.2g}",
+                *chains,
+            )
+        )
+    header = ("model", "million weights", "PPL a piece", "PPL a word", "accuracy", "BLEU (dev)")
+    chains = [f"chain, n = {length}" for length in (LENGTH.value, 2 * LENGTH.value)]
+    print_table((*header, "minutes, one core", "operations", *chains), rows)
+
+
+if __name__ == "__main__":
+    app.run(main)
