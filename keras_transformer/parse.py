@@ -36,7 +36,7 @@ def main(FLAGS):
     parser = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
     _refuse_translator(parser.description, model)
     words_of = split_words if FLAGS.raw_text else list
-    as_text = {"brackets": _brackets, "drawn": _drawn}.get(FLAGS.format)
+    as_text = {"brackets": _brackets, "drawn": _drawn}.get(FLAGS.tree_format)
     if FLAGS.stream:
         for line in standard_input():
             if not write_text("-", as_text(parser.translate(words_of([line])))):
@@ -60,12 +60,13 @@ def _refuse(FLAGS):
             f"--num_hypotheses={FLAGS.num_hypotheses}: parse writes one tree for a sentence. Leave "
             "it out, or take python -m keras_transformer.translate --json, which writes several."
         )
-    if FLAGS.stream and (FLAGS.input != "-" or FLAGS.output != "-" or FLAGS.format == "picture"):
+    draws = FLAGS.tree_format == "picture"
+    if FLAGS.stream and (FLAGS.input != "-" or FLAGS.output != "-" or draws):
         raise ValueError(
             "--stream answers lines of standard input on standard output: leave out --input, "
-            "--output and --format=picture."
+            "--output and --tree_format=picture."
         )
-    if FLAGS.format == "picture":
+    if draws:
         from keras_transformer.visualization.picture_file import form_of
 
         form_of(FLAGS.output)

@@ -143,7 +143,7 @@ flags.DEFINE_bool(
 
 PARSE = flags.FlagValues()
 flags.DEFINE_enum(
-    "format",
+    "tree_format",
     "brackets",
     ["brackets", "drawn", "picture"],
     "What to write. brackets: a tree on a line. drawn: trees of letters and lines, for a terminal; "

@@ -30,7 +30,7 @@ def draw(trees: Sequence[Tree], theme: Theme):
     if not 1 <= len(trees) <= MOST:
         raise ValueError(
             f"a picture has room for 1 to {MOST} trees. Received: {len(trees):,} sentences. Pass "
-            "fewer lines, or --format=brackets."
+            "fewer lines, or --tree_format=brackets."
         )
     placed = [places(tree, _width_of, GAP) for tree in trees]
     widest = max(_right(tree) for tree in placed)

@@ -14,7 +14,7 @@ def drawn(tree: Tree) -> str:
         from nltk.tree.prettyprinter import TreePrettyPrinter
     except ModuleNotFoundError as error:
         raise ValueError(
-            "--format=drawn needs nltk, which is not installed: pip install "
+            "--tree_format=drawn needs nltk, which is not installed: pip install "
             "'keras-transformer-nmt[parsing]'"
         ) from error
     if tree.is_preterminal:

@@ -41,11 +41,11 @@ def written(shell):
         "brackets": lines,
         "greedy": [*lines, "--beam_size=1", "--constrained"],
         "saved": ["parse", f"--model={SAVED}", "--input=sentences.txt", "--output=saved.trees"],
-        "drawn": [*lines, "--format=drawn"],
-        "picture": [*lines, "--format=picture", "--output=a.svg", "--theme=dark"],
+        "drawn": [*lines, "--tree_format=drawn"],
+        "picture": [*lines, "--tree_format=picture", "--output=a.svg", "--theme=dark"],
         "several": [*lines, "--num_hypotheses=2", "--beam_size=2"],
-        "streamed picture": ["parse", f"--model={RUN}", "--stream", "--format=picture"],
-        "no picture": [*lines, "--format=picture"],
+        "streamed picture": ["parse", f"--model={RUN}", "--stream", "--tree_format=picture"],
+        "no picture": [*lines, "--tree_format=picture"],
     }
     return dict(zip(commands, shell.all(list(commands.values())), strict=True))
 

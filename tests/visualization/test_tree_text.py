@@ -30,6 +30,6 @@ def test_without_nltk_it_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "nltk", None)
     monkeypatch.setitem(sys.modules, "nltk.tree", None)
     with pytest.raises(
-        ValueError, match=r"^--format=drawn needs nltk.*pip install '.*\[parsing\]'"
+        ValueError, match=r"^--tree_format=drawn needs nltk.*pip install '.*\[parsing\]'"
     ):
         drawn(parse("(S (XX a))"))
