@@ -35,6 +35,7 @@ def main(FLAGS):
     )
     at_once = spread_over_cores()
     translator = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
+    _refuse_parser(translator.description, model)
     for size, alpha in itertools.product(*tried):
         translator.check(beam_size=size, length_penalty=alpha)
     files = (FLAGS.source_file, FLAGS.reference_file)
@@ -97,6 +98,16 @@ def _refuse(FLAGS):
         raise ValueError(
             f"--num_hypotheses={FLAGS.num_hypotheses}: BLEU is counted of the best translation. "
             "Leave it out."
+        )
+
+
+def _refuse_parser(description, model):
+    from keras_transformer.runs.task_name import task_of
+
+    if (task := task_of(description)) != "translation":
+        raise ValueError(
+            f"tune counts BLEU, and {model} is a model of the task {task}. Compare searches by "
+            "evaluate --split=valid with --beam_size and --length_penalty."
         )
 
 

@@ -78,6 +78,14 @@ def test_evaluate_prints_the_same_of_the_run_and_of_the_saved_model(trained):
     assert asked.stdout.decode().splitlines()[-1].split()[3] == f"{evaluation['all']['f1']:.2f}"
 
 
+def test_what_is_for_translators_is_refused(trained):
+    tuned, converted = trained.all(
+        [("tune", f"--model={RUN}"), ("export", f"--model_dir={RUN}", "--format=ctranslate2")]
+    )
+    assert tuned.stderr.startswith(b"error: tune counts BLEU, and runs/parsing_en is a model of")
+    assert converted.stderr.startswith(b"error: --format=ctranslate2 is no format of the task pars")
+
+
 def test_what_is_served_is_what_the_live_parser_gives(trained):
     """200 sentences, by greedy search and by beam; n-best and scores too."""
     lines = sentences(200)[:200]
