@@ -22,6 +22,7 @@ class Parsing(Translation):
     flag_groups = TASKS["parsing"].flag_groups
     export_flag_groups = TASKS["parsing"].export_flag_groups
     quality = "f1"
+    command = "parse"
     unmeasured = (
         "F1 is measured with TensorFlow, of --validation_sentences: raise it, or choose "
         "cross_entropy."

@@ -36,6 +36,7 @@ class Translation(Task):
 
     Attributes:
         quality: the measure of whole translations; higher is better.
+        command: of the package, that an export is tried by.
         module_class, artifact_class: what makes strings of strings, and what is exported of it.
     """
 
@@ -44,6 +45,7 @@ class Translation(Task):
     export_flag_groups = TASKS["translation"].export_flag_groups
     labels = "target tokens"
     quality = "bleu"
+    command = "translate"
     unmeasured = (
         "BLEU is measured with TensorFlow, of --validation_sentences: raise it, or choose "
         "cross_entropy."
@@ -233,7 +235,7 @@ class Translation(Task):
 
     def usage(self, version):
         return (
-            f"  echo '{self.corpus.test.sources[0]}' | python -m keras_transformer.translate "
+            f"  echo '{self.corpus.test.sources[0]}' | python -m keras_transformer.{self.command} "
             f"--model={version}"
         )
 

@@ -27,6 +27,7 @@ NEEDED = {
     "KERAS_BACKEND=jax": ("jax",),
     "--format=ctranslate2": ("ctranslate2",),
     "keras_transformer.visualize": ("matplotlib",),
+    "--raw_text": ("nltk",),
 }
 
 
