@@ -43,6 +43,7 @@ SAID = {
         "keep_checkpoints": "8",
         "average_checkpoints": "5",
         "validation_sentences": "200",
+        "constrained": "true",
     },
     "toy": {
         "corpus": "reverse",

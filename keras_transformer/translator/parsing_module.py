@@ -11,6 +11,7 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.constraints import under
 from keras_transformer.decoding.tree_constraints import TreeConstraints
 from keras_transformer.models import EncoderDecoder, Ensemble
+from keras_transformer.translator.batches import MAX_SOURCE_LENGTH
 from keras_transformer.translator.translation_module import TranslationModule
 from pipelines import bracketing
 from pipelines.linearization import alphabet_of
@@ -59,7 +60,8 @@ class ParsingModule(TranslationModule):
                 opens=self._alphabet.opens,
                 closes=self._alphabet.closes,
                 is_word=self._alphabet.is_word,
-                words=tf.strings.split(text).row_lengths(),
+                # Words behind the cut of the source are not read: mending puts them in.
+                words=tf.minimum(tf.strings.split(text).row_lengths(), MAX_SOURCE_LENGTH),
             )
             search = under(search, rules)
         return super().search(search, text, prefixes, limits)

@@ -17,7 +17,7 @@ SAVED = "saved_models/parsing_en"
 TRAIN = (
     *("train", "--flagfile=parsing_small.flags", f"--data_dir={TREEBANK}", "--max_steps=3"),
     *("--vocabulary_size=400", "--num_layers=1", "--d_model=16", "--d_ff=32", "--num_heads=2"),
-    *("--validation_sentences=0", "--max_length=+20", "--constrained"),
+    *("--validation_sentences=0", "--max_length=+20"),
 )
 SENTENCES = ["The cat sings .", "", "Birds ( small ones ) fly", "Go"]
 RAW = ["The cat can't sing.", "", "Birds (small ones) fly", "Go"]
@@ -75,7 +75,7 @@ def test_each_sentence_has_a_tree_of_its_words(shell, written):
 
 @pytest.mark.slow
 def test_a_saved_model_parses_as_it_was_exported(shell, written):
-    """With the training's options: constrained."""
+    """With the options of the flag file: constrained."""
     assert trees_of(written["saved"]) == []
     trees = (shell.folder / "saved.trees").read_text().split("\n")[:-1]
     assert_over(trees, SENTENCES)

@@ -41,8 +41,8 @@ function showBars(given) {
 function bar(piece, probability, ofModel) {
   const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 2 : 1)} %`;
   const frame = element("div", { className: "frame" }), filling = element("div", { className: "filling" });
-  frame.style.width = percent(ofModel);
-  filling.style.width = percent(probability);
+  frame.style.width = `${100 * ofModel}%`;
+  filling.style.width = `${100 * probability}%`;
   const button = element("button", {
     type: "button", textContent: shown(piece), disabled: !probability,
     onclick: () => { came.push(piece); followAgain(); } });
