@@ -112,9 +112,16 @@ class Systems:
             )
         self.model, self.vocabulary, self.description = read_model()
         self.lines = read_lines()
-        self._pieces = sentencepiece.SentencePieceProcessor(model_proto=self.vocabulary.model)
+        self._pieces = sentencepiece.SentencePieceProcessor(
+            model_proto=self.vocabulary.target.model
+        )
         self._folder = folder.resolve()
-        self.vocabulary.save(self._folder / "vocabulary.model")
+        self._vocabularies = {
+            "source_vocabulary": str(self._folder / "source.model"),
+            "target_vocabulary": str(self._folder / "target.model"),
+        }
+        self.vocabulary.source.save(self._vocabularies["source_vocabulary"])
+        self.vocabulary.target.save(self._vocabularies["target_vocabulary"])
         (self._folder / "lines.txt").write_text("\n".join(self.lines) + "\n", encoding="utf-8")
 
     def prepare(self, name, beam_size, batch_size, forced_length=None, one_at_a_time=False):
@@ -146,7 +153,7 @@ class Systems:
             "model": str(self._written(module, beam_size, forced_length)),
             "size": self.model.hyperparameters.as_dict(),
             "lines": str(self._folder / "lines.txt"),
-            "vocabulary": str(self._folder / "vocabulary.model"),
+            **self._vocabularies,
             "beam_size": beam_size,
             "batch_size": batch_size,
             "forced_length": forced_length,

@@ -6,14 +6,12 @@ in one process, each as a compiled graph. Printed are the largest difference, an
 seconds: of the attention alone, and of a `MultiHeadAttention` with its four projections.
 """
 
-import statistics
-import time
-
 import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
 from benchmarks.tables import print_table
+from benchmarks.timing import medians
 from keras_transformer.layers import MultiHeadAttention, causal_mask
 from keras_transformer.layers.heads.local import LocalHeads
 from keras_transformer.layers.heads.relative_positions import distances
@@ -63,17 +61,6 @@ def of_layers(length, radius, width, heads, causal):
         "blocks": tf.function(lambda: local(x, x, x, causal=after)),
         "masked": tf.function(lambda: full(x, x, x, attention_mask=mask, causal=after)),
     }
-
-
-def medians(functions, rounds):
-    """Median seconds of functions that take turns, each called once before."""
-    seconds = {name: [] for name in functions}
-    for _ in range(rounds):
-        for name, function in functions.items():
-            began = time.perf_counter()
-            function().numpy()
-            seconds[name].append(time.perf_counter() - began)
-    return {name: statistics.median(times) for name, times in seconds.items()}
 
 
 def main(argv):

@@ -8,20 +8,21 @@ benchmarks.table1_claims`.
    single-head attention with full dimensionality": time, forward and backward.
 """
 
-import statistics
-
 import keras
 import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from benchmarks.table1_layers import passes, seconds_of
+from benchmarks.table1_layers import passes
 from benchmarks.tables import print_table
+from benchmarks.timing import medians
 from keras_transformer.layers import FeedForward, MultiHeadAttention
 
 LENGTHS = flags.DEFINE_list("lengths", ["128", "256", "512", "1024", "2048"], "n.")
 WIDTH = flags.DEFINE_integer("width", 512, "d.", 1)
 HEADS = flags.DEFINE_integer("heads", 8, "h.", 1)
+# Seconds of a turn, in which a function is called again and again.
+A_TURN = 0.2
 ROUNDS = flags.DEFINE_integer("rounds", 5, "How often each time is taken; they take turns.", 1)
 
 
@@ -59,15 +60,6 @@ def random_input(length, width):
     return tf.constant(random.normal(size=(1, length, width)).astype("float32"))
 
 
-def medians(functions, rounds):
-    """Median seconds of functions that take turns."""
-    rounds_of = [
-        {name: seconds_of(function, 1) for name, function in functions.items()}
-        for _ in range(rounds)
-    ]
-    return {name: statistics.median(round_[name] for round_ in rounds_of) for name in functions}
-
-
 def separable_convolution(length, width, heads, rounds):
     """Multiplications (forward) and seconds of both sides, with d_ff = d and k = n."""
     x = random_input(length, width)
@@ -75,7 +67,7 @@ def separable_convolution(length, width, heads, rounds):
         "convolution": passes(keras.layers.SeparableConv1D(width, length, padding="same"), x),
         "attention": passes(AttentionAndFeedForward(heads, width), x),
     }
-    seconds = medians(functions, rounds)
+    seconds = medians(functions, rounds, A_TURN)
     convolution = length * length * width + length * width**2
     # Scores and their sum; four projections; two maps.
     attention = 2 * length * length * width + (4 + 2) * length * width**2
@@ -110,7 +102,7 @@ def heads_and_one_head(length, width, heads, rounds):
     """Seconds of h heads of d / h and of one head of d."""
     x = random_input(length, width)
     functions = {number: passes(SelfAttention(number, width), x) for number in (heads, 1)}
-    seconds = medians(functions, rounds)
+    seconds = medians(functions, rounds, A_TURN)
     times = [f"{seconds[number] * 1e3:.1f}" for number in (heads, 1)]
     return length, *times, f"{seconds[heads] / seconds[1]:.2f}"
 

@@ -3,8 +3,6 @@ and memory of a forward and backward pass, sequential operations, and how far a 
 """
 
 import ctypes
-import statistics
-import time
 from collections.abc import Callable
 
 import keras
@@ -12,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from benchmarks.timing import medians
 from keras_transformer.layers import LinearHeads, LocalHeads, LowRankHeads, SoftmaxHeads
 from keras_transformer.layers.heads.attention_heads import AttentionHeads
 
@@ -100,16 +99,7 @@ def passes(layer: keras.layers.Layer, x: tf.Tensor) -> Callable[[], list[tf.Tens
 
 def seconds_of(function: Callable, rounds: int, least: float = 0.2) -> float:
     """Median seconds of a call. Each round calls it for at least `least` seconds."""
-    function()
-    times = []
-    for _ in range(rounds):
-        calls = 0
-        began = time.perf_counter()
-        while time.perf_counter() - began < least:
-            function()[0].numpy()
-            calls += 1
-        times.append((time.perf_counter() - began) / calls)
-    return statistics.median(times)
+    return medians({"it": function}, rounds, least)["it"]
 
 
 def peak_bytes(function: Callable) -> int:

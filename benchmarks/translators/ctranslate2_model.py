@@ -7,7 +7,10 @@ from benchmarks.translators.service import cores, serve
 
 
 def load(task):
-    pieces = sentencepiece.SentencePieceProcessor(model_file=task["vocabulary"])
+    source, target = (
+        sentencepiece.SentencePieceProcessor(model_file=task[f"{side}_vocabulary"])
+        for side in ("source", "target")
+    )
     at_once = cores() if task["spread"] else 1
     engine = ctranslate2.Translator(
         task["model"],
@@ -20,7 +23,7 @@ def load(task):
     if forced:
         # It counts a forced length in words, and ends there without EOS. PAD and BOS, which the
         # others forbid, come of random weights only.
-        unwanted = [[pieces.id_to_piece(number)] for number in (pieces.pad_id(), pieces.bos_id())]
+        unwanted = [[target.id_to_piece(number)] for number in (target.pad_id(), target.bos_id())]
         search = {
             "min_decoding_length": forced,
             "max_decoding_length": forced,
@@ -28,7 +31,7 @@ def load(task):
         }
 
     def translate(lines):
-        sources = [pieces.encode(line, out_type=str) for line in lines]
+        sources = [source.encode(line, out_type=str) for line in lines]
         # Its penalty is another: |Y|^alpha.
         results = engine.translate_batch(
             sources,
@@ -38,7 +41,7 @@ def load(task):
             **search,
         )
         best = [result.hypotheses[0] for result in results]
-        return [pieces.decode(words) for words in best], sum(
+        return [target.decode(words) for words in best], sum(
             len(words) + (forced is None) for words in best
         )
 

@@ -105,7 +105,10 @@ def make_model(size, arrays):
 def load(task):
     at_once = cores() if task["spread"] else 1
     torch.set_num_threads(cores() // at_once)
-    pieces = sentencepiece.SentencePieceProcessor(model_file=task["vocabulary"])
+    source, target = (
+        sentencepiece.SentencePieceProcessor(model_file=task[f"{side}_vocabulary"])
+        for side in ("source", "target")
+    )
     with np.load(task["model"]) as arrays:
         model = make_model(task["size"], dict(arrays))
     # Its penalty is another: |Y|^alpha, EOS counted. Of its rules for stopping the default comes
@@ -131,9 +134,9 @@ def load(task):
         return [[token for token in row if token not in (PAD, BOS)] for row in output.tolist()]
 
     def translate(lines):
-        sources = pieces.encode(lines, add_eos=True)
+        sources = source.encode(lines, add_eos=True)
         best = in_batches(decode, sources, list(map(len, sources)), task["batch_size"], at_once)
-        return [pieces.decode(words) for words in best], sum(map(len, best))
+        return [target.decode(words) for words in best], sum(map(len, best))
 
     return translate
 

@@ -17,7 +17,8 @@ def load(task):
     if task["spread"]:
         tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.random.set_seed(1)
-    pieces = sentencepiece.SentencePieceProcessor(model_file=task["vocabulary"])
+    # Random weights of one vocabulary for both languages.
+    pieces = sentencepiece.SentencePieceProcessor(model_file=task["source_vocabulary"])
     model = make_model(task["size"], map(pieces.id_to_piece, range(pieces.vocab_size() - 1)))
     length = task["forced_length"]
     # Its penalty is ours: ((5 + |Y|) / 6)^alpha.

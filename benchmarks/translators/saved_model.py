@@ -18,7 +18,7 @@ def load(task):
     if not task["forced_length"]:
         return lambda lines: (translator.translate(lines, batches_at_once=at_once), None)
     sentences = SENTENCES if task["spread"] else task["batch_size"]
-    pieces = sentencepiece.SentencePieceProcessor(model_file=task["vocabulary"])
+    pieces = sentencepiece.SentencePieceProcessor(model_file=task["source_vocabulary"])
 
     def decode(lines):
         return translator.translate(lines, batch_tokens=10**9)

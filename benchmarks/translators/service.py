@@ -15,8 +15,9 @@ def serve(load):
     """Load, translate one line, say that we are ready, and answer every order by translating all
     lines.
 
-    The task's keys: `model`, `lines`, `vocabulary` (paths), `beam_size`, `batch_size`,
-    `forced_length`, `one_at_a_time`; and what `SYSTEMS` in `benchmarks.decoding` adds, such as
+    The task's keys: `model`, `lines`, `source_vocabulary` and `target_vocabulary` (paths, of one
+    model where the languages share it), `beam_size`, `batch_size`, `forced_length`,
+    `one_at_a_time`; and what `SYSTEMS` in `benchmarks.decoding` adds, such as
     `spread`.
 
     `forced_length` is None, or the number of tokens that each translation shall have, which is the

@@ -6,7 +6,6 @@
 """
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -15,11 +14,9 @@ from keras import ops
 from keras_transformer.layers.decoder_steppers import DecoderLayerStepper, DecoderStepper
 from keras_transformer.layers.encoder import Encoder
 from keras_transformer.layers.encoder_layer import EncoderLayer
-from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.heads.attention_heads import AttentionHeads
 from keras_transformer.layers.masks import causal_mask
 from keras_transformer.layers.prototypes import described
-from keras_transformer.layers.residual import NormPlacement, PostNorm
 from keras_transformer.layers.tensors import KeysAndValues, Sublayer, Tensor
 
 
@@ -32,7 +29,7 @@ class DecoderLayer(EncoderLayer):
         x = PostNorm(x, MultiHead(x, memory, memory))
         x = PostNorm(x, FFN(x))
 
-    Args: as in `EncoderLayer`, and
+    Args: as in `EncoderLayer`, behind `d_ff` by name, and
         cross_heads: what the attention to the memory is, as in `MultiHeadAttention`.
 
     Call arguments:
@@ -53,33 +50,10 @@ class DecoderLayer(EncoderLayer):
         num_heads: int,
         d_model: int,
         d_ff: int,
-        d_k: int | None = None,
-        d_v: int | None = None,
-        dropout: float = 0.0,
-        activation: str | Callable = "relu",
-        output_initializer: str | keras.initializers.Initializer = "glorot_uniform",
-        norm: str | type[NormPlacement] = PostNorm,
-        heads: AttentionHeads | dict[str, Any] | None = None,
-        feed_forward: str | type[FeedForward] = FeedForward,
-        activation_dropout: float = 0.0,
         cross_heads: AttentionHeads | dict[str, Any] | None = None,
         **kwargs,
     ):
-        super().__init__(
-            num_heads,
-            d_model,
-            d_ff,
-            d_k,
-            d_v,
-            dropout,
-            activation,
-            output_initializer,
-            norm,
-            heads,
-            feed_forward,
-            activation_dropout,
-            **kwargs,
-        )
+        super().__init__(num_heads, d_model, d_ff, **kwargs)
         self.cross_attention = self._attention(heads=cross_heads, name="cross_attention")
         self.cross_attention_norm = self._norm(name="cross_attention_norm")
 
@@ -151,7 +125,7 @@ class DecoderLayer(EncoderLayer):
 class Decoder(Encoder):
     """A stack of N `DecoderLayer`s, and what the norm's placement puts behind the last one.
 
-    Args: as in `Encoder`, and
+    Args: as in `Encoder`, behind `d_ff` by name, and
         cross_heads: what the attention to the memory is, as in `MultiHeadAttention`.
 
     Call arguments:
@@ -168,12 +142,15 @@ class Decoder(Encoder):
 
     def __init__(
         self,
-        *stack: Any,
+        num_layers: int,
+        num_heads: int,
+        d_model: int,
+        d_ff: int,
         cross_heads: AttentionHeads | dict[str, Any] | None = None,
-        **keywords: Any,
+        **kwargs,
     ):
         self.layer = functools.partial(DecoderLayer, cross_heads=cross_heads)
-        super().__init__(*stack, **keywords)
+        super().__init__(num_layers, num_heads, d_model, d_ff, **kwargs)
 
     def build(self, x_shape, memory_shape):
         for layer in self.layers:

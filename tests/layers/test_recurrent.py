@@ -97,8 +97,8 @@ def test_the_decoder_is_torch_s_lstm_with_additive_attention(decoder, random):
 def test_configs_make_them_again(round_trip, random):
     x = random(2, 3, D)
     for layer, inputs in (
-        (RecurrentEncoder(N, D, dropout=0.5), (x,)),
-        (RecurrentDecoder(N, D, dropout=0.5), (x, random(2, 4, D))),
+        (RecurrentEncoder(1, D, dropout=0.5), (x,)),
+        (RecurrentDecoder(1, D, dropout=0.5), (x, random(2, 4, D))),
     ):
         clone = round_trip(layer, *inputs)
         np.testing.assert_allclose(clone(*inputs), layer(*inputs), **STATES)
