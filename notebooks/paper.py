@@ -226,9 +226,9 @@ assert close(second(first(x)), oracle)
 #
 #     LayerNorm(x + Sublayer(x))
 #
-# **Often wrong: the Jacobian of the residual branch without its norm.** "The gradient of x + F(x)
-# is I + F', so it passes unhindered" is true of the sum. The paper's norm stands *behind* the sum,
-# so that what a layer passes down is
+# **Often wrong: the Jacobian of the residual branch without its norm.** That the gradient of x +
+# F(x) is I + F', and so passes unhindered, is true of the sum. The paper's norm stands *behind* the
+# sum, so that what a layer passes down is
 #
 #     J_LN (I + F'),   J_LN = (I - 1 1^T / d - n n^T / d) / sigma,   n the normalized vector
 #
@@ -398,7 +398,8 @@ del base
 #
 # By hand, at the end of base's 4,000 steps of warm-up: 1 / sqrt(512 * 4000) = 1 / 1431.1 =
 # 0.000699. The first update is step 1. Keras counts the updates made before it, so that our
-# schedule adds 1; a schedule that does not wastes its first update on a rate of 0, or divides by 0.
+# schedule adds 1; a schedule that does not add it wastes its first update on a rate of 0, or
+# divides by 0.
 
 # %%
 schedule = keras_transformer.TransformerSchedule(512, warmup_steps=4000)

@@ -17,7 +17,9 @@
 #     python -m benchmarks.table1
 #     python -m benchmarks.table3 --scale=small --data_dir=multi30k
 #
-# Either goes on where it was interrupted. This page reads what they have kept and sets the paper's columns beside it. Where there is nothing it measures table 1 at toy size, by the same command; the exponents of time and memory are then of short sequences and say little.
+# Either goes on where it was interrupted. This page reads what they have kept and sets the paper's
+# columns beside it. Where there is nothing it measures table 1 at toy size, by the same command;
+# the exponents of time and memory are then of short sequences and say little.
 
 # %%
 import functools
