@@ -25,6 +25,19 @@ docs: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	NO_MKDOCS_2_WARNING=1 SOURCE_DATE_EPOCH=0 $(BIN)/mkdocs build --quiet
 
+# Each notebook is made from its source, and executed.
+NOTEBOOKS = $(patsubst %.py,%.ipynb,$(wildcard notebooks/*.py))
+
+notebooks: $(NOTEBOOKS)
+
+notebooks/%.ipynb: notebooks/%.py .venv/notebooks
+	$(BIN)/jupytext --quiet --to ipynb $<
+	$(BIN)/jupyter-execute --inplace --timeout=600 $@
+
+.venv/notebooks: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[notebooks,serve]'
+	touch $@
+
 bench: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[ctranslate2]'
 	$(BIN)/python -m benchmarks.agreement

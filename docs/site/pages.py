@@ -11,7 +11,8 @@ from mkdocs.structure.files import File, Files
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = ("*.md", "docs/*.md", "benchmarks/*.md", "saved_models/README.md")
 PICTURES = ("docs/**/*.png", "docs/**/*.svg", "benchmarks/**/*.png", "benchmarks/**/*.svg")
-OTHERS = ("docs/site/site.css",)
+# Sources of notebooks are text that README links to.
+OTHERS = ("docs/site/site.css", "notebooks/*.py")
 # The page of each package, below docs/api/.
 REFERENCE = {
     "layers": "keras_transformer.layers",

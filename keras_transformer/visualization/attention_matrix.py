@@ -17,6 +17,7 @@ from keras_transformer.visualization.theme import (
 FEW = 14
 # A smaller weight is not written.
 LEAST = 0.1
+LABEL = "share of its attention that each word of a row gives to a word of a column"
 
 
 def draw(columns: Sequence[str], rows: Sequence[str], weights: np.ndarray, theme: Theme):
@@ -33,8 +34,9 @@ def draw(columns: Sequence[str], rows: Sequence[str], weights: np.ndarray, theme
     turned = 60 if is_wide else 30
     above = np.sin(np.deg2rad(turned)) * max(map(width_of, columns))
     beside = np.cos(np.deg2rad(turned)) * width_of(columns[-1])
-    width = max(map(width_of, rows)) + cell * len(columns) + beside + 0.3
-    figure = new_figure(max(width, 5.4), above + 0.34 * len(rows) + 0.7)
+    # The label stands below the grid.
+    grid = max(cell * len(columns) + beside, width_of(LABEL))
+    figure = new_figure(max(map(width_of, rows)) + grid + 0.3, above + 0.34 * len(rows) + 0.7)
     axes = figure.add_subplot()
     axes.imshow(weights, cmap=shades(theme), vmin=0, vmax=1, aspect="auto")
     axes.set_xticks(
@@ -48,5 +50,5 @@ def draw(columns: Sequence[str], rows: Sequence[str], weights: np.ndarray, theme
         label = f"{share:.2f}".lstrip("0") if is_wide else f"{share:.2f}"
         colour = ink_on(theme, share)
         axes.text(column, row, label, ha="center", va="center", color=colour, fontsize=SMALL)
-    axes.set_xlabel("share of its attention that each word of a row gives to a word of a column")
+    axes.set_xlabel(LABEL)
     return figure

@@ -183,6 +183,13 @@ def pictures(text):
     return re.findall(dark + r'\s*<img src="(.*)" alt="(.*)">', text)
 
 
+def test_the_site_has_every_page_in_its_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    pages = [path for path in EVERY_PAGE if path.parent.name != "saved_models"]
+    names = [path.relative_to(ROOT).as_posix() for path in pages]
+    assert [name for name in names if not re.search(rf"[ :]{name}$", navigation, re.M)] == []
+
+
 def test_the_first_screen_of_the_readme_has_the_two_commands_and_two_pictures():
     screen = "\n".join(README.read_text(encoding="utf-8").splitlines()[:25])
     assert len(pictures(screen)) == 2

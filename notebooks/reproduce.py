@@ -1,0 +1,172 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: py:percent,ipynb
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Tables 1 and 3, reproduced
+#
+# Both tables are commands, and both keep what they measured: a file for each layer in
+# `runs/table1`, and for each row and seed a run in `runs/table3`.
+#
+#     python -m benchmarks.table1
+#     python -m benchmarks.table3 --scale=small --data_dir=multi30k
+#
+# Either goes on where it was interrupted. This page reads what they have kept and sets the paper's
+# columns beside it. Where there is nothing it measures table 1 at toy size, by the same command;
+# the exponents of time and memory are then of short sequences and say little.
+
+# %%
+import functools
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+import numpy as np
+from IPython.display import Markdown
+
+import keras_transformer
+from keras_transformer.models import Transformer
+from keras_transformer.visualization import line_chart
+from keras_transformer.visualization.line_chart import Panel
+from keras_transformer.visualization.shown import Shown
+
+ROOT = pathlib.Path(keras_transformer.__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.paper_table3 import BASE, PAPER, hyperparameters
+from benchmarks.table1 import exponent
+from benchmarks.table1_layers import PAPER as COMPLEXITY
+
+
+def table(header, rows):
+    """A table in Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return Markdown("\n".join(f"| {' | '.join(map(str, line))} |" for line in lines))
+
+
+# %% [markdown]
+# ## Table 1: what a layer costs
+#
+# Per layer, for a sequence of n positions of width d: operations, sequential operations, and the
+# longest path between two positions. The exponents of n are fitted to the time of a forward and
+# backward pass, and to its memory; those of the last two columns are counted in the layer's graph,
+# so that they are exact even at toy size.
+
+# %%
+kept = ROOT / "runs" / "table1"
+is_kept = kept.is_dir() and len(list(kept.glob("*.json"))) == len(COMPLEXITY)
+if not is_kept:
+    kept = pathlib.Path(tempfile.mkdtemp())
+    toy = ["--lengths=64,128,256", "--width=32", "--heads=2", "--rank=16"]
+    chosen = "--layers=self-attention,linear,GRU,convolution"
+    command = [sys.executable, "-m", "benchmarks.table1", *toy, chosen, f"--output_dir={kept}"]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+print("kept results" if is_kept else "measured now, at toy size")
+
+measured = {}
+for name in COMPLEXITY:
+    path = kept / f"{name.replace(' ', '_')}.json"
+    if path.is_file():
+        found = json.loads(path.read_text(encoding="utf-8"))
+        measured[name] = {
+            of: {int(n): value for n, value in by_n.items()} for of, by_n in found.items()
+        }
+
+rows = []
+paths = {}
+for name, found in measured.items():
+    operations, sequential, path = COMPLEXITY[name]
+    passed = {n: layers * found["depth"][n] for n, layers in found["layers"].items()}
+    paths[name] = exponent(passed)
+    of = [exponent(found[measure]) for measure in ("seconds", "bytes", "depth")]
+    time, memory, depth = (f"{value:.2f}" for value in of)
+    rows.append(
+        [name, operations, time, memory, f"{sequential}: {depth}", f"{path}: {paths[name]:.2f}"]
+    )
+header = ["layer", "operations", "time, exponent of n", "memory", "sequential", "longest path"]
+table(header, rows)
+
+# %% [markdown]
+# The paper's argument is in the last column: self-attention connects any two positions by a path of
+# constant length, a recurrent layer by one of length n. The exponents are 0 and 1, as counted.
+
+# %%
+assert abs(paths["self-attention"]) < 0.05
+assert abs(paths["GRU"] - 1) < 0.1
+series = {
+    name: (list(found["seconds"]), list(found["seconds"].values()))
+    for name, found in measured.items()
+}
+Shown(functools.partial(line_chart.draw, [Panel("seconds, forward and backward", "n", series)]))
+
+# %% [markdown]
+# ## Table 3: what matters in the model
+#
+# First what needs no training: the parameters of a row, as its difference from base. Base has 63.0
+# million with 37,000 pieces where the paper says 65; the differences of the rows do not depend on
+# the vocabulary, except where d_model changes. The page builds three rows; `python -m
+# benchmarks.table3` builds all.
+
+# %%
+counts = {}
+for row in (BASE, "table3/b_d_k_16", "table3/c_d_ff_1024"):
+    counts[row] = Transformer(hyperparameters(row)).count_params() / 1e6
+rows = []
+for row, millions in counts.items():
+    ours = millions - counts[BASE]
+    theirs = PAPER[row].millions - PAPER[BASE].millions
+    assert abs(ours - theirs) < 1
+    rows.append([row, f"{millions:.2f}", f"{ours:+.2f}", PAPER[row].millions, f"{theirs:+d}"])
+table(["row", "millions", "more than base", "paper", "more than base"], rows)
+
+# %% [markdown]
+# Then what was trained: the development set's perplexity a piece and BLEU of each row at the small
+# scale, mean over the seeds, beside the paper's.
+
+# %%
+scores = {}
+for path in sorted((ROOT / "runs" / "table3").glob("*-*/score.json")):
+    row, _, seed = path.parent.name.rpartition("-")
+    scores.setdefault(row, []).append(json.loads(path.read_text(encoding="utf-8")))
+
+rows = []
+for name, paper in PAPER.items():
+    found = scores.get(name.removeprefix("table3/"))
+    if found:
+        perplexity, points = (
+            f"{statistics.mean(one[of] for one in found):.2f}" for of in ("perplexity", "bleu")
+        )
+        rows.append([name, len(found), perplexity, points, paper.perplexity, paper.bleu])
+header = ["row", "seeds", "PPL a piece", "BLEU (dev)", "paper: PPL", "paper: BLEU"]
+table(header, rows) if rows else print("none kept: the command above trains them")
+
+# %% [markdown]
+# Which of the paper's findings can be seen here? The correlation of ranks between our perplexities
+# and the paper's, over the rows that are there, says how much of the order came back: 1 is all of
+# it, 0 none.
+
+
+# %%
+def ranks(values):
+    """The place of each value in their order, from 0."""
+    return np.argsort(np.argsort(values))
+
+
+if len(rows) > 2:
+    ours = ranks([float(row[2]) for row in rows])
+    theirs = ranks([row[4] for row in rows])
+    print(f"correlation of ranks: {np.corrcoef(ours, theirs)[0, 1]:.2f} over {len(rows)} rows")
+    labels = [row[0].removeprefix("table3/") for row in rows]
+    print("best to worst here:", *np.array(labels)[np.argsort(ours)])

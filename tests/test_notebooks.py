@@ -1,0 +1,68 @@
+"""The notebooks: each runs to its end at toy size and shows its pictures."""
+
+import ast
+import base64
+import re
+
+import pytest
+from documentation.pages import ROOT
+
+SOURCES = sorted((ROOT / "notebooks").glob("*.py"))
+SECONDS = 300
+# How many pictures each shows at least.
+PICTURES = {"paper": 4, "reproduce": 1, "translate": 3}
+NEEDED = ("fastapi", "ipykernel", "jupytext", "matplotlib", "nbclient", "uvicorn")
+
+
+def executed(text, folder):
+    """A notebook in the percent format, executed in a process of its own."""
+    jupytext = pytest.importorskip("jupytext")
+    nbclient = pytest.importorskip("nbclient")
+    notebook = jupytext.reads(text, fmt="py:percent")
+    client = nbclient.NotebookClient(
+        notebook, timeout=SECONDS, resources={"metadata": {"path": str(folder)}}
+    )
+    return client.execute()
+
+
+def pictures(notebook):
+    """The PNG files that a notebook shows."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    found = [output.get("data", {}).get("image/png") for output in outputs]
+    return [base64.b64decode(one) for one in found if one]
+
+
+def names_of(source):
+    return {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_a_notebook_runs_to_its_end_and_shows_its_pictures(path, tmp_path, monkeypatch):
+    for package in NEEDED:
+        pytest.importorskip(package)
+    # The kernel imports this checkout.
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    shown = pictures(executed(path.read_text(encoding="utf-8"), tmp_path))
+    assert len(shown) >= PICTURES[path.stem]
+    assert all(picture.startswith(b"\x89PNG") for picture in shown)
+
+
+@pytest.mark.slow
+def test_control_a_claim_that_does_not_hold_fails(tmp_path):
+    nbclient = pytest.importorskip("nbclient")
+    with pytest.raises(nbclient.exceptions.CellExecutionError):
+        executed("# %%\nassert 1 + 1 == 3", tmp_path)
+
+
+def test_every_notebook_is_known():
+    assert {path.stem for path in SOURCES} == PICTURES.keys()
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_a_notebook_begins_with_its_title_and_asserts_what_it_claims(path):
+    text = path.read_text(encoding="utf-8")
+    cells = re.split(r"^# %%", text, flags=re.MULTILINE)
+    assert cells[1].startswith(" [markdown]\n# # ")
+    assert text.count("\nassert ") + text.count("    assert ") >= 3
+    assert "Shown" in names_of(text)
