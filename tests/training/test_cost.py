@@ -65,8 +65,8 @@ def test_an_lstm_s_products_are_those_of_all_its_turns():
     expected = 2 * 3 * (products + d * PIECES * target)
     inputs = (ids(3, source), ids(3, target))
     assert forward_operations(model, inputs) == expected
-    # A layer that reads, keys, scores, sum, W^O, combination, projection. The layer that writes runs
-    # beside the one that reads.
+    # A layer that reads, keys, scores, sum, W^O, combination, projection. The layer that writes
+    # runs beside the one that reads.
     assert sequential_products(model, inputs) == source + 4 + 2
 
 
