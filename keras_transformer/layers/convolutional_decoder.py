@@ -22,11 +22,11 @@ class MultiStepAttention(keras.layers.Layer):
     """The attention of one block, to keys z and values of the source.
 
         q = (x W + b + g) sqrt(0.5)               g: the embedded token before the one sought
-        y = (x + sqrt(m) softmax(q z^T / sqrt(d_model)) values) sqrt(0.5)
+        y = (x + sqrt(m) softmax(q z^T / d_model) values) sqrt(0.5)
 
     m is the number of the source's tokens: a mean of m vectors times sqrt(m) has the variance of
-    one. Gehring et al. do not divide q z^T, whose vectors are shorter: their embeddings start with
-    a deviation of 0.1, ours with 1.
+    one. That asks for weights that start almost equal. Gehring et al. have them without dividing q
+    z^T, because their embeddings start with a deviation of 0.1; ours start with 1.
 
     Args:
         d_model: width of x, keys and values.
@@ -60,7 +60,9 @@ class MultiStepAttention(keras.layers.Layer):
         values: Tensor,
         memory_mask: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        weights = attention_weights((self.query(x) + g) * HALVED, keys, memory_mask)
+        # `attention_weights` divides by the other root of d_model.
+        query = (self.query(x) + g) * (HALVED * self.d_model**-0.5)
+        weights = attention_weights(query, keys, memory_mask)
         context = ops.matmul(weights, values) * _root_of_length(keys, memory_mask)
         return (x + context) * HALVED, weights
 
@@ -77,7 +79,10 @@ def _root_of_length(keys, memory_mask):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class ConvolutionalDecoder(keras.layers.Layer):
-    """N causal blocks, each with an attention to the source.
+    """N causal blocks, each with an attention to the source, and a linear map.
+
+    Without the map, section 3.2's "just before the softmax", the embeddings in the residual sum
+    would make the logits of the newest token and of the source's tokens large from the start.
 
     Args: as in `ConvolutionalEncoder`.
 
@@ -110,9 +115,13 @@ class ConvolutionalDecoder(keras.layers.Layer):
             for n in range(num_layers)
         ]
         self.output_dropout = Dropout(dropout, dtype=policy, name="output_dropout")
+        start = keras.initializers.RandomNormal(stddev=d_model**-0.5)
+        self.output_map = keras.layers.Dense(
+            d_model, kernel_initializer=start, dtype=policy, name="output_map"
+        )
 
     def build(self, x_shape, memory_shape):
-        for layer in (*self.blocks, *self.attentions):
+        for layer in (*self.blocks, *self.attentions, self.output_map):
             layer.build(x_shape)
 
     def through(
@@ -136,7 +145,7 @@ class ConvolutionalDecoder(keras.layers.Layer):
             x, attended = look(attention, x)
             states.append(state)
             weights.append(attended)
-        return self.output_dropout(x), states, weights
+        return self.output_map(self.output_dropout(x)), states, weights
 
     def call(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None) -> Tensor:
         return self._whole(x, memory, memory_mask)[0]

@@ -42,11 +42,12 @@ def decoded(decoder, g, keys, values):
         x = torch_block(block, torch.tensor(np.float32(x)), K - 1, 0).numpy()
         kernel, bias = attention.get_weights()
         query = (x @ kernel + bias + g) * ROOT
-        scores = np.exp(query @ keys.T / D**0.5)
+        scores = np.exp(query @ keys.T / D)
         weights = scores / scores.sum(-1, keepdims=True)
         x = (x + len(keys) ** 0.5 * weights @ values) * ROOT
         shares.append(weights)
-    return x, shares
+    kernel, bias = decoder.output_map.get_weights()
+    return x @ kernel + bias, shares
 
 
 @pytest.fixture

@@ -78,10 +78,10 @@ def test_a_convolutional_model_s_products_are_its_blocks():
     blocks = 2 * 3 * d * 2 * d * (source + target)
     attentions = 2 * (d * d * target + 2 * d * source * target)
     inputs = (ids(3, source), ids(3, target))
-    expected = 2 * 3 * (blocks + attentions + d * PIECES * target)
-    assert forward_operations(model, inputs) == expected
-    # Two blocks that read, scores and sum; a block, query, scores and sum; the projection.
-    assert sequential_products(model, inputs) == 2 + 2 + 4 + 1
+    ends = (d * d + d * PIECES) * target
+    assert forward_operations(model, inputs) == 2 * 3 * (blocks + attentions + ends)
+    # Two blocks that read, scores and sum; a block, query, scores and sum; map and projection.
+    assert sequential_products(model, inputs) == 2 + 2 + 4 + 2
 
 
 def test_convolutions_count_their_windows():
