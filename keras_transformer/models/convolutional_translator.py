@@ -79,9 +79,9 @@ class ConvolutionalHyperparameters:
 class ConvolutionalTranslator(EncoderDecoder):
     """Stacks of gated convolutions; each block of the decoder attends to the source.
 
-    Gehring et al. normalize weights (Salimans and Kingma 2016); here they are not, and start with the
-    variances of their section 3.5. Embeddings and blocks have one width, so that of their linear
-    maps between the two only the one before the softmax is left.
+    Gehring et al. normalize weights (Salimans and Kingma 2016). Here they are not normalized, and
+    start with the variances of their section 3.5. Embeddings and blocks have one width: of the
+    linear maps between the two, only the one before the softmax is left.
 
     Args:
         hyperparameters: sizes; or pass its fields as keywords.
