@@ -7,7 +7,7 @@ Shapes: N characters, or what they are merged to, of all sentences in a row; W w
 import numpy as np
 import tensorflow as tf
 
-from pipelines.permutation import GOLDEN, mix
+from pipelines.random_numbers import GOLDEN, mix
 from pipelines.segmentation import Characters, Segmentation
 from pipelines.vocabulary import Vocabulary
 

@@ -16,7 +16,8 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from pipelines.permutation import key, permuted
+from pipelines.permutation import permuted
+from pipelines.random_numbers import key
 
 # What a random number is drawn for.
 ORDER, MIX, BATCHES = range(3)

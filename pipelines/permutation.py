@@ -10,32 +10,12 @@ too many things in their places, and of each number of its seed it reads 8 bits 
 gives 256 orders of up to 65,536 things). One place of 10 things costs it 0.2 ms.
 """
 
-import numpy as np
 import tensorflow as tf
+
+from pipelines.random_numbers import GOLDEN, mix
 
 # A thing is moved by no round with probability 2^-24.
 ROUNDS = 24
-# The constants of splitmix64 (Steele, Lea and Flood 2014).
-GOLDEN = 0x9E3779B97F4A7C15
-FIRST = 0xBF58476D1CE4E5B9
-SECOND = 0x94D049BB133111EB
-
-
-def key(seed: int, *numbers) -> tf.Tensor:
-    """A random 64-bit number that follows from a seed and some numbers.
-
-    Args:
-        seed: at least 0, of any size.
-        *numbers: integers at least 0, or int64 tensors of them, of shapes that broadcast.
-
-    Returns:
-        uint64 tensor of the broadcast shape.
-    """
-    [start] = np.random.SeedSequence(seed).generate_state(1, np.uint64)
-    mixed = tf.constant(start)
-    for number in numbers:
-        mixed = mix(mixed + GOLDEN * tf.cast(number + 1, tf.uint64))
-    return mixed
 
 
 def permuted(places: tf.Tensor, size: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
@@ -64,17 +44,3 @@ def permuted(places: tf.Tensor, size: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
     # A loop keeps the graph small, which is traced and optimized for each dataset.
     _, places = tf.while_loop(lambda number, _: number < ROUNDS, swap, (0, places))
     return tf.cast(places, tf.int64)
-
-
-def mix(number: tf.Tensor) -> tf.Tensor:
-    """The last step of splitmix64: each bit of the result depends on each bit of the number.
-
-    Args:
-        number: uint64, of any shape.
-
-    Returns:
-        uint64 of the same shape.
-    """
-    number = (number ^ tf.bitwise.right_shift(number, 30)) * FIRST
-    number = (number ^ tf.bitwise.right_shift(number, 27)) * SECOND
-    return number ^ tf.bitwise.right_shift(number, 31)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from pipelines.permutation import GOLDEN, key, mix
+from pipelines.random_numbers import GOLDEN, key, mix
 from pipelines.token_ids import TokenIds
 from pipelines.vocabulary import SPACE
 

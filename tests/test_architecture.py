@@ -15,6 +15,7 @@ COMMANDS = (
     "average",
     "evaluate",
     "export",
+    "generate",
     "parse",
     "prepare",
     "score",
@@ -30,7 +31,7 @@ def ours(*rooms):
     return [f"keras_transformer.{room}" for room in rooms]
 
 
-GROUND = ["pipelines.special_ids", "pipelines.whole_files"]
+GROUND = ["pipelines.special_ids", "pipelines.whole_files", "pipelines.random_numbers"]
 # Law 1: what each room may import of ours, besides itself. The longest name that fits a module
 # is its room.
 MAY_IMPORT = {

@@ -65,7 +65,7 @@ def served(module: TranslationModule) -> dict[str, Any]:
     return functions
 
 
-def _with_options(function, text, **defaults):
+def with_options(function, text, **defaults):
     """A function of `text` and options. TensorFlow takes the defaults of the Python function as
     those of the signature.
     """
@@ -107,7 +107,7 @@ def _searched(module, text):
 
         return _hypotheses(module, text, *module.search(search, text, limits=limits))
 
-    translate = _with_options(translate, text, **exported)
+    translate = with_options(translate, text, **exported)
 
     def nbest(text):
         given = translate(text, **{**exported, "num_hypotheses": exported["beam_size"]})
@@ -121,7 +121,7 @@ def _sample(module, text):
     exported = module.options.sampling()
 
     def sample(text, temperature, seed):
-        drawing = module.options.sampling(temperature=_possible(temperature), seed=seed)
+        drawing = module.options.sampling(temperature=possible_temperature(temperature), seed=seed)
         hypotheses, _ = module.search(drawing, text)
         return {module.output: module.target_text(hypotheses[:, 0], text)}
 
@@ -129,7 +129,7 @@ def _sample(module, text):
         "temperature": tf.constant([exported.temperature], tf.float32),
         "seed": tf.constant([exported.seed], tf.int64),
     }
-    return _with_options(sample, text, **defaults)
+    return with_options(sample, text, **defaults)
 
 
 def _next_pieces(module, text):
@@ -138,7 +138,7 @@ def _next_pieces(module, text):
         prefix = tf.broadcast_to(prefix, sentences)
         found = next_tokens(
             module.next_logits(text, prefix),
-            tf.broadcast_to(_possible(temperature), sentences),
+            tf.broadcast_to(possible_temperature(temperature), sentences),
             tf.broadcast_to(top_k, sentences),
             # The comparison is false for NaN.
             tf.broadcast_to(tf.where(top_p > 0, tf.minimum(top_p, 1.0), 1.0), sentences),
@@ -156,10 +156,10 @@ def _next_pieces(module, text):
         "top_k": tf.constant([0]),
         "top_p": tf.constant([1.0]),
     }
-    return _with_options(next_pieces, text, **defaults)
+    return with_options(next_pieces, text, **defaults)
 
 
-def _possible(temperature):
+def possible_temperature(temperature):
     """Within `TEMPERATURES`; 1 for what is no temperature."""
     return tf.where(temperature > 0, tf.clip_by_value(temperature, *TEMPERATURES), 1.0)
 

@@ -7,6 +7,7 @@ import tensorflow as tf
 from keras_transformer.decoding.candidates import best_tokens, possible_tokens
 from keras_transformer.decoding.constraints import Constraints
 from keras_transformer.decoding.greedy import GreedySearch
+from pipelines.random_numbers import GOLDEN, mix
 
 
 class Sampling(GreedySearch):
@@ -85,33 +86,32 @@ class Sampling(GreedySearch):
         searched, source = tf.nest.map_structure(
             lambda tensor: tf.repeat(tensor, samples, axis=0), (searched, source)
         )
-        searched["uniform"] = self._uniform_numbers(sentences, searched["limit"], seeds)
+        searched["key"] = self._keys(sentences, seeds)
         ids, scores = self._one_by_one(stepper, source, searched)
         scores, order = tf.math.top_k(tf.reshape(scores, [sentences, samples]), self.num_hypotheses)
         return tf.gather(tf.reshape(ids, [sentences, samples, -1]), order, batch_dims=1), scores
 
-    def _uniform_numbers(self, sentences, limits, seeds):
-        """A number in [0, 1) for each sample and position, float32 (B n, longest limit)."""
-        samples = self.beam_size
+    def _keys(self, sentences, seeds):
+        """What each sample draws by, uint64 (B n,)."""
         seeds = tf.zeros([sentences], tf.int64) if seeds is None else seeds
-        number = tf.range(samples, dtype=tf.int64)
-        # Every draw of a sentence has a seed of its own, far from the others'. Where sentences have
-        # seeds of their own, these stand in a column.
-        draws = tf.broadcast_to(
-            tf.reshape(tf.cast(self.seed, tf.int64), [-1, 1]) + number * 0x9E3779B97F4A7C1,
-            [sentences, samples],
-        )
-        pairs = tf.stack([tf.broadcast_to(seeds[:, None], [sentences, samples]), draws], axis=-1)
-        longest = tf.reduce_max(tf.concat([[0], limits], axis=0))
-
-        def draw(pair):
-            return tf.random.stateless_uniform([longest], pair)
-
-        # One row more, because `map_fn` refuses a batch of no sentences.
-        pairs = tf.pad(tf.reshape(pairs, [-1, 2]), [[0, 1], [0, 0]])
-        return tf.map_fn(draw, pairs, fn_output_signature=tf.TensorSpec([None], tf.float32))[:-1]
+        keys = mix(GOLDEN + tf.cast(seeds, tf.uint64))
+        keys = mix(keys + GOLDEN * (tf.cast(self.seed, tf.uint64) + 1))
+        numbers = tf.cast(tf.range(1, self.beam_size + 1), tf.uint64)
+        return tf.reshape(mix(keys[:, None] + GOLDEN * numbers), [-1])
 
     def _choose(self, allowed, forced, may_end, position, searched):
+        logits, tokens, drawable = self._drawable(allowed, forced, may_end, searched["temperature"])
+        # The largest sum is drawn as the softmax says (Gumbel 1954). A draw from cumulated
+        # probabilities would hang on the rounding of all of them, and so on the batch.
+        noise = _gumbel(searched["key"], position, tokens, allowed.shape[-1])
+        drawn = tf.argmax(drawable + noise, axis=-1, output_type=tf.int32)
+        chosen = tf.gather(logits, drawn, batch_dims=1)
+        return chosen, tf.gather(tokens, drawn, batch_dims=1)
+
+    def _drawable(self, allowed, forced, may_end, temperature):
+        """Logits and ids of tokens, (rows, n) each, and what they are drawn by, the logarithm of
+        their probability and a constant: -inf where they are not drawn from.
+        """
         if self.top_k or self.top_p < 1:
             logits, tokens = best_tokens(
                 allowed, min(self.top_k or allowed.shape[-1], allowed.shape[-1]), forced, may_end
@@ -119,24 +119,24 @@ class Sampling(GreedySearch):
         else:
             logits = possible_tokens(allowed, forced, may_end)
             tokens = tf.broadcast_to(tf.range(tf.shape(logits)[1]), tf.shape(logits))
-        likely = tf.exp(
-            (logits - tf.reduce_max(logits, axis=-1, keepdims=True))
-            / searched["temperature"][:, None]
-        )
-        summed = tf.cumsum(likely, axis=-1)
-        total = summed[:, -1]
+        drawable = logits - tf.reduce_max(logits, axis=-1, keepdims=True)
+        drawable = drawable / temperature[:, None]
         if self.top_p < 1:
             # A token counts while those before it hold less than top_p; the first always counts.
-            held = tf.math.count_nonzero(
-                summed - likely < self.top_p * total[:, None], axis=-1, dtype=tf.int32
-            )
-            total = tf.gather(summed, tf.maximum(held - 1, 0), batch_dims=1)
-        # The uniform number is below 1, so the place lies inside, at a token of a probability
-        # above 0.
-        drawn = tf.searchsorted(
-            summed, (searched["uniform"][:, position] * total)[:, None], side="right"
-        )
-        # Where no token is allowed, all of this is NaN. Any place will do, for its logit is -inf.
-        drawn = tf.minimum(drawn, tf.shape(summed)[1] - 1)
-        chosen = tf.gather(logits, drawn, batch_dims=1)[:, 0]
-        return chosen, tf.gather(tokens, drawn, batch_dims=1)[:, 0]
+            held = tf.cumsum(tf.exp(drawable), axis=-1, exclusive=True)
+            total = tf.reduce_sum(tf.exp(drawable), axis=-1, keepdims=True)
+            is_first = tf.range(tf.shape(logits)[1])[None] == 0
+            counts = is_first | (held < self.top_p * total)
+            drawable = tf.where(counts, drawable, -float("inf"))
+        return logits, tokens, drawable
+
+
+def _gumbel(keys, position, tokens, size):
+    """A number of the standard Gumbel distribution for each of the tokens (rows, n) at a position,
+    of a vocabulary of `size`.
+    """
+    places = tf.cast(position, tf.int64) * size + tf.cast(tokens, tf.int64) + 1
+    draws = mix(keys[:, None] + GOLDEN * tf.cast(places, tf.uint64))
+    # 52 random bits and a half: above 0 and below 1.
+    uniform = (tf.cast(tf.bitwise.right_shift(draws, 12), tf.float64) + 0.5) * 2.0**-52
+    return tf.cast(-tf.math.log(-tf.math.log(uniform)), tf.float32)

@@ -45,15 +45,17 @@ flags.DEFINE_integer(
 flags.DEFINE_enum(
     "norm",
     "post",
-    ["post", "pre"],
-    "Place of the layer norm: after each residual sum, as in the paper, or before each sublayer.",
+    ["post", "pre", "pre_rms"],
+    "Place of the layer norm: after each residual sum, as in the paper, or before each sublayer; "
+    "pre_rms divides by the root mean square alone, as T5 does.",
     MODEL,
 )
 flags.DEFINE_enum(
     "activation",
     "relu",
-    ["relu", "gelu", "swish", "swiglu"],
-    "Activation of the feed-forward networks. The paper has relu; swiglu is gated.",
+    ["relu", "gelu", "gelu_tanh", "swish", "swiglu"],
+    "Activation of the feed-forward networks. The paper has relu; gelu_tanh is GPT-2's "
+    "approximation of gelu; swiglu is gated.",
     MODEL,
 )
 flags.DEFINE_enum(
@@ -92,6 +94,21 @@ flags.DEFINE_enum(
     ["depth_scaled", "glorot"],
     "Start of the last matrix of each sublayer: Glorot's, divided by the root of the number of "
     "sublayers in the stack, or not. The paper does not say it.",
+    MODEL,
+)
+flags.DEFINE_bool(
+    "attention_bias",
+    False,
+    "Add biases to the maps of the attentions, as BERT and GPT-2 do. The paper has none.",
+    MODEL,
+)
+flags.DEFINE_float(
+    "norm_epsilon", 1e-6, "What layer norms add to the variance.", 0, flag_values=MODEL
+)
+flags.DEFINE_bool(
+    "scaled_embeddings",
+    True,
+    "Multiply embeddings by the root of d_model, as the paper does. BERT and GPT-2 do not.",
     MODEL,
 )
 flags.DEFINE_float("dropout", 0.1, "Probability of dropout.", 0, 0.99, flag_values=MODEL)

@@ -6,8 +6,9 @@ TASK = flags.FlagValues()
 flags.DEFINE_enum(
     "task",
     "translation",
-    ["translation", "parsing"],
-    "What is learned: translation of sentences, or constituency parsing, from a treebank.",
+    ["translation", "parsing", "language_modelling"],
+    "What is learned: translation of sentences; constituency parsing, from a treebank; or to "
+    "continue text of one language.",
     TASK,
 )
 

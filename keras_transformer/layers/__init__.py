@@ -16,6 +16,7 @@ Masks are boolean; True means "may attend".
 """
 
 from keras_transformer.layers.attention import MultiHeadAttention
+from keras_transformer.layers.causal_stack import CausalLayer, CausalStack
 from keras_transformer.layers.convolution_block import ConvolutionBlock
 from keras_transformer.layers.convolutional_decoder import ConvolutionalDecoder
 from keras_transformer.layers.convolutional_encoder import ConvolutionalEncoder
@@ -44,7 +45,7 @@ from keras_transformer.layers.heads.softmax import SoftmaxHeads
 from keras_transformer.layers.heads.sparse import SparseHeads
 from keras_transformer.layers.masks import causal_mask, padding_mask
 from keras_transformer.layers.matrix import Matrix
-from keras_transformer.layers.normalization import LayerNormalization
+from keras_transformer.layers.normalization import LayerNormalization, RmsNormalization
 from keras_transformer.layers.position_encodings import (
     LearnedEncoding,
     NoEncoding,
@@ -58,6 +59,7 @@ from keras_transformer.layers.residual import (
     NormPlacement,
     PostNorm,
     PreNorm,
+    PreRmsNorm,
     depth_scaled,
     glorot,
 )
@@ -69,6 +71,8 @@ from keras_transformer.layers.scaled_dot_product import (
 __all__ = [
     "Additive",
     "AttentionHeads",
+    "CausalLayer",
+    "CausalStack",
     "ConvolutionBlock",
     "ConvolutionalDecoder",
     "ConvolutionalEncoder",
@@ -94,10 +98,12 @@ __all__ = [
     "PositionalEmbedding",
     "PostNorm",
     "PreNorm",
+    "PreRmsNorm",
     "RecurrentDecoder",
     "RecurrentEncoder",
     "RelativeBias",
     "RelativeKeysAndValues",
+    "RmsNormalization",
     "Rotary",
     "ScaledDotProduct",
     "Similarity",

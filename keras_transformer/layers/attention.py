@@ -21,7 +21,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
     The h matrices W_i^Q of (d_model, d_k) lie side by side in one `query_kernel` of (d_model, h
     d_k), and so for K and V; `output_kernel` is W^O of (h d_v, d_model). As in the paper there are
-    no biases.
+    no biases, unless they are asked for: then each product has one added.
 
     `call` attends with whole sequences. `stepper` and `memory_stepper` give the same outputs one
     position at a time.
@@ -34,6 +34,7 @@ class MultiHeadAttention(keras.layers.Layer):
         output_initializer: initializer of W^O.
         heads: what Attention is: `AttentionHeads`, of which this layer makes a copy;
             `SoftmaxHeads()`, the paper's scaled dot-product attention, by default.
+        use_bias: whether the four maps have biases, as in BERT and GPT-2.
 
     Call arguments:
         query: (B, T, d_model).
@@ -62,6 +63,7 @@ class MultiHeadAttention(keras.layers.Layer):
         d_v: int | None = None,
         output_initializer: str | keras.initializers.Initializer = "glorot_uniform",
         heads: AttentionHeads | dict[str, Any] | None = None,
+        use_bias: bool = False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -80,6 +82,7 @@ class MultiHeadAttention(keras.layers.Layer):
         # One Keras initializer gives the same numbers at every call. A clone draws its own.
         self.output_initializer = keras.initializers.get(output_initializer).clone()
         self.heads = like(heads or SoftmaxHeads(), self.dtype_policy, "heads")
+        self.use_bias = use_bias
 
     def build(self, query_shape, key_shape, value_shape):
         def kernel(name, rows, columns, initializer="glorot_uniform"):
@@ -91,8 +94,23 @@ class MultiHeadAttention(keras.layers.Layer):
         self.output_kernel = kernel(
             "output_kernel", self.num_heads * self.d_v, self.d_model, self.output_initializer
         )
+        self.query_bias, self.key_bias, self.value_bias, self.output_bias = (
+            self._bias(name, kernel)
+            for name, kernel in (
+                ("query_bias", self.query_kernel),
+                ("key_bias", self.key_kernel),
+                ("value_bias", self.value_kernel),
+                ("output_bias", self.output_kernel),
+            )
+        )
         keys = (None, self.num_heads, None, self.d_k)
         self.heads.build(keys, keys, (None, self.num_heads, None, self.d_v))
+
+    def _bias(self, name, kernel):
+        """What is added behind a kernel, zeros at first; None without biases."""
+        if not self.use_bias:
+            return None
+        return self.add_weight(name=name, shape=(kernel.shape[-1],), initializer="zeros")
 
     def call(
         self,
@@ -103,7 +121,7 @@ class MultiHeadAttention(keras.layers.Layer):
         causal: Tensor | None = None,
     ) -> Tensor:
         keys, values = self._keys_and_values(key, value)
-        queries = self._heads(query, self.query_kernel)
+        queries = self._heads(query, self.query_kernel, self.query_bias)
         return self._output(
             self.heads(queries, keys, values, attention_mask=attention_mask, causal=causal)
         )
@@ -118,7 +136,7 @@ class MultiHeadAttention(keras.layers.Layer):
     ) -> tuple[Tensor, Tensor]:
         """`call`, and second the weights that it applies to the values, (B, h, T, S)."""
         keys, values = self._keys_and_values(key, value)
-        queries = self._heads(query, self.query_kernel)
+        queries = self._heads(query, self.query_kernel, self.query_bias)
         heads, weights = self.heads.with_weights(queries, keys, values, attention_mask, causal)
         return self._output(heads), weights
 
@@ -144,7 +162,8 @@ class MultiHeadAttention(keras.layers.Layer):
         return MemoryStepper(self)
 
     def _keys_and_values(self, key, value):
-        return self._heads(key, self.key_kernel), self._heads(value, self.value_kernel)
+        keys = self._heads(key, self.key_kernel, self.key_bias)
+        return keys, self._heads(value, self.value_kernel, self.value_bias)
 
     def _output(self, heads):
         """(B, h, T, d_v) -> (B, T, d_model)."""
@@ -152,16 +171,18 @@ class MultiHeadAttention(keras.layers.Layer):
         concatenated = ops.reshape(
             ops.transpose(heads, (0, 2, 1, 3)), (shape[0], shape[2], self.num_heads * self.d_v)
         )
-        return self._project(concatenated, self.output_kernel)
+        return self._project(concatenated, self.output_kernel, self.output_bias)
 
-    def _project(self, x, kernel):
+    def _project(self, x, kernel, bias):
         # Keras casts inside `__call__` only; `with_attention` and `keys_and_values` are called
         # from outside of it as well.
-        return ops.matmul(ops.cast(x, self.compute_dtype), ops.cast(kernel, self.compute_dtype))
+        dtype = self.compute_dtype
+        product = ops.matmul(ops.cast(x, dtype), ops.cast(kernel, dtype))
+        return product if bias is None else product + ops.cast(bias, dtype)
 
-    def _heads(self, x, kernel):
+    def _heads(self, x, kernel, bias):
         """(B, T, d_model) -> (B, h, T, d)."""
-        x = self._project(x, kernel)
+        x = self._project(x, kernel, bias)
         batch = ops.shape(x)[0]
         length = ops.shape(x)[1]
         width = x.shape[-1]
@@ -184,4 +205,5 @@ class MultiHeadAttention(keras.layers.Layer):
             **sizes,
             "output_initializer": keras.initializers.serialize(self.output_initializer),
             "heads": described(self.heads),
+            "use_bias": self.use_bias,
         }

@@ -32,10 +32,12 @@ class SelfAttentionStepper:
         self._num_heads = attention.num_heads
         self._width = attention.num_heads * attention.d_v
         self._projections = Matrix(
-            [attention.query_kernel, attention.key_kernel, attention.value_kernel], policy
+            [attention.query_kernel, attention.key_kernel, attention.value_kernel],
+            policy,
+            [attention.query_bias, attention.key_bias, attention.value_bias],
         )
         self._heads = attention.heads.stepper()
-        self._output = Matrix([attention.output_kernel], policy)
+        self._output = Matrix([attention.output_kernel], policy, [attention.output_bias])
         self.growing = self._heads.growing
 
     def start(self, rows: int | Tensor) -> State:
@@ -72,9 +74,10 @@ class MemoryStepper:
     def __init__(self, attention):
         self._sizes = (attention.num_heads, attention.d_k)
         self._width = attention.num_heads * attention.d_v
-        self._query = Matrix([attention.query_kernel], attention.dtype_policy)
+        policy = attention.dtype_policy
+        self._query = Matrix([attention.query_kernel], policy, [attention.query_bias])
         self._look = attention.heads.look
-        self._output = Matrix([attention.output_kernel], attention.dtype_policy)
+        self._output = Matrix([attention.output_kernel], policy, [attention.output_bias])
 
     def __call__(
         self, x: Tensor, memory: KeysAndValues, memory_mask: Tensor | None = None

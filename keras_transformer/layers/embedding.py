@@ -30,6 +30,8 @@ class PositionalEmbedding(keras.layers.Layer):
             `SinusoidalEncoding()`, the paper's, by default.
         token_dropout: probability in [0, 1) that a token's whole embedding becomes 0, with its
             position left; the paper has none.
+        scaled: whether E[ids] is multiplied by sqrt(d_model), as in the paper. BERT and GPT-2 do
+            not.
 
     Call arguments:
         inputs: ids, integers (B, T); with `reverse=True` activations, (B, T, d_model).
@@ -55,6 +57,7 @@ class PositionalEmbedding(keras.layers.Layer):
         dropout: float = 0.0,
         encoding: PositionEncoding | dict[str, Any] | None = None,
         token_dropout: float = 0.0,
+        scaled: bool = True,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -62,6 +65,7 @@ class PositionalEmbedding(keras.layers.Layer):
         self.d_model = d_model
         self.dropout = dropout
         self.token_dropout = token_dropout
+        self.scale = d_model**0.5 if scaled else 1.0
         self.sum_dropout = Dropout(dropout, dtype=self.dtype_policy, name="sum_dropout")
         self.whole_tokens = Dropout(token_dropout, dtype=self.dtype_policy, name="whole_tokens")
         self.encoding = like(encoding or SinusoidalEncoding(), self.dtype_policy, "encoding")
@@ -83,7 +87,7 @@ class PositionalEmbedding(keras.layers.Layer):
             return ops.matmul(inputs, ops.transpose(self.table))
         if positions is None:
             positions = ops.arange(ops.shape(inputs)[1])[None]
-        x = ops.take(self.table, inputs, axis=0) * self.d_model**0.5
+        x = ops.take(self.table, inputs, axis=0) * self.scale
         if self.token_dropout:
             x = x * self.whole_tokens(ops.ones((*ops.shape(inputs), 1), dtype=x.dtype))
         return self.sum_dropout(self.encoding.added(x, positions))
@@ -96,4 +100,5 @@ class PositionalEmbedding(keras.layers.Layer):
             "dropout": self.dropout,
             "encoding": described(self.encoding),
             "token_dropout": self.token_dropout,
+            "scaled": self.scale != 1.0,
         }

@@ -12,6 +12,7 @@ from keras_transformer.layers.encoder_layer import EncoderLayer
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.heads.attention_heads import AttentionHeads
 from keras_transformer.layers.residual import (
+    EPSILON,
     NormPlacement,
     PostNorm,
     depth_scaled,
@@ -27,7 +28,7 @@ class Encoder(keras.layers.Layer):
     Args:
         num_layers: N.
         num_heads, d_model, d_ff, d_k, d_v, dropout, activation, norm, heads, feed_forward,
-            activation_dropout: as in `EncoderLayer`.
+            activation_dropout, attention_bias, norm_epsilon: as in `EncoderLayer`.
         residual_initialization: gives the initializer of the last matrix of each sublayer, from how
             many sublayers the stack has: `depth_scaled`, `glorot` or another function, or the name
             that it is registered under.
@@ -58,6 +59,8 @@ class Encoder(keras.layers.Layer):
         heads: AttentionHeads | dict[str, Any] | None = None,
         feed_forward: str | type[FeedForward] = FeedForward,
         activation_dropout: float = 0.0,
+        attention_bias: bool = False,
+        norm_epsilon: float = EPSILON,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -79,12 +82,14 @@ class Encoder(keras.layers.Layer):
                 heads=heads,
                 feed_forward=feed_forward,
                 activation_dropout=activation_dropout,
+                attention_bias=attention_bias,
+                norm_epsilon=norm_epsilon,
                 dtype=self.dtype_policy,
                 name=f"layer_{n}",
             )
             for n in range(num_layers)
         ]
-        self.final_norm = norm_placement(norm).end_of_stack(dtype=self.dtype_policy)
+        self.final_norm = norm_placement(norm).end_of_stack(norm_epsilon, dtype=self.dtype_policy)
 
     def build(self, x_shape):
         for layer in self.layers:

@@ -13,6 +13,7 @@ from keras_transformer.layers.feed_forward import FeedForward, feed_forward_clas
 from keras_transformer.layers.heads.attention_heads import AttentionHeads
 from keras_transformer.layers.prototypes import described
 from keras_transformer.layers.residual import (
+    EPSILON,
     NormPlacement,
     PostNorm,
     norm_placement,
@@ -41,6 +42,8 @@ class EncoderLayer(keras.layers.Layer):
         heads: what self-attention is, as in `MultiHeadAttention`.
         feed_forward: `FeedForward`, the paper's, or a subclass.
         activation_dropout: probability in [0, 1) behind the activation.
+        attention_bias: whether the maps of the attentions have biases.
+        norm_epsilon: what the norms add to the variance.
 
     Call arguments:
         x: (B, S, d_model).
@@ -67,14 +70,23 @@ class EncoderLayer(keras.layers.Layer):
         heads: AttentionHeads | dict[str, Any] | None = None,
         feed_forward: str | type[FeedForward] = FeedForward,
         activation_dropout: float = 0.0,
+        attention_bias: bool = False,
+        norm_epsilon: float = EPSILON,
         **kwargs,
     ):
         super().__init__(**kwargs)
         policy = self.dtype_policy
         self._attention = functools.partial(
-            MultiHeadAttention, num_heads, d_model, d_k, d_v, output_initializer, dtype=policy
+            MultiHeadAttention,
+            num_heads,
+            d_model,
+            d_k,
+            d_v,
+            output_initializer,
+            use_bias=attention_bias,
+            dtype=policy,
         )
-        self._norm = functools.partial(norm_placement(norm), dropout, dtype=policy)
+        self._norm = functools.partial(norm_placement(norm), dropout, norm_epsilon, dtype=policy)
         self.self_attention = self._attention(heads=heads, name="self_attention")
         self.self_attention_norm = self._norm(name="self_attention_norm")
         self.feed_forward = feed_forward_class(feed_forward)(
@@ -138,4 +150,6 @@ class EncoderLayer(keras.layers.Layer):
             "heads": described(self.self_attention.heads),
             "feed_forward": keras.saving.get_registered_name(type(self.feed_forward)),
             "activation_dropout": feed_forward["dropout"],
+            "attention_bias": self.self_attention.use_bias,
+            "norm_epsilon": self.feed_forward_norm.epsilon,
         }

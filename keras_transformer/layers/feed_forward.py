@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import keras
-from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.matrix import Matrix
@@ -115,9 +114,12 @@ class FeedForwardStepper:
     growing = ()
 
     def __init__(self, feed_forward: FeedForward):
-        self._feed_forward = feed_forward
-        self._inner = Matrix([feed_forward.inner.kernel], feed_forward.dtype_policy)
-        self._outer = Matrix([feed_forward.outer.kernel], feed_forward.dtype_policy)
+        policy = feed_forward.dtype_policy
+        inner = feed_forward.inner
+        outer = feed_forward.outer
+        self._activation = feed_forward.activation
+        self._inner = Matrix([inner.kernel], policy, [inner.bias])
+        self._outer = Matrix([outer.kernel], policy, [outer.bias])
 
     def start(self, rows: int | Tensor) -> tuple[()]:
         """The empty state: no position depends on another."""
@@ -125,6 +127,5 @@ class FeedForwardStepper:
 
     def __call__(self, x: Tensor, state: tuple[()]) -> tuple[Tensor, tuple[()]]:
         [inner] = self._inner(x)
-        inner = inner + ops.cast(self._feed_forward.inner.bias, inner.dtype)
-        [outer] = self._outer(self._feed_forward.activation(inner))
-        return outer + ops.cast(self._feed_forward.outer.bias, outer.dtype), state
+        [outer] = self._outer(self._activation(inner))
+        return outer, state

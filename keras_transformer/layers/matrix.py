@@ -22,6 +22,7 @@ class Matrix:
         kernels: (d, n) each.
         policy: a Keras dtype policy. The product is taken in bfloat16 where the policy computes in
             bfloat16 or keeps its variables in it.
+        biases: for each kernel (n,), added to its product, or None; by default there are none.
 
     Call arguments:
         x: (rows, d).
@@ -30,8 +31,14 @@ class Matrix:
         A list of the products, (rows, n) each, in the dtype that the policy computes in.
     """
 
-    def __init__(self, kernels: Sequence[Tensor], policy: keras.DTypePolicy):
+    def __init__(
+        self,
+        kernels: Sequence[Tensor],
+        policy: keras.DTypePolicy,
+        biases: Sequence[Tensor | None] = (),
+    ):
         self._dtype = policy.compute_dtype
+        self._biases = [bias if bias is None else ops.cast(bias, self._dtype) for bias in biases]
         dtype = (
             policy.variable_dtype if policy.variable_dtype == "bfloat16" else policy.compute_dtype
         )
@@ -49,4 +56,7 @@ class Matrix:
         for width in self._widths:
             parts.append(product[:, start : start + width])
             start += width
-        return parts
+        biases = self._biases or [None] * len(parts)
+        return [
+            part if bias is None else part + bias for part, bias in zip(parts, biases, strict=True)
+        ]

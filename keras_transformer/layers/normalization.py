@@ -88,3 +88,43 @@ class LayerNormalization(keras.layers.Layer):
 
     def get_config(self):
         return {**super().get_config(), "epsilon": self.epsilon}
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class RmsNormalization(keras.layers.Layer):
+    """Scale each position's activations to a mean square of 1, then by a learned gain.
+
+        y = gamma * x / sqrt(mean(x^2) + epsilon)              over the last axis, in float32
+
+    Args:
+        epsilon: added to the mean square.
+
+    Call arguments:
+        x: (..., d_model).
+
+    Returns:
+        The shape and dtype of `x`.
+
+    Reference: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
+    """
+
+    def __init__(self, epsilon: float = 1e-6, **kwargs):
+        super().__init__(**kwargs)
+        self.epsilon = epsilon
+
+    def build(self, x_shape):
+        # These few numbers stay in float32 whatever the dtype policy.
+        self.gamma = self.add_weight(
+            name="gamma", shape=(x_shape[-1],), initializer="ones", dtype="float32", autocast=False
+        )
+
+    def call(self, x: Tensor) -> Tensor:
+        wide = ops.cast(x, "float32")
+        mean_square = ops.mean(ops.square(wide), axis=-1, keepdims=True)
+        return ops.cast(wide * ops.rsqrt(mean_square + self.epsilon) * self.gamma, x.dtype)
+
+    def compute_output_shape(self, x_shape):
+        return x_shape
+
+    def get_config(self):
+        return {**super().get_config(), "epsilon": self.epsilon}

@@ -11,7 +11,7 @@ from typing import Any
 import keras
 
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.normalization import LayerNormalization
+from keras_transformer.layers.normalization import LayerNormalization, RmsNormalization
 from keras_transformer.layers.tensors import Sublayer, Tensor
 
 EPSILON = 1e-6
@@ -53,6 +53,10 @@ class NormPlacement(keras.layers.Layer):
     Args:
         dropout: probability in [0, 1), applied to the sublayer's output "before it is added to the
             sublayer input".
+        epsilon: what the norm adds to the variance.
+
+    Attributes:
+        normalization: the class of the norm.
 
     Call arguments:
         x: (..., d_model).
@@ -64,22 +68,25 @@ class NormPlacement(keras.layers.Layer):
     Reference: Ba et al. 2016, "Layer Normalization".
     """
 
-    def __init__(self, dropout: float = 0.0, **kwargs):
+    normalization = LayerNormalization
+
+    def __init__(self, dropout: float = 0.0, epsilon: float = EPSILON, **kwargs):
         super().__init__(**kwargs)
         self.dropout = dropout
+        self.epsilon = epsilon
         self.sublayer_dropout = Dropout(dropout, dtype=self.dtype_policy, name="sublayer_dropout")
-        self.norm = LayerNormalization(EPSILON, dtype=self.dtype_policy, name="norm")
+        self.norm = self.normalization(epsilon, dtype=self.dtype_policy, name="norm")
 
     def build(self, x_shape):
         self.norm.build(x_shape)
 
-    @staticmethod
-    def end_of_stack(dtype: keras.DTypePolicy) -> keras.layers.Layer:
+    @classmethod
+    def end_of_stack(cls, epsilon: float, dtype: keras.DTypePolicy) -> keras.layers.Layer:
         """The layer behind the last one of a stack, named `final_norm`."""
         raise NotImplementedError
 
     def get_config(self):
-        return {**super().get_config(), "dropout": self.dropout}
+        return {**super().get_config(), "dropout": self.dropout, "epsilon": self.epsilon}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -95,8 +102,8 @@ class PostNorm(NormPlacement):
         y, by_product = sublayer(x)
         return self.norm(x + self.sublayer_dropout(y)), by_product
 
-    @staticmethod
-    def end_of_stack(dtype: keras.DTypePolicy) -> keras.layers.Layer:
+    @classmethod
+    def end_of_stack(cls, epsilon: float, dtype: keras.DTypePolicy) -> keras.layers.Layer:
         """Nothing: the last layer's output is normalized already."""
         return keras.layers.Identity(dtype=dtype, name="final_norm")
 
@@ -116,10 +123,25 @@ class PreNorm(NormPlacement):
         y, by_product = sublayer(self.norm(x))
         return x + self.sublayer_dropout(y), by_product
 
-    @staticmethod
-    def end_of_stack(dtype: keras.DTypePolicy) -> keras.layers.Layer:
-        """A layer normalization of the whole residual stream."""
-        return LayerNormalization(EPSILON, dtype=dtype, name="final_norm")
+    @classmethod
+    def end_of_stack(cls, epsilon: float, dtype: keras.DTypePolicy) -> keras.layers.Layer:
+        """A normalization of the whole residual stream."""
+        return cls.normalization(epsilon, dtype=dtype, name="final_norm")
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class PreRmsNorm(PreNorm):
+    """`PreNorm` by the root mean square alone, as in T5.
+
+        x + Dropout(Sublayer(RmsNorm(x)))
+
+    Arguments as in `NormPlacement`.
+
+    Reference: Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified
+        Text-to-Text Transformer", section 2.1.
+    """
+
+    normalization = RmsNormalization
 
 
 def norm_placement(norm: str | type[NormPlacement]) -> type[NormPlacement]:

@@ -11,6 +11,7 @@ from keras_transformer.models.convolutional_translator import (
 from keras_transformer.models.encoder_decoder import EncoderDecoder
 from keras_transformer.models.ensemble import Ensemble
 from keras_transformer.models.hyperparameters import Hyperparameters
+from keras_transformer.models.language_model import LanguageModel
 from keras_transformer.models.recurrent_translator import (
     RecurrentHyperparameters,
     RecurrentTranslator,
@@ -24,6 +25,7 @@ __all__ = [
     "EncoderDecoder",
     "Ensemble",
     "Hyperparameters",
+    "LanguageModel",
     "RecurrentHyperparameters",
     "RecurrentTranslator",
     "Transformer",

@@ -146,7 +146,10 @@ class EncoderDecoder(keras.Model):
 
 
 def tied_tables(
-    hyperparameters: Any, encoding: PositionEncoding, policy: keras.DTypePolicy
+    hyperparameters: Any,
+    encoding: PositionEncoding,
+    policy: keras.DTypePolicy,
+    scaled: bool = True,
 ) -> tuple[PositionalEmbedding, PositionalEmbedding, PositionalEmbedding]:
     """The embeddings of source and target, and the projection onto the vocabulary (section 3.4).
 
@@ -155,13 +158,21 @@ def tied_tables(
             `tie_embeddings`.
         encoding: what is added to the embeddings.
         policy: a Keras dtype policy.
+        scaled: whether the embeddings are multiplied by sqrt(d_model).
     """
     hp = hyperparameters
     sizes = (hp.vocabulary_size, hp.d_model)
 
     def embedding(name):
-        dropouts = {"dropout": hp.dropout, "token_dropout": hp.token_dropout}
-        return PositionalEmbedding(*sizes, encoding=encoding, **dropouts, dtype=policy, name=name)
+        return PositionalEmbedding(
+            *sizes,
+            dropout=hp.dropout,
+            encoding=encoding,
+            token_dropout=hp.token_dropout,
+            scaled=scaled,
+            dtype=policy,
+            name=name,
+        )
 
     def projection(name):
         return PositionalEmbedding(*sizes, encoding=NoEncoding(), dtype=policy, name=name)

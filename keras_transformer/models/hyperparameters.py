@@ -50,9 +50,10 @@ class Hyperparameters:
             in table 3, whose rows B change d_k alone.
         dropout: P_drop, probability in [0, 1).
         label_smoothing: epsilon_ls, probability in [0, 1).
-        norm: where the layer normalizations stand, "post" (the paper's) or "pre".
-        activation: of the feed-forward networks, "relu" (the paper's), "gelu", "swish", or the
-            gated "swiglu".
+        norm: where the layer normalizations stand, "post" (the paper's) or "pre"; "pre_rms" is
+            "pre" by the root mean square alone.
+        activation: of the feed-forward networks, "relu" (the paper's), "gelu", "gelu_tanh",
+            "swish", or the gated "swiglu".
         residual_initialization: how the last matrix of each sublayer starts, "depth_scaled" or
             "glorot". The paper does not say it.
         attention_dropout: probability in [0, 1) on the attention weights.
@@ -67,6 +68,9 @@ class Hyperparameters:
             encoder's. R and K are integers, in tokens.
         tie_embeddings: what shares one table: "three_way" (the paper's), source, target and
             projection; "decoder", target and projection; or "none".
+        attention_bias: whether the maps of the attentions have biases; the paper has none.
+        norm_epsilon: what the normalizations add to the variance, above 0.
+        scaled_embeddings: whether embeddings are multiplied by sqrt(d_model), as in section 3.4.
         architecture: "transformer", by which a description of other hyperparameters is told apart.
 
     Raises:
@@ -92,6 +96,9 @@ class Hyperparameters:
     max_positions: int = 1024
     attention: str = "scaled_dot_product"
     tie_embeddings: str = "three_way"
+    attention_bias: bool = False
+    norm_epsilon: float = 1e-6
+    scaled_embeddings: bool = True
     architecture: str = "transformer"
 
     def __post_init__(self):
@@ -99,6 +106,11 @@ class Hyperparameters:
         check_probabilities(self, PROBABILITIES)
         check_choices(self, CHOICES)
         check_even(self, "d_model")
+        if not self.norm_epsilon > 0:
+            raise ValueError(
+                f"`norm_epsilon` must be above 0. Received: norm_epsilon={self.norm_epsilon}. The "
+                "paper's models have 1e-6."
+            )
         if None in (self.d_k, self.d_v) and self.d_model % self.num_heads:
             remedy = -(-self.d_model // self.num_heads) * self.num_heads
             raise ValueError(

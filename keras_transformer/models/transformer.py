@@ -56,12 +56,19 @@ class Transformer(EncoderDecoder):
             "residual_initialization": RESIDUAL_INITIALIZATIONS[hp.residual_initialization],
             "feed_forward": FEED_FORWARDS[hp.activation],
             "activation_dropout": hp.activation_dropout,
+            "attention_bias": hp.attention_bias,
+            "norm_epsilon": hp.norm_epsilon,
             "dtype": policy,
         }
         of_encoder, of_decoder, of_memory = heads(hp)
         super().__init__(
             hp,
-            tied_tables(hp, POSITIONS[hp.positions].encoding(hp.max_positions), policy),
+            tied_tables(
+                hp,
+                POSITIONS[hp.positions].encoding(hp.max_positions),
+                policy,
+                hp.scaled_embeddings,
+            ),
             Encoder(**stack, heads=of_encoder, name="encoder"),
             Decoder(**stack, heads=of_decoder, cross_heads=of_memory, name="decoder"),
             name,

@@ -25,6 +25,7 @@ from keras_transformer.layers import (
     PositionEncoding,
     PostNorm,
     PreNorm,
+    PreRmsNorm,
     RelativeBias,
     RelativeKeysAndValues,
     Rotary,
@@ -36,12 +37,22 @@ from keras_transformer.layers import (
     depth_scaled,
     glorot,
 )
+from keras_transformer.layers.tensors import Tensor
 
-NORMS = {"post": PostNorm, "pre": PreNorm}
-# "gelu" is exact: x Phi(x), by the error function. "swish" is x sigmoid(x).
+
+@keras.saving.register_keras_serializable("keras_transformer")
+def gelu_tanh(x: Tensor) -> Tensor:
+    """0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))): Hendrycks and Gimpel 2016, section 2."""
+    return keras.activations.gelu(x, approximate=True)
+
+
+NORMS = {"post": PostNorm, "pre": PreNorm, "pre_rms": PreRmsNorm}
+# "gelu" is exact: x Phi(x), by the error function; "gelu_tanh" is GPT-2's approximation of it.
+# "swish" is x sigmoid(x).
 ACTIVATIONS = {
     "relu": keras.activations.relu,
     "gelu": keras.activations.gelu,
+    "gelu_tanh": gelu_tanh,
     "swish": keras.activations.silu,
     "swiglu": keras.activations.silu,
 }

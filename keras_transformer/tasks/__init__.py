@@ -28,6 +28,12 @@ TASKS = {
         flag_groups=("corpus", "vocabulary", "model", "sampling", "search", "decoding"),
         export_flag_groups=("search", "decoding", "precision", "format"),
     ),
+    "language_modelling": Registered(
+        "keras_transformer.tasks.language_modelling:LanguageModelling",
+        "keras_transformer.tasks.perplexity_examination:PerplexityExamination",
+        flag_groups=("corpus", "vocabulary", "model", "search", "decoding"),
+        export_flag_groups=("search", "decoding", "precision"),
+    ),
     "parsing": Registered(
         "keras_transformer.tasks.parsing:Parsing",
         "keras_transformer.tasks.parsing_examination:ParsingExamination",

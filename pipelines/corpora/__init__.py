@@ -11,7 +11,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from pipelines.corpora import home_assistant, records, reverse, text_files, tfds, treebank
+from pipelines.corpora import home_assistant, lines, records, reverse, text_files, tfds, treebank
 from pipelines.corpora.mixture import load as load_mixture
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 
@@ -21,7 +21,7 @@ SPLITS = ("train", "valid", "test")
 TFDS_SPLITS = ("train", "validation", "test")
 # Arguments that only some corpora read.
 READERS = {
-    "data_dir": ("text_files", "treebank", "records", "tfds"),
+    "data_dir": ("text_files", "lines", "treebank", "records", "tfds"),
     "dataset": ("tfds",),
     "mixture": ("mixture",),
 }
@@ -32,6 +32,9 @@ CORPORA: dict[str, Callable[..., Corpus]] = {
     ),
     "text_files": lambda source_language, target_language, data_dir, prefixes, **_: text_files.load(
         source_language, target_language, data_dir=data_dir, prefixes=prefixes
+    ),
+    "lines": lambda source_language, data_dir, prefixes, **_: lines.load(
+        source_language, data_dir=data_dir, prefixes=prefixes
     ),
     "treebank": lambda source_language, data_dir, prefixes, **_: treebank.load(
         source_language, data_dir=data_dir, prefixes=prefixes
@@ -103,13 +106,13 @@ def load(
         name: a key of `CORPORA`.
         source_language: language code to translate from; `records` and `mixture` have their own.
         target_language: language code to translate into; the same.
-        data_dir: folder of the text of `text_files`, of the trees of `treebank`, of the records of
-            `records`, or of the sets of `tfds`. All but the last need it, and no other corpus takes
-            it.
+        data_dir: folder of the text of `text_files` or `lines`, of the trees of `treebank`, of the
+            records of `records`, or of the sets of `tfds`. All but the last need it, and no other
+            corpus takes it.
         cache_dir: folder that keeps the download of `home_assistant`; None: the user's cache
             folder.
-        prefixes: names of the three splits of `text_files` and `treebank`: training, validation,
-            test.
+        prefixes: names of the three splits of `text_files`, `lines` and `treebank`: training,
+            validation, test.
         seed: seed of the generated corpus `reverse`.
         dataset: name of a set of TensorFlow Datasets ("wmt14_translate/de-en"); `tfds` needs it and
             no other corpus takes it.

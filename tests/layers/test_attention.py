@@ -239,7 +239,7 @@ def test_no_heads_are_refused():
 
 def test_config_round_trip(round_trip, qkv):
     heads = SoftmaxHeads(Additive(), RelativeBias(False, 8, 20), dropout=0.1)
-    attention = MultiHeadAttention(H, D_MODEL, 3, 5, "he_normal", heads, name="a")
+    attention = MultiHeadAttention(H, D_MODEL, 3, 5, "he_normal", heads, True, name="a")
     np.testing.assert_array_equal(round_trip(attention, *qkv)(*qkv), attention(*qkv))
 
 

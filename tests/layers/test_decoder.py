@@ -286,6 +286,8 @@ def test_config_round_trip(layer_type, x, memory, round_trip):
         feed_forward=GatedFeedForward,
         activation_dropout=0.2,
         cross_heads=SoftmaxHeads(Additive()),
+        attention_bias=True,
+        norm_epsilon=1e-3,
         name="d",
         **({} if stack else {"output_initializer": "he_normal"}),
     )

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from oracles import paper
 
-from keras_transformer.layers import PositionalEmbedding
+from keras_transformer.layers import NoEncoding, PositionalEmbedding
 from keras_transformer.layers.position_encodings import LearnedEncoding
 
 IDS = np.array([[3, 1, 4, 1], [5, 9, 2, 6]])
@@ -94,11 +94,28 @@ def test_an_odd_d_model_is_refused_with_a_remedy():
 
 def test_config_round_trip(round_trip):
     layer = PositionalEmbedding(
-        10, 8, dropout=0.3, encoding=LearnedEncoding(5), token_dropout=0.2, name="e"
+        10,
+        8,
+        dropout=0.3,
+        encoding=LearnedEncoding(5),
+        token_dropout=0.2,
+        scaled=False,
+        name="e",
     )
     clone = round_trip(layer, IDS)
     np.testing.assert_array_equal(clone(IDS), layer(IDS))
     assert (clone.sum_dropout.rate, clone.whole_tokens.rate) == (0.3, 0.2)
+
+
+def test_embeddings_are_scaled_unless_told_otherwise():
+    layers = [PositionalEmbedding(10, 4, encoding=NoEncoding(), scaled=s) for s in (True, False)]
+    for layer in layers:
+        layer(IDS)
+    for layer in layers:
+        layer.table.assign(np.ones((10, 4)))
+    scaled, plain = (np.array(layer(IDS)) for layer in layers)
+    assert (scaled == 2).all()
+    assert (plain == 1).all()
 
 
 def test_mixed_bfloat16_keeps_a_float32_table_and_float32_positions():

@@ -175,6 +175,8 @@ def test_config_round_trip(layer_type, x, round_trip):
         heads=LocalHeads(2, positions=Rotary(), similarity=DotProduct(), dropout=0.1),
         feed_forward=GatedFeedForward,
         activation_dropout=0.2,
+        attention_bias=True,
+        norm_epsilon=1e-3,
         name="e",
         **({} if stack else {"output_initializer": "he_normal"}),
     )

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from oracles import paper
 
-from keras_transformer.layers import LayerNormalization
+from keras_transformer.layers import LayerNormalization, RmsNormalization
 
 
 @pytest.fixture
@@ -131,3 +131,14 @@ def test_epsilon_is_a_millionth_by_default():
 def test_config_round_trip(x, round_trip):
     layer = LayerNormalization(epsilon=1e-3, name="n")
     np.testing.assert_array_equal(round_trip(layer, x)(x), layer(x))
+
+
+def test_the_root_mean_square_is_that_of_torch(x, randomized):
+    torch = pytest.importorskip("torch")
+    layer = randomized(RmsNormalization(1e-3), x)
+    theirs = torch.nn.RMSNorm(x.shape[-1], eps=1e-3)
+    theirs.weight.data = torch.tensor(layer.gamma.numpy())
+    expected = theirs(torch.tensor(np.array(x))).detach().numpy()
+    np.testing.assert_allclose(np.array(layer(x)), expected, rtol=1e-6, atol=1e-6)
+    # The mean is left where it is.
+    assert abs(np.array(layer(x + 1)) - np.array(layer(x))).max() > 0.1

@@ -140,8 +140,8 @@ def test_mixed_bfloat16_keeps_float32_weights(placement, x, sublayer):
 
 def test_post_norm_ends_a_stack_with_nothing_and_pre_norm_with_a_norm(x):
     policy = keras.DTypePolicy("mixed_bfloat16")
-    nothing = PostNorm.end_of_stack(dtype=policy)
-    norm = PreNorm.end_of_stack(dtype=policy)
+    nothing = PostNorm.end_of_stack(1e-6, dtype=policy)
+    norm = PreNorm.end_of_stack(1e-6, dtype=policy)
     assert (nothing.name, norm.name) == ("final_norm", "final_norm")
     rounded = keras.ops.cast(x, "bfloat16")
     np.testing.assert_array_equal(

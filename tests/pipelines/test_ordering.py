@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from pipelines import ordering, permutation
 from pipelines.ordering import BatchOrder
-from pipelines.permutation import key
+from pipelines.random_numbers import key
 
 
 def compiled(*shape):

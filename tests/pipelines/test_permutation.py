@@ -9,7 +9,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.permutation import FIRST, GOLDEN, ROUNDS, SECOND, key, permuted
+from pipelines.permutation import ROUNDS, permuted
+from pipelines.random_numbers import FIRST, GOLDEN, SECOND, key
 
 WORD = 2**64
 

@@ -1,0 +1,50 @@
+"""Beginnings of texts in, texts out: `python -m keras_transformer.generate --model=runs/gpt <
+prompts.txt`.
+
+Draws each text, or searches for it as section 6.1 of Vaswani et al. 2017 does, if flags say so.
+"""
+
+from keras_transformer import flags
+
+GROUPS = (
+    "model_path",
+    "search",
+    "decoding",
+    "seed",
+    "precision",
+    "input",
+    "output",
+)
+
+
+def main(FLAGS):
+    from keras_transformer.streams import read_lines, standard_input, write_lines
+    from keras_transformer.translator.generator import Generator
+
+    model = flags.required_model(FLAGS)
+    _refuse(FLAGS)
+    generator = Generator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
+    if FLAGS.stream:
+        for line in standard_input():
+            if not write_lines("-", generator.generate([line])):
+                break
+        return
+    write_lines(FLAGS.output, generator.generate(read_lines(FLAGS.input)))
+
+
+def _refuse(FLAGS):
+    """Flags that make no sense together."""
+    if FLAGS.num_hypotheses > 1:
+        raise ValueError(
+            f"--num_hypotheses={FLAGS.num_hypotheses}: generate writes one text for a line. Leave "
+            "it out, or ask the signature nbest of an export."
+        )
+    if FLAGS.stream and (FLAGS.input != "-" or FLAGS.output != "-"):
+        raise ValueError(
+            "--stream answers lines of standard input on standard output: leave out --input and "
+            "--output."
+        )
+
+
+if __name__ == "__main__":
+    flags.run(main, GROUPS)

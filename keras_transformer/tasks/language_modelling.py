@@ -1,0 +1,183 @@
+"""Language modelling: text of one language, a decoder-only model, perplexity (Radford et al. 2018,
+"Improving Language Understanding by Generative Pre-Training").
+"""
+
+import functools
+import math
+
+import tensorflow as tf
+
+from keras_transformer.artifacts.generator_artifact import GeneratorArtifact
+from keras_transformer.models import LanguageModel, chosen, described, translation_policy
+from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.corpus_settings import corpus_settings
+from keras_transformer.tasks.task import Evaluation, Task, label_measures, with_perplexity
+from keras_transformer.tasks.translation_options import decoding_options
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.translator.generation_module import GenerationModule
+from pipelines import corpora, texts, vocabularies, vocabulary
+from pipelines.record_files import Records
+
+SHOWN = 5
+KEPT_EXAMPLES = 12
+LINES_A_CALL = 64
+
+
+class LanguageModelling(Task):
+    """Foresee each piece of a text from those before it.
+
+    The text is the source side of any corpus, such as the lines of `--corpus=lines`.
+    """
+
+    name = "language_modelling"
+    flag_groups = TASKS["language_modelling"].flag_groups
+    export_flag_groups = TASKS["language_modelling"].export_flag_groups
+    labels = "tokens"
+
+    def __init__(self, values):
+        super().__init__(values)
+        self.hyperparameters = chosen(values)
+        if self.hyperparameters.architecture != "transformer":
+            raise ValueError(
+                "--task=language_modelling trains a Transformer. Received: architecture="
+                f"{self.hyperparameters.architecture}. Leave it out."
+            )
+        self._options = GenerationModule.options_of(decoding_options(values))
+        self._corpus_settings = corpus_settings(values)
+
+    @classmethod
+    def default_model_dir(cls, values):
+        return f"runs/{values['corpus']}_{values['source_language']}"
+
+    @functools.cached_property
+    def corpus(self):
+        """The text: `corpora.Corpus`, of which the sources are read."""
+        corpus = corpora.load(**self._corpus_settings, cache_dir=self.values["cache_dir"])
+        if isinstance(corpus.train, Records):
+            raise ValueError(
+                "--task=language_modelling reads text. Received: corpus=records, which holds ids "
+                "of pairs. Pass --corpus=lines."
+            )
+        return corpus
+
+    @property
+    def pieces(self):
+        return vocabularies.pieces_by_side(self.vocabulary)
+
+    @property
+    def width(self):
+        return self.hyperparameters.d_model
+
+    def write_files(self, folder):
+        """Write the vocabulary, learned from the training side."""
+        learned = vocabulary.learn(
+            self.corpus.train.sources,
+            self.values["vocabulary_size"],
+            model_type=self.values["vocabulary_model"],
+        )
+        vocabularies.save(learned, folder.path)
+
+    def read_files(self, folder):
+        self.vocabulary = vocabularies.load(folder.path)
+
+    def description(self):
+        return {
+            "hyperparameters": self.hyperparameters.as_dict(),
+            "corpus": self._corpus_settings,
+            "vocabulary": {"fingerprint": self.vocabulary.fingerprint},
+            "training": {"max_length": self.values["max_train_length"]},
+        }
+
+    def introduce(self):
+        corpus = self.corpus
+        sizes = [f"{len(split):,}" for split in (corpus.train, corpus.valid, corpus.test)]
+        print(
+            f"{corpus.name} {corpus.source_language}: {sizes[0]} lines to train, {sizes[1]} to "
+            f"validate, {sizes[2]} to test"
+        )
+        counts = [f"{count:,} {reason}" for reason, count in corpus.dropped.items() if count]
+        print(f"dropped: {', '.join(counts) or 'none'}")
+
+    def examples(self):
+        return self._examples(self.corpus.train)
+
+    def validation_examples(self):
+        return self._examples(self.corpus.valid)
+
+    def _examples(self, split):
+        longest = self.values["max_train_length"]
+        return texts.examples(texts.tokenized(split.sources, self.vocabulary, longest))
+
+    def model(self, dtype):
+        return LanguageModel(self.hyperparameters, dtype=dtype)
+
+    def loss(self):
+        return LabelSmoothedCrossEntropy(self.hyperparameters.label_smoothing)
+
+    def validation(self, model, batches):
+        """Cross-entropy, perplexity and accuracy per piece of all lines."""
+        return with_perplexity(label_measures(model, batches))
+
+    def artifact(self, model):
+        return GeneratorArtifact(GenerationModule(model, self.vocabulary, self._options))
+
+    @classmethod
+    def reload(cls, folder, values):
+        hyperparameters = described(folder.read_description()["hyperparameters"])
+        model = LanguageModel(hyperparameters, dtype=translation_policy(values["precision"]))
+        folder.load_weights(model)
+        options = decoding_options(values)
+        module = GenerationModule(model, vocabularies.load(folder.path), options)
+        return GeneratorArtifact(module)
+
+    def evaluate(self, artifact):
+        """Perplexity of the test set, and some of its lines begun and continued."""
+        lines = self.corpus.test.sources
+        scores = perplexities(artifact.module, lines)
+        prompts = [_beginning(line) for line in lines[:KEPT_EXAMPLES]]
+        generated = artifact.module.generate(tf.constant(prompts[:SHOWN]))["generated"].numpy()
+        report = [
+            f"perplexity {scores['perplexity']} a piece, {scores['perplexity_of_words']} a word",
+            *(
+                f"\n  prompt     {prompt}\n  generated  {text.decode(errors='replace')}"
+                for prompt, text in zip(prompts, generated, strict=False)
+            ),
+        ]
+        return Evaluation(scores, report, prompts)
+
+    def usage(self, version):
+        return (
+            f"  echo '{_beginning(self.corpus.test.sources[0])}' | python -m "
+            f"keras_transformer.generate --model={version}"
+        )
+
+
+def perplexities(module: GenerationModule, lines: list[str]) -> dict:
+    """exp(-log P / pieces) and exp(-log P / words) of lines, their ends counted in both.
+
+    Args:
+        module: of the language model.
+        lines: at least one; each is cut after 1,024 pieces.
+
+    Returns:
+        "lines", "pieces", "perplexity" and "perplexity_of_words".
+    """
+    log_probability = 0.0
+    pieces = 0
+    for start in range(0, len(lines), LINES_A_CALL):
+        scored = module.score(tf.constant(lines[start : start + LINES_A_CALL]))
+        log_probability += float(tf.reduce_sum(tf.cast(scored["log_probability"], tf.float64)))
+        pieces += int(tf.reduce_sum(scored["tokens"]))
+    words = sum(len(line.split()) + 1 for line in lines)
+    return {
+        "lines": len(lines),
+        "pieces": pieces,
+        "perplexity": round(math.exp(-log_probability / pieces), 3),
+        "perplexity_of_words": round(math.exp(-log_probability / words), 3),
+    }
+
+
+def _beginning(line):
+    """The first half of a line's words, at least one."""
+    words = line.split()
+    return " ".join(words[: max(1, len(words) // 2)])

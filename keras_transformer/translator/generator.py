@@ -1,0 +1,90 @@
+"""Beginnings of texts to texts, by a run's language model or an exported one."""
+
+import os
+import pathlib
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.models import LanguageModel, described, translation_policy
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.runs.session import reload
+from keras_transformer.runs.task_name import task_of
+from keras_transformer.translator.generation_module import GenerationModule
+from keras_transformer.translator.loading import saved_model
+from pipelines import vocabularies
+
+TASK = "language_modelling"
+
+
+class Generator:
+    """Continue texts.
+
+    Args:
+        generate: strings (B,) -> strings (B,).
+    """
+
+    def __init__(self, generate: Callable[[tf.Tensor], tf.Tensor]):
+        self._generate = generate
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, precision: str = "float32", **options) -> "Generator":
+        """Load a language model.
+
+        Args:
+            path: a run's folder, or a SavedModel or a folder of numbered versions of it.
+            precision: of a run's weights, "float32" or "bfloat16".
+            options: arguments of `DecodingOptions`, of a run.
+
+        Raises:
+            FileNotFoundError: if there is no model.
+            ValueError: if it is damaged, no language model, or a SavedModel that is given options.
+        """
+        path = pathlib.Path(path)
+        if version := saved_model(path):
+            return cls(_exported(version, options))
+        folder = RunFolder(path)
+        description = folder.read_description()
+        if (task := task_of(description)) != TASK:
+            raise ValueError(
+                f"{path} must be a language model, trained by --task={TASK}. Received: a run of "
+                f"the task {task}."
+            )
+        model = LanguageModel(
+            described(description["hyperparameters"]), dtype=translation_policy(precision)
+        )
+        folder.load_weights(model)
+        module = GenerationModule(model, vocabularies.load(path), DecodingOptions(**options))
+        return cls(lambda text: module.generate(text)["generated"])
+
+    def generate(self, prompts: Sequence[str], at_once: int = 32) -> list[str]:
+        """Continue prompts.
+
+        Args:
+            prompts: beginnings of texts; an empty one begins anew.
+            at_once: how many go through the model together.
+
+        Returns:
+            Each prompt with what comes behind it.
+        """
+        found = []
+        for start in range(0, len(prompts), at_once):
+            batch = tf.constant(list(prompts[start : start + at_once]))
+            found.extend(text.decode(errors="replace") for text in self._generate(batch).numpy())
+        return found
+
+
+def _exported(version, options):
+    if options:
+        raise ValueError(
+            f"{version} decodes as it was exported. Received: {', '.join(options)}. Leave it out, "
+            "name the folder of the run, or export it again with it."
+        )
+    serve = reload(version).signatures["serving_default"]
+    if "generated" not in serve.structured_outputs:
+        raise ValueError(
+            f"{version} must be a language model, exported of a run of --task={TASK}. Received: a "
+            f"SavedModel that gives {', '.join(serve.structured_outputs)}."
+        )
+    return lambda text: serve(text=text)["generated"]

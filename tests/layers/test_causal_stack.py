@@ -1,0 +1,116 @@
+"""The stack of a decoder-only model: against torch's own layer with a causal mask, and one position
+at a time against the whole.
+"""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_transformer.layers import CausalStack, PostNorm, PreNorm, PreRmsNorm, causal_mask
+from keras_transformer.layers.heads.rotary import Rotary
+from keras_transformer.layers.heads.softmax import SoftmaxHeads
+
+B, T, H, D_MODEL, D_FF = 2, 5, 2, 8, 16
+SIZES = {"num_heads": H, "d_model": D_MODEL, "d_ff": D_FF}
+EPSILON = 1e-3
+
+
+@pytest.fixture
+def x(random):
+    return random(B, T, D_MODEL)
+
+
+def transplanted(ours, theirs):
+    """Give torch's `TransformerEncoderLayer` the weights of a layer of ours."""
+    torch = pytest.importorskip("torch")
+
+    def put(parameter, array):
+        parameter.data = torch.tensor(keras.ops.convert_to_numpy(array))
+
+    attention = ours.self_attention
+    maps = ("query", "key", "value")
+    kernels = [keras.ops.convert_to_numpy(getattr(attention, f"{name}_kernel")) for name in maps]
+    biases = [keras.ops.convert_to_numpy(getattr(attention, f"{name}_bias")) for name in maps]
+    put(theirs.self_attn.in_proj_weight, np.concatenate(kernels, axis=1).T)
+    put(theirs.self_attn.in_proj_bias, np.concatenate(biases))
+    put(theirs.self_attn.out_proj.weight, keras.ops.transpose(attention.output_kernel))
+    put(theirs.self_attn.out_proj.bias, attention.output_bias)
+    for dense, linear in (("inner", theirs.linear1), ("outer", theirs.linear2)):
+        layer = getattr(ours.feed_forward, dense)
+        put(linear.weight, keras.ops.transpose(layer.kernel))
+        put(linear.bias, layer.bias)
+    for norm, of_torch in (("self_attention", theirs.norm1), ("feed_forward", theirs.norm2)):
+        layer = getattr(ours, f"{norm}_norm").norm
+        put(of_torch.weight, layer.gamma)
+        put(of_torch.bias, layer.beta)
+    return theirs
+
+
+@pytest.mark.parametrize("norm", [PostNorm, PreNorm])
+def test_a_layer_with_biases_is_that_of_torch(x, norm, randomized):
+    torch = pytest.importorskip("torch")
+    stack = CausalStack(
+        1, **SIZES, norm=norm, attention_bias=True, norm_epsilon=EPSILON, activation="gelu"
+    )
+    randomized(stack, x)
+    theirs = torch.nn.TransformerEncoderLayer(
+        D_MODEL,
+        H,
+        D_FF,
+        dropout=0.0,
+        activation="gelu",
+        layer_norm_eps=EPSILON,
+        batch_first=True,
+        norm_first=norm is PreNorm,
+    ).eval()
+    mask = torch.nn.Transformer.generate_square_subsequent_mask(T)
+    layer = transplanted(stack.layers[0], theirs)
+    expected = layer(torch.tensor(np.array(x)), src_mask=mask, is_causal=True)
+    actual = stack.layers[0](x, causal=causal_mask(T))
+    np.testing.assert_allclose(np.array(actual), expected.detach().numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("norm", [PostNorm, PreNorm, PreRmsNorm])
+@pytest.mark.parametrize("bias", [False, True])
+def test_steps_with_a_cache_equal_the_whole_sequence(x, norm, bias, randomized):
+    heads = SoftmaxHeads(positions=Rotary())
+    stack = CausalStack(2, **SIZES, norm=norm, attention_bias=bias, heads=heads)
+    randomized(stack, x)
+    stepper = stack.stepper()
+    state = stepper.start(B)
+    steps = []
+    for position in range(T):
+        y, state = stepper(x[:, position], state)
+        steps.append(np.array(y))
+    np.testing.assert_allclose(np.stack(steps, axis=1), np.array(stack(x)), rtol=1e-5, atol=2e-6)
+
+
+def test_later_tokens_change_nothing_and_earlier_ones_do(x, random, randomized):
+    stack = randomized(CausalStack(2, **SIZES), x)
+    changed = np.array(x)
+    changed[:, 3] = np.array(random(B, D_MODEL))
+    before, after = np.array(stack(x)), np.array(stack(changed))
+    np.testing.assert_array_equal(before[:, :3], after[:, :3])
+    assert (before[:, 3:] != after[:, 3:]).any(axis=-1).all()
+
+
+def test_the_weights_for_looking_at_are_causal_and_sum_to_one(x, randomized):
+    stack = randomized(CausalStack(2, **SIZES), x)
+    y, weights = stack.with_attention(x)
+    np.testing.assert_allclose(np.array(y), np.array(stack(x)), rtol=1e-5, atol=1e-6)
+    weights = np.array(weights)
+    assert weights.shape == (B, 2, H, T, T)
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-6)
+    assert not np.triu(weights, 1).any()
+
+
+def test_config_round_trip(x, randomized):
+    """The arguments are those of `Encoder`, whose test has them all."""
+    stack = CausalStack(2, **SIZES, attention_bias=True, norm_epsilon=EPSILON, norm=PreRmsNorm)
+    randomized(stack, x)
+    again = CausalStack.from_config(stack.get_config())
+    again(x)
+    again.set_weights(stack.get_weights())
+    np.testing.assert_array_equal(again(x), stack(x))
+    assert again.layers[0].self_attention.use_bias
+    assert again.layers[1].feed_forward_norm.norm.epsilon == EPSILON
