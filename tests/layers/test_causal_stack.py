@@ -2,7 +2,6 @@
 at a time against the whole.
 """
 
-import keras
 import numpy as np
 import pytest
 
@@ -23,26 +22,26 @@ def x(random):
 def transplanted(ours, theirs):
     """Give torch's `TransformerEncoderLayer` the weights of a layer of ours."""
     torch = pytest.importorskip("torch")
-
-    def put(parameter, array):
-        parameter.data = torch.tensor(keras.ops.convert_to_numpy(array))
-
-    attention = ours.self_attention
-    maps = ("query", "key", "value")
-    kernels = [keras.ops.convert_to_numpy(getattr(attention, f"{name}_kernel")) for name in maps]
-    biases = [keras.ops.convert_to_numpy(getattr(attention, f"{name}_bias")) for name in maps]
-    put(theirs.self_attn.in_proj_weight, np.concatenate(kernels, axis=1).T)
-    put(theirs.self_attn.in_proj_bias, np.concatenate(biases))
-    put(theirs.self_attn.out_proj.weight, keras.ops.transpose(attention.output_kernel))
-    put(theirs.self_attn.out_proj.bias, attention.output_bias)
-    for dense, linear in (("inner", theirs.linear1), ("outer", theirs.linear2)):
-        layer = getattr(ours.feed_forward, dense)
-        put(linear.weight, keras.ops.transpose(layer.kernel))
-        put(linear.bias, layer.bias)
-    for norm, of_torch in (("self_attention", theirs.norm1), ("feed_forward", theirs.norm2)):
-        layer = getattr(ours, f"{norm}_norm").norm
-        put(of_torch.weight, layer.gamma)
-        put(of_torch.bias, layer.beta)
+    weights = {one.path.partition("layer_0/")[2]: one.numpy() for one in ours.weights}
+    attention = {
+        kind: [weights[f"self_attention/{name}_{kind}"] for name in ("query", "key", "value")]
+        for kind in ("kernel", "bias")
+    }
+    arrays = {
+        "self_attn.in_proj_weight": np.concatenate(attention["kernel"], axis=1).T,
+        "self_attn.in_proj_bias": np.concatenate(attention["bias"]),
+        "self_attn.out_proj.weight": weights["self_attention/output_kernel"].T,
+        "self_attn.out_proj.bias": weights["self_attention/output_bias"],
+        "linear1.weight": weights["feed_forward/inner/kernel"].T,
+        "linear1.bias": weights["feed_forward/inner/bias"],
+        "linear2.weight": weights["feed_forward/outer/kernel"].T,
+        "linear2.bias": weights["feed_forward/outer/bias"],
+        "norm1.weight": weights["self_attention_norm/norm/gamma"],
+        "norm1.bias": weights["self_attention_norm/norm/beta"],
+        "norm2.weight": weights["feed_forward_norm/norm/gamma"],
+        "norm2.bias": weights["feed_forward_norm/norm/beta"],
+    }
+    theirs.load_state_dict({name: torch.tensor(array) for name, array in arrays.items()})
     return theirs
 
 

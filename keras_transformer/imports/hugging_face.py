@@ -1,0 +1,116 @@
+"""A folder in Hugging Face's layout as one of our models: config.json says its family and sizes,
+`*.safetensors` hold its weights.
+"""
+
+import json
+import os
+import pathlib
+from collections.abc import Mapping
+
+import keras
+import numpy as np
+
+from keras_transformer.imports import gpt2, t5
+
+FAMILIES = {family.MODEL_TYPE: family for family in (gpt2, t5)}
+
+
+def load(folder: str | os.PathLike) -> keras.Model:
+    """Make the model of a folder, with its weights, in float32.
+
+    Args:
+        folder: with config.json and one or several files of safetensors.
+
+    Returns:
+        A model of its family: see `FAMILIES`.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: for another family, or if a file is damaged or lacks a weight.
+        ImportError: if safetensors is not installed.
+    """
+    folder = pathlib.Path(folder)
+    config = read_config(folder)
+    family = FAMILIES[config["model_type"]]
+    model = family.model(config)
+    try:
+        arrays = family.weights(config, read_tensors(folder))
+    except KeyError as error:
+        raise ValueError(
+            f"{folder} lacks the weight {error}, which a model of the family "
+            f"{family.MODEL_TYPE} has. Check that the folder is whole."
+        ) from None
+    assign(model, arrays, folder)
+    return model
+
+
+def read_config(folder: pathlib.Path) -> dict:
+    """Read config.json.
+
+    Raises:
+        FileNotFoundError, ValueError: as `load`.
+    """
+    path = folder / "config.json"
+    if not path.exists():
+        raise FileNotFoundError(
+            f"{folder} has no config.json: it must be a folder in Hugging Face's layout, with "
+            "config.json and model.safetensors."
+        )
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged ({error}).") from error
+    if config.get("model_type") not in FAMILIES:
+        raise ValueError(
+            f"`model_type` of {path} must be one of {', '.join(FAMILIES)}. Received: "
+            f"{config.get('model_type')}."
+        )
+    return config
+
+
+def read_tensors(folder: pathlib.Path) -> dict[str, np.ndarray]:
+    """Read all weights of a folder as float32, by their names.
+
+    Raises:
+        FileNotFoundError, ValueError, ImportError: as `load`.
+    """
+    try:
+        from safetensors import SafetensorError
+        from safetensors.numpy import load_file
+    except ImportError as error:
+        raise ImportError("safetensors is missing: pip install safetensors.") from error
+    paths = sorted(folder.glob("*.safetensors"))
+    if not paths:
+        raise FileNotFoundError(
+            f"{folder} has no weights: a file that ends in .safetensors. Save the model again with "
+            "safe_serialization=True."
+        )
+    tensors = {}
+    for path in paths:
+        try:
+            tensors |= load_file(path)
+        except (SafetensorError, OSError) as error:
+            raise ValueError(f"{path} is damaged ({error}).") from error
+    return {name: np.asarray(array, np.float32) for name, array in tensors.items()}
+
+
+def assign(model: keras.Model, arrays: Mapping[str, np.ndarray], folder: pathlib.Path) -> None:
+    """Set each variable of a model.
+
+    Args:
+        model: the model.
+        arrays: by the paths of its variables.
+        folder: where they are from, for errors.
+
+    Raises:
+        ValueError: if one is missing or has another shape, before any is set.
+    """
+    for variable in model.weights:
+        shape = np.shape(arrays[variable.path]) if variable.path in arrays else "missing"
+        if shape != tuple(variable.shape):
+            raise ValueError(
+                f"{folder}: the weight of {variable.path} is {shape}, expected "
+                f"{tuple(variable.shape)}. Check that config.json and the weights belong together."
+            )
+    for variable in model.weights:
+        variable.assign(arrays[variable.path])

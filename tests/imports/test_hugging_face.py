@@ -1,0 +1,122 @@
+"""Models that `transformers` makes at random and saves: ours give the same logits."""
+
+import json
+
+import numpy as np
+import pytest
+
+from keras_transformer.imports import hugging_face, t5
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+pytest.importorskip("safetensors")
+
+IDS = np.array([[5, 9, 4, 17, 3, 8], [11, 0, 2, 9, 7, 19]])
+
+
+def random_weights(model):
+    """All weights drawn anew: a gain of 1 or a bias of 0 may hide a mistake."""
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
+    return model.eval()
+
+
+@pytest.fixture(scope="module")
+def gpt2(tmp_path_factory):
+    """A small GPT-2 of `transformers`, and the folder that it was saved into."""
+    config = transformers.GPT2Config(
+        vocab_size=20, n_positions=12, n_embd=8, n_layer=2, n_head=2, layer_norm_epsilon=1e-3
+    )
+    model = random_weights(transformers.GPT2LMHeadModel(config))
+    folder = tmp_path_factory.mktemp("gpt2")
+    model.save_pretrained(folder)
+    return model, folder
+
+
+@pytest.fixture(scope="module")
+def t5_model(tmp_path_factory):
+    config = transformers.T5Config(
+        vocab_size=20, d_model=8, d_kv=3, d_ff=16, num_layers=2, num_heads=2, dropout_rate=0.0
+    )
+    model = random_weights(transformers.T5ForConditionalGeneration(config))
+    folder = tmp_path_factory.mktemp("t5")
+    model.save_pretrained(folder)
+    return model, folder
+
+
+def test_gpt2_gives_the_logits_of_transformers(gpt2):
+    theirs, folder = gpt2
+    ours = hugging_face.load(folder)
+    with torch.no_grad():
+        expected = theirs(torch.tensor(IDS)).logits.numpy()
+    np.testing.assert_allclose(np.array(ours(IDS)), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_gpt2_one_token_at_a_time_gives_them_too(gpt2):
+    theirs, folder = gpt2
+    stepper = hugging_face.load(folder).stepper()
+    state = stepper.start(len(IDS))
+    steps = []
+    for position in range(IDS.shape[1]):
+        logits, state, _ = stepper(IDS[:, position : position + 1], np.int32(position), state)
+        steps.append(np.array(logits[:, 0]))
+    with torch.no_grad():
+        expected = theirs(torch.tensor(IDS)).logits.numpy()
+    np.testing.assert_allclose(np.stack(steps, axis=1), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_t5_gives_the_logits_of_transformers(t5_model):
+    theirs, folder = t5_model
+    source = np.array([[5, 9, 4, 17, 3, 1], [11, 7, 2, 1, 0, 0]])
+    target = np.array([[0, 6, 8, 3], [0, 4, 2, 19]])
+    with torch.no_grad():
+        expected = theirs(
+            input_ids=torch.tensor(source),
+            attention_mask=torch.tensor(source != 0).long(),
+            decoder_input_ids=torch.tensor(target),
+        ).logits.numpy()
+    ours = hugging_face.load(folder)
+    inputs = t5.ours_of(target, 20)
+    inputs[:, 0] = 2
+    logits = np.array(ours((t5.ours_of(source, 20), inputs)))
+    # What stands at our ids in their order.
+    np.testing.assert_allclose(
+        logits[..., t5.ours_of(np.arange(20), 20)], expected, rtol=1e-5, atol=2e-5
+    )
+
+
+def test_what_cannot_be_read_is_told_in_one_line(gpt2, tmp_path):
+    _, folder = gpt2
+    with pytest.raises(FileNotFoundError, match=r"has no config\.json: it must be a folder in"):
+        hugging_face.load(tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    written = tmp_path / "config.json"
+    written.write_text(json.dumps({**config, "model_type": "llama"}))
+    with pytest.raises(ValueError, match=r"`model_type` of .* must be one of gpt2.*: llama\.$"):
+        hugging_face.load(tmp_path)
+    written.write_text(json.dumps(config))
+    with pytest.raises(FileNotFoundError, match=r"has no weights: a file that ends in"):
+        hugging_face.load(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"no tensors")
+    with pytest.raises(ValueError, match=r"model\.safetensors is damaged \("):
+        hugging_face.load(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
+    written.write_text(json.dumps({**config, "n_layer": 3}))
+    with pytest.raises(ValueError, match=r"lacks the weight 'h\.2\..*of the family gpt2 has"):
+        hugging_face.load(tmp_path)
+    written.write_text(json.dumps({**config, "n_positions": 13}))
+    with pytest.raises(ValueError, match=r"embedding/encoding/table is \(12, 8\), expected \(13,"):
+        hugging_face.load(tmp_path)
+    written.write_text(json.dumps({**config, "activation_function": "tanh"}))
+    with pytest.raises(ValueError, match=r"`activation_function` .*Received: tanh\.$"):
+        hugging_face.load(tmp_path)
+
+
+def test_another_t5_is_refused(t5_model, tmp_path):
+    config = json.loads((t5_model[1] / "config.json").read_text())
+    gated = {**config, "feed_forward_proj": "gated-gelu"}
+    (tmp_path / "config.json").write_text(json.dumps(gated))
+    with pytest.raises(ValueError, match=r"`feed_forward_proj` .*Received: gated-gelu\.$"):
+        hugging_face.load(tmp_path)
