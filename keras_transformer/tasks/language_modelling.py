@@ -3,9 +3,6 @@
 """
 
 import functools
-import math
-
-import tensorflow as tf
 
 from keras_transformer.artifacts.generator_artifact import GeneratorArtifact
 from keras_transformer.models import LanguageModel, chosen, described, translation_policy
@@ -15,12 +12,12 @@ from keras_transformer.tasks.task import Evaluation, Task, label_measures, with_
 from keras_transformer.tasks.translation_options import decoding_options
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.translator.generation_module import GenerationModule
+from keras_transformer.translator.generator import Generator
 from pipelines import corpora, texts, vocabularies, vocabulary
 from pipelines.record_files import Records
 
 SHOWN = 5
 KEPT_EXAMPLES = 12
-LINES_A_CALL = 64
 
 
 class LanguageModelling(Task):
@@ -133,13 +130,14 @@ class LanguageModelling(Task):
     def evaluate(self, artifact):
         """Perplexity of the test set, and some of its lines begun and continued."""
         lines = self.corpus.test.sources
-        scores = perplexities(artifact.module, lines)
+        generator = Generator.of(artifact.module)
+        scores = generator.perplexities(lines)
         prompts = [_beginning(line) for line in lines[:KEPT_EXAMPLES]]
-        generated = artifact.module.generate(tf.constant(prompts[:SHOWN]))["generated"].numpy()
+        generated = generator.generate(prompts[:SHOWN])
         report = [
             f"perplexity {scores['perplexity']} a piece, {scores['perplexity_of_words']} a word",
             *(
-                f"\n  prompt     {prompt}\n  generated  {text.decode(errors='replace')}"
+                f"\n  prompt     {prompt}\n  generated  {text}"
                 for prompt, text in zip(prompts, generated, strict=False)
             ),
         ]
@@ -150,31 +148,6 @@ class LanguageModelling(Task):
             f"  echo '{_beginning(self.corpus.test.sources[0])}' | python -m "
             f"keras_transformer.generate --model={version}"
         )
-
-
-def perplexities(module: GenerationModule, lines: list[str]) -> dict:
-    """exp(-log P / pieces) and exp(-log P / words) of lines, their ends counted in both.
-
-    Args:
-        module: of the language model.
-        lines: at least one; each is cut after 1,024 pieces.
-
-    Returns:
-        "lines", "pieces", "perplexity" and "perplexity_of_words".
-    """
-    log_probability = 0.0
-    pieces = 0
-    for start in range(0, len(lines), LINES_A_CALL):
-        scored = module.score(tf.constant(lines[start : start + LINES_A_CALL]))
-        log_probability += float(tf.reduce_sum(tf.cast(scored["log_probability"], tf.float64)))
-        pieces += int(tf.reduce_sum(scored["tokens"]))
-    words = sum(len(line.split()) + 1 for line in lines)
-    return {
-        "lines": len(lines),
-        "pieces": pieces,
-        "perplexity": round(math.exp(-log_probability / pieces), 3),
-        "perplexity_of_words": round(math.exp(-log_probability / words), 3),
-    }
 
 
 def _beginning(line):

@@ -4,7 +4,7 @@ import pathlib
 
 from keras_transformer.evaluation import parser_score
 from keras_transformer.evaluation.evalb_parameters import COLLINS, read_parameters
-from keras_transformer.tasks.examination import Examination
+from keras_transformer.tasks.sentence_examination import SentenceExamination
 from pipelines.corpora import gold_trees, treebank
 from pipelines.corpora.line_files import read_lines
 from pipelines.trees import plain, read
@@ -13,10 +13,11 @@ from pipelines.trees import plain, read
 OF_TRANSLATIONS = ("metrics", "confidence", "baseline_file", "source_file")
 
 
-class ParsingExamination(Examination):
+class ParsingExamination(SentenceExamination):
     """The sentences of trees: of a split, or of the file --reference_file."""
 
     def __init__(self, description, model, values):
+        super().__init__(description, model, values)
         if given := [name for name in OF_TRANSLATIONS if values[name]]:
             raise ValueError(
                 f"--{given[0]} is for translations, and {model} parses: leave it out. Trees of "

@@ -4,15 +4,16 @@
 
 from keras_transformer.evaluation import metrics, table, tokenized_text
 from keras_transformer.evaluation.significance import compare
-from keras_transformer.tasks.examination import Examination
+from keras_transformer.tasks.sentence_examination import SentenceExamination
 from keras_transformer.translator.held_out_text import held_out_text
 from pipelines.corpora import line_files
 
 
-class TranslationExamination(Examination):
+class TranslationExamination(SentenceExamination):
     """Sources and their references."""
 
     def __init__(self, description, model, values):
+        super().__init__(description, model, values)
         files = (values["source_file"], values["reference_file"])
         self._values = values
         self.sources, self._references = held_out_text(description, model, values["split"], *files)

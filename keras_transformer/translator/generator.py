@@ -1,5 +1,6 @@
 """Beginnings of texts to texts, by a run's language model or an exported one."""
 
+import math
 import os
 import pathlib
 from collections.abc import Callable, Sequence
@@ -19,14 +20,21 @@ TASK = "language_modelling"
 
 
 class Generator:
-    """Continue texts.
+    """Continue texts, and tell how likely they are.
 
     Args:
-        generate: strings (B,) -> strings (B,).
+        generate: texts (B,) -> {"generated": texts (B,)}.
+        score: texts (B,) -> {"log_probability": nats (B,), "tokens": integers (B,)}.
     """
 
-    def __init__(self, generate: Callable[[tf.Tensor], tf.Tensor]):
+    def __init__(self, generate: Callable[..., dict], score: Callable[..., dict]):
         self._generate = generate
+        self._score = score
+
+    @classmethod
+    def of(cls, module: GenerationModule) -> "Generator":
+        """That of a live module."""
+        return cls(module.generate, module.score)
 
     @classmethod
     def load(cls, path: str | os.PathLike, precision: str = "float32", **options) -> "Generator":
@@ -43,7 +51,7 @@ class Generator:
         """
         path = pathlib.Path(path)
         if version := saved_model(path):
-            return cls(_exported(version, options))
+            return cls(*_exported(version, options))
         folder = RunFolder(path)
         description = folder.read_description()
         if (task := task_of(description)) != TASK:
@@ -56,7 +64,7 @@ class Generator:
         )
         folder.load_weights(model)
         module = GenerationModule(model, vocabularies.load(path), DecodingOptions(**options))
-        return cls(lambda text: module.generate(text)["generated"])
+        return cls.of(module)
 
     def generate(self, prompts: Sequence[str], at_once: int = 32) -> list[str]:
         """Continue prompts.
@@ -71,8 +79,33 @@ class Generator:
         found = []
         for start in range(0, len(prompts), at_once):
             batch = tf.constant(list(prompts[start : start + at_once]))
-            found.extend(text.decode(errors="replace") for text in self._generate(batch).numpy())
+            texts = self._generate(text=batch)["generated"].numpy()
+            found.extend(text.decode(errors="replace") for text in texts)
         return found
+
+    def perplexities(self, lines: Sequence[str], at_once: int = 64) -> dict:
+        """exp(-log P / pieces) and exp(-log P / words) of lines, their ends counted in both.
+
+        Args:
+            lines: at least one; each is cut after 1,024 pieces.
+            at_once: how many go through the model together.
+
+        Returns:
+            JSON: "lines", "pieces", "perplexity" and "perplexity_of_words".
+        """
+        log_probability = 0.0
+        pieces = 0
+        for start in range(0, len(lines), at_once):
+            scored = self._score(text=tf.constant(list(lines[start : start + at_once])))
+            log_probability += float(tf.reduce_sum(tf.cast(scored["log_probability"], tf.float64)))
+            pieces += int(tf.reduce_sum(scored["tokens"]))
+        words = sum(len(line.split()) + 1 for line in lines)
+        return {
+            "lines": len(lines),
+            "pieces": pieces,
+            "perplexity": round(math.exp(-log_probability / pieces), 3),
+            "perplexity_of_words": round(math.exp(-log_probability / words), 3),
+        }
 
 
 def _exported(version, options):
@@ -81,10 +114,11 @@ def _exported(version, options):
             f"{version} decodes as it was exported. Received: {', '.join(options)}. Leave it out, "
             "name the folder of the run, or export it again with it."
         )
-    serve = reload(version).signatures["serving_default"]
+    signatures = reload(version).signatures
+    serve = signatures["serving_default"]
     if "generated" not in serve.structured_outputs:
         raise ValueError(
             f"{version} must be a language model, exported of a run of --task={TASK}. Received: a "
             f"SavedModel that gives {', '.join(serve.structured_outputs)}."
         )
-    return lambda text: serve(text=text)["generated"]
+    return serve, signatures["score"]

@@ -37,6 +37,25 @@ def load_model(
     return _load_runs(paths, precision, options)
 
 
+def description_of(path: str | os.PathLike | Sequence[str | os.PathLike]) -> dict:
+    """What a model is: the `model.json` of its (first) run, or that beside a SavedModel.
+
+    Args:
+        path: see `Translator.load`.
+
+    Returns:
+        {} of a SavedModel that another program exported.
+
+    Raises:
+        FileNotFoundError: if there is no model.
+        ValueError: if the file is damaged.
+    """
+    first = pathlib.Path(_listed(path)[0])
+    if version := saved_model(first):
+        return _read_description(version / "model.json")
+    return _folder_of(first).read_description()
+
+
 def saved_model(path: pathlib.Path) -> pathlib.Path | None:
     """The folder of a SavedModel, the newest of its versions; None where a run's folder or a
     checkpoint lies.
@@ -125,7 +144,6 @@ def _module_class(description, path):
 
 def _load_run(path, precision):
     """Model, vocabulary and description of a run's folder or a checkpoint in one."""
-    from keras_transformer.runs.folder import RunFolder, run_of
     from keras_transformer.translator.trained import load_trained
 
     if saved_model(path):
@@ -133,9 +151,15 @@ def _load_run(path, precision):
             f"{path} is a SavedModel: an ensemble is made of runs' folders or of checkpoints in "
             "them."
         )
-    is_checkpoint = path.suffix == ".npz"
-    folder = run_of(path) if is_checkpoint else RunFolder(path)
-    weights = path if is_checkpoint else None
+    folder = _folder_of(path)
+    weights = path if path.suffix == ".npz" else None
     description = folder.read_description()
     _module_class(description, path)
     return (*load_trained(folder, weights, precision), description)
+
+
+def _folder_of(path):
+    """The `RunFolder` that a path names, or that a checkpoint lies in."""
+    from keras_transformer.runs.folder import RunFolder, run_of
+
+    return run_of(path) if path.suffix == ".npz" else RunFolder(path)
