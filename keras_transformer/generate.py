@@ -23,7 +23,10 @@ def main(FLAGS):
 
     model = flags.required_model(FLAGS)
     _refuse(FLAGS)
-    generator = Generator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
+    options = flags.decoding_options(FLAGS)
+    if FLAGS["seed"].present:
+        options["seed"] = FLAGS.seed
+    generator = Generator.load(model, FLAGS.precision, **options)
     if FLAGS.stream:
         for line in standard_input():
             if not write_lines("-", generator.generate([line])):

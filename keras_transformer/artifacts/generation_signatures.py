@@ -22,9 +22,9 @@ def served(module: GenerationModule) -> dict[str, Any]:
     sample           options temperature, seed, and max_length, in pieces behind the prompt (0: as
                      exported) -> generated (B,)
     score            -> log_probability and tokens (B,)
-    next_pieces      options temperature, top_k (0: all) and top_p -> the 20 likeliest next pieces,
-                     their probabilities as drawn with these options, and those of the model, each
-                     (B, 20)
+    next_pieces      options prefix (pieces behind the text, joined by spaces), temperature, top_k
+                     (0: all) and top_p -> the 20 likeliest next pieces, their probabilities as drawn
+                     with these options, and those of the model, each (B, 20)
 
     Returns:
         A dictionary of `tf.function`s.
@@ -73,10 +73,10 @@ def _sample(module, text):
 
 
 def _next_pieces(module, text):
-    def next_pieces(text, temperature, top_k, top_p):
+    def next_pieces(text, prefix, temperature, top_k, top_p):
         texts = tf.shape(text)
         found = next_tokens(
-            module.next_logits(text),
+            module.next_logits(text, tf.broadcast_to(prefix, texts)),
             tf.broadcast_to(possible_temperature(temperature), texts),
             tf.broadcast_to(top_k, texts),
             # The comparison is false for NaN.
@@ -90,6 +90,7 @@ def _next_pieces(module, text):
         }
 
     defaults = {
+        "prefix": tf.constant([""]),
         "temperature": tf.constant([1.0]),
         "top_k": tf.constant([0]),
         "top_p": tf.constant([1.0]),

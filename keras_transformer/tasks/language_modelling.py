@@ -9,7 +9,7 @@ from keras_transformer.models import LanguageModel, chosen, described, translati
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.corpus_settings import corpus_settings
 from keras_transformer.tasks.task import Evaluation, Task, label_measures, with_perplexity
-from keras_transformer.tasks.translation_options import decoding_options
+from keras_transformer.tasks.translation_options import given_options
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.translator.generation_module import GenerationModule
 from keras_transformer.translator.generator import Generator
@@ -39,7 +39,7 @@ class LanguageModelling(Task):
                 "--task=language_modelling trains a Transformer. Received: architecture="
                 f"{self.hyperparameters.architecture}. Leave it out."
             )
-        self._options = GenerationModule.options_of(decoding_options(values))
+        self._options = GenerationModule.options_of(given_options(values))
         self._corpus_settings = corpus_settings(values)
 
     @classmethod
@@ -123,7 +123,7 @@ class LanguageModelling(Task):
         hyperparameters = described(folder.read_description()["hyperparameters"])
         model = LanguageModel(hyperparameters, dtype=translation_policy(values["precision"]))
         folder.load_weights(model)
-        options = decoding_options(values)
+        options = GenerationModule.options_of(given_options(values))
         module = GenerationModule(model, vocabularies.load(folder.path), options)
         return GeneratorArtifact(module)
 

@@ -24,12 +24,17 @@ def decoding_options(values: Mapping, defaults: Mapping | None = None) -> Decodi
         values: of the flags; None where one was not given.
         defaults: arguments of `DecodingOptions` that hold for those.
     """
-    names = [field.name for field in dataclasses.fields(DecodingOptions)]
-    given = {name: values[name] for name in names if values.get(name) is not None}
+    given = given_options(values)
     if not given.get("samples"):
         # Training draws no translations: its seed is not theirs.
         given.pop("seed", None)
     return DecodingOptions(**{**(defaults or {}), **given})
+
+
+def given_options(values: Mapping) -> dict:
+    """The arguments of `DecodingOptions` that flags give, by name."""
+    names = [field.name for field in dataclasses.fields(DecodingOptions)]
+    return {name: values[name] for name in names if values.get(name) is not None}
 
 
 def scheduled_sampling(values: Mapping) -> ScheduledSampling | None:

@@ -2,8 +2,8 @@
 (Vaswani et al. 2017, section 6.1), by drawing unless told otherwise.
 """
 
-import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import tensorflow as tf
 
@@ -27,12 +27,11 @@ class GenerationModule(tf.Module):
     Args:
         model: a built `LanguageModel`.
         vocabulary: what it was trained with.
-        options: `DecodingOptions`, from `options_of`; lengths count from the prompt's: "+50" is 50
-            pieces more.
+        options: from `options_of`; by default text is drawn. Lengths count from the prompt's: "+50"
+            is 50 pieces more.
 
     Raises:
-        ValueError: if the vocabulary is not as wide as the model's logits, or for an option that a
-            language model cannot have.
+        ValueError: if the vocabulary is not as wide as the model's logits.
     """
 
     def __init__(
@@ -52,7 +51,7 @@ class GenerationModule(tf.Module):
         self.tokenizer = vocabulary.tokenizer
         # Only the variables are tracked, not the Keras model: with both, an export is twice as big.
         self.weights = [variable.value for variable in model.weights]
-        self.options = self.options_of(options or DecodingOptions())
+        self.options = options or self.options_of({})
         self.what = model.what
         self._stepper = model.stepper
         self._logits = traced(lambda ids: model(ids, training=False), IDS)
@@ -61,22 +60,28 @@ class GenerationModule(tf.Module):
         self.score = traced(self._score, text)
 
     @staticmethod
-    def options_of(options: DecodingOptions) -> DecodingOptions:
-        """The same options; where they name no search, text is drawn from 0.9 of the probability.
+    def options_of(given: Mapping[str, Any]) -> DecodingOptions:
+        """Options of decoding; where they name no search, text is drawn from 0.9 of the
+        probability.
+
+        Args:
+            given: arguments of `DecodingOptions`; None: the default. A search has no use for the
+                seed.
 
         Raises:
             ValueError: for an option that a language model cannot have.
         """
+        given = {name: value for name, value in given.items() if value is not None}
         for name in ("constrained", "coverage_penalty"):
-            if value := getattr(options, name):
+            if value := given.get(name):
                 raise ValueError(
                     f"`{name}` needs a source, which a language model has not. Received: "
                     f"{name}={value}. Leave it out."
                 )
-        if options.samples or options.beam_size or options.length_penalty is not None:
-            return options
-        top_p = TOP_P if options.top_p is None else options.top_p
-        return dataclasses.replace(options, samples=1, top_p=top_p)
+        searches = given.get("beam_size") or "length_penalty" in given
+        if not given.get("samples") and searches:
+            return DecodingOptions(**{name: given[name] for name in given if name != "seed"})
+        return DecodingOptions(**{"top_p": TOP_P, **given, "samples": given.get("samples") or 1})
 
     def _generate(self, text):
         """Prompts (B,) to prompts that go on, strings (B,). An empty prompt begins anew."""
@@ -124,9 +129,16 @@ class GenerationModule(tf.Module):
         prefixes = prompts.to_tensor(default_value=PAD)
         return search(self._stepper(), {}, limits, minima, prefixes, seeds)
 
-    def next_logits(self, text: tf.Tensor) -> tf.Tensor:
-        """Logits of the piece that comes next behind prompts (B,), float32 (B, V)."""
-        prompts = self._prompts(text)
+    def next_logits(self, text: tf.Tensor, prefix: tf.Tensor) -> tf.Tensor:
+        """Logits of the piece that comes next, float32 (B, V).
+
+        Args:
+            text: prompts (B,).
+            prefix: the pieces that have come behind them, joined by spaces, strings (B,).
+        """
+        pieces = tf.strings.split(prefix)
+        came = pieces.with_flat_values(self.tokenizer.string_to_id(pieces.flat_values))
+        prompts = tf.concat([self._prompts(text), came], axis=1)[:, : MAX_SOURCE_LENGTH - 1]
         ids = tf.pad(prompts.to_tensor(default_value=PAD), [[0, 0], [1, 0]], constant_values=BOS)
         return tf.gather(self._logits(ids), prompts.row_lengths(), batch_dims=1)
 

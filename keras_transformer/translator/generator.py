@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from keras_transformer.decoding import DecodingOptions
 from keras_transformer.models import LanguageModel, described, translation_policy
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.session import reload
@@ -59,11 +58,12 @@ class Generator:
                 f"{path} must be a language model, trained by --task={TASK}. Received: a run of "
                 f"the task {task}."
             )
+        given = GenerationModule.options_of(options)
         model = LanguageModel(
             described(description["hyperparameters"]), dtype=translation_policy(precision)
         )
         folder.load_weights(model)
-        module = GenerationModule(model, vocabularies.load(path), DecodingOptions(**options))
+        module = GenerationModule(model, vocabularies.load(path), given)
         return cls.of(module)
 
     def generate(self, prompts: Sequence[str], at_once: int = 32) -> list[str]:

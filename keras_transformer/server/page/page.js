@@ -1,7 +1,13 @@
 // Questions to the server, and their answers.
 const model = get("model").textContent, base = `v1/models/${encodeURIComponent(model)}`;
-// What the model has, whether it gives trees, and the text that was sent last.
-let signatures = null, givesTrees = false, translated = "";
+// What models of strings give, by the name of the output: what the page calls what goes in, the button, and what comes out.
+const KINDS = {
+  translation: ["Text to translate, a sentence", "Translate", "Translation"],
+  tree: ["Sentence to parse: words and punctuation, with spaces between them", "Parse", "Tree"],
+  generated: ["Beginning of a text", "Continue", "Text"],
+};
+// What the model has, what it gives, and the text that was sent last.
+let signatures = null, kind = "translation", translated = "";
 
 // Numbers that are not finite are bare words, as TF Serving writes them.
 const parse = (text) => JSON.parse(text.replace(/"(?:[^"\\]|\\.)*"|-?Infinity|NaN/g, (word) => word[0] === '"' ? word : "null"));
@@ -22,11 +28,9 @@ async function describe() {
   const { model_spec, metadata } = await ask(`${base}/metadata`);
   const definitions = metadata.signature_def.signature_def;
   signatures = new Set(Object.keys(definitions));
-  givesTrees = "tree" in ((definitions.serving_default || {}).outputs || {});
-  get("label").textContent = givesTrees
-    ? "Sentence to parse: words and punctuation, with spaces between them" : "Text to translate, a sentence";
-  get("go").textContent = givesTrees ? "Parse" : "Translate";
-  get("what").textContent = givesTrees ? "Tree" : "Translation";
+  const outputs = (definitions.serving_default || {}).outputs || {};
+  kind = Object.keys(KINDS).find((name) => name in outputs) || "translation";
+  [get("label").textContent, get("go").textContent, get("what").textContent] = KINDS[kind];
   get("version").textContent = `version ${model_spec.version}`;
 }
 
@@ -44,14 +48,14 @@ async function translate(event) {
     const signature = ["nbest", "translate"].find((name) => signatures.has(name)) || "serving_default";
     const instance = signature === "translate" ? { text } : text;
     const given = await predict(signature, instance);
-    const hypotheses = typeof given === "string" ? [[given, null]] : (given.translations || given.trees).map((one, n) => [one, given.scores[n]]);
+    const hypotheses = typeof given === "string" ? [[given, null]] : (given[`${kind}s`] || given[kind]).map((one, n) => [one, given.scores[n]]);
     get("took").textContent = `${Math.round(performance.now() - began)} ms`;
     showTranslations(hypotheses);
     showCurl(request(signature, instance));
     const aligned = signatures.has("align") && hypotheses[0][0] ? await predict("align", { text, reference: hypotheses[0][0] }) : null;
     showAttention(aligned);
     await showNextPieces();
-    const parts = [["n-best", signature !== "serving_default"], ["attention", signatures.has("align")], ["next pieces", signatures.has("next_pieces")]];
+    const parts = [["n-best", signature !== "serving_default"], ["attention", signatures.has("align") || kind === "generated"], ["next pieces", signatures.has("next_pieces")]];
     const lacking = parts.filter(([, has]) => !has);
     get("lacking").textContent = lacking.length ? `This model has no signature for: ${lacking.map(([name]) => name).join(", ")}.` : "";
     get("answer").hidden = false;
@@ -66,8 +70,8 @@ async function translate(event) {
 function showTranslations(hypotheses) {
   const [[best]] = hypotheses;
   get("best").textContent = best;
-  get("best").hidden = givesTrees;
-  get("tree").replaceChildren(...(givesTrees && best ? [treePicture(best)] : []));
+  get("best").hidden = kind === "tree";
+  get("tree").replaceChildren(...(kind === "tree" && best ? [treePicture(best)] : []));
   // Where there are fewer hypotheses than asked for, the rest have minus infinity or the lowest float32.
   const ranked = hypotheses.filter(([, score]) => score !== null && score > -3e38);
   get("nbest").hidden = !ranked.length;
