@@ -19,7 +19,7 @@ from keras_transformer.models.variants import (
 
 SEGMENTS = 2
 # The layers of the body: what a model of one task hands on to a model of another.
-BODY = ("embedding", "segments", "encoder")
+BODY = ("embedding", "segment_embedding", "encoder")
 
 
 class TextEncoder:
@@ -48,18 +48,18 @@ class TextEncoder:
             dtype=policy,
             name="embedding",
         )
-        self.segments = SegmentEmbedding(
-            SEGMENTS, hp.dropout, hp.norm_epsilon, dtype=policy, name="segments"
+        self.segment_embedding = SegmentEmbedding(
+            SEGMENTS, hp.dropout, hp.norm_epsilon, dtype=policy, name="segment_embedding"
         )
         self.encoder = _stack(hp, policy)
 
     def __call__(self, tokens: Tensor, segments: Tensor) -> Tensor:
-        x = self.segments(self.embedding(tokens), segments)
+        x = self.segment_embedding(self.embedding(tokens), segments)
         return self.encoder(x, attention_mask=padding_mask(tokens))
 
     def with_attention(self, tokens: Tensor, segments: Tensor) -> tuple[Tensor, Tensor]:
         """The states, and what every layer's heads attend to, (B, N, h, T, T)."""
-        x = self.segments(self.embedding(tokens), segments)
+        x = self.segment_embedding(self.embedding(tokens), segments)
         return self.encoder.with_attention(x, padding_mask(tokens))
 
 

@@ -95,8 +95,8 @@ def test_the_logits_of_some_places_are_those_of_the_whole_text(masked):
     [
         "embedding/table",
         "embedding/encoding/table",
-        "segments/table",
-        "segments/norm/gamma",
+        "segment_embedding/table",
+        "segment_embedding/norm/gamma",
         "encoder/layer_1/self_attention/key_bias",
         "encoder/layer_1/self_attention/output_bias",
         "prediction/dense/bias",
