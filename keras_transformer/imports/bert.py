@@ -1,4 +1,4 @@
-"""BERT as the package transformers keeps it, a `config.json` and tensors by name, becomes a model of
+"""BERT in the layout of the package transformers, a `config.json` and tensors by name, as a model of
 ours (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for Language
 Understanding").
 """
