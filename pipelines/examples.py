@@ -9,8 +9,12 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import tensorflow as tf
 
+from pipelines.random_numbers import key
 from pipelines.segmentation import Segmentation
 from pipelines.token_ids import ALIGNMENT, TokenIds
+
+# The column of what examples draw by, in what `to_batch` takes.
+KEYS = "keys"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,6 +34,9 @@ class Examples:
         segmentations: by name of a ragged column, what gives its sequences anew each time they are
             seen, padded to their longest; for all of these columns or for none. Without, they are
             taken as they are, padded to their bucket.
+        draws: the seed of what `to_batch` draws, at least 0. It then finds a column `KEYS` of
+            random numbers, uint64 (B,): in training another one each time that an example is seen,
+            in measuring always the same. None: nothing is drawn, and there is no such column.
 
     Raises:
         ValueError: if there is no column, or two differ in length.
@@ -40,6 +47,7 @@ class Examples:
     to_batch: Callable[[dict[str, tf.Tensor]], tuple]
     positions: int = 1
     segmentations: Mapping[str, Segmentation] = dataclasses.field(default_factory=dict)
+    draws: int | None = None
 
     def __post_init__(self):
         sizes = {name: len(column) for name, column in {**self.ragged, **self.fixed}.items()}
@@ -66,10 +74,11 @@ class Examples:
         return np.stack([column.lengths for column in self.ragged.values()], axis=-1)
 
     def keys(self, buckets: tf.Tensor, places: tf.Tensor) -> list[tf.Tensor]:
-        """What the segmentations draw by at places of the buckets' streams, one uint64 (B,); none
-        if there are none.
+        """What is drawn by at places of the buckets' streams, one uint64 (B,); none if nothing
+        is drawn.
         """
-        return [one.keys(buckets, places) for one in self.segmentations.values()][:1]
+        own = [] if self.draws is None else [key(self.draws, buckets, places)]
+        return [*(one.keys(buckets, places) for one in self.segmentations.values()), *own][:1]
 
     def batch(self, rows: tf.Tensor, lengths, keys: tf.Tensor | None = None) -> tuple:
         """A batch, as operations of TensorFlow.
@@ -77,7 +86,8 @@ class Examples:
         Args:
             rows: numbers of examples, int64 (B,).
             lengths: L of each ragged column, integers or int64 scalars.
-            keys: what the segmentations draw by, uint64 (B,); None: sequences are as they are.
+            keys: from `keys`, uint64 (B,); None: sequences are as they are, and `to_batch` draws
+                by the numbers of the examples.
 
         Returns:
             What `to_batch` gives.
@@ -86,9 +96,11 @@ class Examples:
         for (name, (flat, starts)), length in zip(self._ragged.items(), lengths, strict=False):
             columns[name] = (
                 padded(flat, starts, rows, length)
-                if keys is None
+                if keys is None or not self.segmentations
                 else self.segmentations[name](flat, starts, rows, keys)
             )
+        if self.draws is not None:
+            columns[KEYS] = key(self.draws, rows) if keys is None else keys
         return self.to_batch(columns)
 
     @functools.cached_property

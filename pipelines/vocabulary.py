@@ -14,12 +14,16 @@ import pathlib
 import tempfile
 from collections.abc import Iterable
 
+import numpy as np
 import sentencepiece
 
+from pipelines.marks import Marks
 from pipelines.special_ids import BOS, EOS, PAD, UNK
 from pipelines.whole_files import write_whole
 
 BYTES = 256
+# What stands for a hidden piece: a tag of vocabularies that hide any.
+MASK = "<mask>"
 # How SentencePiece writes a space.
 SPACE = "\u2581"
 RESERVED = {"<pad>", "<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(BYTES))}
@@ -192,6 +196,22 @@ class Vocabulary:
         found = {piece: score for piece, score in scores.items() if score < 0}
         spelled = all(character in found for piece in found for character in piece)
         return found if spelled else None
+
+    @functools.cached_property
+    def marks(self) -> Marks:
+        """The marks of a vocabulary that was learned with the tag `MASK`.
+
+        Raises:
+            ValueError: if it was learned without.
+        """
+        if MASK not in self.pieces:
+            raise ValueError(
+                f"a vocabulary must have the piece {MASK} to hide others. Received: one of "
+                f"{self.size} pieces without it. Learn it by --task=masking."
+            )
+        mask = self.pieces.index(MASK)
+        ordinary = np.setdiff1d(np.arange(self.size), (PAD, UNK, BOS, EOS, mask))
+        return Marks(BOS, EOS, mask, MASK, ordinary, self.pieces.index(SPACE))
 
     @functools.cached_property
     def tokenizer(self):

@@ -6,9 +6,9 @@ TASK = flags.FlagValues()
 flags.DEFINE_enum(
     "task",
     "translation",
-    ["translation", "parsing", "language_modelling"],
-    "What is learned: translation of sentences; constituency parsing, from a treebank; or to "
-    "continue text of one language.",
+    ["translation", "parsing", "language_modelling", "masking", "classification"],
+    "What is learned: translation of sentences; constituency parsing, from a treebank; to "
+    "continue text of one language; to guess hidden pieces of it; or labels of texts.",
     TASK,
 )
 

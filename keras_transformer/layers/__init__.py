@@ -46,6 +46,7 @@ from keras_transformer.layers.heads.sparse import SparseHeads
 from keras_transformer.layers.masks import causal_mask, padding_mask
 from keras_transformer.layers.matrix import Matrix
 from keras_transformer.layers.normalization import LayerNormalization, RmsNormalization
+from keras_transformer.layers.piece_prediction import PieceBias, PiecePrediction
 from keras_transformer.layers.position_encodings import (
     LearnedEncoding,
     NoEncoding,
@@ -67,6 +68,7 @@ from keras_transformer.layers.scaled_dot_product import (
     attention_weights,
     scaled_dot_product_attention,
 )
+from keras_transformer.layers.segment_embedding import SegmentEmbedding
 
 __all__ = [
     "Additive",
@@ -94,6 +96,8 @@ __all__ = [
     "NoEncoding",
     "NoRelativePositions",
     "NormPlacement",
+    "PieceBias",
+    "PiecePrediction",
     "PositionEncoding",
     "PositionalEmbedding",
     "PostNorm",
@@ -106,6 +110,7 @@ __all__ = [
     "RmsNormalization",
     "Rotary",
     "ScaledDotProduct",
+    "SegmentEmbedding",
     "Similarity",
     "SinusoidalEncoding",
     "SoftmaxHeads",

@@ -12,10 +12,12 @@ from keras_transformer.models.encoder_decoder import EncoderDecoder
 from keras_transformer.models.ensemble import Ensemble
 from keras_transformer.models.hyperparameters import Hyperparameters
 from keras_transformer.models.language_model import LanguageModel
+from keras_transformer.models.masked_language_model import MaskedLanguageModel
 from keras_transformer.models.recurrent_translator import (
     RecurrentHyperparameters,
     RecurrentTranslator,
 )
+from keras_transformer.models.text_classifier import TextClassifier, TokenClassifier
 from keras_transformer.models.transformer import Transformer
 
 __all__ = [
@@ -26,8 +28,11 @@ __all__ = [
     "Ensemble",
     "Hyperparameters",
     "LanguageModel",
+    "MaskedLanguageModel",
     "RecurrentHyperparameters",
     "RecurrentTranslator",
+    "TextClassifier",
+    "TokenClassifier",
     "Transformer",
     "chosen",
     "described",

@@ -34,6 +34,18 @@ TASKS = {
         flag_groups=("corpus", "vocabulary", "model", "search", "decoding"),
         export_flag_groups=("search", "decoding", "precision"),
     ),
+    "masking": Registered(
+        "keras_transformer.tasks.masking:Masking",
+        "keras_transformer.tasks.masking_examination:MaskingExamination",
+        flag_groups=("corpus", "vocabulary", "model", "reading", "masking"),
+        export_flag_groups=("precision",),
+    ),
+    "classification": Registered(
+        "keras_transformer.tasks.classification:Classification",
+        "keras_transformer.tasks.label_examination:LabelExamination",
+        flag_groups=("corpus", "vocabulary", "model", "reading", "classification"),
+        export_flag_groups=("precision",),
+    ),
     "parsing": Registered(
         "keras_transformer.tasks.parsing:Parsing",
         "keras_transformer.tasks.parsing_examination:ParsingExamination",

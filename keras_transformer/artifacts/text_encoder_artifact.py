@@ -1,0 +1,118 @@
+"""What is exported of an encoder-only model: texts in; vectors, hidden words or labels out."""
+
+import numpy as np
+
+from keras_transformer.artifacts.artifact import Artifact
+from keras_transformer.artifacts.golden import golden_texts
+from keras_transformer.translator.text_encoder_module import (
+    LabelModule,
+    MaskedTextModule,
+    TextEncoderModule,
+)
+from pipelines import vocabularies
+
+
+class TextEncoderArtifact(Artifact):
+    """A `TextEncoderModule` with the signature `embed`, and its vocabulary.
+
+    Args:
+        module: the module.
+
+    Attributes:
+        does: what goes in and what comes out, in words.
+        heading: of the README.
+    """
+
+    does = "texts in, vectors of length 1 out"
+    heading = "A text encoder"
+
+    def __init__(self, module: TextEncoderModule):
+        super().__init__(module)
+        self.what = f"{module.what} of keras_transformer: {self.does}."
+
+    @property
+    def weights(self):
+        return self.module.weights
+
+    def signatures(self):
+        return {"serving_default": self.module.embed, "embed": self.module.embed}
+
+    def golden_inputs(self, examples):
+        texts = golden_texts(self.module.vocabulary.pieces, examples)
+        return [{"text": np.array(text, dtype=object)} for text in texts]
+
+    def facts(self):
+        vocabulary = self.module.vocabulary
+        return {"vocabulary": {"pieces": vocabulary.size, "fingerprint": vocabulary.fingerprint}}
+
+    def title(self, card):
+        corpus = card.get("corpus")
+        return f"{self.heading}, {corpus['source_language'] if corpus else 'language not told'}"
+
+    def rows(self, card):
+        corpus = card.get("corpus", {})
+        scores = card.get("scores", {})
+        measured = [f"{name} {value}" for name, value in scores.items() if name != "split"]
+        return {
+            "trained on": corpus.get("dataset")
+            or corpus.get("data_dir")
+            or corpus.get("name", "not told"),
+            "test set": ", ".join(measured) or "not told",
+            "vocabulary": f"{card['vocabulary']['pieces']:,} pieces, "
+            f"{card['vocabulary']['fingerprint']}",
+        }
+
+    def write_files(self, folder):
+        """Write the vocabulary: with it, another model can be trained from this one."""
+        vocabularies.save(self.module.vocabulary, folder)
+
+
+class MaskedTextArtifact(TextEncoderArtifact):
+    """A `MaskedTextModule`:
+
+    serving_default  text (B,) -> filled (B,)
+    fill_mask        text -> filled (B,), pieces and probabilities (B, M, 10)
+    embed            text -> vector (B, d_model)
+    """
+
+    does = "texts with hidden words in, the words out"
+    heading = "A masked language model"
+
+    def __init__(self, module: MaskedTextModule):
+        super().__init__(module)
+
+    def signatures(self):
+        module = self.module
+        return {
+            "serving_default": module.fill,
+            "fill_mask": module.fill_mask,
+            "embed": module.embed,
+        }
+
+    def facts(self):
+        return {**super().facts(), "mask": self.module.vocabulary.marks.name}
+
+
+class LabelArtifact(TextEncoderArtifact):
+    """A `LabelModule`:
+
+    serving_default, classify  text (B,) -> label (B,), labels and probabilities (B, C)
+    embed                      text -> vector (B, d_model)
+    """
+
+    does = "texts in, labels out"
+    heading = "A text classifier"
+
+    def __init__(self, module: LabelModule):
+        super().__init__(module)
+
+    def signatures(self):
+        module = self.module
+        return {
+            "serving_default": module.classify,
+            "classify": module.classify,
+            "embed": module.embed,
+        }
+
+    def facts(self):
+        return {**super().facts(), "labels": self.module.labels}

@@ -1,0 +1,33 @@
+"""Flags of the tasks of encoder-only models (Devlin et al. 2019, "BERT: Pre-training of Deep
+Bidirectional Transformers for Language Understanding").
+"""
+
+from absl import flags
+
+READING = flags.FlagValues()
+flags.DEFINE_string(
+    "vocabulary_from",
+    None,
+    "Use the vocabulary of this run or SavedModel. Default: that of --init_from, else one learned "
+    "from the text.",
+    READING,
+)
+
+MASKING = flags.FlagValues()
+flags.DEFINE_float(
+    "mask_share",
+    0.15,
+    "Share of the pieces of a text that are guessed. Of these 80 % are hidden, 10 % replaced.",
+    0.01,
+    1,
+    flag_values=MASKING,
+)
+
+CLASSIFICATION = flags.FlagValues()
+flags.DEFINE_integer(
+    "labelled_examples",
+    None,
+    "Number of labelled examples to train on, drawn by --seed. Default: all.",
+    1,
+    flag_values=CLASSIFICATION,
+)

@@ -1,0 +1,126 @@
+"""Masked language modelling: text of one language, an encoder-only model, hidden pieces to guess
+(Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for Language
+Understanding", section 3.1).
+"""
+
+import math
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.artifacts.text_encoder_artifact import MaskedTextArtifact
+from keras_transformer.models import MaskedLanguageModel, described, translation_policy
+from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.task import Evaluation, label_measures, with_perplexity
+from keras_transformer.tasks.text_reading import TextReading
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.translator.text_encoder_module import MaskedTextModule
+from pipelines import batching, masking, texts, vocabularies
+
+SHOWN = 5
+KEPT_EXAMPLES = 12
+BATCH_TOKENS = 4096
+
+
+class Masking(TextReading):
+    """Guess pieces that are hidden in the sources of any corpus, such as the lines of
+    `--corpus=lines`.
+    """
+
+    name = "masking"
+    flag_groups = TASKS["masking"].flag_groups
+    export_flag_groups = TASKS["masking"].export_flag_groups
+    labels = "hidden pieces"
+
+    def description(self):
+        description = super().description()
+        description["training"]["mask_share"] = self.values["mask_share"]
+        return description
+
+    def examples(self):
+        return self._examples(self.corpus.train)
+
+    def validation_examples(self):
+        return self._examples(self.corpus.valid)
+
+    def _examples(self, split):
+        longest = self.values["max_train_length"]
+        ids = texts.tokenized(split.sources, self.vocabulary, longest)
+        marks = self.vocabulary.marks
+        hide = masking.Masking(marks, self.vocabulary.size, self.values["mask_share"])
+        return masking.examples(ids, marks, hide, self.values["seed"])
+
+    def model(self, dtype):
+        return MaskedLanguageModel(self.hyperparameters, dtype=dtype)
+
+    def loss(self):
+        return LabelSmoothedCrossEntropy(self.hyperparameters.label_smoothing)
+
+    def validation(self, model, batches):
+        """Cross-entropy, perplexity and accuracy per hidden piece of all texts."""
+        return with_perplexity(label_measures(model, batches))
+
+    def artifact(self, model):
+        return MaskedTextArtifact(MaskedTextModule(model, self.vocabulary))
+
+    @classmethod
+    def reload(cls, folder, values):
+        hyperparameters = described(folder.read_description()["hyperparameters"])
+        model = MaskedLanguageModel(hyperparameters, dtype=translation_policy(values["precision"]))
+        folder.load_weights(model)
+        return MaskedTextArtifact(MaskedTextModule(model, vocabularies.load(folder.path).source))
+
+    def evaluate(self, artifact):
+        """Cross-entropy and accuracy of the pieces hidden in the test set, and some of its lines
+        with a word hidden.
+        """
+        examples = self._examples(self.corpus.test)
+        scores = measured(artifact.module, batching.evaluation_batches(examples, BATCH_TOKENS))
+        name = self.vocabulary.marks.name
+        hidden = [_with_a_word_hidden(line, name) for line in self.corpus.test.sources]
+        filled = artifact.module.fill(tf.constant(hidden[:SHOWN]))["filled"].numpy()
+        report = [
+            f"{scores['accuracy']:.1%} of {scores['pieces']:,} hidden pieces are guessed, "
+            f"perplexity {scores['perplexity']}",
+            *(
+                f"\n  text    {line}\n  filled  {text.decode(errors='replace')}"
+                for line, text in zip(hidden, filled, strict=False)
+            ),
+        ]
+        return Evaluation(scores, report, hidden[:KEPT_EXAMPLES])
+
+    def usage(self, version):
+        return f"  python -m keras_transformer.serve --model_base_path={version.parent}"
+
+
+def measured(module: MaskedTextModule, batches: tf.data.Dataset) -> dict:
+    """How well a module guesses.
+
+    Args:
+        module: of the model.
+        batches: triples `((tokens, segments, places), pieces, weights)`.
+
+    Returns:
+        "pieces", how many were hidden; "cross_entropy" in nats, "perplexity" and "accuracy" of
+        them.
+    """
+    total = np.zeros(3)
+    for inputs, pieces, weights in batches:
+        logits = module.logits(*inputs)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(pieces, logits)
+        right = tf.cast(tf.argmax(logits, axis=-1, output_type=tf.int32) == pieces, tf.float32)
+        total += [tf.reduce_sum(part * weights).numpy() for part in (1.0, losses, right)]
+    count, loss, right = total
+    return {
+        "pieces": int(count),
+        "cross_entropy": round(loss / count, 4),
+        "perplexity": round(math.exp(loss / count), 3),
+        "accuracy": round(right / count, 4),
+    }
+
+
+def _with_a_word_hidden(line, mask):
+    """A line whose middle word is the mask."""
+    words = line.split()
+    words[len(words) // 2] = mask
+    return " ".join(words)

@@ -1,0 +1,137 @@
+"""The encoder-only models against those of the package transformers on torch, weights carried over
+by the importer.
+"""
+
+import numpy as np
+import pytest
+
+from keras_transformer.imports import bert
+from keras_transformer.models import MaskedLanguageModel, TextClassifier, TokenClassifier
+
+torch = pytest.importorskip("torch", reason="install the extra [oracles]")
+transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
+
+TOKENS = np.array([[2, 5, 6, 7, 8, 3], [2, 9, 10, 3, 0, 0], [2, 11, 12, 4, 9, 3]])
+SEGMENTS = np.array([[0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0], [0, 0, 1, 1, 1, 1]])
+PLACES = np.tile(np.arange(6), (3, 1))
+REAL = TOKENS != 0
+CONFIG = {
+    "vocab_size": 13,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 32,
+    "max_position_embeddings": 8,
+    "num_labels": 5,
+}
+
+
+def theirs(name, **changes):
+    """A model of transformers, all of whose numbers are drawn, biases and gains too."""
+    torch.manual_seed(3)
+    module = getattr(transformers, name)(transformers.BertConfig(**{**CONFIG, **changes}))
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter += 0.1 * torch.randn(parameter.shape)
+    return module.eval()
+
+
+def their_output(module):
+    with torch.no_grad():
+        return module(
+            input_ids=torch.tensor(TOKENS),
+            attention_mask=torch.tensor(REAL),
+            token_type_ids=torch.tensor(SEGMENTS),
+        )
+
+
+def carried_over(module, model):
+    """Our model with the weights of theirs."""
+    tensors = {name: array.numpy() for name, array in module.state_dict().items()}
+    bert.set_weights(model, bert.weights(tensors, CONFIG["num_hidden_layers"]))
+    return model
+
+
+def ours(module, kind, *arguments):
+    return carried_over(module, kind(bert.hyperparameters(module.config.to_dict()), *arguments))
+
+
+def deviation(ours, theirs):
+    theirs = theirs.numpy()
+    assert ours.shape == theirs.shape
+    assert np.abs(theirs).max() > 0.3
+    return np.abs(np.asarray(ours) - theirs).max() / max(1.0, np.abs(theirs).max())
+
+
+@pytest.fixture(scope="module")
+def masked():
+    module = theirs("BertForMaskedLM")
+    return module, ours(module, MaskedLanguageModel)
+
+
+def test_logits_of_pieces_and_states_are_those_of_transformers(masked):
+    module, model = masked
+    logits = model((TOKENS, SEGMENTS, PLACES))
+    output = their_output(module)
+    assert deviation(logits[REAL], output.logits[REAL]) < 1e-5
+    states = model.states(TOKENS, SEGMENTS)
+    with torch.no_grad():
+        expected = module.bert(
+            torch.tensor(TOKENS), torch.tensor(REAL), torch.tensor(SEGMENTS)
+        ).last_hidden_state
+    assert deviation(states.numpy()[REAL], expected[REAL]) < 1e-5
+
+
+def test_the_logits_of_some_places_are_those_of_the_whole_text(masked):
+    _, model = masked
+    whole = np.asarray(model((TOKENS, SEGMENTS, PLACES)))
+    places = np.array([[4, 1], [2, 2], [0, 5]])
+    some = np.asarray(model((TOKENS, SEGMENTS, places)))
+    np.testing.assert_allclose(some, np.take_along_axis(whole, places[..., None], 1), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "embedding/table",
+        "embedding/encoding/table",
+        "segment_embedding/table",
+        "segment_embedding/norm/gamma",
+        "encoder/layer_1/self_attention/key_bias",
+        "encoder/layer_1/self_attention/output_bias",
+        "prediction/dense/bias",
+        "output_bias/bias",
+    ],
+)
+def test_control_another_weight_gives_other_logits(masked, name):
+    module, model = masked
+    [variable] = [one for one in model.weights if one.path == name]
+    before = variable.numpy()
+    rng = np.random.default_rng(1)
+    try:
+        variable.assign(before + rng.normal(0, 0.05, before.shape))
+        logits = np.asarray(model((TOKENS, SEGMENTS, PLACES)))
+    finally:
+        variable.assign(before)
+    difference = deviation(logits[REAL], their_output(module).logits[REAL])
+    # A bias of all keys moves all attentions of a query alike.
+    assert difference > 1e-4 or (name.endswith("key_bias") and difference < 1e-5)
+
+
+def test_padding_and_what_stands_beside_a_text_change_nothing(masked):
+    _, model = masked
+    alone = np.asarray(model((TOKENS[1:2, :4], SEGMENTS[1:2, :4], PLACES[1:2, :4])))
+    together = np.asarray(model((TOKENS, SEGMENTS, PLACES)))
+    np.testing.assert_allclose(alone[0], together[1, :4], atol=1e-5)
+
+
+def test_a_label_of_a_text_is_that_of_transformers():
+    module = theirs("BertForSequenceClassification")
+    model = ours(module, TextClassifier, 5)
+    assert deviation(model((TOKENS, SEGMENTS)), their_output(module).logits) < 1e-5
+
+
+def test_labels_of_tokens_are_those_of_transformers():
+    module = theirs("BertForTokenClassification")
+    logits = np.asarray(ours(module, TokenClassifier, 5)((TOKENS, SEGMENTS)))
+    assert deviation(logits[REAL], their_output(module).logits[REAL]) < 1e-5
