@@ -23,8 +23,8 @@ def served(module: GenerationModule) -> dict[str, Any]:
                      exported) -> generated (B,)
     score            -> log_probability and tokens (B,)
     next_pieces      options prefix (pieces behind the text, joined by spaces), temperature, top_k
-                     (0: all) and top_p -> the 20 likeliest next pieces, their probabilities as drawn
-                     with these options, and those of the model, each (B, 20)
+                     (0: all) and top_p -> the 20 likeliest next pieces, their probabilities as
+                     drawn with these options, and those of the model, each (B, 20)
 
     Returns:
         A dictionary of `tf.function`s.
