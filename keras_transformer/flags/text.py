@@ -6,15 +6,15 @@ CORPUS = flags.FlagValues()
 flags.DEFINE_string(
     "corpus",
     "home_assistant",
-    "Corpus to learn from: home_assistant, text_files, lines, treebank, tfds, records, mixture, "
-    "reverse.",
+    "Corpus to learn from: home_assistant, text_files, lines, spans, treebank, tfds, records, "
+    "mixture, reverse.",
     CORPUS,
 )
 flags.DEFINE_string(
     "data_dir",
     None,
     "Folder of the corpus: of text_files (train.en[.gz], train.de[.gz], valid.*, test.*), of lines "
-    "(train.en[.gz], valid.*, test.*), of "
+    "or spans (train.en[.gz], valid.*, test.*), of "
     "treebank (train.trees[.gz], valid.*, test.*), of records, or of tfds.",
     CORPUS,
 )

@@ -11,7 +11,16 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from pipelines.corpora import home_assistant, lines, records, reverse, text_files, tfds, treebank
+from pipelines.corpora import (
+    home_assistant,
+    lines,
+    records,
+    reverse,
+    spans,
+    text_files,
+    tfds,
+    treebank,
+)
 from pipelines.corpora.mixture import load as load_mixture
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 
@@ -21,7 +30,7 @@ SPLITS = ("train", "valid", "test")
 TFDS_SPLITS = ("train", "validation", "test")
 # Arguments that only some corpora read.
 READERS = {
-    "data_dir": ("text_files", "lines", "treebank", "records", "tfds"),
+    "data_dir": ("text_files", "lines", "spans", "treebank", "records", "tfds"),
     "dataset": ("tfds",),
     "mixture": ("mixture",),
 }
@@ -35,6 +44,9 @@ CORPORA: dict[str, Callable[..., Corpus]] = {
     ),
     "lines": lambda source_language, data_dir, prefixes, **_: lines.load(
         source_language, data_dir=data_dir, prefixes=prefixes
+    ),
+    "spans": lambda source_language, data_dir, prefixes, seed, **_: spans.load(
+        source_language, data_dir=data_dir, prefixes=prefixes, seed=seed
     ),
     "treebank": lambda source_language, data_dir, prefixes, **_: treebank.load(
         source_language, data_dir=data_dir, prefixes=prefixes
@@ -106,14 +118,14 @@ def load(
         name: a key of `CORPORA`.
         source_language: language code to translate from; `records` and `mixture` have their own.
         target_language: language code to translate into; the same.
-        data_dir: folder of the text of `text_files` or `lines`, of the trees of `treebank`, of the
-            records of `records`, or of the sets of `tfds`. All but the last need it, and no other
-            corpus takes it.
+        data_dir: folder of the text of `text_files`, `lines` or `spans`, of the trees of
+            `treebank`, of the records of `records`, or of the sets of `tfds`. All but the last need
+            it, and no other corpus takes it.
         cache_dir: folder that keeps the download of `home_assistant`; None: the user's cache
             folder.
-        prefixes: names of the three splits of `text_files`, `lines` and `treebank`: training,
-            validation, test.
-        seed: seed of the generated corpus `reverse`.
+        prefixes: names of the three splits of `text_files`, `lines`, `spans` and `treebank`:
+            training, validation, test.
+        seed: seed of the generated corpus `reverse`, and of `spans`.
         dataset: name of a set of TensorFlow Datasets ("wmt14_translate/de-en"); `tfds` needs it and
             no other corpus takes it.
         splits: names of the three splits of `tfds`, or slices of them.

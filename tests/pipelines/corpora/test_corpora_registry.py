@@ -42,7 +42,7 @@ def test_home_assistant_gets_cache_folder(tmp_path):
 def test_unknown_corpus_lists_the_known_ones():
     with pytest.raises(
         ValueError,
-        match=r"home_assistant, mixture, .*, text_files, tfds, treebank\. Received: 'wmt'",
+        match=r"home_assistant, lines, .*, text_files, tfds, treebank\. Received: 'wmt'",
     ):
         corpora.load("wmt", source_language="en", target_language="de")
 
@@ -53,7 +53,7 @@ def test_unknown_corpus_lists_the_known_ones():
     [
         (
             "data_dir",
-            "text_files or treebank or records or tfds",
+            "text_files or lines or spans or treebank or records or tfds",
             ["home_assistant", "mixture", "reverse"],
         ),
         ("dataset", "tfds", ["home_assistant", "mixture", "records", "reverse", "text_files"]),

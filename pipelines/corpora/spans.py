@@ -1,0 +1,125 @@
+"""Text with spans of words cut out, which a model learns to restore (Raffel et al. 2020, "Exploring
+the Limits of Transfer Learning with a Unified Text-to-Text Transformer", section 3.1.4).
+
+    Thank you <x0> me to your party <x1> week.      ->      <x0> for inviting <x1> last <x2>
+
+The files are those of the corpus `lines`.
+"""
+
+import os
+import random
+from collections.abc import Sequence
+
+from pipelines.corpora import lines
+from pipelines.corpora.parallel_text import Corpus, ParallelText
+
+# What the restored text is called as a language.
+LANGUAGE = "spans"
+# 15 % of the words are cut out, in spans of 3 on average (section 3.3.4).
+SHARE = 0.15
+SPAN = 3
+MOST_SPANS = 31
+SENTINELS = tuple(f"<x{number}>" for number in range(MOST_SPANS + 1))
+
+
+def load(
+    language: str,
+    *,
+    data_dir: str | os.PathLike | None,
+    prefixes: Sequence[str] = ("train", "valid", "test"),
+    seed: int = 0,
+) -> Corpus:
+    """Load three text files, and cut spans out of each line.
+
+    A line of one word, or that holds a sentinel such as <x0>, is dropped and counted. The same seed
+    cuts the same spans, in every epoch.
+
+    Args:
+        language, data_dir, prefixes: as in `lines.load`.
+        seed: of the spans.
+
+    Returns:
+        The `Corpus`; its tags are the sentinels.
+
+    Raises:
+        ValueError, OSError: as `lines.load`; a file of which no line is left.
+    """
+    text = lines.load(language, data_dir=data_dir, prefixes=prefixes)
+    draw = random.Random(seed)
+    splits = [
+        _cut_all(split.sources, draw, prefix)
+        for split, prefix in zip((text.train, text.valid, text.test), prefixes, strict=True)
+    ]
+    left_out = sum(map(len, (text.train, text.valid, text.test))) - sum(map(len, splits))
+    dropped = {**text.dropped, "without a span": left_out} if left_out else text.dropped
+    return Corpus("spans", language, LANGUAGE, *splits, dropped=dropped, tags=SENTINELS)
+
+
+def _cut_all(texts, draw, prefix):
+    pairs = [
+        cut(line.split(), draw)
+        for line in texts
+        if len(line.split()) > 1 and not any(word in SENTINELS for word in line.split())
+    ]
+    if not pairs:
+        raise ValueError(
+            f"the file {prefix} holds no line of two words or more, of which a span could be cut "
+            "out. Name another prefix."
+        )
+    return ParallelText.from_pairs(pairs)
+
+
+def cut(words: Sequence[str], draw: random.Random) -> tuple[str, str]:
+    """Cut spans out of a text.
+
+    Args:
+        words: two or more, none of them a sentinel.
+        draw: where the spans lie, from.
+
+    Returns:
+        The text with a sentinel for each span; and the spans, each behind its sentinel, with one
+        sentinel more at the end.
+    """
+    cut_out = min(max(1, round(SHARE * len(words))), len(words) - 1)
+    count = min(max(1, round(cut_out / SPAN)), len(words) - cut_out, MOST_SPANS)
+    # A text may begin and end with a span; between two spans a word stands.
+    kept = _segments(len(words) - cut_out + 2, count + 1, draw)
+    kept[0] -= 1
+    kept[-1] -= 1
+    missing = _segments(cut_out, count, draw)
+    source = []
+    target = []
+    place = 0
+    for number in range(count):
+        source += [*words[place : place + kept[number]], SENTINELS[number]]
+        place += kept[number]
+        target += [SENTINELS[number], *words[place : place + missing[number]]]
+        place += missing[number]
+    source += words[place:]
+    return " ".join(source), " ".join([*target, SENTINELS[count]])
+
+
+def restored(source: str, target: str) -> str:
+    """Put spans back into a text: what `cut` took apart, or what a model wrote.
+
+    A sentinel whose span is not told is left out.
+    """
+    spans = {}
+    name = None
+    for word in target.split():
+        if word in SENTINELS:
+            name = word
+            spans[name] = []
+        elif name:
+            spans[name].append(word)
+    return " ".join(
+        piece
+        for word in source.split()
+        for piece in (spans.get(word, []) if word in SENTINELS else [word])
+    )
+
+
+def _segments(length, count, draw):
+    """`count` lengths of at least 1 that add up to `length`, all ways equally likely."""
+    ends = sorted(draw.sample(range(1, length), count - 1))
+    return [end - start for start, end in zip([0, *ends], [*ends, length], strict=True)]
