@@ -5,14 +5,14 @@
 import functools
 
 from keras_transformer.artifacts.generator_artifact import GeneratorArtifact
-from keras_transformer.models import LanguageModel, chosen, described, translation_policy
+from keras_transformer.models import LanguageModel, chosen
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.corpus_settings import corpus_settings
 from keras_transformer.tasks.task import Evaluation, Task, label_measures, with_perplexity
 from keras_transformer.tasks.translation_options import given_options
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.translator.generation_module import GenerationModule
-from keras_transformer.translator.generator import Generator
+from keras_transformer.translator.generator import Generator, module_of_run
 from pipelines import corpora, texts, vocabularies, vocabulary
 from pipelines.record_files import Records
 
@@ -120,12 +120,8 @@ class LanguageModelling(Task):
 
     @classmethod
     def reload(cls, folder, values):
-        hyperparameters = described(folder.read_description()["hyperparameters"])
-        model = LanguageModel(hyperparameters, dtype=translation_policy(values["precision"]))
-        folder.load_weights(model)
-        options = GenerationModule.options_of(given_options(values))
-        module = GenerationModule(model, vocabularies.load(folder.path), options)
-        return GeneratorArtifact(module)
+        options = given_options(values)
+        return GeneratorArtifact(module_of_run(folder.path, values["precision"], options))
 
     def evaluate(self, artifact):
         """Perplexity of the test set, and some of its lines begun and continued."""

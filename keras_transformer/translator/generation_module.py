@@ -54,7 +54,8 @@ class GenerationModule(tf.Module):
         self.options = options or self.options_of({})
         self.what = model.what
         self._stepper = model.stepper
-        self._logits = traced(lambda ids: model(ids, training=False), IDS)
+        # Logits (B, T, V) from what the model reads, (B, T).
+        self.logits = traced(lambda ids: model(ids, training=False), IDS)
         text = tf.TensorSpec([None], tf.string, name="text")
         self.generate = traced(self._generate, text)
         self.score = traced(self._score, text)
@@ -100,7 +101,7 @@ class GenerationModule(tf.Module):
 
     def log_probabilities(self, ids: tf.Tensor) -> tf.Tensor:
         """Log P of each token of texts (B, T), 0 at padding."""
-        return token_log_probabilities(self._logits(shifted(ids)), ids)
+        return token_log_probabilities(self.logits(shifted(ids)), ids)
 
     def search(
         self,
@@ -140,7 +141,7 @@ class GenerationModule(tf.Module):
         came = pieces.with_flat_values(self.tokenizer.string_to_id(pieces.flat_values))
         prompts = tf.concat([self._prompts(text), came], axis=1)[:, : MAX_SOURCE_LENGTH - 1]
         ids = tf.pad(prompts.to_tensor(default_value=PAD), [[0, 0], [1, 0]], constant_values=BOS)
-        return tf.gather(self._logits(ids), prompts.row_lengths(), batch_dims=1)
+        return tf.gather(self.logits(ids), prompts.row_lengths(), batch_dims=1)
 
     def ids_of(self, text: tf.Tensor) -> tf.Tensor:
         """Strings (B,) to ids (B, T), each closed by EOS, cut after 1,024 tokens, padded."""

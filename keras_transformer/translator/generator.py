@@ -3,7 +3,8 @@
 import math
 import os
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -51,20 +52,7 @@ class Generator:
         path = pathlib.Path(path)
         if version := saved_model(path):
             return cls(*_exported(version, options))
-        folder = RunFolder(path)
-        description = folder.read_description()
-        if (task := task_of(description)) != TASK:
-            raise ValueError(
-                f"{path} must be a language model, trained by --task={TASK}. Received: a run of "
-                f"the task {task}."
-            )
-        given = GenerationModule.options_of(options)
-        model = LanguageModel(
-            described(description["hyperparameters"]), dtype=translation_policy(precision)
-        )
-        folder.load_weights(model)
-        module = GenerationModule(model, vocabularies.load(path), given)
-        return cls.of(module)
+        return cls.of(module_of_run(path, precision, options))
 
     def generate(self, prompts: Sequence[str], at_once: int = 32) -> list[str]:
         """Continue prompts.
@@ -106,6 +94,33 @@ class Generator:
             "perplexity": round(math.exp(-log_probability / pieces), 3),
             "perplexity_of_words": round(math.exp(-log_probability / words), 3),
         }
+
+
+def module_of_run(
+    path: pathlib.Path | str, precision: str = "float32", options: Mapping[str, Any] | None = None
+) -> GenerationModule:
+    """The module of a run's language model.
+
+    Args:
+        path, precision: see `Generator.load`.
+        options: arguments of `DecodingOptions`.
+
+    Raises:
+        FileNotFoundError: if there is no run, or nothing trained.
+        ValueError: if it is of another task.
+    """
+    folder = RunFolder(path)
+    description = folder.read_description()
+    if (task := task_of(description)) != TASK:
+        raise ValueError(
+            f"{path} must be a language model, trained by --task={TASK}. Received: a run of the "
+            f"task {task}."
+        )
+    given = GenerationModule.options_of(options or {})
+    hyperparameters = described(description["hyperparameters"])
+    model = LanguageModel(hyperparameters, dtype=translation_policy(precision))
+    folder.load_weights(model)
+    return GenerationModule(model, vocabularies.load(folder.path), given)
 
 
 def _exported(version, options):

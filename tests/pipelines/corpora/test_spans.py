@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from pipelines import corpora
 from pipelines.corpora.spans import SENTINELS, cut, restored
 
-WORDS = st.lists(st.sampled_from("a cat sat on the mat .".split()), min_size=2, max_size=300)
+WORDS = st.lists(
+    st.sampled_from(["a", "cat", "sat", "on", "the", "mat", "."]), min_size=2, max_size=300
+)
 
 
 @given(WORDS, st.integers(0, 2**32))

@@ -1,0 +1,119 @@
+"""A language model trained by the command on text of the tests: killed, exported, asked."""
+
+import json
+import pathlib
+import random
+import signal
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from shell import read_until
+
+from keras_transformer.training import checkpoint
+from keras_transformer.translator.generator import Generator, module_of_run
+from pipelines.corpora import treebank
+from pipelines.special_ids import BOS, EOS, PAD
+
+pytestmark = pytest.mark.slow
+TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
+RUN = "runs/lines_en"
+SAVED_MODEL = "saved_models/lines_en"
+SIZES = [
+    *("--num_layers=2", "--vocabulary_size=400", "--d_model=32", "--d_ff=64", "--num_heads=2"),
+    *("--batch_tokens=80", "--mixed_precision=float32", "--max_length=+12"),
+    *("--average_over=epochs", "--average_checkpoints=1"),
+]
+
+
+@pytest.fixture(scope="module")
+def train(tmp_path_factory):
+    """The command that learns the sentences of the treebank as text."""
+    folder = tmp_path_factory.mktemp("text")
+    for split in ("train", "valid", "test"):
+        lines = list(map(treebank.words_of, treebank.trees(TREEBANK, split)))
+        (folder / f"{split}.en").write_text("\n".join(lines) + "\n")
+    return ["train", "--flagfile=gpt.flags", "--corpus=lines", f"--data_dir={folder}", *SIZES]
+
+
+@pytest.fixture(scope="module")
+def trained(trained_once, train):
+    """A `Shell` in the folder of a language model that has learned its text in part."""
+    return trained_once("language_model", [*train, "--max_epochs=20"])
+
+
+def prompts(count):
+    draw = random.Random(1)
+    lines = list(map(treebank.words_of, treebank.trees(TREEBANK, "train")))
+    words = [word for line in lines for word in line.split()] + ["日本語", "(", "unknowable"]
+    drawn = [" ".join(draw.choices(words, k=draw.randint(0, 8))) for _ in range(count)]
+    return [line[: len(line) // 2].strip() for line in lines] + drawn
+
+
+def test_its_perplexity_is_that_of_evaluate(trained):
+    evaluation = json.loads((trained.folder / RUN / "evaluation.json").read_text())
+    run, saved, refused = trained.all(
+        [
+            ("evaluate", f"--model={RUN}", "--json"),
+            ("evaluate", f"--model={SAVED_MODEL}"),
+            ("evaluate", f"--model={RUN}", "--confidence"),
+        ]
+    )
+    assert run.returncode == 0, run.stderr.decode()
+    asked = json.loads(run.stdout)
+    assert asked["perplexity"] == pytest.approx(evaluation["perplexity"], abs=2e-3)
+    assert 5 < asked["perplexity"] < 400
+    assert f"perplexity {evaluation['perplexity']} a piece" in saved.stdout.decode()
+    assert refused.stderr.startswith(b"error: --confidence is for answers that have a reference")
+
+
+def test_what_is_served_is_what_the_live_model_gives(trained):
+    """200 prompts, drawn as exported."""
+    lines = prompts(200)[:200]
+    live = Generator.load(trained.folder / RUN, max_length="+12")
+    served = Generator.load(trained.folder / SAVED_MODEL)
+    assert served.generate(lines) == live.generate(lines)
+    assert len(set(live.generate(lines))) > 150
+
+
+def test_cached_generation_is_that_which_reads_the_whole_text_again(trained):
+    """200 prompts, greedily: each piece is the likeliest behind what has come."""
+    lines = prompts(200)[:200]
+    options = {"beam_size": 1, "min_length": 1, "max_length": "+8"}
+    module = module_of_run(trained.folder / RUN, options=options)
+    ids, _ = module.search(module.options.search(), tf.constant(lines))
+    ids = ids[:, 0].numpy()
+    read = np.pad(ids[:, :-1], [[0, 0], [1, 0]], constant_values=BOS)
+    logits = module.logits(tf.constant(read)).numpy()
+    logits[:, :, [PAD, BOS]] = -np.inf
+    lengths = module.tokenizer.tokenize(lines).row_lengths().numpy() - 1
+    compared = 0
+    for row, likeliest, length in zip(ids, logits.argmax(axis=-1), lengths, strict=True):
+        last = int((row != PAD).sum()) - 1
+        # The last piece is the end where the limit forces it.
+        free = last if row[last] == EOS and last == length + 8 else last + 1
+        np.testing.assert_array_equal(row[length:free], likeliest[length:free])
+        compared += free - length
+    assert compared > 400
+
+
+def final_weights(shell):
+    return checkpoint.read_archive(checkpoint.checkpoints(shell.folder / RUN / "checkpoints")[-1])
+
+
+def test_killed_it_goes_on_bit_for_bit(trained_once, train, fresh_shell):
+    command = [*train, "--max_epochs=4", "--keep_checkpoints=9", "--norelease"]
+    uninterrupted = trained_once("short_language_model", command)
+    process = fresh_shell.start(*command, "--checkpoint_minutes=0")
+    read_until(process, b"epoch 1 ")
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    killed = final_weights(fresh_shell)
+    resumed = fresh_shell(*command)
+    assert resumed.returncode == 0, resumed.stderr.decode()
+    assert b"going on from step" in resumed.stdout
+    here = final_weights(fresh_shell)
+    there = final_weights(uninterrupted)
+    names = [name for name in here if name != "progress"]
+    assert all(np.array_equal(here[name], there[name]) for name in names)
+    assert not all(np.array_equal(killed[name], there[name]) for name in names)
