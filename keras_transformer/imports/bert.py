@@ -1,6 +1,5 @@
-"""BERT in the layout of the package transformers, a `config.json` and tensors by name, as a model of
-ours (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for Language
-Understanding").
+"""BERT in Hugging Face's layout as an encoder-only model of ours (Devlin et al. 2019, "BERT:
+Pre-training of Deep Bidirectional Transformers for Language Understanding").
 """
 
 from collections.abc import Mapping

@@ -11,7 +11,16 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from pipelines.corpora import home_assistant, lines, records, reverse, text_files, tfds, treebank
+from pipelines.corpora import (
+    home_assistant,
+    intents,
+    lines,
+    records,
+    reverse,
+    text_files,
+    tfds,
+    treebank,
+)
 from pipelines.corpora.mixture import load as load_mixture
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 
@@ -36,6 +45,7 @@ CORPORA: dict[str, Callable[..., Corpus]] = {
     "lines": lambda source_language, data_dir, prefixes, **_: lines.load(
         source_language, data_dir=data_dir, prefixes=prefixes
     ),
+    "intents": lambda source_language, **_: intents.load(source_language),
     "treebank": lambda source_language, data_dir, prefixes, **_: treebank.load(
         source_language, data_dir=data_dir, prefixes=prefixes
     ),
