@@ -6,8 +6,8 @@ CORPUS = flags.FlagValues()
 flags.DEFINE_string(
     "corpus",
     "home_assistant",
-    "Corpus to learn from: home_assistant, text_files, lines, spans, treebank, tfds, records, "
-    "mixture, reverse.",
+    "Corpus to learn from: home_assistant, text_files, lines, spans, intents, treebank, tfds, "
+    "records, mixture, reverse.",
     CORPUS,
 )
 flags.DEFINE_string(

@@ -1,6 +1,5 @@
-"""BERT in the layout of the package transformers, a `config.json` and tensors by name, as a model
-of ours (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for Language
-Understanding").
+"""BERT in Hugging Face's layout as an encoder-only model of ours (Devlin et al. 2019, "BERT:
+Pre-training of Deep Bidirectional Transformers for Language Understanding").
 """
 
 from collections.abc import Mapping
@@ -8,7 +7,13 @@ from collections.abc import Mapping
 import keras
 import numpy as np
 
-from keras_transformer.models import Hyperparameters
+from keras_transformer.models import (
+    BareTextEncoder,
+    Hyperparameters,
+    MaskedLanguageModel,
+    TextClassifier,
+    TokenClassifier,
+)
 
 MODEL_TYPE = "bert"
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu", "silu": "swish"}
@@ -45,11 +50,42 @@ HEADS = {
     "prediction/norm/gamma": ("cls.predictions.transform.LayerNorm.weight", False),
     "prediction/norm/beta": ("cls.predictions.transform.LayerNorm.bias", False),
     "output_bias/bias": ("cls.predictions.bias", False),
-    "pooler/kernel": ("bert.pooler.dense.weight", True),
-    "pooler/bias": ("bert.pooler.dense.bias", False),
+    "pooler/kernel": ("pooler.dense.weight", True),
+    "pooler/bias": ("pooler.dense.bias", False),
     "labels/kernel": ("classifier.weight", True),
     "labels/bias": ("classifier.bias", False),
 }
+
+
+# By the class that a config.json names: what makes our model of sizes and a number of labels.
+HEADED = {
+    "BertModel": lambda hyperparameters, labels: BareTextEncoder(hyperparameters),
+    "BertForMaskedLM": lambda hyperparameters, labels: MaskedLanguageModel(hyperparameters),
+    "BertForPreTraining": lambda hyperparameters, labels: MaskedLanguageModel(hyperparameters),
+    "BertForSequenceClassification": TextClassifier,
+    "BertForTokenClassification": TokenClassifier,
+}
+
+
+def model(config: Mapping) -> keras.Model:
+    """A new model of the class and the sizes of config.json.
+
+    Raises:
+        ValueError: for what our encoder has not.
+    """
+    [architecture, *_] = config.get("architectures") or ["BertModel"]
+    if architecture not in HEADED:
+        raise ValueError(
+            f"`architectures` of config.json must be one of {', '.join(HEADED)}. Received: "
+            f"{architecture}."
+        )
+    return HEADED[architecture](hyperparameters(config), len(labels(config)))
+
+
+def labels(config: Mapping) -> list[str]:
+    """The names of the labels of a classifier, two if config.json names none."""
+    names = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    return [names[number] for number in sorted(names, key=int)]
 
 
 def hyperparameters(config: Mapping) -> Hyperparameters:
@@ -84,60 +120,22 @@ def hyperparameters(config: Mapping) -> Hyperparameters:
     )
 
 
-def weights(tensors: Mapping[str, np.ndarray], num_layers: int) -> dict[str, np.ndarray]:
-    """Tensors by their names as arrays by the paths of our weights: of the body, and of the heads
-    that are there.
+def weights(config: Mapping, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Arrays by the paths of the variables: of the body, and of the heads that are there.
 
     Args:
+        config: config.json.
         tensors: of any class of BERT, with or without the prefix "bert.".
-        num_layers: of the encoder.
-
-    Raises:
-        ValueError: if a tensor of the body is missing.
     """
     body = {name.removeprefix(PREFIX): array for name, array in tensors.items()}
-    names = dict(EMBEDDINGS)
-    for number in range(num_layers):
+    found = {ours: _array(body, *theirs) for ours, theirs in EMBEDDINGS.items()}
+    for number in range(config["num_hidden_layers"]):
         for ours, (theirs, transposed) in LAYER.items():
-            names[f"encoder/layer_{number}/{ours}"] = (
-                f"encoder.layer.{number}.{theirs}",
-                transposed,
-            )
-    if missing := [theirs for theirs, _ in names.values() if theirs not in body]:
-        raise ValueError(
-            f"the tensors must be those of a BERT of {num_layers} layers. Missing: {missing[0]}"
-            f"{f' and {len(missing) - 1} more' if missing[1:] else ''}. Import a whole model."
-        )
-    found = {ours: _array(body[theirs], transposed) for ours, (theirs, transposed) in names.items()}
-    for ours, (theirs, transposed) in HEADS.items():
-        name = theirs if theirs in tensors else theirs.removeprefix(PREFIX)
-        if name in tensors:
-            found[ours] = _array(tensors[name], transposed)
-    return found
+            name = f"encoder.layer.{number}.{theirs}"
+            found[f"encoder/layer_{number}/{ours}"] = _array(body, name, transposed)
+    heads = {ours: theirs for ours, theirs in HEADS.items() if theirs[0] in body}
+    return {**found, **{ours: _array(body, *theirs) for ours, theirs in heads.items()}}
 
 
-def set_weights(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> None:
-    """Set all weights of a model.
-
-    Args:
-        model: made with `hyperparameters`.
-        arrays: from `weights`; more than the model has is left out.
-
-    Raises:
-        ValueError: if one is missing, or has another shape.
-    """
-    for variable in model.weights:
-        array = arrays.get(variable.path)
-        if array is None or array.shape != tuple(variable.shape):
-            came = "nothing" if array is None else f"shape {array.shape}"
-            raise ValueError(
-                f"{variable.path} must have the shape {tuple(variable.shape)}. Received: {came}. "
-                "Import a folder whose config.json and tensors belong together."
-            )
-    for variable in model.weights:
-        variable.assign(arrays[variable.path])
-
-
-def _array(tensor, transposed):
-    array = np.asarray(tensor, np.float32)
-    return array.T if transposed else array
+def _array(tensors, name, transposed):
+    return tensors[name].T if transposed else tensors[name]

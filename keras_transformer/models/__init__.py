@@ -3,6 +3,7 @@ size them (Vaswani et al. 2017, figure 1 and tables 2 and 3).
 """
 
 from keras_transformer.models.architectures import ARCHITECTURES, chosen, described, model_of
+from keras_transformer.models.bare_text_encoder import BareTextEncoder
 from keras_transformer.models.bfloat16_weights import translation_policy
 from keras_transformer.models.convolutional_translator import (
     ConvolutionalHyperparameters,
@@ -22,6 +23,7 @@ from keras_transformer.models.transformer import Transformer
 
 __all__ = [
     "ARCHITECTURES",
+    "BareTextEncoder",
     "ConvolutionalHyperparameters",
     "ConvolutionalTranslator",
     "EncoderDecoder",

@@ -59,6 +59,8 @@ class Task(abc.ABC):
         pieces: of "source" and of "target" the strings that the rows of the embedding table stand
             for. `--init_from` carries over the rows of those that another vocabulary has too. None:
             there is no vocabulary.
+        carried_over: names of the layers that `--init_from` sets, where a model of another task may
+            be named; the others begin anew. None: all.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Task(abc.ABC):
     monitor: str = "cross_entropy"
     width: int = 512
     pieces: Mapping[str, Sequence[str]] | None = None
+    carried_over: Sequence[str] | None = None
 
     def __init__(self, values: Mapping):
         self.values = values

@@ -196,9 +196,10 @@ class TrainingRun:
     def _initialize(self, model):
         path = self.values["init_from"]
         pieces = self.task.pieces
+        layers = self.task.carried_over
         weights, old = starting_point(path)
         if pieces is None:
-            initialization.initialize(model, weights)
+            initialization.initialize(model, weights, layers=layers)
             print(f"from {path}: its weights")
             return
         if old is None:
@@ -206,7 +207,7 @@ class TrainingRun:
                 f"{path} has no vocabulary.model: its embeddings cannot be told apart. Name the "
                 "folder of its run."
             )
-        report = initialization.initialize(model, weights, pieces, pieces_by_side(old))
+        report = initialization.initialize(model, weights, pieces, pieces_by_side(old), layers)
         print(
             f"from {path}: {report.copied_rows:,} pieces keep their embeddings, "
             f"{report.new_rows:,} are new"

@@ -12,8 +12,13 @@ from keras_transformer.training.checkpoint import WEIGHTS
 
 # Whose pieces the rows of a table stand for, where source and target have vocabularies of their
 # own. The first table is in every model; the others where they are not tied to it.
-LAYERS = {"embedding": "target", "source_embedding": "source", "projection": "target"}
-TABLES = {f"{WEIGHTS}{layer}/table": side for layer, side in LAYERS.items()}
+SIDES = {
+    "embedding/table": "target",
+    "source_embedding/table": "source",
+    "projection/table": "target",
+    "output_bias/bias": "target",
+}
+TABLES = {f"{WEIGHTS}{name}": side for name, side in SIDES.items()}
 TABLE = next(iter(TABLES))
 NAMED = 3
 
@@ -36,6 +41,7 @@ def initialize(
     weights: Mapping[str, np.ndarray],
     pieces: Mapping[str, Sequence[str]] | None = None,
     old_pieces: Mapping[str, Sequence[str]] | None = None,
+    layers: Sequence[str] | None = None,
 ) -> Initialization:
     """Set a model's weights to those of another of the same sizes, which may have another
     vocabulary. The optimizer stays as it is.
@@ -46,6 +52,8 @@ def initialize(
         pieces: the model's vocabulary: of "source" and of "target", V strings by id; None: it has
             that of the other model.
         old_pieces: the other model's, likewise.
+        layers: names of the layers of the model that get the other's weights; the rest of either is
+            left as it is, such as the heads of two tasks. None: all.
 
     Returns:
         An `Initialization`.
@@ -61,7 +69,8 @@ def initialize(
             f"`{lacking}` must come with `{given}`. Received: {lacking}=None. Pass both, or "
             "neither for one vocabulary."
         )
-    variables = {WEIGHTS + variable.path: variable for variable in model.weights}
+    variables = _within(layers, {WEIGHTS + one.path: one for one in model.weights})
+    weights = _within(layers, weights)
     fitted = dict(weights)
     copied_rows = {}
     for name, side in TABLES.items() if pieces is not None else ():
@@ -90,6 +99,17 @@ def shared_rows(pieces: Sequence[str], old_pieces: Sequence[str]) -> list[tuple[
     """
     old_id = {piece: number for number, piece in enumerate(old_pieces)}
     return [(number, old_id[piece]) for number, piece in enumerate(pieces) if piece in old_id]
+
+
+def _within(layers, named):
+    """What belongs to some layers, of things by the names of weights."""
+    if layers is None:
+        return named
+    return {
+        name: one
+        for name, one in named.items()
+        if name.removeprefix(WEIGHTS).partition("/")[0] in layers
+    }
 
 
 def _width(table):

@@ -15,6 +15,7 @@ from pipelines.special_ids import PAD
 from pipelines.vocabulary import Vocabulary
 
 GUESSES = 10
+TEXTS_A_CALL = 256
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 
 
@@ -151,6 +152,14 @@ class LabelModule(TextEncoderModule):
             lambda tokens, segments: model((tokens, segments), training=False), IDS, IDS
         )
         self.classify = traced(self._classify, TEXT)
+
+    def label(self, texts: Sequence[str]) -> list[str]:
+        """The likeliest label of each text."""
+        found = []
+        for start in range(0, len(texts), TEXTS_A_CALL):
+            answers = self.classify(tf.constant(texts[start : start + TEXTS_A_CALL]))
+            found += [label.decode() for label in answers["label"].numpy()]
+        return found
 
     def _classify(self, text):
         """Strings (B,) to the likeliest label (B,), and all labels and their probabilities, each

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pipelines.corpora import (
     home_assistant,
+    intents,
     lines,
     records,
     reverse,
@@ -48,6 +49,7 @@ CORPORA: dict[str, Callable[..., Corpus]] = {
     "spans": lambda source_language, data_dir, prefixes, seed, **_: spans.load(
         source_language, data_dir=data_dir, prefixes=prefixes, seed=seed
     ),
+    "intents": lambda source_language, **_: intents.load(source_language),
     "treebank": lambda source_language, data_dir, prefixes, **_: treebank.load(
         source_language, data_dir=data_dir, prefixes=prefixes
     ),

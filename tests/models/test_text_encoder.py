@@ -1,12 +1,17 @@
-"""The encoder-only models against those of the package transformers on torch, weights carried over
-by the importer.
+"""The encoder-only models against those of the package transformers on torch, with the folders that
+it writes imported.
 """
 
 import numpy as np
 import pytest
 
-from keras_transformer.imports import bert
-from keras_transformer.models import MaskedLanguageModel, TextClassifier, TokenClassifier
+from keras_transformer.imports import hugging_face
+from keras_transformer.models import (
+    BareTextEncoder,
+    MaskedLanguageModel,
+    TextClassifier,
+    TokenClassifier,
+)
 
 torch = pytest.importorskip("torch", reason="install the extra [oracles]")
 transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
@@ -45,15 +50,16 @@ def their_output(module):
         )
 
 
-def carried_over(module, model):
-    """Our model with the weights of theirs."""
-    tensors = {name: array.numpy() for name, array in module.state_dict().items()}
-    bert.set_weights(model, bert.weights(tensors, CONFIG["num_hidden_layers"]))
-    return model
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory):
+    """A function of a model of theirs: ours, of the folder that theirs is saved in."""
 
+    def imported(module):
+        folder = tmp_path_factory.mktemp("bert")
+        module.save_pretrained(folder)
+        return hugging_face.load(folder)
 
-def ours(module, kind, *arguments):
-    return carried_over(module, kind(bert.hyperparameters(module.config.to_dict()), *arguments))
+    return imported
 
 
 def deviation(ours, theirs):
@@ -64,9 +70,11 @@ def deviation(ours, theirs):
 
 
 @pytest.fixture(scope="module")
-def masked():
+def masked(ours):
     module = theirs("BertForMaskedLM")
-    return module, ours(module, MaskedLanguageModel)
+    model = ours(module)
+    assert isinstance(model, MaskedLanguageModel)
+    return module, model
 
 
 def test_logits_of_pieces_and_states_are_those_of_transformers(masked):
@@ -125,13 +133,32 @@ def test_padding_and_what_stands_beside_a_text_change_nothing(masked):
     np.testing.assert_allclose(alone[0], together[1, :4], atol=1e-5)
 
 
-def test_a_label_of_a_text_is_that_of_transformers():
+def test_a_label_of_a_text_is_that_of_transformers(ours):
     module = theirs("BertForSequenceClassification")
-    model = ours(module, TextClassifier, 5)
+    model = ours(module)
+    assert isinstance(model, TextClassifier)
     assert deviation(model((TOKENS, SEGMENTS)), their_output(module).logits) < 1e-5
 
 
-def test_labels_of_tokens_are_those_of_transformers():
+def test_labels_of_tokens_are_those_of_transformers(ours):
     module = theirs("BertForTokenClassification")
-    logits = np.asarray(ours(module, TokenClassifier, 5)((TOKENS, SEGMENTS)))
+    model = ours(module)
+    assert isinstance(model, TokenClassifier)
+    logits = np.asarray(model((TOKENS, SEGMENTS)))
     assert deviation(logits[REAL], their_output(module).logits[REAL]) < 1e-5
+
+
+def test_states_are_those_of_transformers(ours):
+    module = theirs("BertModel", hidden_act="gelu_new")
+    model = ours(module)
+    assert isinstance(model, BareTextEncoder)
+    states = np.asarray(model((TOKENS, SEGMENTS)))
+    assert deviation(states[REAL], their_output(module).last_hidden_state[REAL]) < 1e-5
+
+
+def test_another_bert_is_refused(ours):
+    module = theirs("BertModel", hidden_act="tanh")
+    with pytest.raises(ValueError, match=r"must have hidden_act=gelu or .*Received: .*=tanh"):
+        ours(module)
+    with pytest.raises(ValueError, match=r"`architectures` .* must be one of BertModel.*: BertFor"):
+        ours(theirs("BertForMultipleChoice"))

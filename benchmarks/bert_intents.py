@@ -1,0 +1,132 @@
+"""What learning to guess hidden pieces is worth (Devlin et al. 2019, section 5.1): a classifier of
+intents, fine-tuned, against the same net from nothing, on 1,000 labelled sentences.
+
+`python -m benchmarks.bert_intents` trains bert.flags for some minutes on both cores. Then it trains
+bert_intents.flags from it and from nothing, with the same vocabulary, for each seed and rate of
+learning, each run on one core and side by side. It prints the mean accuracy over the seeds on
+templates that no run has seen, at the rate that is best on the validation templates: each start has
+its own. What is done is not done again, and what was interrupted goes on. The command
+
+    python -m benchmarks.bert_intents --score=FOLDER
+
+scores one run, in a process of its own.
+"""
+
+import json
+import os
+import pathlib
+import queue
+import statistics
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from absl import app, flags
+
+from benchmarks.tables import print_table
+from pipelines.whole_files import write_json
+
+SCORE = flags.DEFINE_string("score", None, "Folder of a run: score it, in this very process.")
+RUN_DIR = flags.DEFINE_string("run_dir", "runs/bert_intents", "Folder of the runs.")
+SEEDS = flags.DEFINE_list("seeds", ["1", "2", "3"], "Of weights, order and labelled sentences.")
+RATES = flags.DEFINE_list("rates", ["0.1", "0.3"], "Scales of the learning rate to choose from.")
+MINUTES = flags.DEFINE_float("minutes", 12, "Minutes of learning to guess pieces.")
+EPOCHS = flags.DEFINE_integer("epochs", 20, "Passes over the labelled sentences.")
+EXAMPLES = flags.DEFINE_integer("examples", 1000, "Labelled sentences.")
+SIZES = flags.DEFINE_string("sizes", "", "Further flags of all trainings, such as sizes.")
+
+# How each start uses the run that learned to guess.
+STARTS = {"fine-tuned": "init_from", "from nothing": "vocabulary_from"}
+
+
+def main(_):
+    if SCORE.value:
+        score(pathlib.Path(SCORE.value))
+        return
+    folder = pathlib.Path(RUN_DIR.value)
+    guesser = folder / "guesser"
+    run("--flagfile=bert.flags", f"--model_dir={guesser}", f"--max_minutes={MINUTES.value}")
+    jobs = [(start, rate, seed) for seed in SEEDS.value for start in STARTS for rate in RATES.value]
+    cores = queue.SimpleQueue()
+    every = sorted(os.sched_getaffinity(0))
+    for core in every:
+        cores.put(core)
+
+    def train_one(job):
+        return train(folder, guesser, cores, *job)
+
+    with ThreadPoolExecutor(len(every)) as pool:
+        found = dict(zip(jobs, pool.map(train_one, jobs), strict=True))
+    report(found)
+
+
+def run(*arguments, core=None):
+    """Train, on one core or on all; goes on where it was interrupted."""
+    command = [sys.executable, "-m", "keras_transformer.train", *arguments]
+    pinned = [] if core is None else ["taskset", "-c", str(core)]
+    further = [*SIZES.value.split(), "--norelease"]
+    subprocess.run([*pinned, *command, *further], check=True, stdout=subprocess.DEVNULL)
+
+
+def train(folder, guesser, cores, start, rate, seed):
+    """Train and score a classifier on one core, if that is not done yet."""
+    path = folder / f"{start.replace(' ', '_')}-{rate}-{seed}"
+    if not (path / "score.json").is_file():
+        core = cores.get()
+        try:
+            run(
+                "--flagfile=bert_intents.flags",
+                f"--{STARTS[start]}={guesser}",
+                f"--labelled_examples={EXAMPLES.value}",
+                f"--learning_rate_scale={rate}",
+                f"--seed={seed}",
+                f"--model_dir={path}",
+                f"--max_epochs={EPOCHS.value}",
+                "--max_minutes=30",
+                core=core,
+            )
+            command = [sys.executable, "-m", "benchmarks.bert_intents", f"--score={path}"]
+            subprocess.run(command, check=True)
+        finally:
+            cores.put(core)
+    return json.loads((path / "score.json").read_text(encoding="utf-8"))
+
+
+def score(path):
+    """Write the accuracies of a run on the validation and the test templates."""
+    from keras_transformer.evaluation import label_score
+    from keras_transformer.runs.folder import RunFolder
+    from keras_transformer.tasks.classification import Classification
+    from pipelines.corpora import intents
+
+    module = Classification.reload(RunFolder(path), {"precision": "float32"}).module
+    corpus = intents.load("en")
+    accuracies = {
+        name: label_score.measure(module.label(split.sources), split.targets)["accuracy"]
+        for name, split in {"valid": corpus.valid, "test": corpus.test}.items()
+    }
+    write_json(path / "score.json", accuracies)
+
+
+def report(found):
+    """Print each start's accuracies at its best rate, and the difference of their means."""
+    rows = []
+    means = {}
+    for start in STARTS:
+        by_rate = {rate: [found[start, rate, seed] for seed in SEEDS.value] for rate in RATES.value}
+        best = max(RATES.value, key=lambda rate: mean(by_rate[rate], "valid"))
+        means[start] = mean(by_rate[best], "test")
+        each = ", ".join(f"{100 * one['test']:.1f}" for one in by_rate[best])
+        rows.append((start, best, f"{100 * means[start]:.1f}", each))
+    print_table(("start", "rate", "accuracy, %", "each seed"), rows)
+    fine_tuned, from_nothing = means.values()
+    print(f"{100 * (fine_tuned - from_nothing):.1f} points apart")
+
+
+def mean(scores, split):
+    """The mean accuracy of some runs on a split."""
+    return statistics.mean(score[split] for score in scores)
+
+
+if __name__ == "__main__":
+    app.run(main)

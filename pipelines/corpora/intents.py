@@ -1,0 +1,192 @@
+"""Sentences that people say to their home, and what each of them asks for: templates of the PyPI
+package `home-assistant-intents` (Apache-2.0), read by `hassil`, expanded at random.
+
+The corpus is pairs: a sentence, and the name of its intent as the target. No template has sentences
+in two splits, so that a classifier is measured on ways to ask that it never saw.
+"""
+
+import collections
+import dataclasses
+import hashlib
+import random
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipelines.corpora.household import ANY_DEVICE, DEVICES, FLOORS, ROOMS, WILDCARDS
+from pipelines.corpora.parallel_text import Corpus, ParallelText
+
+LANGUAGE = "en"
+LABELS = "intent"
+# Sentences of a template, and how often one more is tried for.
+SENTENCES = 12
+ATTEMPTS = 40
+
+
+@dataclasses.dataclass(frozen=True)
+class Template:
+    """A way to ask for something.
+
+    Attributes:
+        intent: what is asked for.
+        text: the template as its authors wrote it.
+        expression: as hassil parsed it.
+        rules: hassil's sentences by name, which templates refer to.
+        lists: lists of values by name, likewise.
+        devices: what `{name}` may be.
+    """
+
+    intent: str
+    text: str
+    expression: Any
+    rules: Mapping[str, Any]
+    lists: Mapping[str, Any]
+    devices: tuple[str, ...]
+
+
+def load(language: str) -> Corpus:
+    """Expand the templates, always to the same sentences.
+
+    A sentence that two intents may mean is dropped, and so is one of a held-out template that
+    training has too.
+
+    Args:
+        language: "en": the rooms and devices that we put in are English.
+
+    Returns:
+        The `Corpus`; each target is the name of an intent. All intents are in the training split;
+        those with a single template are in no other.
+
+    Raises:
+        ValueError: for another language, or if the packages are not installed.
+    """
+    if language != LANGUAGE:
+        raise ValueError(
+            f"Corpus intents is in English. Received: source_language={language!r}. Pass "
+            "--source_language=en, or your own sentences by --corpus=text_files."
+        )
+    by_split: dict[str, list[tuple[str, str]]] = {"train": [], "valid": [], "test": []}
+    for split, template in split_templates(templates()):
+        by_split[split] += [(sentence, template.intent) for sentence in sentences(template)]
+    dropped: collections.Counter[str] = collections.Counter()
+    meant = collections.defaultdict(set)
+    for sentence, intent in [pair for pairs in by_split.values() for pair in pairs]:
+        meant[sentence].add(intent)
+    texts = {}
+    seen: set[str] = set()
+    for split, pairs in by_split.items():
+        kept = []
+        for sentence, intent in pairs:
+            if len(meant[sentence]) > 1:
+                dropped["ambiguous"] += 1
+            elif sentence in seen:
+                dropped["duplicate"] += 1
+            else:
+                seen.add(sentence)
+                kept.append((sentence, intent))
+        texts[split] = ParallelText.from_pairs(kept)
+    return Corpus("intents", LANGUAGE, LABELS, **texts, dropped=dict(dropped))
+
+
+def templates() -> list[Template]:
+    """All templates of the package, in its order.
+
+    Raises:
+        ValueError: if a package is not installed.
+    """
+    try:
+        import home_assistant_intents
+        from hassil.intents import Intents
+    except ImportError as error:
+        raise ValueError(
+            "Corpus intents needs its packages: pip install 'keras-transformer-nmt[intents]'."
+        ) from error
+    parsed = Intents.from_dict(home_assistant_intents.get_intents(LANGUAGE))
+    return [
+        Template(
+            name,
+            sentence.text,
+            sentence.expression,
+            {**parsed.expansion_rules, **(data.expansion_rules or {})},
+            {**parsed.slot_lists, **(data.slot_lists or {})},
+            _devices(data),
+        )
+        for name, intent in parsed.intents.items()
+        for data in intent.data
+        for sentence in data.sentences
+    ]
+
+
+def _devices(data):
+    """What may be named where a template is for some domains."""
+    required = (data.requires_context or {}).get("domain") or data.slots.get("domain") or ()
+    domains = [required] if isinstance(required, str) else list(required)
+    named = [device for domain in domains for device in DEVICES.get(domain, ())]
+    return tuple(named) or ANY_DEVICE
+
+
+def split_templates(given: list[Template]) -> Iterator[tuple[str, Template]]:
+    """Assign each template to a split: of an intent's, in an order that follows from their texts,
+    60 % train, 20 % validate and 20 % test. The first always trains, the second always tests.
+    """
+    by_intent = collections.defaultdict(dict)
+    for template in given:
+        by_intent[template.intent].setdefault(template.text, template)
+    for of_intent in by_intent.values():
+        ordered = sorted(of_intent.values(), key=lambda template: _digest(template.text))
+        for number, template in enumerate(ordered):
+            # The places 1, 6, 11 ... of ten test and 2, 7, 12 ... validate.
+            yield {1: "test", 2: "valid"}.get(number % 5, "train"), template
+
+
+def _digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def sentences(template: Template, most: int = SENTENCES) -> list[str]:
+    """Some sentences of a template, each once, drawn by the template alone.
+
+    Args:
+        template: the template.
+        most: how many at most; a template may have fewer.
+    """
+    draw = random.Random(f"{template.intent} {template.text}")
+    found: dict[str, None] = {}
+    for _ in range(ATTEMPTS):
+        words = " ".join(_expanded(template.expression, template, draw).split())
+        # An optional word leaves a space before what follows it.
+        found[re.sub(r" (?=[?,%])", "", words)] = None
+        if len(found) == most:
+            break
+    return [sentence for sentence in found if sentence]
+
+
+def _expanded(expression, template, draw):
+    """One of the texts that an expression stands for."""
+    from hassil import expression as kinds
+
+    if isinstance(expression, kinds.TextChunk):
+        return expression.original_text
+    if isinstance(expression, kinds.RuleReference):
+        return _expanded(template.rules[expression.rule_name].expression, template, draw)
+    if isinstance(expression, kinds.ListReference):
+        return _value(expression.list_name, template, draw)
+    if isinstance(expression, kinds.Alternative):
+        return _expanded(draw.choice(expression.items), template, draw)
+    items = list(expression.items)
+    if isinstance(expression, kinds.Permutation):
+        draw.shuffle(items)
+    return "".join(_expanded(item, template, draw) for item in items)
+
+
+def _value(name, template, draw):
+    """What stands for a list: ours, of Home Assistant's own, or a number of its range."""
+    ours = {"area": ROOMS, "floor": FLOORS, "name": template.devices, **WILDCARDS}
+    if name in ours:
+        return draw.choice(ours[name])
+    values = template.lists[name]
+    from hassil.intents import TextSlotList
+
+    if isinstance(values, TextSlotList):
+        return _expanded(draw.choice(values.values).text_in, template, draw)
+    return str(draw.choice(list(values.get_numbers())))

@@ -1,0 +1,76 @@
+"""Texts with a label each: what a classifier learns from (Devlin et al. 2019, "BERT: Pre-training
+of Deep Bidirectional Transformers for Language Understanding", section 4.1).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from pipelines.examples import Examples
+from pipelines.marked_texts import closed, opened
+from pipelines.texts import LINES_A_CALL
+from pipelines.token_ids import TokenIds, smallest_dtype
+from pipelines.vocabulary import Vocabulary
+
+
+def tokenized(lines: Sequence[str], vocabulary: Vocabulary, max_length: int) -> TokenIds:
+    """Texts as ids, each closed by the mark of the end. The end of a longer one is cut.
+
+    Args:
+        lines: the texts.
+        vocabulary: with `marks`.
+        max_length: tokens, the mark of the end among them.
+    """
+    parts = [
+        closed(
+            vocabulary.tokenize(tf.constant(lines[start : start + LINES_A_CALL])),
+            vocabulary.marks,
+            max_length,
+        )
+        for start in range(0, len(lines), LINES_A_CALL)
+    ]
+    flat = np.concatenate([part.values.numpy() for part in parts])
+    lengths = np.concatenate([part.row_lengths().numpy() for part in parts])
+    return TokenIds.of_lengths(flat.astype(smallest_dtype(vocabulary.size)), lengths)
+
+
+def examples(texts: TokenIds, labels: np.ndarray, vocabulary: Vocabulary) -> Examples:
+    """Texts as `Examples` of classification.
+
+    A batch is `((tokens, segments), labels, weights)`: int32 (B, T) twice, int32 (B,), and float32
+    (B,), all 1.0; segments are 0.
+
+    Args:
+        texts: from `tokenized`.
+        labels: numbers of their labels, integers (examples,).
+        vocabulary: with `marks`.
+    """
+
+    def to_batch(columns):
+        tokens = opened(columns["text"], vocabulary.marks)
+        labels = tf.cast(columns["label"], tf.int32)
+        return (tokens, tf.zeros_like(tokens)), labels, tf.ones(tf.shape(labels))
+
+    return Examples({"text": texts}, {"label": np.asarray(labels, np.int32)}, to_batch)
+
+
+def numbers_of(given: Sequence[str], labels: Sequence[str], split: str) -> np.ndarray:
+    """The numbers of labels, int32 (examples,).
+
+    Args:
+        given: a label for each text.
+        labels: all labels that are known.
+        split: what the texts are called, for the error.
+
+    Raises:
+        ValueError: naming a label that is not known.
+    """
+    known = {label: number for number, label in enumerate(labels)}
+    if unseen := sorted(set(given) - set(known)):
+        raise ValueError(
+            f"every label must be seen in training, where {len(known)} are. Received: {split} has "
+            f"{unseen[0]!r}{f' and {len(unseen) - 1} more' if unseen[1:] else ''}. Add such texts "
+            "to the training side, or leave them out."
+        )
+    return np.array([known[label] for label in given], np.int32)
