@@ -10,9 +10,9 @@ from collections.abc import Mapping
 import keras
 import numpy as np
 
-from keras_transformer.imports import bert, gpt2, t5
+from keras_transformer.imports import bert, gpt2, t5, vit
 
-FAMILIES = {family.MODEL_TYPE: family for family in (bert, gpt2, t5)}
+FAMILIES = {family.MODEL_TYPE: family for family in (bert, gpt2, t5, vit)}
 
 
 def load(folder: str | os.PathLike) -> keras.Model:

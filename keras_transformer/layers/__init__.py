@@ -46,6 +46,7 @@ from keras_transformer.layers.heads.sparse import SparseHeads
 from keras_transformer.layers.masks import causal_mask, padding_mask
 from keras_transformer.layers.matrix import Matrix
 from keras_transformer.layers.normalization import LayerNormalization, RmsNormalization
+from keras_transformer.layers.patches import PatchEmbedding
 from keras_transformer.layers.piece_prediction import PieceBias, PiecePrediction
 from keras_transformer.layers.position_encodings import (
     LearnedEncoding,
@@ -96,6 +97,7 @@ __all__ = [
     "NoEncoding",
     "NoRelativePositions",
     "NormPlacement",
+    "PatchEmbedding",
     "PieceBias",
     "PiecePrediction",
     "PositionEncoding",

@@ -20,6 +20,7 @@ from keras_transformer.models.recurrent_translator import (
 )
 from keras_transformer.models.text_classifier import TextClassifier, TokenClassifier
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.models.vision import VisionHyperparameters, VisionTransformer
 
 __all__ = [
     "ARCHITECTURES",
@@ -36,6 +37,8 @@ __all__ = [
     "TextClassifier",
     "TokenClassifier",
     "Transformer",
+    "VisionHyperparameters",
+    "VisionTransformer",
     "chosen",
     "described",
     "model_of",

@@ -1,0 +1,137 @@
+"""The Vision Transformer against that of the package transformers on torch, weights carried over by
+the importer.
+"""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from keras_transformer.imports import hugging_face, vit
+from keras_transformer.layers.patches import patches
+from keras_transformer.models import VisionHyperparameters, VisionTransformer
+
+SIZES = {
+    "height": 6,
+    "width": 9,
+    "channels": 2,
+    "classes": 5,
+    "patch_size": 3,
+    "num_layers": 2,
+    "d_model": 16,
+    "d_ff": 32,
+    "num_heads": 4,
+}
+PICTURES = np.random.default_rng(1).uniform(size=(3, 6, 9, 2)).astype(np.float32)
+
+
+def test_patches_are_squares_in_the_order_of_reading():
+    """Against slices by hand; 6 x 9 pixels are 2 x 3 squares."""
+    found = np.array(patches(PICTURES, 3))
+    expected = [
+        PICTURES[:, top : top + 3, left : left + 3].reshape(3, -1)
+        for top in (0, 3)
+        for left in (0, 3, 6)
+    ]
+    np.testing.assert_array_equal(found, np.stack(expected, axis=1))
+    # A control: a square that is read by columns is another one.
+    turned = PICTURES[:, :3, :3].transpose(0, 2, 1, 3).reshape(3, -1)
+    assert not np.array_equal(found[:, 0], turned)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A small ViT of `transformers`, and the folder that it was saved into."""
+    torch = pytest.importorskip("torch", reason="install the extra [oracles]")
+    transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
+    pytest.importorskip("safetensors", reason="install the extra [oracles]")
+    config = transformers.ViTConfig(
+        image_size=(6, 9),
+        patch_size=3,
+        num_channels=2,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=32,
+        layer_norm_eps=1e-3,
+        num_labels=5,
+        attn_implementation="eager",
+    )
+    torch.manual_seed(2)
+    model = transformers.ViTForImageClassification(config)
+    with torch.no_grad():
+        # A gain of 1 or a bias of 0 may hide a mistake.
+        for parameter in model.parameters():
+            parameter += 0.2 * torch.randn(parameter.shape)
+    folder = tmp_path_factory.mktemp("vit")
+    model.eval().save_pretrained(folder)
+    scaled = torch.tensor(2 * PICTURES - 1).permute(0, 3, 1, 2)
+    with torch.no_grad():
+        output = model(pixel_values=scaled, output_attentions=True, output_hidden_states=True)
+        normed = model.vit.layernorm(output.hidden_states[-1])
+    weights = np.stack([one.numpy() for one in output.attentions], axis=1)
+    return folder, output.logits.numpy(), normed.numpy(), weights
+
+
+def test_logits_states_and_attention_are_those_of_transformers(folder):
+    path, logits, states, weights = folder
+    ours = hugging_face.load(path)
+    assert np.abs(logits).max() > 0.3
+    np.testing.assert_allclose(np.array(ours(PICTURES)), logits, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(np.array(ours.states(PICTURES)), states, rtol=1e-5, atol=1e-5)
+    found = np.array(ours.attention_weights(PICTURES)["encoder"])
+    np.testing.assert_allclose(found, weights, rtol=1e-5, atol=1e-5)
+    for path in ("embedding/positions", "embedding/class_token", "encoder/layer_1/"):
+        [variable, *_] = [one for one in ours.weights if one.path.startswith(path)]
+        before = variable.numpy()
+        # A control: another weight, other logits. Numbers that are alike would be normalized away.
+        variable.assign(before + np.linspace(0, 0.3, before.size).reshape(before.shape))
+        assert np.abs(np.array(ours(PICTURES)) - logits).max() > 1e-3
+        variable.assign(before)
+
+
+def test_names_of_classes_are_in_the_order_of_the_logits():
+    assert vit.classes({"id2label": {"10": "k", "2": "c", "0": "a"}}) == ["a", "c", "k"]
+    assert vit.classes({}) == ["LABEL_0", "LABEL_1"]
+
+
+def test_another_vit_is_refused(folder, tmp_path):
+    config = json.loads((folder[0] / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "qkv_bias": False}))
+    with pytest.raises(ValueError, match=r"qkv_bias=true\. Received: .*qkv_bias=False\.$"):
+        hugging_face.load(tmp_path)
+
+
+def test_its_config_makes_it_again():
+    model = VisionTransformer(**SIZES)
+    again = VisionTransformer.from_config(model.get_config())
+    assert again.hyperparameters == model.hyperparameters
+    again.set_weights(model.get_weights())
+    np.testing.assert_array_equal(np.array(again(PICTURES)), np.array(model(PICTURES)))
+    assert model.count_params() == sum(np.prod(one.shape) for one in model.weights)
+    config = model.embedding.get_config()
+    copy = type(model.embedding).from_config(config)
+    assert copy.compute_output_shape((3, 6, 9, 2)) == tuple(model.embedding(PICTURES).shape)
+
+
+def test_it_computes_in_bfloat16():
+    model = VisionTransformer(**SIZES, dtype="mixed_bfloat16")
+    assert model.embedding(PICTURES).dtype == "bfloat16"
+    assert keras.backend.standardize_dtype(model(PICTURES).dtype) == "float32"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"height": 7}, r"`patch_size` must divide .* height=7, width=9\. Resize the pictures"),
+        ({"patch_size": 2}, r"patch_size=2, height=6, width=9\. Try 3"),
+        ({"channels": 0}, r"`channels` must be an integer of at least 1"),
+        ({"d_model": 15}, r"`d_model` must be divisible by .* Try d_model=16"),
+        ({"norm": "none"}, r"`norm` must be post or pre"),
+        ({"dropout": 1}, r"`dropout` must be a probability"),
+    ],
+)
+def test_sizes_that_make_no_sense_are_told(change, said):
+    with pytest.raises(ValueError, match=said):
+        VisionHyperparameters(**{**SIZES, **change})
