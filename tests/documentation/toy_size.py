@@ -17,10 +17,7 @@ FLAGS = """
 --validation_sentences=10
 --norelease
 """
-# Likewise, on the treebank of the tests.
-PARSING = """
---task=parsing
---corpus=treebank
+SMALL = """
 --vocabulary_size=400
 --num_layers=1
 --d_model=32
@@ -30,6 +27,12 @@ PARSING = """
 --validation_sentences=2
 --norelease
 """
+# Likewise, on the treebank of the tests, and on the text of `write_files`.
+OF_TASKS = {
+    "parsing_small.flags": f"--task=parsing\n--corpus=treebank{SMALL}",
+    "gpt.flags": f"--task=language_modelling{SMALL}--vocabulary_size=290\n",
+    "t5.flags": f"--corpus=mixture\n--norm=pre_rms\n--positions=relative{SMALL}",
+}
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
 # In the pages, and in its place here.
 SMALLER = {
@@ -39,6 +42,7 @@ SMALLER = {
     "TransformerSchedule(256)": "TransformerSchedule(32)",
     "batches.updates_per_epoch, epochs=10": "3, epochs=1",
     # Our own server answers in place of TF Serving.
+    "localhost:8501/v1/models/lines_en": "127.0.0.1:8501/v1/models/lines_en",
     "localhost:8501/v1/models/parsing_en": "127.0.0.1:8501/v1/models/parsing_en",
     "localhost:8501/v1/models/translator": "127.0.0.1:8501/v1/models/home_assistant_en_de",
 }
@@ -51,6 +55,7 @@ NOT_RUN = {
     "--distribution=multi_worker": "needs two machines; see tests/integration/test_replicas.py",
     "--distribution=tpu": "needs a TPU; see docs/replicas.md, What was tested",
     "docker run": "needs Docker and TF Serving",
+    "hugging_face.load(": "needs the weights of another package; see tests/imports",
     "import grpc": "needs a server; tests/artifacts/test_grpc.py brings one and runs it",
 }
 
@@ -73,16 +78,18 @@ def write_files(folder: pathlib.Path) -> None:
     """
     for name in FLAG_FILES:
         (folder / name).write_text(FLAGS)
-    (folder / "parsing_small.flags").write_text(PARSING)
+    for name, text in OF_TASKS.items():
+        (folder / name).write_text(text)
     shutil.copytree(TREEBANK, folder / "my_trees")
     draw = random.Random(1)
-    for corpus in ("my_text", "news"):
+    for corpus in ("my_text", "my_lines", "news"):
         (folder / corpus).mkdir()
         for split, count in (("train", 2000), ("valid", 20), ("test", 20)):
             lines = [" ".join(draw.choices("abcdefghijklmnopqrst", k=6)) for _ in range(count)]
             _write(folder / corpus / f"{split}.en", lines)
             _write(folder / corpus / f"{split}.de", [line[::-1] for line in lines])
     _write(folder / "lines.en", ["a b c d", "e f g"])
+    _write(folder / "other.txt", ["a b c", "h i"])
     _write(folder / "references.de", ["d c b a", "g f e"])
     _write(folder / "beginnings.de", ["d", ""])
     _write(folder / "raw.txt", ["Anna sings .", "A dog reads ( it )"])
