@@ -1,5 +1,5 @@
 """The vocabulary of two languages: one that they share, as in the paper, or one a language (Vaswani
-et al. 2017, section 5.1).
+et al. 2017, section 5.1); or the word pieces of an imported model.
 
 Either has a `source` and a `target`, each a `Vocabulary`; those of a shared one are itself. So who
 reads a vocabulary takes the side that it needs, and does not ask which kind it is.
@@ -13,12 +13,16 @@ from collections.abc import Iterable, Sequence
 
 from pipelines import vocabulary
 from pipelines.vocabulary import Vocabulary
+from pipelines.word_pieces import WordPieces
 
 # The files of source and target, by kind.
 FILES = {
     "joint": ("vocabulary.model", "vocabulary.model"),
     "separate": ("vocabulary.source.model", "vocabulary.target.model"),
+    "word_pieces": ("vocabulary.json", "vocabulary.json"),
 }
+# What reads a file, by the end of its name.
+READERS = {".model": Vocabulary.load, ".json": WordPieces.load}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -125,7 +129,7 @@ def of_files(files: Sequence[str | os.PathLike]) -> Vocabulary | SeparateVocabul
             "a vocabulary is one file for both languages, or one for the source and one for the "
             f"target. Received: {', '.join(map(str, files))}. Name one file, or two."
         )
-    loaded = [Vocabulary.load(file) for file in files]
+    loaded = [READERS.get(pathlib.Path(file).suffix, Vocabulary.load)(file) for file in files]
     return loaded[0] if len(loaded) == 1 else SeparateVocabularies(*loaded)
 
 

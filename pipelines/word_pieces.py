@@ -30,7 +30,7 @@ LONGEST_WORD = 100
 ACCENTS = r"\p{Mn}"
 # What BERT's own tokenizer leaves out; we part texts by the first of them.
 BETWEEN = "\x00"
-UNREADABLE = "[\\x00\\x{FFFD}]"
+UNREADABLE = r"[^\P{C}\t\n\r]|\x{FFFD}"
 
 
 class WordPieces:

@@ -1,0 +1,50 @@
+"""The word pieces of a BERT's folder in Hugging Face's layout: its vocab.txt, or its
+tokenizer.json (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for
+Language Understanding").
+"""
+
+import json
+import os
+import pathlib
+
+from pipelines.word_pieces import WordPieces
+
+
+def load(folder: str | os.PathLike) -> WordPieces:
+    """Read the vocabulary of a folder.
+
+    Raises:
+        FileNotFoundError: if there is none.
+        ValueError: if it is damaged, or is not of word pieces.
+    """
+    folder = pathlib.Path(folder)
+    settings = _json(folder / "tokenizer_config.json")
+    tokenizer = _json(folder / "tokenizer.json")
+    lower_case = settings.get("do_lower_case", True)
+    path = folder / "vocab.txt"
+    if path.exists():
+        return WordPieces(path.read_text(encoding="utf-8").splitlines(), lower_case)
+    if not tokenizer:
+        raise FileNotFoundError(
+            f"{folder} has no vocabulary: neither vocab.txt nor tokenizer.json. Save its tokenizer "
+            "there."
+        )
+    model = tokenizer.get("model", {})
+    if model.get("type") != "WordPiece":
+        raise ValueError(
+            f"the tokenizer of {folder} must be of the type WordPiece. Received: "
+            f"{model.get('type')}. Import a BERT."
+        )
+    numbers = model["vocab"]
+    normalizer = tokenizer.get("normalizer") or {}
+    return WordPieces(sorted(numbers, key=numbers.get), normalizer.get("lowercase", lower_case))
+
+
+def _json(path):
+    """What a file of JSON holds; {} if there is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged ({error}). Save the tokenizer again.") from error

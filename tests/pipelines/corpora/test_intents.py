@@ -1,0 +1,77 @@
+"""The corpus of intents: every template, no template in two splits, sentences of the language of
+their templates.
+"""
+
+import collections
+
+import pytest
+
+from pipelines import corpora
+from pipelines.corpora import intents
+
+hassil = pytest.importorskip("hassil", reason="install the extra [intents]")
+pytest.importorskip("home_assistant_intents", reason="install the extra [intents]")
+
+
+@pytest.fixture(scope="module")
+def templates():
+    return intents.templates()
+
+
+def test_it_has_the_templates_of_the_package(templates):
+    assert len(templates) == 862
+    assert len({template.intent for template in templates}) == 42
+
+
+def test_no_template_has_sentences_in_two_splits(templates):
+    splits = collections.defaultdict(set)
+    of_intent = collections.defaultdict(set)
+    for split, template in intents.split_templates(templates):
+        splits[template.intent, template.text].add(split)
+        of_intent[template.intent].add(split)
+    assert {len(found) for found in splits.values()} == {1}
+    assert all("train" in found for found in of_intent.values())
+    texts = collections.defaultdict(set)
+    for template in templates:
+        texts[template.intent].add(template.text)
+    assert all("test" in of_intent[name] for name, found in texts.items() if len(found) > 1)
+
+
+def test_a_sentence_is_one_of_those_that_its_template_stands_for(templates):
+    """Hassil itself, which reads sentences, finds the intent of what we wrote."""
+    import home_assistant_intents
+    from hassil.intents import Intents, TextSlotList
+    from hassil.recognize import recognize_all
+
+    parsed = Intents.from_dict(home_assistant_intents.get_intents("en"))
+    lists = {
+        "area": TextSlotList.from_strings(intents.ROOMS),
+        "floor": TextSlotList.from_strings(intents.FLOORS),
+        "name": TextSlotList.from_strings(
+            [*intents.ANY_DEVICE, *(name for some in intents.DEVICES.values() for name in some)]
+        ),
+    }
+    for template in templates[:: len(templates) // 12]:
+        sentence = intents.sentences(template)[0]
+        # What depends on the place or the device is not known here.
+        found = {result.intent.name for result in recognize_all(sentence, parsed, slot_lists=lists)}
+        contexts = parsed.intents[template.intent].data
+        free = [data for data in contexts if not data.requires_context]
+        if template.text in {one.text for data in free for one in data.sentences}:
+            assert template.intent in found, sentence
+
+
+def test_the_corpus_is_always_the_same_and_names_every_intent():
+    corpus = corpora.load("intents", source_language="en", target_language="de")
+    again = intents.load("en")
+    assert corpus == again
+    assert len(set(corpus.train.targets)) == 42
+    assert set(corpus.test.targets) <= set(corpus.train.targets)
+    every = [*corpus.train.sources, *corpus.valid.sources, *corpus.test.sources]
+    assert len(set(every)) == len(every) > 9000
+    assert not any(set("{}[]<>|()") & set(sentence) for sentence in every)
+
+
+def test_another_language_is_refused():
+    with pytest.raises(ValueError, match=r"intents is in English\. Received: source_language='de'"):
+        intents.load("de")
