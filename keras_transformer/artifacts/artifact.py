@@ -12,8 +12,10 @@ class Artifact(abc.ABC):
     """What is exported: a `tf.Module` and what is said of it.
 
     Golden examples are inputs of the signature "serving_default", each without the axis of the
-    batch. They travel with the SavedModel, together with what the live module gave for them:
-    whether it still gives that can be asked wherever it runs.
+    batch. Inputs that other signatures alone have may be there too: the export's self-check calls
+    these with them, and with whatever has the right dtype where there are none. They travel with
+    the SavedModel, together with what the live module gave for them: whether it still gives that
+    can be asked wherever it runs.
 
     Args:
         module: the `tf.Module` to save.

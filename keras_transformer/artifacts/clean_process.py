@@ -38,11 +38,14 @@ def main(folder):
     lines = (folder / "assets.extra" / "golden.jsonl").read_text(encoding="utf-8").splitlines()
     golden = [json.loads(line) for line in lines]
     default = graph.signature_def["serving_default"]
+    infos = infos_of(graph.signature_def, default)
     for name, definition in graph.signature_def.items():
         if name in model.signatures:
-            ask(model.signatures[name], definition, typed(golden[0], default))
+            ask(model.signatures[name], definition, typed(golden[0], infos))
     report = {
-        "different": different(model.signatures["serving_default"], default, golden),
+        "different": different(
+            model.signatures["serving_default"], default, [typed(line, infos) for line in golden]
+        ),
         "ops": sorted(ops),
         "not_served": sorted(
             op for op in ops if op in PYTHON or not (op in core or op_def_registry.get(op))
@@ -59,9 +62,16 @@ def ops_of(graph):
     return {node.op for node in nodes} - {function.signature.name for function in functions}
 
 
-def typed(line, definition):
-    """Of a line of golden.jsonl, the inputs and outputs of a signature as arrays, by name."""
-    infos = {**definition.inputs, **definition.outputs}
+def infos_of(definitions, default):
+    """What a name in golden.jsonl is: an input or output of the default signature, or an input of
+    another one.
+    """
+    others = {name: info for one in definitions.values() for name, info in one.inputs.items()}
+    return {**others, **default.inputs, **default.outputs}
+
+
+def typed(line, infos):
+    """A line of golden.jsonl as arrays, by name."""
     return {
         name: np.array(from_json(value), tf.as_dtype(infos[name].dtype).as_numpy_dtype)
         for name, value in line.items()
@@ -109,9 +119,8 @@ def ask(signature, definition, example):
     signature(**{name: tf.constant(given[name], dtypes[name]) for name in given}, **options)
 
 
-def different(serve, definition, golden):
+def different(serve, definition, examples):
     """The golden examples that come out otherwise, alone or in a batch of all of their shapes."""
-    examples = [typed(line, definition) for line in golden]
     batches = {}
     for example in examples:
         shapes = tuple(example[name].shape for name in definition.inputs)

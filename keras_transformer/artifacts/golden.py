@@ -1,8 +1,9 @@
 """Examples that travel with a SavedModel, and what it gave for them when it was exported.
 
 `golden.jsonl` has a JSON object a line: the inputs and the outputs of "serving_default" by name,
-each without the axis of the batch. Strings are as TF Serving's REST takes them, {"b64": ...} where
-they are no UTF-8. So a translator's line is {"text": "...", "translation": "..."}.
+each without the axis of the batch, and inputs that other signatures alone have. Strings are as TF
+Serving's REST takes them, {"b64": ...} where they are no UTF-8. So a translator's line is
+{"text": "...", "translation": "..."}.
 """
 
 import base64
@@ -55,7 +56,11 @@ def answered(artifact: Artifact, inputs: Sequence[Mapping]) -> list[dict[str, np
     dtypes = {one.name: one.dtype for one in serve.input_signature}
     examples = []
     for example in inputs:
-        batch = {name: tf.constant(array[None], dtypes[name]) for name, array in example.items()}
+        batch = {
+            name: tf.constant(example[name][None], dtype)
+            for name, dtype in dtypes.items()
+            if name in example
+        }
         outputs = {name: _first(tensor) for name, tensor in serve(**batch).items()}
         if both := sorted(outputs.keys() & example.keys()):
             raise ValueError(

@@ -6,9 +6,13 @@ TASK = flags.FlagValues()
 flags.DEFINE_enum(
     "task",
     "translation",
-    ["translation", "parsing", "language_modelling", "masking", "classification"],
+    [
+        *("translation", "parsing", "language_modelling", "masking", "classification"),
+        "image_classification",
+    ],
     "What is learned: translation of sentences; constituency parsing, from a treebank; to "
-    "continue text of one language; to guess hidden pieces of it; or labels of texts.",
+    "continue text of one language; to guess hidden pieces of it; labels of texts; or classes of "
+    "pictures.",
     TASK,
 )
 

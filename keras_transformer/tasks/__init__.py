@@ -46,6 +46,12 @@ TASKS = {
         flag_groups=("corpus", "vocabulary", "model", "reading", "classification"),
         export_flag_groups=("precision",),
     ),
+    "image_classification": Registered(
+        "keras_transformer.tasks.image_classification:ImageClassification",
+        "keras_transformer.tasks.picture_examination:PictureExamination",
+        flag_groups=("pictures", "model"),
+        export_flag_groups=(),
+    ),
     "parsing": Registered(
         "keras_transformer.tasks.parsing:Parsing",
         "keras_transformer.tasks.parsing_examination:ParsingExamination",

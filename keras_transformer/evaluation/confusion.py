@@ -1,0 +1,43 @@
+"""How well classes are told: accuracy, and which class is taken for which."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from keras_transformer.evaluation.table import aligned
+
+
+def confusion(right: Sequence[int], told: Sequence[int], classes: int) -> np.ndarray:
+    """Count examples by class and by the class that was told.
+
+    Args:
+        right: the class of each example.
+        told: what was told of each.
+        classes: K.
+
+    Returns:
+        int64 (K, K): of row i, told as column j.
+    """
+    counts = np.zeros((classes, classes), np.int64)
+    np.add.at(counts, (np.asarray(right, np.int64), np.asarray(told, np.int64)), 1)
+    return counts
+
+
+def accuracy(counts: np.ndarray) -> float:
+    """The share of examples on the diagonal of `confusion`."""
+    return float(np.trace(counts) / counts.sum())
+
+
+def as_text(counts: Sequence[Sequence[int]], names: Sequence[str]) -> str:
+    """`confusion` as a table: a row for each class, what it was told as, and the share of it that
+    was told rightly.
+
+    Args:
+        counts: (K, K).
+        names: of the K classes.
+    """
+    rows = [["class", *names, "right"]]
+    for number, (name, row) in enumerate(zip(names, counts, strict=True)):
+        share = f"{row[number] / sum(row):.1%}" if sum(row) else "-"
+        rows.append([name, *(str(count) if count else "." for count in row), share])
+    return aligned(rows)

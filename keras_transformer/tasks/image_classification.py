@@ -1,0 +1,125 @@
+"""Classes of pictures, by a Vision Transformer (Dosovitskiy et al. 2021, "An Image is Worth 16x16
+Words: Transformers for Image Recognition at Scale").
+"""
+
+import functools
+import os
+
+from keras_transformer.artifacts.picture_artifact import PictureArtifact
+from keras_transformer.evaluation import confusion
+from keras_transformer.models import VisionHyperparameters, VisionTransformer
+from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.picture_examination import scores_of
+from keras_transformer.tasks.task import Evaluation, Task
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.translator.picture_classifier import TASK, PictureClassifier
+from keras_transformer.translator.picture_module import PictureModule
+from pipelines import shifted_pictures
+from pipelines.corpora import pictures
+
+KEPT_EXAMPLES = 8
+
+
+class ImageClassification(Task):
+    """Tell the class of a picture, of a set of `pipelines.corpora.pictures`."""
+
+    name = TASK
+    flag_groups = TASKS[TASK].flag_groups
+    export_flag_groups = TASKS[TASK].export_flag_groups
+    labels = "pictures"
+
+    def __init__(self, values):
+        super().__init__(values)
+        folder = values["pictures_dir"]
+        self._settings = {
+            "name": values["pictures"],
+            "folder": os.path.abspath(folder) if folder else None,
+        }
+        most = values["shift"]
+        _, height, width, _ = self.pictures.train.pixels.shape
+        if most >= min(height, width):
+            raise ValueError(
+                f"--shift must be below the {min(height, width)} pixels of a picture. Received: "
+                f"--shift={most}. Try --shift=2."
+            )
+
+    @classmethod
+    def default_model_dir(cls, values):
+        return f"runs/{cls.name}_{values['pictures']}"
+
+    @functools.cached_property
+    def pictures(self):
+        """The set: `pictures.Pictures`."""
+        return pictures.load(**self._settings)
+
+    @functools.cached_property
+    def hyperparameters(self):
+        """What the flags and the pictures say."""
+        _, height, width, channels = self.pictures.train.pixels.shape
+        return VisionHyperparameters.chosen(
+            self.values,
+            height=height,
+            width=width,
+            channels=channels,
+            classes=len(self.pictures.classes),
+        )
+
+    @property
+    def width(self):
+        return self.hyperparameters.d_model
+
+    def description(self):
+        return {
+            "hyperparameters": self.hyperparameters.as_dict(),
+            "pictures": self._settings,
+            "classes": list(self.pictures.classes),
+            "training": {"shift": self.values["shift"]},
+        }
+
+    def introduce(self):
+        found = self.pictures
+        sizes = [f"{len(split):,}" for split in (found.train, found.valid, found.test)]
+        rows, columns = self.hyperparameters.grid
+        print(
+            f"{found.name}: {sizes[0]} pictures to train, {sizes[1]} to validate, {sizes[2]} to "
+            f"test, {len(found.classes)} classes, {rows} x {columns} patches"
+        )
+
+    def examples(self):
+        most = self.values["shift"]
+        tokens = self.hyperparameters.tokens
+        return shifted_pictures.examples(self.pictures.train, tokens, most, self.values["seed"])
+
+    def validation_examples(self):
+        return shifted_pictures.examples(self.pictures.valid, self.hyperparameters.tokens)
+
+    def model(self, dtype):
+        return VisionTransformer(self.hyperparameters, dtype=dtype)
+
+    def loss(self):
+        return LabelSmoothedCrossEntropy(self.hyperparameters.label_smoothing)
+
+    def artifact(self, model):
+        return PictureArtifact(PictureModule(model, self.pictures.classes))
+
+    @classmethod
+    def reload(cls, folder, values):
+        description = folder.read_description()
+        model = VisionTransformer(VisionHyperparameters(**description["hyperparameters"]))
+        folder.load_weights(model)
+        return PictureArtifact(PictureModule(model, description["classes"]))
+
+    def evaluate(self, artifact):
+        """Accuracy on the test set, and which class was taken for which."""
+        test = self.pictures.test
+        classes = self.pictures.classes
+        found = scores_of(PictureClassifier.of(artifact.module), test)
+        report = [
+            f"{found['accuracy']:.2%} of {found['pictures']:,} pictures are told rightly",
+            confusion.as_text(found["confusion"], classes),
+        ]
+        scores = {name: found[name] for name in ("accuracy", "pictures")}
+        return Evaluation(scores, report, test.pixels[:KEPT_EXAMPLES].tolist())
+
+    def usage(self, version):
+        return f"  python -m keras_transformer.serve --model_base_path={version.parent}"

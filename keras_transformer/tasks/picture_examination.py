@@ -1,0 +1,65 @@
+"""How well the classes of pictures are told."""
+
+import numpy as np
+
+from keras_transformer.evaluation import confusion
+from keras_transformer.tasks.examination import Examination
+from keras_transformer.translator.picture_classifier import PictureClassifier
+from pipelines.corpora import pictures
+from pipelines.corpora.pictures import Split
+
+# Flags of `evaluate` that are for text.
+OF_TEXT = (
+    *("metrics", "confidence", "baseline_file", "source_file", "reference_file"),
+    "evalb_parameters",
+)
+
+
+class PictureExamination(Examination):
+    """The pictures of a split."""
+
+    def __init__(self, description, model, values):
+        if given := [name for name in OF_TEXT if values[name]]:
+            raise ValueError(
+                f"--{given[0]} is for text, and {model} gives pictures classes. Leave it out; "
+                "--split names the pictures."
+            )
+        if "pictures" not in description:
+            raise ValueError(
+                f"{model} does not say what pictures it was trained on. Name a run of "
+                "--task=image_classification, or what it was exported to."
+            )
+        self._model = model
+        self._split = getattr(pictures.load(**description["pictures"]), values["split"])
+        self._classes = description["classes"]
+
+    def examine(self, loading, at_once):
+        found = scores_of(PictureClassifier.load(self._model), self._split)
+        return {**found, "classes": self._classes}
+
+    def table(self, found):
+        return (
+            f"{found['pictures']:,} pictures, accuracy {found['accuracy']:.2%}\n\n"
+            f"{confusion.as_text(found['confusion'], found['classes'])}"
+        )
+
+
+def scores_of(classifier: PictureClassifier, split: Split) -> dict:
+    """Ask for the classes of all pictures of a split.
+
+    Args:
+        classifier: what is asked.
+        split: pixels and classes.
+
+    Returns:
+        "pictures", how many; "accuracy", a share; and "confusion", a list of rows: of class i, told
+        as j.
+    """
+    _, probabilities = classifier.classify(split.pixels)
+    told = np.argmax(probabilities, axis=-1)
+    counts = confusion.confusion(split.classes, told, len(classifier.classes))
+    return {
+        "pictures": len(split),
+        "accuracy": round(confusion.accuracy(counts), 4),
+        "confusion": counts.tolist(),
+    }

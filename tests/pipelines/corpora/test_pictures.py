@@ -1,0 +1,150 @@
+"""Sets of pictures: what packages bring, idx files, and folders of PNG files."""
+
+import gzip
+import struct
+
+import numpy as np
+import pytest
+
+from pipelines import png_files
+from pipelines.corpora import pictures
+
+RNG = np.random.default_rng(2)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    pytest.importorskip("sklearn", reason="install the extra [vision]")
+    return pictures.load("digits")
+
+
+def keys_of(split):
+    return {(pixels.tobytes(), int(label)) for pixels, label in zip(split.pixels, split.classes)}
+
+
+def test_digits_are_those_of_scikit_learn_and_each_is_in_one_split(digits):
+    from sklearn.datasets import load_digits
+
+    splits = (digits.train, digits.valid, digits.test)
+    assert [len(split) for split in splits] == [1257, 180, 360]
+    theirs = load_digits()
+    expected = [
+        (np.rint(picture * 255 / 16).astype(np.uint8).tobytes(), int(label))
+        for picture, label in zip(theirs.images, theirs.target)
+    ]
+    ours = [
+        (pixels.tobytes(), int(label))
+        for split in splits
+        for pixels, label in zip(split.pixels, split.classes)
+    ]
+    assert sorted(ours) == sorted(expected)
+    # The shuffle mixes writers and classes: no class is missing anywhere.
+    assert all(len(set(split.classes)) == 10 for split in splits)
+    again = pictures.load("digits")
+    np.testing.assert_array_equal(again.test.pixels, digits.test.pixels)
+
+
+def write_idx(path, numbers):
+    header = b"\0\0\x08" + bytes([numbers.ndim]) + struct.pack(f">{numbers.ndim}I", *numbers.shape)
+    content = header + numbers.astype(np.uint8).tobytes()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+
+
+@pytest.fixture
+def garments(tmp_path):
+    """A folder as Debian's, with few garments, and their pixels and classes."""
+    pixels = RNG.integers(0, 256, (2010, 2, 3))
+    classes = RNG.integers(0, 10, 2010)
+    write_idx(tmp_path / "train-images-idx3-ubyte.gz", pixels)
+    write_idx(tmp_path / "train-labels-idx1-ubyte.gz", classes)
+    write_idx(tmp_path / "t10k-images-idx3-ubyte", pixels[:7])
+    write_idx(tmp_path / "t10k-labels-idx1-ubyte", classes[:7])
+    return tmp_path, pixels, classes
+
+
+def test_files_of_fashion_mnist_are_read_with_their_own_test_split(garments):
+    folder, pixels, classes = garments
+    found = pictures.load("fashion_mnist", folder)
+    assert (len(found.train), len(found.valid), len(found.test)) == (10, 2000, 7)
+    np.testing.assert_array_equal(found.test.pixels, pixels[:7, ..., None])
+    np.testing.assert_array_equal(found.test.classes, classes[:7])
+    whole = {(one.astype(np.uint8).tobytes(), int(label)) for one, label in zip(pixels, classes)}
+    assert keys_of(found.train) | keys_of(found.valid) == whole
+
+
+def test_damaged_idx_files_are_told(garments):
+    folder, _, _ = garments
+    path = folder / "t10k-labels-idx1-ubyte"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match=r"must hold 7 bytes .*Received: 6\. Fetch it again"):
+        pictures.load("fashion_mnist", folder)
+    path.write_bytes(b"\0\0\x0d\x01")
+    with pytest.raises(ValueError, match="is no idx file of bytes"):
+        pictures.load("fashion_mnist", folder)
+    path.unlink()
+    path.with_suffix(".gz").write_bytes(b"no gzip")
+    with pytest.raises(ValueError, match=r"\.gz is damaged"):
+        pictures.load("fashion_mnist", folder)
+    path.with_suffix(".gz").unlink()
+    with pytest.raises(FileNotFoundError, match=r"has no t10k-labels.*\[\.gz\]\. Install Debian's"):
+        pictures.load("fashion_mnist", folder)
+
+
+@pytest.fixture
+def photographs(tmp_path):
+    """A folder with 12 cats and 9 dogs in colour, and their pixels by class."""
+    written = {
+        name: RNG.integers(0, 256, (n, 4, 6, 3), np.uint8) for name, n in (("cat", 12), ("dog", 9))
+    }
+    for name, many in written.items():
+        (tmp_path / name).mkdir()
+        for number, pixels in enumerate(many):
+            png_files.write(tmp_path / name / f"{number}.png", pixels)
+    return tmp_path, written
+
+
+def test_a_folder_s_subfolders_are_its_classes(photographs):
+    folder, written = photographs
+    found = pictures.load("folder", folder)
+    assert found.classes == ("cat", "dog")
+    assert [len(one) for one in (found.train, found.valid, found.test)] == [17, 2, 2]
+    expected = {
+        (pixels.tobytes(), number)
+        for number, many in enumerate(written.values())
+        for pixels in many
+    }
+    assert keys_of(found.train) | keys_of(found.valid) | keys_of(found.test) == expected
+
+
+def test_grey_files_have_one_channel(photographs):
+    folder, written = photographs
+    paths = [folder / f"grey{number}.png" for number in range(2)]
+    grey = written["cat"][:2, ..., :1]
+    png_files.write(paths[0], grey[0])
+    png_files.write(paths[1], np.repeat(grey[1], 3, axis=-1))
+    np.testing.assert_array_equal(png_files.read_all(paths), grey)
+    # A control: one in colour, and all have three channels.
+    assert png_files.read_all([*paths, folder / "dog" / "0.png"]).shape == (3, 4, 6, 3)
+
+
+def test_pictures_that_cannot_be_used_are_told(photographs, tmp_path_factory):
+    folder, _ = photographs
+    png_files.write(folder / "dog" / "0.png", np.zeros((5, 6, 3), np.uint8))
+    with pytest.raises(ValueError, match=r"0\.png must be 4 x 6 pixels, .* 5 x 6\. Resize it\.$"):
+        pictures.load("folder", folder)
+    (folder / "dog" / "0.png").write_bytes((folder / "dog" / "1.png").read_bytes()[:40])
+    with pytest.raises(ValueError, match=r"0\.png is no PNG file that can be read"):
+        pictures.load("folder", folder)
+    (folder / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"two subfolders or more.*Received: none in empty\.$"):
+        pictures.load("folder", folder)
+    with pytest.raises(ValueError, match=r"Received: 0 subfolders\.$"):
+        pictures.load("folder", tmp_path_factory.mktemp("nothing"))
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*--pictures_dir"):
+        pictures.load("folder", folder / "nowhere")
+    with pytest.raises(ValueError, match="needs the folder that holds one subfolder"):
+        pictures.load("folder")
+    with pytest.raises(ValueError, match=r"`pictures` must be one of digits, .*: 'cats'"):
+        pictures.load("cats")
+    with pytest.raises(ValueError, match="Only pictures=folder or fashion_mnist reads a folder"):
+        pictures.load("digits", folder)
