@@ -104,6 +104,16 @@ def restored(source: str, target: str) -> str:
 
     A sentinel whose span is not told is left out.
     """
+    spans = spans_of(target)
+    return " ".join(
+        piece
+        for word in source.split()
+        for piece in (spans.get(word, []) if word in SENTINELS else [word])
+    )
+
+
+def spans_of(target: str) -> dict[str, list[str]]:
+    """The words of each span that a target tells, by its sentinel."""
     spans = {}
     name = None
     for word in target.split():
@@ -112,11 +122,7 @@ def restored(source: str, target: str) -> str:
             spans[name] = []
         elif name:
             spans[name].append(word)
-    return " ".join(
-        piece
-        for word in source.split()
-        for piece in (spans.get(word, []) if word in SENTINELS else [word])
-    )
+    return spans
 
 
 def _segments(length, count, draw):
