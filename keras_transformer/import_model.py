@@ -64,7 +64,7 @@ def _description(task, artifact, origin):
     return {
         "task": task,
         "hyperparameters": module.hyperparameters.as_dict(),
-        "vocabulary": {"fingerprint": module.vocabulary.fingerprint},
+        **artifact.facts(),
         "imported": {"from": pathlib.Path(origin).resolve().name},
     }
 
@@ -82,7 +82,8 @@ def _write(run, description, artifact):
         folder = RunFolder(temporary)
         folder.describe(description)
         vocabularies.save(module.vocabulary, temporary)
-        write_json(temporary / "labels.json", artifact.facts().get("labels", []))
+        if labels := artifact.facts().get("labels"):
+            write_json(temporary / "labels.json", labels["names"])
         arrays = {WEIGHTS + path: array for path, array in module.arrays().items()}
         write_archive(folder.averaged, arrays)
 

@@ -3,7 +3,7 @@ Bidirectional Transformers for Language Understanding"): strings in; vectors, hi
 out. Shapes: B texts; T tokens; M hidden pieces of the text that has most; K guesses; C labels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -17,7 +17,6 @@ from pipelines.vocabulary import Vocabulary
 from pipelines.word_pieces import WordPieces
 
 GUESSES = 10
-TEXTS_A_CALL = 256
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 
 
@@ -60,6 +59,10 @@ class TextEncoderModule(tf.Module):
         pairs = zip(self._paths, self.weights, strict=True)
         return {path: variable.numpy() for path, variable in pairs}
 
+    def functions(self) -> dict[str, Callable[..., dict]]:
+        """What a server may be asked, by name: functions of strings (B,)."""
+        return {"serving_default": self.embed, "embed": self.embed}
+
     def tokens(self, text: tf.Tensor) -> tf.Tensor:
         """Strings (B,) to ids (B, T) between their marks, padded. The end of a text that has more
         tokens than the model has positions, or than 1,024, is cut.
@@ -101,6 +104,13 @@ class MaskedTextModule(TextEncoderModule):
         self._is_ordinary = is_ordinary.numpy()
         self.fill = traced(self._fill, TEXT)
         self.fill_mask = traced(self._fill_mask, TEXT)
+
+    def functions(self):
+        return {
+            "serving_default": self.fill,
+            "fill_mask": self.fill_mask,
+            "embed": self.embed,
+        }
 
     def _fill(self, text):
         """Strings (B,) to the same with the likeliest piece for each mask, each guessed by itself.
@@ -171,13 +181,12 @@ class LabelModule(TextEncoderModule):
         )
         self.classify = traced(self._classify, TEXT)
 
-    def label(self, texts: Sequence[str]) -> list[str]:
-        """The likeliest label of each text."""
-        found = []
-        for start in range(0, len(texts), TEXTS_A_CALL):
-            answers = self.classify(tf.constant(texts[start : start + TEXTS_A_CALL]))
-            found += [label.decode() for label in answers["label"].numpy()]
-        return found
+    def functions(self):
+        return {
+            "serving_default": self.classify,
+            "classify": self.classify,
+            "embed": self.embed,
+        }
 
     def _classify(self, text):
         """Strings (B,) to the likeliest label (B,), and all labels and their probabilities, each
