@@ -97,12 +97,13 @@ def score(path):
     from keras_transformer.evaluation import label_score
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.tasks.classification import Classification
+    from keras_transformer.translator.text_reader import TextReader
     from pipelines.corpora import intents
 
-    module = Classification.reload(RunFolder(path), {"precision": "float32"}).module
+    reader = TextReader.of(Classification.reload(RunFolder(path), {"precision": "float32"}).module)
     corpus = intents.load("en")
     accuracies = {
-        name: label_score.measure(module.label(split.sources), split.targets)["accuracy"]
+        name: label_score.measure(reader.labels(split.sources), split.targets)["accuracy"]
         for name, split in {"valid": corpus.valid, "test": corpus.test}.items()
     }
     write_json(path / "score.json", accuracies)

@@ -162,3 +162,40 @@ class StringParser(tf.Module):
 
     def write(self, folder):
         tf.saved_model.save(self, str(folder), signatures={"serving_default": self.parse})
+
+
+class StringReader(tf.Module):
+    """A dog behind every mask, or a cat; and vectors by the lengths of texts."""
+
+    def __init__(self):
+        super().__init__()
+        text = tf.TensorSpec([None], tf.string, name="text")
+        self.fill = tf.function(
+            lambda text: {"filled": tf.strings.regex_replace(text, "<mask>", "dog")},
+            input_signature=[text],
+        )
+
+        @tf.function(input_signature=[text])
+        def fill_mask(text):
+            shape = [tf.size(text), 1, 2]
+            return {
+                **self.fill(text),
+                "pieces": tf.broadcast_to(tf.constant(["dog", "cat"]), shape),
+                "probabilities": tf.broadcast_to([0.75, 0.25], shape),
+            }
+
+        @tf.function(input_signature=[text])
+        def embed(text):
+            angle = tf.cast(tf.strings.length(text), tf.float32) / 20
+            return {"vector": tf.stack([tf.cos(angle), tf.sin(angle)], axis=1)}
+
+        self.fill_mask = fill_mask
+        self.embed = embed
+
+    def write(self, folder):
+        signatures = {
+            "serving_default": self.fill,
+            "fill_mask": self.fill_mask,
+            "embed": self.embed,
+        }
+        tf.saved_model.save(self, str(folder), signatures=signatures)

@@ -16,6 +16,7 @@ COMMANDS = (
     "evaluate",
     "export",
     "generate",
+    "import_model",
     "parse",
     "prepare",
     "score",
@@ -39,7 +40,7 @@ MAY_IMPORT = {
     **dict.fromkeys(ours("layers", "decoding", "training"), GROUND),
     "keras_transformer.evaluation": ["pipelines.trees"],
     "keras_transformer.models": [*GROUND, *ours("layers")],
-    "keras_transformer.imports": ours("models"),
+    "keras_transformer.imports": ["pipelines", *ours("models")],
     "keras_transformer.runs": ["pipelines", *ours("models", "training")],
     "keras_transformer.translator": ["pipelines", *ours("decoding", "models", "runs")],
     "keras_transformer.artifacts": [

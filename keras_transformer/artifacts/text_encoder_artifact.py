@@ -35,7 +35,7 @@ class TextEncoderArtifact(Artifact):
         return self.module.weights
 
     def signatures(self):
-        return {"serving_default": self.module.embed, "embed": self.module.embed}
+        return self.module.functions()
 
     def golden_inputs(self, examples):
         texts = golden_texts(self.module.vocabulary.pieces, examples)
@@ -81,14 +81,6 @@ class MaskedTextArtifact(TextEncoderArtifact):
     def __init__(self, module: MaskedTextModule):
         super().__init__(module)
 
-    def signatures(self):
-        module = self.module
-        return {
-            "serving_default": module.fill,
-            "fill_mask": module.fill_mask,
-            "embed": module.embed,
-        }
-
     def facts(self):
         return {**super().facts(), "mask": self.module.vocabulary.marks.name}
 
@@ -106,13 +98,5 @@ class LabelArtifact(TextEncoderArtifact):
     def __init__(self, module: LabelModule):
         super().__init__(module)
 
-    def signatures(self):
-        module = self.module
-        return {
-            "serving_default": module.classify,
-            "classify": module.classify,
-            "embed": module.embed,
-        }
-
     def facts(self):
-        return {**super().facts(), "labels": self.module.labels}
+        return {**super().facts(), "labels": {"names": self.module.labels}}

@@ -30,6 +30,7 @@ GROUPS = {
     "export": runs_and_exports.EXPORT,
     "files": translating.FILES,
     "format": runs_and_exports.FORMAT,
+    "import": reading.IMPORT,
     "input": translating.INPUT,
     "json": translating.JSON,
     "masking": reading.MASKING,

@@ -31,3 +31,11 @@ flags.DEFINE_integer(
     1,
     flag_values=CLASSIFICATION,
 )
+
+IMPORT = flags.FlagValues()
+flags.DEFINE_string(
+    "from",
+    None,
+    "Folder of the model to import, in Hugging Face's layout: config.json and *.safetensors.",
+    IMPORT,
+)

@@ -16,6 +16,7 @@ from keras_transformer.tasks.task import Evaluation
 from keras_transformer.tasks.text_reading import TextReading
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.translator.text_encoder_module import LabelModule
+from keras_transformer.translator.text_reader import TextReader
 from pipelines import labelled_texts, vocabularies
 from pipelines.whole_files import write_json
 
@@ -100,7 +101,7 @@ class Classification(TextReading):
         """Accuracy on the test set, and the labels that are confused most."""
         test = self.corpus.test
         labelled_texts.numbers_of(test.targets, self.names, "the test side")
-        found = artifact.module.label(test.sources)
+        found = TextReader.of(artifact.module).labels(test.sources)
         measured = label_score.measure(found, test.targets)
         shown = list(zip(test.sources, found, test.targets, strict=True))[:SHOWN]
         report = [

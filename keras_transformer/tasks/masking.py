@@ -15,7 +15,7 @@ from keras_transformer.tasks.task import Evaluation, label_measures, with_perple
 from keras_transformer.tasks.text_reading import TextReading
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.translator.text_encoder_module import MaskedTextModule
-from pipelines import batching, masking, texts, vocabularies
+from pipelines import batching, hidden_pieces, texts, vocabularies
 
 SHOWN = 5
 KEPT_EXAMPLES = 12
@@ -47,8 +47,8 @@ class Masking(TextReading):
         longest = self.values["max_train_length"]
         ids = texts.tokenized(split.sources, self.vocabulary, longest)
         marks = self.vocabulary.marks
-        hide = masking.Masking(marks, self.vocabulary.size, self.values["mask_share"])
-        return masking.examples(ids, marks, hide, self.values["seed"])
+        hide = hidden_pieces.Masking(marks, self.vocabulary.size, self.values["mask_share"])
+        return hidden_pieces.examples(ids, marks, hide, self.values["seed"])
 
     def model(self, dtype):
         return MaskedLanguageModel(self.hyperparameters, dtype=dtype)

@@ -3,19 +3,20 @@ Bidirectional Transformers for Language Understanding"): strings in; vectors, hi
 out. Shapes: B texts; T tokens; M hidden pieces of the text that has most; K guesses; C labels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import tensorflow as tf
 
-from keras_transformer.models import MaskedLanguageModel, TextClassifier
+from keras_transformer.models import BareTextEncoder, MaskedLanguageModel, TextClassifier
 from keras_transformer.translator.batches import MAX_SOURCE_LENGTH
 from keras_transformer.translator.graphs import IDS, traced
 from pipelines.marked_texts import read
 from pipelines.special_ids import PAD
 from pipelines.vocabulary import Vocabulary
+from pipelines.word_pieces import WordPieces
 
 GUESSES = 10
-TEXTS_A_CALL = 256
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 
 
@@ -30,22 +31,37 @@ class TextEncoderModule(tf.Module):
         ValueError: if the vocabulary has not as many pieces as the model.
     """
 
-    def __init__(self, model: MaskedLanguageModel | TextClassifier, vocabulary: Vocabulary):
+    def __init__(
+        self,
+        model: BareTextEncoder | MaskedLanguageModel | TextClassifier,
+        vocabulary: Vocabulary | WordPieces,
+    ):
         super().__init__(name="text_encoder")
-        hyperparameters = model.hyperparameters
-        if vocabulary.size != hyperparameters.vocabulary_size:
+        self.hyperparameters = model.hyperparameters
+        width = self.hyperparameters.vocabulary_size
+        if vocabulary.size != width:
             raise ValueError(
-                f"`vocabulary` must have the {hyperparameters.vocabulary_size} pieces that the "
-                f"model was trained with. Received: {vocabulary.size}."
+                f"`vocabulary` must have the {width} pieces that the model was trained with. "
+                f"Received: {vocabulary.size}."
             )
         self.vocabulary = vocabulary
         self.tokenizer = vocabulary.tokenizer
         # Only the variables are tracked, not the Keras model: with both, an export is twice as big.
         self.weights = [variable.value for variable in model.weights]
         self.what = model.what
-        self.longest = min(hyperparameters.max_positions, MAX_SOURCE_LENGTH)
+        self._paths = [variable.path for variable in model.weights]
+        self.longest = min(self.hyperparameters.max_positions, MAX_SOURCE_LENGTH)
         self._states = traced(model.states, IDS, IDS)
         self.embed = traced(self._embed, TEXT)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The model's weights by their paths."""
+        pairs = zip(self._paths, self.weights, strict=True)
+        return {path: variable.numpy() for path, variable in pairs}
+
+    def functions(self) -> dict[str, Callable[..., dict]]:
+        """What a server may be asked, by name: functions of strings (B,)."""
+        return {"serving_default": self.embed, "embed": self.embed}
 
     def tokens(self, text: tf.Tensor) -> tf.Tensor:
         """Strings (B,) to ids (B, T) between their marks, padded. The end of a text that has more
@@ -74,7 +90,7 @@ class MaskedTextModule(TextEncoderModule):
         vocabulary: what it was trained with.
     """
 
-    def __init__(self, model: MaskedLanguageModel, vocabulary: Vocabulary):
+    def __init__(self, model: MaskedLanguageModel, vocabulary: Vocabulary | WordPieces):
         super().__init__(model, vocabulary)
         # Logits (B, M, V) of the pieces at places (B, M).
         self.logits = traced(
@@ -88,6 +104,13 @@ class MaskedTextModule(TextEncoderModule):
         self._is_ordinary = is_ordinary.numpy()
         self.fill = traced(self._fill, TEXT)
         self.fill_mask = traced(self._fill_mask, TEXT)
+
+    def functions(self):
+        return {
+            "serving_default": self.fill,
+            "fill_mask": self.fill_mask,
+            "embed": self.embed,
+        }
 
     def _fill(self, text):
         """Strings (B,) to the same with the likeliest piece for each mask, each guessed by itself.
@@ -145,7 +168,12 @@ class LabelModule(TextEncoderModule):
         labels: what the C logits stand for.
     """
 
-    def __init__(self, model: TextClassifier, vocabulary: Vocabulary, labels: Sequence[str]):
+    def __init__(
+        self,
+        model: TextClassifier,
+        vocabulary: Vocabulary | WordPieces,
+        labels: Sequence[str],
+    ):
         super().__init__(model, vocabulary)
         self.labels = list(labels)
         self._logits = traced(
@@ -153,13 +181,12 @@ class LabelModule(TextEncoderModule):
         )
         self.classify = traced(self._classify, TEXT)
 
-    def label(self, texts: Sequence[str]) -> list[str]:
-        """The likeliest label of each text."""
-        found = []
-        for start in range(0, len(texts), TEXTS_A_CALL):
-            answers = self.classify(tf.constant(texts[start : start + TEXTS_A_CALL]))
-            found += [label.decode() for label in answers["label"].numpy()]
-        return found
+    def functions(self):
+        return {
+            "serving_default": self.classify,
+            "classify": self.classify,
+            "embed": self.embed,
+        }
 
     def _classify(self, text):
         """Strings (B,) to the likeliest label (B,), and all labels and their probabilities, each

@@ -15,7 +15,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
-from string_model import StringParser
+from string_model import StringParser, StringReader
 
 
 @pytest.fixture(scope="module")
@@ -175,3 +175,29 @@ def test_the_browser_has_nothing_to_complain_of(browser, page):
         "return performance.getEntriesByType('resource').map((one) => new URL(one.name).host)"
     )
     assert set(urls) == {browser.execute_script("return location.host")}
+
+
+@pytest.fixture
+def reader_page(browser, start, tmp_path):
+    """The page of a model that guesses hidden words."""
+    StringReader().write(tmp_path / "r" / "1")
+    with start(tmp_path / "r") as client:
+        browser.get(str(client.base_url))
+        yield
+
+
+def test_a_hidden_word_is_guessed_and_sentences_are_searched(browser, page, reader_page):
+    type_and_wait(browser, "no mask", "error")
+    assert page("error") == "Write <mask> or [MASK] in place of a word to guess."
+    browser.find_element(By.ID, "text").clear()
+    type_and_wait(browser, "the <mask> barks", "best")
+    assert page("best") == "the dog barks"
+    assert page("readings").split("\n") == ["dog", "75.0 %", "cat", "25.0 %"] or page(
+        "readings"
+    ).split("\n") == ["dog 75.0 %", "cat 25.0 %"]
+    browser.find_element(By.ID, "sentences").send_keys("abcd\n\nthe <mask> barked\nthe")
+    browser.find_element(By.ID, "look").click()
+    wait_for(browser, lambda: page("found"))
+    lines = page("found").split("\n")
+    assert [line.rsplit(" ", 1)[0] for line in lines] == ["the <mask> barked", "abcd", "the"]
+    assert page("error") == ""

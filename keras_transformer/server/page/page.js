@@ -5,6 +5,9 @@ const KINDS = {
   translation: ["Text to translate, a sentence", "Translate", "Translation"],
   tree: ["Sentence to parse: words and punctuation, with spaces between them", "Parse", "Tree"],
   generated: ["Beginning of a text", "Continue", "Text"],
+  filled: ["Text with <mask> in place of a word", "Guess", "The likeliest words"],
+  label: ["Text to classify", "Classify", "Label"],
+  vector: ["Text to make a vector of", "Read", "Vector"],
 };
 // What the model has, what it gives, and the text that was sent last.
 let signatures = null, kind = "translation", translated = "";
@@ -45,6 +48,11 @@ async function translate(event) {
   const began = performance.now(), text = translated = get("text").value;
   try {
     await describe();
+    if (kind in READERS) {
+      await READERS[kind](text);
+      get("took").textContent = `${Math.round(performance.now() - began)} ms`;
+      return;
+    }
     const signature = ["nbest", "translate"].find((name) => signatures.has(name)) || "serving_default";
     const instance = signature === "translate" ? { text } : text;
     const given = await predict(signature, instance);

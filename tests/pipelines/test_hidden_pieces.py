@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pipelines import masking, texts
+from pipelines import hidden_pieces, texts
 from pipelines.batching import evaluation_batches, training_batches
+from pipelines.hidden_pieces import Masking
 from pipelines.marked_texts import closed, read
 from pipelines.marks import Marks
-from pipelines.masking import Masking
 from pipelines.token_ids import TokenIds
 
 FIRST, LAST, MASK, SPACE = 2, 3, 4, 5
@@ -85,7 +85,7 @@ def test_what_is_drawn_follows_from_the_key_alone():
 
 def test_each_epoch_hides_other_pieces_and_the_same_seed_the_same():
     def stream(seed, start=0):
-        examples = masking.examples(TEXTS, MARKS, Masking(MARKS, SIZE), seed)
+        examples = hidden_pieces.examples(TEXTS, MARKS, Masking(MARKS, SIZE), seed)
         return training_batches(examples, 600, 1).arrays(start)
 
     first = stream(7)
@@ -109,7 +109,7 @@ def test_each_epoch_hides_other_pieces_and_the_same_seed_the_same():
 
 
 def test_what_is_measured_has_always_the_same_pieces_hidden():
-    examples = masking.examples(TEXTS, MARKS, Masking(MARKS, SIZE), 7)
+    examples = hidden_pieces.examples(TEXTS, MARKS, Masking(MARKS, SIZE), 7)
     twice = [list(evaluation_batches(examples, 300).as_numpy_iterator()) for _ in range(2)]
     flat = [np.concatenate([part.ravel() for part in tf.nest.flatten(once)]) for once in twice]
     np.testing.assert_array_equal(*flat)

@@ -1,0 +1,75 @@
+// Models that read texts: guesses for hidden words, labels, and a search for sentences of like meaning.
+
+const MASKS = ["<mask>", "[MASK]"];
+const SHOWN_LABELS = 10;
+// What an encoder-only model gives, by the name of the output: a function of the text that shows the answer.
+const READERS = { filled: showGuesses, label: showLabels, vector: showVector };
+
+async function showGuesses(text) {
+  if (!MASKS.some((mask) => text.includes(mask)))
+    throw new Error(`Write ${MASKS.join(" or ")} in place of a word to guess.`);
+  const given = await predict("fill_mask", { text });
+  const tables = given.pieces.map((pieces, n) => shares(pieces.map(shown), given.probabilities[n]));
+  showReading(given.filled, ...tables);
+  showCurl(request("fill_mask", { text }));
+}
+
+async function showLabels(text) {
+  const given = await predict("classify", { text });
+  const order = given.labels.map((_, n) => n).sort((a, b) => given.probabilities[b] - given.probabilities[a]);
+  const first = order.slice(0, SHOWN_LABELS);
+  showReading(given.label, shares(first.map((n) => given.labels[n]), first.map((n) => given.probabilities[n])));
+  showCurl(request("classify", { text }));
+}
+
+async function showVector(text) {
+  const given = await predict("embed", { text });
+  showReading(`${given.length} numbers: ${given.slice(0, 4).map((one) => one.toFixed(3)).join(", ")} ...`);
+  showCurl(request("embed", { text }));
+}
+
+// The answer in words, and tables.
+function showReading(words, ...tables) {
+  get("best").textContent = words;
+  get("best").hidden = false;
+  get("readings").replaceChildren(...tables);
+  for (const id of ["nbest", "attention", "next"]) get(id).hidden = true;
+  get("search").hidden = !signatures.has("embed");
+  get("lacking").textContent = "";
+  get("answer").hidden = false;
+}
+
+// Texts and their probabilities as bars.
+function shares(texts, probabilities) {
+  const rows = texts.map((text, n) => {
+    const filling = element("div", { className: "filling" });
+    filling.style.width = `${100 * probabilities[n]}%`;
+    return element("tr", {},
+      element("td", { className: "piece", textContent: text }),
+      element("td", { className: "bar" }, element("div", { className: "track" }, filling)),
+      element("td", { className: "score", textContent: `${(100 * probabilities[n]).toFixed(1)} %` }));
+  });
+  return element("table", {}, element("tbody", {}, ...rows));
+}
+
+// Numbers of vectors of length 1, those nearest to the query first, with their cosines.
+function nearest(query, vectors) {
+  const cosine = (vector) => vector.reduce((sum, number, n) => sum + number * query[n], 0);
+  return vectors.map((vector, n) => [n, cosine(vector)]).sort(([, a], [, b]) => b - a);
+}
+
+async function searchSentences() {
+  get("error").textContent = "";
+  const texts = get("sentences").value.split("\n").map((line) => line.trim()).filter((line) => line);
+  try {
+    if (!texts.length) throw new Error("Write sentences to search in, one a line.");
+    const body = { signature_name: "embed", instances: [translated, ...texts] };
+    const [query, ...vectors] = (await ask(`${base}:predict`, body)).predictions;
+    get("found").replaceChildren(...nearest(query, vectors).map(([n, cosine]) =>
+      element("tr", {}, element("td", { textContent: texts[n] }), element("td", { className: "score", textContent: cosine.toFixed(3) }))));
+  } catch (error) {
+    get("error").textContent = error.message;
+  }
+}
+
+get("look").addEventListener("click", searchSentences);

@@ -1,0 +1,62 @@
+"""The accuracy of a classifier on texts that it has not seen."""
+
+from keras_transformer.evaluation import label_score
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.tasks.classification import Classification
+from keras_transformer.tasks.examination import Examination
+from keras_transformer.translator.loading import saved_model
+from keras_transformer.translator.text_reader import TextReader
+from pipelines import corpora, labelled_texts
+from pipelines.corpora.line_files import read_lines, unequal
+
+# Flags of `evaluate` that are for translations.
+OF_TRANSLATIONS = ("metrics", "confidence", "baseline_file", "evalb_parameters")
+
+
+class LabelExamination(Examination):
+    """The texts of a split; or those of --source_file, whose labels --reference_file has."""
+
+    def __init__(self, description, model, values):
+        if given := [name for name in OF_TRANSLATIONS if values[name]]:
+            raise ValueError(
+                f"--{given[0]} is for translations, and {model} gives labels: leave it out."
+            )
+        self._model = model
+        self._texts, self._labels = _labelled(description, model, values)
+        labelled_texts.numbers_of(self._labels, description["labels"]["names"], "the text")
+
+    def examine(self, loading, at_once):
+        if saved_model(RunFolder(self._model).path):
+            reader = TextReader.load(self._model)
+        else:
+            values = {"precision": loading["precision"]}
+            reader = TextReader.of(Classification.reload(RunFolder(self._model), values).module)
+        return label_score.measure(reader.labels(self._texts), self._labels)
+
+    def table(self, found):
+        return (
+            f"{found['texts']:,} texts\naccuracy {found['accuracy']:.1%}, macro F1 "
+            f"{found['macro_f1']}"
+        )
+
+
+def _labelled(description, model, values):
+    """Texts and their labels."""
+    names = [values["source_file"], values["reference_file"]]
+    if any(names):
+        if not all(names):
+            raise ValueError(
+                "--source_file and --reference_file are needed: texts and their labels, line by "
+                "line."
+            )
+        texts, labels = ([*read_lines(name)] for name in names)
+        if len(texts) != len(labels) or not texts:
+            raise ValueError(unequal(names, [len(texts), len(labels)]))
+        return texts, labels
+    if "corpus" not in description:
+        raise ValueError(
+            f"{model} does not say what it was trained on: pass texts and labels by --source_file "
+            "and --reference_file."
+        )
+    split = getattr(corpora.load(**description["corpus"]), values["split"])
+    return split.sources, split.targets

@@ -1,0 +1,56 @@
+"""How well a masked language model guesses pieces that are hidden in text that it has not seen."""
+
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.tasks.examination import Examination
+from keras_transformer.tasks.masking import BATCH_TOKENS, Masking, measured
+from keras_transformer.translator.loading import saved_model
+from pipelines import batching, corpora, hidden_pieces, texts
+from pipelines.corpora.line_files import read_lines
+
+# Flags of `evaluate` that are for answers with a reference.
+OF_ANSWERS = ("metrics", "confidence", "baseline_file", "source_file", "evalb_parameters")
+
+
+class MaskingExamination(Examination):
+    """The texts of a split, or of the file --reference_file, with the same pieces hidden each time
+    that they are asked.
+    """
+
+    def __init__(self, description, model, values):
+        if given := [name for name in OF_ANSWERS if values[name]]:
+            raise ValueError(
+                f"--{given[0]} is for answers that have a reference, and {model} guesses pieces: "
+                "leave it out. Text of your own goes into --reference_file."
+            )
+        if saved_model(RunFolder(model).path):
+            raise ValueError(
+                f"{model} is a SavedModel, which guesses where a text has masks. Name the run's "
+                "folder to measure it."
+            )
+        self._folder = RunFolder(model)
+        self._training = description["training"]
+        self._lines = _lines(description, values)
+
+    def examine(self, loading, at_once):
+        module = Masking.reload(self._folder, {"precision": loading["precision"]}).module
+        vocabulary = module.vocabulary
+        share = self._training["mask_share"]
+        hide = hidden_pieces.Masking(vocabulary.marks, vocabulary.size, share)
+        ids = texts.tokenized(self._lines, vocabulary, self._training["max_length"])
+        examples = hidden_pieces.examples(ids, vocabulary.marks, hide, self._training["seed"])
+        return measured(module, batching.evaluation_batches(examples, BATCH_TOKENS))
+
+    def table(self, found):
+        return (
+            f"{found['pieces']:,} hidden pieces\naccuracy {found['accuracy']:.1%}, perplexity "
+            f"{found['perplexity']}"
+        )
+
+
+def _lines(description, values):
+    if name := values["reference_file"]:
+        lines = [line for line in read_lines(name) if line]
+        if not lines:
+            raise ValueError(f"{name} holds no text. Fill it, or name another file.")
+        return lines
+    return getattr(corpora.load(**description["corpus"]), values["split"]).sources

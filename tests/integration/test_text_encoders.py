@@ -1,0 +1,166 @@
+"""An encoder-only model trained by the command on text of the tests: killed, fine-tuned, exported,
+asked.
+"""
+
+import json
+import pathlib
+import signal
+
+import numpy as np
+import pytest
+from shell import read_until
+
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.tasks.classification import Classification
+from keras_transformer.tasks.masking import Masking
+from keras_transformer.training import checkpoint
+from keras_transformer.translator.text_reader import TextReader
+from pipelines.corpora import treebank
+
+pytestmark = pytest.mark.slow
+TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
+SIZES = [
+    *("--num_layers=2", "--vocabulary_size=400", "--d_model=32", "--d_ff=64", "--num_heads=2"),
+    *("--batch_tokens=80", "--mixed_precision=float32", "--warmup_steps=20"),
+    *("--average_over=epochs", "--average_checkpoints=1"),
+]
+VALUES = {"precision": "float32"}
+
+
+def sentences(split):
+    return list(map(treebank.words_of, treebank.trees(TREEBANK, split)))
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """A folder of sentences, and beside each whether it is a long one."""
+    folder = tmp_path_factory.mktemp("text")
+    for split in ("train", "valid", "test"):
+        lines = sentences(split)
+        labels = ["long" if len(line) > 30 else "short" for line in lines]
+        (folder / f"{split}.en").write_text("\n".join(lines) + "\n")
+        (folder / f"{split}.length").write_text("\n".join(labels) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def masking(text):
+    """The command that learns to guess pieces of the sentences."""
+    return ["train", "--flagfile=bert.flags", "--corpus=lines", f"--data_dir={text}", *SIZES]
+
+
+@pytest.fixture(scope="module")
+def guesser(trained_once, masking):
+    """A `Shell` in the folder of a masked language model that has learned its text in part."""
+    return trained_once("guesser", [*masking, "--max_epochs=12", "--model_dir=runs/guesser"])
+
+
+@pytest.fixture(scope="module")
+def classifying(guesser, text):
+    """The command that learns the labels from its weights."""
+    return [
+        *("train", "--flagfile=bert_intents.flags", "--corpus=text_files", f"--data_dir={text}"),
+        *("--target_language=length", *SIZES, "--keep_best=accuracy"),
+        f"--init_from={guesser.folder / 'runs' / 'guesser'}",
+    ]
+
+
+@pytest.fixture(scope="module")
+def classifier(trained_once, classifying):
+    return trained_once("labeller", [*classifying, "--max_epochs=8", "--model_dir=runs/labeller"])
+
+
+def same(live, served):
+    np.testing.assert_allclose(served, live, rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_served_is_what_the_live_model_gives(guesser, classifier):
+    lines = [*sentences("train"), *sentences("test")]
+    lines = [line for _ in range(200) for line in lines][:200]
+    hidden = [
+        f"{line[: number % 30]} <mask> {line[number % 30 :]}" for number, line in enumerate(lines)
+    ]
+    live = TextReader.of(Masking.reload(RunFolder(guesser.folder / "runs/guesser"), VALUES).module)
+    served = TextReader.load(guesser.folder / "saved_models" / "guesser")
+    assert served.filled(hidden) == live.filled(hidden)
+    same(live.vectors(lines), served.vectors(lines))
+    folder = RunFolder(classifier.folder / "runs/labeller")
+    live = TextReader.of(Classification.reload(folder, VALUES).module)
+    served = TextReader.load(classifier.folder / "saved_models" / "labeller")
+    assert served.labels(lines) == live.labels(lines)
+    assert set(served.labels(lines)) == {"long", "short"}
+    with pytest.raises(
+        ValueError, match=r"must have a mask, <mask> or .*text 2, 'no mask'\. Write"
+    ):
+        live.filled(["a <mask>", "no mask"])
+    with pytest.raises(
+        ValueError, match=r"has no fill_mask\. Received: a model with classify, emb"
+    ):
+        served.filled(["a <mask>"])
+
+
+def test_the_body_is_that_of_the_other_run_and_the_head_is_new(guesser, classifying, fresh_shell):
+    done = fresh_shell(
+        *classifying, "--max_steps=1", "--learning_rate_scale=0", "--norelease", "--model_dir=r"
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    before = checkpoint.weights_of(guesser.folder / "runs" / "guesser" / "averaged.npz")
+    [path] = checkpoint.checkpoints(fresh_shell.folder / "r" / "checkpoints")[-1:]
+    after = checkpoint.weights_of(path)
+    body = [name for name in after if name.split("/")[1] in ("embedding", "encoder")]
+    assert len(body) > 30
+    for name in body:
+        np.testing.assert_array_equal(after[name], before[name])
+    assert {name.split("/")[1] for name in after} - {name.split("/")[1] for name in before} == {
+        "pooler",
+        "labels",
+    }
+
+
+def test_evaluate_gives_the_figures_of_the_run(guesser, classifier):
+    for shell, name in ((guesser, "guesser"), (classifier, "labeller")):
+        known = json.loads((shell.folder / "runs" / name / "evaluation.json").read_text())
+        answer, refused = shell.all(
+            [
+                ("evaluate", f"--model=runs/{name}", "--json"),
+                ("evaluate", f"--model=runs/{name}", "--confidence"),
+            ]
+        )
+        assert answer.returncode == 0, answer.stderr.decode()
+        found = json.loads(answer.stdout)
+        assert found["accuracy"] == pytest.approx(known["accuracy"], abs=1e-3)
+        assert refused.stderr.startswith(b"error: --confidence is for ")
+
+
+def test_killed_it_goes_on_bit_for_bit(trained_once, masking, fresh_shell):
+    command = [*masking, "--max_epochs=4", "--keep_checkpoints=9", "--norelease"]
+    command.append("--model_dir=runs/short")
+    uninterrupted = trained_once("short_guesser", command)
+    process = fresh_shell.start(*command, "--checkpoint_minutes=0")
+    read_until(process, b"epoch 1 ")
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+    def newest(shell):
+        folder = shell.folder / "runs" / "short" / "checkpoints"
+        return checkpoint.read_archive(checkpoint.checkpoints(folder)[-1])
+
+    killed = newest(fresh_shell)
+    resumed = fresh_shell(*command)
+    assert b"going on from step" in resumed.stdout
+    here = newest(fresh_shell)
+    there = newest(uninterrupted)
+    names = [name for name in here if name != "progress"]
+    assert all(np.array_equal(here[name], there[name]) for name in names)
+    assert not all(np.array_equal(killed[name], there[name]) for name in names)
+
+
+def test_labels_that_training_has_not_are_told(classifying, text, fresh_shell, tmp_path):
+    for path in text.iterdir():
+        (tmp_path / path.name).write_text(path.read_text())
+    (tmp_path / "valid.length").write_text(
+        (text / "valid.length").read_text().replace("short", "new")
+    )
+    done = fresh_shell(*classifying, f"--data_dir={tmp_path}", "--max_steps=1", "--model_dir=r")
+    assert done.returncode == 1
+    assert b"error: every label must be seen in training, where 2 are." in done.stderr
