@@ -118,7 +118,9 @@ def main(_):
     # The longest first.
     names = [JOINT, "parse", "2de", "2en", "restore"]
     with ThreadPoolExecutor(len(every)) as pool:
-        found = dict(zip(names, pool.map(lambda name: train(folder, name, cores), names)))
+        found = dict(
+            zip(names, pool.map(lambda name: train(folder, name, cores), names), strict=True)
+        )
     rows = []
     for name, member in MEMBERS.items():
         own = found[name][name]

@@ -19,16 +19,23 @@ flags.DEFINE_enum(
         "learning_rate",
         "curves",
         "lengths",
+        "patches",
     ],
     "Picture to draw. attention: maps of all layers and heads. head: heads of one layer as lines "
     "between words. alignment: a matrix of words. heads: what each head does. positions: what the "
     "model knows positions by. n_best: the hypotheses as a tree. learning_rate: those of "
     "--schedules. curves: loss and BLEU of several runs. lengths: of the run's corpus, and its "
-    "buckets.",
+    "buckets. patches: what a model of pictures looks at.",
     VISUALIZE,
 )
 flags.DEFINE_string(
     "line", None, "Sentence to look at: attention, head, alignment, n_best.", VISUALIZE
+)
+flags.DEFINE_string(
+    "png",
+    None,
+    "PNG file to look at: patches. Default: the first picture of the model's test split.",
+    VISUALIZE,
 )
 flags.DEFINE_string(
     "translation",

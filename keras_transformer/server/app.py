@@ -22,7 +22,7 @@ from keras_transformer.server.openapi import FINDING, PREDICT
 from keras_transformer.server.service import Service
 
 PAGE = pathlib.Path(__file__).with_name("page")
-SCRIPTS = ("elements", "attention", "tree", "next_pieces", "text_reading", "page")
+SCRIPTS = ("elements", "attention", "tree", "next_pieces", "text_reading", "pictures", "page")
 BODY_SECONDS = 60
 # The page is all that it needs: a browser shall fetch nothing from elsewhere.
 POLICY = (

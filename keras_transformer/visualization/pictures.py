@@ -171,3 +171,24 @@ def heads(
         found[heads_of_run.BLEU_LOST] = lost
     print(aligned(table(found)))
     return functools.partial(head_maps.draw, found)
+
+
+@_picture
+def patches(model: str, png: str | None, **_: Any) -> Draw:
+    """What a Vision Transformer looks at. The class that it tells is printed."""
+    from keras_transformer.translator.loading import description_of
+    from keras_transformer.translator.picture_classifier import PictureClassifier
+    from keras_transformer.visualization import patch_attention
+    from pipelines import png_files
+    from pipelines.corpora.pictures import load
+
+    classifier = PictureClassifier.load(model)
+    description = description_of(model)
+    channels = description["hyperparameters"]["channels"]
+    pixels = (
+        png_files.read(png, channels) if png else load(**description["pictures"]).test.pixels[0]
+    )
+    [name], probabilities = classifier.classify(pixels[None])
+    title = f"{name}: {probabilities.max():.1%}"
+    print(title)
+    return functools.partial(patch_attention.draw, pixels, classifier.attention(pixels), title)

@@ -80,7 +80,7 @@ def test_an_epoch_holds_each_picture_once_and_moves_it_anew(stream):
         found = {}
         for images, labels, weights in epoch:
             assert weights.tolist() == [1] * 10
-            for image, label in zip(images, labels):
+            for image, label in zip(images, labels, strict=True):
                 after = np.rint(image * 255).astype(np.uint8)
                 [number] = [
                     one

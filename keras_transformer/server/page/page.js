@@ -35,6 +35,7 @@ async function describe() {
   kind = Object.keys(KINDS).find((name) => name in outputs) || "translation";
   [get("label").textContent, get("go").textContent, get("what").textContent] = KINDS[kind];
   get("version").textContent = `version ${model_spec.version}`;
+  offerPictures(definitions);
 }
 
 const predict = async (signature, instance) => (await ask(`${base}:predict`, request(signature, instance))).predictions[0];
@@ -59,7 +60,7 @@ async function translate(event) {
     const hypotheses = typeof given === "string" ? [[given, null]] : (given[`${kind}s`] || given[kind]).map((one, n) => [one, given.scores[n]]);
     get("took").textContent = `${Math.round(performance.now() - began)} ms`;
     showTranslations(hypotheses);
-    showCurl(request(signature, instance));
+    get("curl").textContent = curlOf(request(signature, instance));
     const aligned = signatures.has("align") && hypotheses[0][0] ? await predict("align", { text, reference: hypotheses[0][0] }) : null;
     showAttention(aligned);
     await showNextPieces();
@@ -87,9 +88,9 @@ function showTranslations(hypotheses) {
     element("tr", {}, element("td", { textContent: text }), element("td", { className: "score", textContent: score.toFixed(3) }))));
 }
 
-function showCurl(body) {
+function curlOf(body) {
   const quoted = JSON.stringify(body).replaceAll("'", "'\\''");
-  get("curl").textContent = `curl -d '${quoted}' ${new URL(`${base}:predict`, location.href)}`;
+  return `curl -d '${quoted}' ${new URL(`${base}:predict`, location.href)}`;
 }
 
 get("form").addEventListener("submit", translate);

@@ -19,7 +19,10 @@ def digits():
 
 
 def keys_of(split):
-    return {(pixels.tobytes(), int(label)) for pixels, label in zip(split.pixels, split.classes)}
+    return {
+        (pixels.tobytes(), int(label))
+        for pixels, label in zip(split.pixels, split.classes, strict=True)
+    }
 
 
 def test_digits_are_those_of_scikit_learn_and_each_is_in_one_split(digits):
@@ -30,12 +33,12 @@ def test_digits_are_those_of_scikit_learn_and_each_is_in_one_split(digits):
     theirs = load_digits()
     expected = [
         (np.rint(picture * 255 / 16).astype(np.uint8).tobytes(), int(label))
-        for picture, label in zip(theirs.images, theirs.target)
+        for picture, label in zip(theirs.images, theirs.target, strict=True)
     ]
     ours = [
         (pixels.tobytes(), int(label))
         for split in splits
-        for pixels, label in zip(split.pixels, split.classes)
+        for pixels, label in zip(split.pixels, split.classes, strict=True)
     ]
     assert sorted(ours) == sorted(expected)
     # The shuffle mixes writers and classes: no class is missing anywhere.
@@ -68,7 +71,10 @@ def test_files_of_fashion_mnist_are_read_with_their_own_test_split(garments):
     assert (len(found.train), len(found.valid), len(found.test)) == (10, 2000, 7)
     np.testing.assert_array_equal(found.test.pixels, pixels[:7, ..., None])
     np.testing.assert_array_equal(found.test.classes, classes[:7])
-    whole = {(one.astype(np.uint8).tobytes(), int(label)) for one, label in zip(pixels, classes)}
+    whole = {
+        (one.astype(np.uint8).tobytes(), int(label))
+        for one, label in zip(pixels, classes, strict=True)
+    }
     assert keys_of(found.train) | keys_of(found.valid) == whole
 
 

@@ -1,0 +1,124 @@
+"""A Vision Transformer trained by the command on scikit-learn's digits: killed, exported, asked."""
+
+import json
+import signal
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from shell import read_until
+
+from keras_transformer.runs.session import SavedModel
+from keras_transformer.training import checkpoint
+from keras_transformer.translator.picture_classifier import PictureClassifier
+from pipelines import png_files
+from pipelines.corpora import pictures
+
+pytest.importorskip("sklearn", reason="install the extra [vision]")
+pytestmark = pytest.mark.slow
+RUN = "runs/image_classification_digits"
+SAVED_MODEL = "saved_models/image_classification_digits"
+TRAIN = [
+    *("train", "--flagfile=vit.flags", "--num_layers=1", "--d_model=32", "--d_ff=64"),
+    *("--warmup_steps=50", "--learning_rate=0.005", "--mixed_precision=float32"),
+]
+COMMAND = ("visualize", "--picture=patches")
+
+
+@pytest.fixture(scope="module")
+def trained(trained_once):
+    """A `Shell` in the folder of a model that has learned digits in part."""
+    return trained_once("vision", [*TRAIN, "--max_steps=400"])
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return pictures.load("digits")
+
+
+def test_it_learns_and_says_what_it_takes_for_what(trained):
+    evaluation = json.loads((trained.folder / RUN / "evaluation.json").read_text())
+    assert evaluation["accuracy"] > 0.85
+    assert f"{evaluation['accuracy']:.2%} of 360 pictures are told rightly".encode() in (
+        trained.trained.stdout
+    )
+    run, saved, valid, refused, other = trained.all(
+        [
+            ("evaluate", f"--model={RUN}", "--json"),
+            ("evaluate", f"--model={SAVED_MODEL}"),
+            ("evaluate", f"--model={RUN}", "--split=valid", "--json"),
+            ("evaluate", f"--model={RUN}", "--confidence"),
+            ("train", "--flagfile=vit.flags", "--shift=8"),
+        ]
+    )
+    assert run.returncode == 0, run.stderr.decode()
+    found = json.loads(run.stdout)
+    assert found["accuracy"] == evaluation["accuracy"]
+    assert np.sum(found["confusion"]) == found["pictures"] == 360
+    assert f"360 pictures, accuracy {evaluation['accuracy']:.2%}".encode() in saved.stdout
+    assert json.loads(valid.stdout)["pictures"] == 180
+    assert refused.stderr.startswith(b"error: --confidence is for text, and ")
+    assert other.stderr.startswith(b"error: --shift must be below the 8 pixels of a picture.")
+
+
+def test_what_is_served_is_what_the_live_model_gives(trained, digits):
+    """200 pictures, as numbers and as PNG files; and through the server's session."""
+    pixels = digits.test.pixels[:200]
+    names, probabilities = PictureClassifier.load(trained.folder / RUN).classify(pixels)
+    exported = PictureClassifier.load(trained.folder / SAVED_MODEL)
+    assert exported.classify(pixels)[0] == names
+    np.testing.assert_allclose(exported.classify(pixels)[1], probabilities, rtol=1e-4, atol=1e-6)
+    assert len(set(names)) == 10
+    served = SavedModel(trained.folder / SAVED_MODEL / "1")
+    try:
+        files = np.array([tf.io.encode_png(one).numpy() for one in pixels], dtype=object)
+        found = served.run("classify_png", {"png": files})
+        assert [name.decode() for name in found["class"]] == names
+        np.testing.assert_allclose(found["probabilities"], probabilities, rtol=1e-4, atol=1e-6)
+        said = r"a picture must be 8 x 8 x 1 \(height, width, channels\)"
+        with pytest.raises(tf.errors.InvalidArgumentError, match=said):
+            served.run("classify", {"picture": np.zeros((1, 9, 8, 1), np.float32)})
+        with pytest.raises(tf.errors.InvalidArgumentError, match=said):
+            served.run("classify", {"picture": np.zeros((1, 16, 4, 1), np.float32)})
+    finally:
+        served.close()
+
+
+def test_what_it_looks_at_is_drawn(trained, digits):
+    pytest.importorskip("matplotlib")
+    png_files.write(trained.folder / "digit.png", digits.test.pixels[3])
+    drawn, first = trained.all(
+        [
+            (*COMMAND, f"--model={RUN}", "--png=digit.png", "--output=a.svg"),
+            (*COMMAND, f"--model={SAVED_MODEL}", "--output=b.png"),
+        ]
+    )
+    assert drawn.returncode == first.returncode == 0, drawn.stderr + first.stderr
+    classifier = PictureClassifier.load(trained.folder / RUN)
+    [name], probabilities = classifier.classify(digits.test.pixels[3:4])
+    assert drawn.stdout.decode() == f"{name}: {probabilities.max():.1%}\n"
+    # The picture alone, and twice for each of four heads.
+    assert (trained.folder / "a.svg").read_text().count("<image") == 9
+    assert (trained.folder / "b.png").read_bytes().startswith(b"\x89PNG")
+
+
+def final_weights(shell):
+    return checkpoint.read_archive(checkpoint.checkpoints(shell.folder / RUN / "checkpoints")[-1])
+
+
+def test_killed_it_goes_on_bit_for_bit(trained_once, fresh_shell):
+    command = [*TRAIN, "--max_steps=60", "--keep_checkpoints=9", "--norelease"]
+    uninterrupted = trained_once("short_vision", command)
+    process = fresh_shell.start(*command, "--checkpoint_minutes=0")
+    read_until(process, b"epoch 1 ")
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    killed = final_weights(fresh_shell)
+    resumed = fresh_shell(*command)
+    assert resumed.returncode == 0, resumed.stderr.decode()
+    assert b"going on from step" in resumed.stdout
+    here = final_weights(fresh_shell)
+    there = final_weights(uninterrupted)
+    names = [name for name in here if name != "progress"]
+    assert all(np.array_equal(here[name], there[name]) for name in names)
+    assert not all(np.array_equal(killed[name], there[name]) for name in names)
