@@ -10,7 +10,7 @@ from documentation.pages import ROOT
 SOURCES = sorted((ROOT / "notebooks").glob("*.py"))
 SECONDS = 300
 # How many pictures each shows at least.
-PICTURES = {"paper": 4, "reproduce": 1, "translate": 3}
+PICTURES = {"family": 2, "paper": 4, "reproduce": 1, "translate": 3}
 NEEDED = ("fastapi", "ipykernel", "jupytext", "matplotlib", "nbclient", "uvicorn")
 
 

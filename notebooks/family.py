@@ -1,0 +1,199 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: py:percent,ipynb
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # What the Transformer became
+#
+# The sequel of the notebook `paper`: four models that came after it, out of the same layers. GPT is
+# its decoder without an encoder, BERT its encoder without a decoder, T5 the whole of it with other
+# positions, and ViT its encoder with patches of a picture in place of words. Nothing is trained
+# but a toy. Each claim of the text is asserted by a cell: if this page has run to its end, they
+# hold.
+
+# %%
+import functools
+import os
+import random
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer import layers
+from keras_transformer.decoding import GreedySearch
+from keras_transformer.layers.patches import patches
+from keras_transformer.models import LanguageModel, MaskedLanguageModel, Transformer
+from keras_transformer.models.vision import VisionTransformer
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.visualization import attention_matrix, patch_attention
+from keras_transformer.visualization.shown import Shown
+from pipelines.corpora.spans import cut, restored
+from pipelines.hidden_pieces import Masking
+from pipelines.marks import Marks
+
+keras.utils.set_random_seed(1)
+draw = np.random.default_rng(1)
+
+# %% [markdown]
+# ## GPT: the decoder alone
+#
+#     P(y) = P(y_1) P(y_2 | y_1) ... P(y_n | y_1 .. y_(n-1))
+#
+# (Radford et al. 2018.) One causal mask makes each position foresee the next from those before it,
+# all of them in one pass. Changing a token changes nothing before it.
+
+# %%
+sizes = {"num_layers": 2, "d_model": 32, "d_ff": 64, "num_heads": 2}
+gpt = LanguageModel(vocabulary_size=12, norm="pre", activation="gelu", positions="rotary", **sizes)
+text = draw.integers(4, 12, (1, 8))
+changed = text.copy()
+changed[0, 5] = 4 + (changed[0, 5] - 3) % 8
+before, after = gpt(text).numpy(), gpt(changed).numpy()
+assert np.array_equal(before[:, :5], after[:, :5])
+assert not np.array_equal(before[:, 5:], after[:, 5:])
+
+# %% [markdown]
+# A toy: count upwards, 4, 5, 6, ... It learns it in a few seconds, and greedy search goes on where
+# a beginning stops. Search and cache are the translator's.
+
+# %%
+PAD, BOS, EOS = 0, 2, 3
+starts = draw.integers(4, 8, 256)
+counted = np.stack([np.arange(start, start + 4) for start in starts])
+labels = np.pad(counted, [[0, 0], [0, 1]], constant_values=EOS)
+read = np.pad(labels[:, :-1], [[0, 0], [1, 0]], constant_values=BOS)
+gpt.compile(keras.optimizers.Adam(1e-2), LabelSmoothedCrossEntropy(0.0))
+gpt.fit(read, labels, batch_size=64, epochs=15, verbose=0)
+begun = tf.constant([[6, 7], [4, 0]])
+found, _ = GreedySearch()(gpt.stepper(), {}, tf.constant([6, 6]), prefixes=begun)
+print(found[:, 0].numpy())
+assert found[0, 0, :5].numpy().tolist() == [6, 7, 8, 9, EOS]
+assert found[1, 0, :5].numpy().tolist() == [4, 5, 6, 7, EOS]
+
+# %% [markdown]
+# What the last layer looks at while it counts: nothing lies above the diagonal.
+
+# %%
+weights = gpt.attention_weights(read[:1])["decoder"][0, -1].numpy().mean(axis=0)
+words = ["start", *map(str, read[0, 1:])]
+assert not np.triu(weights, 1).any()
+Shown(functools.partial(attention_matrix.draw, words, words, weights))
+
+# %% [markdown]
+# ## BERT: the encoder alone
+#
+# (Devlin et al. 2019.) Without a causal mask each position sees the whole text, so it cannot be
+# asked for the next word. It is asked for words that are hidden: 15 % are chosen, and of ten of
+# these eight become the mask, one another word, and one stays.
+
+# %%
+marks = Marks(first=2, last=3, mask=4, name="<mask>", ordinary=np.arange(5, 1000))
+masking = Masking(marks, 1000)
+tokens = tf.constant(draw.integers(5, 1000, (500, 100)), tf.int32)
+keys = tf.cast(tf.range(500), tf.uint64) * 7919
+masked = masking(tokens, keys)
+chosen = masked.weights.numpy() == 1
+hidden = tf.gather(masked.tokens, masked.places, batch_dims=1).numpy()[chosen]
+truth = masked.pieces.numpy()[chosen]
+assert chosen.sum() == 500 * 15
+shares = [(hidden == marks.mask).mean(), ((hidden != marks.mask) & (hidden != truth)).mean()]
+print(f"hidden {shares[0]:.1%}, replaced {shares[1]:.1%}, left {(hidden == truth).mean():.1%}")
+assert abs(shares[0] - 0.8) < 0.02
+assert abs(shares[1] - 0.1) < 0.02
+
+# %% [markdown]
+# **Both sides count.** Change the last word, and every position of BERT knows.
+
+# %%
+bert = MaskedLanguageModel(vocabulary_size=12, positions="learned", attention_bias=True, **sizes)
+tokens = draw.integers(5, 12, (1, 6))
+segments = np.zeros_like(tokens)
+other = tokens.copy()
+other[0, -1] = 5 + (other[0, -1] - 4) % 7
+states = [bert.states(tf.constant(one), tf.constant(segments)).numpy() for one in (tokens, other)]
+assert (states[0] != states[1]).any(axis=-1).all()
+
+# %% [markdown]
+# ## T5: text to text
+#
+# (Raffel et al. 2020.) The paper's encoder and decoder, with three changes: a learned bias for each
+# distance in place of the sinusoids, the norm before each sublayer, and of the norm the root mean
+# square alone. A tag before the source says which task it is.
+#
+#     RmsNorm(x) = g x / sqrt(mean(x^2))
+
+# %%
+norm = layers.RmsNormalization(1e-6)
+x = draw.normal(size=(2, 16)).astype("float32")
+y = norm(x).numpy()
+assert np.allclose((y.astype("float64") ** 2).mean(axis=-1), 1, atol=1e-4)
+# It does not take the mean away, and does not care for the scale.
+assert np.allclose(norm(3 * x).numpy(), y, atol=1e-5)
+assert not np.allclose(norm(x + 1).numpy(), y, atol=0.1)
+
+# %% [markdown]
+# Positions are distances: the same words ten places further give the same states.
+
+# %%
+t5 = Transformer(vocabulary_size=40, norm="pre_rms", positions="relative", **sizes)
+target = np.array([[BOS, 6]])
+source = draw.integers(5, 40, (1, 6))
+moved = np.pad(source, [[0, 0], [10, 0]])
+logits = [t5((one, target)).numpy() for one in (source, moved)]
+assert np.allclose(*logits, atol=1e-5)
+sinusoidal = Transformer(vocabulary_size=40, **sizes)
+assert not np.allclose(*[sinusoidal((one, target)).numpy() for one in (source, moved)], atol=1e-3)
+
+# %% [markdown]
+# It learns first from text alone: spans of words are cut out, and it restores them.
+
+# %%
+sentence = ["Thank", "you", "for", "inviting", "me", "to", "your", "party", "last", "week", "."]
+source, target = cut(sentence, random.Random(4))
+print(source, "->", target)
+assert restored(source, target).split() == sentence
+
+# %% [markdown]
+# ## ViT: a picture is worth 16 x 16 words
+#
+# (Dosovitskiy et al. 2021.) A picture is cut into patches of P x P pixels, each becomes a vector by
+# one linear map, and the encoder takes them for words. One token more, which stands for no patch,
+# gathers what the class is told by.
+
+# %%
+vit = VisionTransformer(
+    height=8, width=8, channels=1, classes=10, patch_size=2, attention_bias=True, **sizes
+)
+picture = np.zeros((1, 8, 8, 1), "float32")
+picture[0, 1:7, 3:5] = 1
+assert vit(picture).shape == (1, 10)
+weights = vit.attention_weights(picture)["encoder"][0].numpy()
+# 16 patches and the class token.
+assert weights.shape == (2, 2, 17, 17)
+
+# %% [markdown]
+# Cutting into patches loses nothing: it is a change of order.
+
+# %%
+cut_up = np.array(patches(tf.constant(picture), 2))
+assert cut_up.shape == (1, 16, 4)
+assert cut_up.sum() == picture.sum()
+by_hand = picture.reshape(4, 2, 4, 2).transpose(0, 2, 1, 3).reshape(16, 4)
+assert np.array_equal(cut_up[0], by_hand)
+
+# %% [markdown]
+# What the class token looks at, before anything is learned: everything about alike.
+
+# %%
+to_patches = weights[:, :, 0, 1:].reshape(2, 2, 4, 4)
+pixels = np.repeat((255 * picture[0]).astype(np.uint8), 3, axis=-1)
+Shown(functools.partial(patch_attention.draw, pixels, to_patches, "an untrained model"))
