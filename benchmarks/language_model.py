@@ -6,12 +6,14 @@ Kneser and Ney 1995 do (interpolated). Order and discount are chosen on the vali
 which favours the n-grams. A text's end counts as a piece, for both.
 """
 
+import collections
 import functools
 import math
 
 from absl import app, flags
 from nltk.lm import KneserNeyInterpolated
 from nltk.lm.preprocessing import padded_everygram_pipeline
+from nltk.lm.smoothing import KneserNey
 from nltk.util import ngrams
 
 from benchmarks.tables import print_table
@@ -25,6 +27,9 @@ DISCOUNTS = flags.DEFINE_list(
     "discounts", ["0.5", "0.75", "0.9"], "What is taken off each count, in (0, 1)."
 )
 
+# Share of the probability that all pieces have alike.
+UNSEEN = 1e-3
+
 
 def pieces_of(lines, vocabulary):
     """Each line's pieces as strings, EOS left out: nltk adds its own."""
@@ -32,27 +37,50 @@ def pieces_of(lines, vocabulary):
     return [[vocabulary.pieces[number] for number in row[:-1]] for row in ids]
 
 
+class Indexed(KneserNey):
+    """nltk's own, which looks through all n-grams for each number: here they are counted once."""
+
+    def __init__(self, vocabulary, counter, **kwargs):
+        super().__init__(vocabulary, counter, **kwargs)
+        self._found = {}
+
+    def _continuation_counts(self, word, context=()):
+        length = len(context) + 2
+        if length not in self._found:
+            self._found[length] = self._counted(length)
+        words = self._found[length].get(context, {})
+        return words.get(word, 0), words.total() if words else 0
+
+    def _counted(self, length):
+        """Of each context, behind how many words each word comes in it."""
+        found = collections.defaultdict(collections.Counter)
+        for prefix, counts in self.counts[length].items():
+            found[prefix[1:]].update(counts.keys())
+        return found
+
+
 def n_gram_model(order, texts):
-    """Kneser and Ney's model of an order, with answers that are asked again remembered."""
+    """Kneser and Ney's model of an order."""
     grams, words = padded_everygram_pipeline(order, texts)
     model = KneserNeyInterpolated(order)
     model.fit(grams, words)
+    model.estimator = Indexed(model.vocab, model.counts, order=order)
     return model
 
 
-def perplexity(model, order, discount, texts):
-    """Exp of the mean of -log P of all pieces and ends."""
-    smoothing = model.estimator
-    smoothing.discount = discount
-    unigram = functools.lru_cache(None)(type(smoothing).unigram_score.__get__(smoothing))
-    smoothing.unigram_score = unigram
+def perplexity(model, order, discount, pieces, texts):
+    """Exp of the mean of -log P of all pieces and ends. A piece that the training text never has is
+    as likely as `UNSEEN` over the number of pieces.
+    """
+    model.estimator.discount = discount
     score = functools.lru_cache(None)(lambda word, context: model.score(word, context))
     nats = 0.0
     count = 0
     for text in texts:
         padded = ["<s>"] * (order - 1) + text + ["</s>"]
         for gram in ngrams(padded, order):
-            nats -= math.log(score(gram[-1], gram[:-1]))
+            likely = (1 - UNSEEN) * score(gram[-1], gram[:-1]) + UNSEEN / pieces
+            nats -= math.log(likely)
             count += 1
     return math.exp(nats / count)
 
@@ -66,7 +94,7 @@ def main(_):
     for order in map(int, ORDERS.value):
         model = n_gram_model(order, train)
         for discount in map(float, DISCOUNTS.value):
-            found[order, discount] = perplexity(model, order, discount, valid)
+            found[order, discount] = perplexity(model, order, discount, vocabulary.size, valid)
             print(f"order {order}, discount {discount}: {found[order, discount]:.2f}", flush=True)
     ours = Generator.load(MODEL.value).perplexities(corpus.valid.sources)["perplexity"]
     order, discount = min(found, key=found.get)
