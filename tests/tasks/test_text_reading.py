@@ -1,0 +1,104 @@
+"""The tasks of encoder-only models before anything is trained: their batches, what they refuse, and
+which weights they take from another run.
+"""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.models import MaskedLanguageModel, TextClassifier
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.tasks.classification import Classification
+from keras_transformer.tasks.masking import Masking
+from keras_transformer.training.checkpoint import WEIGHTS
+from keras_transformer.training.initialization import initialize
+from pipelines.batching import evaluation_batches
+
+SIZES = ("--num_layers=1", "--vocabulary_size=290", "--d_model=16", "--d_ff=16", "--num_heads=2")
+FLAGS = ("--flagfile=bert.flags", *SIZES)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text")
+    for split in ("train", "valid", "test"):
+        (folder / f"{split}.en").write_text("turn on the lamp\nwhat is the time\n" * 3)
+        (folder / f"{split}.topic").write_text("lamp\ntime\n" * 3)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def task_of(values_of, text, tmp_path_factory):
+    """A function of a task's class and arguments: the task, with its files written and read."""
+
+    def made(kind, *arguments):
+        corpus = "--corpus=text_files" if kind is Classification else "--corpus=lines"
+        given = (*FLAGS, corpus, f"--data_dir={text}", "--target_language=topic", *arguments)
+        task = kind(values_of(kind, *given))
+        folder = RunFolder(tmp_path_factory.mktemp("run"))
+        task.write_files(folder)
+        task.read_files(folder)
+        return task
+
+    return made
+
+
+def test_a_batch_of_masking_hides_what_it_asks_for(task_of):
+    task = task_of(Masking, "--mask_share=0.5")
+    batches = evaluation_batches(task.validation_examples(), 100)
+    for (tokens, segments, places), pieces, weights in batches:
+        given = tf.gather(tokens, places, batch_dims=1).numpy()
+        marks = task.vocabulary.marks
+        assert (given[weights.numpy() > 0] == marks.mask).mean() > 0.5
+        restored = tf.tensor_scatter_nd_update(
+            tokens, tf.stack([np.indices(places.shape)[0], places], axis=-1), pieces
+        )
+        words = task.vocabulary.detokenize(
+            tf.RaggedTensor.from_tensor(restored[:, 1:], padding=0)[:, :-1]
+        )
+        assert set(words.numpy().tolist()) <= {b"turn on the lamp", b"what is the time"}
+        assert not segments.numpy().any()
+
+
+def test_a_classifier_knows_the_labels_of_its_training_side(task_of):
+    task = task_of(Classification, "--labelled_examples=4", "--seed=3")
+    assert task.names == ["lamp", "time"]
+    assert len(task.examples()) == 4
+    with pytest.raises(ValueError, match=r"--labelled_examples must be at most 6, .*Received: 7\."):
+        task_of(Classification, "--labelled_examples=7").examples()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--max_train_length=128"], r"--max_train_length=128 and the mark .*Try .*=127\."),
+        (["--architecture=recurrent"], r"is no hyperparameter of|trains a Transformer"),
+    ],
+)
+def test_what_does_not_go_together_is_told(values_of, arguments, said):
+    with pytest.raises(ValueError, match=said):
+        Masking(values_of(Masking, *FLAGS, *arguments))
+
+
+def test_a_vocabulary_of_another_size_is_told(task_of, values_of, tmp_path):
+    task_of(Masking).vocabulary.save(tmp_path / "vocabulary.model")
+    task = Masking(values_of(Masking, *FLAGS, "--vocabulary_size=300"))
+    with pytest.raises(ValueError, match=r"--vocabulary_size must be 290, .*Received: 300\. Pass"):
+        task.read_files(RunFolder(tmp_path))
+
+
+def test_the_body_is_carried_over_and_the_heads_stay(task_of):
+    task = task_of(Classification)
+    other = MaskedLanguageModel(task.hyperparameters)
+    weights = {WEIGHTS + one.path: one.numpy() + 1.0 for one in other.weights}
+    model = TextClassifier(task.hyperparameters, 2)
+    before = {one.path: one.numpy() for one in model.weights}
+    initialize(model, weights, layers=task.carried_over)
+    for one in model.weights:
+        expected = weights.get(WEIGHTS + one.path, before[one.path])
+        np.testing.assert_array_equal(one.numpy(), expected)
+    carried = [one.path for one in model.weights if WEIGHTS + one.path in weights]
+    assert len(carried) == len(model.weights) - 4
+    # The control: all of it does not fit.
+    with pytest.raises(ValueError, match="`weights` must have the names and shapes"):
+        initialize(model, weights)
