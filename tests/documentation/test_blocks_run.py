@@ -28,6 +28,8 @@ NEEDED = {
     "--format=ctranslate2": ("ctranslate2",),
     "keras_transformer.visualize": ("matplotlib",),
     "--raw_text": ("nltk",),
+    "vit.flags": ("sklearn",),
+    "images.load(": ("sklearn",),
 }
 
 

@@ -12,7 +12,7 @@ from keras_transformer.runs.session import SavedModel
 from keras_transformer.training import checkpoint
 from keras_transformer.translator.picture_classifier import PictureClassifier
 from pipelines import png_files
-from pipelines.corpora import pictures
+from pipelines.corpora import images
 
 pytest.importorskip("sklearn", reason="install the extra [vision]")
 pytestmark = pytest.mark.slow
@@ -28,17 +28,18 @@ COMMAND = ("visualize", "--picture=patches")
 @pytest.fixture(scope="module")
 def trained(trained_once):
     """A `Shell` in the folder of a model that has learned digits in part."""
-    return trained_once("vision", [*TRAIN, "--max_steps=400"])
+    return trained_once("vision", [*TRAIN, "--shift=0", "--max_steps=400"])
 
 
 @pytest.fixture(scope="module")
 def digits():
-    return pictures.load("digits")
+    return images.load("digits")
 
 
 def test_it_learns_and_says_what_it_takes_for_what(trained):
     evaluation = json.loads((trained.folder / RUN / "evaluation.json").read_text())
-    assert evaluation["accuracy"] > 0.85
+    # Of ten classes.
+    assert evaluation["accuracy"] > 0.7
     assert f"{evaluation['accuracy']:.2%} of 360 pictures are told rightly".encode() in (
         trained.trained.stdout
     )
