@@ -7,7 +7,7 @@ counting: an interrupted run draws the same again.
 
 import tensorflow as tf
 
-from pipelines.corpora.pictures import Split
+from pipelines.corpora.images import Split
 from pipelines.examples import KEYS, Examples
 from pipelines.random_numbers import GOLDEN, mix
 

@@ -8,9 +8,6 @@ from keras import ops
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.tensors import Tensor
 
-# As in the Vision Transformer's own program.
-STANDARD_DEVIATION = 0.02
-
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class PatchEmbedding(keras.layers.Layer):
@@ -18,6 +15,10 @@ class PatchEmbedding(keras.layers.Layer):
     them, and add learned positions.
 
         Dropout([c; x_1 W + b; ...; x_n W + b] + E),    W: (P P C, d_model), E: (1 + n, d_model)
+
+    Positions start with a standard deviation of d_model^-0.5, as in `LearnedEncoding`. Small ones,
+    such as the 0.02 of the Vision Transformer's own program, are drowned by the patches: a short
+    training then spends more of its time on a bag of patches.
 
     Patches are in the order of reading, from left to right and from top to bottom, and the numbers
     of a patch are in the order of row, column, channel.
@@ -65,7 +66,7 @@ class PatchEmbedding(keras.layers.Layer):
         self.positions = self.add_weight(
             name="positions",
             shape=(1 + rows * columns, self.d_model),
-            initializer=keras.initializers.RandomNormal(stddev=STANDARD_DEVIATION),
+            initializer=keras.initializers.RandomNormal(stddev=self.d_model**-0.5),
         )
 
     def call(self, pictures: Tensor) -> Tensor:

@@ -15,13 +15,13 @@ from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.translator.picture_classifier import TASK, PictureClassifier
 from keras_transformer.translator.picture_module import PictureModule
 from pipelines import shifted_pictures
-from pipelines.corpora import pictures
+from pipelines.corpora import images
 
 KEPT_EXAMPLES = 8
 
 
 class ImageClassification(Task):
-    """Tell the class of a picture, of a set of `pipelines.corpora.pictures`."""
+    """Tell the class of a picture, of a set of `pipelines.corpora.images`."""
 
     name = TASK
     flag_groups = TASKS[TASK].flag_groups
@@ -49,8 +49,8 @@ class ImageClassification(Task):
 
     @functools.cached_property
     def pictures(self):
-        """The set: `pictures.Pictures`."""
-        return pictures.load(**self._settings)
+        """The set: `images.Pictures`."""
+        return images.load(**self._settings)
 
     @functools.cached_property
     def hyperparameters(self):

@@ -5,8 +5,8 @@ import numpy as np
 from keras_transformer.evaluation import confusion
 from keras_transformer.tasks.examination import Examination
 from keras_transformer.translator.picture_classifier import PictureClassifier
-from pipelines.corpora import pictures
-from pipelines.corpora.pictures import Split
+from pipelines.corpora import images
+from pipelines.corpora.images import Split
 
 # Flags of `evaluate` that are for text.
 OF_TEXT = (
@@ -30,7 +30,7 @@ class PictureExamination(Examination):
                 "--task=image_classification, or what it was exported to."
             )
         self._model = model
-        self._split = getattr(pictures.load(**description["pictures"]), values["split"])
+        self._split = getattr(images.load(**description["pictures"]), values["split"])
         self._classes = description["classes"]
 
     def examine(self, loading, at_once):

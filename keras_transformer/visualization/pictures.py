@@ -180,7 +180,7 @@ def patches(model: str, png: str | None, **_: Any) -> Draw:
     from keras_transformer.translator.picture_classifier import PictureClassifier
     from keras_transformer.visualization import patch_attention
     from pipelines import png_files
-    from pipelines.corpora.pictures import load
+    from pipelines.corpora.images import load
 
     classifier = PictureClassifier.load(model)
     description = description_of(model)

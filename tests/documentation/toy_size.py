@@ -6,6 +6,10 @@ import pathlib
 import random
 import shutil
 
+import numpy as np
+
+from pipelines import png_files
+
 # A flag file is looked up in the working folder first, so that these take the place of the
 # package's own: 20 steps on words to reverse.
 FLAG_FILES = ("tiny.flags", "base.flags", "base_en_fr.flags")
@@ -33,6 +37,7 @@ OF_TASKS = {
     "gpt.flags": f"--task=language_modelling{SMALL}--vocabulary_size=290\n",
     "bert.flags": f"--task=masking{SMALL}--vocabulary_size=290\n",
     "bert_intents.flags": f"--task=classification\n--corpus=intents{SMALL}--vocabulary_size=290\n",
+    "vit.flags": f"--task=image_classification\n--patch_size=2{SMALL}",
     "t5.flags": f"--corpus=mixture\n--norm=pre_rms\n--positions=relative{SMALL}",
 }
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
@@ -96,6 +101,7 @@ def write_files(folder: pathlib.Path) -> None:
     for split in ("train", "valid", "test"):
         _write(folder / "my_topics" / f"{split}.en", ["a b c", "d e f"])
         _write(folder / "my_topics" / f"{split}.topic", ["early", "late"])
+    _write_pictures(folder / "my_pictures")
     _write(folder / "lines.en", ["a b c d", "e f g"])
     _write(folder / "other.txt", ["a b c", "h i"])
     _write(folder / "references.de", ["d c b a", "g f e"])
@@ -106,3 +112,13 @@ def write_files(folder: pathlib.Path) -> None:
 
 def _write(path, lines):
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _write_pictures(folder):
+    """Twelve bright pictures and twelve dark ones, of 4 x 4 pixels."""
+    draw = np.random.default_rng(1)
+    for name, least in (("bright", 128), ("dark", 0)):
+        (folder / name).mkdir(parents=True)
+        for number in range(12):
+            pixels = draw.integers(least, least + 128, (4, 4, 1), np.uint8)
+            png_files.write(folder / name / f"{number}.png", pixels)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from pipelines import batching, shifted_pictures
-from pipelines.corpora.pictures import Split
+from pipelines.corpora.images import Split
 from pipelines.random_numbers import key
 
 RNG = np.random.default_rng(3)

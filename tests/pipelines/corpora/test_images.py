@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pipelines import png_files
-from pipelines.corpora import pictures
+from pipelines.corpora import images
 
 RNG = np.random.default_rng(2)
 
@@ -15,7 +15,7 @@ RNG = np.random.default_rng(2)
 @pytest.fixture(scope="module")
 def digits():
     pytest.importorskip("sklearn", reason="install the extra [vision]")
-    return pictures.load("digits")
+    return images.load("digits")
 
 
 def keys_of(split):
@@ -43,7 +43,7 @@ def test_digits_are_those_of_scikit_learn_and_each_is_in_one_split(digits):
     assert sorted(ours) == sorted(expected)
     # The shuffle mixes writers and classes: no class is missing anywhere.
     assert all(len(set(split.classes)) == 10 for split in splits)
-    again = pictures.load("digits")
+    again = images.load("digits")
     np.testing.assert_array_equal(again.test.pixels, digits.test.pixels)
 
 
@@ -67,7 +67,7 @@ def garments(tmp_path):
 
 def test_files_of_fashion_mnist_are_read_with_their_own_test_split(garments):
     folder, pixels, classes = garments
-    found = pictures.load("fashion_mnist", folder)
+    found = images.load("fashion_mnist", folder)
     assert (len(found.train), len(found.valid), len(found.test)) == (10, 2000, 7)
     np.testing.assert_array_equal(found.test.pixels, pixels[:7, ..., None])
     np.testing.assert_array_equal(found.test.classes, classes[:7])
@@ -83,17 +83,17 @@ def test_damaged_idx_files_are_told(garments):
     path = folder / "t10k-labels-idx1-ubyte"
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ValueError, match=r"must hold 7 bytes .*Received: 6\. Fetch it again"):
-        pictures.load("fashion_mnist", folder)
+        images.load("fashion_mnist", folder)
     path.write_bytes(b"\0\0\x0d\x01")
     with pytest.raises(ValueError, match="is no idx file of bytes"):
-        pictures.load("fashion_mnist", folder)
+        images.load("fashion_mnist", folder)
     path.unlink()
     path.with_suffix(".gz").write_bytes(b"no gzip")
     with pytest.raises(ValueError, match=r"\.gz is damaged"):
-        pictures.load("fashion_mnist", folder)
+        images.load("fashion_mnist", folder)
     path.with_suffix(".gz").unlink()
     with pytest.raises(FileNotFoundError, match=r"has no t10k-labels.*\[\.gz\]\. Install Debian's"):
-        pictures.load("fashion_mnist", folder)
+        images.load("fashion_mnist", folder)
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def photographs(tmp_path):
 
 def test_a_folder_s_subfolders_are_its_classes(photographs):
     folder, written = photographs
-    found = pictures.load("folder", folder)
+    found = images.load("folder", folder)
     assert found.classes == ("cat", "dog")
     assert [len(one) for one in (found.train, found.valid, found.test)] == [17, 2, 2]
     expected = {
@@ -137,20 +137,20 @@ def test_pictures_that_cannot_be_used_are_told(photographs, tmp_path_factory):
     folder, _ = photographs
     png_files.write(folder / "dog" / "0.png", np.zeros((5, 6, 3), np.uint8))
     with pytest.raises(ValueError, match=r"0\.png must be 4 x 6 pixels, .* 5 x 6\. Resize it\.$"):
-        pictures.load("folder", folder)
+        images.load("folder", folder)
     (folder / "dog" / "0.png").write_bytes((folder / "dog" / "1.png").read_bytes()[:40])
     with pytest.raises(ValueError, match=r"0\.png is no PNG file that can be read"):
-        pictures.load("folder", folder)
+        images.load("folder", folder)
     (folder / "empty").mkdir()
     with pytest.raises(ValueError, match=r"two subfolders or more.*Received: none in empty\.$"):
-        pictures.load("folder", folder)
+        images.load("folder", folder)
     with pytest.raises(ValueError, match=r"Received: 0 subfolders\.$"):
-        pictures.load("folder", tmp_path_factory.mktemp("nothing"))
+        images.load("folder", tmp_path_factory.mktemp("nothing"))
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*--pictures_dir"):
-        pictures.load("folder", folder / "nowhere")
+        images.load("folder", folder / "nowhere")
     with pytest.raises(ValueError, match="needs the folder that holds one subfolder"):
-        pictures.load("folder")
+        images.load("folder")
     with pytest.raises(ValueError, match=r"`pictures` must be one of digits, .*: 'cats'"):
-        pictures.load("cats")
+        images.load("cats")
     with pytest.raises(ValueError, match="Only pictures=folder or fashion_mnist reads a folder"):
-        pictures.load("digits", folder)
+        images.load("digits", folder)

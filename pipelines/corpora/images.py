@@ -26,6 +26,7 @@ GARMENTS = (
     *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
 )
 DIGITS = tuple(map(str, range(10)))
+OF_FASHION_TO_VALIDATE = 2000
 # Of a folder, a tenth is to validate and a tenth to test.
 HELD_OUT = 10
 SHUFFLE = 20210603
@@ -133,8 +134,13 @@ def _fashion_mnist(folder):
         for prefix in names.values()
     )
     order = np.random.default_rng(SHUFFLE).permutation(len(train))
-    valid, train = train.part(order[:2000]), train.part(order[2000:])
-    return Pictures("fashion_mnist", GARMENTS, train, valid, test)
+    return Pictures(
+        "fashion_mnist",
+        GARMENTS,
+        train=train.part(order[OF_FASHION_TO_VALIDATE:]),
+        valid=train.part(order[:OF_FASHION_TO_VALIDATE]),
+        test=test,
+    )
 
 
 def _located(place, name):

@@ -1,0 +1,124 @@
+"""The task of pictures: what it reads of the flags, what it says of a run, and what it refuses."""
+
+import json
+
+import numpy as np
+import pytest
+from eager import eagerly
+
+from keras_transformer.models import VisionHyperparameters
+from keras_transformer.tasks import examination_class, task_class
+from keras_transformer.tasks.picture_examination import PictureExamination, scores_of
+from keras_transformer.translator.picture_classifier import PictureClassifier
+from pipelines import png_files
+from pipelines.corpora.images import Split
+
+SMALL = ("--num_layers=1", "--d_model=8", "--d_ff=16", "--num_heads=2", "--patch_size=2")
+NO_FLAGS = dict.fromkeys(
+    ("metrics", "confidence", "baseline_file", "source_file", "reference_file", "evalb_parameters")
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """24 pictures of 4 x 6 pixels, bright and dark ones."""
+    folder = tmp_path_factory.mktemp("pictures")
+    draw = np.random.default_rng(8)
+    for name, least in (("bright", 128), ("dark", 0)):
+        (folder / name).mkdir()
+        for number in range(12):
+            pixels = draw.integers(least, least + 128, (4, 6, 1), np.uint8)
+            png_files.write(folder / name / f"{number}.png", pixels)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def make(values_of, folder):
+    """A function of flags: the task that they say."""
+    task = task_class("image_classification")
+
+    def made(*arguments):
+        flags = (*SMALL, "--pictures=folder", f"--pictures_dir={folder}", *arguments)
+        return task(values_of(task, *flags))
+
+    return made
+
+
+def test_sizes_are_those_of_the_pictures_and_of_the_flags(make, folder):
+    task = make("--norm=pre", "--shift=1")
+    hyperparameters = task.hyperparameters
+    assert (hyperparameters.height, hyperparameters.width) == (4, 6)
+    assert (hyperparameters.channels, hyperparameters.classes) == (1, 2)
+    assert (hyperparameters.norm, hyperparameters.grid, task.width) == ("pre", (2, 3), 8)
+    description = json.loads(json.dumps(task.description()))
+    assert VisionHyperparameters(**description["hyperparameters"]) == hyperparameters
+    assert description["pictures"] == {"name": "folder", "folder": str(folder)}
+    assert description["classes"] == ["bright", "dark"]
+    assert description["training"] == {"shift": 1}
+    # Six patches and a class token each.
+    assert (len(task.examples()), task.examples().lengths[0].tolist()) == (20, [7])
+    assert len(task.validation_examples()) == 2
+    assert task.examples().draws is not None
+    assert task.validation_examples().draws is None
+
+
+def test_it_says_what_it_learns(make, capsys):
+    make().introduce()
+    assert ": 20 pictures to train, 2 to validate, 2 to test, 2 classes, 2 x 3 patches\n" in (
+        capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        (
+            "--shift=4",
+            r"--shift must be below the 4 pixels of a picture.*--shift=4\. Try --shift=2",
+        ),
+        ("--patch_size=4", r"`patch_size` must divide height and width.*width=6\. Try 2"),
+        ("--positions=rotary", r"`positions` is no hyperparameter of a model of pictures, which"),
+        ("--attention=linear", r"Received: attention=linear\. Leave it out"),
+        ("--num_heads=3", r"`d_model` must be divisible by `num_heads`"),
+    ],
+)
+def test_what_it_cannot_learn_with_is_told(make, flag, said):
+    with pytest.raises(ValueError, match=said):
+        make(flag).description()
+
+
+def test_a_trained_model_is_scored_by_its_artifact(make):
+    task = make()
+    with eagerly():
+        artifact = task.artifact(task.model("float32"))
+        found = task.evaluate(artifact)
+    test = task.pictures.test
+    assert found.scores["pictures"] == 2
+    assert found.report[0] == f"{found.scores['accuracy']:.2%} of 2 pictures are told rightly"
+    assert found.report[1].splitlines()[0].split() == ["class", "bright", "dark", "right"]
+    np.testing.assert_array_equal(found.examples, test.pixels)
+    assert artifact.facts() == {"classes": ["bright", "dark"]}
+
+
+def test_scores_count_what_is_told():
+    told = {"class": np.array([b"b"] * 4), "probabilities": np.array([[0.1, 0.9]] * 4)}
+    classifier = PictureClassifier(lambda pictures: told, None, ["a", "b"])
+    split = Split(np.zeros((4, 2, 2, 1), np.uint8), np.array([0, 1, 1, 1], np.int32))
+    expected = {"pictures": 4, "accuracy": 0.75, "confusion": [[0, 1], [0, 3]]}
+    assert scores_of(classifier, split) == expected
+
+
+def test_questions_about_text_are_refused():
+    assert examination_class("image_classification") is PictureExamination
+    with pytest.raises(ValueError, match=r"--confidence is for text, and runs/a gives pictures"):
+        PictureExamination({}, "runs/a", {**NO_FLAGS, "confidence": True})
+    with pytest.raises(ValueError, match=r"runs/a does not say what pictures it was trained on"):
+        PictureExamination({}, "runs/a", NO_FLAGS)
+
+
+def test_a_model_of_text_is_refused(tmp_path):
+    (tmp_path / "model.json").write_text('{"task": "parsing"}')
+    with pytest.raises(
+        ValueError, match=r"must be a model that gives pictures classes.*parsing\.$"
+    ):
+        PictureClassifier.load(tmp_path)
