@@ -103,7 +103,7 @@ def test_what_is_served_is_what_the_live_model_gives(guesser, classifier):
 
 def test_the_body_is_that_of_the_other_run_and_the_head_is_new(guesser, classifying, fresh_shell):
     done = fresh_shell(
-        *classifying, "--max_steps=1", "--learning_rate_scale=0", "--norelease", "--model_dir=r"
+        *classifying, "--max_steps=1", "--learning_rate_scale=1e-9", "--norelease", "--model_dir=r"
     )
     assert done.returncode == 0, done.stderr.decode()
     before = checkpoint.weights_of(guesser.folder / "runs" / "guesser" / "averaged.npz")
@@ -112,7 +112,7 @@ def test_the_body_is_that_of_the_other_run_and_the_head_is_new(guesser, classify
     body = [name for name in after if name.split("/")[1] in ("embedding", "encoder")]
     assert len(body) > 30
     for name in body:
-        np.testing.assert_array_equal(after[name], before[name])
+        np.testing.assert_allclose(after[name], before[name], atol=1e-7)
     assert {name.split("/")[1] for name in after} - {name.split("/")[1] for name in before} == {
         "pooler",
         "labels",
