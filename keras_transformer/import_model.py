@@ -1,10 +1,12 @@
-"""A BERT that somebody else trained, as a run's folder and a SavedModel: `python -m
+"""A BERT or a ViT that somebody else trained, as a run's folder and a SavedModel: `python -m
 keras_transformer.import_model --from=FOLDER --model_dir=runs/bert` (Devlin et al. 2019, "BERT:
-Pre-training of Deep Bidirectional Transformers for Language Understanding").
+Pre-training of Deep Bidirectional Transformers for Language Understanding"; Dosovitskiy et al.
+2021, "An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale").
 
-The folder is in Hugging Face's layout: config.json, *.safetensors, and vocab.txt or tokenizer.json.
-The run's folder is what `--init_from` fine-tunes. The SavedModel gives sentence vectors, and the
-hidden words or the labels of a model that has a head for them.
+The folder is in Hugging Face's layout: config.json, *.safetensors, and of a BERT vocab.txt or
+tokenizer.json. The run's folder is what `--init_from` fine-tunes. A BERT's SavedModel gives
+sentence vectors, and the hidden words or the labels of a model that has a head for them; a ViT's
+gives classes of pictures.
 """
 
 import pathlib
@@ -16,7 +18,7 @@ GROUPS = ("import", "model_dir", "export", "version")
 
 def main(FLAGS):
     from keras_transformer.artifacts import saved_model
-    from keras_transformer.imports import bert, bert_vocabulary, hugging_face
+    from keras_transformer.imports import hugging_face
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.tasks.release import export_dir_of
 
@@ -27,14 +29,14 @@ def main(FLAGS):
     if run.path.exists():
         raise FileExistsError(f"{run.path} exists. Name another --model_dir, or delete it.")
     config = hugging_face.read_config(pathlib.Path(origin))
-    if config["model_type"] != bert.MODEL_TYPE:
+    kinds = {"bert": _of_text, "vit": _of_pictures}
+    if config["model_type"] not in kinds:
         raise ValueError(
-            f"`model_type` of {origin} must be {bert.MODEL_TYPE}, whose text we can cut into "
-            f"pieces. Received: {config['model_type']}. `imports.hugging_face.load` makes a model "
-            "of it that takes ids."
+            f"`model_type` of {origin} must be {' or '.join(kinds)}: we cannot cut the text of "
+            f"others into pieces. Received: {config['model_type']}. `imports.hugging_face.load` "
+            "makes a model of it that takes ids."
         )
-    vocabulary = bert_vocabulary.load(origin)
-    task, artifact = _of_kind(hugging_face.load(origin), vocabulary, bert.labels(config))
+    task, artifact = kinds[config["model_type"]](origin, config)
     description = _description(task, artifact, origin)
     _write(run, description, artifact)
     path = saved_model.export(
@@ -43,12 +45,26 @@ def main(FLAGS):
     print(f"{task} in {run.path}, exported to {path}")
 
 
-def _of_kind(model, vocabulary, labels):
-    """The task that a model is of, and what is exported of it."""
+def _of_pictures(origin, config):
+    """The task of a ViT, and what is exported of it."""
+    from keras_transformer.artifacts.picture_artifact import PictureArtifact
+    from keras_transformer.imports import hugging_face, vit
+    from keras_transformer.translator.picture_classifier import TASK
+    from keras_transformer.translator.picture_module import PictureModule
+
+    return TASK, PictureArtifact(PictureModule(hugging_face.load(origin), vit.classes(config)))
+
+
+def _of_text(origin, config):
+    """The task that a BERT is of, and what is exported of it."""
     from keras_transformer import models
     from keras_transformer.artifacts import text_encoder_artifact as artifacts
+    from keras_transformer.imports import bert, bert_vocabulary, hugging_face
     from keras_transformer.translator import text_encoder_module as modules
 
+    model = hugging_face.load(origin)
+    vocabulary = bert_vocabulary.load(origin)
+    labels = bert.labels(config)
     if isinstance(model, models.MaskedLanguageModel):
         module = modules.MaskedTextModule(model, vocabulary)
         return "masking", artifacts.MaskedTextArtifact(module)
@@ -73,7 +89,6 @@ def _write(run, description, artifact):
     """Write the run's folder, whole or not at all."""
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.training.checkpoint import WEIGHTS, write_archive
-    from pipelines import vocabularies
     from pipelines.whole_files import whole_folder, write_json
 
     module = artifact.module
@@ -81,7 +96,7 @@ def _write(run, description, artifact):
         temporary.mkdir()
         folder = RunFolder(temporary)
         folder.describe(description)
-        vocabularies.save(module.vocabulary, temporary)
+        artifact.write_files(temporary)
         if labels := artifact.facts().get("labels"):
             write_json(temporary / "labels.json", labels["names"])
         arrays = {WEIGHTS + path: array for path, array in module.arrays().items()}

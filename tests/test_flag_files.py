@@ -87,7 +87,7 @@ SAID = {
         "shift": "1",
         "batch_tokens": "1088",
         "warmup_steps": "200",
-        "max_steps": "2500",
+        "max_steps": "4000",
         "max_minutes": "5",
         "checkpoint_minutes": "0.5",
         **OF_PICTURES,

@@ -42,7 +42,7 @@ class PictureArtifact(Artifact):
         return [_example(np.asarray(pixels, np.uint8)) for pixels in pictures]
 
     def facts(self):
-        return {"classes": self.module.classes}
+        return {"classes": {"names": self.module.classes}}
 
     def title(self, card):
         return f"A classifier of pictures, {card.get('pictures', {}).get('name', 'not told')}"

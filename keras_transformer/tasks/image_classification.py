@@ -72,7 +72,7 @@ class ImageClassification(Task):
         return {
             "hyperparameters": self.hyperparameters.as_dict(),
             "pictures": self._settings,
-            "classes": list(self.pictures.classes),
+            "classes": {"names": list(self.pictures.classes)},
             "training": {"shift": self.values["shift"]},
         }
 
@@ -107,7 +107,7 @@ class ImageClassification(Task):
         description = folder.read_description()
         model = VisionTransformer(VisionHyperparameters(**description["hyperparameters"]))
         folder.load_weights(model)
-        return PictureArtifact(PictureModule(model, description["classes"]))
+        return PictureArtifact(PictureModule(model, description["classes"]["names"]))
 
     def evaluate(self, artifact):
         """Accuracy on the test set, and which class was taken for which."""

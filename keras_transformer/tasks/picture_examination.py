@@ -31,7 +31,7 @@ class PictureExamination(Examination):
             )
         self._model = model
         self._split = getattr(images.load(**description["pictures"]), values["split"])
-        self._classes = description["classes"]
+        self._classes = description["classes"]["names"]
 
     def examine(self, loading, at_once):
         found = scores_of(PictureClassifier.load(self._model), self._split)

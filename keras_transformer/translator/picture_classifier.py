@@ -66,13 +66,13 @@ class PictureClassifier:
             return cls(
                 lambda pictures: exported.classify(pictures),
                 lambda pictures: exported.attend(pictures),
-                description["classes"],
+                description["classes"]["names"],
             )
         is_checkpoint = path.suffix == ".npz"
         folder = run_of(path) if is_checkpoint else RunFolder(path)
         model = VisionTransformer(VisionHyperparameters(**description["hyperparameters"]))
         folder.load_weights(model, path if is_checkpoint else None)
-        return cls.of(PictureModule(model, description["classes"]))
+        return cls.of(PictureModule(model, description["classes"]["names"]))
 
     def classify(self, pixels: np.ndarray, at_once: int = 256) -> tuple[list[str], np.ndarray]:
         """Tell the classes of pictures.

@@ -5,6 +5,7 @@ out. Shapes: B pictures of H x W pixels with C channels; K classes; N layers of 
 
 from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
 
 from keras_transformer.models import VisionTransformer
@@ -39,6 +40,8 @@ class PictureModule(tf.Module):
         self.what = model.what
         # Only the variables are tracked, not the Keras model: with both, an export is twice as big.
         self.weights = [variable.value for variable in model.weights]
+        self.hyperparameters = hp
+        self._paths = [variable.path for variable in model.weights]
         self.size = (hp.height, hp.width, hp.channels)
         self._grid = hp.grid
         fitting = tf.TensorSpec([None, *self.size], tf.float32)
@@ -50,6 +53,11 @@ class PictureModule(tf.Module):
         self.classify_png = traced(self._classify_png, PNG)
         self.attend = traced(self._attend, PICTURE)
         self.attend_png = traced(self._attend_png, PNG)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The model's weights by their paths."""
+        pairs = zip(self._paths, self.weights, strict=True)
+        return {path: variable.numpy() for path, variable in pairs}
 
     def _classify(self, picture):
         """Pictures (B, H, W, C), from 0 to 1, to the likeliest class (B,), and all classes and

@@ -124,3 +124,30 @@ def test_killed_it_goes_on_bit_for_bit(trained_once, fresh_shell):
     names = [name for name in here if name != "progress"]
     assert all(np.array_equal(here[name], there[name]) for name in names)
     assert not all(np.array_equal(killed[name], there[name]) for name in names)
+
+
+def test_a_vit_of_transformers_becomes_a_run_and_a_saved_model(fresh_shell):
+    torch = pytest.importorskip("torch", reason="install the extra [oracles]")
+    transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2}
+    config = transformers.ViTConfig(
+        image_size=6, patch_size=3, num_attention_heads=2, id2label={0: "cat", 1: "dog"}, **sizes
+    )
+    torch.manual_seed(4)
+    theirs = transformers.ViTForImageClassification(config).eval()
+    theirs.save_pretrained(fresh_shell.folder / "vit")
+    pixels = np.random.default_rng(9).integers(0, 256, (5, 6, 6, 3), np.uint8)
+    scaled = torch.tensor(2 * (pixels / 255).astype(np.float32) - 1).permute(0, 3, 1, 2)
+    with torch.no_grad():
+        expected = torch.softmax(theirs(pixel_values=scaled).logits, dim=-1).numpy()
+    command = ("import_model", "--from=vit", "--model_dir=runs/pets")
+    done = fresh_shell(*command)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.startswith(b"image_classification in runs/pets, exported to ")
+    for model in ("runs/pets", "saved_models/pets"):
+        classifier = PictureClassifier.load(fresh_shell.folder / model)
+        assert classifier.classes == ["cat", "dog"]
+        found = classifier.classify(pixels)[1]
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+    again = fresh_shell(*command)
+    assert again.stderr.startswith(b"error: runs/pets exists. Name another --model_dir")

@@ -15,7 +15,7 @@ from keras_transformer.models import VisionHyperparameters, VisionTransformer
 SIZES = {
     "height": 6,
     "width": 9,
-    "channels": 2,
+    "channels": 3,
     "classes": 5,
     "patch_size": 3,
     "num_layers": 2,
@@ -23,7 +23,7 @@ SIZES = {
     "d_ff": 32,
     "num_heads": 4,
 }
-PICTURES = np.random.default_rng(1).uniform(size=(3, 6, 9, 2)).astype(np.float32)
+PICTURES = np.random.default_rng(1).uniform(size=(3, 6, 9, 3)).astype(np.float32)
 
 
 def test_patches_are_squares_in_the_order_of_reading():
@@ -49,7 +49,7 @@ def folder(tmp_path_factory):
     config = transformers.ViTConfig(
         image_size=(6, 9),
         patch_size=3,
-        num_channels=2,
+        num_channels=3,
         hidden_size=16,
         num_hidden_layers=2,
         num_attention_heads=4,
@@ -112,7 +112,7 @@ def test_its_config_makes_it_again():
     assert model.count_params() == sum(np.prod(one.shape) for one in model.weights)
     config = model.embedding.get_config()
     copy = type(model.embedding).from_config(config)
-    assert copy.compute_output_shape((3, 6, 9, 2)) == tuple(model.embedding(PICTURES).shape)
+    assert copy.compute_output_shape((3, 6, 9, 3)) == tuple(model.embedding(PICTURES).shape)
 
 
 def test_it_computes_in_bfloat16():

@@ -53,8 +53,10 @@ def test_sizes_are_those_of_the_pictures_and_of_the_flags(make, folder):
     description = json.loads(json.dumps(task.description()))
     assert VisionHyperparameters(**description["hyperparameters"]) == hyperparameters
     assert description["pictures"] == {"name": "folder", "folder": str(folder)}
-    assert description["classes"] == ["bright", "dark"]
+    assert description["classes"] == {"names": ["bright", "dark"]}
     assert description["training"] == {"shift": 1}
+    # A run's folder compares the values of each part.
+    assert all(isinstance(part, dict) for part in description.values())
     # Six patches and a class token each.
     assert (len(task.examples()), task.examples().lengths[0].tolist()) == (20, [7])
     assert len(task.validation_examples()) == 2
@@ -97,7 +99,7 @@ def test_a_trained_model_is_scored_by_its_artifact(make):
     assert found.report[0] == f"{found.scores['accuracy']:.2%} of 2 pictures are told rightly"
     assert found.report[1].splitlines()[0].split() == ["class", "bright", "dark", "right"]
     np.testing.assert_array_equal(found.examples, test.pixels)
-    assert artifact.facts() == {"classes": ["bright", "dark"]}
+    assert artifact.facts() == {"classes": {"names": ["bright", "dark"]}}
 
 
 def test_scores_count_what_is_told():
