@@ -32,6 +32,7 @@ CLASSES = {
     "layers.normalization": ["LayerNormalization", "RmsNormalization"],
     "layers.patches": ["PatchEmbedding"],
     "layers.piece_prediction": ["PieceBias", "PiecePrediction"],
+    "layers.pooling": ["FirstState", "MeanState"],
     "layers.position_encodings": ["LearnedEncoding", "NoEncoding", "SinusoidalEncoding"],
     "layers.recurrent_decoder": ["RecurrentDecoder"],
     "layers.recurrent_encoder": ["RecurrentEncoder"],

@@ -99,4 +99,7 @@ class LabelArtifact(TextEncoderArtifact):
         super().__init__(module)
 
     def facts(self):
-        return {**super().facts(), "labels": {"names": self.module.labels}}
+        return {
+            **super().facts(),
+            "labels": {"names": self.module.labels, "pooling": self.module.pooling},
+        }

@@ -31,6 +31,13 @@ flags.DEFINE_integer(
     1,
     flag_values=CLASSIFICATION,
 )
+flags.DEFINE_enum(
+    "pooling",
+    "first",
+    ["first", "mean"],
+    "What a text is labelled by: the state of its first token, as in BERT, or the mean of all.",
+    CLASSIFICATION,
+)
 
 IMPORT = flags.FlagValues()
 flags.DEFINE_string(

@@ -48,6 +48,7 @@ from keras_transformer.layers.matrix import Matrix
 from keras_transformer.layers.normalization import LayerNormalization, RmsNormalization
 from keras_transformer.layers.patches import PatchEmbedding
 from keras_transformer.layers.piece_prediction import PieceBias, PiecePrediction
+from keras_transformer.layers.pooling import FirstState, MeanState
 from keras_transformer.layers.position_encodings import (
     LearnedEncoding,
     NoEncoding,
@@ -86,6 +87,7 @@ __all__ = [
     "Encoder",
     "EncoderLayer",
     "FeedForward",
+    "FirstState",
     "GatedFeedForward",
     "LayerNormalization",
     "LearnedEncoding",
@@ -93,6 +95,7 @@ __all__ = [
     "LocalHeads",
     "LowRankHeads",
     "Matrix",
+    "MeanState",
     "MultiHeadAttention",
     "NoEncoding",
     "NoRelativePositions",

@@ -3,13 +3,18 @@ Bidirectional Transformers for Language Understanding", figure 4), out of the en
 (Vaswani et al. 2017).
 """
 
+from collections.abc import Callable
+
 import keras
 from keras import ops
 
-from keras_transformer.layers import Dropout
+from keras_transformer.layers import Dropout, FirstState, MeanState
 from keras_transformer.layers.tensors import Tensor
 from keras_transformer.models.hyperparameters import Hyperparameters
 from keras_transformer.models.text_encoder import TextEncoder, inputs
+
+# What is made of a text's states, by name. The first is BERT's.
+POOLINGS = {"first": FirstState, "mean": MeanState}
 
 
 class Labeller(keras.Model):
@@ -18,6 +23,7 @@ class Labeller(keras.Model):
     Args:
         hyperparameters: sizes and variants of the body.
         labels: C.
+        read: what is labelled: a function of states (B, T, d_model), tokens (B, T) and a policy.
         dtype: a Keras dtype policy; the global one by default.
 
     Call arguments:
@@ -31,13 +37,14 @@ class Labeller(keras.Model):
         self,
         hyperparameters: Hyperparameters,
         labels: int,
+        read: Callable[..., Tensor],
         dtype: str | keras.DTypePolicy | None = None,
         name: str | None = None,
     ):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         body = TextEncoder(hyperparameters, policy)
         tokens, segments = inputs()
-        x = self.read(body(tokens, segments), hyperparameters, policy)
+        x = read(body(tokens, segments), tokens, policy)
         x = Dropout(hyperparameters.dropout, dtype=policy, name="label_dropout")(x)
         logits = keras.layers.Dense(labels, dtype=policy, name="labels")(x)
         super().__init__((tokens, segments), ops.cast(logits, "float32"), name=name)
@@ -45,11 +52,6 @@ class Labeller(keras.Model):
         self.labels = labels
         self.body = body
         self.embedding = body.embedding
-
-    @staticmethod
-    def read(states: Tensor, hyperparameters: Hyperparameters, policy: keras.DTypePolicy) -> Tensor:
-        """What is labelled, of the body's states (B, T, d_model)."""
-        raise NotImplementedError
 
     def states(self, tokens: Tensor, segments: Tensor) -> Tensor:
         """The last layer's states, (B, T, d_model), of inputs as `call` has them."""
@@ -73,9 +75,13 @@ class Labeller(keras.Model):
 class TextClassifier(Labeller):
     """A label for a text, from the state of its first token.
 
-        P(label | text) = softmax(tanh(x_0 W + b) V + c),    x = Encoder(text)
+        P(label | text) = softmax(tanh(p W + b) V + c),    p = Pooling(Encoder(text))
 
-    Arguments and call arguments as in `Labeller`.
+    Args:
+        hyperparameters, labels, dtype: as in `Labeller`.
+        pooling: "first", as in BERT, or "mean": see `layers.FirstState` and `layers.MeanState`.
+
+    Call arguments as in `Labeller`.
 
     Returns:
         Logits in float32, (B, C).
@@ -85,10 +91,24 @@ class TextClassifier(Labeller):
         logits = TextClassifier(hyperparameters, labels=42)((tokens, segments))
     """
 
-    @staticmethod
-    def read(states, hyperparameters, policy):
-        width = hyperparameters.d_model
-        return keras.layers.Dense(width, "tanh", dtype=policy, name="pooler")(states[:, 0])
+    def __init__(
+        self,
+        hyperparameters: Hyperparameters,
+        labels: int,
+        pooling: str = "first",
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str | None = None,
+    ):
+        def read(states, tokens, policy):
+            pooled = POOLINGS[pooling](dtype=policy, name="pooling")(states, tokens)
+            width = hyperparameters.d_model
+            return keras.layers.Dense(width, "tanh", dtype=policy, name="pooler")(pooled)
+
+        super().__init__(hyperparameters, labels, read, dtype, name)
+        self.pooling = pooling
+
+    def get_config(self):
+        return {**super().get_config(), "pooling": self.pooling}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -97,12 +117,17 @@ class TokenClassifier(Labeller):
 
         P(label at t | text) = softmax(x_t V + c),    x = Encoder(text)
 
-    Arguments and call arguments as in `Labeller`.
+    Arguments as in `Labeller`, but for `read`; call arguments too.
 
     Returns:
         Logits in float32, (B, T, C).
     """
 
-    @staticmethod
-    def read(states, hyperparameters, policy):
-        return states
+    def __init__(
+        self,
+        hyperparameters: Hyperparameters,
+        labels: int,
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str | None = None,
+    ):
+        super().__init__(hyperparameters, labels, lambda states, *_: states, dtype, name)

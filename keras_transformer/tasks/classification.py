@@ -49,7 +49,7 @@ class Classification(TextReading):
 
     def description(self):
         description = super().description()
-        description["labels"] = {"names": self.names}
+        description["labels"] = {"names": self.names, "pooling": self.values["pooling"]}
         description["training"]["labelled_examples"] = self.values["labelled_examples"]
         return description
 
@@ -79,7 +79,8 @@ class Classification(TextReading):
         return labelled_texts.examples(ids, numbers, self.vocabulary)
 
     def model(self, dtype):
-        return TextClassifier(self.hyperparameters, len(self.names), dtype=dtype)
+        pooling = self.values["pooling"]
+        return TextClassifier(self.hyperparameters, len(self.names), pooling, dtype)
 
     def loss(self):
         return LabelSmoothedCrossEntropy(self.hyperparameters.label_smoothing)
@@ -89,10 +90,12 @@ class Classification(TextReading):
 
     @classmethod
     def reload(cls, folder, values):
-        hyperparameters = described(folder.read_description()["hyperparameters"])
+        description = folder.read_description()
+        hyperparameters = described(description["hyperparameters"])
         names = _names(folder)
         policy = translation_policy(values["precision"])
-        model = TextClassifier(hyperparameters, len(names), dtype=policy)
+        pooling = description["labels"]["pooling"]
+        model = TextClassifier(hyperparameters, len(names), pooling, policy)
         folder.load_weights(model)
         vocabulary = vocabularies.load(folder.path).source
         return LabelArtifact(LabelModule(model, vocabulary, names))

@@ -7,6 +7,8 @@ from keras_transformer.translator.loading import saved_model
 from pipelines import batching, corpora, hidden_pieces, texts
 from pipelines.corpora.line_files import read_lines
 
+# BERT's.
+MASK_SHARE = 0.15
 # Flags of `evaluate` that are for answers with a reference.
 OF_ANSWERS = ("metrics", "confidence", "baseline_file", "source_file", "evalb_parameters")
 
@@ -28,8 +30,11 @@ class MaskingExamination(Examination):
                 "folder to measure it."
             )
         self._folder = RunFolder(model)
-        self._training = description["training"]
-        self._lines = _lines(description, values)
+        # An imported model does not say how it was trained.
+        longest = description["hyperparameters"]["max_positions"] - 1
+        unknown = {"mask_share": MASK_SHARE, "max_length": longest, "seed": 1}
+        self._training = {**unknown, **description.get("training", {})}
+        self._lines = _lines(description, model, values)
 
     def examine(self, loading, at_once):
         module = Masking.reload(self._folder, {"precision": loading["precision"]}).module
@@ -47,10 +52,14 @@ class MaskingExamination(Examination):
         )
 
 
-def _lines(description, values):
+def _lines(description, model, values):
     if name := values["reference_file"]:
         lines = [line for line in read_lines(name) if line]
         if not lines:
             raise ValueError(f"{name} holds no text. Fill it, or name another file.")
         return lines
+    if "corpus" not in description:
+        raise ValueError(
+            f"{model} does not say what it was trained on: pass text by --reference_file."
+        )
     return getattr(corpora.load(**description["corpus"]), values["split"]).sources

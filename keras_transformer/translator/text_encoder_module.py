@@ -176,6 +176,7 @@ class LabelModule(TextEncoderModule):
     ):
         super().__init__(model, vocabulary)
         self.labels = list(labels)
+        self.pooling = model.pooling
         self._logits = traced(
             lambda tokens, segments: model((tokens, segments), training=False), IDS, IDS
         )

@@ -140,6 +140,21 @@ def test_a_label_of_a_text_is_that_of_transformers(ours):
     assert deviation(model((TOKENS, SEGMENTS)), their_output(module).logits) < 1e-5
 
 
+def test_a_label_of_the_mean_is_that_of_its_formula(ours):
+    """In NumPy from the states, padding left out."""
+    first = ours(theirs("BertForSequenceClassification"))
+    model = TextClassifier(first.hyperparameters, 5, pooling="mean")
+    model.set_weights(first.get_weights())
+    states = np.asarray(model.states(TOKENS, SEGMENTS), np.float64)
+    means = np.stack([row[real].mean(0) for row, real in zip(states, REAL, strict=True)])
+    kernel, bias, labels, offset = (np.float64(one) for one in model.get_weights()[-4:])
+    expected = np.tanh(means @ kernel + bias) @ labels + offset
+    logits = np.asarray(model((TOKENS, SEGMENTS)))
+    np.testing.assert_allclose(logits, expected, atol=1e-5)
+    # The control: the first state gives others.
+    assert np.abs(np.asarray(first((TOKENS, SEGMENTS))) - expected).max() > 1e-2
+
+
 def test_labels_of_tokens_are_those_of_transformers(ours):
     module = theirs("BertForTokenClassification")
     model = ours(module)

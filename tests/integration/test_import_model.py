@@ -1,0 +1,106 @@
+"""BERTs that transformers makes at random and saves become runs and SavedModels of ours that answer
+as theirs do.
+"""
+
+import json
+
+import numpy as np
+import pytest
+
+from keras_transformer.translator.text_reader import TextReader
+from pipelines.word_pieces import SPECIAL
+
+torch = pytest.importorskip("torch", reason="install the extra [oracles]")
+transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
+pytest.importorskip("safetensors", reason="install the extra [oracles]")
+pytestmark = pytest.mark.slow
+WORDS = ("turn", "on", "the", "lamp", "##s", "off", ".", "kitchen")
+PIECES = [*SPECIAL, *WORDS]
+TEXTS = ["Turn on the [MASK].", "the kitchen [MASK] lamps", "off"]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """By name a folder of each kind, and the model of transformers that it was saved from."""
+    config = transformers.BertConfig(
+        vocab_size=len(PIECES),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=16,
+        id2label={0: "light", 1: "time", 2: "none"},
+    )
+    torch.manual_seed(1)
+    made = {}
+    for name in ("BertForMaskedLM", "BertForSequenceClassification", "BertModel"):
+        model = getattr(transformers, name)(config).eval()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter += 0.2 * torch.randn(parameter.shape)
+        folder = tmp_path_factory.mktemp(name)
+        model.save_pretrained(folder)
+        (folder / "vocab.txt").write_text("\n".join(PIECES))
+        made[name] = (folder, model)
+    return made
+
+
+def asked(folder, model, texts):
+    """What theirs gives for texts, as arrays, with the ids that it read."""
+    tokenizer = transformers.BertTokenizer(vocab=str(folder / "vocab.txt"), do_lower_case=True)
+    given = tokenizer(texts, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        return given, model(**given)
+
+
+def test_each_kind_answers_as_theirs_does(folders, fresh_shell):
+    for name, (folder, _) in folders.items():
+        done = fresh_shell("import_model", f"--from={folder}", f"--model_dir=runs/{name}")
+        assert done.returncode == 0, done.stderr.decode()
+    readers = {
+        name: TextReader.load(fresh_shell.folder / "saved_models" / name) for name in folders
+    }
+
+    given, output = asked(*folders["BertForMaskedLM"], TEXTS[:2])
+    guesses = readers["BertForMaskedLM"].guesses(TEXTS[:2])
+    for row, [of_mask] in enumerate(guesses):
+        [place] = torch.where(given["input_ids"][row] == PIECES.index("[MASK]"))[0]
+        logits = output.logits[row, place].numpy().astype(np.float64)
+        logits[: len(SPECIAL)] = -np.inf
+        shares = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
+        best = PIECES[shares.argmax()]
+        assert next(iter(of_mask)) == best
+        assert of_mask[best] == pytest.approx(shares.max(), abs=1e-5)
+
+    _, output = asked(*folders["BertForSequenceClassification"], TEXTS)
+    names = ("light", "time", "none")
+    expected = [names[number] for number in output.logits.argmax(-1)]
+    assert readers["BertForSequenceClassification"].labels(TEXTS) == expected
+
+    given, output = asked(*folders["BertModel"], TEXTS)
+    real = given["attention_mask"][..., None]
+    mean = (output.last_hidden_state * real).sum(1) / real.sum(1)
+    expected = torch.nn.functional.normalize(mean).numpy()
+    np.testing.assert_allclose(readers["BertModel"].vectors(TEXTS), expected, atol=1e-5)
+
+    described = json.loads((fresh_shell.folder / "runs/BertForMaskedLM/model.json").read_text())
+    assert described["task"] == "masking"
+    again = fresh_shell("export", "--model_dir=runs/BertForMaskedLM", "--export_dir=again")
+    assert again.returncode == 0, again.stderr.decode()
+    assert TextReader.load(fresh_shell.folder / "again").guesses(TEXTS[:2]) == guesses
+
+
+def test_what_cannot_be_imported_is_told(folders, fresh_shell):
+    folder, _ = folders["BertModel"]
+    (fresh_shell.folder / "runs").mkdir()
+    answers = fresh_shell.all(
+        [
+            ("import_model", "--model_dir=r"),
+            ("import_model", f"--from={folder}", "--model_dir=runs"),
+            ("import_model", "--from=nowhere", "--model_dir=r"),
+        ]
+    )
+    said = [b"--from is missing", b"runs exists. Name another", b"nowhere has no config.json"]
+    for answer, words in zip(answers, said, strict=True):
+        assert answer.returncode == 1
+        assert words in answer.stderr.splitlines()[-1]
