@@ -78,7 +78,9 @@ def read_tensors(folder: pathlib.Path) -> dict[str, np.ndarray]:
         from safetensors import SafetensorError
         from safetensors.numpy import load_file
     except ImportError as error:
-        raise ImportError("safetensors is missing: pip install 'keras-transformer-nmt[imports]'.") from error
+        raise ImportError(
+            "safetensors is missing: pip install 'keras-transformer-nmt[imports]'."
+        ) from error
     paths = sorted(folder.glob("*.safetensors"))
     if not paths:
         raise FileNotFoundError(

@@ -2,25 +2,22 @@
 "Improving Language Understanding by Generative Pre-Training").
 """
 
-import functools
-
 from keras_transformer.artifacts.generator_artifact import GeneratorArtifact
-from keras_transformer.models import LanguageModel, chosen
+from keras_transformer.models import LanguageModel
 from keras_transformer.tasks import TASKS
-from keras_transformer.tasks.corpus_settings import corpus_settings
-from keras_transformer.tasks.task import Evaluation, Task, label_measures, with_perplexity
+from keras_transformer.tasks.one_language import OneLanguage
+from keras_transformer.tasks.task import Evaluation, label_measures, with_perplexity
 from keras_transformer.tasks.translation_options import given_options
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.translator.generation_module import GenerationModule
 from keras_transformer.translator.generator import Generator, module_of_run
-from pipelines import corpora, texts, vocabularies, vocabulary
-from pipelines.record_files import Records
+from pipelines import texts, vocabularies, vocabulary
 
 SHOWN = 5
 KEPT_EXAMPLES = 12
 
 
-class LanguageModelling(Task):
+class LanguageModelling(OneLanguage):
     """Foresee each piece of a text from those before it.
 
     The text is the source side of any corpus, such as the lines of `--corpus=lines`.
@@ -33,37 +30,11 @@ class LanguageModelling(Task):
 
     def __init__(self, values):
         super().__init__(values)
-        self.hyperparameters = chosen(values)
-        if self.hyperparameters.architecture != "transformer":
-            raise ValueError(
-                "--task=language_modelling trains a Transformer. Received: architecture="
-                f"{self.hyperparameters.architecture}. Leave it out."
-            )
         self._options = GenerationModule.options_of(given_options(values))
-        self._corpus_settings = corpus_settings(values)
 
     @classmethod
     def default_model_dir(cls, values):
         return f"runs/{values['corpus']}_{values['source_language']}"
-
-    @functools.cached_property
-    def corpus(self):
-        """The text: `corpora.Corpus`, of which the sources are read."""
-        corpus = corpora.load(**self._corpus_settings, cache_dir=self.values["cache_dir"])
-        if isinstance(corpus.train, Records):
-            raise ValueError(
-                "--task=language_modelling reads text. Received: corpus=records, which holds ids "
-                "of pairs. Pass --corpus=lines."
-            )
-        return corpus
-
-    @property
-    def pieces(self):
-        return vocabularies.pieces_by_side(self.vocabulary)
-
-    @property
-    def width(self):
-        return self.hyperparameters.d_model
 
     def write_files(self, folder):
         """Write the vocabulary, learned from the training side."""
@@ -76,24 +47,6 @@ class LanguageModelling(Task):
 
     def read_files(self, folder):
         self.vocabulary = vocabularies.load(folder.path)
-
-    def description(self):
-        return {
-            "hyperparameters": self.hyperparameters.as_dict(),
-            "corpus": self._corpus_settings,
-            "vocabulary": {"fingerprint": self.vocabulary.fingerprint},
-            "training": {"max_length": self.values["max_train_length"]},
-        }
-
-    def introduce(self):
-        corpus = self.corpus
-        sizes = [f"{len(split):,}" for split in (corpus.train, corpus.valid, corpus.test)]
-        print(
-            f"{corpus.name} {corpus.source_language}: {sizes[0]} lines to train, {sizes[1]} to "
-            f"validate, {sizes[2]} to test"
-        )
-        counts = [f"{count:,} {reason}" for reason, count in corpus.dropped.items() if count]
-        print(f"dropped: {', '.join(counts) or 'none'}")
 
     def examples(self):
         return self._examples(self.corpus.train)

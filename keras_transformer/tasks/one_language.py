@@ -1,0 +1,65 @@
+"""What tasks of text in one language share: the sources of a corpus, a vocabulary, and the sizes of
+a Transformer.
+"""
+
+import functools
+from collections.abc import Mapping
+
+from keras_transformer.models import chosen
+from keras_transformer.tasks.corpus_settings import corpus_settings
+from keras_transformer.tasks.task import Task
+from pipelines import corpora, vocabularies
+from pipelines.record_files import Records
+
+
+class OneLanguage(Task):
+    """Learn something of the sources of a corpus, such as the lines of `--corpus=lines`. A task
+    sets `vocabulary` when it reads the run's files.
+    """
+
+    def __init__(self, values: Mapping):
+        super().__init__(values)
+        self.hyperparameters = chosen(values)
+        if self.hyperparameters.architecture != "transformer":
+            raise ValueError(
+                f"--task={self.name} trains a Transformer. Received: architecture="
+                f"{self.hyperparameters.architecture}. Leave it out."
+            )
+        self._corpus_settings = corpus_settings(values)
+
+    @functools.cached_property
+    def corpus(self):
+        """The text: `corpora.Corpus`."""
+        corpus = corpora.load(**self._corpus_settings, cache_dir=self.values["cache_dir"])
+        if isinstance(corpus.train, Records):
+            raise ValueError(
+                f"--task={self.name} reads text. Received: corpus=records, which holds ids of "
+                "pairs. Pass --corpus=lines."
+            )
+        return corpus
+
+    @property
+    def pieces(self):
+        return vocabularies.pieces_by_side(self.vocabulary)
+
+    @property
+    def width(self):
+        return self.hyperparameters.d_model
+
+    def description(self):
+        return {
+            "hyperparameters": self.hyperparameters.as_dict(),
+            "corpus": self._corpus_settings,
+            "vocabulary": {"fingerprint": self.vocabulary.fingerprint},
+            "training": {"max_length": self.values["max_train_length"]},
+        }
+
+    def introduce(self):
+        corpus = self.corpus
+        sizes = [f"{len(split):,}" for split in (corpus.train, corpus.valid, corpus.test)]
+        print(
+            f"{corpus.name} {corpus.source_language}: {sizes[0]} texts to train, {sizes[1]} to "
+            f"validate, {sizes[2]} to test"
+        )
+        counts = [f"{count:,} {reason}" for reason, count in corpus.dropped.items() if count]
+        print(f"dropped: {', '.join(counts) or 'none'}")

@@ -1,0 +1,92 @@
+"""A language model's training: what it learns from, what it refuses, how it is decoded."""
+
+import numpy as np
+import pytest
+
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.tasks.language_modelling import LanguageModelling
+from keras_transformer.tasks.perplexity_examination import PerplexityExamination
+
+NOTHING = {
+    **dict.fromkeys(("metrics", "baseline_file", "source_file", "evalb_parameters")),
+    "reference_file": None,
+    "confidence": False,
+    "split": "valid",
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Text of one language."""
+    for split in ("train", "valid", "test"):
+        lines = "".join(f"{split} dogs run {number}\n" for number in range(30))
+        (tmp_path / f"{split}.en").write_text(lines)
+    return tmp_path
+
+
+@pytest.fixture
+def task_of(values_of, folder):
+    """A function of arguments: the task that they ask for."""
+
+    def task(*arguments):
+        flags = ("--flagfile=gpt.flags", "--corpus=lines", f"--data_dir={folder}")
+        return LanguageModelling(values_of(LanguageModelling, *flags, *arguments))
+
+    return task
+
+
+def test_it_learns_the_lines_of_a_folder(task_of, tmp_path):
+    task = task_of("--vocabulary_size=290", "--max_train_length=9")
+    run = RunFolder(tmp_path / "run")
+    run.path.mkdir()
+    task.write_files(run)
+    task.read_files(run)
+    examples = task.examples()
+    assert examples.sides == ("text",)
+    assert len(examples) >= 30
+    assert examples.lengths.max() <= 9
+    assert task.default_model_dir(task.values) == "runs/lines_en"
+    assert task.description()["training"] == {"max_length": 9}
+    assert task.model("float32")(np.array([[2, 5]])).shape == (1, 2, 290)
+
+
+def test_text_is_drawn_unless_a_search_is_asked_for(task_of):
+    assert (task_of()._options.samples, task_of()._options.top_p) == (1, 0.9)
+    assert task_of("--beam_size=3")._options.samples == 0
+    assert task_of("--temperature=0.5")._options.temperature == 0.5
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ("--constrained", r"^`constrained` needs a source, which a language model has not"),
+        ("--coverage_penalty=0.1", r"^`coverage_penalty` needs a source"),
+        ("--corpus=records", r"^--task=language_modelling reads text\. Received: corpus=records"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(task_of, argument, words, monkeypatch):
+    from pipelines import corpora
+    from pipelines.record_files import Records
+
+    if argument == "--corpus=records":
+        found = type("Found", (), {"train": Records.__new__(Records)})()
+        monkeypatch.setattr(corpora, "load", lambda **_: found)
+    with pytest.raises(ValueError, match=words):
+        assert task_of(argument).corpus
+
+
+def test_the_lines_of_a_split_or_of_a_file_are_examined(folder):
+    settings = {"name": "lines", "source_language": "en", "target_language": "en"}
+    description = {"corpus": {**settings, "data_dir": str(folder)}}
+    assert len(PerplexityExamination(description, "m", NOTHING)._lines) == 30
+    own = folder / "own.txt"
+    own.write_text("one\n\ntwo\n")
+    asked = {**NOTHING, "reference_file": str(own)}
+    assert PerplexityExamination({}, "m", asked)._lines == ["one", "two"]
+    own.write_text("\n")
+    with pytest.raises(ValueError, match=r"own\.txt holds no text"):
+        PerplexityExamination({}, "m", asked)
+    with pytest.raises(ValueError, match=r"^m does not say what it was trained on: pass text by"):
+        PerplexityExamination({}, "m", NOTHING)
+    with pytest.raises(ValueError, match=r"^--source_file is for answers that have a reference"):
+        PerplexityExamination({}, "m", {**NOTHING, "source_file": "a"})
