@@ -107,8 +107,10 @@ class VisionHyperparameters:
         """
         own = [field.name for field in dataclasses.fields(cls) if field.name not in OF_PICTURES]
         for field in dataclasses.fields(Hyperparameters):
+            # One without a default, the size of the vocabulary, is no flag of the model's.
+            is_foreign = field.name not in own and field.default is not dataclasses.MISSING
             value = values.get(field.name, field.default)
-            if field.name not in own and value != field.default:
+            if is_foreign and value != field.default:
                 raise ValueError(
                     f"`{field.name}` is no hyperparameter of a model of pictures, which has "
                     f"{', '.join(own)}. Received: {field.name}={value}. Leave it out."

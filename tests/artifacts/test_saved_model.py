@@ -456,11 +456,11 @@ def test_the_check_finds_an_array_that_differs(doubling, tmp_path, line, ways):
     path.write_text(f"{json.dumps(first | line)}\n{json.dumps(second)}\n", encoding="utf-8")
     model = tf.saved_model.load(str(altered))
     graph = saved_model_pb2.SavedModel.FromString((altered / "saved_model.pb").read_bytes())
-    found = clean_process.different(
-        model.signatures["serving_default"],
-        graph.meta_graphs[0].signature_def["serving_default"],
-        lines(path),
-    )
+    definitions = graph.meta_graphs[0].signature_def
+    default = definitions["serving_default"]
+    infos = clean_process.infos_of(definitions, default)
+    golden = [clean_process.typed(line, infos) for line in lines(path)]
+    found = clean_process.different(model.signatures["serving_default"], default, golden)
     assert [one["way"] for one in found] == ways
     assert all("[1.5, 2.0]" in one["inputs"] for one in found)
 

@@ -29,7 +29,7 @@ WRONG = {
     "heads": (("train", "--num_heads=7"), b"`d_model` must be divisible by `num_heads`"),
     "corpus": (
         ("train", "--corpus=nonsense"),
-        b"home_assistant, mixture, records, reverse, text_files, tfds",
+        b"home_assistant, intents, lines, mixture, records, reverse, spans, text_files, tfds",
     ),
     "rate": (("train", "--learning_rate_scale=-1"), b"learning_rate_scale"),
     "beam": (("translate", f"--model={RUN}", "--beam_size=0"), b"beam_size"),

@@ -101,10 +101,10 @@ def test_an_odd_d_model_is_refused_with_a_remedy():
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("norm", "between", "post or pre"),
-        ("norm", None, "post or pre"),
-        ("activation", "tanh", "relu or gelu or swish or swiglu"),
-        ("activation", ["relu"], "relu or gelu or swish or swiglu"),
+        ("norm", "between", "post or pre or pre_rms"),
+        ("norm", None, "post or pre or pre_rms"),
+        ("activation", "tanh", "relu or gelu or gelu_tanh or swish or swiglu"),
+        ("activation", ["relu"], "relu or gelu or gelu_tanh or swish or swiglu"),
         ("positions", "t5", "sinusoidal or learned or relative or shaw or rotary or none"),
         ("tie_embeddings", True, "three_way or decoder or none"),
         ("attention", "softmax", ATTENTIONS),

@@ -145,8 +145,8 @@ def test_the_variants_are_those_of_the_hyperparameters(model):
         assert layer.feed_forward.activation is activations[hp.activation]
     swish = Transformer(**SIZES, activation="swish").decoder.layers[1].feed_forward.activation
     assert float(swish(2.0)) == pytest.approx(2 / (1 + math.exp(-2)))
-    assert list(NORMS) == ["post", "pre"]
-    assert list(ACTIVATIONS) == ["relu", "gelu", "swish", "swiglu"]
+    assert list(NORMS) == ["post", "pre", "pre_rms"]
+    assert list(ACTIVATIONS) == ["relu", "gelu", "gelu_tanh", "swish", "swiglu"]
 
 
 def test_one_table_serves_source_target_and_logits(model):

@@ -42,7 +42,7 @@ def test_home_assistant_gets_cache_folder(tmp_path):
 def test_unknown_corpus_lists_the_known_ones():
     with pytest.raises(
         ValueError,
-        match=r"home_assistant, lines, .*, text_files, tfds, treebank\. Received: 'wmt'",
+        match=r"home_assistant, intents, lines, .*, text_files, tfds, treebank\. Received: 'wmt'",
     ):
         corpora.load("wmt", source_language="en", target_language="de")
 
