@@ -94,7 +94,8 @@ def test_what_cannot_be_read_is_told_in_one_line(gpt2, tmp_path):
     config = json.loads((folder / "config.json").read_text())
     written = tmp_path / "config.json"
     written.write_text(json.dumps({**config, "model_type": "llama"}))
-    with pytest.raises(ValueError, match=r"`model_type` of .* must be one of bert, gpt2.*: llama\.$"):
+    refused = r"`model_type` of .* must be one of bert, gpt2.*: llama\.$"
+    with pytest.raises(ValueError, match=refused):
         hugging_face.load(tmp_path)
     written.write_text(json.dumps(config))
     with pytest.raises(FileNotFoundError, match=r"has no weights: a file that ends in"):
