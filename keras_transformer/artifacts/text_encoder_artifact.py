@@ -4,6 +4,7 @@ import numpy as np
 
 from keras_transformer.artifacts.artifact import Artifact
 from keras_transformer.artifacts.golden import golden_texts
+from keras_transformer.translator.tag_module import TagModule
 from keras_transformer.translator.text_encoder_module import (
     LabelModule,
     MaskedTextModule,
@@ -103,3 +104,20 @@ class LabelArtifact(TextEncoderArtifact):
             **super().facts(),
             "labels": {"names": self.module.labels, "pooling": self.module.pooling},
         }
+
+
+class TagArtifact(TextEncoderArtifact):
+    """A `TagModule`:
+
+    serving_default, tag  text (B,) -> words, tags and probabilities (B, W)
+    embed                 text -> vector (B, d_model)
+    """
+
+    does = "texts in, a tag for each word out"
+    heading = "A tagger"
+
+    def __init__(self, module: TagModule):
+        super().__init__(module)
+
+    def facts(self):
+        return {**super().facts(), "labels": {"names": self.module.labels}}

@@ -22,6 +22,7 @@ GROUPS = {
     "averaging": learning.AVERAGING,
     "batch_tokens": learning.BATCH_TOKENS,
     "batches": learning.BATCHES,
+    "labelling": reading.LABELLING,
     "classification": reading.CLASSIFICATION,
     "corpus": text.CORPUS,
     "decoding": translating.DECODING,

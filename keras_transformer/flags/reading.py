@@ -23,14 +23,16 @@ flags.DEFINE_float(
     flag_values=MASKING,
 )
 
-CLASSIFICATION = flags.FlagValues()
+LABELLING = flags.FlagValues()
 flags.DEFINE_integer(
     "labelled_examples",
     None,
     "Number of labelled examples to train on, drawn by --seed. Default: all.",
     1,
-    flag_values=CLASSIFICATION,
+    flag_values=LABELLING,
 )
+
+CLASSIFICATION = flags.FlagValues()
 flags.DEFINE_enum(
     "pooling",
     "first",

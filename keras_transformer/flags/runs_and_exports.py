@@ -7,12 +7,12 @@ flags.DEFINE_enum(
     "task",
     "translation",
     [
-        *("translation", "parsing", "language_modelling", "masking", "classification"),
+        *("translation", "parsing", "language_modelling", "masking", "classification", "tagging"),
         "image_classification",
     ],
     "What is learned: translation of sentences; constituency parsing, from a treebank; to "
-    "continue text of one language; to guess hidden pieces of it; labels of texts; or classes of "
-    "pictures.",
+    "continue text of one language; to guess hidden pieces of it; labels of texts; tags of words; "
+    "or classes of pictures.",
     TASK,
 )
 

@@ -43,7 +43,13 @@ TASKS = {
     "classification": Registered(
         "keras_transformer.tasks.classification:Classification",
         "keras_transformer.tasks.label_examination:LabelExamination",
-        flag_groups=("corpus", "vocabulary", "model", "reading", "classification"),
+        flag_groups=("corpus", "vocabulary", "model", "reading", "labelling", "classification"),
+        export_flag_groups=("precision",),
+    ),
+    "tagging": Registered(
+        "keras_transformer.tasks.tagging:Tagging",
+        "keras_transformer.tasks.tag_examination:TagExamination",
+        flag_groups=("corpus", "vocabulary", "model", "reading", "labelling"),
         export_flag_groups=("precision",),
     ),
     "image_classification": Registered(

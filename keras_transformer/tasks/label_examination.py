@@ -14,7 +14,13 @@ OF_TRANSLATIONS = ("metrics", "confidence", "baseline_file", "evalb_parameters")
 
 
 class LabelExamination(Examination):
-    """The texts of a split; or those of --source_file, whose labels --reference_file has."""
+    """The texts of a split; or those of --source_file, whose labels --reference_file has.
+
+    Attributes:
+        task: the class of the task that trained the model.
+    """
+
+    task = Classification
 
     def __init__(self, description, model, values):
         if given := [name for name in OF_TRANSLATIONS if values[name]]:
@@ -23,15 +29,25 @@ class LabelExamination(Examination):
             )
         self._model = model
         self._texts, self._labels = _labelled(description, model, values)
-        labelled_texts.numbers_of(self._labels, description["labels"]["names"], "the text")
+        self.check(self._texts, self._labels, description["labels"]["names"])
 
     def examine(self, loading, at_once):
         if saved_model(RunFolder(self._model).path):
             reader = TextReader.load(self._model)
         else:
             values = {"precision": loading["precision"]}
-            reader = TextReader.of(Classification.reload(RunFolder(self._model), values).module)
-        return label_score.measure(reader.labels(self._texts), self._labels)
+            reader = TextReader.of(self.task.reload(RunFolder(self._model), values).module)
+        return self.compare(reader, self._texts, self._labels)
+
+    @staticmethod
+    def check(texts, labels, names):
+        """Refuse labels that the model cannot give."""
+        labelled_texts.numbers_of(labels, names, "the text")
+
+    @staticmethod
+    def compare(reader, texts, labels):
+        """Measure what a `TextReader` gives for texts."""
+        return label_score.measure(reader.labels(texts), labels)
 
     def table(self, found):
         return (

@@ -1,5 +1,5 @@
 """What an encoder-only model says of texts in Python, a run's or an exported one: hidden words,
-labels, vectors.
+labels, tags, vectors.
 """
 
 import os
@@ -21,8 +21,8 @@ class TextReader:
     """Ask an encoder-only model.
 
     Args:
-        functions: by name, as a SavedModel has its signatures: "fill_mask", "classify", "embed",
-            each from texts (B,) to outputs by name.
+        functions: by name, as a SavedModel has its signatures: "fill_mask", "classify", "tag",
+            "embed", each from texts (B,) to outputs by name.
         name: of the model, for errors.
 
     Example:
@@ -90,6 +90,12 @@ class TextReader:
         """The likeliest label of each text."""
         answers = self._asked("classify", texts)
         return [_text(label) for given in answers for label in given["label"].numpy()]
+
+    def tags(self, texts: Sequence[str]) -> list[list[str]]:
+        """The tags of each text's words, which stand between white space."""
+        answers = self._asked("tag", texts)
+        rows = [row for given in answers for row in given["tags"].numpy()]
+        return [[_text(tag) for tag in row if tag] for row in rows]
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
         """Vectors of length 1, (texts, d_model): the product of two is the cosine."""

@@ -49,7 +49,9 @@ CORPORA: dict[str, Callable[..., Corpus]] = {
     "spans": lambda source_language, data_dir, prefixes, seed, **_: spans.load(
         source_language, data_dir=data_dir, prefixes=prefixes, seed=seed
     ),
-    "intents": lambda source_language, **_: intents.load(source_language),
+    "intents": lambda source_language, target_language, **_: intents.load(
+        source_language, target_language
+    ),
     "treebank": lambda source_language, data_dir, prefixes, **_: treebank.load(
         source_language, data_dir=data_dir, prefixes=prefixes
     ),

@@ -1,8 +1,10 @@
 """Sentences that people say to their home, and what each of them asks for: templates of the PyPI
 package `home-assistant-intents` (Apache-2.0), read by `hassil`, expanded at random.
 
-The corpus is pairs: a sentence, and the name of its intent as the target. No template has sentences
-in two splits, so that a classifier is measured on ways to ask that it never saw.
+The corpus is pairs: a sentence, and as the target the name of its intent, or its slots: a tag for
+each word, "B-area" where a name of an area begins, "I-area" where it goes on, else "O" (Ramshaw and
+Marcus 1995, "Text Chunking using Transformation-Based Learning"). No template has sentences in two
+splits, so that a model is measured on ways to ask that it never saw.
 """
 
 import collections
@@ -17,7 +19,10 @@ from pipelines.corpora.household import ANY_DEVICE, DEVICES, FLOORS, ROOMS, WILD
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 
 LANGUAGE = "en"
-LABELS = "intent"
+INTENT = "intent"
+SLOTS = "slots"
+# Around what stands for a list, while a template is expanded: begin, end of the name, end.
+MARKS = ("\ue000", "\ue001", "\ue002")
 # Sentences of a template, and how often one more is tried for.
 SENTENCES = 12
 ATTEMPTS = 40
@@ -44,18 +49,20 @@ class Template:
     devices: tuple[str, ...]
 
 
-def load(language: str) -> Corpus:
+def load(language: str, target: str = INTENT) -> Corpus:
     """Expand the templates, always to the same sentences.
 
-    A sentence that two intents may mean is dropped, and so is one of a held-out template that
-    training has too.
+    A sentence that two intents may mean, or two rows of tags, is dropped, and so is one of a
+    held-out template that training has too.
 
     Args:
         language: "en": the rooms and devices that we put in are English.
+        target: "slots" for tags; anything else for the names of intents.
 
     Returns:
-        The `Corpus`; each target is the name of an intent. All intents are in the training split;
-        those with a single template are in no other.
+        The `Corpus`; each target is the name of an intent, or tags with spaces between them, one
+        for each word. All intents are in the training split; those with a single template are in
+        no other.
 
     Raises:
         ValueError: for another language, or if the packages are not installed.
@@ -67,25 +74,30 @@ def load(language: str) -> Corpus:
         )
     by_split: dict[str, list[tuple[str, str]]] = {"train": [], "valid": [], "test": []}
     for split, template in split_templates(templates()):
-        by_split[split] += [(sentence, template.intent) for sentence in sentences(template)]
+        by_split[split] += [
+            (sentence, tags if target == SLOTS else template.intent)
+            for sentence, tags in sentences(template)
+        ]
     dropped: collections.Counter[str] = collections.Counter()
     meant = collections.defaultdict(set)
-    for sentence, intent in [pair for pairs in by_split.values() for pair in pairs]:
-        meant[sentence].add(intent)
+    for sentence, meaning in [pair for pairs in by_split.values() for pair in pairs]:
+        meant[sentence].add(meaning)
     texts = {}
     seen: set[str] = set()
     for split, pairs in by_split.items():
         kept = []
-        for sentence, intent in pairs:
+        for sentence, meaning in pairs:
             if len(meant[sentence]) > 1:
                 dropped["ambiguous"] += 1
             elif sentence in seen:
                 dropped["duplicate"] += 1
             else:
                 seen.add(sentence)
-                kept.append((sentence, intent))
+                kept.append((sentence, meaning))
         texts[split] = ParallelText.from_pairs(kept)
-    return Corpus("intents", LANGUAGE, LABELS, **texts, dropped=dict(dropped))
+    return Corpus(
+        "intents", LANGUAGE, SLOTS if target == SLOTS else INTENT, **texts, dropped=dict(dropped)
+    )
 
 
 def templates() -> list[Template]:
@@ -143,22 +155,43 @@ def _digest(text):
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def sentences(template: Template, most: int = SENTENCES) -> list[str]:
-    """Some sentences of a template, each once, drawn by the template alone.
+def sentences(template: Template, most: int = SENTENCES) -> list[tuple[str, str]]:
+    """Some sentences of a template with their tags, each once, drawn by the template alone.
 
     Args:
         template: the template.
         most: how many at most; a template may have fewer.
     """
     draw = random.Random(f"{template.intent} {template.text}")
-    found: dict[str, None] = {}
+    found: dict[str, str] = {}
     for _ in range(ATTEMPTS):
         words = " ".join(_expanded(template.expression, template, draw).split())
         # An optional word leaves a space before what follows it.
-        found[re.sub(r" (?=[?,%])", "", words)] = None
+        sentence, tags = _tagged(re.sub(r" (?=[?,%])", "", words))
+        found.setdefault(sentence, tags)
         if len(found) == most:
             break
-    return [sentence for sentence in found if sentence]
+    return [(sentence, tags) for sentence, tags in found.items() if sentence]
+
+
+def _tagged(marked):
+    """A sentence without its marks, and the tags of its words. A word has the slot that begins
+    first in it, or goes on in it.
+    """
+    begin, named, end = MARKS
+    slot = re.compile(f"{begin}([^{named}]*){named}")
+    words = []
+    tags = []
+    inside = None
+    for word in marked.split():
+        begun = slot.search(word)
+        name = inside or (begun and begun[1])
+        words.append(slot.sub("", word).replace(end, ""))
+        tags.append(f"{'I' if inside else 'B'}-{name}" if name else "O")
+        opened = slot.findall(word)
+        if opened or end in word:
+            inside = opened[-1] if opened and word.rfind(begin) > word.rfind(end) else None
+    return " ".join(words), " ".join(tags)
 
 
 def _expanded(expression, template, draw):
@@ -170,7 +203,9 @@ def _expanded(expression, template, draw):
     if isinstance(expression, kinds.RuleReference):
         return _expanded(template.rules[expression.rule_name].expression, template, draw)
     if isinstance(expression, kinds.ListReference):
-        return _value(expression.list_name, template, draw)
+        begin, named, end = MARKS
+        value = _value(expression.list_name, template, draw).strip()
+        return f"{begin}{expression.slot_name}{named}{value}{end}"
     if isinstance(expression, kinds.Alternative):
         return _expanded(draw.choice(expression.items), template, draw)
     items = list(expression.items)

@@ -5,6 +5,7 @@ from absl.testing import flagsaver
 
 from keras_transformer import flags, train
 from keras_transformer.flagfiles import expand_flagfiles
+from keras_transformer.tasks import TASKS
 
 
 @pytest.fixture(scope="session")
@@ -12,7 +13,8 @@ def values_of():
     """A function of a task and arguments: the values of the flags of the command that trains it."""
 
     def values(task, *arguments):
-        FLAGS = flags.declare("task", *train.GROUPS, *task.flag_groups)
+        groups = [group for entry in TASKS.values() for group in entry.flag_groups]
+        FLAGS = flags.declare("task", *train.GROUPS, *groups, *task.flag_groups)
         with flagsaver.flagsaver():
             FLAGS.unparse_flags()
             FLAGS(["train", *expand_flagfiles(arguments)])

@@ -10,8 +10,10 @@ from keras_transformer.models import MaskedLanguageModel, TextClassifier
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.classification import Classification
 from keras_transformer.tasks.masking import Masking
+from keras_transformer.tasks.tagging import Tagging
 from keras_transformer.training.checkpoint import WEIGHTS
 from keras_transformer.training.initialization import initialize
+from keras_transformer.translator.text_reader import TextReader
 from pipelines.batching import evaluation_batches
 
 SIZES = ("--num_layers=1", "--vocabulary_size=290", "--d_model=16", "--d_ff=16", "--num_heads=2")
@@ -24,6 +26,7 @@ def text(tmp_path_factory):
     for split in ("train", "valid", "test"):
         (folder / f"{split}.en").write_text("turn on the lamp\nwhat is the time\n" * 3)
         (folder / f"{split}.topic").write_text("lamp\ntime\n" * 3)
+        (folder / f"{split}.tags").write_text("O O O B-name\nO O O O\n" * 3)
     return folder
 
 
@@ -32,8 +35,9 @@ def task_of(values_of, text, tmp_path_factory):
     """A function of a task's class and arguments: the task, with its files written and read."""
 
     def made(kind, *arguments):
-        corpus = "--corpus=text_files" if kind is Classification else "--corpus=lines"
-        given = (*FLAGS, corpus, f"--data_dir={text}", "--target_language=topic", *arguments)
+        corpus = "--corpus=lines" if kind is Masking else "--corpus=text_files"
+        target = "tags" if kind is Tagging else "topic"
+        given = (*FLAGS, corpus, f"--data_dir={text}", f"--target_language={target}", *arguments)
         task = kind(values_of(kind, *given))
         folder = RunFolder(tmp_path_factory.mktemp("run"))
         task.write_files(folder)
@@ -66,6 +70,28 @@ def test_a_classifier_knows_the_labels_of_its_training_side(task_of):
     assert len(task.examples()) == 4
     with pytest.raises(ValueError, match=r"--labelled_examples must be at most 6, .*Received: 7\."):
         task_of(Classification, "--labelled_examples=7").examples()
+
+
+def test_a_tagger_gives_a_tag_for_each_word(task_of):
+    task = task_of(Tagging, "--labelled_examples=4")
+    assert task.names == ["B-name", "I-name", "O"]
+    assert len(task.examples()) == 4
+    artifact = task.artifact(task.model("float32"))
+    reader = TextReader.of(artifact.module)
+    # Beyond the 128 positions of the model nothing is read.
+    texts = ["turn on", "", "lamp on time", "the " * 150]
+    together = reader.tags(texts)
+    assert list(map(len, together)) == [2, 0, 3, 150]
+    assert together == [reader.tags([text])[0] for text in texts]
+    answer = artifact.module.tag(tf.constant(texts))
+    words = answer["words"].numpy()
+    assert words[0, :3].tolist() == [b"turn", b"on", b""]
+    shares = answer["probabilities"].numpy()
+    assert (shares[0, :2] > 1 / 4).all()
+    assert not shares[0, 2:].any()
+    assert shares[3, 0] > 0
+    assert shares[3, -1] == 0
+    assert set(together[3][126:]) == {"O"}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import collections
 
 import pytest
 
+from keras_transformer.evaluation.span_score import spans_of
 from pipelines import corpora
 from pipelines.corpora import intents
 
@@ -52,7 +53,7 @@ def test_a_sentence_is_one_of_those_that_its_template_stands_for(templates):
         ),
     }
     for template in templates[:: len(templates) // 12]:
-        sentence = intents.sentences(template)[0]
+        sentence, _ = intents.sentences(template)[0]
         # What depends on the place or the device is not known here.
         found = {result.intent.name for result in recognize_all(sentence, parsed, slot_lists=lists)}
         contexts = parsed.intents[template.intent].data
@@ -70,6 +71,54 @@ def test_the_corpus_is_always_the_same_and_names_every_intent():
     every = [*corpus.train.sources, *corpus.valid.sources, *corpus.test.sources]
     assert len(set(every)) == len(every) > 9000
     assert not any(set("{}[]<>|()") & set(sentence) for sentence in every)
+
+
+def test_the_tags_are_those_of_the_slots_that_hassil_reads():
+    corpus = intents.load("en", "slots")
+    rows = [
+        (sentence.split(), tags.split())
+        for split in (corpus.train, corpus.valid, corpus.test)
+        for sentence, tags in zip(split.sources, split.targets, strict=True)
+    ]
+    assert all(len(words) == len(tags) for words, tags in rows)
+    of_area = set()
+    floors = set()
+    for words, tags in rows:
+        for name, begin, end in spans_of(tags):
+            text = " ".join(words[begin:end]).rstrip("?,%'s")
+            if name == "area":
+                of_area.add(text)
+            elif name == "floor":
+                floors.add(text)
+    rooms = {room.rstrip("s") for room in intents.ROOMS}
+    assert of_area >= rooms
+    # A word may hang together with what the template has behind the slot.
+    assert len(of_area - rooms) <= 3
+    assert floors >= set(intents.FLOORS)
+    assert dict(zip(corpus.test.sources, corpus.test.targets, strict=True)) != {}
+    assert {tag for _, tags in rows for tag in tags} > {"O", "B-name", "I-name", "B-area"}
+
+
+@pytest.mark.parametrize(
+    ("marked", "sentence", "tags"),
+    [
+        ("turn on the lamp", "turn on the lamp", "O O O O"),
+        ("the <area>living room> lamp", "the living room lamp", "O B-area I-area O"),
+        ("in the <area>kitchen>?", "in the kitchen?", "O O B-area"),
+        ("<a>x><b>y z> end", "xy z end", "B-a I-b O"),
+        (
+            "the <area>living room>'s <name>lamp>",
+            "the living room's lamp",
+            "O B-area I-area B-name",
+        ),
+        ("<a>x> <a>y>", "x y", "B-a B-a"),
+    ],
+)
+def test_words_get_the_slots_that_the_marks_tell(marked, sentence, tags):
+    begin, named, end = intents.MARKS
+    for name in ("area", "name", "a", "b"):
+        marked = marked.replace(f"<{name}>", f"{begin}{name}{named}")
+    assert intents._tagged(marked.replace(">", end)) == (sentence, tags)
 
 
 def test_another_language_is_refused():

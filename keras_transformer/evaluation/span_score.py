@@ -1,0 +1,89 @@
+"""How many spans are found, as CoNLL-2003 counts them (Tjong Kim Sang and De Meulder 2003,
+"Introduction to the CoNLL-2003 Shared Task").
+"""
+
+from collections.abc import Sequence
+
+OUTSIDE = "O"
+
+
+def spans_of(tags: Sequence[str]) -> set[tuple[str, int, int]]:
+    """The spans that tags tell.
+
+    Args:
+        tags: a tag for each word: "B-" and a name where a span begins, "I-" and the name where it
+            goes on, "O" elsewhere. An "I-" behind another name, or behind "O", begins a span.
+
+    Returns:
+        Name, first word and the word behind the last of each.
+    """
+    found = set()
+    begin = 0
+    before = ""
+    for number, tag in enumerate([*tags, OUTSIDE]):
+        name = "" if tag == OUTSIDE else tag[2:]
+        if before and (tag.startswith("B-") or name != before):
+            found.add((before, begin, number))
+            before = ""
+        if name and not before:
+            begin = number
+        before = name
+    return found
+
+
+def measure(found: Sequence[Sequence[str]], truth: Sequence[Sequence[str]]) -> dict:
+    """Compare tags with the truth.
+
+        precision = right / found,    recall = right / true,    F1 = 2 right / (found + true)
+
+    A span is right if its name and both its ends are.
+
+    Args:
+        found, truth: the tags of each text, one a word; at least one word in all.
+
+    Returns:
+        "words", and the share of those with the right tag, "accuracy"; "spans" of the truth, and
+        their "precision", "recall" and "f1" in percent; "by_name", F1 of each name of the truth.
+    """
+    pairs = list(zip(found, truth, strict=True))
+    words = [pair for rows in pairs for pair in zip(*rows, strict=True)]
+    spans = [tuple(map(spans_of, rows)) for rows in pairs]
+    names = sorted({name for _, true in spans for name, _, _ in true})
+    precision, recall, f1 = _shares(spans)
+    return {
+        "words": len(words),
+        "accuracy": round(sum(tag == true for tag, true in words) / len(words), 4),
+        "spans": sum(len(true) for _, true in spans),
+        "precision": precision,
+        "recall": recall,
+        "f1": f1,
+        "by_name": {name: _shares([_named(pair, name) for pair in spans])[-1] for name in names},
+    }
+
+
+def summary(measured: dict) -> str:
+    """What `measure` gave, in lines."""
+    worst = sorted(measured["by_name"].items(), key=lambda pair: pair[1])
+    rows = [f"  {name}  {f1:.1f}" for name, f1 in worst]
+    return "\n".join(
+        [
+            f"{measured['f1']:.2f} F1 of {measured['spans']:,} spans (precision "
+            f"{measured['precision']:.2f}, recall {measured['recall']:.2f}); "
+            f"{measured['accuracy']:.1%} of {measured['words']:,} words get their tag",
+            *(["F1 by name"] if rows else []),
+            *rows,
+        ]
+    )
+
+
+def _named(pair, name):
+    return tuple({span for span in spans if span[0] == name} for spans in pair)
+
+
+def _shares(spans):
+    """Precision, recall and F1 in percent; 0 where there is nothing to share."""
+    right = sum(len(found & true) for found, true in spans)
+    found = sum(len(found) for found, _ in spans)
+    true = sum(len(true) for _, true in spans)
+    counts = (found, true, (found + true) / 2)
+    return tuple(round(100 * right / count, 2) if count else 0.0 for count in counts)

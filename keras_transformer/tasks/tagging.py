@@ -1,0 +1,72 @@
+"""Tagging of words by an encoder-only model, which finds spans of them (Devlin et al. 2019, "BERT:
+Pre-training of Deep Bidirectional Transformers for Language Understanding", section 5.3).
+"""
+
+from keras_transformer.artifacts.text_encoder_artifact import TagArtifact
+from keras_transformer.evaluation import span_score
+from keras_transformer.models import TokenClassifier, described, translation_policy
+from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.labelling import Labelling, names_of
+from keras_transformer.tasks.task import Evaluation
+from keras_transformer.translator.tag_module import TagModule
+from keras_transformer.translator.text_reader import TextReader
+from pipelines import labelled_words, vocabularies
+
+SHOWN = 5
+KEPT_EXAMPLES = 12
+
+
+class Tagging(Labelling):
+    """Learn a tag for each word: the slots of `--corpus=intents --target_language=slots`, or any
+    files of `--corpus=text_files`, a text a line, and as many tags a line as it has words. Tags are
+    "B-" and a name where a span begins, "I-" and the name where it goes on, else "O".
+    """
+
+    name = "tagging"
+    flag_groups = TASKS["tagging"].flag_groups
+    export_flag_groups = TASKS["tagging"].export_flag_groups
+    labels = "words"
+
+    @staticmethod
+    def labels_of(targets):
+        tags = {tag for row in targets for tag in row.split()}
+        # A span of one word and one of several may stand in different splits.
+        return tags | {f"{kind}{tag[1:]}" for tag in tags if tag[1:2] == "-" for kind in "BI"}
+
+    def labelled(self, sources, targets, split):
+        longest = self.values["max_train_length"]
+        return labelled_words.examples(
+            sources, targets, self.names, self.vocabulary, longest, split
+        )
+
+    def model(self, dtype):
+        return TokenClassifier(self.hyperparameters, len(self.names), dtype)
+
+    def artifact(self, model):
+        return TagArtifact(TagModule(model, self.vocabulary, self.names))
+
+    @classmethod
+    def reload(cls, folder, values):
+        hyperparameters = described(folder.read_description()["hyperparameters"])
+        names = names_of(folder)
+        model = TokenClassifier(
+            hyperparameters, len(names), translation_policy(values["precision"])
+        )
+        folder.load_weights(model)
+        return TagArtifact(TagModule(model, vocabularies.load(folder.path).source, names))
+
+    def evaluate(self, artifact):
+        """F1 of the spans of the test set, and some of its texts."""
+        test = self.corpus.test
+        labelled_words.check(test.sources, test.targets, "the test side")
+        found = TextReader.of(artifact.module).tags(test.sources)
+        measured = span_score.measure(found, [row.split() for row in test.targets])
+        shown = list(zip(test.sources, found, test.targets, strict=True))[:SHOWN]
+        report = [
+            span_score.summary(measured),
+            *(
+                f"\n  text       {text}\n  tags       {' '.join(tags)}\n  reference  {row}"
+                for text, tags, row in shown
+            ),
+        ]
+        return Evaluation(measured, report, list(test.sources[:KEPT_EXAMPLES]))

@@ -1,0 +1,100 @@
+"""Texts with a tag for each word: where a word's first piece stands, and what a batch has there."""
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from pipelines import labelled_words, vocabulary
+from pipelines.batching import evaluation_batches
+from pipelines.word_pieces import SPECIAL, WordPieces
+
+TEXTS = ["turn on the lamp", "what is the time", "turn off the lamp in the living room"]
+TAGS = ["O O O B-name", "O O O O", "O O O B-name O O B-area I-area"]
+KNOWN = ["B-area", "B-name", "I-area", "O"]
+WITHOUT_WIDTH = "\u200b"
+
+
+@pytest.fixture(scope="module")
+def learned():
+    return vocabulary.learn(TEXTS, 300, tags=[vocabulary.MASK])
+
+
+@pytest.fixture(scope="module")
+def word_pieces():
+    letters = [chr(number) for number in range(97, 123)]
+    return WordPieces([*SPECIAL, *letters, *(f"##{letter}" for letter in letters), ".", "the"])
+
+
+@pytest.fixture(scope="module", params=["learned", "word_pieces"])
+def any_vocabulary(request):
+    return request.getfixturevalue(request.param)
+
+
+@hypothesis.settings(deadline=None, max_examples=30)
+@hypothesis.given(
+    st.lists(
+        st.lists(st.text("abthe.", min_size=1, max_size=5), max_size=4).map("  ".join),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_word_by_word_the_pieces_are_those_of_the_text(any_vocabulary, texts):
+    found = labelled_words.in_words(tf.constant(texts), any_vocabulary)
+    plain = any_vocabulary.tokenize(tf.constant(texts)).to_list()
+    assert found.ids.to_list() == plain
+    for text, places, row in zip(texts, found.places.to_list(), plain, strict=True):
+        words = text.split()
+        assert len(places) == len(words)
+        ends = [*places[1:], len(row) - 1] if places else []
+        for word, begin, end in zip(words, places, ends, strict=True):
+            [alone] = any_vocabulary.tokenize(tf.constant([word])).to_list()
+            assert row[begin:end] == alone[:-1]
+
+
+def test_a_word_without_a_piece_is_nowhere(word_pieces):
+    found = labelled_words.in_words(tf.constant([f"the {WITHOUT_WIDTH} lamp", ""]), word_pieces)
+    first, second = found.places.to_list()
+    assert first[0] == 0
+    assert first[1] == labelled_words.NOWHERE
+    assert first[2] > 0
+    assert second == []
+    assert found.ids.to_list()[1] == [word_pieces.marks.last]
+
+
+@pytest.mark.parametrize("longest", [7, 50])
+def test_a_batch_has_each_tag_at_the_first_piece_of_its_word(any_vocabulary, longest):
+    texts = [*TEXTS, f"the {WITHOUT_WIDTH} lamp"]
+    tags = [*TAGS, "O B-area B-name"]
+    examples = labelled_words.examples(texts, tags, KNOWN, any_vocabulary, longest, "the text")
+    found = {}
+    for (tokens, segments), numbers, weights in evaluation_batches(examples, 60):
+        assert tokens.shape == numbers.shape == weights.shape
+        assert not segments.numpy().any()
+        for row, wanted, counted in zip(*map(np.asarray, (tokens, numbers, weights)), strict=True):
+            kept = [KNOWN[number] for number in wanted[counted > 0]]
+            found[tuple(row[row != 0].tolist())] = (np.flatnonzero(counted).tolist(), kept)
+    marks = any_vocabulary.marks
+    cut = labelled_words.in_words(tf.constant(texts), any_vocabulary)
+    rows = zip(cut.ids.to_list(), cut.places.to_list(), tags, strict=True)
+    expected = {}
+    for ids, places, row in rows:
+        key = (marks.first, *ids[:-1][: longest - 1], marks.last)
+        pairs = [
+            (place + 1, tag)
+            for place, tag in zip(places, row.split(), strict=True)
+            if place != labelled_words.NOWHERE and place < longest - 1
+        ]
+        expected[key] = ([place for place, _ in pairs], [tag for _, tag in pairs])
+    assert found == expected
+
+
+def test_what_is_wrong_with_tags_is_told(learned):
+    def made(texts, tags):
+        return labelled_words.examples(texts, tags, KNOWN, learned, 50, "the test side")
+
+    with pytest.raises(ValueError, match=r"line 2 of the test side has 1 words, 'b', and 2 tags"):
+        made(["a", "b"], ["O", "O O"])
+    with pytest.raises(ValueError, match=r"Received: the test side has 'B-color'\. Add"):
+        made(["a", "b"], ["O", "B-color"])
