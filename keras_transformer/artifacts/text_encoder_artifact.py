@@ -109,8 +109,9 @@ class LabelArtifact(TextEncoderArtifact):
 class TagArtifact(TextEncoderArtifact):
     """A `TagModule`:
 
-    serving_default, tag  text (B,) -> words, tags and probabilities (B, W)
-    embed                 text -> vector (B, d_model)
+    serving_default  text (B,) -> tags (B,), those of a text in one string
+    tag              text -> words, tags and probabilities (B, W)
+    embed            text -> vector (B, d_model)
     """
 
     does = "texts in, a tag for each word out"

@@ -4,6 +4,9 @@ from keras import ops
 
 from keras_transformer.layers.tensors import Tensor
 
+# Beside it a score is nothing, and its exponential is 0 beside that of any score.
+FLOOR = -1e30
+
 
 def scaled_dot_products(query: Tensor, key: Tensor) -> Tensor:
     """Q K^T / sqrt(d_k), what the softmax of eq. 1 takes.
@@ -15,25 +18,38 @@ def scaled_dot_products(query: Tensor, key: Tensor) -> Tensor:
     Returns:
         float32, (..., T, S).
     """
-    scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
-    return ops.cast(scores, "float32") * key.shape[-1] ** -0.5
+    # The queries are scaled, for they are fewer numbers than the products.
+    scaled = query * key.shape[-1] ** -0.5
+    return ops.cast(ops.matmul(scaled, ops.swapaxes(key, -1, -2)), "float32")
 
 
-def masked_softmax(scores: Tensor, mask: Tensor | None, dtype: str) -> Tensor:
+def softmax_of_allowed(scores: Tensor, mask: Tensor | None) -> Tensor:
     """The softmax over the keys that may be attended to, with a finite floor.
 
     Args:
         scores: float32, (..., T, S).
         mask: booleans broadcastable to (..., T, S), True where the query may attend.
-        dtype: that of the result.
 
     Returns:
-        (..., T, S); rows sum to 1, or to 0 where everything is masked, never NaN.
+        float32, (..., T, S); rows sum to 1, those too where everything is masked, which mean
+        nothing: `unless_nothing_is_allowed` makes them 0.
     """
     if mask is None:
-        return ops.cast(ops.softmax(scores), dtype)
-    weights = ops.softmax(ops.where(mask, scores, -1e30))
-    return ops.cast(ops.where(mask, weights, 0.0), dtype)
+        return ops.softmax(scores)
+    # A sum needs nothing of its gradient, where a choice would go through all scores once more.
+    return ops.softmax(scores + ops.where(mask, 0.0, FLOOR))
+
+
+def unless_nothing_is_allowed(values: Tensor, mask: Tensor | None) -> Tensor:
+    """Values of queries, and 0 of a query that may attend to nothing.
+
+    Args:
+        values: (..., T, d).
+        mask: as in `softmax_of_allowed`.
+    """
+    if mask is None:
+        return values
+    return ops.where(ops.any(mask, axis=-1, keepdims=True), values, 0.0)
 
 
 def attention_weights(query: Tensor, key: Tensor, attention_mask: Tensor | None = None) -> Tensor:
@@ -50,7 +66,8 @@ def attention_weights(query: Tensor, key: Tensor, attention_mask: Tensor | None 
     Returns:
         (..., T, S) of the query's dtype; rows sum to 1, or to 0 where everything is masked.
     """
-    return masked_softmax(scaled_dot_products(query, key), attention_mask, query.dtype)
+    weights = softmax_of_allowed(scaled_dot_products(query, key), attention_mask)
+    return ops.cast(unless_nothing_is_allowed(weights, attention_mask), query.dtype)
 
 
 def scaled_dot_product_attention(
@@ -67,4 +84,6 @@ def scaled_dot_product_attention(
     Returns:
         (..., T, d_v).
     """
-    return ops.matmul(attention_weights(query, key, attention_mask), value)
+    weights = softmax_of_allowed(scaled_dot_products(query, key), attention_mask)
+    attended = ops.matmul(ops.cast(weights, value.dtype), value)
+    return unless_nothing_is_allowed(attended, attention_mask)

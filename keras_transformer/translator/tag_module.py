@@ -36,9 +36,15 @@ class TagModule(TextEncoderModule):
             lambda tokens, segments: model((tokens, segments), training=False), IDS, IDS
         )
         self.tag = traced(self._tag, TEXT)
+        self.line_of_tags = traced(self._line_of_tags, TEXT)
 
     def functions(self):
-        return {"serving_default": self.tag, "tag": self.tag, "embed": self.embed}
+        return {"serving_default": self.line_of_tags, "tag": self.tag, "embed": self.embed}
+
+    def _line_of_tags(self, text):
+        """Strings (B,) to a string each: a tag for each word, with spaces between them."""
+        tags = self.tag(text)["tags"]
+        return {"tags": tf.strings.reduce_join(_without_padding(tags), axis=-1, separator=" ")}
 
     def _tag(self, text):
         """Strings (B,) to their words, the tag of each, and how likely the model holds it.
@@ -64,3 +70,7 @@ class TagModule(TextEncoderModule):
             "tags": tf.where(is_read, tags, tf.where(words == "", "", OUTSIDE)),
             "probabilities": tf.where(is_read, tf.reduce_max(at_words, axis=-1), 0.0),
         }
+
+
+def _without_padding(tags):
+    return tf.ragged.boolean_mask(tags, tags != "")

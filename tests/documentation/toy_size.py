@@ -37,6 +37,8 @@ OF_TASKS = {
     "gpt.flags": f"--task=language_modelling{SMALL}--vocabulary_size=290\n",
     "bert.flags": f"--task=masking{SMALL}--vocabulary_size=290\n",
     "bert_intents.flags": f"--task=classification\n--corpus=intents{SMALL}--vocabulary_size=290\n",
+    "bert_slots.flags": "--task=tagging\n--corpus=intents\n--target_language=slots"
+    f"{SMALL}--vocabulary_size=290\n",
     "vit.flags": f"--task=image_classification\n--patch_size=2{SMALL}",
     "t5.flags": f"--corpus=mixture\n--norm=pre_rms\n--positions=relative{SMALL}",
 }

@@ -13,6 +13,7 @@ from shell import read_until
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.classification import Classification
 from keras_transformer.tasks.masking import Masking
+from keras_transformer.tasks.tagging import Tagging
 from keras_transformer.training import checkpoint
 from keras_transformer.translator.text_reader import TextReader
 from pipelines.corpora import treebank
@@ -31,6 +32,11 @@ def sentences(split):
     return list(map(treebank.words_of, treebank.trees(TREEBANK, split)))
 
 
+def tag_of(word):
+    """Of a word alone, so that a small net can learn it."""
+    return "B-the" if word.lower() == "the" else "O"
+
+
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
     """A folder of sentences, and beside each whether it is a long one."""
@@ -41,6 +47,8 @@ def text(tmp_path_factory):
         labels = ["long" if len(line) > middle else "short" for line in lines]
         (folder / f"{split}.en").write_text("\n".join(lines) + "\n")
         (folder / f"{split}.length").write_text("\n".join(labels) + "\n")
+        rows = [" ".join(map(tag_of, line.split())) for line in lines]
+        (folder / f"{split}.tags").write_text("\n".join(rows) + "\n")
     return folder
 
 
@@ -72,11 +80,18 @@ def classifier(trained_once, classifying):
     return trained_once("labeller", [*classifying, "--max_epochs=15", "--model_dir=runs/labeller"])
 
 
+@pytest.fixture(scope="module")
+def tagger(trained_once, classifying):
+    command = [*classifying, "--flagfile=bert_slots.flags", "--corpus=text_files"]
+    command = [*command, "--target_language=tags", *SIZES, "--learning_rate_scale=0.3"]
+    return trained_once("tagger", [*command, "--max_epochs=15", "--model_dir=runs/tagger"])
+
+
 def same(live, served):
     np.testing.assert_allclose(served, live, rtol=1e-4, atol=1e-5)
 
 
-def test_what_is_served_is_what_the_live_model_gives(guesser, classifier):
+def test_what_is_served_is_what_the_live_model_gives(guesser, classifier, tagger):
     lines = [*sentences("train"), *sentences("test")]
     lines = [line for _ in range(200) for line in lines][:200]
     hidden = [
@@ -91,6 +106,11 @@ def test_what_is_served_is_what_the_live_model_gives(guesser, classifier):
     served = TextReader.load(classifier.folder / "saved_models" / "labeller")
     assert served.labels(lines) == live.labels(lines)
     assert set(served.labels(lines)) == {"long", "short"}
+    folder = RunFolder(tagger.folder / "runs/tagger")
+    live = TextReader.of(Tagging.reload(folder, VALUES).module)
+    tags = TextReader.load(tagger.folder / "saved_models" / "tagger").tags(lines)
+    assert tags == live.tags(lines)
+    assert {tag for row in tags for tag in row} == {"B-the", "O"}
     with pytest.raises(
         ValueError, match=r"must have a mask, <mask> or .*text 2, 'no mask'\. Write"
     ):
@@ -119,8 +139,8 @@ def test_the_body_is_that_of_the_other_run_and_the_head_is_new(guesser, classify
     }
 
 
-def test_evaluate_gives_the_figures_of_the_run(guesser, classifier):
-    for shell, name in ((guesser, "guesser"), (classifier, "labeller")):
+def test_evaluate_gives_the_figures_of_the_run(guesser, classifier, tagger):
+    for shell, name in ((guesser, "guesser"), (classifier, "labeller"), (tagger, "tagger")):
         known = json.loads((shell.folder / "runs" / name / "evaluation.json").read_text())
         answer, refused = shell.all(
             [

@@ -19,7 +19,7 @@ const get = (id) => nodes[id] ??= { replaceChildren(...children) { this.children
   addEventListener() {}, value: "", textContent: "", hidden: true };
 const element = (name, properties = {}, ...children) =>
   ({ name, ...properties, children, style: {} });
-const words = (node) =>
+const words = (node) => typeof node === "string" ? node :
   node.textContent ?? (node.children || []).map(words).filter((one) => one).join(" ");
 const shown = (piece) => piece, showCurl = () => {}, base = "m";
 const request = (signature_name, instance) => ({ signature_name, instances: [instance] });
@@ -75,6 +75,29 @@ def test_labels_are_shown_likeliest_first():
     await showLabels("text");
     console.log(JSON.stringify([get("best").textContent, words(get("readings").children[0])]));"""
     assert run(program, classify=given) == ["b", "b 62.5 % a 25.0 % c 12.5 %"]
+
+
+def test_spans_are_shown_in_their_text():
+    given = {
+        "words": ["turn", "the", "living", "room", "lamp", "", ""],
+        "tags": ["O", "O", "B-area", "I-area", "B-name", "", ""],
+        "probabilities": [0.5, 0.5, 0.5, 0.25, 0.75, 0, 0],
+    }
+    program = """
+    await showTags("text");
+    const [text, table] = get("readings").children;
+    console.log(JSON.stringify([get("best").textContent, words(text), words(table)]));"""
+    assert run(program, tag=given) == [
+        "area: living room; name: lamp",
+        "turn the   living room area   lamp name",
+        "turn O 50.0 % the O 50.0 % living B-area 50.0 % room I-area 25.0 % lamp B-name 75.0 %",
+    ]
+    given["tags"] = ["O", "O", "O", "O", "B-name", "", ""]
+    spans = "console.log(JSON.stringify(spansOf(given.words, given.tags)));"
+    assert run(f"const given = {json.dumps(given)}; {spans}") == [
+        [None, ["turn", "the", "living", "room"]],
+        ["name", ["lamp"]],
+    ]
 
 
 def test_sentences_are_searched_the_nearest_first():

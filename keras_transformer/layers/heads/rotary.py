@@ -3,6 +3,7 @@ al. 2017).
 """
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_transformer.layers.heads.relative_positions import NoRelativePositions
@@ -37,10 +38,18 @@ class Rotary(NoRelativePositions):
         width = x.shape[-1]
         # Sines in the even columns and cosines in the odd ones, float32 (T, d_k).
         turns = sinusoidal_positions(positions, width)
-        sines = turns[:, 0::2]
-        cosines = turns[:, 1::2]
+        sines = ops.repeat(turns[:, 0::2], 2, axis=-1)
+        cosines = ops.repeat(turns[:, 1::2], 2, axis=-1)
         pairs = ops.cast(x, "float32")
-        even = pairs[..., 0::2]
-        odd = pairs[..., 1::2]
-        turned = ops.stack([even * cosines - odd * sines, odd * cosines + even * sines], axis=-1)
-        return ops.cast(ops.reshape(turned, ops.shape(x)), x.dtype)
+        # A product with numbers 0, 1 and -1 is exact, and faster than picking every other column.
+        turned = pairs * cosines + ops.matmul(pairs, _quarter_turn(width)) * sines
+        return ops.cast(turned, x.dtype)
+
+
+def _quarter_turn(width):
+    """The matrix that makes each pair (a, b) of a row (-b, a), float32 (width, width)."""
+    matrix = np.zeros((width, width), "float32")
+    even = np.arange(0, width, 2)
+    matrix[even + 1, even] = -1
+    matrix[even, even + 1] = 1
+    return matrix

@@ -10,7 +10,10 @@ from keras_transformer.layers.heads.attention_heads import AttentionHeads
 from keras_transformer.layers.heads.relative_positions import NoRelativePositions
 from keras_transformer.layers.heads.similarities import ScaledDotProduct, Similarity
 from keras_transformer.layers.prototypes import described, like
-from keras_transformer.layers.scaled_dot_product import masked_softmax
+from keras_transformer.layers.scaled_dot_product import (
+    softmax_of_allowed,
+    unless_nothing_is_allowed,
+)
 from keras_transformer.layers.tensors import KeysAndValues, Tensor
 
 
@@ -86,8 +89,10 @@ class SoftmaxHeads(AttentionHeads):
             Heads (B, h, T, d_v), and the weights (B, h, T, S).
         """
         scores = self.positions.added(self.similarity.scores(query, key), query, following)
-        weights = self.weights_dropout(masked_softmax(scores, mask, query.dtype))
-        return self.positions.mixed(weights, value, following), weights
+        weights = ops.cast(softmax_of_allowed(scores, mask), query.dtype)
+        weights = self.weights_dropout(weights)
+        heads = self.positions.mixed(weights, value, following)
+        return tuple(unless_nothing_is_allowed(found, mask) for found in (heads, weights))
 
     def stepper(self) -> "SoftmaxStepper":
         """Self-attention over a cache."""

@@ -7,6 +7,7 @@ const KINDS = {
   generated: ["Beginning of a text", "Continue", "Text"],
   filled: ["Text with <mask> in place of a word", "Guess", "The likeliest words"],
   label: ["Text to classify", "Classify", "Label"],
+  tags: ["Text whose words to tag", "Tag", "Spans"],
   vector: ["Text to make a vector of", "Read", "Vector"],
 };
 // What the model has, what it gives, and the text that was sent last.

@@ -1,9 +1,9 @@
-// Models that read texts: guesses for hidden words, labels, and a search for sentences of like meaning.
+// Models that read texts: guesses for hidden words, labels, tagged words, and a search for sentences of like meaning.
 
 const MASKS = ["<mask>", "[MASK]"];
 const SHOWN_LABELS = 10;
 // What an encoder-only model gives, by the name of the output: a function of the text that shows the answer.
-const READERS = { filled: showGuesses, label: showLabels, vector: showVector };
+const READERS = { filled: showGuesses, label: showLabels, tags: showTags, vector: showVector };
 
 async function showGuesses(text) {
   if (!MASKS.some((mask) => text.includes(mask)))
@@ -20,6 +20,30 @@ async function showLabels(text) {
   const first = order.slice(0, SHOWN_LABELS);
   showReading(given.label, shares(first.map((n) => given.labels[n]), first.map((n) => given.probabilities[n])));
   showCurl(request("classify", { text }));
+}
+
+async function showTags(text) {
+  const given = await predict("tag", { text });
+  const spans = spansOf(given.words, given.tags);
+  const named = spans.filter(([name]) => name).map(([name, words]) => `${name}: ${words.join(" ")}`);
+  const pictured = spans.flatMap(([name, words], n) => [n ? " " : "", name
+    ? element("mark", {}, words.join(" "), element("sub", { textContent: name }))
+    : words.join(" ")]);
+  const words = given.words.filter((word) => word).map((word, n) => `${word} ${given.tags[n]}`);
+  showReading(named.join("; ") || "No span is found.", element("p", {}, ...pictured), shares(words, given.probabilities));
+  showCurl(request("tag", { text }));
+}
+
+// A text in order as pairs of a span's name, null outside of spans, and its words.
+function spansOf(words, tags) {
+  const found = [];
+  words.forEach((word, n) => {
+    if (!tags[n]) return;
+    const name = tags[n] === "O" ? null : tags[n].slice(2), last = found[found.length - 1];
+    if (last && last[0] === name && !tags[n].startsWith("B-")) last[1].push(word);
+    else found.push([name, [word]]);
+  });
+  return found;
 }
 
 async function showVector(text) {

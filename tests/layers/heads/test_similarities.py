@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.layers.heads.similarities import DotProduct, ScaledDotProduct
-from keras_transformer.layers.scaled_dot_product import masked_softmax
+from keras_transformer.layers.scaled_dot_product import softmax_of_allowed
 
 
 def gradient_of_softmax(similarity, d_k):
@@ -16,7 +16,7 @@ def gradient_of_softmax(similarity, d_k):
     scores = tf.reshape(similarity.scores(query, key), (200, 16))
     with tf.GradientTape() as tape:
         tape.watch(scores)
-        weights = masked_softmax(scores, None, "float32")
+        weights = softmax_of_allowed(scores, None)
     cotangent = draw(size=(200, 16)).astype("float32")
     gradient = tape.gradient(weights, scores, output_gradients=cotangent)
     return float(tf.reduce_mean(tf.norm(gradient, axis=1)))
