@@ -22,6 +22,7 @@ def served(module: GenerationModule) -> dict[str, Any]:
     sample           options temperature, seed, and max_length, in pieces behind the prompt (0: as
                      exported) -> generated (B,)
     score            -> log_probability and tokens (B,)
+    attend           -> pieces (B, T), and decoder (B, N, h, T, T): what the heads attend to
     next_pieces      options prefix (pieces behind the text, joined by spaces), temperature, top_k
                      (0: all) and top_p -> the 20 likeliest next pieces, their probabilities as
                      drawn with these options, and those of the model, each (B, 20)
@@ -35,6 +36,7 @@ def served(module: GenerationModule) -> dict[str, Any]:
         "nbest": _nbest(module, text),
         "sample": _sample(module, text),
         "score": module.score,
+        "attend": module.attend,
         "next_pieces": _next_pieces(module, text),
     }
 

@@ -74,6 +74,7 @@ class MaskedTextArtifact(TextEncoderArtifact):
     serving_default  text (B,) -> filled (B,)
     fill_mask        text -> filled (B,), pieces and probabilities (B, M, 10)
     embed            text -> vector (B, d_model)
+    attend           text -> pieces (B, T), encoder (B, N, h, T, T)
     """
 
     does = "texts with hidden words in, the words out"
@@ -91,6 +92,7 @@ class LabelArtifact(TextEncoderArtifact):
 
     serving_default, classify  text (B,) -> label (B,), labels and probabilities (B, C)
     embed                      text -> vector (B, d_model)
+    attend                     text -> pieces (B, T), encoder (B, N, h, T, T)
     """
 
     does = "texts in, labels out"
@@ -112,6 +114,7 @@ class TagArtifact(TextEncoderArtifact):
     serving_default  text (B,) -> tags (B,), those of a text in one string
     tag              text -> words, tags and probabilities (B, W)
     embed            text -> vector (B, d_model)
+    attend           text -> pieces (B, T), encoder (B, N, h, T, T)
     """
 
     does = "texts in, a tag for each word out"

@@ -45,10 +45,10 @@ flags.DEFINE_string(
 )
 flags.DEFINE_enum(
     "stack",
-    "cross",
+    None,
     ["encoder", "decoder", "cross"],
     "Attention to draw: the self-attention of the encoder or of the decoder, or the decoder's to "
-    "the source.",
+    "the source, which is the default of a translator. Models of one stack have that.",
     VISUALIZE,
 )
 flags.DEFINE_bool("pieces", False, "Draw pieces instead of joining them to words.", VISUALIZE)

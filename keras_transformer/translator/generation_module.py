@@ -59,6 +59,8 @@ class GenerationModule(tf.Module):
         text = tf.TensorSpec([None], tf.string, name="text")
         self.generate = traced(self._generate, text)
         self.score = traced(self._score, text)
+        self._attention = traced(lambda ids: model.attention_weights(ids)["decoder"], IDS)
+        self.attend = traced(self._attend, text)
 
     @staticmethod
     def options_of(given: Mapping[str, Any]) -> DecodingOptions:
@@ -98,6 +100,15 @@ class GenerationModule(tf.Module):
             "log_probability": tf.reduce_sum(self.log_probabilities(ids), axis=1),
             "tokens": tf.math.count_nonzero(ids != PAD, axis=1, dtype=tf.int32),
         }
+
+    def _attend(self, text):
+        """Strings (B,) to their pieces (B, T), EOS the last and "" behind a shorter text, and what
+        every layer's heads attend to, "decoder" (B, N, h, T, T): row t belongs to the step that
+        gives piece t, column t to the piece before it, which that step reads.
+        """
+        ids = self.ids_of(text)
+        weights = self._attention(shifted(ids))
+        return {"pieces": self.pieces_of(ids), "decoder": tf.cast(weights, tf.float32)}
 
     def log_probabilities(self, ids: tf.Tensor) -> tf.Tensor:
         """Log P of each token of texts (B, T), 0 at padding."""

@@ -39,7 +39,8 @@ class TagModule(TextEncoderModule):
         self.line_of_tags = traced(self._line_of_tags, TEXT)
 
     def functions(self):
-        return {"serving_default": self.line_of_tags, "tag": self.tag, "embed": self.embed}
+        own = {"serving_default": self.line_of_tags, "tag": self.tag}
+        return {**super().functions(), **own}
 
     def _line_of_tags(self, text):
         """Strings (B,) to a string each: a tag for each word, with spaces between them."""

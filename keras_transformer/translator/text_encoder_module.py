@@ -52,7 +52,9 @@ class TextEncoderModule(tf.Module):
         self._paths = [variable.path for variable in model.weights]
         self.longest = min(self.hyperparameters.max_positions, MAX_SOURCE_LENGTH)
         self._states = traced(model.states, IDS, IDS)
+        self._attention = traced(lambda *inputs: model.body.with_attention(*inputs)[1], IDS, IDS)
         self.embed = traced(self._embed, TEXT)
+        self.attend = traced(self._attend, TEXT)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The model's weights by their paths."""
@@ -61,7 +63,7 @@ class TextEncoderModule(tf.Module):
 
     def functions(self) -> dict[str, Callable[..., dict]]:
         """What a server may be asked, by name: functions of strings (B,)."""
-        return {"serving_default": self.embed, "embed": self.embed}
+        return {"serving_default": self.embed, "embed": self.embed, "attend": self.attend}
 
     def tokens(self, text: tf.Tensor) -> tf.Tensor:
         """Strings (B,) to ids (B, T) between their marks, padded. The end of a text that has more
@@ -80,6 +82,15 @@ class TextEncoderModule(tf.Module):
         real = tf.cast(tokens != PAD, tf.float32)[..., None]
         mean = tf.reduce_sum(states * real, axis=1) / tf.reduce_sum(real, axis=1)
         return {"vector": tf.math.l2_normalize(mean, axis=-1)}
+
+    def _attend(self, text):
+        """Strings (B,) to their pieces (B, T), the marks among them and "" behind a shorter text,
+        and what every layer's heads attend to, "encoder" (B, N, h, T, T).
+        """
+        tokens = self.tokens(text)
+        pieces = tf.where(tokens == PAD, "", tf.gather(tf.constant(self.vocabulary.pieces), tokens))
+        weights = self._attention(tokens, tf.zeros_like(tokens))
+        return {"pieces": pieces, "encoder": tf.cast(weights, tf.float32)}
 
 
 class MaskedTextModule(TextEncoderModule):
@@ -106,11 +117,8 @@ class MaskedTextModule(TextEncoderModule):
         self.fill_mask = traced(self._fill_mask, TEXT)
 
     def functions(self):
-        return {
-            "serving_default": self.fill,
-            "fill_mask": self.fill_mask,
-            "embed": self.embed,
-        }
+        own = {"serving_default": self.fill, "fill_mask": self.fill_mask}
+        return {**super().functions(), **own}
 
     def _fill(self, text):
         """Strings (B,) to the same with the likeliest piece for each mask, each guessed by itself.
@@ -183,11 +191,8 @@ class LabelModule(TextEncoderModule):
         self.classify = traced(self._classify, TEXT)
 
     def functions(self):
-        return {
-            "serving_default": self.classify,
-            "classify": self.classify,
-            "embed": self.embed,
-        }
+        own = {"serving_default": self.classify, "classify": self.classify}
+        return {**super().functions(), **own}
 
     def _classify(self, text):
         """Strings (B,) to the likeliest label (B,), and all labels and their probabilities, each

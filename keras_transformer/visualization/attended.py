@@ -69,21 +69,23 @@ class Attended:
 
 
 def attended(
-    attention: Mapping[str, np.ndarray | list[str]], stack: str, by_pieces: bool = False
+    attention: Mapping[str, np.ndarray | list[str]], stack: str | None, by_pieces: bool = False
 ) -> Attended:
     """Choose one stack of what `Translator.attention` gives.
 
     Args:
         attention: what it gave.
-        stack: "encoder", "decoder" or "cross".
+        stack: "encoder", "decoder" or "cross"; None: "cross", or the only one.
         by_pieces: keep pieces, instead of joining them to words.
 
     Raises:
         ValueError: if the stack has no weights between positions.
     """
-    if stack not in attention:
+    had = [name for name in reversed(STACKS) if name in attention]
+    stack = stack or had[0]
+    if stack not in had:
         raise ValueError(
-            f"the model has no {TITLES[stack]}. Received: --stack={stack}. Try --stack=cross."
+            f"the model has no {TITLES[stack]}. Received: --stack={stack}. Try --stack={had[0]}."
         )
     weights = np.asarray(attention[stack], np.float64)
     require_shares(weights, stack)

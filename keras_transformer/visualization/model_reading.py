@@ -3,8 +3,15 @@
 import pathlib
 from collections.abc import Mapping
 
+import tensorflow as tf
+
 from keras_transformer.models import Transformer
 from keras_transformer.runs.folder import RunFolder, run_of
+from keras_transformer.runs.session import reload
+from keras_transformer.runs.task_name import task_of
+from keras_transformer.tasks import TASKS, task_class
+from keras_transformer.tasks.one_language import OneLanguage
+from keras_transformer.translator.live import as_pieces
 from keras_transformer.translator.loading import saved_model
 from keras_transformer.translator.trained import load_trained
 from keras_transformer.translator.translator import Translator
@@ -14,9 +21,9 @@ from pipelines.vocabulary import Vocabulary
 
 
 def attended_by(
-    model: str, line: str | None, translation: str | None, stack: str, by_pieces: bool
+    model: str, line: str | None, translation: str | None, stack: str | None, by_pieces: bool
 ) -> Attended:
-    """What a model attends to while it translates a line.
+    """What a model attends to while it translates a line, or reads it.
 
     Args:
         model: a run's folder, a checkpoint or a SavedModel.
@@ -28,11 +35,34 @@ def attended_by(
         ValueError: if the line is empty, or the model gives no attention.
     """
     line = required_line(line)
+    if attend := _reading_alone(pathlib.Path(model)):
+        return attended(_of_one_text(attend(text=tf.constant([line]))), stack, by_pieces)
     translator = Translator.load(model)
     if translation is None:
         [translation] = translator.translate([line])
         print(translation)
     return attended(translator.attention(line, translation), stack, by_pieces)
+
+
+def _reading_alone(path):
+    """The signature "attend" of a model that reads a text and writes no other; None: it writes."""
+    if version := saved_model(path):
+        return reload(version).signatures.get("attend")
+    if _is_checkpoint(path):
+        return None
+    folder = RunFolder(path)
+    name = task_of(folder.read_description())
+    kind = task_class(name) if name in TASKS else None
+    if not (kind and issubclass(kind, OneLanguage)):
+        return None
+    return kind.reload(folder, {"precision": "float32"}).signatures()["attend"]
+
+
+def _of_one_text(given):
+    """What `attended` takes, of what "attend" gives for one text."""
+    [pieces] = as_pieces(given["pieces"].numpy())
+    [stack] = given.keys() - {"pieces"}
+    return {stack: given[stack][0].numpy(), "source_pieces": pieces, "target_pieces": pieces}
 
 
 def required_line(line: str | None) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipelines.vocabulary import SPACE
+from pipelines.word_pieces import FIRST, LAST, SUFFIX
 
 # How special pieces are shown. Each is a word of its own.
-SPECIAL = {"<s>": "(start)", "</s>": "(end)"}
+SPECIAL = {"<s>": "(start)", "</s>": "(end)", FIRST: "(start)", LAST: "(end)"}
 BYTES = re.compile(r"(?:<0x[0-9A-F]{2}>)+")
 
 
@@ -16,11 +17,13 @@ def words_of(pieces: Sequence[str]) -> tuple[list[str], list[int]]:
     """Join pieces to words.
 
     Args:
-        pieces: strings; "▁" begins a word.
+        pieces: strings; "▁" begins a word, or, behind "[CLS]", what has no "##" before it.
 
     Returns:
         The words, and for each piece the number of its word.
     """
+    if pieces and pieces[0] == FIRST:
+        pieces = [_as_sentencepiece(piece) for piece in pieces]
     groups = []
     numbers = []
     for place, piece in enumerate(pieces):
@@ -30,6 +33,13 @@ def words_of(pieces: Sequence[str]) -> tuple[list[str], list[int]]:
         groups[-1] += SPECIAL.get(piece, piece)
         numbers.append(len(groups) - 1)
     return [shown(group) for group in groups], numbers
+
+
+def _as_sentencepiece(piece):
+    """A word piece of BERT in the way in which sentencepiece would write it."""
+    if piece in SPECIAL:
+        return piece
+    return piece.removeprefix(SUFFIX) if piece.startswith(SUFFIX) else f"{SPACE}{piece}"
 
 
 def shown(pieces: str) -> str:

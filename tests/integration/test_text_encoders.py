@@ -139,6 +139,22 @@ def test_the_body_is_that_of_the_other_run_and_the_head_is_new(guesser, classify
     }
 
 
+def test_its_attention_is_drawn(guesser, tagger):
+    line = "--line=The old dog barked ."
+    common = ("visualize", line, "--output=heads.svg")
+    of_run, exported, refused = guesser.all(
+        [
+            (*common, "--picture=attention", "--model=runs/guesser"),
+            (*common, "--picture=head", "--model=saved_models/guesser", "--output=head.svg"),
+            (*common, "--picture=attention", "--model=runs/guesser", "--stack=cross"),
+        ]
+    )
+    for done, name in ((of_run, "heads.svg"), (exported, "head.svg")):
+        assert done.returncode == 0, done.stderr.decode()
+        assert "barked" in (guesser.folder / name).read_text()
+    assert b"error: the model has no attention of the decoder to the source." in refused.stderr
+
+
 def test_evaluate_gives_the_figures_of_the_run(guesser, classifier, tagger):
     for shell, name in ((guesser, "guesser"), (classifier, "labeller"), (tagger, "tagger")):
         known = json.loads((shell.folder / "runs" / name / "evaluation.json").read_text())

@@ -72,6 +72,26 @@ def test_a_classifier_knows_the_labels_of_its_training_side(task_of):
         task_of(Classification, "--labelled_examples=7").examples()
 
 
+@pytest.mark.parametrize("kind", [Masking, Classification, Tagging])
+def test_what_it_attends_to_is_told_of_each_text_alone(task_of, kind):
+    task = task_of(kind)
+    attend = task.artifact(task.model("float32")).signatures()["attend"]
+    together = attend(text=tf.constant(["turn on the lamp", "time"]))
+    for number, text in enumerate(["turn on the lamp", "time"]):
+        alone = attend(text=tf.constant([text]))
+        pieces = alone["pieces"][0].numpy().tolist()
+        count = len(pieces)
+        assert (pieces[0], pieces[-1]) == (b"<s>", b"</s>")
+        assert b"".join(pieces[1:-1]).decode().replace("▁", " ").strip() == text
+        assert together["pieces"][number, :count].numpy().tolist() == pieces
+        weights = alone["encoder"][0].numpy()
+        assert weights.shape == (1, 2, count, count)
+        np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-5)
+        np.testing.assert_allclose(
+            together["encoder"][number, :, :, :count, :count], weights, atol=1e-6
+        )
+
+
 def test_a_tagger_gives_a_tag_for_each_word(task_of):
     task = task_of(Tagging, "--labelled_examples=4")
     assert task.names == ["B-name", "I-name", "O"]

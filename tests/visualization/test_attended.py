@@ -45,6 +45,14 @@ def test_rows_are_what_is_written_and_columns_what_is_read(
     np.testing.assert_allclose(found.weights.sum(axis=-1), 1)
 
 
+def test_without_a_stack_it_is_the_last_one(attention):
+    assert attended(attention, None).stack == "cross"
+    del attention["cross"], attention["decoder"]
+    assert attended(attention, None).stack == "encoder"
+    with pytest.raises(ValueError, match=r"Received: --stack=cross\. Try --stack=encoder\."):
+        attended(attention, "cross")
+
+
 @pytest.mark.parametrize(
     ("heads", "has_shares"),
     [

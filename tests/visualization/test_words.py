@@ -46,3 +46,9 @@ def test_pieces_that_are_words_stay_as_they_are():
     np.testing.assert_allclose(between_words(attention, range(3), range(4)), attention)
     # A control.
     assert not np.allclose(between_words(attention, range(3), [1, 0, 2, 3]), attention)
+
+
+def test_word_pieces_of_bert_are_joined():
+    words, numbers = words_of(["[CLS]", "turn", "off", "the", "lamp", "##s", ".", "[SEP]"])
+    assert words == ["(start)", "turn", "off", "the", "lamps", ".", "(end)"]
+    assert numbers == [0, 1, 2, 3, 4, 4, 5, 6]
