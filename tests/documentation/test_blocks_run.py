@@ -29,6 +29,7 @@ NEEDED = {
     "keras_transformer.visualize": ("matplotlib",),
     "--raw_text": ("nltk",),
     "bert_intents.flags": ("hassil", "home_assistant_intents"),
+    "bert_slots.flags": ("hassil", "home_assistant_intents"),
     "vit.flags": ("sklearn",),
     "images.load(": ("sklearn",),
 }
