@@ -13,6 +13,7 @@ WITHOUT_MODEL = ("learning_rate",)
 
 
 def main(FLAGS):
+    from keras_transformer.tasks.attending import attend_of
     from keras_transformer.visualization.picture_file import form_of, write_picture
     from keras_transformer.visualization.pictures import PICTURES
 
@@ -24,7 +25,8 @@ def main(FLAGS):
         values["model"] = flags.required_model(FLAGS)
     else:
         values["recipes"] = {text: _schedule(text) for text in FLAGS.schedules}
-    draw = PICTURES[FLAGS.picture](**values, options=flags.decoding_options(FLAGS))
+    options = flags.decoding_options(FLAGS)
+    draw = PICTURES[FLAGS.picture](**values, attend_of=attend_of, options=options)
     write_picture(FLAGS.output, draw, FLAGS.theme)
 
 

@@ -46,7 +46,7 @@ CLASSES = {
     "models.recurrent_translator": ["RecurrentTranslator"],
     "models.text_classifier": ["TextClassifier", "TokenClassifier"],
     "models.transformer": ["Transformer"],
-    "models.variants": ["gelu_tanh"],
+    "layers.activations": ["gelu", "gelu_tanh"],
     "models.vision": ["VisionTransformer"],
     "training.label_metrics": ["LabelAccuracy", "LabelCount", "LabelCrossEntropy"],
     "training.loss": ["LabelSmoothedCrossEntropy"],

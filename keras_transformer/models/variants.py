@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-from keras import ops
 
 from keras_transformer.layers import (
     Additive,
@@ -38,23 +37,7 @@ from keras_transformer.layers import (
     depth_scaled,
     glorot,
 )
-from keras_transformer.layers.tensors import Tensor
-
-
-@keras.saving.register_keras_serializable("keras_transformer")
-def gelu(x: Tensor) -> Tensor:
-    """0.5 x (1 + erf(x / sqrt(2))): Hendrycks and Gimpel 2016, "Gaussian Error Linear
-    Units (GELUs)", section 2. TensorFlow's own takes half as long again.
-    """
-    half = 0.5 * x
-    return half + half * ops.erf(x * 0.5**0.5)
-
-
-@keras.saving.register_keras_serializable("keras_transformer")
-def gelu_tanh(x: Tensor) -> Tensor:
-    """0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))): Hendrycks and Gimpel 2016, section 2."""
-    return keras.activations.gelu(x, approximate=True)
-
+from keras_transformer.layers.activations import gelu, gelu_tanh
 
 NORMS = {"post": PostNorm, "pre": PreNorm, "pre_rms": PreRmsNorm}
 # "gelu_tanh" is GPT-2's approximation of "gelu", which is by the error function.

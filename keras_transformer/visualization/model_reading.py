@@ -1,16 +1,12 @@
 """What pictures read of the model that `--model` names."""
 
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
 from keras_transformer.models import Transformer
 from keras_transformer.runs.folder import RunFolder, run_of
-from keras_transformer.runs.session import reload
-from keras_transformer.runs.task_name import task_of
-from keras_transformer.tasks import TASKS, task_class
-from keras_transformer.tasks.one_language import OneLanguage
 from keras_transformer.translator.live import as_pieces
 from keras_transformer.translator.loading import saved_model
 from keras_transformer.translator.trained import load_trained
@@ -21,12 +17,18 @@ from pipelines.vocabulary import Vocabulary
 
 
 def attended_by(
-    model: str, line: str | None, translation: str | None, stack: str | None, by_pieces: bool
+    model: str,
+    attend_of: Callable[[str], Callable[..., dict] | None],
+    line: str | None,
+    translation: str | None,
+    stack: str | None,
+    by_pieces: bool,
 ) -> Attended:
     """What a model attends to while it translates a line, or reads it.
 
     Args:
         model: a run's folder, a checkpoint or a SavedModel.
+        attend_of: `tasks.attending.attend_of`.
         line: the sentence.
         translation: its translation; None: the model's own, which is printed.
         stack, by_pieces: as in `attended`.
@@ -35,27 +37,13 @@ def attended_by(
         ValueError: if the line is empty, or the model gives no attention.
     """
     line = required_line(line)
-    if attend := _reading_alone(pathlib.Path(model)):
+    if attend := attend_of(model):
         return attended(_of_one_text(attend(text=tf.constant([line]))), stack, by_pieces)
     translator = Translator.load(model)
     if translation is None:
         [translation] = translator.translate([line])
         print(translation)
     return attended(translator.attention(line, translation), stack, by_pieces)
-
-
-def _reading_alone(path):
-    """The signature "attend" of a model that reads a text and writes no other; None: it writes."""
-    if version := saved_model(path):
-        return reload(version).signatures.get("attend")
-    if _is_checkpoint(path):
-        return None
-    folder = RunFolder(path)
-    name = task_of(folder.read_description())
-    kind = task_class(name) if name in TASKS else None
-    if not (kind and issubclass(kind, OneLanguage)):
-        return None
-    return kind.reload(folder, {"precision": "float32"}).signatures()["attend"]
 
 
 def _of_one_text(given):

@@ -21,22 +21,29 @@ def _picture(function):
 
 @_picture
 def attention(
-    model: str, line: str | None, translation: str | None, stack: str, pieces: bool, **_: Any
+    model: str,
+    attend_of: Callable,
+    line: str | None,
+    translation: str | None,
+    stack: str | None,
+    pieces: bool,
+    **_: Any,
 ) -> Draw:
     """The maps of all layers and heads of a stack."""
     from keras_transformer.visualization import attention_maps
     from keras_transformer.visualization.model_reading import attended_by
 
-    found = attended_by(model, line, translation, stack, pieces)
+    found = attended_by(model, attend_of, line, translation, stack, pieces)
     return functools.partial(attention_maps.draw, found)
 
 
 @_picture
 def head(
     model: str,
+    attend_of: Callable,
     line: str | None,
     translation: str | None,
-    stack: str,
+    stack: str | None,
     pieces: bool,
     layer: int | None,
     heads: Sequence[str],
@@ -47,7 +54,7 @@ def head(
     from keras_transformer.visualization import attention_lines
     from keras_transformer.visualization.model_reading import attended_by
 
-    found = attended_by(model, line, translation, stack, pieces)
+    found = attended_by(model, attend_of, line, translation, stack, pieces)
     rows = attention_lines.rows_of(found, from_word)
     chosen = (found.layer(layer), found.heads(heads), rows)
     return functools.partial(attention_lines.draw, found, *chosen)
@@ -56,6 +63,7 @@ def head(
 @_picture
 def alignment(
     model: str,
+    attend_of: Callable,
     line: str | None,
     translation: str | None,
     pieces: bool,
@@ -67,7 +75,7 @@ def alignment(
     from keras_transformer.visualization import attention_matrix
     from keras_transformer.visualization.model_reading import attended_by
 
-    found = attended_by(model, line, translation, "cross", pieces)
+    found = attended_by(model, attend_of, line, translation, "cross", pieces)
     weights = found.weights[found.layer(layer)][found.heads(heads)].mean(axis=0)
     return functools.partial(attention_matrix.draw, found.columns, found.rows, weights)
 

@@ -115,9 +115,7 @@ def test_what_is_served_is_what_the_live_model_gives(guesser, classifier, tagger
         ValueError, match=r"must have a mask, <mask> or .*text 2, 'no mask'\. Write"
     ):
         live.filled(["a <mask>", "no mask"])
-    with pytest.raises(
-        ValueError, match=r"has no fill_mask\. Received: a model with classify, emb"
-    ):
+    with pytest.raises(ValueError, match=r"has no fill_mask\. Received: a model with attend, cla"):
         served.filled(["a <mask>"])
 
 
@@ -139,20 +137,21 @@ def test_the_body_is_that_of_the_other_run_and_the_head_is_new(guesser, classify
     }
 
 
-def test_its_attention_is_drawn(guesser, tagger):
-    line = "--line=The old dog barked ."
-    common = ("visualize", line, "--output=heads.svg")
-    of_run, exported, refused = guesser.all(
+def test_its_attention_is_drawn(guesser, fresh_shell):
+    run = f"--model={guesser.folder / 'runs' / 'guesser'}"
+    exported = f"--model={guesser.folder / 'saved_models' / 'guesser'}"
+    common = ("visualize", "--line=The old dog barked .", "--output=heads.svg")
+    drawn = fresh_shell.all(
         [
-            (*common, "--picture=attention", "--model=runs/guesser"),
-            (*common, "--picture=head", "--model=saved_models/guesser", "--output=head.svg"),
-            (*common, "--picture=attention", "--model=runs/guesser", "--stack=cross"),
+            (*common, "--picture=attention", run),
+            (*common, "--picture=head", exported, "--output=head.svg"),
+            (*common, "--picture=attention", run, "--stack=cross"),
         ]
     )
-    for done, name in ((of_run, "heads.svg"), (exported, "head.svg")):
+    for done, name in zip(drawn, ("heads.svg", "head.svg"), strict=False):
         assert done.returncode == 0, done.stderr.decode()
-        assert "barked" in (guesser.folder / name).read_text()
-    assert b"error: the model has no attention of the decoder to the source." in refused.stderr
+        assert "barked" in (fresh_shell.folder / name).read_text()
+    assert b"error: the model has no attention of the decoder to the source." in drawn[2].stderr
 
 
 def test_evaluate_gives_the_figures_of_the_run(guesser, classifier, tagger):

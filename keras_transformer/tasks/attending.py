@@ -1,0 +1,36 @@
+"""What models attend to that read a text and write no other (figures 3 to 5 of Vaswani et al.
+2017 show it of translators).
+"""
+
+import pathlib
+from collections.abc import Callable
+
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.runs.session import reload
+from keras_transformer.runs.task_name import task_of
+from keras_transformer.tasks import TASKS, task_class
+from keras_transformer.tasks.one_language import OneLanguage
+from keras_transformer.translator.loading import saved_model
+
+
+def attend_of(model: str) -> Callable[..., dict] | None:
+    """The signature "attend" of such a model.
+
+    Args:
+        model: a run's folder or a SavedModel.
+
+    Returns:
+        A function of `text`, strings (B,), to "pieces" (B, T) and weights (B, N, h, T, T) by the
+        name of their stack; None of a model that writes, and of one that does not give them.
+    """
+    path = pathlib.Path(model)
+    if version := saved_model(path):
+        return reload(version).signatures.get("attend")
+    if not path.is_dir():
+        return None
+    folder = RunFolder(path)
+    name = task_of(folder.read_description())
+    if name not in TASKS or not issubclass(task_class(name), OneLanguage):
+        return None
+    artifact = task_class(name).reload(folder, {"precision": "float32"})
+    return artifact.signatures()["attend"]
