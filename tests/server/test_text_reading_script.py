@@ -1,7 +1,6 @@
 """The panels of the page for models that read texts, run by node with a page of our own making."""
 
 import json
-import pathlib
 import shutil
 import subprocess
 
@@ -13,35 +12,58 @@ if not shutil.which("node"):
 
 from keras_transformer.server import app
 
-PAGE = """
-const nodes = {};
-const get = (id) => nodes[id] ??= { replaceChildren(...children) { this.children = children; },
-  addEventListener() {}, value: "", textContent: "", hidden: true };
-const element = (name, properties = {}, ...children) =>
-  ({ name, ...properties, children, style: {} });
-const words = (node) => typeof node === "string" ? node :
-  node.textContent ?? (node.children || []).map(words).filter((one) => one).join(" ");
-const shown = (piece) => piece, showCurl = () => {}, base = "m";
-const request = (signature_name, instance) => ({ signature_name, instances: [instance] });
-const signatures = new Set(["fill_mask", "embed"]);
-let translated = "ab", asked = null;
-const answers = ANSWERS;
-const predict = async (signature) => answers[signature];
-const ask = async (path, body) => { asked = body; return answers.ask; };
+# What a browser has. The page's scripts run whole behind it: no function of theirs is made here.
+BROWSER = """
+const nodes = {}, location = { href: "http://here/" };
+const node = (name) => ({ name, children: [], style: {}, value: "", textContent: "", hidden: true,
+  append(...children) { this.children.push(...children); },
+  replaceChildren(...children) { this.children = children; }, addEventListener() {} });
+const document = { getElementById: (id) => nodes[id] ??= node(id), createElement: node };
+document.getElementById("model").textContent = "m";
+const outputs = OUTPUTS, answers = ANSWERS;
+let lastBody = null;
+async function fetch(path, { body } = {}) {
+  if (path.endsWith("/metadata")) {
+    const serving_default = { outputs: { [outputs]: {} } };
+    const definitions = { ...answers, serving_default };
+    const metadata = { signature_def: { signature_def: definitions } };
+    return said({ model_spec: { version: "1" }, metadata });
+  }
+  lastBody = JSON.parse(body);
+  return said(answers[lastBody.signature_name]);
+}
+const said = (answer) => ({ ok: true, text: async () => JSON.stringify(answer) });
+const words = (one) => typeof one === "string" ? one :
+  one.textContent || one.children.map(words).filter((text) => text).join(" ");
 """
 
 
-def run(program, **answers):
-    """What a program prints behind the page and its script."""
-    page = PAGE.replace("ANSWERS", json.dumps(answers))
-    script = (pathlib.Path(app.PAGE) / "text_reading.js").read_text(encoding="utf-8")
+def run(program, kind="filled", **answers):
+    """What a program prints behind the page's scripts, of a model whose `serving_default` gives
+    `kind`. Answers are by signature.
+    """
+    given = {name: {"predictions": found} for name, found in answers.items()}
+    browser = BROWSER.replace("OUTPUTS", json.dumps(kind)).replace("ANSWERS", json.dumps(given))
+    scripts = [(app.PAGE / f"{name}.js").read_text(encoding="utf-8") for name in app.SCRIPTS]
+    source = "\n".join([browser, *scripts, f"(async () => {{ {program} }})();"])
     done = subprocess.run(
-        [shutil.which("node"), "-e", f"{page}{script}(async () => {{ {program} }})();"],
-        capture_output=True,
-        timeout=60,
+        [shutil.which("node"), "-"], input=source.encode(), capture_output=True, timeout=60
     )
     assert done.returncode == 0, done.stderr.decode()
     return json.loads(done.stdout)
+
+
+# The text is typed and sent, and the answer looked at.
+SENT = """
+get("text").value = TEXT;
+await translate({ preventDefault() {} });
+"""
+
+
+def sent(text, shown, kind, **answers):
+    """What is shown when a text was sent."""
+    program = SENT.replace("TEXT", json.dumps(text))
+    return run(f"{program} console.log(JSON.stringify({shown}));", kind, **answers)
 
 
 def test_guesses_are_shown_for_each_mask_with_their_shares():
@@ -50,31 +72,39 @@ def test_guesses_are_shown_for_each_mask_with_their_shares():
         "pieces": [["dog", "cow"], ["cat", "dog"]],
         "probabilities": [[0.75, 0.125], [0.5, 0.25]],
     }
-    program = """
-    await showGuesses("a <mask> and a <mask>");
-    console.log(JSON.stringify([get("best").textContent, get("readings").children.map(words),
-      get("search").hidden, get("answer").hidden]));"""
-    assert run(program, fill_mask=given) == [
+    shown = """[get("best").textContent, get("readings").children.map(words),
+      get("search").hidden, get("answer").hidden, get("error").textContent,
+      get("curl").textContent]"""
+    found = sent("a <mask> and a <mask>", shown, "filled", fill_mask=[given], embed=[])
+    assert found == [
         "a dog and a cat",
         ["dog 75.0 % cow 12.5 %", "cat 50.0 % dog 25.0 %"],
         False,
         False,
+        "",
+        'curl -d \'{"signature_name":"fill_mask","instances":[{"text":"a <mask> and a <mask>"}]}\' '
+        "http://here/v1/models/m:predict",
     ]
 
 
 def test_a_text_without_a_mask_is_refused():
-    program = """
-    const told = (error) => console.log(JSON.stringify(error.message));
-    await showGuesses("a dog").catch(told);"""
-    assert run(program) == "Write <mask> or [MASK] in place of a word to guess."
+    found = sent("a dog", '[get("error").textContent, get("answer").hidden]', "filled")
+    assert found == ["Write <mask> or [MASK] in place of a word to guess.", True]
 
 
 def test_labels_are_shown_likeliest_first():
     given = {"label": "b", "labels": ["a", "b", "c"], "probabilities": [0.25, 0.625, 0.125]}
-    program = """
-    await showLabels("text");
-    console.log(JSON.stringify([get("best").textContent, words(get("readings").children[0])]));"""
-    assert run(program, classify=given) == ["b", "b 62.5 % a 25.0 % c 12.5 %"]
+    shown = (
+        '[get("best").textContent, words(get("readings").children[0]), get("error").textContent]'
+    )
+    found = sent("text", shown, "label", classify=[given])
+    assert found == ["b", "b 62.5 % a 25.0 % c 12.5 %", ""]
+
+
+def test_a_vector_is_shown_by_its_first_numbers():
+    shown = '[get("best").textContent, get("error").textContent]'
+    found = sent("text", shown, "vector", embed=[[0.5, 0.25, -0.5, 0.125, 0.1]])
+    assert found == ["5 numbers: 0.500, 0.250, -0.500, 0.125 ...", ""]
 
 
 def test_spans_are_shown_in_their_text():
@@ -83,30 +113,26 @@ def test_spans_are_shown_in_their_text():
         "tags": ["O", "O", "B-area", "I-area", "B-name", "", ""],
         "probabilities": [0.5, 0.5, 0.5, 0.25, 0.75, 0, 0],
     }
-    program = """
-    await showTags("text");
-    const [text, table] = get("readings").children;
-    console.log(JSON.stringify([get("best").textContent, words(text), words(table)]));"""
-    assert run(program, tag=given) == [
+    shown = """[get("best").textContent, ...get("readings").children.map(words),
+      get("error").textContent]"""
+    assert sent("text", shown, "tags", tag=[given]) == [
         "area: living room; name: lamp",
         "turn the   living room area   lamp name",
         "turn O 50.0 % the O 50.0 % living B-area 50.0 % room I-area 25.0 % lamp B-name 75.0 %",
+        "",
     ]
-    given["tags"] = ["O", "O", "O", "O", "B-name", "", ""]
-    spans = "console.log(JSON.stringify(spansOf(given.words, given.tags)));"
-    assert run(f"const given = {json.dumps(given)}; {spans}") == [
-        [None, ["turn", "the", "living", "room"]],
-        ["name", ["lamp"]],
-    ]
+    nothing = {**given, "tags": ["O"] * 5 + ["", ""]}
+    assert sent("text", 'get("best").textContent', "tags", tag=[nothing]) == "No span is found."
 
 
 def test_sentences_are_searched_the_nearest_first():
     vectors = [[1, 0], [0, 1], [0.6, 0.8], [0.8, 0.6]]
     program = """
+    translated = "ab";
     get("sentences").value = "far\\n\\n  middle \\nnear\\n";
     await searchSentences();
-    console.log(JSON.stringify([asked.instances, get("found").children.map(words)]));"""
-    assert run(program, ask={"predictions": vectors}) == [
+    console.log(JSON.stringify([lastBody.instances, get("found").children.map(words)]));"""
+    assert run(program, embed=vectors) == [
         ["ab", "far", "middle", "near"],
         ["near 0.800", "middle 0.600", "far 0.000"],
     ]

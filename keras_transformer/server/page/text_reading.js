@@ -11,7 +11,7 @@ async function showGuesses(text) {
   const given = await predict("fill_mask", { text });
   const tables = given.pieces.map((pieces, n) => shares(pieces.map(shown), given.probabilities[n]));
   showReading(given.filled, ...tables);
-  showCurl(request("fill_mask", { text }));
+  get("curl").textContent = curlOf(request("fill_mask", { text }));
 }
 
 async function showLabels(text) {
@@ -19,7 +19,7 @@ async function showLabels(text) {
   const order = given.labels.map((_, n) => n).sort((a, b) => given.probabilities[b] - given.probabilities[a]);
   const first = order.slice(0, SHOWN_LABELS);
   showReading(given.label, shares(first.map((n) => given.labels[n]), first.map((n) => given.probabilities[n])));
-  showCurl(request("classify", { text }));
+  get("curl").textContent = curlOf(request("classify", { text }));
 }
 
 async function showTags(text) {
@@ -31,7 +31,7 @@ async function showTags(text) {
     : words.join(" ")]);
   const words = given.words.filter((word) => word).map((word, n) => `${word} ${given.tags[n]}`);
   showReading(named.join("; ") || "No span is found.", element("p", {}, ...pictured), shares(words, given.probabilities));
-  showCurl(request("tag", { text }));
+  get("curl").textContent = curlOf(request("tag", { text }));
 }
 
 // A text in order as pairs of a span's name, null outside of spans, and its words.
@@ -49,7 +49,7 @@ function spansOf(words, tags) {
 async function showVector(text) {
   const given = await predict("embed", { text });
   showReading(`${given.length} numbers: ${given.slice(0, 4).map((one) => one.toFixed(3)).join(", ")} ...`);
-  showCurl(request("embed", { text }));
+  get("curl").textContent = curlOf(request("embed", { text }));
 }
 
 // The answer in words, and tables.
