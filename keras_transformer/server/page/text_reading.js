@@ -73,7 +73,7 @@ function shares(texts, probabilities) {
       element("td", { className: "bar" }, element("div", { className: "track" }, filling)),
       element("td", { className: "score", textContent: `${(100 * probabilities[n]).toFixed(1)} %` }));
   });
-  return element("table", {}, element("tbody", {}, ...rows));
+  return element("table", { className: "bars" }, element("tbody", {}, ...rows));
 }
 
 // Numbers of vectors of length 1, those nearest to the query first, with their cosines.
