@@ -4,9 +4,9 @@ intents, fine-tuned, against the same net from nothing, on 1,000 labelled senten
 `python -m benchmarks.bert_intents` trains bert.flags for some minutes on both cores; and from it,
 some minutes more, on the sentences of the training templates without their labels ("adapted"). Then
 it trains bert_intents.flags from nothing, from the first and from the second, all with the same
-vocabulary, for each seed and rate of learning, each run on one core and side by side. It prints the
-mean accuracy over the seeds on templates that no run has seen, at the rate that is best on the
-validation templates: each start has its own. What is done is not done again, and what was
+vocabulary, each run on one core and side by side. Each start has the rate of learning that is best
+on the validation templates with the first seed. It prints the mean accuracy over the seeds on
+templates that no run has seen. What is done is not done again, and what was
 interrupted goes on. The command
 
     python -m benchmarks.bert_intents --score=FOLDER
@@ -60,18 +60,25 @@ def main(_):
         f"--model_dir={folder / 'adapted'}",
         f"--max_minutes={ADAPTING.value}",
     )
-    jobs = [(start, rate, seed) for seed in SEEDS.value for start in STARTS for rate in RATES.value]
+    first, *others = SEEDS.value
+    found = train_all(folder, [(start, rate, first) for start in STARTS for rate in RATES.value])
+    best = {
+        start: max(RATES.value, key=lambda rate: found[start, rate, first]["valid"])
+        for start in STARTS
+    }
+    found |= train_all(folder, [(start, best[start], seed) for seed in others for start in STARTS])
+    report(found, best)
+
+
+def train_all(folder, jobs):
+    """The scores of all jobs, each a start, a rate and a seed."""
     cores = queue.SimpleQueue()
     every = sorted(os.sched_getaffinity(0))
     for core in every:
         cores.put(core)
-
-    def train_one(job):
-        return train(folder, cores, *job)
-
     with ThreadPoolExecutor(len(every)) as pool:
-        found = dict(zip(jobs, pool.map(train_one, jobs), strict=True))
-    report(found)
+        scores = pool.map(lambda job: train(folder, cores, *job), jobs)
+        return dict(zip(jobs, scores, strict=True))
 
 
 def run(*arguments, core=None):
@@ -124,23 +131,17 @@ def score(path):
     write_json(path / "score.json", accuracies)
 
 
-def report(found):
+def report(found, best):
     """Print each start's accuracies at its best rate, and what it has over nothing."""
     rows = []
     means = {}
-    for start in STARTS:
-        by_rate = {rate: [found[start, rate, seed] for seed in SEEDS.value] for rate in RATES.value}
-        best = max(RATES.value, key=lambda rate: mean(by_rate[rate], "valid"))
-        means[start] = mean(by_rate[best], "test")
-        each = ", ".join(f"{100 * one['test']:.1f}" for one in by_rate[best])
-        gain = 100 * (means[start] - means["from nothing"])
-        rows.append((start, best, f"{100 * means[start]:.1f}", each, f"{gain:+.1f}"))
+    for start, rate in best.items():
+        scores = [100 * found[start, rate, seed]["test"] for seed in SEEDS.value]
+        means[start] = statistics.mean(scores)
+        each = ", ".join(f"{score:.1f}" for score in scores)
+        gain = means[start] - means["from nothing"]
+        rows.append((start, rate, f"{means[start]:.1f}", each, f"{gain:+.1f}"))
     print_table(("start", "rate", "accuracy, %", "each seed", "gain"), rows)
-
-
-def mean(scores, split):
-    """The mean accuracy of some runs on a split."""
-    return statistics.mean(score[split] for score in scores)
 
 
 if __name__ == "__main__":
