@@ -9,6 +9,7 @@ import tensorflow as tf
 from oracles import paper
 
 from keras_transformer.layers import Dropout, PositionalEmbedding, PostNorm, PreNorm
+from keras_transformer.layers.activations import gelu
 from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.models.variants import ACTIVATIONS, NORMS
 from keras_transformer.training.label_metrics import LabelAccuracy, LabelCrossEntropy
@@ -139,7 +140,7 @@ def test_dropout_stands_on_the_embeddings_and_on_every_sublayer():
 def test_the_variants_are_those_of_the_hyperparameters(model):
     hp = model.hyperparameters
     placements = {"post": PostNorm, "pre": PreNorm}
-    activations = {"relu": keras.activations.relu, "gelu": keras.activations.gelu}
+    activations = {"relu": keras.activations.relu, "gelu": gelu}
     for layer in (*model.encoder.layers, *model.decoder.layers):
         assert type(layer.self_attention_norm) is placements[hp.norm]
         assert layer.feed_forward.activation is activations[hp.activation]
