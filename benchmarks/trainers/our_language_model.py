@@ -1,4 +1,6 @@
-"""Our `LanguageModel`, taking turns: forward pass, loss, gradient and update, compiled."""
+"""Our `LanguageModel`, taking turns: forward pass, loss, gradient and update, compiled, in a
+process that keeps its memory as our commands do.
+"""
 
 import keras
 import numpy as np
@@ -6,10 +8,12 @@ import tensorflow as tf
 
 from benchmarks.turns import Parent
 from keras_transformer.models import LanguageModel
+from keras_transformer.startup import start_tensorflow
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 
 
 def main():
+    start_tensorflow()
     parent = Parent()
     task = parent.task
     variants = {"norm": "pre", "activation": "gelu", "positions": "learned"}
