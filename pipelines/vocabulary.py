@@ -218,11 +218,9 @@ class Vocabulary:
         """The same model as an operation of TensorFlow. A module whose graph uses it must track it,
         or it is not saved.
         """
-        import tensorflow_text
+        from pipelines.sentencepiece_operation import tokenizer_of
 
-        # Of several with one name in a SavedModel, TensorFlow reloads all as the first.
-        name = f"sentencepiece_{self.fingerprint}"
-        return tensorflow_text.SentencepieceTokenizer(model=self.model, add_eos=True, name=name)
+        return tokenizer_of(self.model, f"sentencepiece_{self.fingerprint}")
 
     def tokenize(self, text):
         """Strings (B,) to a ragged tensor of ids (B, None), each row closed by EOS."""

@@ -20,7 +20,7 @@ import numpy as np
 from pipelines.png_files import read_all
 
 # Where Debian's package dataset-fashion-mnist puts its files.
-FASHION = "/usr/share/dataset-fashion-mnist"
+FASHION = "/usr/share/datasets/fashion-mnist"
 GARMENTS = (
     *("T-shirt/top", "trouser", "pullover", "dress", "coat"),
     *("sandal", "shirt", "sneaker", "bag", "ankle boot"),

@@ -1,5 +1,6 @@
 """The vocabulary: what sentencepiece does, inside a graph as outside; kept whole on disk."""
 
+import itertools
 import os
 import pathlib
 import re
@@ -332,3 +333,22 @@ def test_two_vocabularies_of_a_saved_model_stay_two(vocabulary, tmp_path):
     first, second = reloaded(tmp_path / "theirs", *theirs)
     assert first == second
     assert first in expected
+
+
+def test_a_vocabulary_outlives_a_new_seed(vocabulary, tmp_path):
+    expected = vocabulary.tokenize(LINES).to_list()
+    batches = tf.data.Dataset.from_tensors(LINES).map(vocabulary.tokenize)
+    tf.saved_model.save(Reader(vocabulary.tokenizer), str(tmp_path))
+    saved = tf.saved_model.load(str(tmp_path))
+    theirs = tensorflow_text.SentencepieceTokenizer(vocabulary.model, add_eos=True)
+    assert theirs.tokenize(LINES).to_list() == expected
+
+    tf.random.set_seed(1)
+
+    assert vocabulary.tokenize(LINES).to_list() == expected
+    assert [ids.to_list() for ids in batches] == [expected]
+    assert saved.read(LINES)[0].numpy().tolist() == list(itertools.chain(*expected))
+    assert vocabulary.detokenize(vocabulary.tokenize(LINES)).numpy()[0].decode() == LINES[0]
+    # The control: TensorFlow Text's own is broken.
+    with pytest.raises(tf.errors.NotFoundError, match="does not exist"):
+        theirs.tokenize(LINES)
