@@ -18,6 +18,7 @@ COMMANDS = (
     "generate",
     "import_model",
     "parse",
+    "predict",
     "prepare",
     "score",
     "serve",

@@ -14,10 +14,10 @@ import keras_transformer
 
 PACKAGE = pathlib.Path(keras_transformer.__file__).parent
 COMMANDS = (
-    *("align", "average", "evaluate", "export", "parse", "prepare", "score", "serve", "train"),
-    *("translate", "tune", "visualize"),
+    *("align", "average", "evaluate", "export", "generate", "import_model", "parse", "predict"),
+    *("prepare", "score", "serve", "train", "translate", "tune", "visualize"),
 )
-SEARCHING = ("evaluate", "export", "parse", "train", "translate", "visualize")
+SEARCHING = ("evaluate", "export", "generate", "parse", "train", "translate", "visualize")
 # Tells what a program has changed in its process.
 WATCH = """
 import json, os, sys

@@ -44,6 +44,7 @@ GROUPS = {
     "parse": translating.PARSE,
     "pictures": seeing.PICTURES,
     "precision": translating.PRECISION,
+    "predict": translating.PREDICT,
     "prepare": text.PREPARE,
     "reading": reading.READING,
     "sampling": learning.SAMPLING,

@@ -115,14 +115,17 @@ MODEL_PATH = flags.FlagValues()
 flags.DEFINE_string(
     "model",
     None,
-    "Model that translates: a run's folder, a checkpoint in one, several of them joined by "
-    "commas, or a SavedModel such as saved_models/<name>[/<version>].",
+    "Model to use: a SavedModel such as saved_models/<name>[/<version>]. To translate, parse or "
+    "generate also a run's folder, a checkpoint in one, or several of them joined by commas.",
     MODEL_PATH,
 )
 
 INPUT = flags.FlagValues()
 flags.DEFINE_string(
-    "input", "-", "File of lines to translate or to parse, in UTF-8; -: standard input.", INPUT
+    "input",
+    "-",
+    "File of lines to translate, to parse or to predict from, in UTF-8; -: standard input.",
+    INPUT,
 )
 flags.DEFINE_bool("stream", False, "Answer each line of standard input as soon as it comes.", INPUT)
 
@@ -158,12 +161,22 @@ flags.DEFINE_bool(
     PARSE,
 )
 
+PREDICT = flags.FlagValues()
+flags.DEFINE_string(
+    "signature",
+    None,
+    "Signature of the SavedModel to ask: one that takes a text or a PNG file. Default: "
+    "classify_png where there is one, else serving_default.",
+    PREDICT,
+)
+
 JSON = flags.FlagValues()
 flags.DEFINE_bool(
     "json",
     False,
     "Write JSON. translate: an object for each line with all hypotheses, their scores, and log P "
-    "of each piece. evaluate: one object with all figures.",
+    "of each piece. predict: an object for each line with all outputs. evaluate: one object with "
+    "all figures.",
     JSON,
 )
 

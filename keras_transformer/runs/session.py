@@ -22,11 +22,13 @@ from keras_transformer.runs.signature import Signature, TensorSpec, signature_of
 from keras_transformer.runs.text_operations import load_text_operations
 
 __all__ = ["DEFAULT_SIGNATURE", "SavedModel", "Signature", "TensorSpec"]
-__all__ += ["damaged", "read_meta_graph", "reload"]
+__all__ += ["damaged", "read_meta_graph", "reason_of", "reload"]
 
 DEFAULT_SIGNATURE = "serving_default"
 # Where a SavedModel names the operation that fills its tables.
 INITIALIZER = "saved_model_main_op"
+# What some messages of TensorFlow begin with.
+HEADING = "Graph execution error:"
 
 
 class SavedModel:
@@ -109,6 +111,13 @@ class SavedModel:
         # Session and graph refer to each other, and Python would find that out much later.
         del self._session
         gc.collect()
+
+
+def reason_of(error: tf.errors.OpError) -> str:
+    """The line of TensorFlow's message that says why a model refused its inputs."""
+    lines = [line.strip() for line in error.message.splitlines()]
+    reasons = [line for line in lines if line and line != HEADING and not line.startswith("[[")]
+    return next((line for line in reasons if "assertion failed" in line), [*reasons, HEADING][0])
 
 
 def read_meta_graph(folder: str | os.PathLike) -> Message:

@@ -10,6 +10,7 @@ import numpy as np
 
 from keras_transformer.models.text_encoder import BODY
 from keras_transformer.tasks.text_reading import TextReading
+from keras_transformer.tasks.trial import trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from pipelines.whole_files import write_json
 
@@ -74,7 +75,7 @@ class Labelling(TextReading):
         return LabelSmoothedCrossEntropy(self.hyperparameters.label_smoothing)
 
     def usage(self, version):
-        return f"  python -m keras_transformer.serve --model_base_path={version.parent}"
+        return trial(self.corpus.test.sources[0], "predict", version)
 
 
 def names_of(folder):

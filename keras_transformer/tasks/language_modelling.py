@@ -8,6 +8,7 @@ from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.one_language import OneLanguage
 from keras_transformer.tasks.task import Evaluation, label_measures, with_perplexity
 from keras_transformer.tasks.translation_options import given_options
+from keras_transformer.tasks.trial import trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.translator.generation_module import GenerationModule
 from keras_transformer.translator.generator import Generator, module_of_run
@@ -93,10 +94,7 @@ class LanguageModelling(OneLanguage):
         return Evaluation(scores, report, prompts)
 
     def usage(self, version):
-        return (
-            f"  echo '{_beginning(self.corpus.test.sources[0])}' | python -m "
-            f"keras_transformer.generate --model={version}"
-        )
+        return trial(_beginning(self.corpus.test.sources[0]), "generate", version)
 
 
 def _beginning(line):

@@ -13,6 +13,7 @@ from keras_transformer.models import MaskedLanguageModel, described, translation
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.task import Evaluation, label_measures, with_perplexity
 from keras_transformer.tasks.text_reading import TextReading
+from keras_transformer.tasks.trial import trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.translator.text_encoder_module import MaskedTextModule
 from pipelines import batching, hidden_pieces, texts, vocabularies
@@ -90,7 +91,8 @@ class Masking(TextReading):
         return Evaluation(scores, report, hidden[:KEPT_EXAMPLES])
 
     def usage(self, version):
-        return f"  python -m keras_transformer.serve --model_base_path={version.parent}"
+        text = _with_a_word_hidden(self.corpus.test.sources[0], self.vocabulary.marks.name)
+        return trial(text, "predict", version)
 
 
 def measured(module: MaskedTextModule, batches: tf.data.Dataset) -> dict:

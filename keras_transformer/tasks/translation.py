@@ -20,6 +20,7 @@ from keras_transformer.tasks.translation_options import (
     scheduled_sampling,
     segmentations,
 )
+from keras_transformer.tasks.trial import trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.translator.trained import load_trained
 from keras_transformer.translator.translation_module import TranslationModule
@@ -234,10 +235,7 @@ class Translation(Task):
         return Evaluation({"beam_size": beam_size, **scores}, report, examples)
 
     def usage(self, version):
-        return (
-            f"  echo '{self.corpus.test.sources[0]}' | python -m keras_transformer.{self.command} "
-            f"--model={version}"
-        )
+        return trial(self.corpus.test.sources[0], self.command, version)
 
     @classmethod
     def convert(cls, folder, path, values):

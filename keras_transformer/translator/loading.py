@@ -136,8 +136,9 @@ def _module_class(description, path):
     task = task_of(description)
     if task not in classes:
         raise ValueError(
-            f"{path} is a run of the task {task}, which has no text to give: name one of the tasks "
-            f"{', '.join(classes)}."
+            f"{path} must be a run of one of the tasks {', '.join(classes)}. Received: one of the "
+            f"task {task}. Language models continue text (python -m keras_transformer.generate); "
+            "exports of the others are asked by python -m keras_transformer.predict."
         )
     return classes[task]
 

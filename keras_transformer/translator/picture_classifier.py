@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_transformer.models import VisionHyperparameters, VisionTransformer
 from keras_transformer.runs.folder import RunFolder, run_of
-from keras_transformer.runs.session import reload
+from keras_transformer.runs.session import reason_of, reload
 from keras_transformer.runs.task_name import task_of
 from keras_transformer.translator.loading import description_of, saved_model
 from keras_transformer.translator.picture_module import WHITE, PictureModule
@@ -115,10 +115,4 @@ def _asked(function, pixels):
     try:
         return function(tf.constant(pixels / WHITE, tf.float32))
     except tf.errors.InvalidArgumentError as error:
-        raise ValueError(_told(str(error.message))) from error
-
-
-def _told(message):
-    """The line of TensorFlow's message that says what was refused."""
-    lines = [line.strip() for line in message.splitlines()]
-    return next((line for line in lines if "assertion failed" in line), lines[0])
+        raise ValueError(reason_of(error)) from error

@@ -1,0 +1,40 @@
+"""Lines in, what a model says of each out: `python -m keras_transformer.predict
+--model=saved_models/intents < texts.txt > labels.txt`.
+
+Labels, tags or filled masks of texts; of a model of pictures, each line names a PNG file. What is
+asked is a signature of the SavedModel, as a server has it.
+"""
+
+import json
+
+from keras_transformer import flags
+
+GROUPS = ("model_path", "predict", "input", "json", "output")
+
+
+def main(FLAGS):
+    from keras_transformer.streams import read_lines, standard_input, write_lines
+    from keras_transformer.translator.predictor import Predictor
+
+    model = flags.required_model(FLAGS)
+    if FLAGS.stream and (FLAGS.input != "-" or FLAGS.output != "-"):
+        raise ValueError(
+            "--stream answers lines of standard input on standard output: leave out --input and "
+            "--output."
+        )
+    predictor = Predictor.load(model, FLAGS.signature)
+    answered = _objects if FLAGS.json else Predictor.lines
+    if FLAGS.stream:
+        for line in standard_input():
+            if not write_lines("-", answered(predictor, [line])):
+                break
+        return
+    write_lines(FLAGS.output, answered(predictor, read_lines(FLAGS.input)))
+
+
+def _objects(predictor, lines):
+    return [json.dumps(one, ensure_ascii=False) for one in predictor.objects(lines)]
+
+
+if __name__ == "__main__":
+    flags.run(main, GROUPS)
