@@ -52,11 +52,9 @@ def toy_copy(toy, tmp_path):
     return toy.copy(tmp_path / "toy")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def live(toy):
-    """The `Translator` of the toy run. Not for longer than a file: others seed TensorFlow, which
-    then forgets what tokenizers hold.
-    """
+    """The `Translator` of the toy run."""
     return Translator.load(toy.folder / "runs" / "reverse_words_reversed")
 
 
