@@ -73,6 +73,22 @@ def saved_model(path: pathlib.Path) -> pathlib.Path | None:
     return path / str(version) if version else None
 
 
+def exported_model(path: str | os.PathLike) -> pathlib.Path:
+    """The folder of a SavedModel, as `saved_model` finds it.
+
+    Raises:
+        FileNotFoundError: if nothing is there.
+        ValueError: if it is a run's folder, which has to be exported.
+    """
+    version = saved_model(pathlib.Path(path))
+    if version is None:
+        raise ValueError(
+            f"{path} is no SavedModel. Export the run: python -m keras_transformer.export "
+            f"--model_dir={path}."
+        )
+    return version
+
+
 def _listed(path):
     if isinstance(path, str):
         return path.split(",")

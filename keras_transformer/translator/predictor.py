@@ -12,11 +12,12 @@ import tensorflow as tf
 from keras_transformer.runs.session import (
     DEFAULT_SIGNATURE,
     SavedModel,
+    damaged,
     read_meta_graph,
     reason_of,
 )
 from keras_transformer.runs.signature import Signature, signature_of
-from keras_transformer.translator.loading import saved_model
+from keras_transformer.translator.loading import exported_model
 
 INPUTS_A_CALL = 64
 # The input whose lines name files.
@@ -54,15 +55,13 @@ class Predictor:
 
         Raises:
             FileNotFoundError: if there is no model.
-            ValueError: if it is a run's folder, or has no such signature.
+            ValueError: if it is damaged or a run's folder, or has no such signature.
         """
-        version = saved_model(pathlib.Path(path))
-        if version is None:
-            raise ValueError(
-                f"{path} is no SavedModel. Export the run: python -m keras_transformer.export "
-                f"--model_dir={path}."
-            )
-        definitions = read_meta_graph(version).signature_def
+        version = exported_model(path)
+        try:
+            definitions = read_meta_graph(version).signature_def
+        except (OSError, ValueError) as error:
+            raise damaged(version, error) from error
         signatures = {name: signature_of(one) for name, one in definitions.items() if one.inputs}
         possible = sorted(name for name, one in signatures.items() if _takes_one_string(one))
         if signature is None:
@@ -72,7 +71,10 @@ class Predictor:
                 f"signature must be one of {version} that takes one string: "
                 f"{', '.join(possible) or 'there is none'}. Received: {signature!r}."
             )
-        return cls(SavedModel(version, (signature,), 0), signature)
+        try:
+            return cls(SavedModel(version, (signature,), threads_per_operation=0), signature)
+        except (OSError, tf.errors.OpError) as error:
+            raise damaged(version, error) from error
 
     def lines(self, inputs: Sequence[str]) -> list[str]:
         """One string for each input.

@@ -3,14 +3,13 @@ labels, tags, vectors.
 """
 
 import os
-import pathlib
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from keras_transformer.runs.session import reload
-from keras_transformer.translator.loading import saved_model
+from keras_transformer.translator.loading import exported_model
 from keras_transformer.translator.text_encoder_module import TextEncoderModule
 
 TEXTS_A_CALL = 64
@@ -50,12 +49,7 @@ class TextReader:
             FileNotFoundError: if there is none.
             ValueError: if it is damaged, or a run's folder, which has to be exported.
         """
-        version = saved_model(pathlib.Path(path))
-        if version is None:
-            raise ValueError(
-                f"{path} is no SavedModel. Export the run: python -m keras_transformer.export "
-                f"--model_dir={path}."
-            )
+        version = exported_model(path)
         return cls(reload(version).signatures, str(version))
 
     def guesses(self, texts: Sequence[str]) -> list[list[dict[str, float]]]:

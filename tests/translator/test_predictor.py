@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -136,6 +137,13 @@ def test_a_signature_that_takes_something_else_is_refused(models, name, signatur
 def test_what_is_no_line_needs_json(models):
     with pytest.raises(ValueError, match=r"^embed gives vector, .* Add --json\.$"):
         Predictor.load(models / "reader", "embed").lines(["a"])
+
+
+def test_a_damaged_model_is_told(models, tmp_path):
+    shutil.copytree(models / "reader" / "1", tmp_path / "1")
+    (tmp_path / "1" / "saved_model.pb").write_bytes(b"\xff\xff")
+    with pytest.raises(ValueError, match=r"1 is no SavedModel that can be loaded: "):
+        Predictor.load(tmp_path)
 
 
 def test_a_folder_without_a_saved_model_is_refused(tmp_path):
