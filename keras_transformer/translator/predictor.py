@@ -18,12 +18,15 @@ from keras_transformer.runs.session import (
 )
 from keras_transformer.runs.signature import Signature, signature_of
 from keras_transformer.translator.loading import exported_model
+from keras_transformer.translator.text_reader import refuse_without_mask
 
 INPUTS_A_CALL = 64
 # The input whose lines name files.
 PNG = "png"
 # Where pictures are files, the model's own signature takes numbers instead.
 OF_FILES = "classify_png"
+# The output of what guesses hidden words.
+FILLED = "filled"
 
 
 class Predictor:
@@ -84,7 +87,7 @@ class Predictor:
 
         Raises:
             ValueError: if the signature gives several strings for an input, or none; or naming a
-                picture that the model cannot take.
+                picture that the model cannot take, or a text without a mask to guess.
         """
         names = [
             name
@@ -96,6 +99,7 @@ class Predictor:
                 f"{self._name} gives {', '.join(self._signature.outputs)}, which is not one line "
                 "for a line. Add --json."
             )
+        self._check(inputs)
         found = []
         for start in range(0, len(inputs), INPUTS_A_CALL):
             given = self._asked(inputs[start : start + INPUTS_A_CALL])
@@ -108,8 +112,9 @@ class Predictor:
         Inputs are asked alone where the width of an output depends on the others in a batch.
 
         Raises:
-            ValueError: naming a picture that the model cannot take.
+            ValueError: naming an input that the model cannot take, as `lines`.
         """
+        self._check(inputs)
         at_once = INPUTS_A_CALL if self._signature.is_mergeable else 1
         for start in range(0, len(inputs), at_once):
             asked = inputs[start : start + at_once]
@@ -117,6 +122,10 @@ class Predictor:
             for number, one in enumerate(asked):
                 outputs = {name: _plain(values[number]) for name, values in given.items()}
                 yield {self._input: one, **outputs}
+
+    def _check(self, inputs):
+        if FILLED in self._signature.outputs:
+            refuse_without_mask(inputs)
 
     def _asked(self, inputs):
         rows = np.array([self._content(one) for one in inputs], dtype=object)

@@ -61,7 +61,7 @@ class TextReader:
         Raises:
             ValueError: naming a text without a mask.
         """
-        self._refuse_without_mask(texts)
+        refuse_without_mask(texts)
         found = []
         for given in self._asked("fill_mask", texts):
             pieces, shares = (given[name].numpy() for name in ("pieces", "probabilities"))
@@ -76,7 +76,7 @@ class TextReader:
         Raises:
             ValueError: naming a text without a mask.
         """
-        self._refuse_without_mask(texts)
+        refuse_without_mask(texts)
         answers = self._asked("fill_mask", texts)
         return [_text(one) for given in answers for one in given["filled"].numpy()]
 
@@ -110,14 +110,15 @@ class TextReader:
             given = tf.constant(list(texts[start : start + TEXTS_A_CALL]))
             yield self._functions[name](text=given)
 
-    @staticmethod
-    def _refuse_without_mask(texts):
-        for number, text in enumerate(texts, start=1):
-            if not any(mask in text for mask in MASKS):
-                raise ValueError(
-                    f"every text must have a mask, {' or '.join(MASKS)}, in place of a word. "
-                    f"Received: text {number}, {text!r}. Write one there."
-                )
+
+def refuse_without_mask(texts: Sequence[str]) -> None:
+    """Raise ValueError, naming the first text without a mask."""
+    for number, text in enumerate(texts, start=1):
+        if not any(mask in text for mask in MASKS):
+            raise ValueError(
+                f"every text must have a mask, {' or '.join(MASKS)}, in place of a word. "
+                f"Received: text {number}, {text!r}. Write one there."
+            )
 
 
 def _text(value):

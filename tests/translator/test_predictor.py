@@ -139,6 +139,15 @@ def test_what_is_no_line_needs_json(models):
         Predictor.load(models / "reader", "embed").lines(["a"])
 
 
+def test_a_text_without_a_mask_is_refused_where_masks_are_guessed(models):
+    filling = Predictor.load(models / "reader")
+    assert filling.lines(["a <mask>"]) == ["a dog"]
+    for ask in (filling.lines, lambda texts: list(filling.objects(texts))):
+        with pytest.raises(ValueError, match=r"must have a mask, .* Received: text 2, 'a cat'"):
+            ask(["a <mask>", "a cat"])
+    assert list(Predictor.load(models / "reader", "embed").objects(["a cat"]))
+
+
 def test_a_damaged_model_is_told(models, tmp_path):
     shutil.copytree(models / "reader" / "1", tmp_path / "1")
     (tmp_path / "1" / "saved_model.pb").write_bytes(b"\xff\xff")
