@@ -56,7 +56,7 @@ class TextReader:
         """The likeliest pieces for each mask of each text, with their probabilities, best first.
 
         Args:
-            texts: each with a mask at least, "<mask>", of an imported BERT "[MASK]".
+            texts: each with a mask at least, `<mask>`, of an imported BERT `[MASK]`.
 
         Raises:
             ValueError: naming a text without a mask.

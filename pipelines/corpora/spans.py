@@ -31,8 +31,8 @@ def load(
 ) -> Corpus:
     """Load three text files, and cut spans out of each line.
 
-    A line of one word, or that holds a sentinel such as <x0>, is dropped and counted. The same seed
-    cuts the same spans, in every epoch.
+    A line of one word, or that holds a sentinel such as `<x0>`, is dropped and counted. The same
+    seed cuts the same spans, in every epoch.
 
     Args:
         language, data_dir, prefixes: as in `lines.load`.
