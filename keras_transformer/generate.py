@@ -18,7 +18,7 @@ GROUPS = (
 
 
 def main(FLAGS):
-    from keras_transformer.streams import read_lines, standard_input, write_lines
+    from keras_transformer.streams import answer_lines, as_lines, read_lines, write_lines
     from keras_transformer.translator.generator import Generator
 
     model = flags.required_model(FLAGS)
@@ -28,9 +28,7 @@ def main(FLAGS):
         options["seed"] = FLAGS.seed
     generator = Generator.load(model, FLAGS.precision, **options)
     if FLAGS.stream:
-        for line in standard_input():
-            if not write_lines("-", generator.generate([line])):
-                break
+        answer_lines(lambda line: as_lines(generator.generate([line])))
         return
     write_lines(FLAGS.output, generator.generate(read_lines(FLAGS.input)))
 
@@ -42,11 +40,7 @@ def _refuse(FLAGS):
             f"--num_hypotheses={FLAGS.num_hypotheses}: generate writes one text for a line. Leave "
             "it out, or ask the signature nbest of an export."
         )
-    if FLAGS.stream and (FLAGS.input != "-" or FLAGS.output != "-"):
-        raise ValueError(
-            "--stream answers lines of standard input on standard output: leave out --input and "
-            "--output."
-        )
+    flags.check_stream(FLAGS)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ GROUPS = (
 
 def main(FLAGS):
     from keras_transformer.startup import spread_over_cores
-    from keras_transformer.streams import read_lines, standard_input, write_text
+    from keras_transformer.streams import answer_lines, read_lines, write_text
     from keras_transformer.translator.speed_bar import speed_bar
     from keras_transformer.translator.translator import Translator
     from pipelines.penn_words import split_words
@@ -38,9 +38,7 @@ def main(FLAGS):
     words_of = split_words if FLAGS.raw_text else list
     as_text = {"brackets": _brackets, "drawn": _drawn}.get(FLAGS.tree_format)
     if FLAGS.stream:
-        for line in standard_input():
-            if not write_text("-", as_text(parser.translate(words_of([line])))):
-                break
+        answer_lines(lambda line: as_text(parser.translate(words_of([line]))))
         return
     sentences = words_of(read_lines(FLAGS.input))
     with speed_bar(len(sentences)) as report:
@@ -61,11 +59,7 @@ def _refuse(FLAGS):
             "it out, or take python -m keras_transformer.translate --json, which writes several."
         )
     draws = FLAGS.tree_format == "picture"
-    if FLAGS.stream and (FLAGS.input != "-" or FLAGS.output != "-" or draws):
-        raise ValueError(
-            "--stream answers lines of standard input on standard output: leave out --input, "
-            "--output and --tree_format=picture."
-        )
+    flags.check_stream(FLAGS, **{"tree_format=picture": draws})
     if draws:
         from keras_transformer.visualization.picture_file import form_of
 

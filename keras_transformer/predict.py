@@ -13,21 +13,15 @@ GROUPS = ("model_path", "predict", "input", "json", "output")
 
 
 def main(FLAGS):
-    from keras_transformer.streams import read_lines, standard_input, write_lines
+    from keras_transformer.streams import answer_lines, as_lines, read_lines, write_lines
     from keras_transformer.translator.predictor import Predictor
 
     model = flags.required_model(FLAGS)
-    if FLAGS.stream and (FLAGS.input != "-" or FLAGS.output != "-"):
-        raise ValueError(
-            "--stream answers lines of standard input on standard output: leave out --input and "
-            "--output."
-        )
+    flags.check_stream(FLAGS)
     predictor = Predictor.load(model, FLAGS.signature)
     answered = _objects if FLAGS.json else Predictor.lines
     if FLAGS.stream:
-        for line in standard_input():
-            if not write_lines("-", answered(predictor, [line])):
-                break
+        answer_lines(lambda line: as_lines(answered(predictor, [line])))
         return
     write_lines(FLAGS.output, answered(predictor, read_lines(FLAGS.input)))
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from pipelines.corpora import line_files
 from pipelines.whole_files import write_whole
@@ -32,9 +32,29 @@ def read_lines(name: str) -> list[str]:
     return lines
 
 
+def answer_lines(answer: Callable[[str], str]) -> None:
+    """Answer each line of standard input on standard output as soon as it comes, until either is
+    closed.
+
+    Args:
+        answer: takes a line, gives the text to write.
+
+    Raises:
+        ValueError: as `standard_input`.
+    """
+    for line in standard_input():
+        if not write_text("-", answer(line)):
+            break
+
+
+def as_lines(strings: Iterable[str]) -> str:
+    """Each string as one line of a text."""
+    return "".join(f"{' '.join(one.splitlines())}\n" for one in strings)
+
+
 def write_lines(name: str, lines: Iterable[str]) -> bool:
     """Write each string as one line, as `write_text` does."""
-    return write_text(name, "".join(f"{' '.join(line.splitlines())}\n" for line in lines))
+    return write_text(name, as_lines(lines))
 
 
 def write_text(name: str, text: str) -> bool:

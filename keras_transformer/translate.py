@@ -24,7 +24,7 @@ GROUPS = (
 
 def main(FLAGS):
     from keras_transformer.startup import spread_over_cores
-    from keras_transformer.streams import read_lines, standard_input, write_lines
+    from keras_transformer.streams import answer_lines, as_lines, read_lines, write_lines
     from keras_transformer.translator.speed_bar import speed_bar
     from keras_transformer.translator.translator import Translator
 
@@ -33,9 +33,7 @@ def main(FLAGS):
     at_once = spread_over_cores()
     translator = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
     if FLAGS.stream:
-        for line in standard_input():
-            if not write_lines("-", _translate(FLAGS, translator, [line], None, 1, None)):
-                break
+        answer_lines(lambda line: as_lines(_translate(FLAGS, translator, [line], None, 1, None)))
         return
     lines = read_lines(FLAGS.input)
     prefixes = _read_prefixes(FLAGS.prefix_file, lines)
@@ -75,11 +73,7 @@ def _refuse(FLAGS):
             "--prefix_file and --split_sentences exclude each other: a prefix belongs to one "
             "sentence."
         )
-    if FLAGS.stream and (FLAGS.input != "-" or FLAGS.output != "-" or FLAGS.prefix_file):
-        raise ValueError(
-            "--stream answers lines of standard input on standard output: leave out --input, "
-            "--output and --prefix_file."
-        )
+    flags.check_stream(FLAGS, prefix_file=bool(FLAGS.prefix_file))
 
 
 def _translate(FLAGS, translator, lines, prefixes, at_once, report):

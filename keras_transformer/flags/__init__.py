@@ -95,6 +95,21 @@ def decoding_options(FLAGS: absl_flags.FlagValues) -> dict:
     return given
 
 
+def check_stream(FLAGS: absl_flags.FlagValues, **others: bool) -> None:
+    """Refuse --stream together with files.
+
+    Args:
+        FLAGS: with --stream, --input and --output.
+        **others: by its name, whether a further flag is set that makes no sense with it.
+    """
+    if FLAGS.stream and (FLAGS.input != "-" or FLAGS.output != "-" or any(others.values())):
+        *first, last = (f"--{name}" for name in ("input", "output", *others))
+        raise ValueError(
+            "--stream answers lines of standard input on standard output: leave out "
+            f"{', '.join(first)} and {last}."
+        )
+
+
 def run(main: Callable, groups: Sequence[str]) -> None:
     """Parse the command line, start TensorFlow, call `main`, and tell errors in one line.
 

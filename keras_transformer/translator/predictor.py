@@ -17,6 +17,7 @@ from keras_transformer.runs.session import (
     reason_of,
 )
 from keras_transformer.runs.signature import Signature, signature_of
+from keras_transformer.translator.live import as_strings
 from keras_transformer.translator.loading import exported_model
 from keras_transformer.translator.text_reader import refuse_without_mask
 
@@ -103,7 +104,7 @@ class Predictor:
         found = []
         for start in range(0, len(inputs), INPUTS_A_CALL):
             given = self._asked(inputs[start : start + INPUTS_A_CALL])
-            found += [_plain(value) for value in given[names[0]]]
+            found += as_strings(given[names[0]])
         return found
 
     def objects(self, inputs: Sequence[str]) -> Iterator[dict]:
