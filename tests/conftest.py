@@ -10,6 +10,10 @@ from shell import Shell, WarmProgram
 
 LONG = "integration"
 
+# What the commands set for themselves. JAX would set a lower level when a test imports it, and the
+# commands would inherit that.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
 if "PYTEST_XDIST_WORKER" in os.environ:
     # A process for each core: more threads would only get into each other's way.
     os.environ |= {"TF_NUM_INTRAOP_THREADS": "1", "OMP_NUM_THREADS": "1"}
