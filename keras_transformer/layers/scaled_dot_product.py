@@ -39,7 +39,7 @@ def softmax_of_allowed(scores: Tensor, mask: Tensor | None) -> Tensor:
 
     @ops.custom_gradient
     def floored(scores):
-        # Scores below the floor get no gradient by the softmax itself: theirs need no choice.
+        # The softmax gives a masked score no gradient: there is nothing to choose on the way back.
         def gradient(*args, upstream=None):
             return args[-1] if upstream is None else upstream
 
