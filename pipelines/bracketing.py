@@ -12,7 +12,7 @@ from pipelines.linearization import ROOT, WORD, Alphabet
 from pipelines.trees import BRACKETS
 
 # In the text of a tree: a part of speech with its word; a label with its function tags.
-PRETERMINAL = r"\([^()\s]+\s+[^()\s]+\)"
+PRETERMINAL = r"\(([-=][^()\s]*|[^-=()\s]+)[^()\s]*\s+[^()\s]+\)"
 TAGGED = r"^(\([^-=][^-=]*)[-=].*"
 
 
@@ -31,7 +31,8 @@ def trees(alphabet: Alphabet, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
     counts = tf.cast(words.row_lengths(), tf.int32)
     opens = tf.gather(tf.constant(alphabet.opens), ids)
     closed_at = _closed_at(opens, tf.gather(tf.constant(alphabet.closes), ids))
-    is_word = tf.cast(tf.gather(tf.constant(alphabet.is_word), ids), tf.int32)
+    number = tf.gather(tf.constant(alphabet.takes), ids)
+    is_word = tf.cast(number >= 0, tf.int32)
     # Rule 3: an XX when no word is left is nothing.
     before = tf.minimum(tf.cumsum(is_word, axis=1, exclusive=True), counts[:, None])
     takes = (is_word > 0) & (before < counts[:, None])
@@ -41,19 +42,23 @@ def trees(alphabet: Alphabet, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
     closings = _closings(kept, closed_at)
     # Rule 4: a root that was not written is left out around a single child.
     adds_root = ~_writes_root(opens) & (_outside(kept, takes, closings, counts) != 1)
-    leaves = _leaves(words)
+    escaped = _escaped(words)
     taken = tf.reduce_sum(tf.cast(takes, tf.int32), axis=1)
     bodies = tf.strings.join(
         [
             _opening_brackets(alphabet.labels, opens, kept),
-            tf.where(takes, tf.gather(leaves, before, batch_dims=1), ""),
+            _leaves(
+                tf.gather(alphabet.parts_of_speech, tf.maximum(number, 0)),
+                tf.gather(escaped, before, batch_dims=1),
+                takes,
+            ),
             _closing_brackets(closings[:, :-1]),
         ]
     )
     parts = [
         tf.where(adds_root, f" ({ROOT}", ""),
         tf.strings.reduce_join(bodies, axis=1),
-        _rest(leaves, taken),
+        _rest(escaped, taken, counts),
         _closing_brackets(closings[:, -1] + tf.cast(adds_root, tf.int32)),
     ]
     return tf.where(counts > 0, tf.strings.strip(tf.strings.join(parts)), "")
@@ -117,32 +122,41 @@ def _closing_brackets(counts):
     return tf.strings.substr(tf.fill(tf.shape(counts), most), tf.zeros_like(counts), counts)
 
 
-def _leaves(words):
-    """The words in brackets, (B, W + 1), and behind them "" to fill up with."""
+def _escaped(words):
+    """The words as they stand in brackets, (B, W + 1), and behind them "" to fill up with."""
     escaped = words.flat_values
     for escape, bracket in BRACKETS.items():
         escaped = tf.strings.regex_replace(escaped, re.escape(bracket), escape)
-    leaves = words.with_flat_values(tf.strings.join([f" ({WORD} ", escaped, ")"])).to_tensor("")
-    return tf.concat([leaves, tf.fill([tf.shape(leaves)[0], 1], "")], axis=1)
+    escaped = words.with_flat_values(escaped).to_tensor("")
+    return tf.concat([escaped, tf.fill([tf.shape(escaped)[0], 1], "")], axis=1)
 
 
-def _rest(leaves, taken):
-    """The words behind those that are taken, joined, (B,)."""
-    numbers = tf.range(tf.shape(leaves)[1])
-    return tf.strings.reduce_join(tf.where(numbers >= taken[:, None], leaves, ""), axis=1)
+def _leaves(parts_of_speech, words, kept):
+    """Words in brackets, "" where none is kept, of one shape."""
+    return tf.where(kept, tf.strings.join([" (", parts_of_speech, " ", words, ")"]), "")
 
 
-def symbols(text: tf.Tensor) -> tf.Tensor:
+def _rest(words, taken, counts):
+    """The words behind those that are taken, in brackets, joined, (B,)."""
+    numbers = tf.range(tf.shape(words)[1])
+    is_left = (numbers >= taken[:, None]) & (numbers < counts[:, None])
+    return tf.strings.reduce_join(_leaves(WORD, words, is_left), axis=1)
+
+
+def symbols(text: tf.Tensor, parts_of_speech: bool = False) -> tf.Tensor:
     """Write trees as symbols: `linearization.to_symbols`, without function tags and indices.
 
     Args:
         text: strings (B,): trees in brackets, each part of speech and its word as "(DT the)",
             without traces; or symbols, which stay as they are.
+        parts_of_speech: whether they are kept.
 
     Returns:
         Symbols joined by spaces, strings (B,).
     """
-    text = tf.strings.regex_replace(text, PRETERMINAL, f" {WORD} ")
+    leaf = rf" {WORD}-\1 " if parts_of_speech else f" {WORD} "
+    text = tf.strings.regex_replace(text, PRETERMINAL, leaf)
+    text = tf.strings.regex_replace(text, f" {WORD}-{WORD} ", f" {WORD} ")
     text = tf.strings.regex_replace(text, r"\(", " (")
     # Matches do not overlap: of three brackets the first two are parted first.
     for _ in range(2):

@@ -3,10 +3,14 @@ section 6.3; Vinyals et al. 2015, "Grammar as a Foreign Language").
 
     (S (NP (DT the) (NN cat)) (VP (VBZ sits)))   <->   (S (NP XX XX )NP (VP XX )VP )S
 
-Words are left out, because the source has them, and every part of speech is XX. What a model writes
-need not be well formed. `from_symbols` makes a tree of any sequence, over exactly the given words:
+Words are left out, because the source has them, and every part of speech is XX, or kept:
 
-1. `(L` opens a constituent, XX takes the next word.
+    (S (NP (DT the) (NN cat)) (VP (VBZ sits)))   <->   (S (NP XX-DT XX-NN )NP (VP XX-VBZ )VP )S
+
+What a model writes need not be well formed. `from_symbols` makes a tree of any sequence, over
+exactly the given words:
+
+1. `(L` opens a constituent. XX takes the next word; XX-T does, and its part of speech is T.
 2. `)L` closes the innermost open L and all that is open within it. Without an open L it is nothing.
 3. An XX when no word is left is nothing, as is a symbol of no kind.
 4. The first symbol opens the root, which is closed at the end only: what comes behind it is part of
@@ -27,22 +31,24 @@ from pipelines.vocabulary import SPACE
 WORD = "XX"
 ROOT = "S"
 OPENING = re.compile(r"\(([^()\s]+)", re.ASCII)
+LEAF = re.compile(rf"{WORD}(?:-([^()\s]+))?", re.ASCII)
 
 
-def to_symbols(tree: Tree) -> list[str]:
+def to_symbols(tree: Tree, parts_of_speech: bool = False) -> list[str]:
     """Write a tree.
 
     Args:
         tree: `trees.plain`; labels without white space.
+        parts_of_speech: whether they are kept.
     """
     if tree.is_preterminal:
-        return [WORD]
-    inner = [symbol for child in tree.children for symbol in to_symbols(child)]
+        return [f"{WORD}-{tree.label}" if parts_of_speech and tree.label != WORD else WORD]
+    inner = [symbol for child in tree.children for symbol in to_symbols(child, parts_of_speech)]
     return [f"({tree.label}", *inner, f"){tree.label}"]
 
 
 def from_symbols(symbols: Sequence[str], words: Sequence[str]) -> Tree:
-    """Make a tree over words, by the rules above. Each part of speech is XX.
+    """Make a tree over words, by the rules above. A part of speech that no symbol says is XX.
 
     Args:
         symbols: any strings.
@@ -50,22 +56,22 @@ def from_symbols(symbols: Sequence[str], words: Sequence[str]) -> Tree:
 
     Returns:
         A tree whose words are `words`. `from_symbols(to_symbols(tree), tree.words)` is `tree` but
-        for its parts of speech.
+        for parts of speech that were not kept.
     """
-    left = [Tree(WORD, (word,)) for word in reversed(words)]
+    left = list(reversed(words))
     # Labels and children of what is open, outermost first.
     stack = [(ROOT, [])]
     for number, symbol in enumerate(symbols):
-        if symbol == WORD:
+        if leaf := LEAF.fullmatch(symbol):
             if left:
-                stack[-1][1].append(left.pop())
+                stack[-1][1].append(Tree(leaf[1] or WORD, (left.pop(),)))
         elif opening := OPENING.fullmatch(symbol):
             if number == 0:
                 stack.clear()
             stack.append((opening[1], []))
         elif symbol.startswith(")"):
             _close(stack, symbol[1:])
-    stack[-1][1].extend(reversed(left))
+    stack[-1][1].extend(Tree(WORD, (word,)) for word in reversed(left))
     while len(stack) > 1:
         _close_innermost(stack)
     return _root(*stack[0], is_written=bool(symbols and OPENING.fullmatch(symbols[0])))
@@ -97,13 +103,20 @@ class Alphabet:
         labels: of constituents, sorted.
         opens: the number of the label that each piece opens, -1 if none, int32 (V,).
         closes: the number of the label that each piece closes, -1 if none, int32 (V,).
-        is_word: whether each piece is XX, bool (V,).
+        parts_of_speech: of words, sorted: XX alone, unless they are kept.
+        takes: the number of the part of speech that each piece gives to the word that it takes, -1
+            if it takes none, int32 (V,).
     """
 
     labels: tuple[str, ...]
     opens: np.ndarray
     closes: np.ndarray
-    is_word: np.ndarray
+    parts_of_speech: tuple[str, ...]
+    takes: np.ndarray
+
+    @property
+    def keeps_parts_of_speech(self) -> bool:
+        return self.parts_of_speech != (WORD,)
 
 
 def alphabet_of(pieces: Sequence[str]) -> Alphabet:
@@ -120,7 +133,12 @@ def alphabet_of(pieces: Sequence[str]) -> Alphabet:
     symbols = {piece[1:]: number for number, piece in enumerate(pieces) if piece[:1] == SPACE}
     found = [OPENING.fullmatch(symbol) for symbol in symbols]
     labels = sorted(match[1] for match in found if match and f"){match[1]}" in symbols)
-    if WORD not in symbols or not labels:
+    words = {
+        match[1] or WORD: number
+        for symbol, number in symbols.items()
+        if (match := LEAF.fullmatch(symbol))
+    }
+    if not words or not labels:
         raise ValueError(
             f"`vocabulary` must have the pieces of trees: {WORD}, brackets and labels. Received: "
             f"{len(pieces)} pieces without them. Name a model that was trained by --task=parsing."
@@ -130,4 +148,8 @@ def alphabet_of(pieces: Sequence[str]) -> Alphabet:
     for number, label in enumerate(labels):
         opens[symbols[f"({label}"]] = number
         closes[symbols[f"){label}"]] = number
-    return Alphabet(tuple(labels), opens, closes, np.arange(len(pieces)) == symbols[WORD])
+    takes = np.full(len(pieces), -1, np.int32)
+    parts_of_speech = tuple(sorted(words))
+    for number, name in enumerate(parts_of_speech):
+        takes[words[name]] = number
+    return Alphabet(tuple(labels), opens, closes, parts_of_speech, takes)

@@ -43,6 +43,12 @@ flags.DEFINE_string(
     "valid_prefix", "valid", "Name of the validation files up to the language.", CORPUS
 )
 flags.DEFINE_string("test_prefix", "test", "Name of the test files up to the language.", CORPUS)
+flags.DEFINE_bool(
+    "parts_of_speech",
+    False,
+    "Keep parts of speech in the target of a parser: XX-NN in place of XX for a noun.",
+    CORPUS,
+)
 flags.DEFINE_string("source_language", "en", "Code of the language to translate from.", CORPUS)
 flags.DEFINE_string("target_language", "de", "Code of the language to translate into.", CORPUS)
 flags.DEFINE_string(

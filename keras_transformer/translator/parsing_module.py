@@ -59,7 +59,7 @@ class ParsingModule(TranslationModule):
                 TreeConstraints,
                 opens=self._alphabet.opens,
                 closes=self._alphabet.closes,
-                is_word=self._alphabet.is_word,
+                is_word=self._alphabet.takes >= 0,
                 # Words behind the cut of the source are not read: mending puts them in.
                 words=tf.minimum(tf.strings.split(text).row_lengths(), MAX_SOURCE_LENGTH),
             )
@@ -68,7 +68,8 @@ class ParsingModule(TranslationModule):
 
     def target_tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Trees in brackets, or their symbols, (B,) to ragged ids, each row closed by EOS."""
-        return super().target_tokens(bracketing.symbols(text))
+        symbols = bracketing.symbols(text, self._alphabet.keeps_parts_of_speech)
+        return super().target_tokens(symbols)
 
     def target_text(self, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
         """Ids (B, L) to trees over the words of `text`, strings (B,), empty where it is blank."""

@@ -73,6 +73,7 @@ def load(
     load_corpus: Callable[..., Corpus],
     *,
     cache_dir: str | os.PathLike | None = None,
+    parts_of_speech: bool = False,
 ) -> Corpus:
     """Load the corpora that a JSON file lists, and join their splits.
 
@@ -85,6 +86,7 @@ def load(
         load_corpus: function that loads a member by its name and its keywords, as
             `pipelines.corpora.load` does.
         cache_dir: folder for downloads of the members that name none.
+        parts_of_speech: whether the symbols of trees keep them, in all treebanks alike.
 
     Returns:
         The `Corpus`. Different languages of the members are joined by "+". The validation and test
@@ -95,8 +97,14 @@ def load(
         OSError: a file that is missing or cannot be read or downloaded.
     """
     said = members(path)
+    of_trees = {"parts_of_speech": parts_of_speech}
     corpora = [
-        _load_member(f"{path}, member {number}", member, load_corpus, cache_dir)
+        _load_member(
+            f"{path}, member {number}",
+            member,
+            load_corpus,
+            {"cache_dir": cache_dir, **(of_trees if member["corpus"] == "treebank" else {})},
+        )
         for number, member in enumerate(said, start=1)
     ]
     dropped: collections.Counter[str] = collections.Counter()
@@ -206,14 +214,11 @@ def _placed(folder: str, beside: Path) -> str:
 
 
 def _load_member(
-    name: str, member: dict, load_corpus: Callable[..., Corpus], cache_dir: str | os.PathLike | None
+    name: str, member: dict, load_corpus: Callable[..., Corpus], shared: dict
 ) -> Corpus:
-    keywords = {
-        "cache_dir": cache_dir,
-        **{key: value for key, value in member.items() if key not in ("corpus", "weight", "tag")},
-    }
+    own = {key: value for key, value in member.items() if key not in ("corpus", "weight", "tag")}
     try:
-        return load_corpus(member["corpus"], **keywords)
+        return load_corpus(member["corpus"], **{**shared, **own})
     except (ValueError, OSError) as error:
         kind = ValueError if isinstance(error, ValueError) else OSError
         raise kind(f"{name}: {error}") from error

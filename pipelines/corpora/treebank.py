@@ -23,6 +23,7 @@ def load(
     *,
     data_dir: str | os.PathLike | None,
     prefixes: Sequence[str | None] = ("train", "valid", "test"),
+    parts_of_speech: bool = False,
 ) -> Corpus:
     """Load three files of trees. All are looked for before the first is read.
 
@@ -34,6 +35,7 @@ def load(
         data_dir: the folder.
         prefixes: names of the training, validation and test split; None for no trees, as a member
             of a mixture may have it.
+        parts_of_speech: whether the symbols keep them.
 
     Returns:
         The `Corpus`: words and symbols, each joined by spaces. Its tags are the symbols of the
@@ -46,7 +48,9 @@ def load(
     """
     dropped: collections.Counter[str] = collections.Counter()
     paths = [prefix and _path(data_dir, prefix) for prefix in prefixes]
-    splits = [_pairs(path, dropped) if path else ParallelText([], []) for path in paths]
+    splits = [
+        _pairs(path, dropped, parts_of_speech) if path else ParallelText([], []) for path in paths
+    ]
     symbols = sorted({symbol for line in splits[0].targets for symbol in line.split(" ")})
     return Corpus(
         "treebank",
@@ -79,18 +83,19 @@ def _path(data_dir, prefix):
     return locate(existing_folder(data_dir), f"{prefix}.trees")
 
 
-def _pairs(path, dropped):
-    pairs = [(sentence, symbols) for _, sentence, symbols in _kept(path, dropped)]
+def _pairs(path, dropped, parts_of_speech):
+    kept = _kept(path, dropped, parts_of_speech)
+    pairs = [(sentence, symbols) for _, sentence, symbols in kept]
     if not pairs:
         raise ValueError(f"{path} holds no tree with words. Check the file.")
     return ParallelText.from_pairs(pairs)
 
 
-def _kept(path, dropped):
+def _kept(path, dropped, parts_of_speech=False):
     """Each tree that is kept, plain, with its sentence and its symbols."""
     for tree in map(plain, read(read_lines(path), str(path))):
         sentence = words_of(tree) if tree else ""
-        symbols = " ".join(to_symbols(tree)) if tree else ""
+        symbols = " ".join(to_symbols(tree, parts_of_speech)) if tree else ""
         if reason := objection(sentence, symbols):
             dropped[reason] += 1
         else:
