@@ -22,7 +22,7 @@ S, NOT_S, NP, NOT_NP, XX, VP, NOT_VP = range(4, 11)
 
 def rules_for(words, pieces=PIECES, **more):
     alphabet = alphabet_of(pieces)
-    ids = {"opens": alphabet.opens, "closes": alphabet.closes, "is_word": alphabet.is_word}
+    ids = {"opens": alphabet.opens, "closes": alphabet.closes, "is_word": alphabet.takes >= 0}
     return TreeConstraints(**ids, words=tf.constant(words, tf.int32), **more)
 
 

@@ -8,18 +8,22 @@ from hypothesis import strategies as st
 
 from pipelines import bracketing
 from pipelines.linearization import alphabet_of, from_symbols, to_symbols
-from pipelines.trees import escaped, parse
+from pipelines.trees import escaped, parse, plain
 
 LABELS = ("S", "NP", "VP", "ADVP|PRT")
 # What is no symbol: text that begins with a bracket, brackets without a label, XX within a word.
 OTHERS = ["<pad>", "what", "▁see", "▁(see", "▁(", "▁)", "XX", ")NP"]
-PIECES = [*OTHERS, "▁XX", *(f"▁{bracket}{label}" for bracket in "()" for label in LABELS)]
+LEAVES = ["▁XX", "▁XX-NN", "▁XX--LRB-", "▁XX-''"]
+PIECES = [*OTHERS, *LEAVES, *(f"▁{bracket}{label}" for bracket in "()" for label in LABELS)]
 ALPHABET = alphabet_of(PIECES)
 SYMBOLS = ["what"] * len(OTHERS) + [piece[1:] for piece in PIECES[len(OTHERS) :]]
 WORDS = st.lists(st.sampled_from(["a", "(", "x)y", "{}", "[1]", "日本", "1/2"]), max_size=6)
-# XX as often as everything else.
+# Words as often as everything else.
 IDS = st.lists(
-    st.one_of(st.just(SYMBOLS.index("XX")), st.integers(0, len(PIECES) - 1)), max_size=14
+    st.one_of(
+        st.integers(len(OTHERS), len(OTHERS) + len(LEAVES) - 1), st.integers(0, len(PIECES) - 1)
+    ),
+    max_size=14,
 )
 TEXT = tf.TensorSpec([None], tf.string)
 # As in an export: a graph, and no Python between its operations.
@@ -29,6 +33,11 @@ trees_graph = tf.function(
     autograph=False,
 )
 symbols_graph = tf.function(bracketing.symbols, input_signature=[TEXT], autograph=False)
+tagged_symbols_graph = tf.function(
+    lambda text: bracketing.symbols(text, parts_of_speech=True),
+    input_signature=[TEXT],
+    autograph=False,
+)
 # The first example waits for the graph.
 patient = settings(deadline=None)
 
@@ -58,11 +67,13 @@ def test_any_symbols_become_the_tree_that_python_makes_of_them(rows):
 
 
 def test_control_python_s_trees_differ_if_a_symbol_does():
-    ids = [SYMBOLS.index(symbol) for symbol in ("(S", "(NP", "XX", ")NP", "XX", ")S")]
+    ids = [SYMBOLS.index(symbol) for symbol in ("(S", "(NP", "XX-NN", ")NP", "XX", ")S")]
     [found] = trees_of([ids], ["a b"])
-    assert found == "(S (NP (XX a)) (XX b))"
-    ids[3] = SYMBOLS.index(")VP")
-    assert found != expected(ids, ["a", "b"])
+    assert found == "(S (NP (NN a)) (XX b))"
+    for place, symbol in ((3, ")VP"), (4, "XX-NN")):
+        changed = [*ids]
+        changed[place] = SYMBOLS.index(symbol)
+        assert found != expected(changed, ["a", "b"])
 
 
 def test_words_stand_between_any_white_space():
@@ -79,11 +90,12 @@ def test_words_that_are_no_utf_8_stay_as_they_are():
 @given(st.lists(st.tuples(IDS, WORDS.filter(bool)), min_size=1, max_size=6))
 def test_a_tree_becomes_the_symbols_that_python_makes_of_it(rows):
     trees = [expected(ids, words) for ids, words in rows]
-    symbols = [" ".join(to_symbols(parse(tree))) for tree in trees]
-    found = symbols_graph(tf.constant(trees))
-    assert [one.decode() for one in found.numpy()] == symbols
-    # Symbols stay as they are.
-    assert symbols_graph(found).numpy().tolist() == found.numpy().tolist()
+    for graph, kept in ((symbols_graph, False), (tagged_symbols_graph, True)):
+        symbols = [" ".join(to_symbols(parse(tree), kept)) for tree in trees]
+        found = graph(tf.constant(trees))
+        assert [one.decode() for one in found.numpy()] == symbols
+        # Symbols stay as they are.
+        assert graph(found).numpy().tolist() == found.numpy().tolist()
 
 
 @pytest.mark.parametrize(
@@ -99,6 +111,19 @@ def test_trees_of_the_penn_treebank_become_symbols(tree, symbols):
     [found] = symbols_graph(tf.constant([tree])).numpy()
     assert symbols in found.decode()
     assert found.decode().count("(") == found.decode().count(")")
+
+
+def test_parts_of_speech_lose_their_function_tags_too():
+    tree = "(S (NP (NN-X-1 a) (-LRB- -LRB-)) (VP (=VB b) (XX c)))"
+    [found] = tagged_symbols_graph(tf.constant([tree])).numpy()
+    assert found.decode() == "(S (NP XX-NN XX--LRB- )NP (VP XX-=VB XX )VP )S"
+    assert found.decode().split(" ") == to_symbols(plain(parse(tree)), parts_of_speech=True)
+
+
+def test_an_alphabet_knows_whether_parts_of_speech_are_kept():
+    assert ALPHABET.parts_of_speech == ("''", "-LRB-", "NN", "XX")
+    assert ALPHABET.keeps_parts_of_speech
+    assert not alphabet_of(["▁(S", "▁)S", "▁XX"]).keeps_parts_of_speech
 
 
 def test_a_vocabulary_without_symbols_is_refused():

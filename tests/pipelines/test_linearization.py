@@ -9,20 +9,26 @@ from pipelines.trees import Tree, parse
 
 LABELS = st.sampled_from(["S", "NP", "VP", "PP", "ADVP|PRT", "."])
 WORDS = st.text("abc", min_size=1, max_size=3)
-preterminals = st.builds(lambda word: Tree(WORD, (word,)), WORDS)
-trees = st.recursive(
-    preterminals,
-    lambda inner: st.builds(
-        lambda label, children: Tree(label, tuple(children)),
-        LABELS,
-        st.lists(inner, min_size=1, max_size=4),
-    ),
-    max_leaves=15,
-)
+PARTS_OF_SPEECH = ["NN", "-LRB-", "PRP$", "''", WORD]
+
+
+def trees_of(parts_of_speech):
+    """All trees whose words are such."""
+    return st.recursive(
+        st.builds(lambda name, word: Tree(name, (word,)), st.sampled_from(parts_of_speech), WORDS),
+        lambda inner: st.builds(
+            lambda label, children: Tree(label, tuple(children)),
+            LABELS,
+            st.lists(inner, min_size=1, max_size=4),
+        ),
+        max_leaves=15,
+    )
+
+
 labels = ["S", "NP", "VP", "XX", ")", ""]
 any_symbols = st.lists(
     st.one_of(
-        st.just(WORD),
+        st.sampled_from([WORD, f"{WORD}-NN", f"{WORD}-", f"{WORD}-(", "NN"]),
         st.sampled_from([f"{bracket}{label}" for bracket in "()" for label in labels]),
         st.text(max_size=3),
     ),
@@ -30,16 +36,26 @@ any_symbols = st.lists(
 )
 
 
-@given(trees)
+@given(trees_of([WORD]))
 def test_a_tree_comes_back(tree):
     assert from_symbols(to_symbols(tree), tree.words) == tree
+
+
+@given(trees_of(PARTS_OF_SPEECH))
+def test_a_tree_comes_back_with_its_parts_of_speech_if_they_are_kept(tree):
+    assert from_symbols(to_symbols(tree, parts_of_speech=True), tree.words) == tree
+
+
+def test_control_they_are_lost_if_they_are_not_kept():
+    tree = parse("(NP (NN a))")
+    assert str(from_symbols(to_symbols(tree), ["a"])) == "(NP (XX a))"
 
 
 @given(any_symbols, st.lists(WORDS, min_size=1, max_size=12))
 def test_any_symbols_make_a_tree_over_exactly_the_words(symbols, words):
     tree = from_symbols(symbols, words)
     assert tree.words == words
-    assert from_symbols(to_symbols(tree), words) == tree
+    assert from_symbols(to_symbols(tree, parts_of_speech=True), words) == tree
     assert parse(str(tree)).words == words
 
 
@@ -47,6 +63,8 @@ def test_the_symbols_of_the_reference():
     """Vinyals et al. 2015, section 2.1."""
     tree = parse("(S (NP (NNP John)) (VP (VBZ has) (NP (DT a) (NN dog))) (. .))")
     assert " ".join(to_symbols(tree)) == "(S (NP XX )NP (VP XX (NP XX XX )NP )VP XX )S"
+    kept = "(S (NP XX-NNP )NP (VP XX-VBZ (NP XX-DT XX-NN )NP )VP XX-. )S"
+    assert " ".join(to_symbols(tree, parts_of_speech=True)) == kept
 
 
 @pytest.mark.parametrize(
@@ -57,6 +75,9 @@ def test_the_symbols_of_the_reference():
         ("(S (NP XX (VP XX", "(S (NP (XX a) (VP (XX b))))"),
         ("(S (NP (PP XX )NP XX )S", "(S (NP (PP (XX a))) (XX b))"),
         ("(S (NP XX )VP )PP XX )NP )S", "(S (NP (XX a) (XX b)))"),
+        # Parts of speech that are said, and one that is not; one that is empty is none.
+        ("(S XX-DT XX )S", "(S (DT a) (XX b))"),
+        ("(S XX- XX-NN-X )S", "(S (NN-X a) (XX b))"),
         # Too many words, too few; none at all; more behind the root.
         ("(S XX XX XX XX )S", "(S (XX a) (XX b))"),
         ("(S (NP XX )NP )S", "(S (NP (XX a)) (XX b))"),

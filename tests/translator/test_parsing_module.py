@@ -63,6 +63,44 @@ def test_a_tree_is_scored_as_its_symbols(both):
     assert translator.score([sentence], [str(tree)])[0][1] > tokens
 
 
+@pytest.fixture(scope="module")
+def tagging_parser():
+    """A parser that keeps parts of speech."""
+    corpus = treebank.load("en", data_dir=TREEBANK, parts_of_speech=True)
+    vocabulary = learn(corpus.train.sources + corpus.train.targets, 420, corpus.tags)
+    options = DecodingOptions(beam_size=2, constrained=True)
+    return Translator(ParsingModule(drawn(vocabulary_size=420), vocabulary, options))
+
+
+def test_a_parser_that_keeps_parts_of_speech_says_them(tagging_parser):
+    found = tagging_parser.translate_in_detail(LINES)
+    known = {
+        leaf.label for gold in treebank.trees(TREEBANK, "train") for leaf in gold.preterminals()
+    }
+    said = set()
+    for line, [one] in zip(LINES, found, strict=True):
+        if not line.strip():
+            continue
+        tree = parse(one.text)
+        assert tree.words == list(map(escaped, line.split()))
+        said |= {leaf.label for leaf in tree.preterminals()}
+        pieces = "".join(one.pieces).removesuffix("</s>").split("\u2581")[1:]
+        assert pieces == to_symbols(tree, parts_of_speech=True)
+    assert said <= known
+    assert len(said) > 1
+
+
+def test_it_scores_them_too(tagging_parser):
+    [gold, *_] = treebank.trees(TREEBANK, "test")
+    sentence = treebank.words_of(gold)
+    [(with_them, tokens)] = tagging_parser.score([sentence], [str(gold)])
+    assert tokens == len(to_symbols(gold)) + 1
+    symbols = " ".join(to_symbols(gold, parts_of_speech=True))
+    assert tagging_parser.score([sentence], [symbols]) == [(with_them, tokens)]
+    others = str(gold).replace("(DT ", "(NN ")
+    assert tagging_parser.score([sentence], [others])[0][0] != with_them
+
+
 def test_tags_of_a_gold_tree_make_no_difference(both):
     parser, _ = map(Translator, both)
     [gold, *_] = treebank.trees(TREEBANK, "test")

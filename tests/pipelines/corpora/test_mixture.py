@@ -177,6 +177,18 @@ def test_folders_are_those_beside_the_file_unless_they_are_absolute_or_elsewhere
     ]
 
 
+def test_parts_of_speech_are_asked_of_treebanks_alone(tmp_path):
+    asked = []
+
+    def load_corpus(name, parts_of_speech=None, **_):
+        asked.append((name, parts_of_speech))
+        return corpora.load("reverse", source_language="a", target_language="b")
+
+    members = [REVERSE, {**REVERSE, "corpus": "treebank"}]
+    mixture.load(write(tmp_path, {"corpora": members}), load_corpus, parts_of_speech=True)
+    assert asked == [("reverse", None), ("treebank", True)]
+
+
 def test_a_member_may_say_all_that_corpora_load_takes():
     keywords = set(inspect.signature(corpora.load).parameters)
     # Parts of speech are kept in all trees of a mixture or in none.

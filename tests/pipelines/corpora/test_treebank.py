@@ -36,6 +36,14 @@ def test_a_sentence_is_translated_into_symbols(tmp_path):
     assert (corpus.source_language, corpus.target_language) == ("en", "trees")
 
 
+def test_parts_of_speech_are_kept_if_asked_for(tmp_path):
+    corpus = load(write(tmp_path, train=[CALL]), parts_of_speech=True)
+    assert corpus.train.targets == [
+        "(S (NP XX-PRP )NP (VP XX-VBP (NP XX-CD XX--LRB- XX-NN XX--RRB- )NP )VP )S"
+    ]
+    assert set(corpus.tags) == {"\u2581" + piece for piece in corpus.train.targets[0].split(" ")}
+
+
 def test_the_trees_of_a_split_are_those_of_its_pairs(tmp_path):
     folder = write(tmp_path, valid=[NOTHING, CALL, GO])
     text = load(folder).valid
@@ -60,9 +68,10 @@ def test_a_tree_may_stand_on_several_lines_of_a_gzipped_file(tmp_path):
     assert len(load(folder).train) == 2
 
 
-def test_each_symbol_is_one_piece_and_comes_back(tmp_path):
-    corpus = load(write(tmp_path, train=[GO, CALL]))
-    vocabulary = learn(corpus.train.sources + corpus.train.targets, 290, corpus.tags)
+@pytest.mark.parametrize("parts_of_speech", [False, True])
+def test_each_symbol_is_one_piece_and_comes_back(tmp_path, parts_of_speech):
+    corpus = load(write(tmp_path, train=[GO, CALL]), parts_of_speech=parts_of_speech)
+    vocabulary = learn(corpus.train.sources + corpus.train.targets, 300, corpus.tags)
     for line in corpus.train.targets:
         ids = vocabulary.tokenize([line])
         assert ids.row_lengths().numpy().tolist() == [len(line.split(" ")) + 1]
@@ -72,6 +81,8 @@ def test_each_symbol_is_one_piece_and_comes_back(tmp_path):
 def test_the_registry_knows_it(tmp_path):
     settings = {"source_language": "en", "target_language": "de", "data_dir": write(tmp_path)}
     assert corpora.load("treebank", **settings) == load(tmp_path)
+    kept = corpora.load("treebank", **settings, parts_of_speech=True)
+    assert kept == load(tmp_path, parts_of_speech=True) != load(tmp_path)
 
 
 @pytest.mark.parametrize(
