@@ -12,7 +12,7 @@ from pipelines.linearization import ROOT, WORD, Alphabet
 from pipelines.trees import BRACKETS
 
 # In the text of a tree: a part of speech with its word; a label with its function tags.
-PRETERMINAL = r"\(([-=][^()\s]*|[^-=()\s]+)[^()\s]*\s+[^()\s]+\)"
+PRETERMINAL = r"\(([-=][^()\s]*|[^-=()\s]+)[^()\s]*\s+([^()\s]+)\)"
 TAGGED = r"^(\([^-=][^-=]*)[-=].*"
 
 
@@ -33,7 +33,7 @@ def trees(alphabet: Alphabet, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
     closed_at = _closed_at(opens, tf.gather(tf.constant(alphabet.closes), ids))
     number = tf.gather(tf.constant(alphabet.takes), ids)
     is_word = tf.cast(number >= 0, tf.int32)
-    # Rule 3: an XX when no word is left is nothing.
+    # Rule 3: what would take a word when none is left is nothing.
     before = tf.minimum(tf.cumsum(is_word, axis=1, exclusive=True), counts[:, None])
     takes = (is_word > 0) & (before < counts[:, None])
     # Rule 6. What is open at the end has the words that are left: rule 5.
@@ -143,19 +143,22 @@ def _rest(words, taken, counts):
     return tf.strings.reduce_join(_leaves(WORD, words, is_left), axis=1)
 
 
-def symbols(text: tf.Tensor, parts_of_speech: bool = False) -> tf.Tensor:
+# What is written in place of a `PRETERMINAL`, of `linearization.LEAVES`.
+LEAVES = {"xx": f" {WORD} ", "parts_of_speech": rf" {WORD}-\1 ", "words": r" \2 "}
+
+
+def symbols(text: tf.Tensor, leaves: str = "xx") -> tf.Tensor:
     """Write trees as symbols: `linearization.to_symbols`, without function tags and indices.
 
     Args:
         text: strings (B,): trees in brackets, each part of speech and its word as "(DT the)",
             without traces; or symbols, which stay as they are.
-        parts_of_speech: whether they are kept.
+        leaves: a key of `linearization.LEAVES`.
 
     Returns:
         Symbols joined by spaces, strings (B,).
     """
-    leaf = rf" {WORD}-\1 " if parts_of_speech else f" {WORD} "
-    text = tf.strings.regex_replace(text, PRETERMINAL, leaf)
+    text = tf.strings.regex_replace(text, PRETERMINAL, LEAVES[leaves])
     text = tf.strings.regex_replace(text, f" {WORD}-{WORD} ", f" {WORD} ")
     text = tf.strings.regex_replace(text, r"\(", " (")
     # Matches do not overlap: of three brackets the first two are parted first.
@@ -168,7 +171,18 @@ def symbols(text: tf.Tensor, parts_of_speech: bool = False) -> tf.Tensor:
     joined = tf.strings.reduce_join(
         tf.strings.regex_replace(named, r"^[()]$", ""), axis=1, separator=" "
     )
-    return tf.strings.strip(tf.strings.regex_replace(joined, r"\s+", " "))
+    symbols = tf.strings.strip(tf.strings.regex_replace(joined, r"\s+", " "))
+    return _unescaped(symbols) if leaves == "words" else symbols
+
+
+def _unescaped(symbols):
+    """Words as they stand in the text: `trees.unescaped`."""
+    words = tf.strings.split(symbols, " ")
+    flat = words.flat_values
+    for escape, bracket in BRACKETS.items():
+        flat = tf.where(flat == escape, bracket, flat)
+    flat = tf.strings.regex_replace(flat, r"\\([/*])", r"\1")
+    return tf.strings.reduce_join(words.with_flat_values(flat), axis=1, separator=" ")
 
 
 def _before_on_level(tokens, values):

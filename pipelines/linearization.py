@@ -3,16 +3,19 @@ section 6.3; Vinyals et al. 2015, "Grammar as a Foreign Language").
 
     (S (NP (DT the) (NN cat)) (VP (VBZ sits)))   <->   (S (NP XX XX )NP (VP XX )VP )S
 
-Words are left out, because the source has them, and every part of speech is XX, or kept:
+Words are left out, because the source has them, and every part of speech is XX. Other `LEAVES` keep
+parts of speech, or words (Choe and Charniak 2016, "Parsing as Language Modeling"):
 
-    (S (NP (DT the) (NN cat)) (VP (VBZ sits)))   <->   (S (NP XX-DT XX-NN )NP (VP XX-VBZ )VP )S
+    (S (NP XX-DT XX-NN )NP (VP XX-VBZ )VP )S
+    (S (NP the cat )NP (VP sits )VP )S
 
 What a model writes need not be well formed. `from_symbols` makes a tree of any sequence, over
 exactly the given words:
 
-1. `(L` opens a constituent. XX takes the next word; XX-T does, and its part of speech is T.
+1. `(L` opens a constituent. All but brackets takes the next word, whatever it is: XX, XX-T, which
+   says that its part of speech is T, or a word.
 2. `)L` closes the innermost open L and all that is open within it. Without an open L it is nothing.
-3. An XX when no word is left is nothing, as is a symbol of no kind.
+3. What would take a word when none is left is nothing.
 4. The first symbol opens the root, which is closed at the end only: what comes behind it is part of
    it. If it opens nothing, the root is S, or missing around a single child.
 5. Words that are left at the end go into the constituent that is innermost then.
@@ -20,30 +23,39 @@ exactly the given words:
 """
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Sequence
 
 import numpy as np
 
-from pipelines.trees import Tree
+from pipelines.special_ids import BOS, EOS, PAD, UNK
+from pipelines.trees import Tree, unescaped
 from pipelines.vocabulary import SPACE
 
 WORD = "XX"
 ROOT = "S"
 OPENING = re.compile(r"\(([^()\s]+)", re.ASCII)
+CLOSING = re.compile(r"\)([^()\s]+)", re.ASCII)
 LEAF = re.compile(rf"{WORD}(?:-([^()\s]+))?", re.ASCII)
+# What is written for a word, by name: a function of its part of speech and of itself.
+LEAVES = {
+    "xx": lambda label, word: WORD,
+    "parts_of_speech": lambda label, word: WORD if label == WORD else f"{WORD}-{label}",
+    "words": lambda label, word: unescaped(word),
+}
 
 
-def to_symbols(tree: Tree, parts_of_speech: bool = False) -> list[str]:
+def to_symbols(tree: Tree, leaves: str = "xx") -> list[str]:
     """Write a tree.
 
     Args:
         tree: `trees.plain`; labels without white space.
-        parts_of_speech: whether they are kept.
+        leaves: a key of `LEAVES`.
     """
     if tree.is_preterminal:
-        return [f"{WORD}-{tree.label}" if parts_of_speech and tree.label != WORD else WORD]
-    inner = [symbol for child in tree.children for symbol in to_symbols(child, parts_of_speech)]
+        return [LEAVES[leaves](tree.label, tree.children[0])]
+    inner = [symbol for child in tree.children for symbol in to_symbols(child, leaves)]
     return [f"({tree.label}", *inner, f"){tree.label}"]
 
 
@@ -62,15 +74,15 @@ def from_symbols(symbols: Sequence[str], words: Sequence[str]) -> Tree:
     # Labels and children of what is open, outermost first.
     stack = [(ROOT, [])]
     for number, symbol in enumerate(symbols):
-        if leaf := LEAF.fullmatch(symbol):
-            if left:
-                stack[-1][1].append(Tree(leaf[1] or WORD, (left.pop(),)))
-        elif opening := OPENING.fullmatch(symbol):
+        if opening := OPENING.fullmatch(symbol):
             if number == 0:
                 stack.clear()
             stack.append((opening[1], []))
-        elif symbol.startswith(")"):
-            _close(stack, symbol[1:])
+        elif closing := CLOSING.fullmatch(symbol):
+            _close(stack, closing[1])
+        elif left:
+            leaf = LEAF.fullmatch(symbol)
+            stack[-1][1].append(Tree((leaf and leaf[1]) or WORD, (left.pop(),)))
     stack[-1][1].extend(Tree(WORD, (word,)) for word in reversed(left))
     while len(stack) > 1:
         _close_innermost(stack)
@@ -95,17 +107,25 @@ def _root(label, children, is_written):
     return children[0] if len(children) == 1 and not is_written else Tree(label, tuple(children))
 
 
+def is_symbol(text: str, leaves: str = "xx") -> bool:
+    """Whether a text without white space is a bracket with its label, or stands for a word."""
+    kinds = (OPENING, CLOSING) if leaves == "words" else (OPENING, CLOSING, LEAF)
+    return any(kind.fullmatch(text) for kind in kinds)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Alphabet:
-    """Which pieces of a vocabulary are symbols of trees. All others are symbols of no kind.
+    """What the pieces of a vocabulary are in the symbols of trees.
 
     Attributes:
         labels: of constituents, sorted.
         opens: the number of the label that each piece opens, -1 if none, int32 (V,).
         closes: the number of the label that each piece closes, -1 if none, int32 (V,).
-        parts_of_speech: of words, sorted: XX alone, unless they are kept.
+        parts_of_speech: of words, sorted, XX among them.
         takes: the number of the part of speech that each piece gives to the word that it takes, -1
-            if it takes none, int32 (V,).
+            if it takes none, int32 (V,). A piece that begins no word takes none.
+        is_leaf: whether each piece may stand for a word or a part of one, bool (V,).
+        leaves: which of `LEAVES`.
     """
 
     labels: tuple[str, ...]
@@ -113,16 +133,15 @@ class Alphabet:
     closes: np.ndarray
     parts_of_speech: tuple[str, ...]
     takes: np.ndarray
-
-    @property
-    def keeps_parts_of_speech(self) -> bool:
-        return self.parts_of_speech != (WORD,)
+    is_leaf: np.ndarray
+    leaves: str
 
 
 def alphabet_of(pieces: Sequence[str]) -> Alphabet:
     """Find the symbols among the pieces of a vocabulary.
 
-    A label counts if it can be opened and closed: text may have a piece that begins with a bracket.
+    They stand side by side, as its tags do: text may have pieces that look like symbols. A label
+    counts if it can be opened and closed.
 
     Args:
         pieces: V strings by id.
@@ -130,17 +149,12 @@ def alphabet_of(pieces: Sequence[str]) -> Alphabet:
     Raises:
         ValueError: if there are none.
     """
-    symbols = {piece[1:]: number for number, piece in enumerate(pieces) if piece[:1] == SPACE}
+    symbols = _symbols(pieces)
     found = [OPENING.fullmatch(symbol) for symbol in symbols]
     labels = sorted(match[1] for match in found if match and f"){match[1]}" in symbols)
-    words = {
-        match[1] or WORD: number
-        for symbol, number in symbols.items()
-        if (match := LEAF.fullmatch(symbol))
-    }
-    if not words or not labels:
+    if not labels:
         raise ValueError(
-            f"`vocabulary` must have the pieces of trees: {WORD}, brackets and labels. Received: "
+            "`vocabulary` must have the pieces of trees: brackets with labels. Received: "
             f"{len(pieces)} pieces without them. Name a model that was trained by --task=parsing."
         )
     opens = np.full(len(pieces), -1, np.int32)
@@ -148,8 +162,43 @@ def alphabet_of(pieces: Sequence[str]) -> Alphabet:
     for number, label in enumerate(labels):
         opens[symbols[f"({label}"]] = number
         closes[symbols[f"){label}"]] = number
-    takes = np.full(len(pieces), -1, np.int32)
-    parts_of_speech = tuple(sorted(words))
+    is_bracket = (opens >= 0) | (closes >= 0)
+    words = {
+        match[1] or WORD: number
+        for symbol, number in symbols.items()
+        if (match := LEAF.fullmatch(symbol))
+    }
+    parts_of_speech = tuple(sorted({WORD, *words}))
+    begins = np.array([piece.startswith(SPACE) for piece in pieces])
+    takes = np.where(begins & ~is_bracket, parts_of_speech.index(WORD), -1).astype(np.int32)
     for number, name in enumerate(parts_of_speech):
-        takes[words[name]] = number
-    return Alphabet(tuple(labels), opens, closes, parts_of_speech, takes)
+        takes[words.get(name, [])] = number
+    is_special = np.isin(np.arange(len(pieces)), (PAD, UNK, BOS, EOS))
+    is_leaf = np.isin(np.arange(len(pieces)), list(words.values()))
+    return Alphabet(
+        tuple(labels),
+        opens,
+        closes,
+        parts_of_speech,
+        takes,
+        is_leaf if words else ~is_bracket & ~is_special,
+        _leaves(words),
+    )
+
+
+def _symbols(pieces):
+    """The longest run of pieces that look like symbols, without their space: {symbol: id}."""
+    runs = itertools.groupby(enumerate(pieces), lambda piece: _is_symbol(piece[1]))
+    longest = max((list(run) for is_run, run in runs if is_run), key=len, default=[])
+    return {piece.removeprefix(SPACE): number for number, piece in longest}
+
+
+def _is_symbol(piece):
+    symbol = piece.removeprefix(SPACE)
+    return symbol != piece and is_symbol(symbol)
+
+
+def _leaves(words):
+    if not words:
+        return "words"
+    return "xx" if set(words) == {WORD} else "parts_of_speech"

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding.candidates import FREE
 from keras_transformer.decoding.constraints import Constraints
-from pipelines.special_ids import EOS
+from pipelines.special_ids import EOS, PAD
 
 
 class State(NamedTuple):
@@ -20,18 +20,18 @@ class State(NamedTuple):
         depth: how many constituents are open.
         has_root: whether one was opened.
         label: number of the label of the innermost open constituent; of no meaning without one.
-        has_word: whether the innermost open constituent has a word.
-        words: how many words have come.
+        has_leaf: whether the innermost open constituent has a leaf.
+        leaves: how many leaves have come.
     """
 
     depth: tf.Tensor
     has_root: tf.Tensor
     label: tf.Tensor
-    has_word: tf.Tensor
-    words: tf.Tensor
+    has_leaf: tf.Tensor
+    leaves: tf.Tensor
 
     def is_over(self, left: tf.Tensor) -> tf.Tensor:
-        """Whether nothing but EOS can come, booleans (rows,), if `left` (rows,) words are left."""
+        """Whether nothing but EOS can come, booleans (rows,), if `left` (rows,) leaves are left."""
         return (self.depth <= 0) & (self.has_root | (left <= 0))
 
     def needed(self, left: tf.Tensor) -> tf.Tensor:
@@ -45,19 +45,20 @@ class State(NamedTuple):
 @dataclasses.dataclass(frozen=True, eq=False)
 class TreeConstraints(Constraints):
     """Rules under which a hypothesis is a tree over exactly the words of its sentence, written in
-    symbols: `(L` opens a constituent, `)L` closes it, XX is the next word.
+    symbols: `(L` opens a constituent, `)L` closes it, a leaf is the next word or a piece of it.
 
     1. The first token opens the root.
-    2. XX comes while words are left, within the root.
-    3. `)L` closes the innermost open constituent, an L with at least one word. The root is closed
-       when no word is left, and then EOS is forced.
-    4. `(L` comes while words are left, and while the limit leaves room for them, for all closing
+    2. A leaf comes while leaves are left, within the root. Where `leaves` are given it is the next
+       of them, and one that goes on with a word follows the one before at once.
+    3. `)L` closes the innermost open constituent, an L with at least one leaf. The root is closed
+       when no leaf is left, and then EOS is forced.
+    4. `(L` comes while leaves are left, and while the limit leaves room for them, for all closing
        symbols and for EOS.
     5. No other token comes.
 
     Some token may always come: a limit too small for any tree grows to the smallest that is not,
-    the words + 3. There is no fewest number of tokens: `minima` are not read. Forced prefixes
-    override the rules. A prefix that begins no tree, such as one of words, is not made one.
+    the leaves + 3. There is no fewest number of tokens: `minima` are not read. Forced prefixes
+    override the rules. A prefix that begins no tree is not made one.
 
     As with every `Constraints`, a score stays log P(Y | X) of the model.
 
@@ -65,9 +66,11 @@ class TreeConstraints(Constraints):
         opens: for each id of the vocabulary the number of the label that it opens, else -1,
             integers (V,).
         closes: likewise the number of the label that it closes.
-        is_word: likewise whether it is XX, booleans (V,).
-        words: how many words each sentence has, integers (B,). Of a sentence without words nothing
-            is written but EOS.
+        is_leaf: likewise whether it is a leaf, booleans (V,).
+        count: how many leaves the tree of each sentence has, integers (B,). Of a sentence without
+            words nothing is written but EOS.
+        leaves: which ones, in order, integers (B, W), padded; None: any.
+        begins_word: for each id whether it begins a word, booleans (V,); `leaves` need it.
         no_repeat_ngram_size: 0.
         repetition_penalty: see `Constraints`.
 
@@ -80,8 +83,10 @@ class TreeConstraints(Constraints):
     _: dataclasses.KW_ONLY
     opens: np.ndarray
     closes: np.ndarray
-    is_word: np.ndarray
-    words: tf.Tensor
+    is_leaf: np.ndarray
+    count: tf.Tensor
+    leaves: tf.Tensor | None = None
+    begins_word: np.ndarray | None = None
 
     def __post_init__(self):
         super().__post_init__()
@@ -93,23 +98,33 @@ class TreeConstraints(Constraints):
 
     def wanted(self, limits, minima=None, prefixes=None):
         sentences = super().wanted(limits, None, prefixes)
-        words = tf.cast(self.words, tf.int32)
-        begun = tf.zeros([tf.size(words), 1], tf.int32)
+        count = tf.cast(self.count, tf.int32)
+        begun = tf.zeros([tf.size(count), 1], tf.int32)
         if prefixes is not None:
             begun = tf.concat([begun, tf.cast(prefixes, tf.int32)], axis=1)
         length = tf.math.count_nonzero(begun, axis=1, dtype=tf.int32)
         state = self._state(begun)
-        smallest = length + state.needed(words - state.words)
-        return {**sentences, "words": words, "limit": tf.maximum(sentences["limit"], smallest)}
+        smallest = length + state.needed(count - state.leaves)
+        sentences = {**sentences, "count": count, "limit": tf.maximum(sentences["limit"], smallest)}
+        if self.leaves is None:
+            return sentences
+        # A column more, to read where no leaf is left.
+        return {**sentences, "leaves": tf.pad(self.leaves, [[0, 0], [0, 1]], constant_values=PAD)}
 
     def __call__(self, logits, history, position, sentences):
         width = tf.shape(history)[1]
         logits, allowed, forced, _ = super().__call__(logits, history, position, sentences)
         state = self._state(tf.reshape(history, [-1, tf.shape(history)[2]]))
-        left = tf.repeat(sentences["words"], width) - state.words
+        left = tf.repeat(sentences["count"], width) - state.leaves
         room = tf.repeat(sentences["limit"], width) - position
         forced = tf.where((forced == FREE) & state.is_over(left), EOS, forced)
-        may_come = self._may_come(state, left, room) | (forced != FREE)[:, None]
+        may_come = self._may_come(state, left, room)
+        if self.leaves is not None:
+            following = self._following(state, tf.repeat(sentences["leaves"], width, axis=0))
+            goes_on = (left > 0) & ~tf.gather(self.begins_word, following) & (state.leaves > 0)
+            forced = tf.where((forced == FREE) & goes_on, following, forced)
+            may_come &= ~self.is_leaf | tf.one_hot(following, len(self.is_leaf), True, False)
+        may_come |= (forced != FREE)[:, None]
         return logits, tf.where(may_come, allowed, -float("inf")), forced, None
 
     def _state(self, history):
@@ -117,7 +132,7 @@ class TreeConstraints(Constraints):
         opened = tf.gather(self.opens, history)
         is_opening = opened >= 0
         is_closing = tf.gather(self.closes, history) >= 0
-        is_word = tf.gather(self.is_word, history)
+        is_leaf = tf.gather(self.is_leaf, history)
         steps = tf.cast(is_opening, tf.int32) - tf.cast(is_closing, tf.int32)
         depths = tf.cumsum(steps, axis=1)
         # The innermost open constituent was opened by the last symbol that led to this depth from
@@ -127,16 +142,26 @@ class TreeConstraints(Constraints):
             depth=depths[:, -1],
             has_root=tf.reduce_any(is_opening, axis=1),
             label=tf.gather(opened, tf.maximum(innermost, 0), batch_dims=1),
-            has_word=_last(is_word) > innermost,
-            words=tf.math.count_nonzero(is_word, axis=1, dtype=tf.int32),
+            has_leaf=_last(is_leaf) > innermost,
+            leaves=tf.math.count_nonzero(is_leaf, axis=1, dtype=tf.int32),
         )
+
+    def _following(self, state, leaves):
+        """The leaf that comes next, PAD where none is left, (rows,).
+
+        Args:
+            state: of the hypotheses.
+            leaves: of their sentences, (rows, W + 1).
+        """
+        last = tf.shape(leaves)[1] - 1
+        return tf.gather(leaves, tf.minimum(state.leaves, last), batch_dims=1)
 
     def _may_come(self, state, left, room):
         """Which tokens may come, booleans (rows, V).
 
         Args:
             state: of the hypotheses.
-            left: how many words are left, (rows,).
+            left: how many leaves are left, (rows,).
             room: how many tokens may still come, EOS among them, (rows,).
         """
         is_inside = state.depth > 0
@@ -144,10 +169,10 @@ class TreeConstraints(Constraints):
         # Opening costs two tokens, its own and the one that closes.
         grown = state.needed(left) + tf.where(state.has_root, 2, 0)
         may_open = is_left & (is_inside | ~state.has_root) & (room >= grown)
-        may_close = is_inside & (~is_left | (state.has_word & (state.depth > 1)))
+        may_close = is_inside & (~is_left | (state.has_leaf & (state.depth > 1)))
         return (
             ((self.opens >= 0) & may_open[:, None])
-            | (self.is_word & (is_left & is_inside)[:, None])
+            | (self.is_leaf & (is_left & is_inside)[:, None])
             | ((self.closes == state.label[:, None]) & may_close[:, None])
         )
 

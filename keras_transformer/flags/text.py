@@ -43,10 +43,12 @@ flags.DEFINE_string(
     "valid_prefix", "valid", "Name of the validation files up to the language.", CORPUS
 )
 flags.DEFINE_string("test_prefix", "test", "Name of the test files up to the language.", CORPUS)
-flags.DEFINE_bool(
-    "parts_of_speech",
-    False,
-    "Keep parts of speech in the target of a parser: XX-NN in place of XX for a noun.",
+flags.DEFINE_enum(
+    "tree_leaves",
+    None,
+    ["xx", "parts_of_speech", "words"],
+    "What stands for a word in the target of a parser: XX, its part of speech, or the word itself. "
+    "Default: xx.",
     CORPUS,
 )
 flags.DEFINE_string("source_language", "en", "Code of the language to translate from.", CORPUS)

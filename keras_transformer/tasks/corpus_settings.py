@@ -21,7 +21,7 @@ def corpus_settings(values: Mapping) -> dict:
         "mixture": _absolute(values["mixture"]),
         "prefixes": [values[f"{split}_prefix"] for split in ("train", "valid", "test")],
         "seed": values["seed"],
-        "parts_of_speech": values["parts_of_speech"],
+        "tree_leaves": values["tree_leaves"],
     }
 
 

@@ -15,6 +15,7 @@ from keras_transformer.translator.batches import MAX_SOURCE_LENGTH
 from keras_transformer.translator.translation_module import TranslationModule
 from pipelines import bracketing
 from pipelines.linearization import alphabet_of
+from pipelines.special_ids import PAD
 from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabulary import Vocabulary
 
@@ -59,17 +60,32 @@ class ParsingModule(TranslationModule):
                 TreeConstraints,
                 opens=self._alphabet.opens,
                 closes=self._alphabet.closes,
-                is_word=self._alphabet.takes >= 0,
-                # Words behind the cut of the source are not read: mending puts them in.
-                words=tf.minimum(tf.strings.split(text).row_lengths(), MAX_SOURCE_LENGTH),
+                is_leaf=self._alphabet.is_leaf,
+                **self._leaves(text),
             )
             search = under(search, rules)
         return super().search(search, text, prefixes, limits)
 
+    def _leaves(self, text):
+        """How many leaves a tree over the words of `text` has, and which ones if they are words.
+
+        Words behind the cut of the source are not read: mending puts them in.
+        """
+        if self._alphabet.leaves != "words":
+            words = tf.strings.split(text).row_lengths()
+            return {"count": tf.minimum(words, MAX_SOURCE_LENGTH)}
+        pieces = self.target_tokenizer.tokenize(text)[:, :-1][:, :MAX_SOURCE_LENGTH]
+        # A word that is written like a symbol cannot be told from it.
+        pieces = tf.ragged.boolean_mask(pieces, tf.gather(self._alphabet.is_leaf, pieces))
+        return {
+            "count": pieces.row_lengths(),
+            "leaves": pieces.to_tensor(PAD),
+            "begins_word": self._alphabet.takes >= 0,
+        }
+
     def target_tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Trees in brackets, or their symbols, (B,) to ragged ids, each row closed by EOS."""
-        symbols = bracketing.symbols(text, self._alphabet.keeps_parts_of_speech)
-        return super().target_tokens(symbols)
+        return super().target_tokens(bracketing.symbols(text, self._alphabet.leaves))
 
     def target_text(self, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
         """Ids (B, L) to trees over the words of `text`, strings (B,), empty where it is blank."""

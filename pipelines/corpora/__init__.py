@@ -34,7 +34,7 @@ READERS = {
     "data_dir": ("text_files", "lines", "spans", "treebank", "records", "tfds"),
     "dataset": ("tfds",),
     "mixture": ("mixture",),
-    "parts_of_speech": ("treebank", "mixture"),
+    "tree_leaves": ("treebank", "mixture"),
 }
 # Each entry takes the keywords of `load` and hands its corpus those that it reads.
 CORPORA: dict[str, Callable[..., Corpus]] = {
@@ -53,8 +53,8 @@ CORPORA: dict[str, Callable[..., Corpus]] = {
     "intents": lambda source_language, target_language, **_: intents.load(
         source_language, target_language
     ),
-    "treebank": lambda source_language, data_dir, prefixes, parts_of_speech, **_: treebank.load(
-        source_language, data_dir=data_dir, prefixes=prefixes, parts_of_speech=parts_of_speech
+    "treebank": lambda source_language, data_dir, prefixes, tree_leaves, **_: treebank.load(
+        source_language, data_dir=data_dir, prefixes=prefixes, leaves=tree_leaves or "xx"
     ),
     "reverse": lambda source_language, target_language, seed, **_: reverse.load(
         source_language, target_language, seed=seed
@@ -63,8 +63,8 @@ CORPORA: dict[str, Callable[..., Corpus]] = {
     "tfds": lambda source_language, target_language, dataset, data_dir, splits, **_: tfds.load(
         source_language, target_language, dataset=dataset, data_dir=data_dir, splits=splits
     ),
-    "mixture": lambda mixture, cache_dir, parts_of_speech, **_: load_mixture(
-        mixture, load, cache_dir=cache_dir, parts_of_speech=parts_of_speech
+    "mixture": lambda mixture, cache_dir, tree_leaves, **_: load_mixture(
+        mixture, load, cache_dir=cache_dir, tree_leaves=tree_leaves
     ),
 }
 
@@ -118,7 +118,7 @@ def load(
     dataset: str | None = None,
     splits: Sequence[str] = TFDS_SPLITS,
     mixture: str | os.PathLike | None = None,
-    parts_of_speech: bool = False,
+    tree_leaves: str | None = None,
 ) -> Corpus:
     """Load a corpus by its name.
 
@@ -138,8 +138,8 @@ def load(
             no other corpus takes it.
         splits: names of the three splits of `tfds`, or slices of them.
         mixture: the JSON file of `mixture`, which needs it; no other corpus takes it.
-        parts_of_speech: whether the symbols of trees keep them, of `treebank` and of those of a
-            `mixture`.
+        tree_leaves: what stands for the words of trees, a key of `linearization.LEAVES`, in
+            `treebank` and the treebanks of `mixture`; None: "xx".
 
     Returns:
         The `Corpus`, its three splits non-empty.
@@ -153,7 +153,7 @@ def load(
         "data_dir": data_dir,
         "dataset": dataset,
         "mixture": mixture,
-        "parts_of_speech": parts_of_speech,
+        "tree_leaves": tree_leaves,
     }
     _check(name, given)
     return CORPORA[name](
@@ -166,7 +166,7 @@ def load(
         dataset=dataset,
         splits=splits,
         mixture=mixture,
-        parts_of_speech=parts_of_speech,
+        tree_leaves=tree_leaves,
     )
 
 
@@ -249,7 +249,7 @@ def _check(name: str, settings: Mapping[str, object]) -> None:
             f"`corpus` must be one of {', '.join(sorted(CORPORA))}. Received: {name!r}."
         )
     for argument, readers in READERS.items():
-        if settings.get(argument) not in (None, False) and name not in readers:
+        if settings.get(argument) is not None and name not in readers:
             raise ValueError(
                 f"Only corpus {' or '.join(readers)} reads `{argument}`. Received: "
                 f"corpus={name}, {argument}={settings[argument]}. "

@@ -73,7 +73,7 @@ def load(
     load_corpus: Callable[..., Corpus],
     *,
     cache_dir: str | os.PathLike | None = None,
-    parts_of_speech: bool = False,
+    tree_leaves: str | None = None,
 ) -> Corpus:
     """Load the corpora that a JSON file lists, and join their splits.
 
@@ -86,7 +86,7 @@ def load(
         load_corpus: function that loads a member by its name and its keywords, as
             `pipelines.corpora.load` does.
         cache_dir: folder for downloads of the members that name none.
-        parts_of_speech: whether the symbols of trees keep them, in all treebanks alike.
+        tree_leaves: what stands for the words of trees, in all treebanks alike.
 
     Returns:
         The `Corpus`. Different languages of the members are joined by "+". The validation and test
@@ -97,7 +97,7 @@ def load(
         OSError: a file that is missing or cannot be read or downloaded.
     """
     said = members(path)
-    of_trees = {"parts_of_speech": parts_of_speech}
+    of_trees = {"tree_leaves": tree_leaves}
     corpora = [
         _load_member(
             f"{path}, member {number}",

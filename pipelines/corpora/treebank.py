@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from pipelines.corpora.line_files import existing_folder, locate, read_lines
 from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
-from pipelines.linearization import to_symbols
+from pipelines.linearization import is_symbol, to_symbols
 from pipelines.trees import Tree, plain, read, unescaped
 from pipelines.vocabulary import SPACE
 
@@ -23,7 +23,7 @@ def load(
     *,
     data_dir: str | os.PathLike | None,
     prefixes: Sequence[str | None] = ("train", "valid", "test"),
-    parts_of_speech: bool = False,
+    leaves: str = "xx",
 ) -> Corpus:
     """Load three files of trees. All are looked for before the first is read.
 
@@ -35,11 +35,11 @@ def load(
         data_dir: the folder.
         prefixes: names of the training, validation and test split; None for no trees, as a member
             of a mixture may have it.
-        parts_of_speech: whether the symbols keep them.
+        leaves: what stands for words, a key of `linearization.LEAVES`.
 
     Returns:
         The `Corpus`: words and symbols, each joined by spaces. Its tags are the symbols of the
-        training split, each of which is one piece of the vocabulary.
+        training split but for words, each of which is one piece of the vocabulary.
 
     Raises:
         ValueError: a file that is not UTF-8, not whole, or whose brackets do not match: the file,
@@ -49,9 +49,10 @@ def load(
     dropped: collections.Counter[str] = collections.Counter()
     paths = [prefix and _path(data_dir, prefix) for prefix in prefixes]
     splits = [
-        _pairs(path, dropped, parts_of_speech) if path else ParallelText([], []) for path in paths
+        _pairs(path, dropped, leaves) if path else ParallelText([], []) for path in paths
     ]
-    symbols = sorted({symbol for line in splits[0].targets for symbol in line.split(" ")})
+    found = {text for line in splits[0].targets for text in line.split(" ")}
+    symbols = sorted(text for text in found if is_symbol(text, leaves))
     return Corpus(
         "treebank",
         source_language,
@@ -83,19 +84,19 @@ def _path(data_dir, prefix):
     return locate(existing_folder(data_dir), f"{prefix}.trees")
 
 
-def _pairs(path, dropped, parts_of_speech):
-    kept = _kept(path, dropped, parts_of_speech)
+def _pairs(path, dropped, leaves):
+    kept = _kept(path, dropped, leaves)
     pairs = [(sentence, symbols) for _, sentence, symbols in kept]
     if not pairs:
         raise ValueError(f"{path} holds no tree with words. Check the file.")
     return ParallelText.from_pairs(pairs)
 
 
-def _kept(path, dropped, parts_of_speech=False):
+def _kept(path, dropped, leaves="xx"):
     """Each tree that is kept, plain, with its sentence and its symbols."""
     for tree in map(plain, read(read_lines(path), str(path))):
         sentence = words_of(tree) if tree else ""
-        symbols = " ".join(to_symbols(tree, parts_of_speech)) if tree else ""
+        symbols = " ".join(to_symbols(tree, leaves)) if tree else ""
         if reason := objection(sentence, symbols):
             dropped[reason] += 1
         else:
