@@ -152,7 +152,7 @@ def symbols(text: tf.Tensor, leaves: str = "xx") -> tf.Tensor:
 
     Args:
         text: strings (B,): trees in brackets, each part of speech and its word as "(DT the)",
-            without traces; or symbols, which stay as they are.
+            without traces; or symbols, which stay as they are but for words that are brackets.
         leaves: a key of `linearization.LEAVES`.
 
     Returns:

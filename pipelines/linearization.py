@@ -63,7 +63,7 @@ def from_symbols(symbols: Sequence[str], words: Sequence[str]) -> Tree:
     """Make a tree over words, by the rules above. A part of speech that no symbol says is XX.
 
     Args:
-        symbols: any strings.
+        symbols: any strings; "" is nothing.
         words: of the sentence, at least one, as they stand in brackets.
 
     Returns:
@@ -80,7 +80,7 @@ def from_symbols(symbols: Sequence[str], words: Sequence[str]) -> Tree:
             stack.append((opening[1], []))
         elif closing := CLOSING.fullmatch(symbol):
             _close(stack, closing[1])
-        elif left:
+        elif left and symbol:
             leaf = LEAF.fullmatch(symbol)
             stack[-1][1].append(Tree((leaf and leaf[1]) or WORD, (left.pop(),)))
     stack[-1][1].extend(Tree(WORD, (word,)) for word in reversed(left))

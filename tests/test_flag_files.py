@@ -50,7 +50,7 @@ SAID = {
         "task": "parsing",
         "corpus": "treebank",
         "source_language": "en",
-        "parts_of_speech": "true",
+        "tree_leaves": "words",
         "vocabulary_size": "4000",
         "num_layers": "4",
         "d_model": "192",

@@ -48,9 +48,7 @@ def load(
     """
     dropped: collections.Counter[str] = collections.Counter()
     paths = [prefix and _path(data_dir, prefix) for prefix in prefixes]
-    splits = [
-        _pairs(path, dropped, leaves) if path else ParallelText([], []) for path in paths
-    ]
+    splits = [_pairs(path, dropped, leaves) if path else ParallelText([], []) for path in paths]
     found = {text for line in splits[0].targets for text in line.split(" ")}
     symbols = sorted(text for text in found if is_symbol(text, leaves))
     return Corpus(

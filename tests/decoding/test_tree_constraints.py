@@ -1,5 +1,6 @@
 """Searches that can write only trees: random models, and enumeration of all trees."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -22,8 +23,8 @@ S, NOT_S, NP, NOT_NP, XX, VP, NOT_VP = range(4, 11)
 
 def rules_for(words, pieces=PIECES, **more):
     alphabet = alphabet_of(pieces)
-    ids = {"opens": alphabet.opens, "closes": alphabet.closes, "is_word": alphabet.takes >= 0}
-    return TreeConstraints(**ids, words=tf.constant(words, tf.int32), **more)
+    ids = {"opens": alphabet.opens, "closes": alphabet.closes, "is_leaf": alphabet.is_leaf}
+    return TreeConstraints(**ids, count=tf.constant(words, tf.int32), **more)
 
 
 def is_tree(ids, words):
@@ -153,6 +154,56 @@ def test_a_beam_that_holds_everything_equals_enumeration_of_all_trees(words, lim
     scores = sorted((table.score(tree, 0.6) for tree in trees), reverse=True)
     assert {ids for ids, _ in found} == set(trees)
     np.testing.assert_allclose([score for _, score in found], scores, rtol=1e-5, atol=1e-5)
+
+
+# Brackets and words: "one", "two", and "s", which goes on with either.
+WORD_PIECES = [*PIECES[:XX], *PIECES[VP : NOT_VP + 2], "<0x00>", "\u2581one", "\u2581two", "s"]
+ONE, TWO, MORE = range(len(WORD_PIECES) - 3, len(WORD_PIECES))
+
+
+def rules_for_words(leaves, **more):
+    """Rules for sentences of such words, which are ids."""
+    alphabet = alphabet_of(WORD_PIECES)
+    assert alphabet.leaves == "words"
+    count = [len(row) for row in leaves]
+    ids = {"opens": alphabet.opens, "closes": alphabet.closes, "is_leaf": alphabet.is_leaf}
+    given = tf.constant(enumeration.padded(leaves), tf.int32)
+    begins = alphabet.takes >= 0
+    return TreeConstraints(
+        **ids, count=tf.constant(count), leaves=given, begins_word=begins, **more
+    )
+
+
+def words_of(ids):
+    """The leaves among ids, and whether none that goes on with a word stands alone."""
+    follows = all(
+        ids[place - 1] in (ONE, TWO, MORE) for place, id_ in enumerate(ids) if id_ == MORE
+    )
+    return [id_ for id_ in ids if id_ in (ONE, TWO, MORE)], follows
+
+
+@pytest.mark.parametrize("make", SEARCHES.values(), ids=SEARCHES)
+def test_words_come_in_the_order_of_the_sentence(make):
+    drawn = np.random.default_rng(1)
+    leaves = [
+        [drawn.choice([ONE, TWO]), *drawn.choice([ONE, TWO, MORE], drawn.integers(0, 6))]
+        for _ in range(100)
+    ]
+    search = make(rules_for_words(leaves))
+    for found, row in zip(found_by(search, leaves, LIMITS[:100]), leaves, strict=True):
+        assert found
+        for ids in found:
+            assert words_of(ids) == (row, True)
+            # Brackets are balanced: as a tree with XX in the place of each leaf.
+            tree = [XX if id_ in (ONE, TWO, MORE) else id_ + (id_ >= XX) for id_ in ids[:-1]]
+            assert is_tree([*tree, ids[-1]], len(row))
+
+
+def test_control_leaves_that_are_not_given_come_in_any_order():
+    leaves = [[ONE, MORE, TWO]] * 20
+    rules = dataclasses.replace(rules_for_words(leaves), leaves=None)
+    found = found_by(GreedySearch(rules), leaves, [12] * 20)
+    assert not any(words_of(ids) == (leaves[0], True) for [ids] in found)
 
 
 def test_a_tree_goes_on_as_its_prefix_begins():

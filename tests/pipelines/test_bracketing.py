@@ -1,22 +1,29 @@
 """The graphs that make trees of symbols and symbols of trees, beside Python's."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines import bracketing
+from pipelines import bracketing, linearization
 from pipelines.linearization import alphabet_of, from_symbols, to_symbols
 from pipelines.trees import escaped, parse, plain
+from pipelines.vocabulary import SPACE
 
 LABELS = ("S", "NP", "VP", "ADVP|PRT")
-# What is no symbol: text that begins with a bracket, brackets without a label, XX within a word.
+# What is no symbol. What begins with a space is a word: text that begins with a bracket, brackets
+# without a label. The others take none.
 OTHERS = ["<pad>", "what", "▁see", "▁(see", "▁(", "▁)", "XX", ")NP"]
 LEAVES = ["▁XX", "▁XX-NN", "▁XX--LRB-", "▁XX-''"]
 PIECES = [*OTHERS, *LEAVES, *(f"▁{bracket}{label}" for bracket in "()" for label in LABELS)]
 ALPHABET = alphabet_of(PIECES)
-SYMBOLS = ["what"] * len(OTHERS) + [piece[1:] for piece in PIECES[len(OTHERS) :]]
+SYMBOLS = [
+    piece[1:] if piece not in OTHERS else "what" if piece.startswith(SPACE) else ""
+    for piece in PIECES
+]
 WORDS = st.lists(st.sampled_from(["a", "(", "x)y", "{}", "[1]", "日本", "1/2"]), max_size=6)
 # Words as often as everything else.
 IDS = st.lists(
@@ -32,12 +39,15 @@ trees_graph = tf.function(
     input_signature=[tf.TensorSpec([None, None], tf.int32), TEXT],
     autograph=False,
 )
-symbols_graph = tf.function(bracketing.symbols, input_signature=[TEXT], autograph=False)
-tagged_symbols_graph = tf.function(
-    lambda text: bracketing.symbols(text, parts_of_speech=True),
-    input_signature=[TEXT],
-    autograph=False,
-)
+symbols_graphs = {
+    leaves: tf.function(
+        functools.partial(bracketing.symbols, leaves=leaves),
+        input_signature=[TEXT],
+        autograph=False,
+    )
+    for leaves in linearization.LEAVES
+}
+symbols_graph = symbols_graphs["xx"]
 # The first example waits for the graph.
 patient = settings(deadline=None)
 
@@ -90,12 +100,13 @@ def test_words_that_are_no_utf_8_stay_as_they_are():
 @given(st.lists(st.tuples(IDS, WORDS.filter(bool)), min_size=1, max_size=6))
 def test_a_tree_becomes_the_symbols_that_python_makes_of_it(rows):
     trees = [expected(ids, words) for ids, words in rows]
-    for graph, kept in ((symbols_graph, False), (tagged_symbols_graph, True)):
-        symbols = [" ".join(to_symbols(parse(tree), kept)) for tree in trees]
+    for leaves, graph in symbols_graphs.items():
+        symbols = [" ".join(to_symbols(parse(tree), leaves)) for tree in trees]
         found = graph(tf.constant(trees))
         assert [one.decode() for one in found.numpy()] == symbols
-        # Symbols stay as they are.
-        assert graph(found).numpy().tolist() == found.numpy().tolist()
+        # Symbols stay as they are, but for words that are brackets.
+        if leaves != "words":
+            assert graph(found).numpy().tolist() == found.numpy().tolist()
 
 
 @pytest.mark.parametrize(
@@ -115,18 +126,24 @@ def test_trees_of_the_penn_treebank_become_symbols(tree, symbols):
 
 def test_parts_of_speech_lose_their_function_tags_too():
     tree = "(S (NP (NN-X-1 a) (-LRB- -LRB-)) (VP (=VB b) (XX c)))"
-    [found] = tagged_symbols_graph(tf.constant([tree])).numpy()
+    [found] = symbols_graphs["parts_of_speech"](tf.constant([tree])).numpy()
     assert found.decode() == "(S (NP XX-NN XX--LRB- )NP (VP XX-=VB XX )VP )S"
-    assert found.decode().split(" ") == to_symbols(plain(parse(tree)), parts_of_speech=True)
+    assert found.decode().split(" ") == to_symbols(plain(parse(tree)), "parts_of_speech")
 
 
-def test_an_alphabet_knows_whether_parts_of_speech_are_kept():
+def test_an_alphabet_knows_how_its_trees_are_written():
     assert ALPHABET.parts_of_speech == ("''", "-LRB-", "NN", "XX")
-    assert ALPHABET.keeps_parts_of_speech
-    assert not alphabet_of(["▁(S", "▁)S", "▁XX"]).keeps_parts_of_speech
+    assert ALPHABET.leaves == "parts_of_speech"
+    brackets = ["▁(S", "▁)S"]
+    assert alphabet_of([*brackets, "▁XX"]).leaves == "xx"
+    # Another XX is a word of the text: it does not stand beside the brackets.
+    words = alphabet_of(["<pad>", "<unk>", "<s>", "</s>", *brackets, "<0x00>", "▁XX", "ing"])
+    assert words.leaves == "words"
+    assert np.flatnonzero(words.is_leaf).tolist() == [6, 7, 8]
+    assert np.flatnonzero(words.takes >= 0).tolist() == [7]
 
 
 def test_a_vocabulary_without_symbols_is_refused():
-    for pieces in (["▁the", "▁(see"], ["▁XX"], ["▁(S", "▁)S"]):
-        with pytest.raises(ValueError, match=r"^`vocabulary` must have the pieces of trees: XX, "):
+    for pieces in (["▁the", "▁(see"], ["▁XX"], ["▁(S", "▁)NP"]):
+        with pytest.raises(ValueError, match=r"^`vocabulary` must have the pieces of trees: brac"):
             alphabet_of(pieces)

@@ -28,7 +28,7 @@ def trees_of(parts_of_speech):
 labels = ["S", "NP", "VP", "XX", ")", ""]
 any_symbols = st.lists(
     st.one_of(
-        st.sampled_from([WORD, f"{WORD}-NN", f"{WORD}-", f"{WORD}-(", "NN"]),
+        st.sampled_from([WORD, f"{WORD}-NN", f"{WORD}-", "NN"]),
         st.sampled_from([f"{bracket}{label}" for bracket in "()" for label in labels]),
         st.text(max_size=3),
     ),
@@ -41,21 +41,27 @@ def test_a_tree_comes_back(tree):
     assert from_symbols(to_symbols(tree), tree.words) == tree
 
 
+@given(trees_of([WORD]))
+def test_a_tree_comes_back_from_words(tree):
+    assert from_symbols(to_symbols(tree, "words"), tree.words) == tree
+
+
 @given(trees_of(PARTS_OF_SPEECH))
 def test_a_tree_comes_back_with_its_parts_of_speech_if_they_are_kept(tree):
-    assert from_symbols(to_symbols(tree, parts_of_speech=True), tree.words) == tree
+    assert from_symbols(to_symbols(tree, "parts_of_speech"), tree.words) == tree
 
 
-def test_control_they_are_lost_if_they_are_not_kept():
+@pytest.mark.parametrize("leaves", ["xx", "words"])
+def test_control_they_are_lost_if_they_are_not_kept(leaves):
     tree = parse("(NP (NN a))")
-    assert str(from_symbols(to_symbols(tree), ["a"])) == "(NP (XX a))"
+    assert str(from_symbols(to_symbols(tree, leaves), ["a"])) == "(NP (XX a))"
 
 
 @given(any_symbols, st.lists(WORDS, min_size=1, max_size=12))
 def test_any_symbols_make_a_tree_over_exactly_the_words(symbols, words):
     tree = from_symbols(symbols, words)
     assert tree.words == words
-    assert from_symbols(to_symbols(tree, parts_of_speech=True), words) == tree
+    assert from_symbols(to_symbols(tree, "parts_of_speech"), words) == tree
     assert parse(str(tree)).words == words
 
 
@@ -64,7 +70,15 @@ def test_the_symbols_of_the_reference():
     tree = parse("(S (NP (NNP John)) (VP (VBZ has) (NP (DT a) (NN dog))) (. .))")
     assert " ".join(to_symbols(tree)) == "(S (NP XX )NP (VP XX (NP XX XX )NP )VP XX )S"
     kept = "(S (NP XX-NNP )NP (VP XX-VBZ (NP XX-DT XX-NN )NP )VP XX-. )S"
-    assert " ".join(to_symbols(tree, parts_of_speech=True)) == kept
+    assert " ".join(to_symbols(tree, "parts_of_speech")) == kept
+    words = "(S (NP John )NP (VP has (NP a dog )NP )VP . )S"
+    assert " ".join(to_symbols(tree, "words")) == words
+
+
+def test_words_are_those_of_the_text():
+    tree = parse(r"(NP (-LRB- -LRB-) (CD 1\/2) (-RRB- -RRB-))")
+    assert to_symbols(tree, "words") == ["(NP", "(", "1/2", ")", ")NP"]
+    assert from_symbols(["(NP", "(", "1/2", ")", ")NP"], tree.words).words == tree.words
 
 
 @pytest.mark.parametrize(
@@ -77,6 +91,8 @@ def test_the_symbols_of_the_reference():
         ("(S (NP XX )VP )PP XX )NP )S", "(S (NP (XX a) (XX b)))"),
         # Parts of speech that are said, and one that is not; one that is empty is none.
         ("(S XX-DT XX )S", "(S (DT a) (XX b))"),
+        # Words, whichever they are, and brackets among them.
+        ("(S b (NP ) )NP ( )S", "(S (XX a) (NP (XX b)))"),
         ("(S XX- XX-NN-X )S", "(S (NN-X a) (XX b))"),
         # Too many words, too few; none at all; more behind the root.
         ("(S XX XX XX XX )S", "(S (XX a) (XX b))"),
@@ -85,7 +101,7 @@ def test_the_symbols_of_the_reference():
         ("", "(S (XX a) (XX b))"),
         (")S (NP XX XX )NP", "(NP (XX a) (XX b))"),
         ("(S XX )S (NP XX )NP", "(S (XX a) (NP (XX b)))"),
-        # No root; an empty constituent; a symbol of no kind; brackets without a label.
+        # No root; an empty constituent; a word; brackets without a label.
         ("XX (NP XX )NP", "(S (XX a) (NP (XX b)))"),
         ("(S (NP )NP XX XX )S", "(S (XX a) (XX b))"),
         ("(S XX what XX )S", "(S (XX a) (XX b))"),

@@ -63,17 +63,22 @@ def test_a_tree_is_scored_as_its_symbols(both):
     assert translator.score([sentence], [str(tree)])[0][1] > tokens
 
 
-@pytest.fixture(scope="module")
-def tagging_parser():
-    """A parser that keeps parts of speech."""
-    corpus = treebank.load("en", data_dir=TREEBANK, parts_of_speech=True)
+def parser_that_keeps(leaves):
+    corpus = treebank.load("en", data_dir=TREEBANK, leaves=leaves)
     vocabulary = learn(corpus.train.sources + corpus.train.targets, 420, corpus.tags)
     options = DecodingOptions(beam_size=2, constrained=True)
     return Translator(ParsingModule(drawn(vocabulary_size=420), vocabulary, options))
 
 
-def test_a_parser_that_keeps_parts_of_speech_says_them(tagging_parser):
-    found = tagging_parser.translate_in_detail(LINES)
+@pytest.fixture(scope="module", params=["parts_of_speech", "words"])
+def other_parser(request):
+    """A parser that keeps more of a tree than its brackets, and which that is."""
+    return parser_that_keeps(request.param), request.param
+
+
+def test_a_parser_may_write_parts_of_speech_or_words(other_parser):
+    parser, leaves = other_parser
+    found = parser.translate_in_detail(LINES)
     known = {
         leaf.label for gold in treebank.trees(TREEBANK, "train") for leaf in gold.preterminals()
     }
@@ -84,21 +89,23 @@ def test_a_parser_that_keeps_parts_of_speech_says_them(tagging_parser):
         tree = parse(one.text)
         assert tree.words == list(map(escaped, line.split()))
         said |= {leaf.label for leaf in tree.preterminals()}
-        pieces = "".join(one.pieces).removesuffix("</s>").split("\u2581")[1:]
-        assert pieces == to_symbols(tree, parts_of_speech=True)
-    assert said <= known
-    assert len(said) > 1
+        # Constrained: the search wrote the tree itself, and the words are those of the sentence.
+        assert parser.score([line], [one.text])[0][1] == len(one.pieces)
+        assert ("".join(one.pieces).count("XX") == 0) == (leaves == "words")
+    assert said == {"XX"} if leaves == "words" else said <= known
+    assert len(said) > 1 or leaves == "words"
 
 
-def test_it_scores_them_too(tagging_parser):
+def test_it_scores_them_too(other_parser):
+    parser, leaves = other_parser
     [gold, *_] = treebank.trees(TREEBANK, "test")
     sentence = treebank.words_of(gold)
-    [(with_them, tokens)] = tagging_parser.score([sentence], [str(gold)])
-    assert tokens == len(to_symbols(gold)) + 1
-    symbols = " ".join(to_symbols(gold, parts_of_speech=True))
-    assert tagging_parser.score([sentence], [symbols]) == [(with_them, tokens)]
+    [(with_them, tokens)] = parser.score([sentence], [str(gold)])
+    symbols = " ".join(to_symbols(gold, leaves))
+    assert parser.score([sentence], [symbols]) == [(with_them, tokens)]
     others = str(gold).replace("(DT ", "(NN ")
-    assert tagging_parser.score([sentence], [others])[0][0] != with_them
+    is_other = parser.score([sentence], [others])[0][0] != with_them
+    assert is_other == (leaves == "parts_of_speech")
 
 
 def test_tags_of_a_gold_tree_make_no_difference(both):

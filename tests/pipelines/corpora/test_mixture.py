@@ -177,22 +177,22 @@ def test_folders_are_those_beside_the_file_unless_they_are_absolute_or_elsewhere
     ]
 
 
-def test_parts_of_speech_are_asked_of_treebanks_alone(tmp_path):
+def test_treebanks_alone_are_told_how_trees_are_written(tmp_path):
     asked = []
 
-    def load_corpus(name, parts_of_speech=None, **_):
-        asked.append((name, parts_of_speech))
+    def load_corpus(name, tree_leaves=None, **_):
+        asked.append((name, tree_leaves))
         return corpora.load("reverse", source_language="a", target_language="b")
 
     members = [REVERSE, {**REVERSE, "corpus": "treebank"}]
-    mixture.load(write(tmp_path, {"corpora": members}), load_corpus, parts_of_speech=True)
-    assert asked == [("reverse", None), ("treebank", True)]
+    mixture.load(write(tmp_path, {"corpora": members}), load_corpus, tree_leaves="words")
+    assert asked == [("reverse", None), ("treebank", "words")]
 
 
 def test_a_member_may_say_all_that_corpora_load_takes():
     keywords = set(inspect.signature(corpora.load).parameters)
-    # Parts of speech are kept in all trees of a mixture or in none.
-    of_all = {"name", "mixture", "parts_of_speech"}
+    # The trees of a mixture are all written alike.
+    of_all = {"name", "mixture", "tree_leaves"}
     assert set(mixture.KEYS) == keywords - of_all | {"corpus", "weight", "tag"}
 
 

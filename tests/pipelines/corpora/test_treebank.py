@@ -36,12 +36,19 @@ def test_a_sentence_is_translated_into_symbols(tmp_path):
     assert (corpus.source_language, corpus.target_language) == ("en", "trees")
 
 
-def test_parts_of_speech_are_kept_if_asked_for(tmp_path):
-    corpus = load(write(tmp_path, train=[CALL]), parts_of_speech=True)
-    assert corpus.train.targets == [
-        "(S (NP XX-PRP )NP (VP XX-VBP (NP XX-CD XX--LRB- XX-NN XX--RRB- )NP )VP )S"
-    ]
-    assert set(corpus.tags) == {"\u2581" + piece for piece in corpus.train.targets[0].split(" ")}
+@pytest.mark.parametrize(
+    ("leaves", "symbols"),
+    [
+        ("parts_of_speech", "XX-PRP )NP (VP XX-VBP (NP XX-CD XX--LRB- XX-NN XX--RRB-"),
+        ("words", "I )NP (VP call (NP 1/2 ( XX )"),
+    ],
+)
+def test_parts_of_speech_or_words_are_kept_if_asked_for(tmp_path, leaves, symbols):
+    corpus = load(write(tmp_path, train=[CALL.replace("it", "XX")]), leaves=leaves)
+    assert corpus.train.targets == [f"(S (NP {symbols} )NP )VP )S"]
+    words = corpus.train.sources[0].split(" ") if leaves == "words" else []
+    tags = set(corpus.train.targets[0].split(" ")) - set(words)
+    assert set(corpus.tags) == {"\u2581" + tag for tag in tags}
 
 
 def test_the_trees_of_a_split_are_those_of_its_pairs(tmp_path):
@@ -68,9 +75,9 @@ def test_a_tree_may_stand_on_several_lines_of_a_gzipped_file(tmp_path):
     assert len(load(folder).train) == 2
 
 
-@pytest.mark.parametrize("parts_of_speech", [False, True])
-def test_each_symbol_is_one_piece_and_comes_back(tmp_path, parts_of_speech):
-    corpus = load(write(tmp_path, train=[GO, CALL]), parts_of_speech=parts_of_speech)
+@pytest.mark.parametrize("leaves", ["xx", "parts_of_speech"])
+def test_each_symbol_is_one_piece_and_comes_back(tmp_path, leaves):
+    corpus = load(write(tmp_path, train=[GO, CALL]), leaves=leaves)
     vocabulary = learn(corpus.train.sources + corpus.train.targets, 300, corpus.tags)
     for line in corpus.train.targets:
         ids = vocabulary.tokenize([line])
@@ -81,8 +88,8 @@ def test_each_symbol_is_one_piece_and_comes_back(tmp_path, parts_of_speech):
 def test_the_registry_knows_it(tmp_path):
     settings = {"source_language": "en", "target_language": "de", "data_dir": write(tmp_path)}
     assert corpora.load("treebank", **settings) == load(tmp_path)
-    kept = corpora.load("treebank", **settings, parts_of_speech=True)
-    assert kept == load(tmp_path, parts_of_speech=True) != load(tmp_path)
+    kept = corpora.load("treebank", **settings, tree_leaves="words")
+    assert kept == load(tmp_path, leaves="words") != load(tmp_path)
 
 
 @pytest.mark.parametrize(
