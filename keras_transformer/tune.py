@@ -1,5 +1,5 @@
 """Choose beam size and length penalty on the validation split, as Vaswani et al. 2017 did ("chosen
-after experimentation on the development set", section 6.1).
+after experimentation on the development set", section 6.1; for a parser section 6.3).
 
 python -m keras_transformer.tune --model=runs/home_assistant_en_de --output=search.flags
 python -m keras_transformer.translate --model=runs/home_assistant_en_de --flagfile=search.flags
@@ -22,9 +22,10 @@ GROUPS = (
 
 
 def main(FLAGS):
+    import sys
+
     from keras_transformer.evaluation import tuning
     from keras_transformer.startup import spread_over_cores
-    from keras_transformer.translator.held_out_text import held_out_text
     from keras_transformer.translator.translator import Translator
 
     model = flags.required_model(FLAGS)
@@ -33,55 +34,67 @@ def main(FLAGS):
         tuning.beam_sizes_of(FLAGS.beam_sizes),
         tuning.length_penalties_of(FLAGS.length_penalties),
     )
+    examination = _examination(FLAGS, model)
     at_once = spread_over_cores()
     translator = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
-    _refuse_parser(translator.description, model)
     for size, alpha in itertools.product(*tried):
         translator.check(beam_size=size, length_penalty=alpha)
-    files = (FLAGS.source_file, FLAGS.reference_file)
-    text = held_out_text(translator.description, model, "valid", *files)
-    sources, references = (side[: FLAGS.sentences or None] for side in text)
-    _warn(references, FLAGS.tokenize)
-    how = {"batch_tokens": FLAGS.batch_tokens, "batches_at_once": at_once}
-    grid = _grid(translator, (sources, references), tried, FLAGS.tokenize, how)
-    _tell(FLAGS, grid, f"the first {len(sources):,} lines of {files[0] or 'the validation split'}")
-
-
-def _warn(references, tokenize):
-    import sys
-
-    from keras_transformer.evaluation import tokenized_text
-
-    if warning := tokenized_text.warning(references, tokenize):
+    if warning := examination.warning():
         print(f"warning: {warning}", file=sys.stderr)
+    how = {"batch_tokens": FLAGS.batch_tokens, "batches_at_once": at_once}
+    grid = _grid(translator, examination, tried, how)
+    lines = f"the first {len(examination.sources):,} lines of"
+    text = FLAGS.source_file or FLAGS.reference_file or "the validation split"
+    _tell(FLAGS, grid, examination.measure, f"{lines} {text}")
 
 
-def _grid(translator, text, tried, tokenize, how):
-    """BLEU of each search that is tried, under a bar of progress."""
+def _examination(FLAGS, model):
+    """What `evaluate` asks of the model, of the first sentences of the validation split."""
+    from keras_transformer.runs.task_name import task_of
+    from keras_transformer.tasks import examination_class
+    from keras_transformer.tasks.sentence_examination import SentenceExamination
+    from keras_transformer.translator.loading import description_of
+
+    description = description_of(model)
+    kind = examination_class(task_of(description))
+    if not issubclass(kind, SentenceExamination):
+        raise ValueError(
+            f"tune compares searches, and {model} is a model of the task {task_of(description)}, "
+            "which has none to compare. Name a translator or a parser."
+        )
+    values = {**flags.defaults("evaluate"), **flags.values(FLAGS, "tokenize", "files")}
+    examination = kind(description, model, {**values, "split": "valid"})
+    if FLAGS.sentences:
+        examination.keep_first(FLAGS.sentences)
+    return examination
+
+
+def _grid(translator, examination, tried, how):
+    """The quality of each search that is tried, under a bar of progress."""
     import functools
 
     from keras_transformer.evaluation import tuning
     from keras_transformer.translator.speed_bar import speed_bar
 
-    sources, references = text
+    sources = examination.sources
     beam_sizes, _ = tried
     with speed_bar(len(sources) * len(beam_sizes)) as report:
         translate = functools.partial(
             translator.translate_with_penalties, sources, **how, report=report
         )
-        return tuning.score_searches(translate, references, *tried, tokenize)
+        return tuning.score_searches(translate, examination.quality, *tried)
 
 
-def _tell(FLAGS, grid, what):
+def _tell(FLAGS, grid, measure, what):
     """Print the table, and write the flags of the best search, with those of decoding that were
     given.
     """
     from keras_transformer.streams import write_lines
 
     size, alpha, score = grid.best
-    print(f"BLEU of {what}\n  {grid.signature}\n\n{grid.table()}\n", flush=True)
+    print(f"{measure}\n  of {what}\n\n{grid.table()}\n", flush=True)
     won = {**flags.decoding_options(FLAGS), "beam_size": size, "length_penalty": alpha}
-    written = [f"# BLEU {score:.2f} of {what}: {FLAGS.model}", f"#   {grid.signature}"]
+    written = [f"# {score:.2f} of {what}: {FLAGS.model}", f"#   {measure}"]
     write_lines(FLAGS.output, [*written, *(f"--{name}={value}" for name, value in won.items())])
     if FLAGS.output != "-":
         print(f"The best search, beam {size} and alpha {alpha:g}, is written to {FLAGS.output}.")
@@ -96,18 +109,8 @@ def _refuse(FLAGS):
         )
     if FLAGS.num_hypotheses > 1:
         raise ValueError(
-            f"--num_hypotheses={FLAGS.num_hypotheses}: BLEU is counted of the best translation. "
+            f"--num_hypotheses={FLAGS.num_hypotheses}: only the best of each sentence is scored. "
             "Leave it out."
-        )
-
-
-def _refuse_parser(description, model):
-    from keras_transformer.runs.task_name import task_of
-
-    if (task := task_of(description)) != "translation":
-        raise ValueError(
-            f"tune counts BLEU, and {model} is a model of the task {task}. Compare searches by "
-            "evaluate --split=valid with --beam_size and --length_penalty."
         )
 
 

@@ -1,34 +1,31 @@
-"""BLEU of each beam size with each length penalty, to choose a search as the paper did: "chosen
-after experimentation on the development set" (Vaswani et al. 2017, section 6.1).
+"""The quality of each beam size with each length penalty, to choose a search as the paper did:
+"chosen after experimentation on the development set" (Vaswani et al. 2017, section 6.1).
 """
 
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
-from keras_transformer.evaluation.metrics import bleu_of
 from keras_transformer.evaluation.table import aligned
 
 
 @dataclasses.dataclass(frozen=True)
 class Grid:
-    """BLEU of searches.
+    """How good searches are.
 
     Args:
         beam_sizes: the K of each row.
         length_penalties: the alpha of each column.
-        scores: a list of BLEU for each row, in points out of 100.
-        signature: sacrebleu's, of all scores.
+        scores: a list of scores for each row, in points out of 100.
     """
 
     beam_sizes: Sequence[int]
     length_penalties: Sequence[float]
     scores: Sequence[Sequence[float]]
-    signature: str
 
     @property
     def best(self) -> tuple[int, float, float]:
-        """(beam size, length penalty, BLEU) of the highest score; of equal ones the smallest beam,
+        """(beam size, length penalty, score) of the highest score; of equal ones the smallest beam,
         which is the fastest, and then the first penalty.
         """
         cells = [
@@ -54,26 +51,23 @@ class Grid:
 
 def score_searches(
     translate: Callable[[int, Sequence[float]], Sequence[Sequence[str]]],
-    references: Sequence[str],
+    quality: Callable[[Sequence[str]], float],
     beam_sizes: Sequence[int],
     length_penalties: Sequence[float],
-    tokenize: str = "13a",
 ) -> Grid:
     """Score each beam size with each length penalty.
 
     Args:
         translate: takes a beam size and the penalties, gives for each sentence a translation by
             each penalty.
-        references: what the translations should be.
+        quality: scores a translation of each sentence, in points out of 100.
         beam_sizes, length_penalties: what to try.
-        tokenize: sacrebleu's tokenizer.
     """
-    bleu = bleu_of(tokenize)
     scores = []
     for size in beam_sizes:
         columns = zip(*translate(size, length_penalties), strict=True)
-        scores.append([bleu.corpus_score(column, [references]).score for column in columns])
-    return Grid(beam_sizes, length_penalties, scores, str(bleu.get_signature()))
+        scores.append([quality(column) for column in columns])
+    return Grid(beam_sizes, length_penalties, scores)
 
 
 def beam_sizes_of(texts: Sequence[str]) -> list[int]:

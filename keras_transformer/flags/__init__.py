@@ -37,6 +37,11 @@ def values(FLAGS: absl_flags.FlagValues, *groups: str) -> dict:
     return {name: getattr(FLAGS, name) for group in groups for name in GROUPS[group]}
 
 
+def defaults(*groups: str) -> dict:
+    """The defaults of the flags of some groups, by name, for a command that does not take them."""
+    return {name: GROUPS[group][name].default for group in groups for name in GROUPS[group]}
+
+
 def _foreign():
     """Names of the flags that this command does not read, with those that negate them."""
     names = {name for group in GROUPS.values() for name in group} - set(FLAGS)

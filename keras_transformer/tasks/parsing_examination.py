@@ -16,6 +16,8 @@ OF_TRANSLATIONS = ("metrics", "confidence", "baseline_file", "source_file")
 class ParsingExamination(SentenceExamination):
     """The sentences of trees: of a split, or of the file --reference_file."""
 
+    measure = "labelled F1 of sentences of any length"
+
     def __init__(self, description, model, values):
         super().__init__(description, model, values)
         if given := [name for name in OF_TRANSLATIONS if values[name]]:
@@ -27,9 +29,18 @@ class ParsingExamination(SentenceExamination):
         self._gold = _gold(description, model, values)
         self.sources = [treebank.words_of(tree) for tree in self._gold]
 
+    def keep_first(self, count):
+        self.sources = self.sources[:count]
+        self._gold = self._gold[:count]
+
+    def quality(self, answers):
+        return self._measured(answers)["all"]["f1"]
+
     def score(self, answers):
-        scores = parser_score.measure(answers, self._gold, self._parameters)
-        return {"sentences": len(self.sources), "scores": scores}
+        return {"sentences": len(self.sources), "scores": self._measured(answers)}
+
+    def _measured(self, answers):
+        return parser_score.measure(answers, self._gold, self._parameters)
 
     def table(self, found):
         return parser_score.table(found["scores"])

@@ -1,5 +1,6 @@
 """Sentences that a model makes something of, and how that is scored: of a translator and a parser
-(Vaswani et al. 2017, sections 6.1 and 6.3).
+(Vaswani et al. 2017, sections 6.1 and 6.3). `evaluate` prints all scores, `tune` compares searches
+by one of them.
 """
 
 import abc
@@ -16,9 +17,11 @@ class SentenceExamination(Examination):
     Attributes:
         sources: the sentences that the model is asked.
         model: where it lies.
+        measure: what `quality` is, in words.
     """
 
     sources: Sequence[str]
+    measure: str
 
     def __init__(self, description: Mapping, model: str, values: Mapping):
         self.model = model
@@ -32,12 +35,26 @@ class SentenceExamination(Examination):
                 batches_at_once=at_once,
                 report=report,
             )
-        return self.score(answers)
+        found = self.score(answers)
+        warning = self.warning()
+        return {**found, "warning": warning} if warning else found
+
+    @abc.abstractmethod
+    def keep_first(self, count: int) -> None:
+        """Ask no more than the first sentences, if there are more."""
+
+    @abc.abstractmethod
+    def quality(self, answers: Sequence[str]) -> float:
+        """One score of the answers to `sources`, the higher the better, in points out of 100."""
+
+    def warning(self) -> str | None:
+        """What makes the scores doubtful, if anything does."""
+        return None
 
     @abc.abstractmethod
     def score(self, answers: Sequence[str]) -> dict:
         """Score the answers to `sources`.
 
         Returns:
-            JSON, with the number of "sentences", and a "warning" if there is one.
+            JSON, with the number of "sentences".
         """

@@ -21,6 +21,23 @@ class TranslationExamination(SentenceExamination):
         self._chosen = (values["metrics"], values["tokenize"], language)
         self._baseline = _read_baseline(values["baseline_file"], self._references)
         self._metrics = metrics.choose(*self._chosen)
+        self._bleu = metrics.bleu_of(values["tokenize"])
+
+    @property
+    def measure(self):
+        # sacrebleu knows its signature once it has counted.
+        self.quality(self._references)
+        return f"BLEU, {self._bleu.get_signature()}"
+
+    def keep_first(self, count):
+        self.sources = self.sources[:count]
+        self._references = self._references[:count]
+
+    def quality(self, answers):
+        return self._bleu.corpus_score(answers, [self._references]).score
+
+    def warning(self):
+        return tokenized_text.warning(self._references, self._values["tokenize"])
 
     def score(self, answers):
         confidence = self._values["confidence"]
@@ -30,8 +47,6 @@ class TranslationExamination(SentenceExamination):
         }
         if self._baseline:
             found["comparison"] = self._compare(answers)
-        if warning := tokenized_text.warning(self._references, self._values["tokenize"]):
-            found["warning"] = warning
         return found
 
     def _compare(self, answers):

@@ -52,11 +52,12 @@ def prompts(count):
 
 def test_its_perplexity_is_that_of_evaluate(trained):
     evaluation = json.loads((trained.folder / RUN / "evaluation.json").read_text())
-    run, saved, refused = trained.all(
+    run, saved, refused, tuned = trained.all(
         [
             ("evaluate", f"--model={RUN}", "--json"),
             ("evaluate", f"--model={SAVED_MODEL}"),
             ("evaluate", f"--model={RUN}", "--confidence"),
+            ("tune", f"--model={RUN}"),
         ]
     )
     assert run.returncode == 0, run.stderr.decode()
@@ -65,6 +66,7 @@ def test_its_perplexity_is_that_of_evaluate(trained):
     assert 5 < asked["perplexity"] < 400
     assert f"perplexity {evaluation['perplexity']} a piece" in saved.stdout.decode()
     assert refused.stderr.startswith(b"error: --confidence is for answers that have a reference")
+    assert tuned.stderr.startswith(b"error: tune compares searches, and runs/")
 
 
 def test_what_is_served_is_what_the_live_model_gives(trained):

@@ -78,11 +78,28 @@ def test_evaluate_prints_the_same_of_the_run_and_of_the_saved_model(trained):
     assert asked.stdout.decode().splitlines()[-1].split()[3] == f"{evaluation['all']['f1']:.2f}"
 
 
+def test_a_search_is_chosen_by_f1(trained):
+    cells = [(beam, alpha) for beam in (1, 2) for alpha in (0.0, 3.0)]
+    of_cells = [
+        ("evaluate", f"--model={RUN}", "--split=valid", "--json", *search)
+        for search in ([f"--beam_size={b}", f"--length_penalty={alpha}"] for b, alpha in cells)
+    ]
+    tried = ("--beam_sizes=1,2", "--length_penalties=0,3")
+    tuned, *answers = trained.all([("tune", f"--model={RUN}", *tried), *of_cells])
+    assert tuned.returncode == 0, tuned.stderr.decode()
+    expected = [json.loads(answer.stdout)["scores"]["all"]["f1"] for answer in answers]
+    printed = tuned.stdout.decode()
+    assert printed.startswith("labelled F1 of sentences of any length
+  of the first ")
+    rows = re.findall(r"^ +[12]  .*$", printed, flags=re.MULTILINE)
+    found = [float(cell.rstrip("*")) for row in rows for cell in row.split()[1:]]
+    assert found == expected
+    assert f"--beam_size={cells[expected.index(max(expected))][0]}
+" in printed
+
+
 def test_what_is_for_translators_is_refused(trained):
-    tuned, converted = trained.all(
-        [("tune", f"--model={RUN}"), ("export", f"--model_dir={RUN}", "--format=ctranslate2")]
-    )
-    assert tuned.stderr.startswith(b"error: tune counts BLEU, and runs/parsing_en is a model of")
+    converted = trained("export", f"--model_dir={RUN}", "--format=ctranslate2")
     assert converted.stderr.startswith(b"error: --format=ctranslate2 is no format of the task pars")
 
 
