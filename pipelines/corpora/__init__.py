@@ -149,25 +149,20 @@ def load(
             be used.
         OSError: a file that is missing or cannot be read or downloaded.
     """
-    given = {
+    settings = {
+        "source_language": source_language,
+        "target_language": target_language,
         "data_dir": data_dir,
+        "cache_dir": cache_dir,
+        "prefixes": prefixes,
+        "seed": seed,
         "dataset": dataset,
+        "splits": splits,
         "mixture": mixture,
         "tree_leaves": tree_leaves,
     }
-    _check(name, given)
-    return CORPORA[name](
-        source_language=source_language,
-        target_language=target_language,
-        data_dir=data_dir,
-        cache_dir=cache_dir,
-        prefixes=prefixes,
-        seed=seed,
-        dataset=dataset,
-        splits=splits,
-        mixture=mixture,
-        tree_leaves=tree_leaves,
-    )
+    _check(name, settings)
+    return CORPORA[name](**settings)
 
 
 def stream(

@@ -89,13 +89,11 @@ def test_a_search_is_chosen_by_f1(trained):
     assert tuned.returncode == 0, tuned.stderr.decode()
     expected = [json.loads(answer.stdout)["scores"]["all"]["f1"] for answer in answers]
     printed = tuned.stdout.decode()
-    assert printed.startswith("labelled F1 of sentences of any length
-  of the first ")
+    assert printed.startswith("labelled F1 of sentences of any length\n  of the first ")
     rows = re.findall(r"^ +[12]  .*$", printed, flags=re.MULTILINE)
     found = [float(cell.rstrip("*")) for row in rows for cell in row.split()[1:]]
     assert found == expected
-    assert f"--beam_size={cells[expected.index(max(expected))][0]}
-" in printed
+    assert f"--beam_size={cells[expected.index(max(expected))][0]}\n" in printed
 
 
 def test_what_is_for_translators_is_refused(trained):
