@@ -129,8 +129,7 @@ def load(
         data_dir: folder of the text of `text_files`, `lines` or `spans`, of the trees of
             `treebank`, of the records of `records`, or of the sets of `tfds`. All but the last need
             it, and no other corpus takes it.
-        cache_dir: folder that keeps the download of `home_assistant`; None: the user's cache
-            folder.
+        cache_dir: folder for the download of `home_assistant`; None: the user's cache folder.
         prefixes: names of the three splits of `text_files`, `lines`, `spans` and `treebank`:
             training, validation, test.
         seed: seed of the generated corpus `reverse`, and of `spans`.
@@ -138,8 +137,7 @@ def load(
             no other corpus takes it.
         splits: names of the three splits of `tfds`, or slices of them.
         mixture: the JSON file of `mixture`, which needs it; no other corpus takes it.
-        tree_leaves: what stands for the words of trees, a key of `linearization.LEAVES`, in
-            `treebank` and the treebanks of `mixture`; None: "xx".
+        tree_leaves: what stands for words in trees, of `linearization.LEAVES`; None: "xx".
 
     Returns:
         The `Corpus`, its three splits non-empty.
