@@ -9,8 +9,6 @@ forward pass wait for one another. A run that is done is not trained again, one 
 goes on.
 """
 
-import json
-
 import numpy as np
 from absl import app, flags
 
@@ -24,16 +22,6 @@ CHOSEN = flags.DEFINE_list("architectures", list(RECIPES), "Which to run.")
 LENGTH = flags.DEFINE_integer("length", 20, "n, pieces of either side, for the longest chain.", 1)
 # The flag files stop after minutes. Here tokens decide.
 WITHOUT_A_CLOCK = "--max_minutes=inf"
-
-
-def costs(name):
-    """Minutes and operations of an architecture's runs, by seed: what `train --report` wrote."""
-    found = {}
-    for seed in small_runs.SEEDS.value:
-        path = small_runs.folder_of(RUN_DIR.value, name, seed) / "cost.json"
-        cost = json.loads(path.read_text(encoding="utf-8"))
-        found[name, seed] = {**cost, "minutes": cost["seconds"] / 60}
-    return found
 
 
 def built(name):
@@ -63,15 +51,13 @@ def main(_):
     rows = []
     for name in CHOSEN.value:
         weights, chains = built(name)
-        cost = costs(name)
         digits = {"perplexity": 2, "perplexity_of_a_word": 1, "accuracy": 1, "bleu": 2}
-        operations = [cost[name, seed]["counted"] for seed in small_runs.SEEDS.value]
+        operations = [found[name, seed]["operations"] for seed in small_runs.SEEDS.value]
         rows.append(
             (
                 name,
                 f"{weights / 1e6:.2f}",
-                *small_runs.spreads(found, name, digits),
-                *small_runs.spreads(cost, name, {"minutes": 1}),
+                *small_runs.spreads(found, name, {**digits, "minutes": 1}),
                 f"{np.mean(operations):.2g}",
                 *chains,
             )

@@ -2,7 +2,8 @@
 and side by side, and their scores on the development set.
 
 Each sees the same number of tokens. What counts are the last weights: "no checkpoint averaging". A
-run that is done is not trained again, one that was interrupted goes on. The command
+run that is done is not trained again, one that was interrupted goes on. `--kept=FILE` keeps the
+scores of runs whose folders are gone, so that a table can be made in several sittings. The command
 
     python -m benchmarks.small_runs --score=FOLDER
 
@@ -17,6 +18,7 @@ import queue
 import statistics
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -27,6 +29,7 @@ from pipelines.whole_files import write_json
 SCORE = flags.DEFINE_string("score", None, "Folder of a run: score it, in this very process.")
 DATA_DIR = flags.DEFINE_string("data_dir", None, "Folder of Multi30k: train.*, val.*, en and de.")
 SEEDS = flags.DEFINE_list("seeds", ["1", "2"], "Of the weights, dropout and order.")
+KEPT = flags.DEFINE_string("kept", None, "JSON file of scores, which new ones are added to.")
 UPDATES = flags.DEFINE_integer("updates", 2000, "Updates of a run.", lower_bound=1)
 BATCH_TOKENS = flags.DEFINE_integer("batch_tokens", 1024, "Tokens of an update on either side.")
 
@@ -75,6 +78,9 @@ def folder_of(run_dir: str | os.PathLike, name: str, seed: str) -> pathlib.Path:
 def train(folder, arguments, seed, cores):
     """Train and score a run on one core, if that is not done yet."""
     scores = folder / "score.json"
+    found = _kept().get(folder.name, {})
+    if found.get("steps") == UPDATES.value:
+        return found
     if not scores.is_file():
         core = cores.get()
         try:
@@ -84,7 +90,19 @@ def train(folder, arguments, seed, cores):
             cores.put(core)
     found = json.loads(scores.read_text(encoding="utf-8"))
     print(folder.name, found, flush=True)
+    with _KEEPING:
+        if KEPT.value:
+            write_json(pathlib.Path(KEPT.value), {**_kept(), folder.name: found})
     return found
+
+
+_KEEPING = threading.Lock()
+
+
+def _kept():
+    """All scores of the file --kept, by the names of the runs' folders."""
+    path = pathlib.Path(KEPT.value or "")
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def _flags(folder, arguments, seed):
@@ -115,7 +133,7 @@ def run_alone(folder, command, core):
 
 
 def score(folder: pathlib.Path) -> None:
-    """Write what a trained run reaches on the development set."""
+    """Write what a trained run reaches on the development set, and what it cost, if it says so."""
     from keras_transformer import Translator
     from keras_transformer.evaluation import bleu
     from keras_transformer.translator.held_out_text import held_out_text
@@ -135,6 +153,10 @@ def score(folder: pathlib.Path) -> None:
         "accuracy": 100 * last["val_accuracy"],
         "bleu": bleu.score(translator.translate(sources), targets)["bleu"],
     }
+    cost = folder / "cost.json"
+    if cost.is_file():
+        told = json.loads(cost.read_text(encoding="utf-8"))
+        numbers.update(minutes=told["seconds"] / 60, operations=told["counted"])
     write_json(folder / "score.json", numbers)
 
 
