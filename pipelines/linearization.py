@@ -12,8 +12,8 @@ parts of speech, or words (Choe and Charniak 2016, "Parsing as Language Modeling
 What a model writes need not be well formed. `from_symbols` makes a tree of any sequence, over
 exactly the given words:
 
-1. `(L` opens a constituent. All but brackets takes the next word, whatever it is: XX, XX-T, which
-   says that its part of speech is T, or a word.
+1. `(L` opens a constituent. Anything but a bracket takes the next word: XX; XX-T, which says that
+   its part of speech is T; or a word, whichever it is.
 2. `)L` closes the innermost open L and all that is open within it. Without an open L it is nothing.
 3. What would take a word when none is left is nothing.
 4. The first symbol opens the root, which is closed at the end only: what comes behind it is part of
