@@ -17,6 +17,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -66,6 +67,7 @@ def parsed(model, **options):
 
     parser = Translator.load(model, **options)
     gold = gold_of(parser.description)
+    leaves = parser.description["corpus"].get("tree_leaves") or "xx"
     sentences = [words_of(tree) for tree in gold]
     parser.translate_in_detail(sentences[:1])
     start = time.perf_counter()
@@ -78,19 +80,27 @@ def parsed(model, **options):
     trees = [one.text for one in best]
     return {
         **parser_score.measure(trees, gold),
-        "well_formed": sum(map(_is_well_formed, best)),
+        "well_formed": sum(_is_well_formed(one, leaves) for one in best),
         "seconds": seconds,
         "trees": trees,
     }
 
 
-def _is_well_formed(hypothesis):
+def _is_well_formed(hypothesis, leaves):
     """Whether mending has nothing to do: the symbols of the tree are those that were written."""
     from pipelines.linearization import to_symbols
     from pipelines.trees import parse
 
-    written = [piece.removeprefix("▁") for piece in hypothesis.pieces if piece != "</s>"]
-    return written == to_symbols(parse(hypothesis.text))
+    pieces = "".join(hypothesis.pieces).removesuffix("</s>")
+    text = re.sub(r"(?:<0x[0-9A-F]{2}>)+", _character, pieces)
+    return text.replace("▁", " ").strip(" ").split(" ") == to_symbols(
+        parse(hypothesis.text), leaves
+    )
+
+
+def _character(match):
+    """What pieces of single bytes stand for."""
+    return bytes.fromhex(re.sub("<0x|>", "", match[0])).decode(errors="replace")
 
 
 def line(name, found):
