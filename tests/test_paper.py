@@ -92,7 +92,7 @@ def millions(hp):
 
 
 def test_every_flag_file_of_the_paper_is_a_row_here():
-    ours = {"tiny", "toy", "parsing_small", "recurrent", "convolutional"}
+    ours = {"tiny", "toy", "multi30k", "parsing_small", "recurrent", "convolutional"}
     came_after = {
         "gpt",
         "bert",

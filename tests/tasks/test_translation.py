@@ -497,6 +497,7 @@ def test_the_text_is_found_again_from_any_folder(values_of, tmp_path, monkeypatc
         "mixture": None,
         "prefixes": ["a", "valid", "c"],
         "seed": 4,
+        "tree_leaves": None,
     }
     bucket = values_of(Translation, "--corpus=tfds", "--dataset=d/e", "--data_dir=gs://b/f")
     assert corpus_settings(bucket)["data_dir"] == "gs://b/f"
