@@ -39,6 +39,8 @@ RECIPE = (
     *("--checkpoint_minutes=2", "--keep_checkpoints=1", "--average_checkpoints=1"),
     *("--validation_sentences=0", "--norelease"),
 )
+# Runs side by side add to the file --kept one after the other.
+_KEEPING = threading.Lock()
 
 
 def train_all(
@@ -94,9 +96,6 @@ def train(folder, arguments, seed, cores):
         if KEPT.value:
             write_json(pathlib.Path(KEPT.value), {**_kept(), folder.name: found})
     return found
-
-
-_KEEPING = threading.Lock()
 
 
 def _kept():

@@ -171,8 +171,8 @@ def alphabet_of(pieces: Sequence[str]) -> Alphabet:
     parts_of_speech = tuple(sorted({WORD, *words}))
     begins = np.array([piece.startswith(SPACE) for piece in pieces])
     takes = np.where(begins & ~is_bracket, parts_of_speech.index(WORD), -1).astype(np.int32)
-    for number, name in enumerate(parts_of_speech):
-        takes[words.get(name, [])] = number
+    for name, number in words.items():
+        takes[number] = parts_of_speech.index(name)
     is_special = np.isin(np.arange(len(pieces)), (PAD, UNK, BOS, EOS))
     is_leaf = np.isin(np.arange(len(pieces)), list(words.values()))
     return Alphabet(

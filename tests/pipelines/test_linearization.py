@@ -91,9 +91,9 @@ def test_words_are_those_of_the_text():
         ("(S (NP XX )VP )PP XX )NP )S", "(S (NP (XX a) (XX b)))"),
         # Parts of speech that are said, and one that is not; an empty one is not said.
         ("(S XX-DT XX )S", "(S (DT a) (XX b))"),
+        ("(S XX- XX-NN-X )S", "(S (XX a) (NN-X b))"),
         # Words, whichever they are, and brackets among them.
         ("(S b (NP ) )NP ( )S", "(S (XX a) (NP (XX b)))"),
-        ("(S XX- XX-NN-X )S", "(S (XX a) (NN-X b))"),
         # Too many words, too few; none at all; more behind the root.
         ("(S XX XX XX XX )S", "(S (XX a) (XX b))"),
         ("(S (NP XX )NP )S", "(S (NP (XX a)) (XX b))"),
