@@ -81,7 +81,7 @@ def train(folder, arguments, seed, cores):
     """Train and score a run on one core, if that is not done yet."""
     scores = folder / "score.json"
     found = _kept().get(folder.name, {})
-    if found.get("steps") == UPDATES.value:
+    if (found.get("steps"), found.get("batch_tokens")) == (UPDATES.value, BATCH_TOKENS.value):
         return found
     if not scores.is_file():
         core = cores.get()
@@ -91,6 +91,7 @@ def train(folder, arguments, seed, cores):
         finally:
             cores.put(core)
     found = json.loads(scores.read_text(encoding="utf-8"))
+    found["batch_tokens"] = BATCH_TOKENS.value
     print(folder.name, found, flush=True)
     with _KEEPING:
         if KEPT.value:

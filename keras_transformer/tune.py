@@ -50,20 +50,10 @@ def main(FLAGS):
 
 def _examination(FLAGS, model):
     """What `evaluate` asks of the model, of the first sentences of the validation split."""
-    from keras_transformer.runs.task_name import task_of
-    from keras_transformer.tasks import examination_class
-    from keras_transformer.tasks.sentence_examination import SentenceExamination
-    from keras_transformer.translator.loading import description_of
+    from keras_transformer.tasks.sentence_examination import validation_of
 
-    description = description_of(model)
-    kind = examination_class(task_of(description))
-    if not issubclass(kind, SentenceExamination):
-        raise ValueError(
-            f"tune compares searches, and {model} is a model of the task {task_of(description)}, "
-            "which has none to compare. Name a translator or a parser."
-        )
     values = {**flags.defaults("evaluate"), **flags.values(FLAGS, "tokenize", "files")}
-    examination = kind(description, model, {**values, "split": "valid"})
+    examination = validation_of(model, values, "tune")
     if FLAGS.sentences:
         examination.keep_first(FLAGS.sentences)
     return examination

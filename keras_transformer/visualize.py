@@ -6,6 +6,8 @@ python -m keras_transformer.visualize --picture=head --model=runs/home_assistant
 Needs matplotlib: the extra `plots`.
 """
 
+import functools
+
 from keras_transformer import flags
 
 GROUPS = ("model_path", "visualize", "theme", "search", "decoding", "seed", "files", "output")
@@ -14,6 +16,7 @@ WITHOUT_MODEL = ("learning_rate",)
 
 def main(FLAGS):
     from keras_transformer.tasks.attending import attend_of
+    from keras_transformer.tasks.sentence_examination import validation_of
     from keras_transformer.visualization.picture_file import form_of, write_picture
     from keras_transformer.visualization.pictures import PICTURES
 
@@ -25,8 +28,13 @@ def main(FLAGS):
         values["model"] = flags.required_model(FLAGS)
     else:
         values["recipes"] = {text: _schedule(text) for text in FLAGS.schedules}
+    asked = {**flags.defaults("evaluate", "tokenize"), **flags.values(FLAGS, "files")}
+    readers = {
+        "attend_of": attend_of,
+        "validation_of": functools.partial(validation_of, values=asked, asker="heads --ablate"),
+    }
     options = flags.decoding_options(FLAGS)
-    draw = PICTURES[FLAGS.picture](**values, attend_of=attend_of, options=options)
+    draw = PICTURES[FLAGS.picture](**values, **readers, options=options)
     write_picture(FLAGS.output, draw, FLAGS.theme)
 
 

@@ -97,7 +97,7 @@ flags.DEFINE_string(
 flags.DEFINE_bool(
     "ablate",
     False,
-    "Let heads also tell what BLEU loses without each head: a translation of all sentences for "
-    "each, by greedy search unless --beam_size is given.",
+    "Let heads also tell what BLEU, or a parser's F1, loses without each head: an answer to all "
+    "sentences for each, by greedy search unless --beam_size is given.",
     VISUALIZE,
 )

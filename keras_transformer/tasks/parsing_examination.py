@@ -17,6 +17,7 @@ class ParsingExamination(SentenceExamination):
     """The sentences of trees: of a split, or of the file --reference_file."""
 
     measure = "labelled F1 of sentences of any length"
+    unit = "F1"
 
     def __init__(self, description, model, values):
         super().__init__(description, model, values)

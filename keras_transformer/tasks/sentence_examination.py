@@ -1,12 +1,15 @@
 """Sentences that a model makes something of, and how that is scored: of a translator and a parser
 (Vaswani et al. 2017, sections 6.1 and 6.3). `evaluate` prints all scores, `tune` compares searches
-by one of them.
+by one of them, `visualize` asks what each head adds to it.
 """
 
 import abc
 from collections.abc import Mapping, Sequence
 
+from keras_transformer.runs.task_name import task_of
+from keras_transformer.tasks import examination_class
 from keras_transformer.tasks.examination import Examination
+from keras_transformer.translator.loading import description_of
 from keras_transformer.translator.speed_bar import speed_bar
 from keras_transformer.translator.translator import Translator
 
@@ -18,10 +21,12 @@ class SentenceExamination(Examination):
         sources: the sentences that the model is asked.
         model: where it lies.
         measure: what `quality` is, in words.
+        unit: its name, in a word.
     """
 
     sources: Sequence[str]
     measure: str
+    unit: str
 
     def __init__(self, description: Mapping, model: str, values: Mapping):
         self.model = model
@@ -58,3 +63,25 @@ class SentenceExamination(Examination):
         Returns:
             JSON, with the number of "sentences".
         """
+
+
+def validation_of(model: str, values: Mapping, asker: str) -> SentenceExamination:
+    """What `evaluate` asks of a model, of its validation split or of files.
+
+    Args:
+        model: a run's folder, a checkpoint or a SavedModel.
+        values: the values of the flags of `evaluate`.
+        asker: who wants to know, for the error.
+
+    Raises:
+        ValueError: if the model makes nothing of sentences.
+    """
+    description = description_of(model)
+    task = task_of(description)
+    kind = examination_class(task)
+    if not issubclass(kind, SentenceExamination):
+        raise ValueError(
+            f"{asker} scores what a model makes of sentences. Received: {model}, a model of the "
+            f"task {task}, which makes nothing of them. Name a translator or a parser."
+        )
+    return kind(description, model, {**values, "split": "valid"})

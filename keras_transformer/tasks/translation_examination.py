@@ -12,6 +12,8 @@ from pipelines.corpora import line_files
 class TranslationExamination(SentenceExamination):
     """Sources and their references."""
 
+    unit = "BLEU"
+
     def __init__(self, description, model, values):
         super().__init__(description, model, values)
         files = (values["source_file"], values["reference_file"])

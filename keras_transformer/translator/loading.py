@@ -136,10 +136,31 @@ def _load_runs(paths, precision, options):
                 "theirs."
             )
     model = Ensemble([model for model, _, _ in loaded]) if len(loaded) > 1 else model
-    module_class = _module_class(description, paths[0])
-    options = DecodingOptions(**{**module_class.default_options, **given})
-    module = module_class(model, vocabulary, options)
+    module = module_of(model, vocabulary, description, paths[0], given)
     return Live(module, module.gives_attention), description
+
+
+def module_of(model, vocabulary, description: dict, path: pathlib.Path, options: dict):
+    """What makes strings of strings with a loaded model.
+
+    Args:
+        model: a Keras model, or an `Ensemble`.
+        vocabulary: the run's.
+        description: the run's `model.json`.
+        path: where it lies, for errors.
+        options: arguments of `DecodingOptions`; what is missing is the task's default.
+
+    Returns:
+        A `TranslationModule` or a `ParsingModule`.
+
+    Raises:
+        ValueError: for options out of range, and for a run of a task without strings.
+    """
+    from keras_transformer.decoding import DecodingOptions
+
+    module_class = _module_class(description, path)
+    options = DecodingOptions(**{**module_class.default_options, **options})
+    return module_class(model, vocabulary, options)
 
 
 def _module_class(description, path):

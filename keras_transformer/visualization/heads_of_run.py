@@ -1,13 +1,12 @@
 """What the heads of a run do, on text that it has not learned (Vaswani et al. 2017, appendix)."""
 
-from collections.abc import Mapping, Sequence
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from keras_transformer.decoding import DecodingOptions
-from keras_transformer.evaluation import bleu
 from keras_transformer.models import Transformer
-from keras_transformer.translator.translation_module import TranslationModule
+from keras_transformer.translator.loading import module_of
 from keras_transformer.translator.translator import Translator
 from keras_transformer.visualization import head_ablation
 from keras_transformer.visualization.attended import require_shares
@@ -18,7 +17,6 @@ from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabulary import Vocabulary
 
 IN_PHRASE = "in its phrase"
-BLEU_LOST = "BLEU lost"
 
 
 def measured(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> Survey:
@@ -62,26 +60,27 @@ def agreement_with(translator: Translator, trees: Sequence[Phrases]) -> tuple[np
     return np.concatenate(agreed, axis=-1).mean(axis=-1), float(np.concatenate(expected).mean())
 
 
-def bleu_lost(
-    model: Transformer,
-    vocabulary: Vocabulary | SeparateVocabularies,
-    description: Mapping,
-    text: tuple[Sequence[str], Sequence[str]],
+def points_lost(
+    trained: tuple[Transformer, Vocabulary | SeparateVocabularies, Mapping],
+    path: str,
+    sources: Sequence[str],
+    quality: Callable[[Sequence[str]], float],
     options: Mapping,
 ) -> dict[str, np.ndarray]:
-    """How much BLEU falls without each head, by greedy search if `options` name no other.
+    """How much the quality falls without each head, by greedy search if `options` name no other.
 
     Args:
-        model, vocabulary, description: a run's.
-        text: sources and references.
+        trained: a run's model, vocabulary and description, of a translator or a parser.
+        path: where the run lies, for errors.
+        sources: sentences.
+        quality: scores what the model makes of them.
         options: arguments of `DecodingOptions`.
 
     Returns:
-        {stack: points of BLEU (N, h)}.
+        {stack: points (N, h)}.
     """
-    search = DecodingOptions(**{"beam_size": 1, **options})
-    translator = Translator(TranslationModule(model, vocabulary, search), dict(description))
-    sources, references = text
-    return head_ablation.losses(
-        model, lambda: bleu.score(translator.translate(sources), references)["bleu"]
-    )
+    model, vocabulary, description = trained
+    search = {"beam_size": 1, **options}
+    module = module_of(model, vocabulary, dict(description), pathlib.Path(path), search)
+    translator = Translator(module)
+    return head_ablation.losses(model, lambda: quality(translator.translate(sources)))

@@ -146,6 +146,7 @@ def n_best(model: str, line: str | None, options: Mapping, **_: Any) -> Draw:
 @_picture
 def heads(
     model: str,
+    validation_of: Callable,
     source_file: str | None,
     reference_file: str | None,
     measured_sentences: int,
@@ -175,8 +176,10 @@ def heads(
         found[heads_of_run.IN_PHRASE] = {"encoder": agreed}
         print(f"{heads_of_run.IN_PHRASE}, by chance: {chance:.2f}")
     if trained:
-        lost = heads_of_run.bleu_lost(*trained, (sources, references), options)
-        found[heads_of_run.BLEU_LOST] = lost
+        asked = validation_of(model)
+        asked.keep_first(measured_sentences)
+        lost = heads_of_run.points_lost(trained, model, asked.sources, asked.quality, options)
+        found[f"{asked.unit} lost"] = lost
     print(aligned(table(found)))
     return functools.partial(head_maps.draw, found)
 

@@ -96,6 +96,18 @@ def test_a_search_is_chosen_by_f1(trained):
     assert f"--beam_size={cells[expected.index(max(expected))][0]}\n" in printed
 
 
+def test_what_a_parser_loses_without_a_head_is_f1(trained, tmp_path):
+    pytest.importorskip("matplotlib")
+    asked = ("--picture=heads", "--measured_sentences=2", "--ablate", "--max_length=20")
+    picture = f"--output={tmp_path}/heads.svg"
+    drawn = trained("visualize", f"--model={RUN}", *asked, picture)
+    assert drawn.returncode == 0, drawn.stderr.decode()
+    header, *rows = drawn.stdout.decode().splitlines()
+    assert header.endswith("  F1 lost")
+    assert all(-100 <= float(row.split()[-1]) <= 100 for row in rows)
+    assert len(rows) == len({tuple(row.split()[:2]) for row in rows}) > 0
+
+
 def test_what_is_for_translators_is_refused(trained):
     converted = trained("export", f"--model_dir={RUN}", "--format=ctranslate2")
     assert converted.stderr.startswith(b"error: --format=ctranslate2 is no format of the task pars")

@@ -6,11 +6,12 @@ from drawn_models import drawn
 from eager import eagerly
 
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.evaluation import bleu
 from keras_transformer.translator.translation_module import TranslationModule
 from keras_transformer.translator.translator import Translator
 from keras_transformer.visualization.bracket_trees import agreement, by_chance, together
 from keras_transformer.visualization.head_ablation import attentions_of, losses, without_head
-from keras_transformer.visualization.heads_of_run import agreement_with, bleu_lost, measured
+from keras_transformer.visualization.heads_of_run import agreement_with, measured, points_lost
 
 SOURCE = np.array([[5, 6, 7, 3]])
 TARGET = np.array([[2, 9, 8]])
@@ -105,7 +106,11 @@ def test_bleu_is_lost_by_the_head_that_is_off(model, pieces):
         whole = Translator(TranslationModule(model, pieces, DecodingOptions(beam_size=1, **search)))
         sources = ["a b c"]
         references = whole.translate(sources)
-        lost = bleu_lost(model, pieces, {}, (sources, references), search)
+
+        def quality(answers):
+            return bleu.score(answers, references)["bleu"]
+
+        lost = points_lost((model, pieces, {}), "runs/a", sources, quality, search)
         assert {name: values.shape for name, values in lost.items()} == {
             "encoder": (1, 2),
             "decoder": (1, 2),
