@@ -91,7 +91,6 @@ def train(folder, arguments, seed, cores):
         finally:
             cores.put(core)
     found = json.loads(scores.read_text(encoding="utf-8"))
-    found["batch_tokens"] = BATCH_TOKENS.value
     print(folder.name, found, flush=True)
     with _KEEPING:
         if KEPT.value:
@@ -148,6 +147,7 @@ def score(folder: pathlib.Path) -> None:
     nats = last["val_cross_entropy"]
     numbers = {
         "steps": last["step"],
+        "batch_tokens": translator.description["training"]["batch_tokens"],
         "perplexity": math.exp(nats),
         "perplexity_of_a_word": math.exp(nats * pieces / words),
         "accuracy": 100 * last["val_accuracy"],

@@ -5,7 +5,7 @@ them as an ensemble, or a SavedModel.
 import json
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from keras_transformer.runs.versions import newest_version
 from keras_transformer.translator.live import Live
@@ -140,7 +140,7 @@ def _load_runs(paths, precision, options):
     return Live(module, module.gives_attention), description
 
 
-def module_of(model, vocabulary, description: dict, path: pathlib.Path, options: dict):
+def module_of(model, vocabulary, description: Mapping, path: str | os.PathLike, options: dict):
     """What makes strings of strings with a loaded model.
 
     Args:

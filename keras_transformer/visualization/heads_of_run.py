@@ -1,6 +1,5 @@
 """What the heads of a run do, on text that it has not learned (Vaswani et al. 2017, appendix)."""
 
-import pathlib
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -81,6 +80,5 @@ def points_lost(
     """
     model, vocabulary, description = trained
     search = {"beam_size": 1, **options}
-    module = module_of(model, vocabulary, dict(description), pathlib.Path(path), search)
-    translator = Translator(module)
+    translator = Translator(module_of(model, vocabulary, description, path, search))
     return head_ablation.losses(model, lambda: quality(translator.translate(sources)))

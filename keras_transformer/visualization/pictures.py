@@ -167,6 +167,7 @@ def heads(
     # What is wrong is told before anything is measured.
     read = read_phrases(trees, measured_sentences) if trees else []
     trained = trained_model(model, "heads --ablate") if ablate else None
+    asked = validation_of(model) if ablate else None
     translator = Translator.load(model)
     text = held_out_text(translator.description, model, "valid", source_file, reference_file)
     sources, references = (side[:measured_sentences] for side in text)
@@ -176,7 +177,6 @@ def heads(
         found[heads_of_run.IN_PHRASE] = {"encoder": agreed}
         print(f"{heads_of_run.IN_PHRASE}, by chance: {chance:.2f}")
     if trained:
-        asked = validation_of(model)
         asked.keep_first(measured_sentences)
         lost = heads_of_run.points_lost(trained, model, asked.sources, asked.quality, options)
         found[f"{asked.unit} lost"] = lost
