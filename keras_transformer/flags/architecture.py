@@ -84,8 +84,8 @@ flags.DEFINE_enum(
     "tie_embeddings",
     "three_way",
     ["three_way", "decoder", "none"],
-    "Tables that are one: those of source, target and projection, of target and projection, or "
-    "none.",
+    "Tables that are shared. three_way: by source, target and projection, as in the paper. "
+    "decoder: by target and projection.",
     MODEL,
 )
 flags.DEFINE_enum(
@@ -139,7 +139,7 @@ flags.DEFINE_float(
 flags.DEFINE_float(
     "label_smoothing",
     0.1,
-    "Probability that label smoothing moves from the label to the other pieces.",
+    "Probability that label smoothing spreads evenly over the vocabulary.",
     0,
     0.99,
     flag_values=MODEL,

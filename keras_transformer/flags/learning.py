@@ -15,9 +15,9 @@ BATCH_TOKENS = flags.FlagValues()
 flags.DEFINE_integer(
     "batch_tokens",
     None,
-    "Training: number of source tokens and of target tokens in one update, over all replicas and "
-    "accumulated batches, without padding. Default: 25,000. Translating: number of source tokens "
-    "in a batch, with padding. Default: 2,048; flag files are not asked.",
+    "Training: tokens per side in one update, the mean of source and target, over all replicas and "
+    "accumulated batches, without padding. Default: 25,000. Translating: source tokens in a batch, "
+    "with padding. Default: 2,048, whatever a flag file says.",
     1,
     flag_values=BATCH_TOKENS,
 )
@@ -26,7 +26,8 @@ BATCHES = flags.FlagValues()
 flags.DEFINE_integer(
     "max_train_length",
     256,
-    "Number of pieces in the longest sentence to train on. Longer pairs are dropped.",
+    "Number of pieces in the longest text to train on. Longer pairs are dropped; texts of one "
+    "language are cut.",
     2,
     flag_values=BATCHES,
 )
@@ -91,7 +92,8 @@ flags.DEFINE_float(
 flags.DEFINE_float(
     "scheduled_sampling",
     0.0,
-    "Probability that a target token to go on from is the model's own guess; 0: none is.",
+    "Probability, at last, that the decoder reads the model's own guess in place of a target "
+    "token; 0: never.",
     0,
     0.99,
     flag_values=SAMPLING,
@@ -109,7 +111,8 @@ flags.DEFINE_enum(
     "schedule",
     "transformer",
     ["transformer", "cosine", "constant"],
-    "Learning rate over time after the warm-up. transformer is the paper's, section 5.3.",
+    "Learning rate after the warm-up. transformer: the paper's, section 5.3. constant: stays. "
+    "cosine: falls to 0 at --max_steps.",
     OPTIMIZER,
 )
 flags.DEFINE_integer(

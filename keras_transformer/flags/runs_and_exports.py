@@ -50,7 +50,7 @@ flags.DEFINE_string(
     "keep_best",
     None,
     "Score and export the best epoch by this measure of the task, instead of an average of "
-    "checkpoints. Translation has bleu and cross_entropy, parsing has f1 and cross_entropy.",
+    "checkpoints. All have cross_entropy; translation has bleu, parsing f1, others accuracy.",
     TRAINING,
 )
 flags.DEFINE_float(
@@ -114,8 +114,8 @@ MODEL_DIR = flags.FlagValues()
 flags.DEFINE_string(
     "model_dir",
     None,
-    "Folder of the run. Default for training: runs/<corpus>_<source>_<target>, or "
-    "runs/parsing_<source>.",
+    "Folder of the run. Default for training a translator: runs/<corpus>_<source>_<target>; a run "
+    "of another task says its own at the start.",
     MODEL_DIR,
 )
 

@@ -95,7 +95,8 @@ flags.DEFINE_integer(
 flags.DEFINE_float(
     "top_p",
     None,
-    "Share of the probability that samples are drawn from, likeliest pieces first. Default: 1.",
+    "Samples are drawn from the likeliest pieces that hold this share of the probability. Default: "
+    "1; of generate: 0.9.",
     1e-9,
     1,
     flag_values=DECODING,
@@ -115,8 +116,8 @@ MODEL_PATH = flags.FlagValues()
 flags.DEFINE_string(
     "model",
     None,
-    "Model to use: a SavedModel such as saved_models/<name>[/<version>]. To translate, parse or "
-    "generate also a run's folder, a checkpoint in one, or several of them joined by commas.",
+    "Model to use: a SavedModel such as saved_models/<name>[/<version>], or (not for predict) a "
+    "run's folder. Of a translator or a parser also a checkpoint, or several joined by commas.",
     MODEL_PATH,
 )
 

@@ -28,13 +28,11 @@ flags.DEFINE_enum(
     "buckets. patches: what a model of pictures looks at.",
     VISUALIZE,
 )
-flags.DEFINE_string(
-    "line", None, "Sentence to look at: attention, head, alignment, n_best.", VISUALIZE
-)
+flags.DEFINE_string("line", None, "Sentence for attention, head, alignment and n_best.", VISUALIZE)
 flags.DEFINE_string(
     "png",
     None,
-    "PNG file to look at: patches. Default: the first picture of the model's test split.",
+    "PNG file for patches. Default: the first picture of the model's test split.",
     VISUALIZE,
 )
 flags.DEFINE_string(
@@ -55,7 +53,7 @@ flags.DEFINE_bool("pieces", False, "Draw pieces instead of joining them to words
 flags.DEFINE_integer(
     "layer",
     None,
-    "Layer to draw, from 1: head, alignment. Default: the last but one, or the only one.",
+    "Layer for head and alignment, from 1. Default: the last but one, or the only one.",
     1,
     flag_values=VISUALIZE,
 )
@@ -63,7 +61,7 @@ flags.DEFINE_list(
     "heads", [], "Heads to draw, from 1, joined by commas. Default: all.", flag_values=VISUALIZE
 )
 flags.DEFINE_string(
-    "from_word", None, "Draw the lines of this word alone: head. Default: all.", VISUALIZE
+    "from_word", None, "For head: draw the lines of this word alone. Default: all.", VISUALIZE
 )
 flags.DEFINE_list(
     "schedules",
@@ -82,22 +80,22 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "measured_sentences",
     100,
-    "Number of sentences, the first of the validation split or of --source_file, that heads are "
-    "measured on.",
+    "For heads: number of sentences to measure on, the first of the validation split or of "
+    "--source_file.",
     1,
     flag_values=VISUALIZE,
 )
 flags.DEFINE_string(
     "trees",
     None,
-    "File of trees in brackets in the source language: heads also tells how well the encoder's "
-    "heads agree with them.",
+    "For heads: file of trees in brackets in the source language. Also measures how well the "
+    "encoder's heads agree with them.",
     VISUALIZE,
 )
 flags.DEFINE_bool(
     "ablate",
     False,
-    "Let heads also tell what BLEU, or a parser's F1, loses without each head: an answer to all "
-    "sentences for each, by greedy search unless --beam_size is given.",
+    "For heads: also measure the BLEU, or a parser's F1, that is lost without each head. All "
+    "sentences are translated once per head, greedily unless --beam_size is given.",
     VISUALIZE,
 )
