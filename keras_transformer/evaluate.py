@@ -34,12 +34,18 @@ def main(FLAGS):
 
     model = flags.required_model(FLAGS)
     description = description_of(model)
+    # Reading a corpus may compute something.
+    at_once = spread_over_cores()
     # What is wrong with the flags is told before anything is loaded.
     values = flags.values(FLAGS, "evaluate", "tokenize", "files")
     examination = examination_class(task_of(description))(description, model, values)
+    if not examination.searches:
+        flags.refuse(
+            FLAGS, ("search", "decoding"), f"is for searches, and scoring {model} has none"
+        )
     loading = flags.values(FLAGS, "precision", "batch_tokens")
     loading["options"] = flags.decoding_options(FLAGS)
-    found = examination.examine(loading, at_once=spread_over_cores())
+    found = examination.examine(loading, at_once)
     if "warning" in found:
         print(f"warning: {found['warning']}", file=sys.stderr)
     if FLAGS.json:

@@ -10,14 +10,18 @@ from keras_transformer.tasks import TASKS, task_class
 
 # What exporting any task reads; each task adds its own groups.
 GROUPS = ("model_dir", "seed", "export", "version")
+TASK_GROUPS = tuple({group: None for task in TASKS.values() for group in task.export_flag_groups})
 
 
 def main(FLAGS):
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.runs.task_name import task_of
 
-    folder = RunFolder(flags.required_model_dir(FLAGS))
-    export(task_class(task_of(folder.read_description())), FLAGS)
+    name = task_of(RunFolder(flags.required_model_dir(FLAGS)).read_description())
+    task = task_class(name)
+    others = {*TASK_GROUPS} - {*task.export_flag_groups}
+    flags.refuse(FLAGS, sorted(others), f"is no flag for a run of the task {name}")
+    export(task, FLAGS)
 
 
 def export(task, FLAGS):
@@ -51,5 +55,4 @@ def run(task):
 
 
 if __name__ == "__main__":
-    groups = {group: None for task in TASKS.values() for group in task.export_flag_groups}
-    flags.run(main, (*GROUPS, *groups))
+    flags.run(main, (*GROUPS, *TASK_GROUPS))

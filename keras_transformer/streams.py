@@ -1,6 +1,7 @@
 """Lines from a file or standard input, and to a file or standard output."""
 
 import os
+import pathlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
 
@@ -58,14 +59,19 @@ def write_lines(name: str, lines: Iterable[str]) -> bool:
 
 
 def write_text(name: str, text: str) -> bool:
-    """Write to standard output if the name is "-", else to a file, whole or not at all.
+    """Write to standard output if the name is "-", else to a file, whole or not at all. What is no
+    file, such as /dev/null or a pipe, is written to as it is.
 
     Returns:
         False if standard output was closed by its reader, else True.
     """
     encoded = text.encode("utf-8")
     if name != "-":
-        write_whole(name, lambda temporary: temporary.write_bytes(encoded))
+        path = pathlib.Path(name).resolve()
+        if path.exists() and not path.is_file():
+            path.write_bytes(encoded)
+        else:
+            write_whole(path, lambda temporary: temporary.write_bytes(encoded))
         return True
     try:
         sys.stdout.buffer.write(encoded)

@@ -29,10 +29,14 @@ GROUPS = (
     "model_dir",
 )
 GROUPS = (*GROUPS, "export")
+TASK_GROUPS = tuple({group: None for task in TASKS.values() for group in task.flag_groups})
 
 
 def main(FLAGS):
-    train(task_class(FLAGS.task), FLAGS)
+    task = task_class(FLAGS.task)
+    others = {*TASK_GROUPS} - {*task.flag_groups}
+    flags.refuse(FLAGS, sorted(others), f"is no flag of --task={FLAGS.task}")
+    train(task, FLAGS)
 
 
 def train(task, FLAGS):
@@ -52,5 +56,4 @@ def run(task):
 
 
 if __name__ == "__main__":
-    groups = {group: None for task in TASKS.values() for group in task.flag_groups}
-    flags.run(main, ("task", *GROUPS, *groups))
+    flags.run(main, ("task", *GROUPS, *TASK_GROUPS))

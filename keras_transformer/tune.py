@@ -34,8 +34,9 @@ def main(FLAGS):
         tuning.beam_sizes_of(FLAGS.beam_sizes),
         tuning.length_penalties_of(FLAGS.length_penalties),
     )
-    examination = _examination(FLAGS, model)
+    # Reading a corpus may compute something.
     at_once = spread_over_cores()
+    examination = _examination(FLAGS, model)
     translator = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
     for size, alpha in itertools.product(*tried):
         translator.check(beam_size=size, length_penalty=alpha)

@@ -115,11 +115,13 @@ def check(lines: Sequence[str], tags: Sequence[str], split: str) -> None:
         ValueError: naming the line.
     """
     for number, (line, row) in enumerate(zip(lines, tags, strict=True), start=1):
-        if len(line.split()) != len(row.split()):
+        # Of bytes, so at the same white space as `in_words`: no-break spaces part no words.
+        words = len(line.encode().split())
+        if words != len(row.split()):
             raise ValueError(
-                f"every word must have a tag. Received: line {number} of {split} has "
-                f"{len(line.split())} words, {line!r}, and {len(row.split())} tags, {row!r}. Give "
-                "a word that is in no span the tag O."
+                f"every word must have a tag. Received: line {number} of {split} has {words} "
+                f"words, {line!r}, and {len(row.split())} tags, {row!r}. Give a word that is in no "
+                "span the tag O."
             )
 
 

@@ -1,6 +1,7 @@
 """Flag files are found from any folder, and later flags override earlier ones."""
 
 import dataclasses
+import types
 
 import pytest
 
@@ -146,3 +147,67 @@ def test_flags_and_options_have_the_same_defaults():
     for group in ("search", "decoding"):
         for name in flags.GROUPS[group]:
             assert flags.GROUPS[group][name].default == fields[name], name
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (["--beam_size=3"], "--beam_size is for searches. Leave it out."),
+        (["-beam_size", "3"], "--beam_size is for searches. Leave it out."),
+        (["--noconstrained"], "--constrained is for searches. Leave it out."),
+        (["--flagfile=parsing_small.flags", "--seed=3"], None),
+    ],
+)
+def test_flags_are_refused_on_the_command_line_alone(argv, told, monkeypatch):
+    declared = flags.declare("search", "decoding", "seed")
+    monkeypatch.setattr("sys.argv", ["evaluate", *argv])
+    if told is None:
+        flags.refuse(declared, ("search", "decoding"), "is for searches")
+        return
+    with pytest.raises(ValueError) as raised:
+        flags.refuse(declared, ("search", "decoding"), "is for searches")
+    assert str(raised.value) == told
+
+
+def test_a_package_that_is_missing_is_told_in_a_line(monkeypatch, capsys):
+    def main(_):
+        raise ImportError("pip install it\nand more")
+
+    monkeypatch.setattr(flags, "FLAGS", types.SimpleNamespace(traceback=False))
+    with pytest.raises(SystemExit):
+        flags._tell_errors(main)
+    assert capsys.readouterr().err == "error: pip install it\n"
+    monkeypatch.setattr(flags, "FLAGS", types.SimpleNamespace(traceback=True))
+    with pytest.raises(ImportError):
+        flags._tell_errors(main)
+
+
+def test_threads_are_set_before_a_corpus_is_read(monkeypatch):
+    from keras_transformer import evaluate, tune
+
+    class Given:
+        model = "m"
+        samples = None
+        num_hypotheses = 1
+        beam_sizes = ("1",)
+        length_penalties = ("0",)
+
+        def __getattr__(self, name):
+            return None
+
+    done = []
+
+    def read(*_):
+        done.append("corpus")
+        raise ValueError("enough")
+
+    monkeypatch.setattr(
+        "keras_transformer.startup.spread_over_cores", lambda: done.append("threads")
+    )
+    monkeypatch.setattr("keras_transformer.translator.loading.description_of", lambda _: {})
+    monkeypatch.setattr("keras_transformer.tasks.examination_class", lambda _: read)
+    monkeypatch.setattr("keras_transformer.tasks.sentence_examination.validation_of", read)
+    for command in (evaluate, tune):
+        with pytest.raises(ValueError, match="enough"):
+            command.main(Given())
+    assert done == ["threads", "corpus"] * 2

@@ -30,6 +30,8 @@ KNOWN = {
     "activation": ACTIVATIONS,
     "positions": POSITIONS_ADDED,
     "attention": ATTENTIONS,
+    "attention_bias": (False,),
+    "scaled_embeddings": (True,),
 }
 
 
@@ -105,7 +107,7 @@ def _empty_specification(specs, model):
         value = getattr(hp, name)
         if value not in known:
             raise ValueError(
-                f"CTranslate2 knows only {' or '.join(known)} as `{name}`. Received: "
+                f"CTranslate2 knows only {' or '.join(map(str, known))} as `{name}`. Received: "
                 f"{name}={value!r}. Export a SavedModel."
             )
     attention = model.decoder.layers[0].self_attention

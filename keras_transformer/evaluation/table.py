@@ -43,5 +43,7 @@ def of_comparison(comparison: Mapping[str, Mapping[str, Any]], baseline: str, te
     for one in comparison.values():
         numbers = (f"{one[name]:.2f}" for name in ("baseline", "score"))
         difference = f"{one['difference']:+.2f}"
-        rows.append([one["label"], *numbers, difference, f"{one['p_value']:.4f}", one["signature"]])
+        # Equal translations have none.
+        p_value = "-" if one["p_value"] is None else f"{one['p_value']:.4f}"
+        rows.append([one["label"], *numbers, difference, p_value, one["signature"]])
     return f"baseline: {baseline}; paired test: {test}\n{aligned(rows)}"

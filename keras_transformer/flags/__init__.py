@@ -100,6 +100,23 @@ def decoding_options(FLAGS: absl_flags.FlagValues) -> dict:
     return given
 
 
+def refuse(FLAGS: absl_flags.FlagValues, groups: Sequence[str], reason: str) -> None:
+    """Refuse flags of some groups on the command line. In a flag file they are left alone: it may
+    say more than one model has a use for.
+
+    Args:
+        FLAGS: the parsed flags.
+        groups: keys of `GROUPS`.
+        reason: why, behind the flag's name: "is for ...".
+    """
+    names = {name for group in groups for name in GROUPS[group] if name in FLAGS}
+    for argument in sys.argv[1:]:
+        name = argument.lstrip("-").partition("=")[0]
+        name = name if name in names else name.removeprefix("no")
+        if argument.startswith("-") and name in names:
+            raise ValueError(f"--{name} {reason}. Leave it out.")
+
+
 def check_stream(FLAGS: absl_flags.FlagValues, **others: bool) -> None:
     """Refuse --stream together with files.
 
@@ -158,7 +175,7 @@ def _tell_errors(main):
 
     try:
         main(FLAGS)
-    except (ValueError, OSError, errors.OpError) as error:
+    except (ValueError, OSError, ImportError, errors.OpError) as error:
         if FLAGS.traceback:
             raise
         _exit(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)

@@ -9,6 +9,9 @@ import numpy as np
 from keras_transformer.runs.session import Signature
 from keras_transformer.server.errors import RequestError
 
+# What signatures call bytes of a PNG file, which are no text.
+PICTURE = "png"
+
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
@@ -16,7 +19,7 @@ class Limits:
 
     Args:
         max_batch_size: rows, of a request and of a batch of several requests.
-        max_text_bytes: of one string, in UTF-8.
+        max_text_bytes: of one string, in UTF-8; a picture may be as long as a request.
         max_request_bytes: of a request's body.
     """
 
@@ -123,7 +126,7 @@ def _as_option(array, default):
 
 def _refuse_long_texts(arrays, limits):
     for name, array in arrays.items():
-        if array.dtype == object:
+        if array.dtype == object and name != PICTURE:
             longest = max(map(len, array.reshape(-1)), default=0)
             if longest > limits.max_text_bytes:
                 raise RequestError(

@@ -12,6 +12,9 @@ class Examination(abc.ABC):
     Making one reads all flags and files: what is wrong with them is told before the model is
     loaded.
 
+    Attributes:
+        searches: whether its answers depend on the flags of a search.
+
     Args:
         description: what the model is: its `model.json`.
         model: where it lies.
@@ -21,6 +24,8 @@ class Examination(abc.ABC):
         ValueError: if flags do not fit together, or there is no such text.
         OSError: if a file cannot be read.
     """
+
+    searches: bool = False
 
     @abc.abstractmethod
     def __init__(self, description: Mapping, model: str, values: Mapping):

@@ -4,7 +4,7 @@ from keras_transformer.evaluation import label_score
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.classification import Classification
 from keras_transformer.tasks.examination import Examination
-from keras_transformer.translator.loading import saved_model
+from keras_transformer.translator.loading import refuse_precision, saved_model
 from keras_transformer.translator.text_reader import TextReader
 from pipelines import corpora, labelled_texts
 from pipelines.corpora.line_files import read_lines, unequal
@@ -32,7 +32,8 @@ class LabelExamination(Examination):
         self.check(self._texts, self._labels, description["labels"]["names"])
 
     def examine(self, loading, at_once):
-        if saved_model(RunFolder(self._model).path):
+        if version := saved_model(RunFolder(self._model).path):
+            refuse_precision(version, loading["precision"])
             reader = TextReader.load(self._model)
         else:
             values = {"precision": loading["precision"]}

@@ -24,6 +24,7 @@ class SentenceExamination(Examination):
         unit: its name, in a word.
     """
 
+    searches = True
     sources: Sequence[str]
     measure: str
     unit: str

@@ -13,6 +13,7 @@ from keras_transformer.evaluation import bleu
 from keras_transformer.models import chosen, described, model_of
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.corpus_settings import corpus_settings
+from keras_transformer.tasks.scored_lines import refuse_long_lines
 from keras_transformer.tasks.task import Evaluation, Task, label_measures, with_perplexity
 from keras_transformer.tasks.translation_options import (
     check_tables,
@@ -150,6 +151,7 @@ class Translation(Task):
         return train, valid
 
     def introduce(self):
+        refuse_long_lines(self.corpus, self.vocabulary, self.values["validation_sentences"])
         corpus = self.corpus
         train, _ = self._pairs
         dropped = {

@@ -6,16 +6,24 @@ from collections.abc import Callable, Sequence
 BATCH_TOKENS = 2048
 # A longer source is cut in the graph, and refused before it gets there.
 MAX_SOURCE_LENGTH = 1024
+# What may be done about it.
+SPLIT = "Split it into sentences (translate: --split_sentences)."
+SHORTEN = "Shorten it, or leave it out."
 
 
 def checked_lengths(
-    lengths_of: Callable[[list[str]], list[int]], lines: Sequence[str]
+    lengths_of: Callable[[list[str]], list[int]],
+    lines: Sequence[str],
+    named: str = "line {}",
+    remedy: str = SPLIT,
 ) -> list[int]:
     """How many tokens each line has.
 
     Args:
         lengths_of: gives the tokens of each of some lines.
         lines: strings.
+        named: what the error calls the one of a number, from 1.
+        remedy: what the error advises.
 
     Raises:
         ValueError: naming the first line that is longer than the model takes.
@@ -26,8 +34,8 @@ def checked_lengths(
     for number, length in enumerate(lengths, 1):
         if length > MAX_SOURCE_LENGTH:
             raise ValueError(
-                f"line {number} has {length:,} tokens, more than the {MAX_SOURCE_LENGTH:,} "
-                "allowed. Split it into sentences (translate: --split_sentences)."
+                f"{named.format(number)} has {length:,} tokens, more than the "
+                f"{MAX_SOURCE_LENGTH:,} allowed. {remedy}"
             )
     return lengths
 

@@ -8,23 +8,12 @@ import numpy as np
 import sentencepiece
 import tensorflow as tf
 
-from keras_transformer.decoding import DecodingOptions
 from keras_transformer.runs.session import SavedModel, damaged, read_meta_graph, reload
+from keras_transformer.translator.exported_options import limits, request
 from keras_transformer.translator.hypothesis import Hypothesis
 from keras_transformer.translator.live import Live, as_bytes, as_strings
-from keras_transformer.translator.request_limits import (
-    LONGEST,
-    MOST_HYPOTHESES,
-    STEEPEST_PENALTY,
-)
 from pipelines.vocabulary import fingerprint_of
 
-# The options that a signature takes.
-OPTIONS = {
-    "serving_default": (),
-    "translate": ("beam_size", "length_penalty", "max_length", "num_hypotheses"),
-    "sample": ("temperature", "seed"),
-}
 # A missing hypothesis has the lowest number as its score, because JSON has no infinity.
 NO_SCORE = np.finfo(np.float32).min
 
@@ -59,12 +48,13 @@ class Exported:
             raise damaged(folder, error) from error
         self._signatures = set(meta_graph.signature_def)
         # What the text that comes out is called: "translation", "tree".
-        [self._output] = meta_graph.signature_def["serving_default"].outputs
+        self._output = _only_output(meta_graph.signature_def, folder)
         self._source_tokenizer, self._target_tokenizer = _tokenizers(
             meta_graph.graph_def, folder, description or {}
         )
-        self._limits = _limits(description or {})
-        self._translating, self._options = _request(options)
+        self._limits = limits(description or {})
+        exported = (description or {}).get("decoding", {}).get("beam_size")
+        self._translating, self._options = request(options, exported)
         self.check(self._options)
         self._require(self._translating)
 
@@ -190,42 +180,14 @@ class Exported:
             return self._loaded[name]
 
 
-def _request(options):
-    """The signature that translates with these options, and its own ones among them."""
-    given = {name: value for name, value in options.items() if value is not None}
-    DecodingOptions(**given)
-    samples = given.pop("samples", 0)
-    if samples > 1:
+def _only_output(signatures, folder):
+    outputs = [*signatures["serving_default"].outputs] if "serving_default" in signatures else []
+    if len(outputs) != 1:
         raise ValueError(
-            f"samples={samples}: a SavedModel draws one translation of a line. Pass samples=1, or "
-            "name the folder of its run."
+            f"{folder} must give one string for each line by `serving_default`. Received: "
+            f"{', '.join(sorted(outputs)) or 'no such signature'}. It is no translator of ours."
         )
-    signature = "sample" if samples else "translate" if given else "serving_default"
-    for name, value in given.items():
-        if name not in OPTIONS[signature]:
-            raise ValueError(
-                f"{name}={value}: a SavedModel takes {', '.join(OPTIONS[signature])} and no other "
-                "option. Name the folder of its run, or export it with other options (python -m "
-                "keras_transformer.export)."
-            )
-    if not str(given.get("max_length", 0)).isdecimal():
-        raise ValueError(
-            f"max_length={given['max_length']}: a SavedModel takes a number of tokens. Pass one "
-            "such as 80, or name the folder of its run."
-        )
-    return signature, given
-
-
-def _limits(description):
-    """The most that options may be, by name."""
-    exported = description.get("decoding", {}).get("beam_size", 1)
-    most = max(MOST_HYPOTHESES, exported)
-    return {
-        "beam_size": most,
-        "num_hypotheses": most,
-        "length_penalty": STEEPEST_PENALTY,
-        "max_length": LONGEST,
-    }
+    return outputs[0]
 
 
 def _tokenizers(graph, folder, description):

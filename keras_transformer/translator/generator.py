@@ -13,7 +13,7 @@ from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.session import reload
 from keras_transformer.runs.task_name import task_of
 from keras_transformer.translator.generation_module import GenerationModule
-from keras_transformer.translator.loading import saved_model
+from keras_transformer.translator.loading import refuse_precision, saved_model
 from pipelines import vocabularies
 
 TASK = "language_modelling"
@@ -47,10 +47,12 @@ class Generator:
 
         Raises:
             FileNotFoundError: if there is no model.
-            ValueError: if it is damaged, no language model, or a SavedModel that is given options.
+            ValueError: if it is damaged, no language model, or a SavedModel that is given options
+                or a precision.
         """
         path = pathlib.Path(path)
         if version := saved_model(path):
+            refuse_precision(version, precision)
             return cls(*_exported(version, options))
         return cls.of(module_of_run(path, precision, options))
 
@@ -79,7 +81,8 @@ class Generator:
             at_once: how many go through the model together.
 
         Returns:
-            JSON: "lines", "pieces", "perplexity" and "perplexity_of_words".
+            JSON: "lines", "pieces", "perplexity" and "perplexity_of_words"; None in place of a
+            number that is too large, as of words that no spaces part.
         """
         log_probability = 0.0
         pieces = 0
@@ -91,9 +94,16 @@ class Generator:
         return {
             "lines": len(lines),
             "pieces": pieces,
-            "perplexity": round(math.exp(-log_probability / pieces), 3),
-            "perplexity_of_words": round(math.exp(-log_probability / words), 3),
+            "perplexity": _rounded_exp(-log_probability / pieces),
+            "perplexity_of_words": _rounded_exp(-log_probability / words),
         }
+
+
+def _rounded_exp(nats):
+    try:
+        return round(math.exp(nats), 3)
+    except OverflowError:
+        return None
 
 
 def module_of_run(

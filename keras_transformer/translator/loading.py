@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from keras_transformer.runs.versions import newest_version
 from keras_transformer.translator.live import Live
 
+# Tasks whose models make a sentence or a tree of each sentence.
+OF_SENTENCES = ("translation", "parsing")
+
 # Keras, the models, and what runs a SavedModel are imported by the one function that needs them:
 # importing them takes longer than translating a few lines.
 
@@ -89,6 +92,15 @@ def exported_model(path: str | os.PathLike) -> pathlib.Path:
     return version
 
 
+def refuse_precision(version: pathlib.Path, precision: str) -> None:
+    """Refuse a precision for the weights of a SavedModel."""
+    if precision != "float32":
+        raise ValueError(
+            f"precision={precision}: {version} was exported with its own precision. Name the "
+            "folder of the run, or export it with another (python -m keras_transformer.export)."
+        )
+
+
 def _listed(path):
     if isinstance(path, str):
         return path.split(",")
@@ -100,13 +112,11 @@ def _load_saved_model(version, precision, options):
 
     from keras_transformer.translator.exported import Exported
 
-    if precision != "float32":
-        raise ValueError(
-            f"precision={precision}: {version} was exported with its own precision. Name the "
-            "folder of the run, or export it with another (python -m keras_transformer.export)."
-        )
+    refuse_precision(version, precision)
     threads = tf.config.threading.get_intra_op_parallelism_threads()
     description = _read_description(version / "model.json")
+    if description:
+        _require_sentences(description, version)
     return Exported(version, options, threads, description), description
 
 
@@ -165,19 +175,26 @@ def module_of(model, vocabulary, description: Mapping, path: str | os.PathLike, 
 
 def _module_class(description, path):
     """What makes strings of strings in a run's task; refuse a task without strings."""
-    from keras_transformer.runs.task_name import task_of
     from keras_transformer.translator.parsing_module import ParsingModule
     from keras_transformer.translator.translation_module import TranslationModule
 
     classes = {"translation": TranslationModule, "parsing": ParsingModule}
+    return classes[_require_sentences(description, path)]
+
+
+def _require_sentences(description, path):
+    """The task of a model that makes something of sentences; refuse another."""
+    from keras_transformer.runs.task_name import task_of
+
     task = task_of(description)
-    if task not in classes:
+    if task not in OF_SENTENCES:
         raise ValueError(
-            f"{path} must be a run of one of the tasks {', '.join(classes)}. Received: one of the "
-            f"task {task}. Language models continue text (python -m keras_transformer.generate); "
-            "exports of the others are asked by python -m keras_transformer.predict."
+            f"{path} must be a model of one of the tasks {', '.join(OF_SENTENCES)}. Received: one "
+            f"of the task {task}. Language models continue text (python -m "
+            "keras_transformer.generate); exports of the others are asked by python -m "
+            "keras_transformer.predict."
         )
-    return classes[task]
+    return task
 
 
 def _load_run(path, precision):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from keras_transformer.translator.alignment import link_words
-from keras_transformer.translator.batches import checked_lengths, in_batches
+from keras_transformer.translator.batches import SHORTEN, checked_lengths, in_batches
 from keras_transformer.translator.hypothesis import Hypothesis
 from keras_transformer.translator.live import Live, as_pieces
 from keras_transformer.translator.loading import load_model
@@ -208,7 +208,7 @@ class Translator:
             ValueError: if the model is an ensemble, or a SavedModel that cannot do this.
         """
         checked_lengths(self._model.lengths, [line])
-        checked_lengths(self._model.target_lengths, [translation])
+        checked_lengths(self._model.target_lengths, [translation], "the translation", SHORTEN)
         given = self._model.attention([line], [translation])
         pieces = {name: as_pieces(given[name])[0] for name in ("source_pieces", "target_pieces")}
         return {name: array[0] for name, array in given.items()} | pieces
@@ -219,6 +219,7 @@ class Translator:
 
         language = self.description.get("corpus", {}).get("source_language", "en")
         sentences, counts = long_text.split(lines, language)
+        checked_lengths(self._model.lengths, sentences, "sentence {} of all", SHORTEN)
         return long_text.join(self.translate(sentences, None, False, *how), counts)
 
     def _links(self, lines, references):
@@ -233,12 +234,16 @@ class Translator:
     def _in_batches(self, function, how, *columns):
         """What a function of lists of strings gives for each line, in order."""
         lines, *others = map(list, columns)
+        of_others = []
         for other in others:
             if len(other) != len(lines):
                 raise ValueError(
                     f"there must be as many of the one as of the other. Received: {len(lines):,} "
                     f"and {len(other):,} lines."
                 )
-            checked_lengths(self._model.target_lengths, other)
-        lengths = checked_lengths(self._model.lengths, lines)
+            of_others.append(
+                checked_lengths(self._model.target_lengths, other, "target {}", SHORTEN)
+            )
+        of_lines = checked_lengths(self._model.lengths, lines)
+        lengths = [max(row) for row in zip(of_lines, *of_others, strict=True)]
         return in_batches(function, [lines, *others], lengths, *how)

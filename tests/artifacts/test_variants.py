@@ -94,11 +94,11 @@ def test_control_ctranslate2_with_another_activation_gives_other_ones(
     [
         ("positions", "rotary", "sinusoidal or learned or none"),
         ("attention", "local:4", "scaled_dot_product"),
+        ("attention_bias", True, "False"),
+        ("scaled_embeddings", False, "True"),
     ],
 )
-def test_positions_and_attentions_that_ctranslate2_has_not_are_refused_in_a_line(
-    pieces, tmp_path, name, value, known
-):
+def test_what_ctranslate2_has_not_are_refused_in_a_line(pieces, tmp_path, name, value, known):
     pytest.importorskip("ctranslate2")
     with pytest.raises(ValueError) as raised:
         ctranslate2_model.convert(drawn(**{name: value}), pieces, tmp_path / "model", {})

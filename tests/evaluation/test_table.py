@@ -28,3 +28,9 @@ def test_a_comparison_names_the_other_system_and_the_test():
         "metric    baseline  score  difference       p  signature",
         "BLEU 13a     40.00  41.50       +1.50  0.0310  nrefs:1|tok:13a",
     ]
+
+
+def test_equal_translations_have_no_p_value():
+    one = {**SCORE, "baseline": 41.5, "difference": 0.0, "p_value": None}
+    row = table.of_comparison({"bleu": one}, "old.de", "bootstrap").splitlines()[-1]
+    assert row.split() == ["BLEU", "13a", "41.50", "41.50", "+0.00", "-", "nrefs:1|tok:13a"]

@@ -98,3 +98,11 @@ def test_what_is_wrong_with_tags_is_told(learned):
         made(["a", "b"], ["O", "O O"])
     with pytest.raises(ValueError, match=r"Received: the test side has 'B-color'\. Add"):
         made(["a", "b"], ["O", "B-color"])
+
+
+def test_words_are_counted_as_the_graph_cuts_them():
+    # A no-break space parts no words, as `in_words` has it.
+    labelled_words.check(["lampe\u00a0!"], ["O"], "train")
+    assert len(tf.strings.split("lampe\u00a0!")) == 1
+    with pytest.raises(ValueError, match="has 1 words"):
+        labelled_words.check(["lampe\u00a0!"], ["O O"], "train")

@@ -206,3 +206,15 @@ def test_signatures_whose_width_may_depend_on_the_longest_text_share_no_batch():
     assert not mergeable((None,), (None, None))
     assert not mergeable(None)
     assert not mergeable(())
+
+
+@pytest.mark.parametrize(("name", "is_refused"), [("text", True), ("png", False)])
+def test_only_text_has_a_length_of_text(name, is_refused):
+    signature = Signature({name: TEXT}, {"out": TEXT}, {})
+    given = {name: np.array([b"123456"], object)}
+    limits = Limits(max_batch_size=4, max_text_bytes=5)
+    if not is_refused:
+        assert rows(given, signature, limits).inputs[name].tolist() == [b"123456"]
+        return
+    with pytest.raises(RequestError, match="Received: 6"):
+        rows(given, signature, limits)

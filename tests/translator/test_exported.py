@@ -4,6 +4,7 @@ import functools
 import json
 import pathlib
 import tarfile
+import types
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import tensorflow_text
 from keras_transformer.runs import session
 from keras_transformer.translator import exported as product
 from keras_transformer.translator.alignment import link_words
+from keras_transformer.translator.exported_options import request
 from keras_transformer.translator.translator import Translator
 
 FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5"
@@ -295,3 +297,31 @@ def test_lost_weights_are_told_in_a_line(folder, tmp_path):
     with pytest.raises(ValueError, match="is no SavedModel that can be loaded: ") as refused:
         Translator.load(tmp_path).translate(["a"])
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("task", ["language_modelling", "tagging"])
+def test_what_another_task_exported_is_refused(task, tmp_path):
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    (tmp_path / "model.json").write_text(json.dumps({"task": task}))
+    with pytest.raises(ValueError, match=f"of the task {task}\\. Language models continue"):
+        Translator.load(tmp_path)
+    # The control: of a translator's the rest is read.
+    (tmp_path / "model.json").write_text("{}")
+    with pytest.raises(ValueError, match="holds no graph"):
+        Translator.load(tmp_path)
+
+
+@pytest.mark.parametrize("outputs", [{}, {"label": 1, "labels": 2}])
+def test_an_export_that_gives_no_string_a_line_is_told(outputs):
+    signatures = {"serving_default": types.SimpleNamespace(outputs=outputs)} if outputs else {}
+    with pytest.raises(ValueError, match=r"Received: (label, labels|no such signature)"):
+        product._only_output(signatures, pathlib.Path("here"))
+
+
+def test_hypotheses_are_counted_by_the_exported_beam():
+    assert request({"num_hypotheses": 6}, 8) == ("translate", {"num_hypotheses": 6})
+    assert request({"num_hypotheses": 4}, None) == ("translate", {"num_hypotheses": 4})
+    for options, beam_size in (({"num_hypotheses": 6}, None), ({"num_hypotheses": 4}, 2)):
+        with pytest.raises(ValueError, match="num_hypotheses"):
+            request(options, beam_size)
+    assert request({"samples": 1}, 8) == ("sample", {})

@@ -1,0 +1,39 @@
+"""How sentences are shared out to batches."""
+
+import types
+
+import pytest
+
+from keras_transformer.translator.batches import checked_lengths
+from keras_transformer.translator.generator import _rounded_exp
+from keras_transformer.translator.translator import Translator
+
+
+def letters(lines):
+    return [len(line) for line in lines]
+
+
+def test_pairs_are_batched_by_their_longer_side():
+    translator = Translator.__new__(Translator)
+    translator._model = types.SimpleNamespace(lengths=letters, target_lengths=letters)
+    seen = []
+
+    def ask(lines, targets):
+        seen.append(targets)
+        return lines
+
+    assert translator._in_batches(ask, (10,), [*"abcd"], ["a", "a", "a" * 10, "a"]) == [*"abcd"]
+    assert seen == [["a" * 10], ["a"] * 3]
+
+
+def test_a_long_line_is_called_by_its_name():
+    with pytest.raises(ValueError, match=r"^line 2 has 1,025 tokens.*--split_sentences"):
+        checked_lengths(letters, ["a", "a" * 1025])
+    with pytest.raises(ValueError, match=r"^target 1 has 1,025 tokens.* allowed\. Shorten it\.$"):
+        checked_lengths(letters, ["a" * 1025], "target {}", "Shorten it.")
+    assert checked_lengths(letters, ["a" * 1024]) == [1024]
+
+
+def test_a_perplexity_beyond_all_numbers_is_none():
+    assert _rounded_exp(1.0) == 2.718
+    assert _rounded_exp(1420.0) is None
