@@ -24,7 +24,9 @@ def refuse_long_lines(
     splits = {"validation": corpus.valid.sources[:validated], "test": corpus.test.sources}
     for split, lines in splits.items():
         checked_lengths(
-            lambda some: vocabulary.source.tokenize(tf.constant(some)).row_lengths().numpy(),
+            lambda some: (
+                vocabulary.source.tokenize(tf.constant(some)).row_lengths().numpy().tolist()
+            ),
             lines,
             f"source {{}} of the {split} split",
             "Split it, or leave the pair out.",
