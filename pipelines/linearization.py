@@ -56,7 +56,8 @@ def to_symbols(tree: Tree, leaves: str = "xx") -> list[str]:
     if tree.is_preterminal:
         return [LEAVES[leaves](tree.label, tree.children[0])]
     inner = [symbol for child in tree.children for symbol in to_symbols(child, leaves)]
-    return [f"({tree.label}", *inner, f"){tree.label}"]
+    # A constituent without a label, such as the root of several trees, has no symbols.
+    return [f"({tree.label}", *inner, f"){tree.label}"] if tree.label else inner
 
 
 def from_symbols(symbols: Sequence[str], words: Sequence[str]) -> Tree:

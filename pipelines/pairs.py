@@ -19,11 +19,13 @@ class TokenizedPairs:
     Attributes:
         sources, targets: each sentence closed by EOS.
         too_long: how many pairs were dropped for their length.
+        kept: which of the pairs that there were before are left, booleans; None: all.
     """
 
     sources: TokenIds
     targets: TokenIds
     too_long: int = 0
+    kept: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -39,7 +41,12 @@ class TokenizedPairs:
             self.sources.where(keep),
             self.targets.where(keep),
             self.too_long + int(np.count_nonzero(~keep)),
+            keep,
         )
+
+    def of_those_kept(self, numbers: np.ndarray | None) -> np.ndarray | None:
+        """Of numbers for all pairs there were, those of the pairs that are left."""
+        return numbers if numbers is None or self.kept is None else numbers[self.kept]
 
     def examples(self, segmentations: Mapping[str, Segmentation] | None = None) -> Examples:
         """The pairs as `Examples` of translation, with segmentations of "source" and "target" if

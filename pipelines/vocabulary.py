@@ -26,6 +26,8 @@ BYTES = 256
 MASK = "<mask>"
 # How SentencePiece writes a space.
 SPACE = "\u2581"
+# Four bytes for each of the 100,000 characters that corpora allow.
+LONGEST_IN_BYTES = 400_000
 RESERVED = {"<pad>", "<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(BYTES))}
 
 
@@ -102,6 +104,8 @@ def _train(lines, size, tags, model_type):
             bos_id=BOS,
             eos_id=EOS,
             user_defined_symbols=tags,
+            # SentencePiece leaves out longer ones, by default those over 4,192 bytes.
+            max_sentence_length=LONGEST_IN_BYTES,
             minloglevel=2,
         )
     named = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue() + NO_FILE)

@@ -34,7 +34,8 @@ class RunFolder:
     """
 
     def __init__(self, path: pathlib.Path | str):
-        self.path = pathlib.Path(path)
+        # Of `--model_dir=~/runs/x` the shell leaves the ~.
+        self.path = pathlib.Path(path).expanduser()
         self.description = self.path / "model.json"
         self.checkpoints = self.path / "checkpoints"
         self.averaged = self.path / "averaged.npz"
@@ -49,6 +50,18 @@ class RunFolder:
     def is_started(self) -> bool:
         """Whether the run has saved anything that another run would spoil."""
         return bool(checkpoint.checkpoints(self.checkpoints))
+
+    def refuse_finished(self) -> None:
+        """Refuse to begin a run where a model lies that has no checkpoint to go on from.
+
+        Raises:
+            ValueError: if training would overwrite it.
+        """
+        if self.averaged.exists() and not self.is_started:
+            raise ValueError(
+                f"{self.path} holds a model without checkpoints: training would begin anew and "
+                f"overwrite it. Name another --model_dir; --init_from={self.path} starts from it."
+            )
 
     def describe(
         self, description: Mapping, fixed: Callable[[Mapping], Mapping] = lambda whole: whole

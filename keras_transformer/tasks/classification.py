@@ -30,6 +30,9 @@ class Classification(Labelling):
     def labels_of(targets):
         return set(targets)
 
+    def check(self, sources, targets, split):
+        labelled_texts.numbers_of(targets, self.names, split)
+
     def labelled(self, sources, targets, split):
         longest = self.values["max_train_length"]
         numbers = labelled_texts.numbers_of(targets, self.names, split)
@@ -63,7 +66,6 @@ class Classification(Labelling):
     def evaluate(self, artifact):
         """Accuracy on the test set, and the labels that are confused most."""
         test = self.corpus.test
-        labelled_texts.numbers_of(test.targets, self.names, "the test side")
         found = TextReader.of(artifact.module).labels(test.sources)
         measured = label_score.measure(found, test.targets)
         shown = list(zip(test.sources, found, test.targets, strict=True))[:SHOWN]

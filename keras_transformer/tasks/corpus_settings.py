@@ -27,4 +27,4 @@ def corpus_settings(values: Mapping) -> dict:
 
 def _absolute(path):
     """The same path from any folder; an address such as gs://bucket/folder is one already."""
-    return path if not path or "://" in path else os.path.abspath(path)
+    return path if not path or "://" in path else os.path.abspath(os.path.expanduser(path))

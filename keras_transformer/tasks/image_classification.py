@@ -33,7 +33,7 @@ class ImageClassification(Task):
         folder = values["pictures_dir"]
         self._settings = {
             "name": values["pictures"],
-            "folder": os.path.abspath(folder) if folder else None,
+            "folder": os.path.abspath(os.path.expanduser(folder)) if folder else None,
         }
         most = values["shift"]
         _, height, width, _ = self.pictures.train.pixels.shape

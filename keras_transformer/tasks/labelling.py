@@ -37,6 +37,16 @@ class Labelling(TextReading):
     def labelled(self, sources, targets, split):
         """Lines and their targets as `Examples`."""
 
+    @abc.abstractmethod
+    def check(self, sources, targets, split):
+        """Refuse targets that the training side has not, and others that cannot be learned."""
+
+    def introduce(self):
+        """Print what is trained on; what could not be measured later is told now."""
+        for side, of in ((self.corpus.valid, "validation"), (self.corpus.test, "test")):
+            self.check(side.sources, side.targets, f"the {of} side")
+        super().introduce()
+
     def write_files(self, folder):
         """Write the vocabulary, and the labels of the training side."""
         super().write_files(folder)

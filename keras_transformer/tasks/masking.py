@@ -76,7 +76,8 @@ class Masking(TextReading):
         with a word hidden.
         """
         examples = self._examples(self.corpus.test)
-        scores = measured(artifact.module, batching.evaluation_batches(examples, BATCH_TOKENS))
+        at_once = max(BATCH_TOKENS, self.values["max_train_length"])
+        scores = measured(artifact.module, batching.evaluation_batches(examples, at_once))
         name = self.vocabulary.marks.name
         hidden = [_with_a_word_hidden(line, name) for line in self.corpus.test.sources]
         filled = artifact.module.fill(tf.constant(hidden[:SHOWN]))["filled"].numpy()

@@ -43,7 +43,8 @@ class MaskingExamination(Examination):
         hide = hidden_pieces.Masking(vocabulary.marks, vocabulary.size, share)
         ids = texts.tokenized(self._lines, vocabulary, self._training["max_length"])
         examples = hidden_pieces.examples(ids, vocabulary.marks, hide, self._training["seed"])
-        return measured(module, batching.evaluation_batches(examples, BATCH_TOKENS))
+        at_once = max(BATCH_TOKENS, self._training["max_length"])
+        return measured(module, batching.evaluation_batches(examples, at_once))
 
     def table(self, found):
         return (

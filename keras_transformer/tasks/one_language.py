@@ -41,6 +41,13 @@ class OneLanguage(Task):
                 f"--task={self.name} reads text. Received: corpus=records, which holds ids of "
                 "pairs. Pass --corpus=lines."
             )
+        # The symbols of treebanks are tags of targets.
+        tags = [tag for tag in corpus.tags if tag.startswith("<")]
+        if tags or corpus.weights is not None:
+            raise ValueError(
+                f"--task={self.name} reads all texts alike. Received: a mixture with "
+                f"{'tags' if tags else 'weights'}. Leave them out of --mixture."
+            )
         return corpus
 
     @property

@@ -12,13 +12,14 @@ from keras_transformer.artifacts.saved_model import export
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.task import Task
 from keras_transformer.training import averaging, checkpoint
+from keras_transformer.training.early_stopping import kept_step
 from pipelines.whole_files import write_json
 
 
 def choose_weights(
     folder: RunFolder,
     last: int,
-    best: bool = False,
+    best: str | None = None,
     averages: Mapping[str, np.ndarray] | None = None,
 ) -> str:
     """Write the weights that are scored and served, `folder.averaged`.
@@ -26,13 +27,19 @@ def choose_weights(
     Args:
         folder: the run's `RunFolder`.
         last: how many of the last checkpoints are averaged, if neither of the others is given.
-        best: take those of the best epoch.
+        best: take those of the best epoch by this measure.
         averages: arrays by name, those of a moving average.
 
     Returns:
         What was chosen, in words.
+
+    Raises:
+        ValueError: if there is no such epoch.
     """
+    # Scores of other weights must not go into an export.
+    folder.evaluation.unlink(missing_ok=True)
     if best:
+        _require_best(folder, best)
         averaging.write_average(folder.averaged, [folder.best])
         return "best epoch"
     if averages:
@@ -41,6 +48,15 @@ def choose_weights(
     checkpoints = averaging.last_ones(folder.checkpoints, last)
     averaging.write_average(folder.averaged, checkpoints)
     return averaging.of_steps(checkpoints)
+
+
+def _require_best(folder, measure):
+    if kept_step(folder.best, f"val_{measure}") is None:
+        raise ValueError(
+            f"{folder.best} must hold the best epoch by --keep_best={measure}, and no epoch of "
+            "this run was kept by it. Train longer (--max_steps, --max_minutes), or leave "
+            "--keep_best out."
+        )
 
 
 def release(

@@ -11,6 +11,7 @@ from keras_transformer.tasks.task import Evaluation
 from keras_transformer.translator.tag_module import TagModule
 from keras_transformer.translator.text_reader import TextReader
 from pipelines import labelled_words, vocabularies
+from pipelines.labelled_texts import numbers_of
 
 SHOWN = 5
 KEPT_EXAMPLES = 12
@@ -32,6 +33,10 @@ class Tagging(Labelling):
         tags = {tag for row in targets for tag in row.split()}
         # A span of one word and one of several may stand in different splits.
         return tags | {f"{kind}{tag[1:]}" for tag in tags if tag[1:2] == "-" for kind in "BI"}
+
+    def check(self, sources, targets, split):
+        labelled_words.check(sources, targets, split)
+        numbers_of(" ".join(targets).split(), self.names, split)
 
     def labelled(self, sources, targets, split):
         longest = self.values["max_train_length"]
@@ -58,7 +63,6 @@ class Tagging(Labelling):
     def evaluate(self, artifact):
         """F1 of the spans of the test set, and some of its texts."""
         test = self.corpus.test
-        labelled_words.check(test.sources, test.targets, "the test side")
         found = TextReader.of(artifact.module).tags(test.sources)
         measured = span_score.measure(found, [row.split() for row in test.targets])
         shown = list(zip(test.sources, found, test.targets, strict=True))[:SHOWN]

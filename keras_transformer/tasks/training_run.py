@@ -82,6 +82,8 @@ class TrainingRun:
         """Write what the run is, or check that it is the one that lies there."""
         task = self.task
         folder = self.folder
+        if self.is_chief:
+            folder.refuse_finished()
         if self.is_chief and not folder.is_started:
             folder.path.mkdir(parents=True, exist_ok=True)
             task.write_files(folder)
@@ -149,6 +151,8 @@ class TrainingRun:
             self.objective,
         )
         watchers = Watchers(self.task, values, self.folder, feed.ending, start, last_step, measure)
+        if self.is_chief and not replicas.has_hosts(self.strategy):
+            watchers.catch_up(model, steps_per_epoch)
         try:
             if not watchers.are_over:
                 fit.fit(model, feed, steps_per_epoch, last_step, watchers.of_host(self.is_chief))
@@ -219,7 +223,7 @@ class TrainingRun:
         chosen = choose_weights(
             folder,
             values["average_checkpoints"],
-            best=bool(values["keep_best"]),
+            best=values["keep_best"],
             averages=averaged_weights(model) if values["ema"] else None,
         )
         if keras.backend.backend() != "tensorflow":

@@ -173,7 +173,7 @@ class Translation(Task):
         return self._pairs[1].examples()
 
     def example_weights(self):
-        return self.corpus.weights
+        return self._pairs[0].of_those_kept(self.corpus.weights)
 
     def model(self, dtype):
         return model_of(self.hyperparameters, dtype)

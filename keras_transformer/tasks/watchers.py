@@ -8,7 +8,7 @@ import keras
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.task import Task
 from keras_transformer.training import callbacks
-from keras_transformer.training.early_stopping import BestSoFar
+from keras_transformer.training.early_stopping import BestSoFar, validations
 from keras_transformer.training.ending import Ending
 from keras_transformer.training.fit import Progress
 from keras_transformer.training.optimizer import averaged_weights
@@ -63,6 +63,8 @@ class Watchers:
     ):
         self.folder = folder
         self.ending = ending
+        self.start = start
+        self.last_step = last_step
         minutes = math.inf if values["max_minutes"] is None else values["max_minutes"]
         self.limit = callbacks.StopAtLimit(ending, start.stopwatch, minutes, last_step)
         self.bar = ProgressBar(last_step, start.stopwatch, minutes, labels=task.labels)
@@ -99,6 +101,20 @@ class Watchers:
     def are_over(self) -> bool:
         """Whether the run has nothing left to do: its time or its patience is spent."""
         return self.limit.is_out_of_time or any(best.is_over for best in self.best)
+
+    def catch_up(self, model: keras.Model, steps_per_epoch: int) -> None:
+        """Measure the end of an epoch, or of the run, that was saved by a run that was stopped
+        before it could be measured.
+        """
+        step = self.start.step
+        is_end = step % steps_per_epoch == 0 or step >= self.last_step or self.limit.is_out_of_time
+        measured = validations(self.folder.history, "step", step)
+        if not step or not is_end or (measured and measured[-1][0] == step):
+            return
+        logs = {}
+        for watcher in (self.validation, *self.best):
+            watcher.set_model(model)
+            watcher.on_epoch_end((step - 1) // steps_per_epoch, logs)
 
     def of_host(self, is_chief: bool) -> list[keras.callbacks.Callback]:
         """The callbacks of the host that writes files, or of another one."""

@@ -102,9 +102,15 @@ class Checkpointing(Watcher):
         self._due = self._next()
 
     def on_train_begin(self, logs=None):
-        # What a killed run left half written.
-        for stale in pathlib.Path(self.folder).glob(".*.npz.tmp"):
+        folder = pathlib.Path(self.folder)
+        # What a killed run left half written, the best and the averaged weights beside.
+        for stale in (*folder.glob(".*.npz.*.tmp"), *folder.parent.glob(".*.npz.*.tmp")):
             stale.unlink()
+        # What is newer than the step that the run goes on from could not be read. It must neither
+        # be averaged nor take the place of a good one.
+        for path in checkpoint.checkpoints(folder):
+            if checkpoint.step_in(path) > checkpoint.step_of(self.model):
+                path.replace(path.with_name(f"{path.name}.damaged"))
 
     def on_train_batch_end(self, batch, logs=None):
         self._batches = batch + 1

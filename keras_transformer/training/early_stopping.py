@@ -124,7 +124,7 @@ class BestSoFar(Watcher):
         self.standing = Standing()
         for measured_at, value in validations(history_path, self._name, step):
             self.standing = self.standing.after(measured_at, value, higher_is_better)
-        self._kept_step = _step_of(self.path)
+        self._kept_step = kept_step(self.path, self._name)
         best = self.standing.step
         if (
             best is not None
@@ -189,8 +189,18 @@ class BestSoFar(Watcher):
         self._kept_step = self.standing.step
 
 
-def _step_of(path):
+def kept_step(path: pathlib.Path, name: str) -> int | None:
+    """The step of the weights that `BestSoFar` kept by a result such as "val_bleu".
+
+    Args:
+        path: the file.
+        name: the result.
+
+    Returns:
+        None if there is no such file, it is damaged, or another result chose its weights.
+    """
     try:
-        return json.loads(str(checkpoint.read_archive(path)["progress"]))["step"]
+        progress = json.loads(str(checkpoint.read_archive(path)["progress"]))
+        return progress["step"] if name in progress else None
     except (FileNotFoundError, ValueError, KeyError):
         return None

@@ -138,11 +138,18 @@ def schedule(
         total_steps: step at which the cosine ends.
 
     Raises:
-        ValueError: if `name` is none of these, or another argument is out of its range.
+        ValueError: if `name` is none of these, another argument is out of its range, or the
+            paper's schedule is given a peak.
     """
     if name not in NAMES:
         raise ValueError(f"`name` must be one of {', '.join(NAMES)}. Received: name={name!r}.")
     if name == "transformer":
+        if peak is not None:
+            raise ValueError(
+                "the schedule transformer computes its peak from d_model and warmup_steps. "
+                f"Received: learning_rate={peak:g}. Pass --schedule=constant or cosine, or scale "
+                "the paper's by --learning_rate_scale."
+            )
         return TransformerSchedule(d_model, warmup_steps, scale)
     peak = peak or scale * (d_model * warmup_steps) ** -0.5
     if name == "cosine":

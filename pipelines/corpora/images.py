@@ -13,6 +13,7 @@ import gzip
 import os
 import pathlib
 import struct
+import zlib
 from collections.abc import Callable
 
 import numpy as np
@@ -164,7 +165,7 @@ def idx(path: pathlib.Path) -> np.ndarray:
     try:
         with opened(path, "rb") as file:
             content = file.read()
-    except (EOFError, gzip.BadGzipFile) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path} is damaged ({error}). Fetch it again.") from error
     if content[:3] != b"\0\0\x08" or len(content) < 4 + 4 * content[3]:
         raise ValueError(f"{path} is no idx file of bytes. Fetch it again.")

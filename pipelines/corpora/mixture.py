@@ -24,6 +24,7 @@ from pipelines.corpora.parallel_text import Corpus, ParallelText
 TAG = re.compile(r"<[A-Za-z0-9_-]+>")
 NEEDED = ("corpus", "source_language", "target_language")
 FOLDERS = ("data_dir", "cache_dir")
+PURPOSES = {"train": "train on", "valid": "validate on", "test": "test on"}
 
 
 def _is_three_names(value) -> bool:
@@ -117,14 +118,20 @@ def load(
         [float(member.get("weight", 1)) for member in said],
         [len(corpus.train) for corpus in corpora],
     )
+    splits = {
+        split: _concatenated([getattr(corpus, split) for corpus in corpora], tags)
+        for split in ("train", "valid", "test")
+    }
+    if empty := [split for split, text in splits.items() if not len(text)]:
+        raise ValueError(
+            f"{path} must have a member with a split to {PURPOSES[empty[0]]}. Received: none. Name "
+            f"its {empty[0]} prefix or split."
+        )
     return Corpus(
         "mixture",
         _joined(corpus.source_language for corpus in corpora),
         _joined(corpus.target_language for corpus in corpora),
-        **{
-            split: _concatenated([getattr(corpus, split) for corpus in corpora], tags)
-            for split in ("train", "valid", "test")
-        },
+        **splits,
         dropped=dict(dropped),
         tags=tuple(dict.fromkeys(all_tags)),
         weights=None if np.all(weights == 1) else weights,

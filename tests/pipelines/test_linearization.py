@@ -118,3 +118,12 @@ def test_one_word_alone():
     assert str(from_symbols([WORD], ["a"])) == "(XX a)"
     assert str(from_symbols(["(NP", WORD, ")NP"], ["a"])) == "(NP (XX a))"
     assert str(from_symbols([], ["a"])) == "(XX a)"
+
+
+def test_a_constituent_without_a_label_has_no_symbols():
+    tree = parse("( (S (NP (DT the) (NN cat)) (VP (VBZ sits))) (. .) )")
+    symbols = to_symbols(tree)
+    assert symbols == ["(S", "(NP", WORD, WORD, ")NP", "(VP", WORD, ")VP", ")S", WORD]
+    found = from_symbols(symbols, tree.words)
+    assert found.words == tree.words
+    assert found.label == "S"

@@ -57,3 +57,11 @@ def test_a_limit_that_all_pairs_keep_copies_nothing():
     pairs = packed_pairs([([5], [6, 7])])
     assert pairs.up_to(2) is pairs
     assert pairs.up_to(1) is not pairs
+
+
+def test_numbers_of_pairs_that_are_left_out_go_with_them():
+    pairs = packed_pairs([([4], [4]), ([4] * 9, [4]), ([4], [4] * 3)])
+    weights = np.arange(3.0)
+    assert pairs.up_to(5).of_those_kept(weights).tolist() == [0.0, 2.0]
+    assert pairs.up_to(9).of_those_kept(weights).tolist() == [0.0, 1.0, 2.0]
+    assert pairs.up_to(5).of_those_kept(None) is None

@@ -352,3 +352,11 @@ def test_a_vocabulary_outlives_a_new_seed(vocabulary, tmp_path):
     # The control: TensorFlow Text's own is broken.
     with pytest.raises(tf.errors.NotFoundError, match="does not exist"):
         theirs.tokenize(LINES)
+
+
+def test_long_lines_are_learned_from():
+    learned = learn(["a b", "zebra " * 2000], 270)
+    # Of the short line alone there are not so many pieces.
+    assert learned.pieces[-1] in "zebra"
+    with pytest.raises(ValueError, match="Try a smaller one"):
+        learn(["a b"], 270)

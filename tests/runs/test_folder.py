@@ -146,3 +146,18 @@ def test_a_run_of_0_5_goes_on(release_0_5, capsys):
 def test_control_a_run_of_0_5_that_is_something_else_is_refused(release_0_5, flag, said):
     with pytest.raises(ValueError, match=f"holds another run: .*{said}"):
         training_run.train(Translation, values(f"--model_dir={release_0_5.path}", flag))
+
+
+def test_a_model_without_checkpoints_is_not_overwritten(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.refuse_finished()
+    folder.averaged.write_bytes(b"imported")
+    with pytest.raises(ValueError, match=r"holds a model without checkpoints.*--init_from="):
+        folder.refuse_finished()
+    checkpoint.write_archive(checkpoint.path_of(folder.checkpoints, 1), {})
+    folder.refuse_finished()
+
+
+def test_a_folder_may_be_in_the_user_s_home(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert RunFolder("~/runs/x").path == tmp_path / "runs" / "x"

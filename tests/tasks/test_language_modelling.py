@@ -1,5 +1,7 @@
 """A language model's training: what it learns from, what it refuses, how it is decoded."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -91,3 +93,19 @@ def test_the_lines_of_a_split_or_of_a_file_are_examined(folder):
         PerplexityExamination({}, "m", NOTHING)
     with pytest.raises(ValueError, match=r"^--source_file is for answers that have a reference"):
         PerplexityExamination({}, "m", {**NOTHING, "source_file": "a"})
+
+
+@pytest.mark.parametrize(("key", "value"), [("weight", 2), ("tag", "<news>")])
+def test_a_mixture_s_weights_and_tags_are_refused(values_of, folder, key, value):
+    language = {"source_language": "en", "target_language": "en"}
+    member = {"corpus": "lines", "data_dir": str(folder), **language}
+    path = folder / "mixture.json"
+    arguments = ("--flagfile=gpt.flags", "--corpus=mixture", f"--mixture={path}")
+
+    def read(**more):
+        path.write_text(json.dumps({"corpora": [{**member, **more}]}))
+        return LanguageModelling(values_of(LanguageModelling, *arguments)).corpus
+
+    with pytest.raises(ValueError, match=rf"Received: a mixture with {key}s\. Leave them out"):
+        read(**{key: value})
+    assert len(read().train) == 30

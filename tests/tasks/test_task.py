@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from tasks.reversed_strings import ReversedStrings, WithoutClassZero, classifier
 
 from keras_transformer.tasks import task_class
 from keras_transformer.tasks.training_run import TrainingRun, train
+from keras_transformer.tasks.watchers import Watchers
 from keras_transformer.training import checkpoint, replicas
 
 PROGRAM = pathlib.Path(__file__).with_name("reversed_strings.py")
@@ -214,3 +216,48 @@ def test_killed_by_sigkill_it_goes_on_bit_for_bit_and_is_exported_by_its_own_pro
         killed / name / "1" / "assets.extra" / "golden.jsonl" for name in ("saved", "again")
     )
     assert first.read_text() == again.read_text()
+
+
+class Recorder:
+    """A callback that tells where it was called."""
+
+    def __init__(self, calls):
+        self.calls = calls
+
+    def set_model(self, model):
+        self.model = model
+
+    def on_epoch_end(self, epoch, logs):
+        self.calls.append((self.model, epoch))
+
+
+@pytest.mark.parametrize(
+    ("step", "last_step", "out_of_time", "lines", "epoch"),
+    [
+        (20, 90, False, [10], 1),
+        (20, 90, False, [10, 20], None),
+        # A later line of a run that went on from an earlier step.
+        (20, 90, False, [10, 20, 30], None),
+        (15, 90, False, [10], None),
+        (15, 15, False, [10], 1),
+        (15, 90, True, [10], 1),
+        (15, 90, True, [10, 15], None),
+        (0, 90, False, [], None),
+    ],
+)
+def test_an_end_that_was_saved_and_not_measured_is_measured(
+    tmp_path, step, last_step, out_of_time, lines, epoch
+):
+    history = tmp_path / "history.jsonl"
+    history.write_text("".join(f'{{"step": {line}, "val_bleu": 1.0}}\n' for line in lines))
+    calls = []
+    watchers = types.SimpleNamespace(
+        start=types.SimpleNamespace(step=step),
+        last_step=last_step,
+        limit=types.SimpleNamespace(is_out_of_time=out_of_time),
+        folder=types.SimpleNamespace(history=history),
+        validation=Recorder(calls),
+        best=[Recorder(calls)],
+    )
+    Watchers.catch_up(watchers, "model", 10)
+    assert calls == ([] if epoch is None else [("model", epoch)] * 2)

@@ -2,6 +2,8 @@
 which weights they take from another run.
 """
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -15,6 +17,7 @@ from keras_transformer.training.checkpoint import WEIGHTS
 from keras_transformer.training.initialization import initialize
 from keras_transformer.translator.text_reader import TextReader
 from pipelines.batching import evaluation_batches
+from pipelines.corpora.parallel_text import ParallelText
 
 SIZES = ("--num_layers=1", "--vocabulary_size=290", "--d_model=16", "--d_ff=16", "--num_heads=2")
 FLAGS = ("--flagfile=bert.flags", *SIZES)
@@ -148,3 +151,20 @@ def test_the_body_is_carried_over_and_the_heads_stay(task_of):
     # The control: all of it does not fit.
     with pytest.raises(ValueError, match="`weights` must have the names and shapes"):
         initialize(model, weights)
+
+
+@pytest.mark.parametrize(
+    ("kind", "targets", "said"),
+    [
+        (Classification, ["lamp", "door"], r"the test side.*door|door.*the test side"),
+        (Tagging, ["O O O O", "O O O"], r"line 2 of the test side has 4 words"),
+        (Tagging, ["O O O B-song", "O O O O"], r"B-song"),
+    ],
+)
+def test_labels_that_could_not_be_scored_are_told_before_training(task_of, kind, targets, said):
+    task = task_of(kind)
+    task.introduce()
+    test = ParallelText(["turn on the lamp", "what is the time"], targets)
+    task.corpus = dataclasses.replace(task.corpus, test=test)
+    with pytest.raises(ValueError, match=said):
+        task.introduce()

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import pathlib
 import types
 
 import keras
@@ -369,7 +370,10 @@ def folder(tmp_path):
         )
     checkpoint.write_archive(
         folder.best,
-        {"weights/a": np.full(2, 7, np.float32), "progress": np.array('{"step": 10}')},
+        {
+            "weights/a": np.full(2, 7, np.float32),
+            "progress": np.array('{"step": 10, "val_bleu": 2.0}'),
+        },
     )
     return folder
 
@@ -381,18 +385,34 @@ def folder(tmp_path):
         ({"last": 2}, "mean of the checkpoints of steps 30, 40", 35),
         ({"last": 3}, "mean of the checkpoints of steps 20, 30, 40", 30),
         ({"last": 9}, "mean of the checkpoints of steps 10, 20, 30, 40", 25),
-        ({"last": 2, "best": True}, "best epoch", 7),
+        ({"last": 2, "best": "bleu"}, "best epoch", 7),
         (
             {"last": 2, "averages": {"weights/a": np.full(2, 5, np.float32)}},
             "moving average of the weights",
             5,
         ),
-        ({"last": 2, "best": True, "averages": {"weights/a": np.zeros(2)}}, "best epoch", 7),
+        ({"last": 2, "best": "bleu", "averages": {"weights/a": np.zeros(2)}}, "best epoch", 7),
     ],
 )
 def test_the_weights_that_were_asked_for_are_chosen(folder, arguments, words, weight):
     assert choose_weights(folder, **arguments) == words
     assert checkpoint.weights_of(folder.averaged)["weights/a"].tolist() == [weight, weight]
+
+
+def test_a_best_epoch_by_another_measure_is_refused(folder):
+    with pytest.raises(ValueError, match=r"by --keep_best=cross_entropy, and no epoch"):
+        choose_weights(folder, 2, "cross_entropy")
+    folder.best.unlink()
+    with pytest.raises(ValueError, match=r"by --keep_best=bleu, and no epoch"):
+        choose_weights(folder, 2, "bleu")
+    assert not folder.averaged.exists()
+
+
+def test_scores_do_not_outlive_the_weights_that_had_them(folder):
+    folder.evaluation.write_text('{"bleu": 1.0}')
+    assert folder.read_scores()
+    choose_weights(folder, 1)
+    assert folder.read_scores() == {}
 
 
 def test_what_is_only_there_to_go_on_from_is_not_averaged(folder):
@@ -501,4 +521,6 @@ def test_the_text_is_found_again_from_any_folder(values_of, tmp_path, monkeypatc
     }
     bucket = values_of(Translation, "--corpus=tfds", "--dataset=d/e", "--data_dir=gs://b/f")
     assert corpus_settings(bucket)["data_dir"] == "gs://b/f"
+    at_home = corpus_settings({**bucket, "data_dir": "~/text"})["data_dir"]
+    assert at_home == str(pathlib.Path.home() / "text")
     assert corpus_settings(bucket)["dataset"] == "d/e"

@@ -20,6 +20,7 @@ from keras_transformer.training import callbacks, checkpoint
 from keras_transformer.training.early_stopping import BestSoFar
 from keras_transformer.training.ending import AgreedEnding, Ending, Preempted
 from keras_transformer.training.watcher import in_order
+from pipelines.whole_files import write_whole
 
 
 @pytest.fixture
@@ -179,11 +180,32 @@ def test_a_checkpoint_holds_its_step_and_the_seconds_of_the_run(model, stopwatch
 
 
 def test_what_a_killed_run_left_half_written_is_removed(model, stopwatch, tmp_path):
-    checkpoint.path_of(tmp_path, 2).write_bytes(b"another checkpoint")
-    (tmp_path / ".step-000000003.npz.tmp").write_bytes(b"half of it")
+    folder = tmp_path / "checkpoints"
+    checkpoint.write_archive(checkpoint.path_of(folder, 0), {})
+
+    def die(temporary):
+        left.append(temporary.with_name(temporary.name.replace("killed", "left")))
+        left[-1].write_bytes(b"half of it")
+        raise KeyboardInterrupt
+
+    left = []
+    for path in (checkpoint.path_of(folder, 3), tmp_path / "best.npz"):
+        with pytest.raises(KeyboardInterrupt):
+            write_whole(path.with_name(f"killed{path.name}"), die)
+    assert all(path.exists() for path in left)
+    fit(model, callbacks.Checkpointing(folder, stopwatch, keep=9, minutes=10), epochs=0)
+    assert [path.name for path in tmp_path.rglob("*.*")] == ["step-000000000.npz"]
+
+
+def test_what_could_not_be_read_is_set_aside(model, stopwatch, tmp_path):
+    fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=9, minutes=0), epochs=1)
+    checkpoint.restore(checkpoint.path_of(tmp_path, 2), model)
     fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10), epochs=0)
-    assert steps_in(tmp_path) == [2]
-    assert [path.name for path in tmp_path.iterdir()] == ["step-000000002.npz"]
+    assert names(tmp_path) == [
+        "step-000000001.npz",
+        "step-000000002.npz",
+        "step-000000003.npz.damaged",
+    ]
 
 
 def test_an_epoch_that_is_cut_short_is_not_averaged(model, stopwatch, tmp_path):

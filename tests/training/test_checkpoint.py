@@ -195,7 +195,7 @@ def test_without_a_readable_checkpoint_there_is_no_newest(tmp_path):
 def test_checkpoints_stand_in_the_order_of_their_steps(tmp_path):
     for step in (1000, 20, 3):
         checkpoint.path_of(tmp_path, step).write_bytes(b"")
-    (tmp_path / ".step-000000004.npz.tmp").write_bytes(b"left by a killed run")
+    (tmp_path / ".step-000000004.npz.0a1b.tmp").write_bytes(b"left by a killed run")
     assert checkpoint.checkpoints(tmp_path) == [
         checkpoint.path_of(tmp_path, step) for step in (3, 20, 1000)
     ]

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from keras_transformer.training import callbacks, checkpoint
-from keras_transformer.training.early_stopping import BestSoFar, validations
+from keras_transformer.training.early_stopping import BestSoFar, kept_step, validations
 from keras_transformer.training.ending import Ending
 
 STEPS_PER_EPOCH = 10
@@ -284,3 +284,17 @@ def test_behind_validation_in_fit_it_keeps_the_weights_and_stops(tmp_path):
     for found, expected, last in zip(model.get_weights(), weights[1], weights[-1], strict=True):
         np.testing.assert_array_equal(found, expected)
         assert not np.array_equal(expected, last)
+
+
+def test_weights_that_another_measure_chose_are_not_the_best(tmp_path):
+    first = Run(tmp_path, [3.0, 1.0], "cross_entropy").go_on()
+    assert kept_step(first.path, "val_cross_entropy") == 20
+    assert kept_step(first.path, "val_bleu") is None
+    with open(first.history, "w", encoding="utf-8") as file:
+        file.writelines(
+            json.dumps({"step": step, "val_bleu": value}) + "\n"
+            for step, value in ((10, 9.0), (20, 2.0))
+        )
+    again = Run(tmp_path, [9.0, 2.0], "bleu", step=20)
+    assert again.best.standing.step is None
+    assert "the best is sought anew" in again.said[0]

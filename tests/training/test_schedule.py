@@ -17,6 +17,7 @@ from keras_transformer.training.schedule import (
     cosine_schedule,
     schedule,
 )
+from keras_transformer.training.schedule import schedule as named_schedule
 
 
 @pytest.mark.parametrize(
@@ -249,3 +250,10 @@ def test_a_trained_model_with_the_schedule_saves_and_goes_on_after_loading(tmp_p
         each.fit((ids, ids), ids, verbose=0)
     assert int(loaded.optimizer.iterations) == 2
     np.testing.assert_allclose(loaded((ids, ids)), model((ids, ids)), rtol=1e-6, atol=1e-6)
+
+
+def test_a_peak_of_the_paper_s_schedule_is_refused():
+    with pytest.raises(ValueError, match=r"learning_rate=0\.1\. Pass --schedule=constant"):
+        named_schedule("transformer", 8, 4, 1.0, 0.1, 10)
+    assert float(named_schedule("constant", 8, 4, 1.0, 0.1, 10)(9)) == pytest.approx(0.1)
+    assert float(named_schedule("transformer", 8, 4, 1.0, None, 10)(3)) == pytest.approx(32**-0.5)

@@ -91,6 +91,11 @@ def test_damaged_idx_files_are_told(garments):
     path.with_suffix(".gz").write_bytes(b"no gzip")
     with pytest.raises(ValueError, match=r"\.gz is damaged"):
         images.load("fashion_mnist", folder)
+    whole = bytearray(gzip.compress(bytes(range(256)) * 40))
+    whole[len(whole) // 2] ^= 255
+    path.with_suffix(".gz").write_bytes(whole)
+    with pytest.raises(ValueError, match=r"\.gz is damaged"):
+        images.load("fashion_mnist", folder)
     path.with_suffix(".gz").unlink()
     with pytest.raises(FileNotFoundError, match=r"has no t10k-labels.*\[\.gz\]\. Install Debian's"):
         images.load("fashion_mnist", folder)

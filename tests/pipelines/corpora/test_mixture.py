@@ -352,3 +352,18 @@ def test_a_corpus_takes_one_weight_a_pair():
             r"shape \(",
         ):
             Corpus("name", "en", "de", text, text, text, {}, weights=weights)
+
+
+def test_a_split_that_no_member_has_is_told(tmp_path):
+    (tmp_path / "a.trees").write_text("(S (XX a))\n" * 3)
+    member = {
+        "corpus": "treebank",
+        "source_language": "en",
+        "target_language": "trees",
+        "data_dir": str(tmp_path),
+    }
+    load(tmp_path, {**member, "prefixes": ["a", "a", "a"]})
+    for number, split in enumerate(("train", "valid", "test")):
+        prefixes = [None if number == place else "a" for place in range(3)]
+        said = complaint(tmp_path, {"corpora": [{**member, "prefixes": prefixes}]})
+        assert split in said
