@@ -77,11 +77,16 @@ def folder_of(run_dir: str | os.PathLike, name: str, seed: str) -> pathlib.Path:
     return pathlib.Path(run_dir) / f"{name}-{seed}"
 
 
+def _is_asked(found):
+    """Whether scores are of as many updates of the size that the flags say."""
+    return (found.get("steps"), found.get("batch_tokens")) == (UPDATES.value, BATCH_TOKENS.value)
+
+
 def train(folder, arguments, seed, cores):
     """Train and score a run on one core, if that is not done yet."""
     scores = folder / "score.json"
     found = _kept().get(folder.name, {})
-    if (found.get("steps"), found.get("batch_tokens")) == (UPDATES.value, BATCH_TOKENS.value):
+    if _is_asked(found):
         return found
     if not scores.is_file():
         core = cores.get()
@@ -91,6 +96,11 @@ def train(folder, arguments, seed, cores):
         finally:
             cores.put(core)
     found = json.loads(scores.read_text(encoding="utf-8"))
+    if not _is_asked(found):
+        raise ValueError(
+            f"{scores} has {found.get('steps')} updates of {found.get('batch_tokens')} tokens, not "
+            f"{UPDATES.value} of {BATCH_TOKENS.value}. Name another --run_dir."
+        )
     print(folder.name, found, flush=True)
     with _KEEPING:
         if KEPT.value:

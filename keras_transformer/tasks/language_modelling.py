@@ -31,6 +31,11 @@ class LanguageModelling(OneLanguage):
 
     def __init__(self, values):
         super().__init__(values)
+        if values["attention"].startswith("low_rank"):
+            raise ValueError(
+                f"--attention={values['attention']} mixes the keys of a whole text, so it is the "
+                "encoder's alone, and a language model has none. Try --attention=local:64."
+            )
         self._options = GenerationModule.options_of(given_options(values))
 
     @classmethod

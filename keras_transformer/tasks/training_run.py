@@ -53,6 +53,11 @@ class TrainingRun:
     def __init__(self, task_class: type[Task], values: Mapping, strategy: tf.distribute.Strategy):
         # Before the task makes anything: TensorFlow forgets what tokenizers hold when it is seeded.
         keras.utils.set_random_seed(values["seed"])
+        if values["report"] and keras.backend.backend() != "tensorflow":
+            raise ValueError(
+                "--report counts the operations of TensorFlow's graph. Received: KERAS_BACKEND="
+                f"{keras.backend.backend()}. Leave one of them out."
+            )
         self.values = values
         self.strategy = strategy
         self.is_chief = replicas.is_chief(strategy)

@@ -13,8 +13,12 @@ from keras_transformer.training.checkpoint import WEIGHTS, step_of
 BETAS = {"beta_1": 0.9, "beta_2": 0.98}
 EPSILON = 1e-9
 # Weights with two axes that are no matrices of a hidden layer, for which Muon was not made: tables
-# that are looked up or give the logits, positions, and the vectors of additive attention.
-NOT_FOR_MUON = ("/table$", "/positions/", "/vector$")
+# that are looked up or give the logits, also of labels and classes; positions, also those by which
+# Linformer mixes keys; and the vectors of additive attention.
+NOT_FOR_MUON = (
+    *("/table$", "/positions/", "/vector$"),
+    *("labels/kernel$", "classes/kernel$", "/(key|value)_projection$"),
+)
 
 
 class OfARun:

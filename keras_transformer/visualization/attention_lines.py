@@ -65,7 +65,7 @@ def draw(found: Attended, layer: int, heads: Sequence[int], rows: Sequence[int],
     inks = []
     for head, row, column, weight in lines(found.weights[layer][list(heads)], rows):
         ends.append(((0, row + shifts[head]), (1, column + shifts[head])))
-        inks.append((to_rgba(looks[head][0], weight), looks[head][1]))
+        inks.append((to_rgba(looks[head][0], min(weight, 1.0)), looks[head][1]))
     how = {"colors": [ink for ink, _ in inks], "linestyles": [style for _, style in inks]}
     axes.add_collection(LineCollection(ends, linewidths=1.6, **how))
     handles = [axes.plot([], [], style, color=ink, linewidth=3)[0] for ink, style in looks]

@@ -18,7 +18,7 @@ def survey(attentions: Iterable[Mapping[str, np.ndarray]]) -> Survey:
         attentions: what `Translator.attention` gives, for each sentence.
 
     Returns:
-        {measure: {stack: numbers (N, h)}}.
+        {measure: {stack: numbers (N, h)}}, of the stacks that attend.
 
     Raises:
         ValueError: if there is no sentence, or a stack has no weights between positions.
@@ -26,7 +26,7 @@ def survey(attentions: Iterable[Mapping[str, np.ndarray]]) -> Survey:
     sums = {}
     rows = dict.fromkeys(STACKS, 0)
     for attention in attentions:
-        for stack in STACKS:
+        for stack in (stack for stack in STACKS if stack in attention):
             weights = np.asarray(attention[stack], np.float64)
             require_shares(weights, stack)
             rows[stack] += weights.shape[-2]
@@ -35,7 +35,10 @@ def survey(attentions: Iterable[Mapping[str, np.ndarray]]) -> Survey:
                 sums[name, stack] = sums.get((name, stack), 0) + of_heads
     if not sums:
         raise ValueError("there is no sentence to measure heads on. Give at least one line.")
-    return {name: {stack: sums[name, stack] / rows[stack] for stack in STACKS} for name in MEASURES}
+    return {
+        name: {stack: sums[name, stack] / rows[stack] for stack in STACKS if rows[stack]}
+        for name in MEASURES
+    }
 
 
 def table(found: Mapping[str, Mapping[str, np.ndarray]]) -> list[list[str]]:

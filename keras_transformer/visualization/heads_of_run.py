@@ -42,6 +42,11 @@ def agreement_with(translator: Translator, trees: Sequence[Phrases]) -> tuple[np
     expected = []
     for words, spans in trees:
         attention = translator.attention(" ".join(words), "")
+        if "encoder" not in attention:
+            raise ValueError(
+                "--trees needs an encoder with self-attention, which this model has not. Leave it "
+                "out."
+            )
         found, numbers = words_of(attention["source_pieces"])
         # A vocabulary that normalizes text may join words or drop one.
         if len(found) != len(words) + 1 or len(words) < 2:

@@ -7,8 +7,9 @@ import tensorflow as tf
 
 from keras_transformer.models import Transformer
 from keras_transformer.runs.folder import RunFolder, run_of
+from keras_transformer.runs.task_name import task_of
 from keras_transformer.translator.live import as_pieces
-from keras_transformer.translator.loading import saved_model
+from keras_transformer.translator.loading import OF_SENTENCES, saved_model
 from keras_transformer.translator.trained import load_trained
 from keras_transformer.translator.translator import Translator
 from keras_transformer.visualization.attended import Attended, attended
@@ -85,15 +86,31 @@ def folder_of(model: str, picture: str) -> RunFolder:
     return folder
 
 
+def run_of_pairs(model: str, picture: str) -> RunFolder:
+    """The folder of a run that learned from pairs of sentences.
+
+    Raises:
+        as `folder_of`; and ValueError if it is of another task.
+    """
+    folder = folder_of(model, picture)
+    task = task_of(folder.read_description())
+    if task not in OF_SENTENCES:
+        raise ValueError(
+            f"--picture={picture} needs a run of one of the tasks {', '.join(OF_SENTENCES)}. "
+            f"Received: {model}, of the task {task}. Try --picture=curves."
+        )
+    return folder
+
+
 def trained_model(
     model: str, picture: str
 ) -> tuple[Transformer, Vocabulary | SeparateVocabularies, Mapping]:
     """The model of a run, its vocabulary, and the run's description.
 
     Raises:
-        as `folder_of`; and ValueError if it is no Transformer.
+        as `run_of_pairs`; and ValueError if it is no Transformer.
     """
-    folder = folder_of(model, picture)
+    folder = run_of_pairs(model, picture)
     path = pathlib.Path(model)
     weights = path if _is_checkpoint(path) else None
     loaded, vocabulary = load_trained(folder, weights)

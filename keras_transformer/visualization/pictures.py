@@ -116,10 +116,10 @@ def curves(model: str, **_: Any) -> Draw:
 def lengths(model: str, **_: Any) -> Draw:
     """The lengths and buckets of the text that a run learned from."""
     from keras_transformer.visualization import length_charts, length_counts
-    from keras_transformer.visualization.model_reading import folder_of
+    from keras_transformer.visualization.model_reading import run_of_pairs
     from pipelines import batching, corpora, vocabularies
 
-    folder = folder_of(model, "lengths")
+    folder = run_of_pairs(model, "lengths")
     description = folder.read_description()
     training = description["training"]
     text = corpora.load(**description["corpus"]).train
@@ -137,7 +137,7 @@ def n_best(model: str, line: str | None, options: Mapping, **_: Any) -> Draw:
     from keras_transformer.visualization.model_reading import required_line
 
     line = required_line(line)
-    count = {"num_hypotheses": options.get("beam_size", 4)}
+    count = {"num_hypotheses": options.get("samples") or options.get("beam_size", 4)}
     translator = Translator.load(model, **{**count, **options})
     [hypotheses] = translator.translate_in_detail([line])
     return functools.partial(hypothesis_drawing.draw, hypothesis_tree.tree(hypotheses))

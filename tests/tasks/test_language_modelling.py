@@ -109,3 +109,8 @@ def test_a_mixture_s_weights_and_tags_are_refused(values_of, folder, key, value)
     with pytest.raises(ValueError, match=rf"Received: a mixture with {key}s\. Leave them out"):
         read(**{key: value})
     assert len(read().train) == 30
+
+
+def test_an_attention_of_encoders_alone_is_refused(task_of):
+    with pytest.raises(ValueError, match=r"^--attention=low_rank:4 mixes the keys of a whole text"):
+        task_of("--attention=low_rank:4", "--positions=sinusoidal")

@@ -299,6 +299,12 @@ def test_pairs_over_the_longest_length_are_dropped_or_nothing_is_left(run_of):
         run.task.examples()
 
 
+def test_a_report_of_another_backend_is_refused_before_anything_is_done(run_of, monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(ValueError, match=r"^--report counts .* KERAS_BACKEND=jax"):
+        run_of("--report")
+
+
 def test_bleu_without_sentences_is_refused_before_anything_is_done(run_of):
     with pytest.raises(
         ValueError,

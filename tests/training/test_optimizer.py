@@ -3,6 +3,7 @@ over a run that stops and goes on.
 """
 
 import math
+import re
 
 import keras
 import numpy as np
@@ -12,7 +13,7 @@ from small_model import small_model, transformer
 from keras_transformer.models import Transformer
 from keras_transformer.training import checkpoint
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.training.optimizer import averaged_weights, optimizer
+from keras_transformer.training.optimizer import NOT_FOR_MUON, averaged_weights, optimizer
 from keras_transformer.training.schedule import TransformerSchedule
 
 # Those that decay.
@@ -428,3 +429,9 @@ def test_the_private_attributes_of_keras_that_hold_the_averages_pair_up_with_the
     pairs = zip(made._trainable_variables, made._model_variables_moving_average, strict=True)
     for variable, average in pairs:
         np.testing.assert_array_equal(array_of(average), array_of(variable))
+
+
+@pytest.mark.parametrize("path", ["labels/kernel", "classes/kernel", "heads/key_projection"])
+def test_muon_leaves_the_last_projection_and_tables_of_positions_to_adam(path):
+    assert any(re.search(pattern, path) for pattern in NOT_FOR_MUON)
+    assert not any(re.search(pattern, "layer/feed_forward/kernel") for pattern in NOT_FOR_MUON)

@@ -189,3 +189,10 @@ def test_as_many_trees_as_a_picture_has_room_for():
         tree_drawing.draw([parse("(XX c)")] * 21, THEMES["light"])
     with pytest.raises(ValueError, match=r"Received: 0 sentences\. Pass"):
         tree_drawing.draw([], THEMES["light"])
+
+
+def test_a_weight_that_rounding_takes_above_1_is_drawn():
+    weights = np.full((1, 1, 1, 1), np.float64(np.float32(0.6)) + np.float64(np.float32(0.4)))
+    assert weights[0, 0, 0, 0] > 1
+    given = Attended("cross", ["a"], ["a"], weights)
+    attention_lines.draw(given, 0, [0], [0], THEMES["light"])
