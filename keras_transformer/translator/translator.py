@@ -242,7 +242,9 @@ class Translator:
                     f"and {len(other):,} lines."
                 )
             of_others.append(
-                checked_lengths(self._model.target_lengths, other, "target {}", SHORTEN)
+                checked_lengths(
+                    self._model.target_lengths, other, "of the targets, line {}", SHORTEN
+                )
             )
         of_lines = checked_lengths(self._model.lengths, lines)
         lengths = [max(row) for row in zip(of_lines, *of_others, strict=True)]
