@@ -9,6 +9,8 @@ MAX_SOURCE_LENGTH = 1024
 # What may be done about it.
 SPLIT = "Split it into sentences (translate: --split_sentences)."
 SHORTEN = "Shorten it, or leave it out."
+# What a translation that is given is called.
+TARGET = "of the targets, line {}"
 
 
 def checked_lengths(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from keras_transformer.translator.alignment import link_words
-from keras_transformer.translator.batches import SHORTEN, checked_lengths, in_batches
+from keras_transformer.translator.batches import SHORTEN, TARGET, checked_lengths, in_batches
 from keras_transformer.translator.hypothesis import Hypothesis
 from keras_transformer.translator.live import Live, as_pieces
 from keras_transformer.translator.loading import load_model
@@ -241,11 +241,7 @@ class Translator:
                     f"there must be as many of the one as of the other. Received: {len(lines):,} "
                     f"and {len(other):,} lines."
                 )
-            of_others.append(
-                checked_lengths(
-                    self._model.target_lengths, other, "of the targets, line {}", SHORTEN
-                )
-            )
+            of_others.append(checked_lengths(self._model.target_lengths, other, TARGET, SHORTEN))
         of_lines = checked_lengths(self._model.lengths, lines)
         lengths = [max(row) for row in zip(of_lines, *of_others, strict=True)]
         return in_batches(function, [lines, *others], lengths, *how)
