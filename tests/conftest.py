@@ -3,6 +3,7 @@
 import gc
 import os
 import pathlib
+import random
 
 import pytest
 from shared import SharedFolders
@@ -35,6 +36,20 @@ def pytest_collection_modifyitems(items):
     ordered = [*long[:1], *others[:quarter], *long[1:], *others[quarter:]]
     ranks = {path: rank for rank, path in enumerate(ordered)}
     items.sort(key=lambda item: ranks[item.path])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """Keras draws the seeds of its weights from `random`: the same weights in every run, whatever
+    the order of the tests.
+    """
+    random.seed(0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call():
+    """What the fixtures have drawn changes nothing either."""
+    random.seed(0)
 
 
 def pytest_collection_finish():
