@@ -8,7 +8,12 @@ from small_model import small_model
 
 from keras_transformer.training import fit
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.training.objective import LIKELIHOOD, RDrop, ScheduledSampling
+from keras_transformer.training.objective import (
+    LIKELIHOOD,
+    RDrop,
+    ScheduledSampling,
+    divergence_of_halves,
+)
 from keras_transformer.training.optimizer import optimizer
 
 RANDOM = np.random.default_rng(0)
@@ -68,6 +73,22 @@ def test_r_drop_is_the_formula_of_two_passes(alpha):
     [[sources, targets]] = model.seen
     np.testing.assert_array_equal(sources, np.tile(SOURCE, (2, 1)))
     np.testing.assert_array_equal(targets, np.tile(TARGET, (2, 1)))
+
+
+def test_the_divergence_and_its_gradient_are_those_of_tensorflow():
+    rng = np.random.default_rng(2)
+    logits = tf.Variable(rng.normal(0, 3, (6, 5, 20)).astype(np.float32))
+    weights = tf.constant(rng.normal(size=(3, 5)).astype(np.float32))
+    with tf.GradientTape(persistent=True) as tape:
+        log_p, log_q = tf.split(tf.nn.log_softmax(logits), 2)
+        kl = keras.losses.KLDivergence(reduction=None)
+        expected = kl(tf.exp(log_p), tf.exp(log_q)) + kl(tf.exp(log_q), tf.exp(log_p))
+        actual = divergence_of_halves(logits)
+        sums = [tf.reduce_sum(weights * one) for one in (actual, expected, 2.0 * expected)]
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
+    of_actual, of_expected, of_other = (tape.gradient(one, logits) for one in sums)
+    np.testing.assert_allclose(of_actual, of_expected, rtol=1e-3, atol=1e-3)
+    assert np.abs(of_actual - of_other).max() > 0.1
 
 
 def test_without_dropout_r_drop_is_the_plain_loss_and_with_it_more():
