@@ -51,6 +51,7 @@ GROUPS = {
     "search": translating.SEARCH,
     "seed": learning.SEED,
     "serve": serving.SERVE,
+    "start": learning.START,
     "task": runs_and_exports.TASK,
     "theme": visualizing.THEME,
     "tokenize": evaluating.TOKENIZE,

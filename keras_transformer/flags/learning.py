@@ -106,6 +106,16 @@ flags.DEFINE_integer(
     flag_values=SAMPLING,
 )
 
+START = flags.FlagValues()
+flags.DEFINE_enum(
+    "embedding_initialization",
+    "drawn",
+    ["drawn", "cooccurrence"],
+    "How the table of embeddings begins. drawn: at random. cooccurrence: pieces that come in the "
+    "same pairs lie together, which is worth an epoch of a short run.",
+    START,
+)
+
 OPTIMIZER = flags.FlagValues()
 flags.DEFINE_enum(
     "schedule",

@@ -25,7 +25,7 @@ TASKS = {
     "translation": Registered(
         "keras_transformer.tasks.translation:Translation",
         "keras_transformer.tasks.translation_examination:TranslationExamination",
-        flag_groups=("corpus", "vocabulary", "model", "sampling", "search", "decoding"),
+        flag_groups=("corpus", "vocabulary", "model", "sampling", "start", "search", "decoding"),
         export_flag_groups=("search", "decoding", "precision", "format"),
     ),
     "language_modelling": Registered(
@@ -61,7 +61,7 @@ TASKS = {
     "parsing": Registered(
         "keras_transformer.tasks.parsing:Parsing",
         "keras_transformer.tasks.parsing_examination:ParsingExamination",
-        flag_groups=("corpus", "vocabulary", "model", "sampling", "search", "decoding"),
+        flag_groups=("corpus", "vocabulary", "model", "sampling", "start", "search", "decoding"),
         export_flag_groups=("search", "decoding", "precision", "format"),
     ),
 }

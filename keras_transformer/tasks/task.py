@@ -138,6 +138,13 @@ class Task(abc.ABC):
             axis more. Only its loss is minimized: `add_loss` and regularizers are not.
         """
 
+    def start(self, model: keras.Model) -> None:
+        """Set those weights of a new run that do not begin as they were drawn.
+
+        Called by every host, which must all set the same. By default there are none.
+        """
+        return
+
     @abc.abstractmethod
     def loss(self) -> keras.losses.Loss:
         """The loss; its `call` gives float32 of the shape of the labels, a loss for each."""

@@ -130,6 +130,8 @@ class TrainingRun:
         policy = dtype_policy(values["mixed_precision"])
         model = self._compiled(policy)
         start = fit.resume(model, self.folder.checkpoints)
+        if not start.step:
+            self.task.start(model)
         if values["init_from"] and not start.step:
             self._initialize(model)
         steps_per_epoch = batches.updates_per_epoch

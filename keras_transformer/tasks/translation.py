@@ -16,10 +16,13 @@ from keras_transformer.tasks.corpus_settings import corpus_settings
 from keras_transformer.tasks.scored_lines import refuse_long_lines
 from keras_transformer.tasks.task import Evaluation, Task, label_measures, with_perplexity
 from keras_transformer.tasks.translation_options import (
+    check_start,
     check_tables,
     decoding_options,
+    refuse_other_vocabulary,
     scheduled_sampling,
     segmentations,
+    start,
 )
 from keras_transformer.tasks.trial import trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
@@ -65,6 +68,7 @@ class Translation(Task):
         self.module_class.check(self._options)
         self._segmentations = segmentations(values)
         check_tables(values["vocabularies"], values["tie_embeddings"])
+        check_start(values)
         self.hyperparameters = chosen(values)
 
     @classmethod
@@ -88,14 +92,13 @@ class Translation(Task):
     def write_files(self, folder):
         """Write the vocabulary: that of the records, else learned from the training side."""
         train = self.corpus.train
-        values = self.values
         vocabulary = self._prepared_vocabulary() or vocabularies.learn(
             train.sources,
             train.targets,
-            values["vocabularies"],
-            values["vocabulary_size"],
+            self.values["vocabularies"],
+            self.values["vocabulary_size"],
             self.corpus.tags,
-            values["vocabulary_model"],
+            self.values["vocabulary_model"],
         )
         vocabularies.save(vocabulary, folder.path)
 
@@ -108,13 +111,7 @@ class Translation(Task):
         self.hyperparameters = dataclasses.replace(
             self.hyperparameters, vocabulary_size=self.vocabulary.size
         )
-        if prepared.fingerprint != self.vocabulary.fingerprint:
-            files = map(str, vocabularies.paths(self.vocabulary.kind, folder.path))
-            raise ValueError(
-                f"{folder.path} was trained with vocabulary {self.vocabulary.fingerprint}, the "
-                f"records are of {prepared.fingerprint}. Name another --model_dir, or prepare the "
-                f"records with --vocabulary={','.join(files)}."
-            )
+        refuse_other_vocabulary(folder.path, self.vocabulary, prepared)
 
     def _prepared_vocabulary(self):
         """That of the records; None of a corpus that is text."""
@@ -132,8 +129,10 @@ class Translation(Task):
     @classmethod
     def fixed(cls, description):
         """All; hyperparameters that an earlier version did not know had their default's value."""
-        hyperparameters = described(description["hyperparameters"])
-        return {**description, "hyperparameters": hyperparameters.as_dict()}
+        return {
+            **description,
+            "hyperparameters": described(description["hyperparameters"]).as_dict(),
+        }
 
     @functools.cached_property
     def _pairs(self):
@@ -178,6 +177,9 @@ class Translation(Task):
     def model(self, dtype):
         return model_of(self.hyperparameters, dtype)
 
+    def start(self, model):
+        start(self.values, model, self.vocabulary.size, self._pairs[0])
+
     def loss(self):
         return LabelSmoothedCrossEntropy(self.hyperparameters.label_smoothing)
 
@@ -200,8 +202,7 @@ class Translation(Task):
         greedy = Translator(self.module_class(model, self.vocabulary, options))
 
         def measure():
-            quality = self.validation_quality(greedy.translate(sources))
-            return {**measures(), self.quality: quality}
+            return {**measures(), self.quality: self.validation_quality(greedy.translate(sources))}
 
         return measure
 
@@ -233,8 +234,7 @@ class Translation(Task):
                 for source, translation, target in shown
             ),
         ]
-        examples = list(test.sources[:KEPT_EXAMPLES])
-        return Evaluation({"beam_size": beam_size, **scores}, report, examples)
+        return Evaluation({"beam_size": beam_size, **scores}, report, test.sources[:KEPT_EXAMPLES])
 
     def usage(self, version):
         return trial(self.corpus.test.sources[0], self.command, version)

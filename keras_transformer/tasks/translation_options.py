@@ -1,11 +1,18 @@
 """What the flags of translation say of its search, its objective and its pieces."""
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping
 
+import keras
+
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.training.embedding_start import start_embeddings
 from keras_transformer.training.objective import ScheduledSampling
+from pipelines import vocabularies
 from pipelines.bpe_dropout import BpeDropout
+from pipelines.cooccurrence import cooccurrences
+from pipelines.pairs import TokenizedPairs
 from pipelines.segmentation import Segmentation
 from pipelines.subword_regularization import SubwordRegularization
 from pipelines.vocabularies import SeparateVocabularies
@@ -66,6 +73,62 @@ def check_tables(kind: str, tie_embeddings: str) -> None:
             f"vocabularies that are {kind} need --tie_embeddings={fitting}: an id means another "
             f"piece in each language. Received: tie_embeddings={tie_embeddings}. Pass "
             f"--tie_embeddings={TIES_OF_VOCABULARIES[kind][0]}."
+        )
+
+
+def check_start(values: Mapping) -> None:
+    """Refuse --embedding_initialization=cooccurrence where it cannot be.
+
+    Raises:
+        ValueError: if there are several tables, weights of another run, or several hosts, which
+            might not compute the same.
+    """
+    start = values["embedding_initialization"]
+    if start == "drawn":
+        return
+    excluded = {
+        "tie_embeddings": values["tie_embeddings"] != "three_way",
+        "init_from": values["init_from"] is not None,
+        "distribution": values["distribution"] == "multi_worker",
+    }
+    for name in (name for name, is_excluded in excluded.items() if is_excluded):
+        raise ValueError(
+            f"--embedding_initialization={start} fills the one table of source and target, of a "
+            f"run that starts anew on one machine. Received: --{name}={values[name]}. Leave one of "
+            "them out."
+        )
+
+
+def start(values: Mapping, model: keras.Model, vocabulary_size: int, pairs: TokenizedPairs) -> None:
+    """Set the table of embeddings of a new model as --embedding_initialization says.
+
+    Args:
+        values: of the flags, by name.
+        model: a new model, compiled.
+        vocabulary_size: V.
+        pairs: what is trained on.
+    """
+    if values["embedding_initialization"] == "cooccurrence":
+        counts = cooccurrences((pairs.sources, pairs.targets), vocabulary_size)
+        start_embeddings(model, counts, values["seed"])
+
+
+def refuse_other_vocabulary(
+    folder: str | os.PathLike,
+    vocabulary: Vocabulary | SeparateVocabularies,
+    prepared: Vocabulary | SeparateVocabularies,
+) -> None:
+    """Refuse records that were not cut by a run's vocabulary.
+
+    Raises:
+        ValueError: if they were cut by another.
+    """
+    if prepared.fingerprint != vocabulary.fingerprint:
+        files = map(str, vocabularies.paths(vocabulary.kind, folder))
+        raise ValueError(
+            f"{folder} was trained with vocabulary {vocabulary.fingerprint}, the records are of "
+            f"{prepared.fingerprint}. Name another --model_dir, or prepare the records with "
+            f"--vocabulary={','.join(files)}."
         )
 
 

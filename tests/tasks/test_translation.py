@@ -197,6 +197,43 @@ def test_sizes_and_seed_reach_the_model(run_of):
     assert not all(np.array_equal(here, there) for here, there in zip(one, other, strict=True))
 
 
+def table_of(model):
+    [table] = (one for one in model.weights if one.path == "embedding/table")
+    return np.asarray(keras.ops.stop_gradient(table))
+
+
+def test_embeddings_of_a_new_run_start_from_cooccurrences(setup_of):
+    drawn, mixed = (
+        table_of(setup_of(f"--embedding_initialization={start}").model)
+        for start in ("drawn", "cooccurrence")
+    )
+    assert np.abs(mixed - drawn).max() > 0.1
+    again = table_of(setup_of("--embedding_initialization=cooccurrence").model)
+    np.testing.assert_array_equal(again, mixed)
+
+
+def test_embeddings_of_a_run_that_goes_on_are_its_own(run_of, monkeypatch):
+    """The start belongs to step 0."""
+    monkeypatch.setattr(TrainingRun, "_finish", lambda *arguments: None)
+    begun = "--embedding_initialization=cooccurrence"
+    run_of(begun, "--max_steps=1").go()
+    [path] = checkpoint.checkpoints(run_of().folder.checkpoints)
+    saved = checkpoint.weights_of(path)["weights/embedding/table"]
+    found = []
+    monkeypatch.setattr(training_run.fit, "fit", lambda model, *rest: found.append(model))
+    run_of(begun, "--max_steps=2").go()
+    np.testing.assert_array_equal(table_of(found[0]), saved)
+
+
+@pytest.mark.parametrize(
+    "flag", ["--tie_embeddings=decoder", "--init_from=runs/other", "--distribution=multi_worker"]
+)
+def test_a_start_that_cannot_be_is_refused(values_of, flag):
+    values = values_of(Translation, *TINY, "--embedding_initialization=cooccurrence", flag)
+    with pytest.raises(ValueError, match=rf"Received: {flag}\. Leave one of them out\.$"):
+        Translation(values)
+
+
 def test_two_objectives_exclude_each_other(run_of):
     with pytest.raises(ValueError, match=r"^--r_drop and --scheduled_sampling exclude "):
         run_of("--r_drop=5", "--scheduled_sampling=0.1").task.objective()

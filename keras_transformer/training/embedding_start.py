@@ -1,0 +1,90 @@
+"""A table of embeddings that knows which pieces come together before training begins (Vaswani et
+al. 2017, section 3.4: the table that source, target and projection share; the paper draws it).
+
+References: Church and Hanks 1990, "Word Association Norms, Mutual Information, and Lexicography";
+    Levy and Goldberg 2014, "Neural Word Embedding as Implicit Matrix Factorization".
+"""
+
+import keras
+import numpy as np
+
+from keras_transformer.training.initialization import TABLES, WEIGHTS
+
+# As Levy, Goldberg and Dagan 2015 smooth the probabilities of contexts, for rare pieces.
+CONTEXT_POWER = 0.75
+# Of the square of a row's length; the rest is as drawn.
+SHARE = 0.7
+ITERATIONS = 8
+
+
+def start_embeddings(model: keras.Model, counts: np.ndarray, seed: int) -> None:
+    """Mix what `embeddings` finds into a model's drawn table of embeddings.
+
+        row = sqrt(0.7) s e + sqrt(0.3) drawn row,    s: mean length of the drawn rows
+
+    The row of a piece that comes with no other stays as it was drawn.
+
+    Args:
+        model: has one table, (V, d_model), for source and target.
+        counts: how often two pieces come together, from `pipelines.cooccurrence`, (V, V).
+        seed: a non-negative integer.
+    """
+    [table] = (one for one in model.weights if WEIGHTS + one.path in TABLES)
+    drawn = np.asarray(keras.ops.stop_gradient(table))
+    found = embeddings(counts, drawn.shape[1], seed)
+    length = np.sqrt(np.mean(np.sum(drawn**2, axis=1)))
+    mixed = np.sqrt(SHARE) * length * found + np.sqrt(1 - SHARE) * drawn
+    table.assign(np.where(found.any(axis=1, keepdims=True), mixed, drawn))
+
+
+def embeddings(counts: np.ndarray, d_model: int, seed: int) -> np.ndarray:
+    """Vectors whose products are like the positive pointwise mutual information of two pieces.
+
+        M_ij = max(0, log P(i, j) / (P(i) P'(j))),    P'(j) proportional to P(j)^0.75
+        e_i  = row i of U sqrt(L) R, divided by its length
+
+    U and L are the d_model largest eigenvectors and eigenvalues of the symmetric part of M, and R a
+    random rotation, so that no dimension stands out.
+
+    Args:
+        counts: how often two pieces come together, (V, V), symmetric.
+        d_model: length of a vector.
+        seed: of R, a non-negative integer.
+
+    Returns:
+        float32, (V, d_model), of length 1; 0 for a piece that comes with no other.
+    """
+    rng = np.random.default_rng(seed)
+    information = _information(counts)
+    vectors = _eigenvectors(information, d_model, rng)
+    rotation, _ = np.linalg.qr(rng.normal(size=(d_model, d_model)))
+    vectors = vectors @ rotation.astype(np.float32)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 1e-6)
+
+
+def _information(counts):
+    """The symmetric part of M."""
+    frequencies = counts.sum(axis=1)
+    contexts = frequencies**CONTEXT_POWER
+    contexts /= contexts.sum()
+    expected = frequencies[:, None] * contexts
+    ratios = np.divide(counts, expected, out=np.ones_like(counts), where=counts > 0)
+    information = np.maximum(np.log(ratios), 0)
+    return (information + information.T) / 2
+
+
+def _eigenvectors(matrix, count, rng):
+    """U sqrt(L) of the largest eigenvalues, by subspace iteration: all of them would take minutes.
+    There are as many columns as asked for; those past the positive eigenvalues are 0.
+    """
+    size = len(matrix)
+    columns = min(size, count + count // 2)
+    basis = rng.normal(size=(size, columns)).astype(np.float32)
+    for _ in range(ITERATIONS):
+        basis, _ = np.linalg.qr(matrix @ basis)
+    values, rotation = np.linalg.eigh(basis.T @ matrix @ basis)
+    largest = np.argsort(values)[::-1][:count]
+    scales = np.sqrt(np.maximum(values[largest], 0))
+    found = basis @ rotation[:, largest] * scales
+    return np.pad(found, [(0, 0), (0, count - found.shape[1])])

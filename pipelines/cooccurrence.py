@@ -1,0 +1,66 @@
+"""How often pieces come in the same pairs of sentences (Vaswani et al. 2017, section 3.4: source
+and target share one table of embeddings).
+"""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipelines.token_ids import TokenIds
+
+# A few matrices of all pieces by all pieces must fit into memory: 1 GB each of this many.
+MOST_PIECES = 16000
+MOST_PAIRS = 200000
+# Entries that are counted at once.
+CHUNK = 1 << 22
+
+
+def cooccurrences(sides: Sequence[TokenIds], vocabulary_size: int) -> np.ndarray:
+    """How often two pieces come in the same pair, on whichever side.
+
+        C_ij = sum over the pairs that have i and j of 1 / (number of different pieces in the pair)
+
+    Args:
+        sides: sources and targets, N sentences each; the first 200,000 pairs are counted.
+        vocabulary_size: V.
+
+    Returns:
+        float32, (V, V), symmetric, 0 on the diagonal.
+
+    Raises:
+        ValueError: if there are more than 16,000 pieces.
+    """
+    if vocabulary_size > MOST_PIECES:
+        raise ValueError(
+            f"--embedding_initialization=cooccurrence counts pairs of at most {MOST_PIECES:,} "
+            f"pieces. Received: {vocabulary_size:,}. Leave it out, or pass a smaller "
+            "--vocabulary_size."
+        )
+    which = []
+    for side in sides:
+        lengths = side.lengths[:MOST_PAIRS]
+        pair = np.repeat(np.arange(len(lengths)), lengths)
+        which.append(pair * vocabulary_size + side.flat[: len(pair)])
+    pair, piece = np.divmod(np.unique(np.concatenate(which)), vocabulary_size)
+    sizes = np.bincount(pair)
+    first = np.cumsum(sizes) - sizes
+    counts = np.zeros((vocabulary_size, vocabulary_size), np.float32)
+    # Entry i of a pair meets each of its entries.
+    meetings = np.cumsum(sizes[pair])
+    for begin, end in _chunks(meetings):
+        partners = sizes[pair[begin:end]]
+        within = np.arange(partners.sum()) - np.repeat(np.cumsum(partners) - partners, partners)
+        others = piece[np.repeat(first[pair[begin:end]], partners) + within]
+        weights = np.repeat((1 / partners).astype(np.float32), partners)
+        np.add.at(counts, (np.repeat(piece[begin:end], partners), others), weights)
+    np.fill_diagonal(counts, 0)
+    return counts
+
+
+def _chunks(meetings):
+    """Where to cut entries, so that few meetings come at once."""
+    total = meetings[-1] if len(meetings) else 0
+    cuts = np.searchsorted(meetings, np.arange(CHUNK, total, CHUNK))
+    cuts = np.unique(np.concatenate([[0], cuts, [len(meetings)]]))
+    return itertools.pairwise(cuts)

@@ -1,0 +1,53 @@
+"""Pieces that come together, counted by the definition."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines import cooccurrence
+from pipelines.cooccurrence import cooccurrences
+from pipelines.token_ids import TokenIds
+
+V = 12
+SENTENCES = st.lists(st.lists(st.integers(0, V - 1), max_size=7), min_size=1, max_size=6)
+
+
+def packed(sentences):
+    flat = np.array(list(itertools.chain(*sentences)), np.uint16)
+    return TokenIds.of_lengths(flat, [len(one) for one in sentences])
+
+
+def counted(sources, targets):
+    """`cooccurrences` by its definition, in float64."""
+    counts = np.zeros((V, V))
+    for source, target in zip(sources, targets, strict=True):
+        pieces = {*source, *target}
+        for i, j in itertools.permutations(pieces, 2):
+            counts[i, j] += 1 / len(pieces)
+    return counts
+
+
+@given(SENTENCES, SENTENCES, st.sampled_from([1, 5, 1 << 22]))
+def test_counts_are_those_of_the_definition_whatever_is_counted_at_once(sources, targets, chunk):
+    length = min(len(sources), len(targets))
+    sources, targets = sources[:length], targets[:length]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cooccurrence, "CHUNK", chunk)
+        found = cooccurrences((packed(sources), packed(targets)), V)
+    np.testing.assert_allclose(found, counted(sources, targets), rtol=1e-5, atol=1e-6)
+
+
+def test_of_a_large_corpus_only_the_first_pairs_are_counted(monkeypatch):
+    sides = packed([[1, 2], [3, 4], [1, 4]]), packed([[5], [6], [7]])
+    monkeypatch.setattr(cooccurrence, "MOST_PAIRS", 2)
+    found = cooccurrences(sides, V)
+    np.testing.assert_allclose(found, counted([[1, 2], [3, 4]], [[5], [6]]), rtol=1e-6)
+    assert found[1, 4] == 0
+
+
+def test_too_many_pieces_are_refused():
+    with pytest.raises(ValueError, match=r"at most 16,000 pieces\. Received: 16,001\. Leave it"):
+        cooccurrences((packed([[1]]), packed([[1]])), 16001)

@@ -1,0 +1,62 @@
+"""The start of the embeddings against eigenvectors in NumPy."""
+
+import keras
+import numpy as np
+import pytest
+from small_model import transformer
+
+from keras_transformer.training.embedding_start import embeddings, start_embeddings
+
+
+def information_of(counts):
+    """M by its definition, in float64."""
+    of_i = counts.astype(np.float64).sum(axis=1)
+    of_j = of_i**0.75 / (of_i**0.75).sum()
+    ratios = counts / of_i[:, None] / of_j
+    information = np.log(ratios, where=ratios > 1, out=np.zeros_like(ratios))
+    return (information + information.T) / 2
+
+
+def test_embeddings_are_the_largest_eigenvectors_of_the_information():
+    rng = np.random.default_rng(0)
+    topic = np.arange(40) % 4
+    counts = rng.gamma(2, size=(40, 40)) * np.where(topic[:, None] == topic, 1, 0.02)
+    counts = (counts + counts.T).astype(np.float32)
+    np.fill_diagonal(counts, 0)
+    values, vectors = np.linalg.eigh(information_of(counts))
+    expected = vectors[:, -4:] * np.sqrt(values[-4:])
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    found = embeddings(counts, 4, seed=0)
+    # Their products do not see how both are turned.
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, rtol=0, atol=1e-3)
+    other = embeddings(counts, 4, seed=1)
+    np.testing.assert_allclose(other @ other.T, found @ found.T, rtol=0, atol=1e-3)
+    assert np.abs(other - found).max() > 0.1
+    fewer = embeddings(counts, 3, seed=0)
+    assert np.abs(fewer @ fewer.T - expected @ expected.T).max() > 0.1
+
+
+def test_more_dimensions_than_pieces():
+    counts = np.ones((3, 3), np.float32) - np.eye(3, dtype=np.float32)
+    found = embeddings(counts, 8, seed=0)
+    assert found.shape == (3, 8)
+    assert np.isfinite(found).all()
+
+
+def test_pieces_of_the_same_pairs_lie_together_and_the_others_stay_as_drawn():
+    keras.utils.set_random_seed(0)
+    model = transformer()
+    [table] = (one for one in model.weights if one.path == "embedding/table")
+    drawn = np.asarray(keras.ops.stop_gradient(table))
+    counts = np.zeros((20, 20), np.float32)
+    counts[4:7, 4:7] = counts[7:10, 7:10] = 5 * (1 - np.eye(3))
+    start_embeddings(model, counts, seed=0)
+    mixed = np.asarray(keras.ops.stop_gradient(table))
+    lengths = np.linalg.norm(mixed, axis=1, keepdims=True)
+    cosines = (mixed / lengths) @ (mixed / lengths).T
+    assert cosines[4, 5] > 0.5
+    assert cosines[7, 9] > 0.5
+    assert abs(cosines[4, 7]) < 0.5
+    np.testing.assert_array_equal(mixed[10:], drawn[10:])
+    seen = np.mean(np.sum(mixed[4:10] ** 2, axis=1))
+    assert seen == pytest.approx(np.mean(np.sum(drawn**2, axis=1)), rel=0.5)
