@@ -16,36 +16,41 @@ MOST_PAIRS = 200000
 CHUNK = 1 << 22
 
 
-def cooccurrences(sides: Sequence[TokenIds], vocabulary_size: int) -> np.ndarray:
+def cooccurrences(
+    sides: Sequence[TokenIds], offsets: Sequence[int], vocabulary_size: int
+) -> np.ndarray:
     """How often two pieces come in the same pair, on whichever side.
 
         C_ij = sum over the pairs that have i and j of 1 / (number of different pieces in the pair)
 
     Args:
         sides: sources and targets, N sentences each; the first 200,000 pairs are counted.
-        vocabulary_size: V.
+        offsets: number of the piece that has id 0 on each side: 0 and 0 where they share a
+            vocabulary, 0 and its size where each has its own.
+        vocabulary_size: pieces on a side.
 
     Returns:
-        float32, (V, V), symmetric, 0 on the diagonal.
+        float32, (V, V), symmetric, 0 on the diagonal; V is the number of pieces on both sides.
 
     Raises:
         ValueError: if there are more than 16,000 pieces.
     """
-    if vocabulary_size > MOST_PIECES:
+    size = vocabulary_size + max(offsets)
+    if size > MOST_PIECES:
         raise ValueError(
             f"--embedding_initialization=cooccurrence counts pairs of at most {MOST_PIECES:,} "
-            f"pieces. Received: {vocabulary_size:,}. Leave it out, or pass a smaller "
+            f"pieces. Received: {size:,}. Pass --embedding_initialization=drawn, or a smaller "
             "--vocabulary_size."
         )
     which = []
-    for side in sides:
+    for side, offset in zip(sides, offsets, strict=True):
         lengths = side.lengths[:MOST_PAIRS]
         pair = np.repeat(np.arange(len(lengths)), lengths)
-        which.append(pair * vocabulary_size + side.flat[: len(pair)])
-    pair, piece = np.divmod(np.unique(np.concatenate(which)), vocabulary_size)
+        which.append(pair * size + offset + side.flat[: len(pair)])
+    pair, piece = np.divmod(np.unique(np.concatenate(which)), size)
     sizes = np.bincount(pair)
     first = np.cumsum(sizes) - sizes
-    counts = np.zeros((vocabulary_size, vocabulary_size), np.float32)
+    counts = np.zeros((size, size), np.float32)
     # Entry i of a pair meets each of its entries.
     meetings = np.cumsum(sizes[pair])
     for begin, end in _chunks(meetings):

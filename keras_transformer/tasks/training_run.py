@@ -131,9 +131,7 @@ class TrainingRun:
         model = self._compiled(policy)
         start = fit.resume(model, self.folder.checkpoints)
         if not start.step:
-            self.task.start(model)
-        if values["init_from"] and not start.step:
-            self._initialize(model)
+            (self._initialize if values["init_from"] else self.task.start)(model)
         steps_per_epoch = batches.updates_per_epoch
         last_step = min(values["max_steps"], (values["max_epochs"] or math.inf) * steps_per_epoch)
         arithmetic = in_words(values["mixed_precision"], policy)

@@ -178,7 +178,7 @@ class Translation(Task):
         return model_of(self.hyperparameters, dtype)
 
     def start(self, model):
-        start(self.values, model, self.vocabulary.size, self._pairs[0])
+        start(self.values, model, self.vocabulary, self._pairs[0])
 
     def loss(self):
         return LabelSmoothedCrossEntropy(self.hyperparameters.label_smoothing)

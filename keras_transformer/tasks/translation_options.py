@@ -77,39 +77,38 @@ def check_tables(kind: str, tie_embeddings: str) -> None:
 
 
 def check_start(values: Mapping) -> None:
-    """Refuse --embedding_initialization=cooccurrence where it cannot be.
+    """Refuse --embedding_initialization=cooccurrence on several hosts, whose rounding may differ.
 
     Raises:
-        ValueError: if there are several tables, weights of another run, or several hosts, which
-            might not compute the same.
+        ValueError: if both are asked for.
     """
     start = values["embedding_initialization"]
-    if start == "drawn":
-        return
-    excluded = {
-        "tie_embeddings": values["tie_embeddings"] != "three_way",
-        "init_from": values["init_from"] is not None,
-        "distribution": values["distribution"] == "multi_worker",
-    }
-    for name in (name for name, is_excluded in excluded.items() if is_excluded):
+    distribution = values["distribution"]
+    if (start, distribution) == ("cooccurrence", "multi_worker"):
         raise ValueError(
-            f"--embedding_initialization={start} fills the one table of source and target, of a "
-            f"run that starts anew on one machine. Received: --{name}={values[name]}. Leave one of "
-            "them out."
+            f"--embedding_initialization={start} computes a table of embeddings, which several "
+            f"machines may round differently. Received: --distribution={distribution}. Pass "
+            "--embedding_initialization=drawn."
         )
 
 
-def start(values: Mapping, model: keras.Model, vocabulary_size: int, pairs: TokenizedPairs) -> None:
-    """Set the table of embeddings of a new model as --embedding_initialization says.
+def start(
+    values: Mapping,
+    model: keras.Model,
+    vocabulary: Vocabulary | SeparateVocabularies,
+    pairs: TokenizedPairs,
+) -> None:
+    """Set the tables of embeddings of a new model as --embedding_initialization says.
 
     Args:
         values: of the flags, by name.
         model: a new model, compiled.
-        vocabulary_size: V.
+        vocabulary: its own.
         pairs: what is trained on.
     """
     if values["embedding_initialization"] == "cooccurrence":
-        counts = cooccurrences((pairs.sources, pairs.targets), vocabulary_size)
+        offsets = (0, vocabulary.size if vocabulary.kind == "separate" else 0)
+        counts = cooccurrences((pairs.sources, pairs.targets), offsets, vocabulary.size)
         start_embeddings(model, counts, values["seed"])
 
 

@@ -8,33 +8,38 @@ References: Church and Hanks 1990, "Word Association Norms, Mutual Information, 
 import keras
 import numpy as np
 
-from keras_transformer.training.initialization import TABLES, WEIGHTS
+from keras_transformer.training.initialization import SIDES
 
 # As Levy, Goldberg and Dagan 2015 smooth the probabilities of contexts, for rare pieces.
 CONTEXT_POWER = 0.75
 # Of the square of a row's length; the rest is as drawn.
 SHARE = 0.7
 ITERATIONS = 8
+EMBEDDINGS = {path: side for path, side in SIDES.items() if path.endswith("embedding/table")}
 
 
 def start_embeddings(model: keras.Model, counts: np.ndarray, seed: int) -> None:
-    """Mix what `embeddings` finds into a model's drawn table of embeddings.
+    """Mix what `embeddings` finds into a model's drawn tables of embeddings.
 
         row = sqrt(0.7) s e + sqrt(0.3) drawn row,    s: mean length of the drawn rows
 
-    The row of a piece that comes with no other stays as it was drawn.
+    The row of a piece that comes with no other stays as it was drawn. A projection with a table of
+    its own is left as it is.
 
     Args:
-        model: has one table, (V, d_model), for source and target.
-        counts: how often two pieces come together, from `pipelines.cooccurrence`, (V, V).
+        model: its tables are (V, d_model).
+        counts: how often two pieces come together, from `pipelines.cooccurrence`: (V, V), or (2 V,
+            2 V) of the source's pieces and the target's behind them.
         seed: a non-negative integer.
     """
-    [table] = (one for one in model.weights if WEIGHTS + one.path in TABLES)
-    drawn = np.asarray(keras.ops.stop_gradient(table))
-    found = embeddings(counts, drawn.shape[1], seed)
-    length = np.sqrt(np.mean(np.sum(drawn**2, axis=1)))
-    mixed = np.sqrt(SHARE) * length * found + np.sqrt(1 - SHARE) * drawn
-    table.assign(np.where(found.any(axis=1, keepdims=True), mixed, drawn))
+    tables = {one.path: one for one in model.weights if one.path in EMBEDDINGS}
+    found = embeddings(counts, next(iter(tables.values())).shape[1], seed)
+    for path, table in tables.items():
+        drawn = np.asarray(keras.ops.stop_gradient(table))
+        rows = found[: len(drawn)] if EMBEDDINGS[path] == "source" else found[-len(drawn) :]
+        length = np.sqrt(np.mean(np.sum(drawn**2, axis=1)))
+        mixed = np.sqrt(SHARE) * length * rows + np.sqrt(1 - SHARE) * drawn
+        table.assign(np.where(rows.any(axis=1, keepdims=True), mixed, drawn))
 
 
 def embeddings(counts: np.ndarray, d_model: int, seed: int) -> np.ndarray:

@@ -36,18 +36,25 @@ def test_counts_are_those_of_the_definition_whatever_is_counted_at_once(sources,
     sources, targets = sources[:length], targets[:length]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cooccurrence, "CHUNK", chunk)
-        found = cooccurrences((packed(sources), packed(targets)), V)
+        found = cooccurrences((packed(sources), packed(targets)), (0, 0), V)
     np.testing.assert_allclose(found, counted(sources, targets), rtol=1e-5, atol=1e-6)
 
 
 def test_of_a_large_corpus_only_the_first_pairs_are_counted(monkeypatch):
     sides = packed([[1, 2], [3, 4], [1, 4]]), packed([[5], [6], [7]])
     monkeypatch.setattr(cooccurrence, "MOST_PAIRS", 2)
-    found = cooccurrences(sides, V)
+    found = cooccurrences(sides, (0, 0), V)
     np.testing.assert_allclose(found, counted([[1, 2], [3, 4]], [[5], [6]]), rtol=1e-6)
     assert found[1, 4] == 0
 
 
+def test_pieces_of_two_vocabularies_are_counted_apart():
+    found = cooccurrences((packed([[1, 2]]), packed([[1, 3]])), (0, V), V)
+    assert found.shape == (2 * V, 2 * V)
+    assert found[1, V + 3] == found[2, V + 1] == found[1, V + 1] == pytest.approx(1 / 4)
+    assert np.count_nonzero(found) == 4 * 3
+
+
 def test_too_many_pieces_are_refused():
-    with pytest.raises(ValueError, match=r"at most 16,000 pieces\. Received: 16,001\. Leave it"):
-        cooccurrences((packed([[1]]), packed([[1]])), 16001)
+    with pytest.raises(ValueError, match=r"at most 16,000 pieces\. Received: 16,001\. Pass"):
+        cooccurrences((packed([[1]]), packed([[1]])), (0, 8000), 8001)

@@ -225,13 +225,19 @@ def test_embeddings_of_a_run_that_goes_on_are_its_own(run_of, monkeypatch):
     np.testing.assert_array_equal(table_of(found[0]), saved)
 
 
-@pytest.mark.parametrize(
-    "flag", ["--tie_embeddings=decoder", "--init_from=runs/other", "--distribution=multi_worker"]
-)
-def test_a_start_that_cannot_be_is_refused(values_of, flag):
-    values = values_of(Translation, *TINY, "--embedding_initialization=cooccurrence", flag)
-    with pytest.raises(ValueError, match=rf"Received: {flag}\. Leave one of them out\.$"):
-        Translation(values)
+def test_embeddings_of_another_run_are_kept(setup_of, run_of, monkeypatch, tmp_path):
+    monkeypatch.setattr(TrainingRun, "_finish", lambda *arguments: None)
+    run_of("--max_steps=1", f"--model_dir={tmp_path / 'other'}").go()
+    arguments = (f"--init_from={tmp_path / 'other'}", "--embedding_initialization=cooccurrence")
+    [path] = checkpoint.checkpoints(RunFolder(tmp_path / "other").checkpoints)
+    theirs = checkpoint.weights_of(path)["weights/embedding/table"]
+    np.testing.assert_array_equal(table_of(setup_of(*arguments).model), theirs)
+
+
+def test_several_hosts_compute_no_embeddings(values_of):
+    arguments = ("--embedding_initialization=cooccurrence", "--distribution=multi_worker")
+    with pytest.raises(ValueError, match=r"machines may round differently\. Received: --distrib"):
+        Translation(values_of(Translation, *TINY, *arguments))
 
 
 def test_two_objectives_exclude_each_other(run_of):

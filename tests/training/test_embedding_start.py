@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from small_model import transformer
 
+from keras_transformer.models import Transformer
 from keras_transformer.training.embedding_start import embeddings, start_embeddings
 
 
@@ -60,3 +61,24 @@ def test_pieces_of_the_same_pairs_lie_together_and_the_others_stay_as_drawn():
     np.testing.assert_array_equal(mixed[10:], drawn[10:])
     seen = np.mean(np.sum(mixed[4:10] ** 2, axis=1))
     assert seen == pytest.approx(np.mean(np.sum(drawn**2, axis=1)), rel=0.5)
+
+
+def test_each_side_has_its_own_pieces():
+    keras.utils.set_random_seed(0)
+    sizes = {"num_layers": 1, "d_model": 8, "d_ff": 16, "num_heads": 2}
+    model = Transformer(vocabulary_size=10, tie_embeddings="none", **sizes)
+    tables = {one.path: one for one in model.weights if one.path.endswith("/table")}
+    before = {path: np.asarray(keras.ops.stop_gradient(table)) for path, table in tables.items()}
+    counts = np.zeros((20, 20), np.float32)
+    # Pieces 4 and 5 of the source come with piece 6 of the target, and 7 with 8.
+    for i, j in [(4, 5), (4, 16), (5, 16), (7, 18)]:
+        counts[i, j] = counts[j, i] = 3
+    start_embeddings(model, counts, seed=0)
+    after = {path: np.asarray(keras.ops.stop_gradient(table)) for path, table in tables.items()}
+    changed = {path: (after[path] != before[path]).any(axis=1).nonzero()[0] for path in tables}
+    assert changed["source_embedding/table"].tolist() == [4, 5, 7]
+    assert changed["embedding/table"].tolist() == [6, 8]
+    assert changed["projection/table"].tolist() == []
+    source, target = after["source_embedding/table"], after["embedding/table"]
+    assert source[4] @ target[6] > source[4] @ target[8]
+    assert source[7] @ target[8] > source[7] @ target[6]
