@@ -19,8 +19,8 @@ POSITIONS = 2048
 PRE_NORM = {"post": False, "pre": True}
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWISH"}
 GATED = ("swiglu",)
-# It adds a table to the embeddings.
-POSITIONS_ADDED = ("sinusoidal", "learned", "none")
+# What it adds to the embeddings as a table, and what it turns queries and keys by.
+POSITIONS_KNOWN = ("sinusoidal", "learned", "none", "rotary")
 ATTENTIONS = ("scaled_dot_product",)
 # What `FeedForward.maps` gives. Only gated networks have the third.
 LINEARS = ("linear_0", "linear_1", "linear_0_noact")
@@ -28,7 +28,7 @@ KNOWN = {
     "architecture": ("transformer",),
     "norm": PRE_NORM,
     "activation": ACTIVATIONS,
-    "positions": POSITIONS_ADDED,
+    "positions": POSITIONS_KNOWN,
     "attention": ATTENTIONS,
     "attention_bias": (False,),
     "scaled_embeddings": (True,),
@@ -117,12 +117,17 @@ def _empty_specification(specs, model):
             f"{hp.d_model // hp.num_heads}. "
             f"Received: d_k={attention.d_k}, d_v={attention.d_v}. Export a SavedModel."
         )
-    return specs.TransformerSpec.from_config(
-        hp.num_layers,
-        hp.num_heads,
-        pre_norm=PRE_NORM[hp.norm],
-        activation=specs.Activation[ACTIVATIONS[hp.activation]],
-        ffn_glu=hp.activation in GATED,
+    sizes = {
+        "num_layers": hp.num_layers,
+        "num_heads": hp.num_heads,
+        "pre_norm": PRE_NORM[hp.norm],
+        "activation": specs.Activation[ACTIVATIONS[hp.activation]],
+        "ffn_glu": hp.activation in GATED,
+        "rotary_dim": attention.d_k if hp.positions == "rotary" else None,
+    }
+    stacks = specs.transformer_spec
+    return stacks.TransformerSpec(
+        stacks.TransformerEncoderSpec(**sizes), stacks.TransformerDecoderSpec(**sizes)
     )
 
 
@@ -132,8 +137,10 @@ def _set_embeddings(specification, model):
     encoder.embeddings[0].weight = model.source_embedding.table.numpy()
     decoder.embeddings.weight = model.embedding.table.numpy()
     decoder.projection.weight = model.projection.table.numpy()
-    encoder.position_encodings.encodings = _encodings(model.source_embedding)
-    decoder.position_encodings.encodings = _encodings(model.embedding)
+    for stack, embedding in ((encoder, model.source_embedding), (decoder, model.embedding)):
+        # A decoder with rotary positions has none.
+        if hasattr(stack, "position_encodings"):
+            stack.position_encodings.encodings = _encodings(embedding)
 
 
 def _encodings(embedding):

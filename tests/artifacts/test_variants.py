@@ -30,6 +30,7 @@ VARIANTS = [
         "max_positions": 4,
         "tie_embeddings": "none",
     },
+    {"positions": "rotary"},
     pytest.param({"positions": "none"}, marks=SLOW),
     pytest.param({"tie_embeddings": "decoder"}, marks=SLOW),
 ]
@@ -92,7 +93,7 @@ def test_control_ctranslate2_with_another_activation_gives_other_ones(
 @pytest.mark.parametrize(
     ("name", "value", "known"),
     [
-        ("positions", "rotary", "sinusoidal or learned or none"),
+        ("positions", "relative", "sinusoidal or learned or none or rotary"),
         ("attention", "local:4", "scaled_dot_product"),
         ("attention_bias", True, "False"),
         ("scaled_embeddings", False, "True"),
