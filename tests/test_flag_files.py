@@ -44,6 +44,8 @@ SAID = {
         "d_model": "192",
         "d_ff": "512",
         "num_heads": "4",
+        "positions": "rotary",
+        "embedding_initialization": "cooccurrence",
         **QUARTER_OF_AN_HOUR,
     },
     "parsing_small": {
