@@ -16,6 +16,20 @@ MOST_PAIRS = 200000
 CHUNK = 1 << 22
 
 
+def check_size(pieces: int) -> None:
+    """Refuse to count pairs of too many pieces.
+
+    Raises:
+        ValueError: if there are more than 16,000.
+    """
+    if pieces > MOST_PIECES:
+        raise ValueError(
+            f"--embedding_initialization=cooccurrence counts pairs of at most {MOST_PIECES:,} "
+            f"pieces. Received: {pieces:,}. Pass --embedding_initialization=drawn, or a smaller "
+            "--vocabulary_size."
+        )
+
+
 def cooccurrences(
     sides: Sequence[TokenIds], offsets: Sequence[int], vocabulary_size: int
 ) -> np.ndarray:
@@ -36,12 +50,7 @@ def cooccurrences(
         ValueError: if there are more than 16,000 pieces.
     """
     size = vocabulary_size + max(offsets)
-    if size > MOST_PIECES:
-        raise ValueError(
-            f"--embedding_initialization=cooccurrence counts pairs of at most {MOST_PIECES:,} "
-            f"pieces. Received: {size:,}. Pass --embedding_initialization=drawn, or a smaller "
-            "--vocabulary_size."
-        )
+    check_size(size)
     which = []
     for side, offset in zip(sides, offsets, strict=True):
         lengths = side.lengths[:MOST_PAIRS]

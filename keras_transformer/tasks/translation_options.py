@@ -1,4 +1,4 @@
-"""What the flags of translation say of its search, its objective and its pieces."""
+"""What the flags of translation say of its search, objective, pieces and embeddings."""
 
 import dataclasses
 import os
@@ -11,7 +11,7 @@ from keras_transformer.training.embedding_start import start_embeddings
 from keras_transformer.training.objective import ScheduledSampling
 from pipelines import vocabularies
 from pipelines.bpe_dropout import BpeDropout
-from pipelines.cooccurrence import cooccurrences
+from pipelines.cooccurrence import check_size, cooccurrences
 from pipelines.pairs import TokenizedPairs
 from pipelines.segmentation import Segmentation
 from pipelines.subword_regularization import SubwordRegularization
@@ -77,19 +77,23 @@ def check_tables(kind: str, tie_embeddings: str) -> None:
 
 
 def check_start(values: Mapping) -> None:
-    """Refuse --embedding_initialization=cooccurrence on several hosts, whose rounding may differ.
+    """Refuse --embedding_initialization=cooccurrence where it cannot be.
 
     Raises:
-        ValueError: if both are asked for.
+        ValueError: if there are too many pieces, or several hosts, whose rounding may differ.
     """
     start = values["embedding_initialization"]
+    if start == "drawn":
+        return
     distribution = values["distribution"]
-    if (start, distribution) == ("cooccurrence", "multi_worker"):
+    if distribution == "multi_worker":
         raise ValueError(
             f"--embedding_initialization={start} computes a table of embeddings, which several "
             f"machines may round differently. Received: --distribution={distribution}. Pass "
             "--embedding_initialization=drawn."
         )
+    sides = 2 if values["vocabularies"] == "separate" else 1
+    check_size(sides * values["vocabulary_size"])
 
 
 def start(

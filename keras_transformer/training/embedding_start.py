@@ -72,8 +72,8 @@ def _information(counts):
     """The symmetric part of M."""
     frequencies = counts.sum(axis=1)
     contexts = frequencies**CONTEXT_POWER
-    contexts /= contexts.sum()
-    expected = frequencies[:, None] * contexts
+    # Nothing is divided by 0: where no pieces come together, there is no count either.
+    expected = frequencies[:, None] * contexts / max(contexts.sum(), 1e-30)
     ratios = np.divide(counts, expected, out=np.ones_like(counts), where=counts > 0)
     information = np.maximum(np.log(ratios), 0)
     return (information + information.T) / 2

@@ -240,6 +240,17 @@ def test_several_hosts_compute_no_embeddings(values_of):
         Translation(values_of(Translation, *TINY, *arguments))
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("--vocabulary_size=16001",), ("--vocabularies=separate", "--tie_embeddings=decoder")],
+)
+def test_embeddings_of_too_many_pieces_are_refused_before_the_text_is_read(values_of, arguments):
+    start = "--embedding_initialization=cooccurrence"
+    values = values_of(Translation, *TINY, "--vocabulary_size=8500", start, *arguments)
+    with pytest.raises(ValueError, match=r"^--embedding_initialization=cooccurrence counts pairs "):
+        Translation(values)
+
+
 def test_two_objectives_exclude_each_other(run_of):
     with pytest.raises(ValueError, match=r"^--r_drop and --scheduled_sampling exclude "):
         run_of("--r_drop=5", "--scheduled_sampling=0.1").task.objective()

@@ -44,6 +44,10 @@ def test_more_dimensions_than_pieces():
     assert np.isfinite(found).all()
 
 
+def test_pieces_that_never_come_together_have_no_embeddings():
+    assert not embeddings(np.zeros((5, 5), np.float32), 4, seed=0).any()
+
+
 def test_pieces_of_the_same_pairs_lie_together_and_the_others_stay_as_drawn():
     keras.utils.set_random_seed(0)
     model = transformer()
