@@ -1,9 +1,9 @@
 """The claim itself (Vaswani et al. 2017, sections 1, 2 and 7, table 2): attention alone beside
 recurrence and convolution, as `python -m benchmarks.architectures --data_dir=multi30k`.
 
-The Transformer of tiny.flags with the paper's positions, an LSTM encoder-decoder with additive
-attention (recurrent.flags) and the convolutional one of Gehring et al. 2017 (convolutional.flags)
-learn the same task: same text, same pieces, same tokens an update and altogether, same search, all
+The Transformer of tiny.flags, as wide as the others and with the paper's positions, an LSTM
+encoder-decoder with additive attention (recurrent.flags) and the convolutional one of Gehring et
+al. 2017 (convolutional.flags) learn the same task: same text, same pieces, same tokens an update and altogether, same search, all
 weights drawn. Printed are weights, perplexity and BLEU of the development set, minutes on one core,
 what the training cost, and how many products of a forward pass wait for one another. A run that is
 done is not trained again, one that was interrupted goes on.
@@ -22,7 +22,7 @@ CHOSEN = flags.DEFINE_list("architectures", list(RECIPES), "Which to run.")
 LENGTH = flags.DEFINE_integer("length", 20, "n, pieces of either side, for the longest chain.", 1)
 # The flag files stop after minutes. Here tokens decide, and what the paper has not is left out.
 SAME_FOR_ALL = ("--max_minutes=inf", "--embedding_initialization=drawn")
-OWN = {"transformer": ("--positions=sinusoidal",)}
+OWN = {"transformer": {"d_model": 192, "positions": "sinusoidal"}}
 
 
 def built(name):
@@ -33,7 +33,8 @@ def built(name):
     from keras_transformer.models import chosen, model_of
     from keras_transformer.training.cost import sequential_products
 
-    model = model_of(chosen(recipe(f"{RECIPES[name]}.flags", "model", "vocabulary")))
+    values = recipe(f"{RECIPES[name]}.flags", "model", "vocabulary")
+    model = model_of(chosen({**values, **OWN.get(name, {})}))
     chains = [
         sequential_products(model, (np.ones((1, length), np.int32),) * 2)
         for length in (LENGTH.value, 2 * LENGTH.value)
@@ -45,7 +46,12 @@ def built(name):
 
 def main(_):
     arguments = {
-        name: [f"--flagfile={RECIPES[name]}.flags", *SAME_FOR_ALL, *OWN.get(name, ()), "--report"]
+        name: [
+            f"--flagfile={RECIPES[name]}.flags",
+            *SAME_FOR_ALL,
+            *(f"--{flag}={value}" for flag, value in OWN.get(name, {}).items()),
+            "--report",
+        ]
         for name in CHOSEN.value
     }
     found = small_runs.train_all(RUN_DIR.value, arguments)

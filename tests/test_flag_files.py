@@ -41,7 +41,7 @@ OF_PICTURES = {
 SAID = {
     "tiny": {
         "num_layers": "3",
-        "d_model": "192",
+        "d_model": "256",
         "d_ff": "512",
         "num_heads": "4",
         "positions": "rotary",
