@@ -3,10 +3,11 @@ recurrence and convolution, as `python -m benchmarks.architectures --data_dir=mu
 
 The Transformer of tiny.flags, as wide as the others and with the paper's positions, an LSTM
 encoder-decoder with additive attention (recurrent.flags) and the convolutional one of Gehring et
-al. 2017 (convolutional.flags) learn the same task: same text, same pieces, same tokens an update and altogether, same search, all
-weights drawn. Printed are weights, perplexity and BLEU of the development set, minutes on one core,
-what the training cost, and how many products of a forward pass wait for one another. A run that is
-done is not trained again, one that was interrupted goes on.
+al. 2017 (convolutional.flags) learn the same task: same text, same pieces, same tokens an update
+and altogether, same search, all weights drawn. Printed are weights, perplexity and BLEU of the
+development set, minutes on one core, what the training cost, and how many products of a forward
+pass wait for one another. A run that is done is not trained again, one that was interrupted goes
+on.
 """
 
 import numpy as np
