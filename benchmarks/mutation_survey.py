@@ -12,7 +12,7 @@ import coverage
 
 # Of pytest, wherever tests run for mutants.
 QUIET = (
-    *("-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", "not slow"),
+    *("-q", "--randomly-dont-reorganize", "-p", "no:cacheprovider", "-m", "not slow"),
     *("-W", "ignore:Module already imported"),
 )
 # Commands run in processes of their own, which the survey does not see.

@@ -38,7 +38,8 @@ def cooccurrences(
         C_ij = sum over the pairs that have i and j of 1 / (number of different pieces in the pair)
 
     Args:
-        sides: sources and targets, N sentences each; the first 200,000 pairs are counted.
+        sides: sources and targets, N sentences each; of more than
+            200,000 pairs, so many of all parts of the text are counted.
         offsets: number of the piece that has id 0 on each side: 0 and 0 where they share a
             vocabulary, 0 and its size where each has its own.
         vocabulary_size: pieces on a side.
@@ -52,10 +53,13 @@ def cooccurrences(
     size = vocabulary_size + max(offsets)
     check_size(size)
     which = []
+    count = len(sides[0])
+    keep = np.zeros(count, bool)
+    keep[np.linspace(0, count - 1, min(count, MOST_PAIRS)).astype(int)] = True
     for side, offset in zip(sides, offsets, strict=True):
-        lengths = side.lengths[:MOST_PAIRS]
-        pair = np.repeat(np.arange(len(lengths)), lengths)
-        which.append(pair * size + offset + side.flat[: len(pair)])
+        kept = side if keep.all() else side.where(keep)
+        pair = np.repeat(np.arange(len(kept)), kept.lengths)
+        which.append(pair * size + offset + kept.flat)
     pair, piece = np.divmod(np.unique(np.concatenate(which)), size)
     sizes = np.bincount(pair)
     first = np.cumsum(sizes) - sizes

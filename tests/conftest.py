@@ -40,8 +40,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup():
-    """Keras draws the seeds of its weights from `random`: the same weights in every run, whatever
-    the order of the tests.
+    """Keras draws the seeds of its weights from `random`: a test has the same weights in every
+    run.
     """
     random.seed(0)
 

@@ -141,8 +141,8 @@ class Task(abc.ABC):
     def start(self, model: keras.Model) -> None:
         """Set those weights of a new run that do not begin as they were drawn.
 
-        Called by every host, which must all set the same, unless `--init_from` gives the weights.
-        By default there are none.
+        Called for a new run without `--init_from`, by every host; all must set the same values. By
+        default there are none.
         """
         return
 

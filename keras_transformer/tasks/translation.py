@@ -16,8 +16,8 @@ from keras_transformer.tasks.corpus_settings import corpus_settings
 from keras_transformer.tasks.scored_lines import refuse_long_lines
 from keras_transformer.tasks.task import Evaluation, Task, label_measures, with_perplexity
 from keras_transformer.tasks.translation_options import (
-    check_start,
-    check_tables,
+    check_flags,
+    check_vocabulary,
     decoding_options,
     refuse_other_vocabulary,
     scheduled_sampling,
@@ -67,8 +67,7 @@ class Translation(Task):
         self._options = decoding_options(values, self.module_class.default_options)
         self.module_class.check(self._options)
         self._segmentations = segmentations(values)
-        check_tables(values["vocabularies"], values["tie_embeddings"])
-        check_start(values)
+        check_flags(values)
         self.hyperparameters = chosen(values)
 
     @classmethod
@@ -104,7 +103,7 @@ class Translation(Task):
 
     def read_files(self, folder):
         self.vocabulary = vocabularies.load(folder.path)
-        check_tables(self.vocabulary.kind, self.hyperparameters.tie_embeddings)
+        check_vocabulary(self.values, self.vocabulary.kind, self.vocabulary.size)
         prepared = self._prepared_vocabulary()
         if not prepared:
             return

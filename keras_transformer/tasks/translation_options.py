@@ -61,12 +61,30 @@ def scheduled_sampling(values: Mapping) -> ScheduledSampling | None:
     return ScheduledSampling(probability, values["scheduled_sampling_steps"])
 
 
-def check_tables(kind: str, tie_embeddings: str) -> None:
-    """Refuse tables of embeddings that a kind of vocabulary cannot have.
+def check_flags(values: Mapping) -> None:
+    """Refuse what cannot be, before the text is read. Records bring a vocabulary of their own.
 
     Raises:
-        ValueError: if ids of two vocabularies were to share one.
+        ValueError: as `check_vocabulary`.
     """
+    size = 0 if values["corpus"] == "records" else values["vocabulary_size"]
+    check_vocabulary(values, values["vocabularies"], size)
+
+
+def check_vocabulary(values: Mapping, kind: str, vocabulary_size: int) -> None:
+    """Refuse tables of embeddings that a vocabulary cannot have, and a start that they cannot have.
+
+    Args:
+        values: of the flags, by name.
+        kind: of the vocabulary: "joint" or "separate".
+        vocabulary_size: its pieces, on each side.
+
+    Raises:
+        ValueError: if ids of two vocabularies were to share a table; with
+            --embedding_initialization=cooccurrence, if there are too many pieces, or several hosts,
+            whose rounding may differ.
+    """
+    tie_embeddings = values["tie_embeddings"]
     if tie_embeddings not in TIES_OF_VOCABULARIES[kind]:
         fitting = " or ".join(TIES_OF_VOCABULARIES[kind])
         raise ValueError(
@@ -74,16 +92,8 @@ def check_tables(kind: str, tie_embeddings: str) -> None:
             f"piece in each language. Received: tie_embeddings={tie_embeddings}. Pass "
             f"--tie_embeddings={TIES_OF_VOCABULARIES[kind][0]}."
         )
-
-
-def check_start(values: Mapping) -> None:
-    """Refuse --embedding_initialization=cooccurrence where it cannot be.
-
-    Raises:
-        ValueError: if there are too many pieces, or several hosts, whose rounding may differ.
-    """
     start = values["embedding_initialization"]
-    if start == "drawn":
+    if start == "drawn" or values["init_from"]:
         return
     distribution = values["distribution"]
     if distribution == "multi_worker":
@@ -92,8 +102,7 @@ def check_start(values: Mapping) -> None:
             f"machines may round differently. Received: --distribution={distribution}. Pass "
             "--embedding_initialization=drawn."
         )
-    sides = 2 if values["vocabularies"] == "separate" else 1
-    check_size(sides * values["vocabulary_size"])
+    check_size(2 * vocabulary_size if kind == "separate" else vocabulary_size)
 
 
 def start(

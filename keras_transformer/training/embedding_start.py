@@ -21,7 +21,7 @@ EMBEDDINGS = {path: side for path, side in SIDES.items() if path.endswith("embed
 def start_embeddings(model: keras.Model, counts: np.ndarray, seed: int) -> None:
     """Mix what `embeddings` finds into a model's drawn tables of embeddings.
 
-        row = sqrt(0.7) s e + sqrt(0.3) drawn row,    s: mean length of the drawn rows
+        row = sqrt(0.7) s e + sqrt(0.3) drawn row,    s^2: mean square length of the drawn rows
 
     The row of a piece that comes with no other stays as it was drawn. A projection with a table of
     its own is left as it is.
@@ -48,8 +48,9 @@ def embeddings(counts: np.ndarray, d_model: int, seed: int) -> np.ndarray:
         M_ij = max(0, log P(i, j) / (P(i) P'(j))),    P'(j) proportional to P(j)^0.75
         e_i  = row i of U sqrt(L) R, divided by its length
 
-    U and L are the d_model largest eigenvectors and eigenvalues of the symmetric part of M, and R a
-    random rotation, so that no dimension stands out.
+    L and U are the largest of the 1.5 d_model eigenvalues of the symmetric part of M that are
+    farthest from 0, and their eigenvectors. R is a random rotation, so that no dimension stands
+    out.
 
     Args:
         counts: how often two pieces come together, (V, V), symmetric.
@@ -80,8 +81,8 @@ def _information(counts):
 
 
 def _eigenvectors(matrix, count, rng):
-    """U sqrt(L) of the largest eigenvalues, by subspace iteration: all of them would take minutes.
-    There are as many columns as asked for; those past the positive eigenvalues are 0.
+    """U sqrt(L), by subspace iteration: all eigenvalues would take minutes. There are as many
+    columns as asked for; those of negative eigenvalues are 0.
     """
     size = len(matrix)
     columns = min(size, count + count // 2)
