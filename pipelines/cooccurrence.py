@@ -2,7 +2,6 @@
 and target share one table of embeddings).
 """
 
-import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,8 +11,6 @@ from pipelines.token_ids import TokenIds
 # A few matrices of all pieces by all pieces must fit into memory: 1 GB each of this many.
 MOST_PIECES = 16000
 MOST_PAIRS = 200000
-# Entries that are counted at once.
-CHUNK = 1 << 22
 
 
 def check_size(pieces: int) -> None:
@@ -38,8 +35,8 @@ def cooccurrences(
         C_ij = sum over the pairs that have i and j of 1 / (number of different pieces in the pair)
 
     Args:
-        sides: sources and targets, N sentences each; of more than
-            200,000 pairs, so many of all parts of the text are counted.
+        sides: sources and targets, N sentences each. Of more than 200,000 pairs, so many from all
+            parts of the text are counted.
         offsets: number of the piece that has id 0 on each side: 0 and 0 where they share a
             vocabulary, 0 and its size where each has its own.
         vocabulary_size: pieces on a side.
@@ -52,33 +49,12 @@ def cooccurrences(
     """
     size = vocabulary_size + max(offsets)
     check_size(size)
-    which = []
-    count = len(sides[0])
-    keep = np.zeros(count, bool)
-    keep[np.linspace(0, count - 1, min(count, MOST_PAIRS)).astype(int)] = True
-    for side, offset in zip(sides, offsets, strict=True):
-        kept = side if keep.all() else side.where(keep)
-        pair = np.repeat(np.arange(len(kept)), kept.lengths)
-        which.append(pair * size + offset + kept.flat)
-    pair, piece = np.divmod(np.unique(np.concatenate(which)), size)
-    sizes = np.bincount(pair)
-    first = np.cumsum(sizes) - sizes
     counts = np.zeros((size, size), np.float32)
-    # Entry i of a pair meets each of its entries.
-    meetings = np.cumsum(sizes[pair])
-    for begin, end in _chunks(meetings):
-        partners = sizes[pair[begin:end]]
-        within = np.arange(partners.sum()) - np.repeat(np.cumsum(partners) - partners, partners)
-        others = piece[np.repeat(first[pair[begin:end]], partners) + within]
-        weights = np.repeat((1 / partners).astype(np.float32), partners)
-        np.add.at(counts, (np.repeat(piece[begin:end], partners), others), weights)
+    number = len(sides[0])
+    for i in np.linspace(0, number - 1, min(number, MOST_PAIRS)).astype(int):
+        ids = [side[i].astype(int) + offset for side, offset in zip(sides, offsets, strict=True)]
+        pieces = np.unique(np.concatenate(ids))
+        if len(pieces):
+            counts[np.ix_(pieces, pieces)] += 1 / len(pieces)
     np.fill_diagonal(counts, 0)
     return counts
-
-
-def _chunks(meetings):
-    """Where to cut entries, so that few meetings come at once."""
-    total = meetings[-1] if len(meetings) else 0
-    cuts = np.searchsorted(meetings, np.arange(CHUNK, total, CHUNK))
-    cuts = np.unique(np.concatenate([[0], cuts, [len(meetings)]]))
-    return itertools.pairwise(cuts)

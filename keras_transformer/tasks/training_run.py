@@ -130,8 +130,10 @@ class TrainingRun:
         policy = dtype_policy(values["mixed_precision"])
         model = self._compiled(policy)
         start = fit.resume(model, self.folder.checkpoints)
-        if not start.step:
-            (self._initialize if values["init_from"] else self.task.start)(model)
+        if not start.step and values["init_from"]:
+            self._initialize(model)
+        elif not start.step:
+            self.task.start(model)
         steps_per_epoch = batches.updates_per_epoch
         last_step = min(values["max_steps"], (values["max_epochs"] or math.inf) * steps_per_epoch)
         arithmetic = in_words(values["mixed_precision"], policy)

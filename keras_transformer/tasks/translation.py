@@ -128,10 +128,8 @@ class Translation(Task):
     @classmethod
     def fixed(cls, description):
         """All; hyperparameters that an earlier version did not know had their default's value."""
-        return {
-            **description,
-            "hyperparameters": described(description["hyperparameters"]).as_dict(),
-        }
+        hyperparameters = described(description["hyperparameters"])
+        return {**description, "hyperparameters": hyperparameters.as_dict()}
 
     @functools.cached_property
     def _pairs(self):
