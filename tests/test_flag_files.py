@@ -75,6 +75,7 @@ SAID = {
         "train_prefix": "train.lc.norm.tok",
         "valid_prefix": "val.lc.norm.tok",
         "test_prefix": "test_2016_flickr.lc.norm.tok",
+        "tokenize": "none",
         "vocabulary_size": "5000",
         "num_layers": "4",
         "d_model": "128",

@@ -127,6 +127,17 @@ class DecodingOptions:
         beam = self.beam()
         return GreedySearch(self.constraints()) if beam.beam_size == 1 else beam
 
+    def greedy(self) -> "DecodingOptions":
+        """Greedy search by the same rules: lengths, repetitions and `constrained`."""
+        names = (
+            "max_length",
+            "min_length",
+            "no_repeat_ngram_size",
+            "repetition_penalty",
+            "constrained",
+        )
+        return DecodingOptions(beam_size=1, **self._given(*names))
+
     def beam(self, **other) -> BeamSearch:
         """The `BeamSearch` of these options; `other` replaces some of them."""
         names = ("beam_size", "length_penalty", "num_hypotheses", "coverage_penalty")

@@ -25,7 +25,16 @@ TASKS = {
     "translation": Registered(
         "keras_transformer.tasks.translation:Translation",
         "keras_transformer.tasks.translation_examination:TranslationExamination",
-        flag_groups=("corpus", "vocabulary", "model", "sampling", "start", "search", "decoding"),
+        flag_groups=(
+            "corpus",
+            "vocabulary",
+            "model",
+            "sampling",
+            "start",
+            "search",
+            "decoding",
+            "tokenize",
+        ),
         export_flag_groups=("search", "decoding", "precision", "format"),
     ),
     "language_modelling": Registered(

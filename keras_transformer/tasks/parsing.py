@@ -38,6 +38,9 @@ class Parsing(Translation):
     def default_model_dir(cls, values):
         return f"runs/parsing_{values['source_language']}"
 
+    def doubt(self):
+        return None
+
     def validation_quality(self, translations):
         """Labelled F1 of the trees of the first validation sentences, of any length."""
         gold = gold_trees.trees(self._corpus_settings, "valid")[: len(translations)]

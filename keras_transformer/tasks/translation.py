@@ -2,13 +2,13 @@
 
 import dataclasses
 import functools
+import sys
 from collections.abc import Sequence
 
 import keras
 
 from keras_transformer.artifacts import ctranslate2_model
 from keras_transformer.artifacts.translator_artifact import TranslatorArtifact
-from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
 from keras_transformer.models import chosen, described, model_of
 from keras_transformer.tasks import TASKS
@@ -161,6 +161,12 @@ class Translation(Task):
             f"{len(corpus.test):,} to test"
         )
         print(f"dropped: {', '.join(counts) or 'none'}")
+        if warning := self.doubt():
+            print(f"warning: {warning}", file=sys.stderr)
+
+    def doubt(self) -> str | None:
+        """What to tell somebody whose scores may not be what they seem."""
+        return bleu.doubt(self.corpus.test.targets, self.values["tokenize"])
 
     def examples(self):
         return self._pairs[0].examples(self._segmentations(self.vocabulary))
@@ -185,18 +191,13 @@ class Translation(Task):
 
     def validation(self, model, batches):
         """Cross-entropy, perplexity and accuracy per target token of all pairs; `quality` of the
-        first sentences, translated greedily.
+        first sentences, translated greedily by the rules of the flags.
         """
         measures = with_perplexity(label_measures(model, batches))
         if self.quality not in self.higher_is_better:
             return measures
         sources = self.corpus.valid.sources[: self.values["validation_sentences"]]
-        options = DecodingOptions(
-            beam_size=1,
-            constrained=self._options.constrained,
-            **self.module_class.default_options,
-        )
-        greedy = Translator(self.module_class(model, self.vocabulary, options))
+        greedy = Translator(self.module_class(model, self.vocabulary, self._options.greedy()))
 
         def measure():
             return {**measures(), self.quality: self.validation_quality(greedy.translate(sources))}
@@ -205,7 +206,8 @@ class Translation(Task):
 
     def validation_quality(self, translations: Sequence[str]) -> float:
         """The `quality` of translations of the first validation sentences: BLEU."""
-        return bleu.score(translations, self.corpus.valid.targets[: len(translations)])["bleu"]
+        references = self.corpus.valid.targets[: len(translations)]
+        return bleu.score(translations, references, self.values["tokenize"])["bleu"]
 
     def artifact(self, model):
         return self.artifact_class(self.module_class(model, self.vocabulary, self._options))
@@ -220,7 +222,7 @@ class Translation(Task):
         """BLEU and chrF of the test set, translated as the options say."""
         test = self.corpus.test
         translations = Translator(artifact.module).translate(test.sources)
-        scores = bleu.score(translations, test.targets)
+        scores = bleu.score(translations, test.targets, self.values["tokenize"])
         beam_size = self._options.search().beam_size
         shown = list(zip(test.sources, translations, test.targets, strict=True))[:SHOWN]
         report = [

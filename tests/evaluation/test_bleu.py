@@ -73,3 +73,31 @@ def test_the_signatures_tell_how_it_was_counted():
 def test_as_many_references_as_translations_are_needed_and_at_least_one(hypotheses, references):
     with pytest.raises(ValueError, match=rf"Received: {len(hypotheses)} and {len(references)}\.$"):
         bleu.score(hypotheses, references)
+
+
+TOKENIZED = ["Ein Hund läuft .", "Das , was man so hört ?"]
+
+
+def test_tokenized_text_is_counted_as_it_stands():
+    """13a splits at commas once more."""
+    found = ["a,b c,d läuft e,f .", "zwei Hunde laufen über das Gras ."]
+    truth = ["a,b c,d sitzt e,f .", "zwei Hunde laufen auf dem Gras ."]
+    scores = bleu.score(found, truth, "none")
+    assert scores["bleu"] == round(sacrebleu.corpus_bleu(found, [truth], tokenize="none").score, 2)
+    assert scores["bleu"] != bleu.score(found, truth)["bleu"]
+    assert "tok:none" in scores["bleu_signature"]
+
+
+def test_references_that_look_tokenized_are_told_unless_the_tokenizer_is_none():
+    assert "--tokenize=none" in bleu.doubt(TOKENIZED, "13a")
+    assert bleu.doubt(TOKENIZED, "none") is None
+    assert bleu.doubt(REFERENCES, "13a") is None
+
+
+def test_a_tokenizer_that_is_not_installed_is_refused_before_training(monkeypatch):
+    def missing(**arguments):
+        raise RuntimeError("no mecab")
+
+    monkeypatch.setattr(sacrebleu, "BLEU", missing)
+    with pytest.raises(ValueError, match=r"^the tokenizer ja-mecab is not installed"):
+        bleu.doubt(REFERENCES, "ja-mecab")

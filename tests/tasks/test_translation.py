@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.evaluation import bleu
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks import TASKS, task_class, training_run
 from keras_transformer.tasks.corpus_settings import corpus_settings
@@ -366,6 +367,27 @@ def test_bleu_without_sentences_is_refused_before_anything_is_done(run_of):
         r"BLEU is measured .*--validation_sentences: raise it, or choose cross_entropy\.$",
     ):
         run_of("--keep_best=bleu")
+
+
+def test_scores_are_counted_by_the_tokenizer_of_the_flags(run_of):
+    task = run_of("--tokenize=none").task
+    references = task.corpus.valid.targets[:2]
+    glued = [f"{line}, {line}" for line in references]
+    score = task.validation_quality(glued)
+    assert score == bleu.score(glued, references, "none")["bleu"]
+    assert score != bleu.score(glued, references)["bleu"]
+
+
+def test_validation_translates_greedily_by_the_rules_of_the_flags(run_of, monkeypatch):
+    found = []
+    rules = {"min_length": "1", "max_length": "80", "no_repeat_ngram_size": 3}
+    flags = [f"--{name}={value}" for name, value in rules.items()]
+    run = run_of("--validation_sentences=3", "--beam_size=7", "--length_penalty=0.9", *flags)
+    run._prepare_folder()
+    monkeypatch.setattr(run.task, "module_class", lambda *given: found.append(given[2]))
+    monkeypatch.setattr("keras_transformer.tasks.translation.Translator", lambda module: module)
+    run.task.validation(run.task.model("float32"), None)
+    assert found == [DecodingOptions(beam_size=1, **rules)]
 
 
 def oracle(model, batches):
