@@ -8,11 +8,8 @@ from absl import app, flags
 
 from keras_transformer.evaluation.evalb_parameters import COLLINS, read_parameters
 from keras_transformer.evaluation.parseval import Status, compare, summarize
+from pipelines.corpora.line_files import read_lines
 from pipelines.trees import parse
-
-GOLD = flags.DEFINE_string("gold", None, "File of the right trees, one a line.", required=True)
-TEST = flags.DEFINE_string("test", None, "File of a parser's trees, one a line.", required=True)
-PARAMETERS = flags.DEFINE_string("parameters", None, "EVALB's; COLLINS.prm's by default.")
 
 HEADER = """  Sent.                        Matched  Bracket   Cross        Correct Tag
  ID  Len.  Stat. Recal  Prec.  Bracket gold test Bracket Words  Tags Accracy
@@ -67,26 +64,56 @@ No crossing               = {summary.no_crossing:6.2f}
 Tagging accuracy          = {summary.tagging:6.2f}"""
 
 
-def main(_):
-    parameters = COLLINS
-    if PARAMETERS.value:
-        text = pathlib.Path(PARAMETERS.value).read_text(encoding="utf-8")
-        parameters = read_parameters(text, PARAMETERS.value)
-    gold, test = (
-        [parse(line) for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()]
-        for path in (GOLD.value, TEST.value)
+def report(sentences, cutoff):
+    """All that EVALB prints."""
+    short = [sentence for sentence in sentences if sentence.length <= cutoff]
+    return "\n".join(
+        [
+            HEADER,
+            *(line(number, sentence) for number, sentence in enumerate(sentences, 1)),
+            "=" * 76,
+            total(sentences),
+            "=== Summary ===",
+            block("All", sentences),
+            block(f"len<={cutoff}", short),
+        ]
     )
-    sentences = [compare(*pair, parameters) for pair in zip(gold, test, strict=True)]
-    print(HEADER)
-    for number, sentence in enumerate(sentences, 1):
-        print(line(number, sentence))
-    print("=" * 76)
-    print(total(sentences))
-    print("=== Summary ===")
-    print(block("All", sentences))
-    short = [sentence for sentence in sentences if sentence.length <= parameters.cutoff]
-    print(block(f"len<={parameters.cutoff}", short))
+
+
+def trees_of(path):
+    """The trees of a file, one a line; None for a line without one, such as "(())"."""
+    trees = []
+    for number, text in enumerate(read_lines(path), 1):
+        try:
+            trees.append(parse(text) if text.strip("() ") else None)
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: {error}.") from None
+    return trees
+
+
+def compared(gold, test, parameters):
+    """The `Sentence` of each line of two files."""
+    rights = trees_of(gold)
+    found = trees_of(test)
+    if len(rights) != len(found):
+        raise ValueError(
+            f"{gold} and {test} must have as many lines. Received: {len(rights)} and {len(found)}."
+        )
+    if None in rights:
+        raise ValueError(f"{gold}, line {rights.index(None) + 1}: a gold tree is missing.")
+    return [compare(*pair, parameters) for pair in zip(rights, found, strict=True)]
+
+
+def main(_):
+    FLAGS = flags.FLAGS
+    parameters = COLLINS
+    if name := FLAGS.parameters:
+        parameters = read_parameters(pathlib.Path(name).read_text(encoding="utf-8"), name)
+    print(report(compared(FLAGS.gold, FLAGS.test, parameters), parameters.cutoff))
 
 
 if __name__ == "__main__":
+    flags.DEFINE_string("gold", None, "File of the right trees, one a line.", required=True)
+    flags.DEFINE_string("test", None, "File of a parser's trees, one a line.", required=True)
+    flags.DEFINE_string("parameters", None, "EVALB's; COLLINS.prm's by default.")
     app.run(main)

@@ -9,7 +9,7 @@ import re
 import tensorflow as tf
 
 from pipelines.linearization import ROOT, WORD, Alphabet
-from pipelines.trees import BRACKETS
+from pipelines.trees import BRACKETS, ESCAPES
 
 # In the text of a tree: a part of speech with its word; a label with its function tags.
 PRETERMINAL = r"\(([-=][^()\s]*|[^-=()\s]+)[^()\s]*\s+([^()\s]+)\)"
@@ -125,7 +125,7 @@ def _closing_brackets(counts):
 def _escaped(words):
     """The words as they stand in brackets, (B, W + 1), and behind them "" to fill up with."""
     escaped = words.flat_values
-    for escape, bracket in BRACKETS.items():
+    for bracket, escape in ESCAPES.items():
         escaped = tf.strings.regex_replace(escaped, re.escape(bracket), escape)
     escaped = words.with_flat_values(escaped).to_tensor("")
     return tf.concat([escaped, tf.fill([tf.shape(escaped)[0], 1], "")], axis=1)
@@ -180,8 +180,11 @@ def _unescaped(symbols):
     words = tf.strings.split(symbols, " ")
     flat = words.flat_values
     for escape, bracket in BRACKETS.items():
-        flat = tf.where(flat == escape, bracket, flat)
+        flat = tf.strings.regex_replace(flat, escape, bracket)
     flat = tf.strings.regex_replace(flat, r"\\([/*])", r"\1")
+    # Labels stay as they are.
+    is_symbol = tf.strings.regex_full_match(words.flat_values, "[()].*")
+    flat = tf.where(is_symbol, words.flat_values, flat)
     return tf.strings.reduce_join(words.with_flat_values(flat), axis=1, separator=" ")
 
 

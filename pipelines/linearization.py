@@ -30,10 +30,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipelines.special_ids import BOS, EOS, PAD, UNK
-from pipelines.trees import Tree, unescaped
+from pipelines.trees import WORD, Tree, unescaped
 from pipelines.vocabulary import SPACE
 
-WORD = "XX"
 ROOT = "S"
 OPENING = re.compile(r"\(([^()\s]+)", re.ASCII)
 CLOSING = re.compile(r"\)([^()\s]+)", re.ASCII)
@@ -53,11 +52,21 @@ def to_symbols(tree: Tree, leaves: str = "xx") -> list[str]:
         tree: `trees.plain`; labels without white space.
         leaves: a key of `LEAVES`.
     """
-    if tree.is_preterminal:
-        return [LEAVES[leaves](tree.label, tree.children[0])]
-    inner = [symbol for child in tree.children for symbol in to_symbols(child, leaves)]
-    # A constituent without a label, such as the root of several trees, has no symbols.
-    return [f"({tree.label}", *inner, f"){tree.label}"] if tree.label else inner
+    symbols = []
+    # Trees, and behind the children of each the symbol that closes it.
+    left = [tree]
+    while left:
+        inner = left.pop()
+        if isinstance(inner, str):
+            symbols.append(inner)
+        elif inner.is_preterminal:
+            symbols.append(LEAVES[leaves](inner.label, inner.children[0]))
+        else:
+            # A constituent without a label, such as the root of several trees, has no symbols.
+            symbols += [f"({inner.label}"] if inner.label else []
+            left += [f"){inner.label}"] if inner.label else []
+            left += reversed(inner.children)
+    return symbols
 
 
 def from_symbols(symbols: Sequence[str], words: Sequence[str]) -> Tree:

@@ -5,13 +5,17 @@ and what is usually removed before a parser learns from them (Vaswani et al. 201
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 # Other white space than ASCII's, such as a thin space, is part of a word.
 TOKEN = re.compile(r"[()]|[^()\s]+", re.ASCII)
 # The label of a position without a word: traces, and what was left out.
 NOTHING = "-NONE-"
+# A part of speech that is not known.
+WORD = "XX"
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]"}
-ESCAPES = str.maketrans({word: escape for escape, word in BRACKETS.items()})
+# Only these are written so: no others are taken for brackets of the tree.
+ESCAPES = {"(": "-LRB-", ")": "-RRB-"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,8 +32,7 @@ class Tree:
 
     def __str__(self):
         """The tree in brackets, on one line."""
-        label = self.label or ("" if self.is_preterminal else " ")
-        return f"({label} {' '.join(map(str, self.children))})".replace("(  ", "( ")
+        return fold(self, lambda tree, inner: f"({tree.label} {' '.join(inner)})")
 
     @property
     def is_preterminal(self) -> bool:
@@ -38,11 +41,13 @@ class Tree:
 
     def preterminals(self) -> Iterator["Tree"]:
         """All parts of speech with their words, in order."""
-        if self.is_preterminal:
-            yield self
-            return
-        for child in self.children:
-            yield from child.preterminals()
+        left = [self]
+        while left:
+            tree = left.pop()
+            if tree.is_preterminal:
+                yield tree
+            else:
+                left.extend(reversed(tree.children))
 
     def spans(
         self, counts: Callable[["Tree"], bool] = lambda preterminal: True
@@ -54,24 +59,49 @@ class Tree:
             counts: whether the word of a part of speech is counted.
         """
         found = []
-
-        def walk(tree, begin):
-            if tree.is_preterminal:
-                return begin + counts(tree)
-            place = len(found)
-            end = begin
-            for child in tree.children:
-                end = walk(child, end)
-            found.insert(place, (tree, begin, end))
-            return end
-
-        walk(self, 0)
+        end = 0
+        # Trees, and behind the children of each its place in `found`.
+        left = [self]
+        while left:
+            tree = left.pop()
+            if isinstance(tree, int):
+                found[tree] = (*found[tree][:2], end)
+            elif tree.is_preterminal:
+                end += counts(tree)
+            else:
+                left += [len(found), *reversed(tree.children)]
+                found.append((tree, end, end))
         return found
 
     @property
     def words(self) -> list[str]:
         """The words as they stand in the brackets, escapes and all."""
         return [tree.children[0] for tree in self.preterminals()]
+
+
+def fold(tree: Tree, make: Callable[[Tree, list], Any]) -> Any:
+    """Make something of a tree, of any depth, from its words upwards.
+
+    Args:
+        tree: the tree.
+        make: a function of a constituent and of what its children became, in order. A word becomes
+            itself.
+    """
+    # What is open, outermost first: the constituent, children that are left, what others became.
+    open_ones = [(tree, iter(tree.children), [])]
+    while True:
+        inner, children, made = open_ones[-1]
+        child = next(children, None)
+        if isinstance(child, Tree):
+            open_ones.append((child, iter(child.children), []))
+        elif child is not None:
+            made.append(child)
+        else:
+            open_ones.pop()
+            result = make(inner, made)
+            if not open_ones:
+                return result
+            open_ones[-1][2].append(result)
 
 
 def parse(text: str) -> Tree:
@@ -85,8 +115,14 @@ def parse(text: str) -> Tree:
         label around a single tree are left out.
 
     Raises:
-        ValueError: saying which bracket is without its fellow, or that a word stands beside others.
+        ValueError: saying which bracket is without its fellow or empty, or that a word stands
+            beside others.
     """
+    return _without_empty_label(Tree("", tuple(_side_by_side(text))))
+
+
+def _side_by_side(text):
+    """The trees of a text."""
     open_ones = [("", [])]
     after_opening = False
     for number, token in enumerate(TOKEN.findall(text), 1):
@@ -103,15 +139,21 @@ def parse(text: str) -> Tree:
             open_ones[-1][1].append(token)
         after_opening = token == "("
     if len(open_ones) > 1:
-        count = len(open_ones) - 1
-        raise ValueError(f"{count} {'bracket is' if count == 1 else 'brackets are'} not closed")
+        labels = [f"({label}" for label, _ in open_ones[1:]]
+        are = "bracket is" if len(labels) == 1 else "brackets are"
+        raise ValueError(f"{len(labels)} {are} not closed: {' '.join(labels)}")
     [(_, children)] = open_ones
     if any(isinstance(child, str) for child in children):
         raise ValueError("a word stands outside all brackets")
-    return _without_empty_label(Tree("", tuple(children)))
+    return children
 
 
 def _constituent(label, children, number):
+    if not children:
+        raise ValueError(
+            f"the bracket ({label} that token {number} closes is empty: a word needs brackets of "
+            "its own, around its part of speech and itself"
+        )
     words = [child for child in children if isinstance(child, str)]
     if words and len(children) > 1:
         raise ValueError(
@@ -128,10 +170,11 @@ def _without_empty_label(tree):
 
 
 def read(lines: Iterable[str], name: str) -> Iterator[Tree]:
-    """Read the trees of a file, each on one line or on several.
+    """Read the trees of a file: several on one line, or one on several lines, of which all but the
+    first are indented. So a bracket that is missing in one tree cannot take in the next.
 
     Args:
-        lines: of the file. A tree ends where all its brackets are closed.
+        lines: of the file, with the white space that they begin with.
         name: of the file, for errors.
 
     Raises:
@@ -141,24 +184,33 @@ def read(lines: Iterable[str], name: str) -> Iterator[Tree]:
     first = 0
     depth = 0
     for number, line in enumerate(lines, 1):
-        if not pending and not line.strip():
+        text = line.lstrip()
+        if not text:
             continue
+        is_outermost = pending and _indentation(line) <= _indentation(pending[0])
+        if is_outermost and text[0] == "(":
+            # It is not whole, so that this raises an error.
+            _trees_of(pending, name, first, f"; line {number}, not indented, begins another")
         first = first if pending else number
         pending.append(line)
         depth += line.count("(") - line.count(")")
         if depth <= 0:
-            yield _parse_from(pending, name, first)
+            yield from _trees_of(pending, name, first)
             pending = []
             depth = 0
     if pending:
-        yield _parse_from(pending, name, first)
+        yield from _trees_of(pending, name, first)
 
 
-def _parse_from(lines, name, first):
+def _indentation(line):
+    return len(line) - len(line.lstrip())
+
+
+def _trees_of(lines, name, first, more=""):
     try:
-        return parse("\n".join(lines))
+        return list(map(_without_empty_label, _side_by_side("\n".join(lines))))
     except ValueError as error:
-        raise ValueError(f"{name}, line {first}: {error}.") from None
+        raise ValueError(f"{name}, line {first}: {error}{more}.") from None
 
 
 def plain_label(label: str) -> str:
@@ -174,19 +226,25 @@ def plain(tree: Tree) -> Tree | None:
     Returns:
         The tree; None if it has no words.
     """
-    if tree.label == NOTHING:
-        return None
-    if tree.is_preterminal:
-        return Tree(plain_label(tree.label), tree.children)
-    children = tuple(child for child in map(plain, tree.children) if child is not None)
-    return Tree(plain_label(tree.label), children) if children else None
+    return fold(tree, _plain)
+
+
+def _plain(tree, children):
+    kept = tuple(child for child in children if child is not None)
+    return Tree(plain_label(tree.label), kept) if kept and tree.label != NOTHING else None
 
 
 def unescaped(word: str) -> str:
-    r"""A word as it stands in the text: "-LRB-" is "(", "1\/2" is "1/2"."""
-    return BRACKETS.get(word) or word.replace("\\/", "/").replace("\\*", "*")
+    r"""A word as it stands in the text: "-LRB-" is "(", "1\/2" is "1/2", anywhere in it."""
+    for escape, bracket in BRACKETS.items():
+        word = word.replace(escape, bracket)
+    return word.replace("\\/", "/").replace("\\*", "*")
 
 
 def escaped(word: str) -> str:
-    """A word of a text as it stands in brackets. Slashes stay as they are."""
-    return word.translate(ESCAPES)
+    """A word of a text as it stands in brackets. Slashes and other brackets than round ones stay
+    as they are.
+    """
+    for bracket, escape in ESCAPES.items():
+        word = word.replace(bracket, escape)
+    return word

@@ -32,13 +32,24 @@ COLLINS = Parameters()
 
 # What a line may begin with, and how many values follow.
 KEYS = {
-    *(("DEBUG", 1), ("MAX_ERROR", 1), ("CUTOFF_LEN", 1), ("LABELED", 1), ("DELETE_LABEL", 1)),
-    *(("DELETE_LABEL_FOR_LENGTH", 1), ("EQ_LABEL", 2), ("EQ_WORD", 2)),
+    "DEBUG": 1,
+    "MAX_ERROR": 1,
+    "CUTOFF_LEN": 1,
+    "LABELED": 1,
+    "DELETE_LABEL": 1,
+    "DELETE_LABEL_FOR_LENGTH": 1,
+    "QUOTE_LABEL": 1,
+    "EQ_LABEL": 2,
+    "EQ_WORD": 2,
 }
 
 
 def read_parameters(text: str, name: str) -> Parameters:
-    """Read an EVALB parameter file. DEBUG and MAX_ERROR are passed over.
+    """Read an EVALB parameter file.
+
+    DEBUG, MAX_ERROR and QUOTE_LABEL are passed over: quotation marks are equal only if their tags
+    are. A comment begins with "#", at the beginning of a line or behind its values: "DELETE_LABEL
+    #" leaves out the tag #.
 
     Args:
         text: of the file.
@@ -49,11 +60,14 @@ def read_parameters(text: str, name: str) -> Parameters:
     """
     said = {}
     for number, line in enumerate(text.splitlines(), 1):
-        key, *values = line.split("#", 1)[0].split() or [""]
-        if key:
-            if (key, len(values)) not in KEYS:
+        key, *values = line.split() or ["#"]
+        if not key.startswith("#"):
+            count = KEYS.get(key, 0)
+            comment = "".join(values[count:])
+            is_number = key != "CUTOFF_LEN" or "".join(values[:count]).isdecimal()
+            if not 0 < count <= len(values) or comment[:1] not in ("", "#") or not is_number:
                 raise ValueError(f"{name}, line {number}: {line.strip()!r} is no line of EVALB's.")
-            said.setdefault(key, []).append(values)
+            said.setdefault(key, []).append(values[:count])
     return Parameters(
         labeled=said.get("LABELED", [["1"]])[-1] != ["0"],
         cutoff=int(said.get("CUTOFF_LEN", [["40"]])[-1][0]),

@@ -2,12 +2,13 @@
 section 6.3 and table 4).
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 from keras_transformer.evaluation.evalb_parameters import COLLINS, Parameters
-from keras_transformer.evaluation.parseval import Summary, compare, summarize
+from keras_transformer.evaluation.parseval import Status, Summary, compare, summarize
 from keras_transformer.evaluation.table import aligned
-from pipelines.trees import Tree, parse
+from pipelines.trees import WORD, Tree, fold, parse
 
 # Figures of a `Summary`, in percent but for the first and the last, and their headings.
 FIGURES = {
@@ -19,12 +20,14 @@ FIGURES = {
     "no_crossing": "no crossing",
     "average_crossing": "crossing a sentence",
 }
+# Those that are printed where there are any. Tagging is that of parsers that say parts of speech.
+RARE = {"errors": "errors", "skipped": "skipped", "tagging": "tagging"}
 
 
 def with_leaves_of(gold: Tree, tree: Tree) -> Tree:
     """A tree with the parts of speech and the words of the gold tree.
 
-    Tagging is not scored, and what counts as punctuation is told by its part of speech.
+    What counts as punctuation is told by its part of speech.
 
     Args:
         gold: the right tree.
@@ -34,13 +37,12 @@ def with_leaves_of(gold: Tree, tree: Tree) -> Tree:
     if len(leaves) != len(tree.words):
         return tree
     left = iter(leaves)
-
-    def replaced(inner):
-        if inner.is_preterminal:
-            return next(left)
-        return Tree(inner.label, tuple(map(replaced, inner.children)))
-
-    return replaced(tree)
+    return fold(
+        tree,
+        lambda inner, children: (
+            next(left) if inner.is_preterminal else Tree(inner.label, tuple(children))
+        ),
+    )
 
 
 def measure(
@@ -55,31 +57,54 @@ def measure(
 
     Returns:
         JSON: "all" and "short" have the `FIGURES` of all sentences and of those of at most "cutoff"
-        words, in percent.
+        words, in percent; the counts "errors" and "skipped"; and "tagging", in percent, if a tree
+        says another part of speech than XX.
     """
-    parsed = map(parse, trees)
+    parsed = list(map(parse, trees))
     sentences = [
-        compare(right, with_leaves_of(right, tree), parameters)
-        for right, tree in zip(gold, parsed, strict=True)
+        _compared(right, tree, parameters) for right, tree in zip(gold, parsed, strict=True)
     ]
     short = [sentence for sentence in sentences if sentence.length <= parameters.cutoff]
+    is_tagged = any(leaf.label != WORD for tree in parsed for leaf in tree.preterminals())
+    names = [*FIGURES, "errors", "skipped", *["tagging"] * is_tagged]
     return {
         "cutoff": parameters.cutoff,
-        "short": _figures(summarize(short)),
-        "all": _figures(summarize(sentences)),
+        "short": _figures(summarize(short), names),
+        "all": _figures(summarize(sentences), names),
     }
 
 
-def _figures(summary: Summary):
-    return {name: round(getattr(summary, name), 2) for name in FIGURES}
+def _compared(gold, tree, parameters):
+    """A `Sentence` whose brackets are counted with gold's parts of speech, and its tags with the
+    parser's own.
+    """
+    sentence = compare(gold, with_leaves_of(gold, tree), parameters)
+    if sentence.status != Status.VALID or len(tree.words) != len(gold.words):
+        return sentence
+    pairs = [
+        (ours.label, theirs.label)
+        for ours, theirs in zip(gold.preterminals(), tree.preterminals(), strict=True)
+        if ours.label not in parameters.deleted
+    ]
+    right = sum(
+        ours == theirs or frozenset({ours, theirs}) in parameters.equal_labels
+        for ours, theirs in pairs
+    )
+    return dataclasses.replace(sentence, tags=right)
+
+
+def _figures(summary: Summary, names):
+    return {name: round(getattr(summary, name), 2) for name in names}
 
 
 def table(scores: Mapping) -> str:
     """The PARSEVAL table of what `measure` gave."""
     names = {"short": f"at most {scores['cutoff']} words", "all": "all"}
-    rows = [[*FIGURES.values(), "of"]]
+    rare = {name: heading for name, heading in RARE.items() if scores["all"].get(name)}
+    shown = FIGURES | rare
+    rows = [[*shown.values(), "of"]]
     for name, words in names.items():
-        figures = scores[name]
-        numbers = [f"{figures[figure]:.2f}" for figure in FIGURES if figure != "sentences"]
-        rows.append([f"{figures['sentences']:,}", *numbers, words])
+        values = [scores[name][figure] for figure in shown]
+        cells = [f"{value:,}" if isinstance(value, int) else f"{value:.2f}" for value in values]
+        rows.append([*cells, words])
     return aligned(rows)

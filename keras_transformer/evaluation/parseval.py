@@ -41,7 +41,8 @@ class Sentence:
 
     Attributes:
         length: words, without those of `deleted_for_length`.
-        status: one of `Status`: ERROR if the words differ, SKIPPED if there is no tree.
+        status: one of `Status`: ERROR if the words differ, SKIPPED if the parser's tree is missing
+            or has no words that count.
         matched, gold, test: brackets.
         crossing: the parser's brackets that cross one of gold.
         words: that are tagged.
@@ -68,16 +69,14 @@ def compare(gold: Tree, test: Tree | None, parameters: Parameters = COLLINS) -> 
 
     Args:
         gold: the right tree.
-        test: the parser's; None, or a tree without words: it found none.
+        test: the parser's; None, or a tree without words that count: it found none.
         parameters: what counts.
     """
-    length = sum(
-        plain_label(tree.label) not in parameters.deleted_for_length for tree in gold.preterminals()
-    )
+    length = sum(tree.label not in parameters.deleted_for_length for tree in gold.preterminals())
     gold_tags = _tagged(gold, parameters)
-    if test is None or not test.words:
+    test_tags = _tagged(test, parameters) if test else []
+    if not test_tags:
         return Sentence(length, Status.SKIPPED, words=len(gold_tags))
-    test_tags = _tagged(test, parameters)
     if len(gold_tags) != len(test_tags) or not all(
         _equal(ours, theirs, parameters.equal_words)
         for (_, ours), (_, theirs) in zip(gold_tags, test_tags, strict=True)
@@ -100,14 +99,14 @@ def compare(gold: Tree, test: Tree | None, parameters: Parameters = COLLINS) -> 
 
 
 def _tagged(tree, parameters):
-    """The parts of speech and words that are not left out."""
-    pairs = [(plain_label(part.label), part.children[0]) for part in tree.preterminals()]
+    """The parts of speech, as they are, and words that are not left out."""
+    pairs = [(part.label, part.children[0]) for part in tree.preterminals()]
     return [(label, word) for label, word in pairs if label not in parameters.deleted]
 
 
 def brackets(tree: Tree, parameters: Parameters = COLLINS) -> list[Bracket]:
     """The brackets of a tree that count, by the words that count. One without words is left out."""
-    spans = tree.spans(lambda part: plain_label(part.label) not in parameters.deleted)
+    spans = tree.spans(lambda part: part.label not in parameters.deleted)
     found = [Bracket(plain_label(inner.label), begin, end) for inner, begin, end in spans]
     return [
         bracket

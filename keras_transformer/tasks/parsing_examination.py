@@ -6,8 +6,7 @@ from keras_transformer.evaluation import parser_score
 from keras_transformer.evaluation.evalb_parameters import COLLINS, read_parameters
 from keras_transformer.tasks.sentence_examination import SentenceExamination
 from pipelines.corpora import gold_trees, treebank
-from pipelines.corpora.line_files import read_lines
-from pipelines.trees import plain, read
+from pipelines.trees import plain
 
 # Flags of `evaluate` that count words of translations.
 OF_TRANSLATIONS = ("metrics", "confidence", "baseline_file", "source_file")
@@ -56,7 +55,12 @@ def _parameters(name):
 def _gold(description, model, values):
     """The trees to parse again, plain, each with words."""
     if name := values["reference_file"]:
-        return [tree for tree in map(plain, read(read_lines(name), name)) if tree]
+        if found := [tree for tree in map(plain, treebank.read_trees(name)) if tree]:
+            return found
+        raise ValueError(
+            f"--reference_file must hold trees with words. Received: {name}, which has none. Check "
+            "the file."
+        )
     if "corpus" not in description:
         raise ValueError(
             f"{model} does not say what it was trained on: pass trees by --reference_file."

@@ -74,7 +74,7 @@ class ParsingModule(TranslationModule):
         if self._alphabet.leaves != "words":
             words = tf.strings.split(text).row_lengths()
             return {"count": tf.minimum(words, MAX_SOURCE_LENGTH)}
-        pieces = self.target_tokenizer.tokenize(text)[:, :-1][:, :MAX_SOURCE_LENGTH]
+        pieces = self.target_tokenizer.tokenize(_spaced(text))[:, :-1][:, :MAX_SOURCE_LENGTH]
         # A word that is written like a symbol cannot be told from it.
         pieces = tf.ragged.boolean_mask(pieces, tf.gather(self._alphabet.is_leaf, pieces))
         return {
@@ -83,6 +83,10 @@ class ParsingModule(TranslationModule):
             "begins_word": self._alphabet.takes >= 0,
         }
 
+    def source_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Sentences (B,) to ragged ids (B, None), whatever white space is between words."""
+        return super().source_ids(_spaced(text))
+
     def target_tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Trees in brackets, or their symbols, (B,) to ragged ids, each row closed by EOS."""
         return super().target_tokens(bracketing.symbols(text, self._alphabet.leaves))
@@ -90,3 +94,8 @@ class ParsingModule(TranslationModule):
     def target_text(self, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
         """Ids (B, L) to trees over the words of `text`, strings (B,), empty where it is blank."""
         return bracketing.trees(self._alphabet, ids, text)
+
+
+def _spaced(text):
+    """Strings (B,) with one space between words, as a treebank gives them to training."""
+    return tf.strings.reduce_join(tf.strings.split(text), axis=-1, separator=" ")

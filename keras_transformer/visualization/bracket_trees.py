@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipelines import trees
-from pipelines.corpora import line_files
+from pipelines.corpora import treebank
 
 # Words, and the constituents of several words as (first word, word behind the last).
 Phrases = tuple[list[str], list[tuple[int, int]]]
@@ -18,7 +18,7 @@ def read_phrases(path: str, most: int) -> list[Phrases]:
     Raises:
         ValueError: naming the file, the line and what is wrong, if a tree is damaged.
     """
-    read = itertools.islice(trees.read(line_files.read_lines(path), path), most)
+    read = itertools.islice(treebank.read_trees(path), most)
     return [phrases_of(tree) for tree in map(trees.plain, read) if tree]
 
 

@@ -5,7 +5,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from pipelines.linearization import WORD
-from pipelines.trees import Tree, unescaped
+from pipelines.trees import Tree, fold, unescaped
+
+# Levels of a tree that can be drawn. Only an untrained parser writes more.
+DEEPEST = 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +56,11 @@ def places(tree: Tree, width_of: Callable[[str], float], gap: float) -> list[Pla
         tree: the tree.
         width_of: how wide a text is.
         gap: the room between two texts.
+
+    Raises:
+        ValueError: if the tree is too deep to be drawn.
     """
+    refuse_depth(tree)
     root = _column(tree, width_of, gap)
     deepest = _depth(root)
     placed = []
@@ -68,6 +75,16 @@ def places(tree: Tree, width_of: Callable[[str], float], gap: float) -> list[Pla
 
     place(root, 0.0, 0, None)
     return placed
+
+
+def refuse_depth(tree: Tree) -> None:
+    """Raise ValueError if the tree is too deep to be drawn."""
+    levels = fold(tree, lambda inner, made: 1 if inner.is_preterminal else 1 + max(made))
+    if levels > DEEPEST:
+        raise ValueError(
+            f"a drawing has room for {DEEPEST} levels. Received: a tree of {levels}. Pass "
+            "--tree_format=brackets."
+        )
 
 
 def _column(tree, width_of, gap):

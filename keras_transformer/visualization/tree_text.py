@@ -1,22 +1,31 @@
 """A constituency tree in letters and lines, for a terminal."""
 
+import importlib.util
+
+from keras_transformer.visualization.tree_layout import refuse_depth
 from pipelines.trees import Tree, unescaped
+
+
+def require_nltk() -> None:
+    """Raise ValueError if nltk, which `drawn` needs, is not installed."""
+    if not importlib.util.find_spec("nltk"):
+        raise ValueError(
+            "--tree_format=drawn needs nltk, which is not installed: pip install "
+            "'keras-transformer-nmt[parsing]'"
+        )
 
 
 def drawn(tree: Tree) -> str:
     """Draw a tree from its root downwards to its words, by nltk. Parts of speech are left out.
 
     Raises:
-        ValueError: if nltk is not installed.
+        ValueError: if nltk is not installed, or the tree is too deep to be drawn.
     """
-    try:
-        from nltk.tree import Tree as Drawable
-        from nltk.tree.prettyprinter import TreePrettyPrinter
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            "--tree_format=drawn needs nltk, which is not installed: pip install "
-            "'keras-transformer-nmt[parsing]'"
-        ) from error
+    require_nltk()
+    refuse_depth(tree)
+    from nltk.tree import Tree as Drawable
+    from nltk.tree.prettyprinter import TreePrettyPrinter
+
     if tree.is_preterminal:
         return unescaped(tree.children[0])
     numbers = iter(range(len(tree.words)))

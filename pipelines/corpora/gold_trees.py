@@ -38,14 +38,15 @@ def trees(settings: Mapping, split: str) -> list[Tree]:
     """The trees that `corpora.load` gives pairs of, in the same order, with their parts of speech.
 
     Args:
-        settings: as in `check`.
+        settings: as in `check`; "tree_leaves" tells with what they were loaded.
         split: "train", "valid" or "test".
     """
     found = []
+    leaves = settings.get("tree_leaves") or "xx"
     for member in TREEBANKS[settings["name"]](settings):
         prefix = member.get("prefixes", SPLITS)[SPLITS.index(split)]
         if prefix:
-            found += treebank.trees(member.get("data_dir"), prefix)
+            found += treebank.trees(member.get("data_dir"), prefix, leaves)
     return found
 
 

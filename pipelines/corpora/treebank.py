@@ -6,9 +6,9 @@ A parser learns it as a translation, from words into the symbols of `pipelines.l
 
 import collections
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from pipelines.corpora.line_files import existing_folder, locate, read_lines
+from pipelines.corpora.line_files import byte_lines, decode, existing_folder, locate, open_bytes
 from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
 from pipelines.linearization import is_symbol, to_symbols
 from pipelines.trees import Tree, plain, read, unescaped
@@ -61,11 +61,30 @@ def load(
     )
 
 
-def trees(data_dir: str | os.PathLike | None, prefix: str) -> list[Tree]:
-    """The trees of a split that `load` gives pairs of, in the same order, with their parts of
-    speech.
+def trees(data_dir: str | os.PathLike | None, prefix: str, leaves: str = "xx") -> list[Tree]:
+    """The trees of a split that `load` gives pairs of by the same `leaves`, in the same order, with
+    their parts of speech.
     """
-    return [tree for tree, *_ in _kept(_path(data_dir, prefix), collections.Counter())]
+    return [tree for tree, *_ in _kept(_path(data_dir, prefix), collections.Counter(), leaves)]
+
+
+def read_trees(path: str | os.PathLike) -> Iterator[Tree]:
+    """Read the trees of a file, gzipped if its name ends in ".gz": `pipelines.trees.read`.
+
+    Raises:
+        ValueError: a file that is not UTF-8, not whole, or whose brackets do not match: the file,
+            the line and what is wrong.
+        OSError: the file is missing or cannot be read.
+    """
+    with open_bytes(path) as file:
+        yield from read(_lines(file, path), str(path))
+
+
+def _lines(file, path):
+    """Decoded lines with the white space that they begin with."""
+    for number, line in enumerate(byte_lines(file, path), start=1):
+        indentation = len(line) - len(line.lstrip())
+        yield " " * indentation + decode(line, path, number)
 
 
 def words_of(tree: Tree) -> str:
@@ -90,9 +109,9 @@ def _pairs(path, dropped, leaves):
     return ParallelText.from_pairs(pairs)
 
 
-def _kept(path, dropped, leaves="xx"):
+def _kept(path, dropped, leaves):
     """Each tree that is kept, plain, with its sentence and its symbols."""
-    for tree in map(plain, read(read_lines(path), str(path))):
+    for tree in map(plain, read_trees(path)):
         sentence = words_of(tree) if tree else ""
         symbols = " ".join(to_symbols(tree, leaves)) if tree else ""
         if reason := objection(sentence, symbols):

@@ -54,6 +54,29 @@ def test_short_sentences_have_figures_of_their_own():
 def test_another_number_of_words_is_an_error_and_no_tree_is_skipped():
     scores = measure(["(S (XX the))", ""], GOLD)
     assert scores["all"]["f1"] == 0
+    assert (scores["all"]["errors"], scores["all"]["skipped"]) == (1, 1)
+    [heading, _, everything] = table(scores).splitlines()
+    assert heading.split()[-3:] == ["errors", "skipped", "of"]
+    assert everything.split()[-3:] == ["1", "1", "all"]
+
+
+def test_tagging_is_scored_where_the_parser_says_parts_of_speech():
+    """Of the words that count: four of five of the first sentence, none of the second."""
+    tagged = str(GOLD[0]).replace("(CD ", "(NN ").replace("(, ,)", "(X ,)")
+    scores = measure([tagged, RIGHT[1]], GOLD)
+    assert scores["all"]["f1"] == 100
+    assert scores["all"]["tagging"] == pytest.approx(100 * 4 / 7, abs=0.005)
+    [heading, *_, everything] = table(scores).splitlines()
+    assert heading.split()[-2:] == ["tagging", "of"]
+    assert everything.split()[-2:] == ["57.14", "all"]
+    # A control: XX says nothing.
+    assert "tagging" not in measure(RIGHT, GOLD)["all"]
+
+
+def test_a_tree_of_any_depth_is_scored():
+    deep = "(S " * 2000 + "(NP (XX it)) (VP (XX sings))" + ")" * 2000
+    scores = measure([deep], GOLD[1:])
+    assert scores["all"]["recall"] == 100 > 1 > scores["all"]["precision"]
 
 
 def test_the_table_has_a_row_for_short_sentences_and_one_for_all():

@@ -1,6 +1,4 @@
-"""Labelled bracketing, beside counts by hand. EVALB's own sample is compared by
-`python -m benchmarks.parseval`, all of whose figures are equal.
-"""
+"""Labelled bracketing, beside counts by hand. EVALB's own sample is in `test_evalb_sample`."""
 
 import dataclasses
 
@@ -99,6 +97,24 @@ def test_other_words_are_an_error_and_no_tree_is_skipped():
     assert (summary.errors, summary.skipped, summary.valid, summary.recall) == (2, 2, 1, 100)
 
 
+def test_a_tree_whose_words_are_all_left_out_is_skipped():
+    """EVALB looks at what is left: before it compares the words."""
+    dot = parse("(S (. .))")
+    for gold in (dot, parse("(S (N a) (. .))")):
+        assert compare(gold, dot, COLLINS).status == Status.SKIPPED
+    assert compare(dot, parse("(S (N a))"), COLLINS).status == Status.ERROR
+    assert compare(dot, dot, PLAIN).status == Status.VALID
+
+
+def test_parts_of_speech_are_compared_as_they_are():
+    """EVALB takes tags from labels of constituents only."""
+    gold = parse("(S-1 (N a) (V b) (.-1 .))")
+    test = parse("(S=2 (N-X a) (V b) (.-1 .))")
+    sentence = compare(gold, test, COLLINS)
+    assert counts(sentence) == (1, 1, 1, 0, 2)
+    assert (sentence.words, sentence.length) == (3, 3)
+
+
 def test_a_summary_adds_brackets_up_not_percentages():
     half = compare(GOLD, parse("(S (DT the) (NN cat) (VB saw) (DT a) (NN dog))"), PLAIN)
     crossing = compare(
@@ -138,6 +154,16 @@ def test_a_parameter_file_is_read():
     )
 
 
-def test_a_line_that_is_not_evalb_s_is_told():
-    with pytest.raises(ValueError, match=r"a\.prm, line 2: 'EQ_LABEL A' is no line of EVALB's"):
-        read_parameters("DEBUG 1\nEQ_LABEL A", "a.prm")
+def test_a_hash_may_be_a_tag():
+    text = "DELETE_LABEL #\n#DELETE_LABEL A\nEQ_LABEL # $  # a comment\nQUOTE_LABEL ``"
+    parameters = read_parameters(text, "a.prm")
+    assert parameters.deleted == {"#"}
+    assert parameters.equal_labels == {frozenset({"#", "$"})}
+
+
+@pytest.mark.parametrize(
+    "line", ["EQ_LABEL A", "CUTOFF_LEN abc", "CUTOFF_LEN", "DELETE_LABEL A B", "WHAT", "EQ_WORD"]
+)
+def test_a_line_that_is_not_evalb_s_is_told(line):
+    with pytest.raises(ValueError, match=rf"a\.prm, line 2: '{line}' is no line of EVALB's"):
+        read_parameters(f"DEBUG 1\n{line}", "a.prm")

@@ -17,7 +17,7 @@ SAVED = "saved_models/parsing_en"
 TRAIN = (
     *("train", "--flagfile=parsing_small.flags", f"--data_dir={TREEBANK}", "--max_steps=3"),
     *("--vocabulary_size=400", "--num_layers=1", "--d_model=16", "--d_ff=32", "--num_heads=2"),
-    *("--validation_sentences=0", "--max_length=+20"),
+    *("--max_length=+20", "--beam_size=4", "--length_penalty=0.6"),
 )
 SENTENCES = ["The cat sings .", "", "Birds ( small ones ) fly", "Go"]
 RAW = ["The cat can't sing.", "", "Birds (small ones) fly", "Go"]

@@ -23,7 +23,8 @@ SAVED_MODEL = "saved_models/parsing_en"
 SIZES = ("--vocabulary_size=400", "--num_layers=2", "--d_model=64", "--d_ff=128", "--dropout=0.1")
 TRAIN = [
     *("train", "--flagfile=parsing_small.flags", f"--data_dir={TREEBANK}", *SIZES),
-    *("--batch_tokens=80", "--warmup_steps=100", "--beam_size=2", "--mixed_precision=float32"),
+    *("--batch_tokens=80", "--warmup_steps=100", "--beam_size=2", "--length_penalty=0.6"),
+    "--mixed_precision=float32",
     *("--learning_rate_scale=0.5", "--label_smoothing=0", "--noconstrained"),
     *("--average_over=epochs", "--average_checkpoints=1", "--validation_sentences=8"),
 ]

@@ -24,7 +24,9 @@ SYMBOLS = [
     piece[1:] if piece not in OTHERS else "what" if piece.startswith(SPACE) else ""
     for piece in PIECES
 ]
-WORDS = st.lists(st.sampled_from(["a", "(", "x)y", "{}", "[1]", "日本", "1/2"]), max_size=6)
+WORDS = st.lists(
+    st.sampled_from(["a", "(", "x)y", "(2R)-a", "-LCB-b", "{}", "[1]", "日本", "1/2"]), max_size=6
+)
 # Words as often as everything else.
 IDS = st.lists(
     st.one_of(
@@ -122,6 +124,13 @@ def test_trees_of_the_penn_treebank_become_symbols(tree, symbols):
     [found] = symbols_graph(tf.constant([tree])).numpy()
     assert symbols in found.decode()
     assert found.decode().count("(") == found.decode().count(")")
+
+
+def test_words_are_those_of_the_text_and_labels_those_of_the_tree():
+    tree = r"(S (NP|a\/b (N -LRB-2R-RRB--a) (N -RRB-LRB-) (N 1\/2)) (-LRB-X (N -LSB-x)))"
+    [found] = symbols_graphs["words"](tf.constant([tree])).numpy()
+    assert found.decode().split(" ") == to_symbols(parse(tree), "words")
+    assert "(2R)-a" in found.decode()
 
 
 def test_parts_of_speech_lose_their_function_tags_too():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.trees import Tree, escaped, parse, plain, plain_label, read, unescaped
+from pipelines.trees import Tree, escaped, fold, parse, plain, plain_label, read, unescaped
 
 SENTENCE = "(S (NP-SBJ (DT The) (NN cat)) (VP (VBZ sits) (NP (-NONE- *T*-1))) (. .))"
 
@@ -71,23 +71,70 @@ def test_a_label_loses_its_tags_but_not_itself(label, expected):
 @pytest.mark.parametrize("word", ["(", ")", "{", "}", "[", "]", "cat"])
 def test_escapes_go_both_ways(word):
     assert unescaped(escaped(word)) == word
-    assert not set(escaped(word)) & set("()[]{}")
+    assert not set(escaped(word)) & set("()")
+
+
+@given(st.text("()[]{}-/2Ra\u65e5", min_size=1))
+def test_escapes_go_both_ways_within_a_word(word):
+    assert unescaped(escaped(word)) == word
+    assert parse(f"(N {escaped(word)})").words == [escaped(word)]
+
+
+@pytest.mark.parametrize(
+    ("word", "in_text"),
+    [
+        ("-LRB-2R-RRB--foo", "(2R)-foo"),
+        ("-LSB-3H-RSB-", "[3H]"),
+        ("-LCB-", "{"),
+        # Escapes have capitals and both hyphens.
+        ("-lrb-", "-lrb-"),
+        ("LRB-", "LRB-"),
+    ],
+)
+def test_all_brackets_are_unescaped_wherever_they_stand(word, in_text):
+    assert unescaped(word) == in_text
+
+
+def test_slashes_and_other_brackets_are_written_as_they_are():
+    """As CRAFT has them, so that a parser's words are equal to those of the gold trees."""
+    for word in ("[", "]", "{3H}", "1/2", "*"):
+        assert escaped(word) == word
 
 
 def test_slashes_are_unescaped():
     assert unescaped(r"1\/2") == "1/2"
     assert unescaped(r"\*") == "*"
+    assert unescaped(r"and\/or\/both") == "and/or/both"
+
+
+def test_a_chain_of_any_depth_is_read_written_and_changed():
+    """An untrained parser writes such: no RecursionError."""
+    text = "(S-X " * 5000 + "(N a)" + ")" * 5000
+    [tree] = read([text], "a.trees")
+    assert str(tree) == text
+    assert str(plain(tree)) == text.replace("-X", "")
+    assert (tree.words, len(tree.spans())) == (["a"], 5000)
+    assert tree.spans()[0][1:] == tree.spans()[-1][1:] == (0, 1)
+    depth = fold(tree, lambda inner, made: 1 if inner.is_preterminal else 1 + max(made))
+    assert depth == 5001
 
 
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("(S (NP a)", "1 bracket is not closed"),
-        ("(S (NP (N a)", "2 brackets are not closed"),
+        ("(S (NP a)", "1 bracket is not closed: (S"),
+        ("( (S (NP (N a)", "3 brackets are not closed: ( (S (NP"),
         ("(S (NP a)))", "token 8, ')', closes a bracket that was not opened"),
         ("(S a (N b))", "holds the word 'a' beside others"),
         ("(S a b)", "holds the word 'a' beside others"),
         ("word (S a)", "a word stands outside all brackets"),
+        (
+            "(S (the) (NN a))",
+            "the bracket (the that token 5 closes is empty: a word needs brackets",
+        ),
+        ("(S ( a) (NN b))", "the bracket (a that token 5 closes is empty"),
+        ("(NN)", "the bracket (NN that token 3 closes is empty"),
+        ("(S () (NN a))", "the bracket ( that token 4 closes is empty"),
     ],
 )
 def test_what_is_wrong_is_told(text, wrong):
@@ -97,5 +144,34 @@ def test_what_is_wrong_is_told(text, wrong):
 
 def test_the_line_of_a_broken_tree_is_told():
     lines = [SENTENCE, "", "(S (N a))", "(S (N b)", "(N c)"]
-    with pytest.raises(ValueError, match=r"^a\.trees, line 4: 1 bracket is not closed\.$"):
+    told = (
+        r"^a\.trees, line 4: 1 bracket is not closed: \(S; line 5, not indented, begins another\.$"
+    )
+    with pytest.raises(ValueError, match=told):
         list(read(lines, "a.trees"))
+    with pytest.raises(ValueError, match=r"^a\.trees, line 4: 1 bracket is not closed: \(S\.$"):
+        list(read(lines[:4], "a.trees"))
+
+
+@pytest.mark.parametrize("indentation", ["", "  "])
+def test_a_bracket_too_few_does_not_take_in_the_next_tree(indentation):
+    """Though a later tree has one too many."""
+    lines = ["(S (NP (N a))", "(S (N b))", "(S (NP (N c))))"]
+    with pytest.raises(
+        ValueError, match=r"^a\.trees, line 1: 1 bracket is not closed: \(S; line 2"
+    ):
+        list(read([indentation + line for line in lines], "a.trees"))
+
+
+def test_lines_that_are_indented_go_on_with_a_tree():
+    lines = [" (S (N a)", "", "    (N b)", ")", "(S", " (N c))"]
+    assert list(map(str, read(lines, "a.trees"))) == ["(S (N a) (N b))", "(S (N c))"]
+
+
+def test_trees_on_one_line_are_several():
+    lines = ["(S (N a)) ( (S (N b)) )", "( (S (N c)) (. .) )"]
+    assert list(map(str, read(lines, "a.trees"))) == [
+        "(S (N a))",
+        "(S (N b))",
+        "( (S (N c)) (. .))",
+    ]

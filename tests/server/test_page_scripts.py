@@ -50,7 +50,9 @@ def places_in_python(brackets):
 
 def drawn_tree(draw, depth):
     if depth == 0 or draw.random() < 0.2:
-        word = draw.choice(["a", "word", "(", "[", "1\\/2", "a\u2009b", "\u65e5\u672c"])
+        word = draw.choice(
+            ["a", "word", "(", "[", "(2R)-[x]", "-LCB-", "1\\/2", "a\u2009b", "\u65e5"]
+        )
         return Tree(draw.choice(["XX", "NN"]), (escaped(word),))
     children = [drawn_tree(draw, depth - 1) for _ in range(draw.randint(1, 4))]
     return Tree("L" * draw.randint(1, 20), tuple(children))

@@ -41,7 +41,7 @@ def test_trees_may_be_longer_than_sentences(task_of):
     """Section 6.3, wherever no flag says otherwise: output at most input length + 300."""
     assert ParsingModule.default_options == {"max_length": "+300", "min_length": 1}
     options = task_of()._options
-    assert (options.max_length, options.min_length, options.beam_size) == ("+300", "1", None)
+    assert (options.max_length, options.min_length, options.beam_size) == ("+300", "1", 12)
     assert task_of("--max_length=+7")._options.max_length == "+7"
 
 
@@ -53,7 +53,7 @@ def test_another_corpus_is_refused(task_of):
 
 
 def test_an_epoch_is_measured_by_f1_of_the_first_trees(task_of):
-    task = task_of("--keep_best=f1")
+    task = task_of("--keep_best=f1", "--validation_sentences=200")
     gold = treebank.trees(TREEBANK, "valid")
     assert task.higher_is_better == {"f1": True, "cross_entropy": False}
     assert task.validation_quality(list(map(str, gold[:5]))) == 100
@@ -92,7 +92,21 @@ def test_a_split_is_parsed_again_and_scored():
     assert json.loads(json.dumps(right)) == right
     assert (right["sentences"], right["scores"]["all"]["f1"]) == (len(gold), 100)
     assert examined.score(list(map(flat, gold)))["scores"]["all"]["f1"] < 60
-    assert examined.table(right).splitlines()[-1].split() == ["8", *["100.00"] * 5, "0.00", "all"]
+    assert examined.table(right).splitlines()[-1].split() == [
+        "8",
+        *["100.00"] * 5,
+        "0.00",
+        "100.00",
+        "all",
+    ]
+
+
+def test_a_file_without_a_tree_is_refused(tmp_path):
+    file = tmp_path / "empty.trees"
+    for text in ("", "\n", "( (-NONE- *) )"):
+        file.write_text(text)
+        with pytest.raises(ValueError, match=r"^--reference_file must hold trees with words\. Rec"):
+            ParsingExamination({}, "m", {**GIVEN, "reference_file": str(file)})
 
 
 def test_trees_of_a_file_are_parsed_by_a_model_of_unknown_origin(tmp_path):

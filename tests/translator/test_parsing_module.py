@@ -1,13 +1,16 @@
 """A parser's module, with drawn weights: every output is a tree over the sentence's words."""
 
 import pathlib
+import types
 
 import pytest
+import tensorflow as tf
 from drawn_models import drawn
 from eager import eagerly
 
 from keras_transformer.artifacts.parser_artifact import ParserArtifact
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.translator import exported
 from keras_transformer.translator.loading import load_model
 from keras_transformer.translator.parsing_module import ParsingModule
 from keras_transformer.translator.translation_module import TranslationModule
@@ -63,17 +66,46 @@ def test_a_tree_is_scored_as_its_symbols(both):
     assert translator.score([sentence], [str(tree)])[0][1] > tokens
 
 
-def parser_that_keeps(leaves):
-    corpus = treebank.load("en", data_dir=TREEBANK, leaves=leaves)
-    vocabulary = learn(corpus.train.sources + corpus.train.targets, 420, corpus.tags)
-    options = DecodingOptions(beam_size=2, constrained=True)
-    return Translator(ParsingModule(drawn(vocabulary_size=420), vocabulary, options))
+def test_an_export_counts_the_symbols_of_a_tree_too(both, monkeypatch):
+    """It needs no run: the SavedModel is read as far as its signatures and its tokenizer."""
+    parser, translator = both
+
+    def lengths(output):
+        model = types.SimpleNamespace(s=parser.vocabulary.model)
+        node = types.SimpleNamespace(op="SentencepieceOp", attr={"model": model})
+        signature = types.SimpleNamespace(outputs={output: None})
+        meta_graph = types.SimpleNamespace(
+            signature_def={"serving_default": signature},
+            graph_def=types.SimpleNamespace(node=[node]),
+        )
+        monkeypatch.setattr(exported, "read_meta_graph", lambda folder: meta_graph)
+        return exported.Exported(pathlib.Path("here"), {}).target_lengths(trees)
+
+    trees = ["(S (NP (XX The) (XX cat)) (VP (XX sings)))", "(S XX )S", ""]
+    assert lengths("tree") == Translator(parser)._model.target_lengths(trees)
+    # A control: a translator's references are text.
+    assert lengths("translation") == Translator(translator)._model.target_lengths(trees)
+    assert lengths("tree")[0] < lengths("translation")[0]
 
 
 @pytest.fixture(scope="module", params=["parts_of_speech", "words"])
-def other_parser(request):
+def leaves(request):
+    """What a parser keeps of a tree beside its brackets."""
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def other_module(leaves):
+    corpus = treebank.load("en", data_dir=TREEBANK, leaves=leaves)
+    vocabulary = learn(corpus.train.sources + corpus.train.targets, 420, corpus.tags)
+    options = DecodingOptions(beam_size=2, constrained=True)
+    return ParsingModule(drawn(vocabulary_size=420), vocabulary, options)
+
+
+@pytest.fixture(scope="module")
+def other_parser(other_module, leaves):
     """A parser that keeps more of a tree than its brackets, and which that is."""
-    return parser_that_keeps(request.param), request.param
+    return Translator(other_module), leaves
 
 
 def test_a_parser_may_write_parts_of_speech_or_words(other_parser):
@@ -94,6 +126,16 @@ def test_a_parser_may_write_parts_of_speech_or_words(other_parser):
         assert ("".join(one.pieces).count("XX") == 0) == (leaves == "words")
     assert said == {"XX"} if leaves == "words" else said <= known
     assert len(said) > 1 or leaves == "words"
+
+
+def test_any_white_space_parts_words(other_module, leaves):
+    """The source and the leaves that the search may write see the words that mending sees."""
+    texts = ["The dog sees", "The\tdog  sees\n", " The\x0bdog\r\nsees"]
+    found = other_module._leaves(tf.constant(texts))
+    names = ["count", "leaves"] if leaves == "words" else ["count"]
+    for ids in (other_module.source_ids(texts), *(found[name] for name in names)):
+        expected, *others = ids.numpy().tolist()
+        assert others == [expected] * 2
 
 
 def test_it_scores_them_too(other_parser):

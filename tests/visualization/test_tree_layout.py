@@ -66,3 +66,12 @@ def test_a_tag_is_a_label_and_xx_is_none():
         ("(", 3, True),
     ]
     assert placed[4].parent.text == "NP"
+
+
+def test_a_tree_that_is_too_deep_is_refused():
+    """As an untrained parser may write it: no RecursionError."""
+    deep = parse("(S " * 1200 + "(XX a)" + ")" * 1200)
+    told = r"^a drawing has room for 200 levels\. Received: a tree of 1201\. Pass --tree_format=br"
+    with pytest.raises(ValueError, match=told):
+        places(deep, len, GAP)
+    assert len(places(parse("(S " * 199 + "(XX a)" + ")" * 199), len, GAP)) == 200

@@ -21,7 +21,10 @@ function readTree(brackets) {
   return open[0].children[0];
 }
 
-const unescaped = (word) => ESCAPES[word] || word.replaceAll("\\/", "/").replaceAll("\\*", "*");
+function unescaped(word) {
+  for (const [escape, bracket] of Object.entries(ESCAPES)) word = word.replaceAll(escape, bracket);
+  return word.replaceAll("\\/", "/").replaceAll("\\*", "*");
+}
 
 // The room of a label or a word and of all that is below it; XX stands for its word.
 function column(tree, size, gap) {

@@ -7,7 +7,7 @@ import pytest
 
 from pipelines import corpora
 from pipelines.corpora import gold_trees, treebank
-from pipelines.linearization import to_symbols
+from pipelines.linearization import LEAVES, to_symbols
 
 TREEBANK = pathlib.Path(__file__).parents[2] / "treebank"
 MEMBER = {"corpus": "treebank", "source_language": "en", "target_language": "trees"}
@@ -52,6 +52,19 @@ def test_there_is_a_tree_for_each_pair(mixed, split):
     text = getattr(load(settings), split)
     assert list(map(treebank.words_of, found)) == text.sources
     assert [" ".join(to_symbols(tree)) for tree in found] == text.targets
+
+
+@pytest.mark.parametrize("leaves", LEAVES)
+def test_there_is_a_tree_for_each_pair_whatever_its_leaves(tmp_path, leaves):
+    """Long words make a line too long for a pair only where they are its leaves."""
+    long = f"(S (N {'x' * 60_000}) (N {'y' * 39_997}))"
+    for split in gold_trees.SPLITS:
+        (tmp_path / f"{split}.trees").write_text(f"{SILVER[0]}\n{long}\n", encoding="utf-8")
+    settings = {"name": "treebank", "data_dir": tmp_path, "tree_leaves": leaves}
+    found = gold_trees.trees(settings, "test")
+    text = treebank.load("en", data_dir=tmp_path, leaves=leaves).test
+    assert [" ".join(to_symbols(tree, leaves)) for tree in found] == text.targets
+    assert len(found) == (1 if leaves == "words" else 2)
 
 
 def test_the_trees_of_a_treebank_are_its_own():

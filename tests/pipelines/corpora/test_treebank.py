@@ -96,6 +96,7 @@ def test_the_registry_knows_it(tmp_path):
     ("broken", "wrong"),
     [
         ([GO, "(S (N a)"], r"train\.trees, line 2: 1 bracket is not closed"),
+        ([GO, "(S (N a)", GO, f"{GO})"], r"line 2: 1 bracket is not closed: \(S; line 3, not ind"),
         ([GO, "(S a b)"], r"train\.trees, line 2: the bracket that token 5 closes holds .* 'a'"),
         ([NOTHING], r"train\.trees holds no tree with words"),
     ],
