@@ -6,7 +6,6 @@ The same command again goes on where it was interrupted (Vaswani et al. 2017, se
 
 import logging
 import os
-import pathlib
 import signal
 import sys
 import time
@@ -52,7 +51,7 @@ def main(FLAGS):
     prepared = prepare(Preparation(settings, **arguments), FLAGS.output_dir)
     print(manifest.describe(prepared))
     print(f"{FLAGS.output_dir} is ready after {time.monotonic() - started:.0f} s. Train on it:")
-    ties = TIES[vocabularies.load(pathlib.Path(FLAGS.output_dir).expanduser()).kind]
+    ties = TIES[vocabularies.load(FLAGS.output_dir).kind]
     print(
         f"  python -m keras_transformer.train --corpus=records --data_dir={FLAGS.output_dir}{ties}"
     )

@@ -91,8 +91,9 @@ def make_shards(shards, wanted, settings, filters, parts, at_a_time=None, option
                 raise
             raise told from error
     dropped = read_json(shards.folder / DROPPED)
-    (shards.folder / DROPPED).unlink()
-    return dropped
+    # Not there if a worker wrote elsewhere: the missing shards tell it.
+    (shards.folder / DROPPED).unlink(missing_ok=True)
+    return dropped or {}
 
 
 def original(error: Exception) -> Exception:

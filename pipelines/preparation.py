@@ -12,6 +12,7 @@ import pathlib
 from typing import Any
 
 from pipelines import beam, corpora, manifest, vocabularies
+from pipelines.corpora.mixture import members
 from pipelines.corpora.parallel_text import Corpus
 from pipelines.corpora.records import text_paths
 from pipelines.filtering import Filters, scripts_of
@@ -80,9 +81,11 @@ class Preparation:
                 f"{self.vocabulary_size} pieces{EACH[self.vocabularies]}, "
                 f"{self.vocabulary_model}, of {self.vocabulary_sentences} sentences"
             )
+        mixture = self.corpus.get("mixture")
         return {
             "format": manifest.FORMAT,
             **self.corpus,
+            **({"members": members(mixture)} if mixture else {}),
             "vocabulary": vocabulary,
             "shards": self.shards,
             "deduplicate": self.deduplicate,
@@ -185,7 +188,7 @@ def _filters(preparation, held_out):
 def _vocabulary(preparation, folder, filters, tags):
     """The vocabulary that is asked for, else the folder's own, else a new one."""
     if preparation.vocabulary:
-        return preparation.given_vocabulary()
+        return _with_tags(preparation.given_vocabulary(), tags, preparation.vocabulary)
     if vocabularies.exist(folder):
         return vocabularies.load(folder)
     dropped = collections.Counter()
@@ -205,6 +208,17 @@ def _vocabulary(preparation, folder, filters, tags):
     sides = zip(*pairs, strict=True)
     kind = preparation.vocabularies
     return vocabularies.learn(*sides, kind, size, tags, preparation.vocabulary_model)
+
+
+def _with_tags(vocabulary, tags, name):
+    """A vocabulary in which each tag is one piece, or an error."""
+    known = set(vocabulary.source.pieces) & set(vocabulary.target.pieces)
+    if missing := sorted(set(tags) - known):
+        raise ValueError(
+            f"`vocabulary` must have each tag of the corpus as a piece. Received: {name} without "
+            f"{', '.join(missing)}. Take a vocabulary that was learned with them, or leave it out."
+        )
+    return vocabulary
 
 
 def _write_held_out(folder, held_out: Corpus):

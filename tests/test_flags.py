@@ -1,12 +1,16 @@
 """Flag files are found from any folder, and later flags override earlier ones."""
 
+import copy
 import dataclasses
+import re
 import types
 
 import pytest
+import tensorflow as tf
 
 from keras_transformer import flags
 from keras_transformer.flagfiles import FLAGFILES, expand_flagfiles
+from keras_transformer.flags.path_flags import PathParser
 
 
 def values(arguments):
@@ -182,6 +186,23 @@ def test_a_package_that_is_missing_is_told_in_a_line(monkeypatch, capsys):
         flags._tell_errors(main)
 
 
+@pytest.mark.parametrize("place", ["  File f.py, line 5, in main\n\n", "<stack unavailable>\n"])
+def test_of_a_graph_s_error_the_reason_is_told(monkeypatch, capsys, place):
+    """What TensorFlow says of a file that is no picture."""
+    said = (
+        f"Graph execution error:\n\nDetected at node A defined at (most recent call last):\n{place}"
+        "Unknown image file format.\n\t [[{{node A}}]] [Op:__inference_f_6]"
+    )
+
+    def main(_):
+        raise tf.errors.InvalidArgumentError(None, None, said)
+
+    monkeypatch.setattr(flags, "FLAGS", types.SimpleNamespace(traceback=False))
+    with pytest.raises(SystemExit):
+        flags._tell_errors(main)
+    assert capsys.readouterr().err == "error: Unknown image file format.\n"
+
+
 def test_threads_are_set_before_a_corpus_is_read(monkeypatch):
     from keras_transformer import evaluate, tune
 
@@ -211,3 +232,116 @@ def test_threads_are_set_before_a_corpus_is_read(monkeypatch):
         with pytest.raises(ValueError, match="enough"):
             command.main(Given())
     assert done == ["threads", "corpus"] * 2
+
+
+PATHS = {
+    "model": ("~/runs/a,~/runs/b", "{home}/runs/a,{home}/runs/b"),
+    "export_dir": ("~/saved", "{home}/saved"),
+    "data_dir": ("text/~draft", "text/~draft"),
+    "input": ("-", "-"),
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_home_that_the_shell_left_alone_is_found(name, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/anna")
+    given, expected = PATHS[name]
+    [group] = [group for group in flags.GROUPS.values() if name in group]
+    values = copy.deepcopy(group)
+    values(["command", f"--{name}={given}"])
+    assert values[name].value == expected.format(home="/home/anna")
+
+
+def test_every_flag_of_a_file_or_folder_is_a_path():
+    """By its name or its help; flags that are lists of runs, or text, are not."""
+    found = {
+        name
+        for group in flags.GROUPS.values()
+        for name in group
+        if re.search("(_dir|_file)$", name) or re.match("(Folder|File) ", group[name].help or "")
+    }
+    kinds = {name: type(g[name].parser) for g in flags.GROUPS.values() for name in g}
+    assert {name for name in found if kinds[name] is not PathParser} == set()
+    assert len(found) > 10
+
+
+def test_flags_of_scores_that_change_nothing_are_refused(monkeypatch):
+    from keras_transformer import evaluate
+
+    declared = flags.declare(*evaluate.GROUPS)
+    declared.mark_as_parsed()
+
+    def told(argument, searches, counts_words):
+        monkeypatch.setattr("sys.argv", ["evaluate", argument])
+        kind = types.SimpleNamespace(searches=searches, counts_words=counts_words)
+        try:
+            evaluate._refuse(declared, kind, "m")
+        except ValueError as error:
+            return str(error)
+        return None
+
+    assert told("--evalb_parameters=a", True, True) == (
+        "--evalb_parameters is for trees, and m translates. Leave it out."
+    )
+    assert told("--evalb_parameters=a", True, False) is None
+    for searches in (True, False):
+        assert told("--tokenize=none", searches, False) == (
+            "--tokenize is for translations, and m makes none. Leave it out."
+        )
+    assert told("--tokenize=none", True, True) is None
+    assert told("--batch_tokens=9", False, False) == (
+        "--batch_tokens is for searches, and scoring m has none. Leave it out."
+    )
+    assert told("--batch_tokens=9", True, True) is None
+    significance = "--significance=approximate_randomization"
+    assert told(significance, True, True) == (
+        "--significance tests the difference from --baseline_file, which is missing. Leave it out."
+    )
+    monkeypatch.setattr(declared["baseline_file"], "_value", "b")
+    assert told(significance, True, True) is None
+
+
+def test_another_engine_s_search_has_no_flags(monkeypatch, tmp_path):
+    from keras_transformer import export
+    from keras_transformer.tasks import TASKS
+
+    groups = TASKS["translation"].export_flag_groups
+    declared = flags.declare(*export.GROUPS, *groups)
+    declared.mark_as_parsed()
+    monkeypatch.setattr(declared["model_dir"], "_value", str(tmp_path))
+    monkeypatch.setattr(declared["format"], "_value", "ctranslate2")
+    kind = types.SimpleNamespace(export_flag_groups=groups, convert=lambda *_: "written")
+    monkeypatch.setattr("sys.argv", ["export", "--format=ctranslate2", "--max_length=9"])
+    with pytest.raises(ValueError, match=r"^--max_length has no effect: ctranslate2 has its own"):
+        export.export(kind, declared)
+    monkeypatch.setattr("sys.argv", ["export", "--format=ctranslate2"])
+    export.export(kind, declared)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "advised"), [(["1", "2", "8"], "2,8"), (["1"], "2,4,8"), (["2", "4"], None)]
+)
+def test_a_search_that_other_commands_refuse_is_not_tuned(sizes, advised):
+    from keras_transformer import tune
+
+    asked = types.SimpleNamespace(
+        samples=0, num_hypotheses=1, coverage_penalty=0.2, beam_sizes=sizes
+    )
+    if not advised:
+        tune._refuse(asked, [int(size) for size in sizes])
+        return
+    with pytest.raises(ValueError, match=rf"a beam of 1 has one.* Pass --beam_sizes={advised}\.$"):
+        tune._refuse(asked, [int(size) for size in sizes])
+
+
+@pytest.mark.parametrize("trains", [True, False])
+def test_only_training_goes_on_where_it_was_interrupted(trains, monkeypatch, capsys):
+    def interrupted(main):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(flags, "FLAGS", {"max_steps": 1} if trains else {})
+    monkeypatch.setattr(flags, "start_tensorflow", lambda: None)
+    monkeypatch.setattr(flags, "_tell_errors", interrupted)
+    with pytest.raises(SystemExit):
+        flags._call(None)
+    assert ("the same command goes on" in capsys.readouterr().err) == trains

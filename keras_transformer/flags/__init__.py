@@ -4,6 +4,7 @@ A command declares the flags that it reads (`declare`), so that its `--help` sho
 commands read them.
 """
 
+import itertools
 import sys
 from collections.abc import Callable, Sequence
 
@@ -20,6 +21,8 @@ absl_flags.disclaim_key_flags()
 # A flag file's --batch_tokens is meant for training: for a decoder with its beams, so large batches
 # would take all memory.
 FOR_TRAINING_ALONE = "batch_tokens"
+# What TensorFlow's messages begin with where a graph fails.
+OF_GRAPHS = "Graph execution error:"
 
 
 def declare(*groups: str) -> absl_flags.FlagValues:
@@ -109,7 +112,12 @@ def refuse(FLAGS: absl_flags.FlagValues, groups: Sequence[str], reason: str) -> 
         groups: keys of `GROUPS`.
         reason: why, behind the flag's name: "is for ...".
     """
-    names = {name for group in groups for name in GROUPS[group] if name in FLAGS}
+    refuse_flags(FLAGS, [name for group in groups for name in GROUPS[group]], reason)
+
+
+def refuse_flags(FLAGS: absl_flags.FlagValues, flags: Sequence[str], reason: str) -> None:
+    """Refuse some flags on the command line, by their names, as `refuse` does those of groups."""
+    names = {name for name in flags if name in FLAGS}
     for argument in sys.argv[1:]:
         name = argument.lstrip("-").partition("=")[0]
         name = name if name in names else name.removeprefix("no")
@@ -167,7 +175,9 @@ def _call(main):
         start_tensorflow()
         _tell_errors(main)
     except KeyboardInterrupt:
-        _exit("interrupted. What was saved stays; the same command goes on from there.", status=130)
+        # Of the commands that come here, training alone goes on where it was.
+        rest = " What was saved stays; the same command goes on from there."
+        _exit(f"interrupted.{rest if 'max_steps' in FLAGS else ''}", status=130)
 
 
 def _tell_errors(main):
@@ -178,7 +188,16 @@ def _tell_errors(main):
     except (ValueError, OSError, ImportError, errors.OpError) as error:
         if FLAGS.traceback:
             raise
-        _exit(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
+        _exit(_reason(error))
+
+
+def _reason(error):
+    """The line of an error's message that says what is wrong."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines or lines[0] != OF_GRAPHS:
+        return next(iter(lines), type(error).__name__)
+    # TensorFlow says where in the program it was, then what is wrong, then names the node.
+    return [*itertools.takewhile(lambda line: not line.startswith("[["), lines)][-1]
 
 
 def _exit(message: str, status: int = 1):

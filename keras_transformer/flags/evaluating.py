@@ -4,6 +4,8 @@ section 6.1).
 
 from absl import flags
 
+from keras_transformer.flags.path_flags import DEFINE_path
+
 EVALUATE = flags.FlagValues()
 flags.DEFINE_enum(
     "split",
@@ -26,7 +28,7 @@ flags.DEFINE_bool(
     "Print 95 % intervals, by 1,000 bootstrap resamples of the sentences.",
     EVALUATE,
 )
-flags.DEFINE_string(
+DEFINE_path(
     "baseline_file",
     None,
     "File of another system's translations, line by line, to test the difference for significance.",
@@ -39,7 +41,7 @@ flags.DEFINE_enum(
     "Paired test of the difference from --baseline_file.",
     EVALUATE,
 )
-flags.DEFINE_string(
+DEFINE_path(
     "evalb_parameters",
     None,
     "EVALB's parameter file that trees are scored by. Default: what COLLINS.prm says.",

@@ -15,9 +15,10 @@ BATCH_TOKENS = flags.FlagValues()
 flags.DEFINE_integer(
     "batch_tokens",
     None,
-    "Training: tokens per side in one update, the mean of source and target, over all replicas and "
-    "accumulated batches, without padding. Default: 25,000. Translating: source tokens in a batch, "
-    "with padding. Default: 2,048, whatever a flag file says.",
+    "Training: tokens per side in one update, over all replicas and accumulated batches, without "
+    "padding. The mean of source and target is met: 512 may be 468 source and 551 target tokens. "
+    "Default: 25,000. Translating: source tokens in a batch, with padding. Default: 2,048, "
+    "whatever a flag file says.",
     1,
     flag_values=BATCH_TOKENS,
 )
@@ -131,7 +132,8 @@ flags.DEFINE_integer(
 flags.DEFINE_float(
     "learning_rate_scale",
     1.0,
-    "Factor that the paper's learning rate is multiplied by.",
+    "Factor that the paper's learning rate is multiplied by; without effect beside "
+    "--learning_rate.",
     1e-9,
     flag_values=OPTIMIZER,
 )

@@ -4,8 +4,10 @@ Bidirectional Transformers for Language Understanding").
 
 from absl import flags
 
+from keras_transformer.flags.path_flags import DEFINE_path
+
 READING = flags.FlagValues()
-flags.DEFINE_string(
+DEFINE_path(
     "vocabulary_from",
     None,
     "Use the vocabulary of this run or SavedModel. Default: that of --init_from, else one learned "
@@ -42,7 +44,7 @@ flags.DEFINE_enum(
 )
 
 IMPORT = flags.FlagValues()
-flags.DEFINE_string(
+DEFINE_path(
     "from",
     None,
     "Folder of the model to import, in Hugging Face's layout: config.json and *.safetensors.",

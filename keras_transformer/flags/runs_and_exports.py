@@ -2,6 +2,8 @@
 
 from absl import flags
 
+from keras_transformer.flags.path_flags import DEFINE_path
+
 TASK = flags.FlagValues()
 flags.DEFINE_enum(
     "task",
@@ -103,7 +105,7 @@ flags.DEFINE_bool(
     "does, print both, and keep them in the run's cost.json.",
     TRAINING,
 )
-flags.DEFINE_string(
+DEFINE_path(
     "init_from",
     None,
     "Start from the weights of this run's folder, checkpoint in one, or SavedModel.",
@@ -111,7 +113,7 @@ flags.DEFINE_string(
 )
 
 MODEL_DIR = flags.FlagValues()
-flags.DEFINE_string(
+DEFINE_path(
     "model_dir",
     None,
     "Folder of the run. Default for training a translator: runs/<corpus>_<source>_<target>; a run "
@@ -120,7 +122,7 @@ flags.DEFINE_string(
 )
 
 EXPORT = flags.FlagValues()
-flags.DEFINE_string(
+DEFINE_path(
     "export_dir",
     None,
     "Folder of the exported versions. Default: saved_models/<name of the model_dir>.",

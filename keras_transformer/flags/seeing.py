@@ -4,6 +4,8 @@ Words: Transformers for Image Recognition at Scale").
 
 from absl import flags
 
+from keras_transformer.flags.path_flags import DEFINE_path
+
 PICTURES = flags.FlagValues()
 flags.DEFINE_enum(
     "pictures",
@@ -13,7 +15,7 @@ flags.DEFINE_enum(
     "Debian's dataset-fashion-mnist, or PNG files in --pictures_dir.",
     PICTURES,
 )
-flags.DEFINE_string(
+DEFINE_path(
     "pictures_dir",
     None,
     "Folder with a subfolder of PNG files for each class, for --pictures=folder; or that of the "

@@ -2,8 +2,10 @@
 
 from absl import flags
 
+from keras_transformer.flags.path_flags import DEFINE_path
+
 SERVE = flags.FlagValues()
-flags.DEFINE_string(
+DEFINE_path(
     "model_base_path",
     None,
     "Folder of a SavedModel's versions, such as saved_models/<name>.",

@@ -2,6 +2,8 @@
 
 from absl import flags
 
+from keras_transformer.flags.path_flags import DEFINE_path
+
 CORPUS = flags.FlagValues()
 flags.DEFINE_string(
     "corpus",
@@ -10,7 +12,7 @@ flags.DEFINE_string(
     "records, mixture, reverse.",
     CORPUS,
 )
-flags.DEFINE_string(
+DEFINE_path(
     "data_dir",
     None,
     "Folder of the corpus: of text_files (train.en[.gz], train.de[.gz], valid.*, test.*), of lines "
@@ -30,7 +32,7 @@ flags.DEFINE_list(
     "Splits of the data set to train, validate and test on, for --corpus=tfds.",
     CORPUS,
 )
-flags.DEFINE_string(
+DEFINE_path(
     "mixture",
     None,
     "JSON file that lists corpora with weights and tags, for --corpus=mixture. See docs/.",
@@ -51,10 +53,24 @@ flags.DEFINE_enum(
     "Default: xx.",
     CORPUS,
 )
-flags.DEFINE_string("source_language", "en", "Code of the language to translate from.", CORPUS)
-flags.DEFINE_string("target_language", "de", "Code of the language to translate into.", CORPUS)
 flags.DEFINE_string(
-    "cache_dir", None, "Folder for downloads. Default: the user's cache folder.", CORPUS
+    "source_language",
+    None,
+    "Code of the language to translate from. Default: en; of records and mixtures, their own.",
+    CORPUS,
+)
+flags.DEFINE_string(
+    "target_language",
+    None,
+    "Code of the language to translate into. Default: de; of records and mixtures, their own.",
+    CORPUS,
+)
+DEFINE_path(
+    "cache_dir",
+    None,
+    "Folder for downloads. Default: the user's cache folder, where evaluate looks; the variable "
+    "XDG_CACHE_HOME moves that for all commands.",
+    CORPUS,
 )
 
 VOCABULARY = flags.FlagValues()
@@ -83,13 +99,13 @@ flags.DEFINE_enum(
 )
 
 PREPARE = flags.FlagValues()
-flags.DEFINE_string(
+DEFINE_path(
     "output_dir",
     None,
     "Folder of the prepared corpus. The same command again makes only what is missing.",
     PREPARE,
 )
-flags.DEFINE_string(
+DEFINE_path(
     "vocabulary",
     None,
     "Vocabulary to use, a vocabulary.model, or those of source and target, joined by a comma. "
@@ -128,7 +144,8 @@ flags.DEFINE_bool("deduplicate", True, "Keep one of several equal pairs.", PREPA
 flags.DEFINE_float(
     "max_length_ratio",
     None,
-    "Drop a pair if one side has more than this many times the characters of the other.",
+    "Drop a pair if one side has more than this many times the characters of the other. Sides of "
+    "at most 10 characters are not judged.",
     1,
     flag_values=PREPARE,
 )

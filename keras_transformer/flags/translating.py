@@ -4,6 +4,8 @@
 
 from absl import flags
 
+from keras_transformer.flags.path_flags import DEFINE_path
+
 SEARCH = flags.FlagValues()
 flags.DEFINE_integer(
     "beam_size",
@@ -32,7 +34,7 @@ flags.DEFINE_float(
 flags.DEFINE_integer(
     "num_hypotheses",
     1,
-    "Number of translations of a line, best first. More than one needs --json.",
+    "Number of translations of a line, best first. More than one: translate needs --json.",
     1,
     flag_values=DECODING,
 )
@@ -113,25 +115,27 @@ flags.DEFINE_enum(
 )
 
 MODEL_PATH = flags.FlagValues()
-flags.DEFINE_string(
+DEFINE_path(
     "model",
     None,
     "Model to use: a SavedModel such as saved_models/<name>[/<version>], or (not for predict) a "
-    "run's folder. Of a translator or a parser also a checkpoint, or several joined by commas.",
+    "run's folder or a checkpoint in it. Of a translator or a parser also several, joined by "
+    "commas.",
     MODEL_PATH,
 )
 
 INPUT = flags.FlagValues()
-flags.DEFINE_string(
+DEFINE_path(
     "input",
     "-",
-    "File of lines to translate, to parse or to predict from, in UTF-8; -: standard input.",
+    "File of lines to translate, to parse, to continue (generate) or to predict from, in UTF-8; -: "
+    "standard input.",
     INPUT,
 )
 flags.DEFINE_bool("stream", False, "Answer each line of standard input as soon as it comes.", INPUT)
 
 TRANSLATE = flags.FlagValues()
-flags.DEFINE_string(
+DEFINE_path(
     "prefix_file",
     None,
     "File with a line for each line of the input, which its translation begins with. An empty "
@@ -182,7 +186,7 @@ flags.DEFINE_bool(
 )
 
 OUTPUT = flags.FlagValues()
-flags.DEFINE_string(
+DEFINE_path(
     "output",
     "-",
     "File to write: a line for each line of input, the flags that tune found, or the picture "
@@ -191,8 +195,8 @@ flags.DEFINE_string(
 )
 
 FILES = flags.FlagValues()
-flags.DEFINE_string("source_file", None, "File of source lines. It needs --reference_file.", FILES)
-flags.DEFINE_string(
+DEFINE_path("source_file", None, "File of source lines. It needs --reference_file.", FILES)
+DEFINE_path(
     "reference_file",
     None,
     "File of the translations of --source_file, line by line. Of a parser: file of trees.",

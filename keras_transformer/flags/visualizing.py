@@ -2,6 +2,8 @@
 
 from absl import flags
 
+from keras_transformer.flags.path_flags import DEFINE_path
+
 THEME = flags.FlagValues()
 flags.DEFINE_enum("theme", "light", ["light", "dark"], "Colours of the picture.", THEME)
 
@@ -29,7 +31,7 @@ flags.DEFINE_enum(
     VISUALIZE,
 )
 flags.DEFINE_string("line", None, "Sentence for attention, head, alignment and n_best.", VISUALIZE)
-flags.DEFINE_string(
+DEFINE_path(
     "png",
     None,
     "PNG file for patches. Default: the first picture of the model's test split.",

@@ -3,6 +3,11 @@
 import os
 from collections.abc import Mapping
 
+from pipelines.corpora import OWN_LANGUAGES, Corpus
+from pipelines.corpora.mixture import members
+
+LANGUAGES = {"source_language": "en", "target_language": "de"}
+
 
 def corpus_settings(values: Mapping) -> dict:
     """What `pipelines.corpora.load` needs to load the same text again.
@@ -10,10 +15,10 @@ def corpus_settings(values: Mapping) -> dict:
     Args:
         values: of the flags of the groups "corpus" and "seed", by name.
     """
+    has_own = values["corpus"] in OWN_LANGUAGES
     return {
         "name": values["corpus"],
-        "source_language": values["source_language"],
-        "target_language": values["target_language"],
+        **{name: values[name] if has_own else language(values, name) for name in LANGUAGES},
         "data_dir": _absolute(values["data_dir"]),
         # base.flags names a data set: it does not count for another corpus.
         "dataset": values["dataset"] if values["corpus"] == "tfds" else None,
@@ -23,6 +28,28 @@ def corpus_settings(values: Mapping) -> dict:
         "seed": values["seed"],
         "tree_leaves": values["tree_leaves"],
     }
+
+
+def language(values: Mapping, name: str) -> str:
+    """The language of a flag, "source_language" or "target_language", or its default."""
+    return values[name] or LANGUAGES[name]
+
+
+def described(settings: Mapping, corpus: Corpus) -> dict:
+    """What a run says of its text, as parts of its description: "corpus", arguments of
+    `pipelines.corpora.load`, with the languages of the text where it says them itself; and
+    "mixture", its members, since the file may change.
+
+    Args:
+        settings: of `corpus_settings`.
+        corpus: that they load.
+    """
+    own = LANGUAGES if settings["name"] in OWN_LANGUAGES else ()
+    parts = {"corpus": {**settings, **{name: getattr(corpus, name) for name in own}}}
+    if settings["mixture"]:
+        numbered = enumerate(members(settings["mixture"]), 1)
+        parts["mixture"] = {f"member {number}": member for number, member in numbered}
+    return parts
 
 
 def _absolute(path):

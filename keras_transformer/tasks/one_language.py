@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from keras_transformer.models import chosen
 from keras_transformer.tasks.corpus_settings import corpus_settings
+from keras_transformer.tasks.corpus_settings import described as described_corpus
 from keras_transformer.tasks.task import Task
 from pipelines import corpora, vocabularies
 from pipelines.record_files import Records
@@ -61,7 +62,7 @@ class OneLanguage(Task):
     def description(self):
         return {
             "hyperparameters": self.hyperparameters.as_dict(),
-            "corpus": self._corpus_settings,
+            **described_corpus(self._corpus_settings, self.corpus),
             "vocabulary": {"fingerprint": self.vocabulary.fingerprint},
             "training": {"max_length": self.values["max_train_length"]},
         }

@@ -5,6 +5,7 @@ al. 2017, section 6.3).
 from keras_transformer.artifacts.parser_artifact import ParserArtifact
 from keras_transformer.evaluation import parser_score
 from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.task import Evaluation
 from keras_transformer.tasks.translation import KEPT_EXAMPLES, Translation
 from keras_transformer.translator.parsing_module import ParsingModule
@@ -36,7 +37,7 @@ class Parsing(Translation):
 
     @classmethod
     def default_model_dir(cls, values):
-        return f"runs/parsing_{values['source_language']}"
+        return f"runs/parsing_{language(values, 'source_language')}"
 
     def doubt(self):
         return None

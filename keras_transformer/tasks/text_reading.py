@@ -3,6 +3,7 @@ Pre-training of Deep Bidirectional Transformers for Language Understanding").
 """
 
 from keras_transformer.runs.starting_point import starting_point
+from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.one_language import OneLanguage
 from pipelines import vocabularies, vocabulary
 
@@ -24,7 +25,7 @@ class TextReading(OneLanguage):
 
     @classmethod
     def default_model_dir(cls, values):
-        return f"runs/{cls.name}_{values['corpus']}_{values['source_language']}"
+        return f"runs/{cls.name}_{values['corpus']}_{language(values, 'source_language')}"
 
     def write_files(self, folder):
         """Write the vocabulary."""

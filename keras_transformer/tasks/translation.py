@@ -12,7 +12,8 @@ from keras_transformer.artifacts.translator_artifact import TranslatorArtifact
 from keras_transformer.evaluation import bleu
 from keras_transformer.models import chosen, described, model_of
 from keras_transformer.tasks import TASKS
-from keras_transformer.tasks.corpus_settings import corpus_settings
+from keras_transformer.tasks.corpus_settings import LANGUAGES, corpus_settings, language
+from keras_transformer.tasks.corpus_settings import described as described_corpus
 from keras_transformer.tasks.scored_lines import refuse_long_lines
 from keras_transformer.tasks.task import Evaluation, Task, label_measures, with_perplexity
 from keras_transformer.tasks.translation_options import (
@@ -72,8 +73,8 @@ class Translation(Task):
 
     @classmethod
     def default_model_dir(cls, values):
-        names = ("corpus", "source_language", "target_language")
-        return f"runs/{'_'.join(values[name] for name in names)}"
+        languages = (language(values, name) for name in LANGUAGES)
+        return f"runs/{'_'.join([values['corpus'], *languages])}"
 
     @functools.cached_property
     def corpus(self):
@@ -120,7 +121,7 @@ class Translation(Task):
     def description(self):
         return {
             "hyperparameters": self.hyperparameters.as_dict(),
-            "corpus": self._corpus_settings,
+            **described_corpus(self._corpus_settings, self.corpus),
             "vocabulary": {"fingerprint": self.vocabulary.fingerprint},
             "training": {"max_length": self.values["max_train_length"]},
         }

@@ -9,7 +9,7 @@ Example:
 import collections
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pipelines.corpora import (
     home_assistant,
@@ -24,18 +24,12 @@ from pipelines.corpora import (
 )
 from pipelines.corpora.mixture import load as load_mixture
 from pipelines.corpora.parallel_text import Corpus, ParallelText
+from pipelines.corpora.refusals import OWN_LANGUAGES, check_languages, check_settings
 
-__all__ = ["CORPORA", "Corpus", "ParallelText", "held_out", "load", "stream"]
+__all__ = ["CORPORA", "OWN_LANGUAGES", "Corpus", "ParallelText", "held_out", "load", "stream"]
 
 SPLITS = ("train", "valid", "test")
 TFDS_SPLITS = ("train", "validation", "test")
-# Arguments that only some corpora read.
-READERS = {
-    "data_dir": ("text_files", "lines", "spans", "treebank", "records", "tfds"),
-    "dataset": ("tfds",),
-    "mixture": ("mixture",),
-    "tree_leaves": ("treebank", "mixture"),
-}
 # Each entry takes the keywords of `load` and hands its corpus those that it reads.
 CORPORA: dict[str, Callable[..., Corpus]] = {
     "home_assistant": lambda source_language, target_language, cache_dir, **_: home_assistant.load(
@@ -109,8 +103,8 @@ STREAMS: dict[str, Callable[..., Iterator[tuple[str, str]]]] = {
 def load(
     name: str,
     *,
-    source_language: str,
-    target_language: str,
+    source_language: str | None,
+    target_language: str | None,
     data_dir: str | os.PathLike | None = None,
     cache_dir: str | os.PathLike | None = None,
     prefixes: Sequence[str] = SPLITS,
@@ -124,8 +118,8 @@ def load(
 
     Args:
         name: a key of `CORPORA`.
-        source_language: language code to translate from; `records` and `mixture` have their own.
-        target_language: language code to translate into; the same.
+        source_language: language code to translate from; None: that of `records` or a `mixture`.
+        target_language: language code to translate into; None: the same.
         data_dir: folder of the text of `text_files`, `lines` or `spans`, of the trees of
             `treebank`, of the records of `records`, or of the sets of `tfds`. All but the last need
             it, and no other corpus takes it.
@@ -159,8 +153,11 @@ def load(
         "mixture": mixture,
         "tree_leaves": tree_leaves,
     }
-    _check(name, settings)
-    return CORPORA[name](**settings)
+    check_settings(name, settings, sorted(CORPORA))
+    corpus = CORPORA[name](**settings)
+    if name in OWN_LANGUAGES:
+        check_languages(corpus, settings)
+    return corpus
 
 
 def stream(
@@ -188,7 +185,7 @@ def stream(
         ValueError, OSError: as `load`; or if the corpus is of records, which hold no text, or has
             weights, which the pairs alone would lose.
     """
-    _check(name, settings)
+    check_settings(name, settings, sorted(CORPORA))
     if name in STREAMS:
         return STREAMS[name](0, {"part": part, "parts": parts, "dropped": dropped}, **settings)
     if name == "records":
@@ -221,7 +218,7 @@ def held_out(name: str, **settings) -> Corpus:
     empty = ParallelText([], [])
     if name not in STREAMS:
         return dataclasses.replace(load(name, **settings), train=empty, weights=None)
-    _check(name, settings)
+    check_settings(name, settings, sorted(CORPORA))
     dropped: collections.Counter[str] = collections.Counter()
     splits = [STREAMS[name](split, {"dropped": dropped}, **settings) for split in range(3)]
     valid, test = (ParallelText.from_pairs(split) for split in splits[1:])
@@ -234,17 +231,3 @@ def held_out(name: str, **settings) -> Corpus:
         test,
         dropped=dict(dropped),
     )
-
-
-def _check(name: str, settings: Mapping[str, object]) -> None:
-    if name not in CORPORA:
-        raise ValueError(
-            f"`corpus` must be one of {', '.join(sorted(CORPORA))}. Received: {name!r}."
-        )
-    for argument, readers in READERS.items():
-        if settings.get(argument) is not None and name not in readers:
-            raise ValueError(
-                f"Only corpus {' or '.join(readers)} reads `{argument}`. Received: "
-                f"corpus={name}, {argument}={settings[argument]}. "
-                f"Pass --corpus={readers[0]}, or leave it out."
-            )

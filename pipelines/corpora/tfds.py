@@ -44,11 +44,7 @@ def load(
             cannot be used; no pair left.
         OSError: a set that cannot be downloaded, prepared or read.
     """
-    if len(splits) != 3 or not all(splits):
-        raise ValueError(
-            "`splits` must name three splits: training, validation, test. Received: "
-            f"{','.join(splits)!r}. Try train,validation,test."
-        )
+    check_splits(splits)
     builder = builder_of(dataset, data_dir, source_language, target_language)
     examples = [
         _examples(builder, dataset, (source_language, target_language), split) for split in splits
@@ -59,6 +55,19 @@ def load(
         for split, one in zip(splits, examples, strict=True)
     ]
     return Corpus("tfds", source_language, target_language, *texts, dropped=dict(dropped))
+
+
+def check_splits(splits: Sequence[str]) -> None:
+    """Refuse another number of splits than three.
+
+    Raises:
+        ValueError: saying what was received.
+    """
+    if len(splits) != 3 or not all(splits):
+        raise ValueError(
+            "`splits` must name three splits: training, validation, test. Received: "
+            f"{','.join(splits)!r}. Try train,validation,test."
+        )
 
 
 def stream(

@@ -46,7 +46,7 @@ def defined_flags():
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if not (isinstance(node, ast.Call) and node.args):
                     continue
-                function = getattr(node.func, "attr", "")
+                function = getattr(node.func, "attr", "") or getattr(node.func, "id", "")
                 first = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
                 if function == "DEFINE_bool":
                     names |= {first, f"no{first}"}

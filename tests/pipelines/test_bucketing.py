@@ -2,14 +2,26 @@
 
 import functools
 import itertools
+import pathlib
 
 import numpy as np
 import pytest
+from home_assistant_wheel import cached_wheel, pairs_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.bucketing import MOST_PADDING, MOST_SHAPES, boundaries, bucket, merge
+from pipelines import vocabulary
+from pipelines.bucketing import (
+    MOST_PADDING,
+    MOST_PADDING_STATIC,
+    MOST_SHAPES,
+    boundaries,
+    bucket,
+    merge,
+)
+from pipelines.corpora import text_files
 
+MULTI30K = pathlib.Path(__file__).parents[3] / "shared" / "data" / "multi30k"
 LENGTHS = st.integers(1, 300)
 # Examples of one to three sides: sentences, pairs, triples.
 PAIRS = st.integers(1, 3).flatmap(
@@ -120,16 +132,19 @@ def test_without_a_share_every_rectangle_of_two_edges_keeps_its_shape(pairs, sla
     assert len(buckets.batch_sizes) == len(set(rectangles))
 
 
-def test_captions_take_few_shapes():
+def like_captions():
     """Lengths like those of Multi30k: 29,000 pairs of some 14 tokens, the translation a few longer
     or shorter.
     """
     rng = np.random.default_rng(0)
     sources = rng.lognormal(2.6, 0.3, 29_000).round().clip(3, 45)
     targets = (sources + rng.normal(0, 2, 29_000)).round().clip(3, 45)
+    return np.stack([sources, targets], axis=-1).astype(int)
+
+
+def test_captions_take_few_shapes():
     few, many = (
-        bucket(np.stack([sources, targets], axis=-1).astype(int), 4096, share, most_shapes=ANY)
-        for share in (MOST_PADDING, 0)
+        bucket(like_captions(), 4096, share, most_shapes=ANY) for share in (MOST_PADDING, 0)
     )
     assert many.padding < few.padding < MOST_PADDING < 0.12
     assert len(few.batch_sizes) < len(many.batch_sizes) / 3
@@ -163,6 +178,45 @@ def test_an_update_has_about_25_000_tokens_on_each_side_without_padding():
         assert (abs(of_bucket - 25_000) < 0.25 * 25_000).all()
         updates = (pairs / buckets.batch_sizes).sum()
         assert side.sum() / updates == pytest.approx(25_000, rel=0.03)
+
+
+def assert_few_shapes_and_little_padding(lengths):
+    """With and without a graph for each shape, in updates of several sizes."""
+    for batch_tokens in (512, 25_000):
+        for share in (MOST_PADDING, MOST_PADDING_STATIC):
+            buckets = bucket(lengths, batch_tokens, share)
+            assert len(buckets.batch_sizes) <= 40
+            assert buckets.padding < 0.1
+
+
+def test_captions_take_at_most_40_shapes_with_10_per_cent_padding():
+    assert_few_shapes_and_little_padding(like_captions())
+
+
+def lengths_in_pieces(pairs):
+    """Of pairs of lines, in the pieces that are learned from them, (pairs, 2)."""
+    sides = list(zip(*pairs, strict=True))
+    learned = vocabulary.learn([line for pair in pairs for line in pair], 4000)
+    lengths = np.stack([learned.tokenize(side).row_lengths() for side in sides], axis=-1)
+    return lengths[(lengths <= 100).all(axis=-1)]
+
+
+@pytest.mark.slow
+def test_the_default_corpus_takes_at_most_40_shapes_with_10_per_cent_padding():
+    lengths = lengths_in_pieces(pairs_of(cached_wheel(), "de"))
+    assert len(lengths) > 30_000
+    assert_few_shapes_and_little_padding(lengths)
+
+
+@pytest.mark.slow
+def test_multi30k_takes_at_most_40_shapes_with_10_per_cent_padding():
+    if not MULTI30K.is_dir():
+        pytest.skip(f"{MULTI30K} is not on this machine")
+    prefixes = ("train", "val", "test_2016_flickr")
+    train = text_files.load("en", "de", data_dir=MULTI30K, prefixes=prefixes).train
+    lengths = lengths_in_pieces(list(zip(train.sources, train.targets, strict=True)))
+    assert len(lengths) == 29_000
+    assert_few_shapes_and_little_padding(lengths)
 
 
 SHAPES = st.lists(st.tuples(*[st.integers(1, 12)] * 2), min_size=1, max_size=7, unique=True)

@@ -282,6 +282,31 @@ def test_a_vocabulary_that_is_given_is_taken(houses, tmp_path):
         run(tmp_path / "q", **houses, vocabulary=str(tmp_path / "none.model"))
 
 
+def mixture_of(houses, tmp_path, **member):
+    """Settings of a mixture with the houses as its one member."""
+    file = tmp_path / "mixture.json"
+    languages = {"source_language": "en", "target_language": "de"}
+    file.write_text(json.dumps({"corpora": [{**houses, **languages, **member}]}), encoding="utf-8")
+    return {"corpus": "mixture", "mixture": str(file)}
+
+
+def test_a_vocabulary_without_the_tags_of_the_corpus_is_refused(houses, tmp_path):
+    mixture = mixture_of(houses, tmp_path, tag="<2de>")
+    learn([*ENGLISH, *GERMAN], 295).save(tmp_path / "own.model")
+    with pytest.raises(ValueError, match=r"own\.model without <2de>\. Take a vocabulary"):
+        run(tmp_path / "p", **mixture, vocabulary=str(tmp_path / "own.model"))
+    learn([*ENGLISH, *GERMAN], 296, tags=["<2de>"]).save(tmp_path / "tagged.model")
+    prepared = run(tmp_path / "p", **mixture, vocabulary=str(tmp_path / "tagged.model"))
+    assert "<2de>" in prepared.vocabulary.pieces
+
+
+def test_a_mixture_whose_file_has_changed_is_another_preparation(houses, tmp_path):
+    run(tmp_path / "p", **mixture_of(houses, tmp_path))
+    run(tmp_path / "p", **mixture_of(houses, tmp_path))
+    with pytest.raises(ValueError, match=r"holds another preparation: members was \[.*<2de>"):
+        run(tmp_path / "p", **mixture_of(houses, tmp_path, tag="<2de>"))
+
+
 @pytest.mark.slow
 def test_each_side_is_tokenized_by_a_vocabulary_of_its_own(houses, tmp_path):
     prepared = run(tmp_path / "p", **houses, vocabularies="separate")

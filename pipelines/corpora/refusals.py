@@ -1,0 +1,59 @@
+"""Arguments of `corpora.load` that its corpus cannot use (Vaswani et al. 2017, section 5.1)."""
+
+from collections.abc import Mapping, Sequence
+
+from pipelines.corpora import tfds
+from pipelines.corpora.parallel_text import Corpus
+
+# Corpora that say their languages themselves.
+OWN_LANGUAGES = ("records", "mixture")
+# Arguments that only some corpora read.
+READERS = {
+    "data_dir": ("text_files", "lines", "spans", "treebank", "records", "tfds"),
+    "dataset": ("tfds",),
+    "mixture": ("mixture",),
+    "tree_leaves": ("treebank", "mixture"),
+}
+
+
+def check_settings(name: str, settings: Mapping[str, object], names: Sequence[str]) -> None:
+    """Refuse what can be told before the text is read.
+
+    Args:
+        name: of the corpus.
+        settings: keywords of `corpora.load`, those that were given.
+        names: of all corpora.
+
+    Raises:
+        ValueError: naming the argument.
+    """
+    if name not in names:
+        raise ValueError(f"`corpus` must be one of {', '.join(names)}. Received: {name!r}.")
+    for argument, readers in READERS.items():
+        if settings.get(argument) is not None and name not in readers:
+            raise ValueError(
+                f"Only corpus {' or '.join(readers)} reads `{argument}`. Received: "
+                f"corpus={name}, {argument}={settings[argument]}. "
+                f"Pass --corpus={readers[0]}, or leave it out."
+            )
+    if name == "tfds" and "splits" in settings:
+        tfds.check_splits(settings["splits"])
+
+
+def check_languages(corpus: Corpus, settings: Mapping[str, object]) -> None:
+    """Refuse languages that are not the corpus' own.
+
+    Args:
+        corpus: as it was loaded.
+        settings: keywords of `corpora.load`.
+
+    Raises:
+        ValueError: naming the argument and the corpus' language.
+    """
+    for argument in ("source_language", "target_language"):
+        own = getattr(corpus, argument)
+        if settings[argument] not in (None, own):
+            raise ValueError(
+                f"`{argument}` must be that of the {corpus.name}, {own}. Received: "
+                f"{settings[argument]}. Pass --{argument}={own}, or leave it out."
+            )
