@@ -14,9 +14,7 @@ def main(FLAGS):
     folder = RunFolder(flags.required_model_dir(FLAGS))
     folder.read_description()
     last = averaging.last_ones(folder.checkpoints, FLAGS.average_checkpoints)
-    # Scores of other weights must not go into an export.
-    folder.evaluation.unlink(missing_ok=True)
-    averaging.write_average(folder.averaged, last)
+    folder.write_averaged(averaging.average(last))
     print(f"{folder.averaged}: {averaging.of_steps(last)}")
 
 

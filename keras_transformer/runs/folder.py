@@ -17,9 +17,11 @@
 
 import json
 import pathlib
+import sys
 from collections.abc import Callable, Mapping
 
 import keras
+import numpy as np
 
 from keras_transformer.runs.task_name import task_of
 from keras_transformer.training import checkpoint
@@ -31,9 +33,11 @@ class RunFolder:
 
     Args:
         path: the folder; it need not exist yet.
+        weights: a checkpoint of the run, to take in place of the newest.
     """
 
-    def __init__(self, path: pathlib.Path | str):
+    def __init__(self, path: pathlib.Path | str, weights: pathlib.Path | None = None):
+        self._weights = weights
         # Of `--model_dir=~/runs/x` the shell leaves the ~.
         self.path = pathlib.Path(path).expanduser()
         self.description = self.path / "model.json"
@@ -62,6 +66,33 @@ class RunFolder:
                 f"{self.path} holds a model without checkpoints: training would begin anew and "
                 f"overwrite it. Name another --model_dir; --init_from={self.path} starts from it."
             )
+
+    def begin(self) -> None:
+        """Remove what a run left whose checkpoints are gone, before training begins anew.
+
+        Raises:
+            ValueError: if checkpoints are there, none can be read, and training would overwrite a
+                model.
+        """
+        models = [path for path in (self.averaged, self.best) if path.exists()]
+        if self.is_started and models:
+            raise ValueError(
+                f"no checkpoint of {self.path} can be read: training would begin anew and "
+                f"overwrite {models[0].name}. Name another --model_dir; --init_from={models[0]} "
+                "starts from it."
+            )
+        self.history.unlink(missing_ok=True)
+        self.best.unlink(missing_ok=True)
+
+    def write_averaged(self, weights: Mapping[str, np.ndarray]) -> None:
+        """Write the weights that are scored and served.
+
+        Args:
+            weights: arrays by name.
+        """
+        # Scores of other weights must not go into an export.
+        self.evaluation.unlink(missing_ok=True)
+        checkpoint.write_archive(self.averaged, weights)
 
     def describe(
         self, description: Mapping, fixed: Callable[[Mapping], Mapping] = lambda whole: whole
@@ -131,12 +162,18 @@ class RunFolder:
         checkpoint.load_weights(weights or self.newest_weights(), model)
 
     def newest_weights(self) -> pathlib.Path:
-        """Find the averaged weights, or if there are none the newest checkpoint that can be read.
+        """Find the averaged weights, or if there are none the newest checkpoint that can be read;
+        the checkpoint that was named, if one was.
 
         Raises:
             FileNotFoundError: if there is neither.
         """
-        weights = self.averaged if self.averaged.exists() else checkpoint.newest(self.checkpoints)
+        if self._weights:
+            return self._weights
+        if self.averaged.exists():
+            return self.averaged
+        # Standard output is what a command gives, such as translations.
+        weights = checkpoint.newest(self.checkpoints, lambda line: print(line, file=sys.stderr))
         if weights is None:
             raise FileNotFoundError(f"{self.path} holds no checkpoint yet. Train first.")
         return weights
@@ -151,6 +188,16 @@ def _differences(before, now):
         for name, value in values.items()
         if before.get(part, {}).get(name) != value
     ]
+
+
+def named_run(path: pathlib.Path | str) -> RunFolder:
+    """The run that `--model` names: its folder, or a checkpoint in it, whose weights are taken.
+
+    Raises:
+        FileNotFoundError: if a checkpoint lies in no run.
+    """
+    path = pathlib.Path(path).expanduser()
+    return RunFolder(run_of(path).path, path) if path.suffix == ".npz" else RunFolder(path)
 
 
 def run_of(weights: pathlib.Path) -> RunFolder:

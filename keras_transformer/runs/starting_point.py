@@ -35,12 +35,39 @@ def starting_point(
     path = pathlib.Path(path)
     if path.suffix == ".npz":
         return checkpoint.weights_of(path), _vocabulary(run_of(path).path)
-    version = path if (path / "saved_model.pb").exists() else path / str(newest_version(path))
+    version = _version(path)
     if (version / "saved_model.pb").exists():
         return _weights_of_saved_model(version), _vocabulary(version / "assets.extra")
     folder = RunFolder(path)
     folder.read_description()
     return checkpoint.weights_of(folder.newest_weights()), _vocabulary(folder.path)
+
+
+def hyperparameters_of(path: pathlib.Path | str) -> dict:
+    """Read the hyperparameters of what `--init_from` names, as `starting_point` finds it.
+
+    Returns:
+        Values by name; {} if it does not say them.
+
+    Raises:
+        ValueError: if its description is damaged.
+    """
+    path = pathlib.Path(path)
+    if path.suffix == ".npz":
+        folder = run_of(path)
+    else:
+        version = _version(path)
+        # A SavedModel has its model.json beside it, as a run has.
+        folder = RunFolder(version if (version / "saved_model.pb").exists() else path)
+    try:
+        return folder.read_description().get("hyperparameters", {})
+    except FileNotFoundError:
+        return {}
+
+
+def _version(path):
+    """The SavedModel that a path may lead to."""
+    return path if (path / "saved_model.pb").exists() else path / str(newest_version(path))
 
 
 def _vocabulary(folder):

@@ -3,8 +3,6 @@
 Understanding", section 3.1).
 """
 
-import math
-
 import numpy as np
 import tensorflow as tf
 
@@ -15,6 +13,7 @@ from keras_transformer.tasks.task import Evaluation, label_measures, with_perple
 from keras_transformer.tasks.text_reading import TextReading
 from keras_transformer.tasks.trial import trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.translator.generator import rounded_perplexity
 from keras_transformer.translator.text_encoder_module import MaskedTextModule
 from pipelines import batching, hidden_pieces, texts, vocabularies
 
@@ -105,7 +104,7 @@ def measured(module: MaskedTextModule, batches: tf.data.Dataset) -> dict:
 
     Returns:
         "pieces", how many were hidden; "cross_entropy" in nats, "perplexity" and "accuracy" of
-        them.
+        them. The perplexity is None where it is too large for a float.
     """
     total = np.zeros(3)
     for inputs, pieces, weights in batches:
@@ -117,7 +116,7 @@ def measured(module: MaskedTextModule, batches: tf.data.Dataset) -> dict:
     return {
         "pieces": int(count),
         "cross_entropy": round(loss / count, 4),
-        "perplexity": round(math.exp(loss / count), 3),
+        "perplexity": rounded_perplexity(loss / count),
         "accuracy": round(right / count, 4),
     }
 

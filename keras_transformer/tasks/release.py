@@ -11,7 +11,7 @@ import numpy as np
 from keras_transformer.artifacts.saved_model import export
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.task import Task
-from keras_transformer.training import averaging, checkpoint
+from keras_transformer.training import averaging
 from keras_transformer.training.early_stopping import kept_step
 from pipelines.whole_files import write_json
 
@@ -36,18 +36,19 @@ def choose_weights(
     Raises:
         ValueError: if there is no such epoch.
     """
-    # Scores of other weights must not go into an export.
-    folder.evaluation.unlink(missing_ok=True)
     if best:
         _require_best(folder, best)
-        averaging.write_average(folder.averaged, [folder.best])
-        return "best epoch"
-    if averages:
-        checkpoint.write_archive(folder.averaged, averages)
-        return "moving average of the weights"
-    checkpoints = averaging.last_ones(folder.checkpoints, last)
-    averaging.write_average(folder.averaged, checkpoints)
-    return averaging.of_steps(checkpoints)
+        weights = averaging.average([folder.best])
+        words = "best epoch"
+    elif averages:
+        weights = averages
+        words = "moving average of the weights"
+    else:
+        checkpoints = averaging.last_ones(folder.checkpoints, last)
+        weights = averaging.average(checkpoints)
+        words = averaging.of_steps(checkpoints)
+    folder.write_averaged(weights)
+    return words
 
 
 def _require_best(folder, measure):

@@ -6,7 +6,6 @@ stopping, fine-tuning and export are the same for every task, and no task has to
 
 import abc
 import dataclasses
-import math
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 
@@ -18,6 +17,7 @@ from keras_transformer.runs.folder import RunFolder
 from keras_transformer.training.label_metrics import LabelAccuracy, LabelCrossEntropy
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.objective import LIKELIHOOD, Objective, RDrop
+from keras_transformer.translator.generator import perplexity
 from pipelines.batching import Examples
 
 
@@ -227,14 +227,14 @@ def label_measures(model: keras.Model, batches: Callable) -> Callable[[], dict[s
 
 def with_perplexity(measures: Callable[[], Mapping]) -> Callable[[], dict[str, float]]:
     """Make a function that gives what `label_measures` gives, and the perplexity, the exponential
-    of the cross-entropy.
+    of the cross-entropy; infinite where that is too large for a float.
     """
 
     def measure():
         numbers = measures()
         return {
             "cross_entropy": numbers["cross_entropy"],
-            "perplexity": math.exp(numbers["cross_entropy"]),
+            "perplexity": perplexity(numbers["cross_entropy"]),
             "accuracy": numbers["accuracy"],
         }
 

@@ -2,18 +2,20 @@
 6.1).
 """
 
+import contextlib
 import math
 from collections.abc import Mapping
 
 import keras
 import tensorflow as tf
 
+from keras_transformer.runs.exclusive import exclusive
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.runs.starting_point import starting_point
+from keras_transformer.tasks.fine_tuning import start_from
 from keras_transformer.tasks.release import choose_weights, export_dir_of, release
 from keras_transformer.tasks.task import Task
 from keras_transformer.tasks.watchers import Watchers, measures
-from keras_transformer.training import fit, initialization, replicas
+from keras_transformer.training import fit, replicas
 from keras_transformer.training.checkpoint import step_of
 from keras_transformer.training.cost import Cost, operations_of_an_update, sustained_rate
 from keras_transformer.training.ending import Preempted
@@ -22,7 +24,6 @@ from keras_transformer.training.mixed_precision import dtype_policy, in_words
 from keras_transformer.training.optimizer import averaged_weights, optimizer
 from keras_transformer.training.schedule import schedule
 from pipelines import batching, bucketing
-from pipelines.vocabularies import pieces_by_side
 from pipelines.whole_files import write_json
 
 # Section 5.1.
@@ -74,14 +75,16 @@ class TrainingRun:
 
     def go(self) -> None:
         """Train, and release what was trained."""
-        self._prepare_folder()
-        task = self.task
-        task.introduce()
-        inference = task.model("float32")
-        measure = measures(task, inference, self._validation_batches)
-        model = self._train(self._batches(), measure)
-        if model is not None and self.is_chief:
-            self._finish(model, inference)
+        # One host writes: a second process of it would delete what the first is writing.
+        with exclusive(self.folder.path) if self.is_chief else contextlib.nullcontext():
+            self._prepare_folder()
+            task = self.task
+            task.introduce()
+            inference = task.model("float32")
+            measure = measures(task, inference, self._validation_batches)
+            model = self._train(self._batches(), measure)
+            if model is not None and self.is_chief:
+                self._finish(model, inference)
 
     def _prepare_folder(self):
         """Write what the run is, or check that it is the one that lies there."""
@@ -130,13 +133,16 @@ class TrainingRun:
         policy = dtype_policy(values["mixed_precision"])
         model = self._compiled(policy)
         start = fit.resume(model, self.folder.checkpoints)
+        if not start.step and self.is_chief:
+            self.folder.begin()
         if not start.step and values["init_from"]:
-            self._initialize(model)
+            start_from(values["init_from"], self.task, model)
         elif not start.step:
             self.task.start(model)
         steps_per_epoch = batches.updates_per_epoch
         last_step = min(values["max_steps"], (values["max_epochs"] or math.inf) * steps_per_epoch)
-        arithmetic = in_words(values["mixed_precision"], policy)
+        on_gpu = bool(tf.config.list_logical_devices("GPU"))
+        arithmetic = in_words(values["mixed_precision"], policy, on_gpu)
         print(f"{model.count_params():,} parameters, {arithmetic}")
         print(batches.describe())
         if batches.parts > 1:
@@ -160,6 +166,8 @@ class TrainingRun:
         watchers = Watchers(self.task, values, self.folder, feed.ending, start, last_step, measure)
         if self.is_chief and not replicas.has_hosts(self.strategy):
             watchers.catch_up(model, steps_per_epoch)
+        if self.is_chief:
+            watchers.mend(model, steps_per_epoch)
         try:
             if not watchers.are_over:
                 fit.fit(model, feed, steps_per_epoch, last_step, watchers.of_host(self.is_chief))
@@ -203,26 +211,6 @@ class TrainingRun:
             )
             fit.compile_model(model, updates, self.task.loss())
         return model
-
-    def _initialize(self, model):
-        path = self.values["init_from"]
-        pieces = self.task.pieces
-        layers = self.task.carried_over
-        weights, old = starting_point(path)
-        if pieces is None:
-            initialization.initialize(model, weights, layers=layers)
-            print(f"from {path}: its weights")
-            return
-        if old is None:
-            raise ValueError(
-                f"{path} has no vocabulary.model: its embeddings cannot be told apart. Name the "
-                "folder of its run."
-            )
-        report = initialization.initialize(model, weights, pieces, pieces_by_side(old), layers)
-        print(
-            f"from {path}: {report.copied_rows:,} pieces keep their embeddings, "
-            f"{report.new_rows:,} are new"
-        )
 
     def _finish(self, model, inference):
         values = self.values

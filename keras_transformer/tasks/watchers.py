@@ -7,7 +7,8 @@ import keras
 
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.task import Task
-from keras_transformer.training import callbacks
+from keras_transformer.training import callbacks, limits
+from keras_transformer.training.checkpoint import step_of
 from keras_transformer.training.early_stopping import BestSoFar, validations
 from keras_transformer.training.ending import Ending
 from keras_transformer.training.fit import Progress
@@ -33,6 +34,14 @@ def measures(
         return measure()
 
     return measure_of
+
+
+class Board(keras.callbacks.TensorBoard):
+    """TensorBoard's files; curves of a run that goes on go on at its step, not at 0."""
+
+    def on_train_begin(self, logs=None):
+        super().on_train_begin(logs)
+        self._global_train_batch = step_of(self.model)
 
 
 class Watchers:
@@ -66,7 +75,7 @@ class Watchers:
         self.start = start
         self.last_step = last_step
         minutes = math.inf if values["max_minutes"] is None else values["max_minutes"]
-        self.limit = callbacks.StopAtLimit(ending, start.stopwatch, minutes, last_step)
+        self.limit = limits.StopAtLimit(ending, start.stopwatch, minutes, last_step)
         self.bar = ProgressBar(last_step, start.stopwatch, minutes, labels=task.labels)
         self.saving = callbacks.Checkpointing(
             folder.checkpoints,
@@ -116,18 +125,28 @@ class Watchers:
             watcher.set_model(model)
             watcher.on_epoch_end((step - 1) // steps_per_epoch, logs)
 
+    def mend(self, model: keras.Model, steps_per_epoch: int) -> None:
+        """Write what a kill kept from being written after the checkpoint that the run goes on from.
+
+        `model.fit` may never be called again: the run may be over.
+        """
+        self.saving.keep_epoch(self.start.step, steps_per_epoch)
+        for best in self.best:
+            best.set_model(model)
+            best.on_train_begin()
+
     def of_host(self, is_chief: bool) -> list[keras.callbacks.Callback]:
         """The callbacks of the host that writes files, or of another one."""
         # A host that writes nothing waits for the one that does: if it left, each would take the
         # other for lost.
         watchers = [
-            callbacks.StopOnDivergence(),
+            limits.StopOnDivergence(),
             self.limit,
             callbacks.StopOnSignal(self.ending, at_once=is_chief),
         ]
         if not is_chief:
             return watchers
-        board = keras.callbacks.TensorBoard(self.folder.logs, write_graph=False, update_freq=100)
+        board = Board(self.folder.logs, write_graph=False, update_freq=100)
         return [*watchers, self.saving, self.validation, self.bar, *self.best, board]
 
     def what_is_saved(self, is_chief: bool) -> str:

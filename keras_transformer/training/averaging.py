@@ -63,13 +63,3 @@ def of_steps(paths: Iterable[pathlib.Path]) -> str:
     """Say what is averaged, in words."""
     steps = [f"{checkpoint.step_in(path):,}" for path in paths]
     return f"mean of the checkpoints of steps {', '.join(steps)}"
-
-
-def write_average(path: pathlib.Path, paths: Iterable[pathlib.Path]) -> None:
-    """Average checkpoints into a file of weights, written whole or not at all.
-
-    Args:
-        path: the file, which `checkpoint.load_weights` reads.
-        paths: see `average`.
-    """
-    checkpoint.write_archive(path, average(paths))

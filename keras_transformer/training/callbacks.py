@@ -1,69 +1,16 @@
 """What watches over a run of `model.fit`: checkpoints (Vaswani et al. 2017, section 6.1),
-validation, limits, divergence, preemption.
+preemption, validation.
 """
 
 import json
 import math
 import pathlib
 import signal
-import time
 
 from keras_transformer.training import checkpoint
 from keras_transformer.training.ending import Ending, Preempted
+from keras_transformer.training.limits import StopAtLimit, StopOnDivergence, diverged
 from keras_transformer.training.watcher import Watcher
-
-
-class Stopwatch:
-    """Seconds that a run has trained, over all its sessions."""
-
-    def __init__(self, seconds=0.0):
-        self._started = time.monotonic() - seconds
-
-    @property
-    def seconds(self):
-        return time.monotonic() - self._started
-
-
-class StopOnDivergence(Watcher):
-    """End the run when the loss is no longer a number, before anything is saved."""
-
-    def on_train_batch_end(self, batch, logs=None):
-        if not math.isfinite(logs["loss"]):
-            step = checkpoint.step_of(self.model)
-            raise ValueError(
-                f"The loss became {logs['loss']} at step {step}: training diverged. Lower "
-                "--learning_rate_scale or raise --warmup_steps; "
-                "the last checkpoint is from before and stays good."
-            )
-
-
-class StopAtLimit(Watcher):
-    """End training after a time or at a step, whichever comes first.
-
-    Args:
-        ending: the run's `Ending`.
-        stopwatch: the run's `Stopwatch`.
-        minutes: most minutes, those of earlier sessions included.
-        last_step: most steps.
-    """
-
-    def __init__(self, ending: Ending, stopwatch: Stopwatch, minutes: float, last_step: float):
-        super().__init__()
-        self.ending = ending
-        self.stopwatch = stopwatch
-        self.minutes = minutes
-        self.last_step = last_step
-
-    @property
-    def is_out_of_time(self):
-        return self.stopwatch.seconds >= self.minutes * 60
-
-    def on_train_batch_end(self, batch, logs=None):
-        if checkpoint.step_of(self.model) >= self.last_step:
-            # All hosts are at the same step: none has to be asked.
-            self.model.stop_training = True
-        elif self.is_out_of_time:
-            self.ending.ask()
 
 
 class Checkpointing(Watcher):
@@ -124,6 +71,20 @@ class Checkpointing(Watcher):
         if averaged or self.saved_step != checkpoint.step_of(self.model):
             self.save(averaged)
 
+    def keep_epoch(self, step: int, steps_per_epoch: int) -> None:
+        """Count a checkpoint among those that are averaged, where a kill fell between the clock's
+        save of an epoch's last step and the save of the epoch.
+
+        Args:
+            step: that the run goes on from.
+            steps_per_epoch: steps.
+        """
+        saved = checkpoint.path_of(self.folder, step, averaged=False)
+        kept = checkpoint.path_of(self.folder, step)
+        is_whole = step > 0 and step % steps_per_epoch == 0
+        if self.average_over == "epochs" and is_whole and saved.exists() and not kept.exists():
+            saved.rename(kept)
+
     def _next(self):
         """When the next checkpoint of the minutes is due, in seconds of the run."""
         if not self.minutes or math.isinf(self.minutes):
@@ -136,16 +97,22 @@ class Checkpointing(Watcher):
 
         Args:
             averaged: whether it is of the kind that is averaged.
+
+        Raises:
+            ValueError: if a weight is not finite.
         """
         step = checkpoint.step_of(self.model)
         progress = {"step": step, "seconds": self.stopwatch.seconds}
         path = checkpoint.path_of(self.folder, step, averaged)
         try:
             checkpoint.save(path, self.model, progress)
+        except FloatingPointError as error:
+            # The gradient of an update may be infinite while its loss is not.
+            raise diverged(str(error), step) from error
         except OSError as error:
             self.report(
                 f"step {step} could not be saved: {error}. Training goes on; the checkpoints "
-                "before it stay. Make room."
+                f"before it stay. {checkpoint.remedy_of(error)}"
             )
             return
         self.saved_step = step
@@ -208,7 +175,7 @@ class StopOnSignal(Watcher):
 
 class Validation(Watcher):
     """Measure the model after every epoch, and append the results to a file, one JSON object a
-    line.
+    line. Numbers that are not finite are written as Python's `json` does: NaN, Infinity.
 
     Args:
         measure: takes the model, gives a dictionary of numbers.

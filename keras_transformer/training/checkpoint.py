@@ -5,6 +5,7 @@ the states of the random generators, and the run's progress as JSON. Any Keras b
 reads it. Zip's checksums show whether it is damaged.
 """
 
+import errno
 import json
 import pathlib
 import zipfile
@@ -17,6 +18,7 @@ import numpy as np
 from pipelines.whole_files import write_whole
 
 WEIGHTS = "weights/"
+OPTIMIZER = "optimizer/"
 # What reading a damaged zip file or array raises, depending on which byte is damaged.
 DAMAGE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, KeyError, RuntimeError)
 
@@ -54,8 +56,15 @@ def save(path: pathlib.Path, model: keras.Model, progress: Mapping) -> None:
         path: the file.
         model: a compiled `keras.Model` with a built optimizer.
         progress: JSON-serializable dictionary, given back by `restore`.
+
+    Raises:
+        FloatingPointError: if a weight is not finite, before anything is written.
+        OSError: if the file cannot be written.
     """
     arrays = {name: np.asarray(variable) for name, variable in _state(model).items()}
+    for name, array in arrays.items():
+        if name.startswith(WEIGHTS) and not np.isfinite(array).all():
+            raise FloatingPointError(f"{name} became NaN or infinite")
     write_archive(path, {**arrays, "progress": np.array(json.dumps(progress))})
 
 
@@ -92,14 +101,23 @@ def newest(folder: pathlib.Path, log: Callable = print) -> pathlib.Path | None:
         folder: where the checkpoints lie.
         log: takes a line about each damaged checkpoint, which is passed over.
     """
-    for path in reversed(checkpoints(folder)):
+    every = checkpoints(folder)
+    while every:
+        path = every.pop()
         try:
             read_archive(path)
         except ValueError as error:
-            log(f"{error} Taking the one before.")
+            log(f"{error} {'Taking the one before.' if every else 'There is none before it.'}")
         else:
             return path
     return None
+
+
+def remedy_of(error: OSError) -> str:
+    """What to do about a file that could not be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return "Make room."
+    return "See to the disk, and to who may write there."
 
 
 def step_of(model: keras.Model) -> int:
@@ -151,7 +169,7 @@ def _state(model):
         **weights,
         **{f"random/{index}": variable for index, variable in enumerate(others)},
         **{
-            f"optimizer/{index}": variable
+            f"{OPTIMIZER}{index}": variable
             for index, variable in enumerate(model.optimizer.variables)
         },
     }
@@ -159,7 +177,15 @@ def _state(model):
 
 def _refuse_lack(path, name, arrays):
     if name not in arrays:
-        raise ValueError(f"{path} lacks {name}: it comes from a model of another make.")
+        raise ValueError(
+            f"{path} lacks {name}: it comes from a model of another make.{_remedy_for(name)}"
+        )
+
+
+def _remedy_for(name):
+    if name.startswith(OPTIMIZER):
+        return " Go on with the --optimizer and the --ema that the run was begun with."
+    return ""
 
 
 def _assign(path, variables, arrays):
@@ -168,7 +194,7 @@ def _assign(path, variables, arrays):
         if arrays[name].shape != tuple(variable.shape):
             raise ValueError(
                 f"{path}: {name} has shape {arrays[name].shape}, the model expects "
-                f"{tuple(variable.shape)}."
+                f"{tuple(variable.shape)}.{_remedy_for(name)}"
             )
     for name, variable in variables.items():
         variable.assign(arrays[name])

@@ -17,6 +17,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+# All turns of an LSTM on a GPU, in one operation.
+RECURRENT = "CudnnRNNV3"
+
 
 def _inner(flag):
     """How many terms each number of a matrix product sums: the inner dimension."""
@@ -33,12 +36,30 @@ def _window(axes):
     return lambda operation: math.prod(operation.inputs[1].shape[:axes])
 
 
+def _summed(operation):
+    """Of an einsum: the sizes of the letters that its result lacks."""
+    inputs, _, result = operation.get_attr("equation").decode().partition("->")
+    sizes = {}
+    for letters, tensor in zip(inputs.split(","), operation.inputs, strict=True):
+        # An ellipsis stands for the axes that no letter names.
+        unnamed = "." * (len(tensor.shape) - len(letters.replace("...", "")))
+        sizes.update(zip(letters.replace("...", unnamed), tensor.shape, strict=True))
+    return math.prod(size for letter, size in sizes.items() if letter not in result)
+
+
+def _gates(operation):
+    """Of an LSTM that cuDNN computes: four gates from x and h."""
+    return 4 * (operation.inputs[0].shape[-1] + operation.outputs[0].shape[-1])
+
+
 # Each sums terms that are products of two numbers.
 TERMS = {
     "MatMul": _inner("transpose_a"),
     "BatchMatMulV2": _inner("adj_x"),
     "Conv2D": _window(3),
     "DepthwiseConv2dNative": _window(2),
+    "Einsum": _summed,
+    RECURRENT: _gates,
 }
 # Loops of TensorFlow; the second input is the most turns, which Keras sets to the length.
 LOOPS = ("While", "StatelessWhile")
@@ -128,7 +149,9 @@ def _longest_chain(graph):
     longest = {}
     for operation in graph.get_operations():
         own = 0
-        if operation.type in TERMS:
+        if operation.type == RECURRENT:
+            own = operation.inputs[0].shape[0 if operation.get_attr("time_major") else 1]
+        elif operation.type in TERMS:
             own = 1
         elif operation.type in LOOPS:
             own = _turns(operation) * _longest_chain(_body(operation))

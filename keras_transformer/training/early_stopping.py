@@ -13,6 +13,7 @@ import numpy as np
 from keras_transformer.training import checkpoint
 from keras_transformer.training.callbacks import Checkpointing, Validation
 from keras_transformer.training.ending import Ending
+from keras_transformer.training.history import read_results
 from keras_transformer.training.optimizer import averaged_weights
 from keras_transformer.training.watcher import Watcher
 
@@ -43,33 +44,23 @@ class Standing:
 
 
 def validations(path, name, last_step):
-    """The results that lead to a step of a run, from the file that `callbacks.Validation` writes.
-
-    A run that was killed goes on from its last checkpoint and validates again what came after it: a
-    line voids those before it of its own step or of a later one, and lines beyond `last_step` are
-    still to be repeated. A line that was cut has the next one glued to it.
+    """The results that lead to a step of a run. Lines beyond `last_step` are still to be repeated.
 
     Args:
-        path: file of one flat JSON object a line; it need not exist.
+        path: see `history.read_results`.
         name: of the result, such as "val_bleu".
         last_step: the step that the run goes on from.
 
     Returns:
         List of (step, value), steps ascending.
     """
-    path = pathlib.Path(path)
-    results = []
-    for line in (
-        path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
-    ):
+    found = []
+    for result in read_results(path):
         try:
-            result = json.loads(line[line.rfind("{") :])
-            step = int(result["step"])
-            value = float(result[name])
+            found.append((result["step"], float(result[name])))
         except (ValueError, KeyError, TypeError):
             continue
-        results = [earlier for earlier in results if earlier[0] < step] + [(step, value)]
-    return [(step, value) for step, value in results if step <= last_step]
+    return [(step, value) for step, value in found if step <= last_step]
 
 
 class BestSoFar(Watcher):
@@ -145,8 +136,9 @@ class BestSoFar(Watcher):
         return self.patience is not None and self.standing.waited >= self.patience
 
     def on_train_begin(self, logs=None):
-        # A kill between the line in the history and the archive, while the checkpoint of that very
-        # step was there already.
+        """Keep the weights of this step if they are the best and a kill came between their line in
+        the history and the archive.
+        """
         if self.standing.step == checkpoint.step_of(self.model) != self._kept_step:
             self._keep()
 
@@ -183,7 +175,7 @@ class BestSoFar(Watcher):
         except OSError as error:
             self.report(
                 f"the best weights, of step {self.standing.step}, could not be saved: {error}. "
-                "Training goes on. Make room."
+                f"Training goes on. {checkpoint.remedy_of(error)}"
             )
             return
         self._kept_step = self.standing.step

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 import keras
 
 from keras_transformer.training import checkpoint
-from keras_transformer.training.callbacks import Stopwatch
 from keras_transformer.training.ending import Ending
 from keras_transformer.training.label_metrics import LabelAccuracy, LabelCount
+from keras_transformer.training.limits import Stopwatch
 from keras_transformer.training.watcher import in_order
 
 

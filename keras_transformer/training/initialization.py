@@ -83,7 +83,7 @@ def initialize(
         table[[row for row, _ in copied]] = weights[name][[old_row for _, old_row in copied]]
         fitted[name] = table
         copied_rows[name] = len(copied)
-    _refuse_misfits(variables, fitted)
+    _refuse_misfits(variables, fitted, pieces is not None)
     for name, variable in variables.items():
         variable.assign(fitted[name])
     rows = len(fitted.get(TABLE, ()))
@@ -125,7 +125,7 @@ def _refuse_other_length(name, pieces, table):
         )
 
 
-def _refuse_misfits(variables, weights):
+def _refuse_misfits(variables, weights, has_vocabularies):
     shapes, expected = (
         {name: tuple(array.shape) for name, array in named.items()}
         for named in (weights, variables)
@@ -138,11 +138,12 @@ def _refuse_misfits(variables, weights):
         ]
         if len(misfits) > NAMED:
             told.append(f"and {len(misfits) - NAMED} more")
-        remedy = (
-            "Pass both vocabularies, `pieces` and `old_pieces`"
-            if set(misfits) <= set(TABLES)
-            else "Give the model the sizes of the other"
-        )
+        if not set(misfits) <= set(TABLES):
+            remedy = "Give the model the sizes of the other"
+        elif has_vocabularies:
+            remedy = "Pass the --tie_embeddings of the other"
+        else:
+            remedy = "Pass both vocabularies, `pieces` and `old_pieces`"
         raise ValueError(
             "`weights` must have the names and shapes of the model's. Received: "
             f"{'; '.join(told)}. {remedy}."

@@ -10,7 +10,8 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
         loss     = -sum_v q_v log p_v = log sum_v exp(z_v) - (1 - epsilon) z_y - epsilon mean_v z_v
         gradient = p - q
 
-    Neither q nor log p is ever stored, and p is not kept for the gradient, which is written out.
+    Neither q nor log p is ever stored, and p is not kept for the gradient, which is written out. It
+    counts the numbers of a batch's logits by int32: they must be fewer than 2^31.
 
     Args:
         labels: ids y, (B, T); or of any shape, (...).
@@ -35,7 +36,7 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
         # time than differences, exponentials and their sum.
         z_max = ops.max(z, axis=-1)
         p_max = ops.max(ops.softmax(z), axis=-1)
-        z_label = ops.take(ops.reshape(z, (-1,)), at_label[:, 0] * vocabulary_size + at_label[:, 1])
+        z_label = ops.take_along_axis(z, tokens[:, None], axis=-1)[:, 0]
 
         def gradient(*args, upstream=None):
             upstream = args[-1] if upstream is None else upstream

@@ -35,19 +35,24 @@ def dtype_policy(mixed_precision: str, cpu_flags: Iterable[str] | None = None) -
     return POLICIES[mixed_precision]
 
 
-def in_words(mixed_precision: str, policy: str) -> str:
+def in_words(mixed_precision: str, policy: str, on_gpu: bool = False) -> str:
     """Say what is computed in, and with "auto" why.
 
     Args:
         mixed_precision: as in `dtype_policy`.
         policy: what it returned.
+        on_gpu: whether a GPU computes, of which "auto" knows nothing.
     """
     name = next(name for name, of_name in POLICIES.items() if of_name == policy)
     reasons = {
         "bfloat16": ", because this processor multiplies in it",
         "float32": ", because this processor does not multiply in bfloat16",
     }
-    return f"computing in {name}{reasons[name] if mixed_precision == 'auto' else ''}"
+    if mixed_precision != "auto":
+        return f"computing in {name}"
+    if on_gpu:
+        return f"computing in {name}, chosen by the CPU: the GPU may want --mixed_precision"
+    return f"computing in {name}{reasons[name]}"
 
 
 def _cpu_flags():

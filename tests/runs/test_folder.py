@@ -11,7 +11,7 @@ from absl.testing import flagsaver
 from keras_transformer import flags, train
 from keras_transformer.flagfiles import expand_flagfiles
 from keras_transformer.models import Hyperparameters
-from keras_transformer.runs.folder import RunFolder, run_of
+from keras_transformer.runs.folder import RunFolder, named_run, run_of
 from keras_transformer.runs.task_name import task_of
 from keras_transformer.tasks import training_run
 from keras_transformer.tasks.translation import Translation
@@ -158,6 +158,44 @@ def test_a_model_without_checkpoints_is_not_overwritten(tmp_path):
     folder.refuse_finished()
 
 
+@pytest.mark.parametrize("name", ["averaged", "best"])
+def test_a_run_that_begins_anew_overwrites_no_model_beside_checkpoints(folder, name):
+    start(folder)
+    folder.begin()
+    model = getattr(folder, name)
+    model.write_bytes(b"trained")
+    with pytest.raises(ValueError, match=rf"^no checkpoint of .*overwrite {name}\.npz.*={model} "):
+        folder.begin()
+    assert model.exists()
+
+
+def test_a_run_that_begins_anew_forgets_what_was_measured(folder):
+    folder.begin()
+    folder.path.mkdir()
+    folder.history.write_text("{}")
+    folder.best.write_bytes(b"of the run before")
+    folder.begin()
+    assert list(folder.path.iterdir()) == []
+
+
+def test_a_damaged_checkpoint_is_told_beside_what_a_command_gives(folder, capsys):
+    start(folder)
+    checkpoint.path_of(folder.checkpoints, 2).write_bytes(b"damaged")
+    assert folder.newest_weights() == checkpoint.path_of(folder.checkpoints, 1)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "000000002.npz is damaged" in err
+
+
 def test_a_folder_may_be_in_the_user_s_home(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert RunFolder("~/runs/x").path == tmp_path / "runs" / "x"
+
+
+def test_a_checkpoint_that_is_named_is_the_one_that_is_loaded(folder):
+    folder.describe(DESCRIPTION)
+    folder.averaged.touch()
+    named = folder.path / "best.npz"
+    assert named_run(named).path == folder.path
+    assert named_run(named).newest_weights() == named
+    assert named_run(str(folder.path)).newest_weights() == folder.averaged

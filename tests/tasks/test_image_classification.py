@@ -124,3 +124,9 @@ def test_a_model_of_text_is_refused(tmp_path):
         ValueError, match=r"must be a model that gives pictures classes.*parsing\.$"
     ):
         PictureClassifier.load(tmp_path)
+
+
+def test_a_run_of_pictures_has_one_precision():
+    examination = PictureExamination.__new__(PictureExamination)
+    with pytest.raises(ValueError, match=r"^--precision=bfloat16: models of pictures compute"):
+        examination.examine({"precision": "bfloat16"}, 1)

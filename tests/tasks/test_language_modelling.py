@@ -114,3 +114,20 @@ def test_a_mixture_s_weights_and_tags_are_refused(values_of, folder, key, value)
 def test_an_attention_of_encoders_alone_is_refused(task_of):
     with pytest.raises(ValueError, match=r"^--attention=low_rank:4 mixes the keys of a whole text"):
         task_of("--attention=low_rank:4", "--positions=sinusoidal")
+
+
+def test_a_perplexity_beyond_all_numbers_is_told_in_words():
+    found = {"lines": 1, "pieces": 2, "perplexity": 3.5, "perplexity_of_words": None}
+    told = PerplexityExamination.table(None, found)
+    assert told == "1 lines, 2 pieces\nperplexity 3.5 a piece, beyond all numbers a word"
+
+
+def test_a_test_line_that_could_not_be_scored_is_told_before_training(task_of, folder):
+    (folder / "test.en").write_text("a dog\n" + "dogs run " * 1100 + "\n")
+    task = task_of("--vocabulary_size=290")
+    run = RunFolder(folder / "run")
+    run.path.mkdir()
+    task.write_files(run)
+    task.read_files(run)
+    with pytest.raises(ValueError, match=r"^source 2 of the test split has .* Split it, or leave"):
+        task.introduce()

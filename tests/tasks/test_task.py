@@ -3,24 +3,30 @@
 import contextlib
 import io
 import json
+import math
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import types
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from checks_here import checks_here
 from tasks.reversed_strings import ReversedStrings, WithoutClassZero, classifier, strings
 
-from keras_transformer.tasks import task_class
-from keras_transformer.tasks.training_run import TrainingRun, train
-from keras_transformer.tasks.watchers import Watchers
-from keras_transformer.training import checkpoint, replicas
+from keras_transformer.runs.exclusive import exclusive
+from keras_transformer.tasks import examination_class, task_class
+from keras_transformer.tasks.fine_tuning import differences, start_from
+from keras_transformer.tasks.task import with_perplexity
+from keras_transformer.tasks.training_run import train
+from keras_transformer.tasks.watchers import Board, Watchers
+from keras_transformer.training import checkpoint
 
 PROGRAM = pathlib.Path(__file__).with_name("reversed_strings.py")
 ROOT = PROGRAM.parents[2]
@@ -137,14 +143,117 @@ def test_it_starts_from_the_weights_of_another_run(whole, values_of, tmp_path, c
     values = values_of(
         ReversedStrings, f"--model_dir={tmp_path / 'next'}", f"--init_from={run}", *FAST
     )
-    strategy = replicas.make_strategy("one")
-    started = TrainingRun(ReversedStrings, values, strategy)
     model = classifier("float32", 0.3)
-    started._initialize(model)
+    start_from(run, ReversedStrings(values), model)
     assert f"from {run}: its weights\n" in capsys.readouterr().out
     for variable in model.weights:
         expected = checkpoint.weights_of(run / "averaged.npz")[f"weights/{variable.path}"]
         np.testing.assert_array_equal(variable.numpy(), expected)
+
+
+def of_weights(path):
+    return {name: array.tolist() for name, array in checkpoint.weights_of(path).items()}
+
+
+def test_what_a_kill_kept_from_being_written_is_written_though_the_run_is_over(
+    trained, whole, tmp_path
+):
+    """The last epoch is measured and is the best; the kill came before its checkpoint was counted
+    among those that are averaged, and before its weights were kept.
+    """
+    run = pathlib.Path(shutil.copytree(whole[0], tmp_path / "run"))
+    first, *_, last = checkpoint.checkpoints(run / "checkpoints")
+    *lines, line = (run / "history.jsonl").read_text().splitlines()
+    line = json.dumps({**json.loads(line), "val_accuracy": 2.0})
+    (run / "history.jsonl").write_text("\n".join([*lines, line]) + "\n")
+    progress = {"step": checkpoint.step_in(first), "val_accuracy": 0.5}
+    old = {**checkpoint.weights_of(first), "progress": np.array(json.dumps(progress))}
+    checkpoint.write_archive(run / "best.npz", old)
+    cut = checkpoint.path_of(last.parent, checkpoint.step_in(last), averaged=False)
+    last.rename(cut)
+    trained(ReversedStrings, run, "--max_epochs=6", "--norelease", "--keep_best=accuracy")
+    assert last.exists()
+    assert not cut.exists()
+    assert of_weights(run / "averaged.npz") == of_weights(last) != of_weights(first)
+
+
+def test_a_run_whose_checkpoints_are_all_damaged_does_not_overwrite_its_model(
+    trained, whole, tmp_path
+):
+    run = pathlib.Path(shutil.copytree(whole[0], tmp_path / "run"))
+    for path in checkpoint.checkpoints(run / "checkpoints"):
+        path.write_bytes(b"damaged")
+    before = (run / "averaged.npz").read_bytes()
+    with pytest.raises(ValueError, match=r"no checkpoint of .* can be read: .*--init_from=.*npz"):
+        trained(ReversedStrings, run, "--max_steps=1", "--norelease")
+    assert (run / "averaged.npz").read_bytes() == before
+
+
+def test_what_was_measured_before_the_checkpoints_were_deleted_is_not_the_new_run_s(
+    trained, whole, tmp_path
+):
+    run = pathlib.Path(shutil.copytree(whole[0], tmp_path / "run"))
+    shutil.rmtree(run / "checkpoints")
+    (run / "averaged.npz").rename(run / "best.npz")
+    trained(ReversedStrings, run, "--max_steps=1", "--norelease")
+    [line] = (run / "history.jsonl").read_text().splitlines()
+    assert json.loads(line)["step"] == 1
+    assert not (run / "best.npz").exists()
+
+
+def test_a_second_process_does_not_train_in_the_same_folder(trained, tmp_path):
+    with (
+        exclusive(tmp_path),
+        pytest.raises(
+            ValueError, match=rf"^another process trains in {tmp_path}\. .*--model_dir\.$"
+        ),
+    ):
+        trained(ReversedStrings, tmp_path, "--max_epochs=6")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tensorboard_s_curves_go_on_at_the_step_of_the_run(tmp_path):
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    for _ in range(2):
+        board = Board(tmp_path, write_graph=False, update_freq=1)
+        board.set_model(model)
+        board.on_train_begin()
+        for batch in range(3):
+            board.on_train_batch_begin(batch)
+            model.optimizer.iterations.assign_add(1)
+            board.on_train_batch_end(batch, {"loss": 1.0})
+        board.on_train_end()
+    records = tf.data.TFRecordDataset([str(path) for path in sorted(tmp_path.rglob("*tfevents*"))])
+    events = [tf.compat.v1.Event.FromString(record) for record in records.as_numpy_iterator()]
+    steps = {
+        event.step for event in events for value in event.summary.value if value.tag == "batch_loss"
+    }
+    assert steps == {1, 2, 3, 4, 5, 6}
+
+
+@pytest.mark.parametrize(("nats", "perplexity"), [(0.0, 1.0), (710.0, math.inf), (math.inf,) * 2])
+def test_a_perplexity_that_no_float_holds_is_infinite(nats, perplexity):
+    measured = with_perplexity(lambda: {"cross_entropy": nats, "accuracy": 0.5})()
+    assert measured == {"cross_entropy": nats, "perplexity": perplexity, "accuracy": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        ({}, {"positions": "rotary"}, []),
+        ({"d_model": 8}, {"positions": "rotary"}, ["positions was sinusoidal, now rotary"]),
+        ({"positions": "rotary"}, {"positions": "rotary", "norm": "post", "dropout": 0.3}, []),
+        (
+            {"norm": "pre", "scaled_embeddings": False, "activation": "gelu"},
+            {"norm": "post", "scaled_embeddings": True, "activation": "gelu"},
+            ["norm was pre, now post", "scaled_embeddings was False, now True"],
+        ),
+        ({"architecture": "recurrent"}, {"architecture": "recurrent"}, []),
+    ],
+)
+def test_what_the_shapes_of_weights_do_not_tell_is_told(before, now, told):
+    assert differences(before, now) == told
 
 
 @pytest.mark.parametrize("name", ["loss", "bleu"])
@@ -261,3 +370,9 @@ def test_an_end_that_was_saved_and_not_measured_is_measured(
     )
     Watchers.catch_up(watchers, "model", 10)
     assert calls == ([] if epoch is None else [("model", epoch)] * 2)
+
+
+@pytest.mark.parametrize("imported", [task_class, examination_class])
+def test_what_import_model_wrote_is_no_other_program_s(imported):
+    with pytest.raises(ValueError, match=r"task='sentence_vectors'\. import_model wrote it"):
+        imported("sentence_vectors")

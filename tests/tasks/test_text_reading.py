@@ -3,6 +3,7 @@ which weights they take from another run.
 """
 
 import dataclasses
+import types
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ import tensorflow as tf
 from keras_transformer.models import MaskedLanguageModel, TextClassifier
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.classification import Classification
-from keras_transformer.tasks.masking import Masking
+from keras_transformer.tasks.label_examination import LabelExamination
+from keras_transformer.tasks.masking import Masking, measured
+from keras_transformer.tasks.masking_examination import MaskingExamination
 from keras_transformer.tasks.tagging import Tagging
 from keras_transformer.training.checkpoint import WEIGHTS
 from keras_transformer.training.initialization import initialize
@@ -129,6 +132,39 @@ def test_what_does_not_go_together_is_told(values_of, arguments, said):
         Masking(values_of(Masking, *FLAGS, *arguments))
 
 
+@pytest.mark.parametrize("kind", [Classification, Tagging])
+def test_labels_share_no_table_of_embeddings(values_of, kind):
+    with pytest.raises(ValueError, match=r"none to share it with\. Received: tie_embeddings=none"):
+        kind(values_of(kind, *FLAGS, "--tie_embeddings=none"))
+    # A control: who guesses pieces has a projection to them.
+    Masking(values_of(Masking, *FLAGS, "--tie_embeddings=none"))
+
+
+@pytest.mark.parametrize("kind", [LabelExamination, MaskingExamination])
+def test_a_checkpoint_is_examined_by_its_weights(kind, tmp_path, monkeypatch):
+    class Reloaded(Exception):
+        pass
+
+    def reload(folder, values):
+        raise Reloaded(folder.newest_weights())
+
+    (tmp_path / "model.json").write_text("{}")
+    weights = tmp_path / "averaged.npz"
+    weights.touch()
+    (tmp_path / "own.txt").write_text("a\n")
+    names = ("metrics", "confidence", "baseline_file", "evalb_parameters", "source_file")
+    values = dict.fromkeys(names) | {"reference_file": str(tmp_path / "own.txt")}
+    monkeypatch.setattr(Classification, "reload", reload)
+    monkeypatch.setattr(Masking, "reload", reload)
+    if kind is LabelExamination:
+        values["source_file"] = values["reference_file"]
+    description = {"hyperparameters": {"max_positions": 9}, "labels": {"names": ["a"]}}
+    examination = kind(description, str(weights), values)
+    with pytest.raises(Reloaded) as raised:
+        examination.examine({"precision": "float32"}, 1)
+    assert raised.value.args == (weights,)
+
+
 def test_a_vocabulary_of_another_size_is_told(task_of, values_of, tmp_path):
     task_of(Masking).vocabulary.save(tmp_path / "vocabulary.model")
     task = Masking(values_of(Masking, *FLAGS, "--vocabulary_size=300"))
@@ -168,3 +204,12 @@ def test_labels_that_could_not_be_scored_are_told_before_training(task_of, kind,
     task.corpus = dataclasses.replace(task.corpus, test=test)
     with pytest.raises(ValueError, match=said):
         task.introduce()
+
+
+def test_a_perplexity_that_no_float_holds_is_none_in_json():
+    """As of a training that went wrong while its loss was still a number."""
+    logits = tf.constant([[0.0, 1000.0]])
+    module = types.SimpleNamespace(logits=lambda tokens, segments, places: logits)
+    batch = ((None, None, None), tf.constant([0]), tf.ones(1))
+    found = measured(module, [batch])
+    assert found == {"pieces": 1, "cross_entropy": 1000.0, "perplexity": None, "accuracy": 0.0}

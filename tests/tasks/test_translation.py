@@ -14,7 +14,7 @@ import tensorflow as tf
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks import TASKS, task_class, training_run
+from keras_transformer.tasks import TASKS, release, task_class, training_run
 from keras_transformer.tasks.corpus_settings import corpus_settings
 from keras_transformer.tasks.release import choose_weights, export_dir_of
 from keras_transformer.tasks.training_run import TrainingRun
@@ -307,6 +307,63 @@ def test_the_search_of_a_flag_file_is_that_of_the_export(run_of, tmp_path):
     assert run_of().task._options == DecodingOptions()
 
 
+def pretend_to_fit(model, feed, steps_per_epoch, last_step, watchers):
+    """One step that changes nothing."""
+    [folder] = [one.folder for one in watchers if type(one).__name__ == "Checkpointing"]
+    model.optimizer.iterations.assign(1)
+    checkpoint.save(checkpoint.path_of(folder, 1), model, {"step": 1})
+
+
+def test_the_search_of_a_flag_file_is_that_of_the_printed_and_the_kept_score(
+    run_of, tmp_path, monkeypatch, capsys
+):
+    file = tmp_path / "some.flags"
+    file.write_text("--beam_size=3\n--length_penalty=0.3\n--max_length=+7\n--min_length=1\n")
+    run = run_of(f"--flagfile={file}", "--no_repeat_ngram_size=2", "--release")
+    given = {"max_length": "+7", "min_length": "1", "no_repeat_ngram_size": 2}
+    asked = DecodingOptions(beam_size=3, length_penalty=0.3, **given)
+    test = run.task.corpus.test
+
+    class Perfect:
+        """Right by the search that was asked for, and by no other."""
+
+        def __init__(self, module):
+            self.is_right = module.options == asked
+
+        def translate(self, sources):
+            assert sources == test.sources
+            return test.targets if self.is_right else test.sources
+
+    monkeypatch.setattr("keras_transformer.tasks.translation.Translator", Perfect)
+    monkeypatch.setattr(training_run.fit, "fit", pretend_to_fit)
+    monkeypatch.setattr(release, "export", lambda *how: tmp_path)
+    run.go()
+    kept = json.loads(run.folder.evaluation.read_text(encoding="utf-8"))
+    assert (kept["split"], kept["beam_size"], kept["bleu"]) == ("test", 3, 100)
+    assert "steps 1, beam 3: BLEU 100.0  chrF 100.0" in capsys.readouterr().out
+    # The control: another search is scored otherwise.
+    asked = DecodingOptions()
+    assert run.task.evaluate(run.task.artifact(run.task.model("float32"))).scores["bleu"] < 50
+
+
+def test_the_paper_s_flag_file_runs_until_the_download_begins(values_of, tmp_path, monkeypatch):
+    def refuse(builder):
+        raise OSError("HTTPConnectionPool(host='www.statmt.org', port=80):\nMax retries exceeded")
+
+    builder = "tensorflow_datasets.core.DatasetBuilder"
+    monkeypatch.setattr(f"{builder}.download_and_prepare", refuse)
+    folders = (f"--data_dir={tmp_path}", f"--model_dir={tmp_path / 'run'}")
+    values = values_of(Translation, "--flagfile=base.flags", *folders)
+    with pytest.raises(OSError) as raised:
+        training_run.train(Translation, values)
+    assert str(raised.value) == (
+        f"wmt14_translate/de-en is not prepared in {tmp_path}, and TFDS could not download or "
+        "prepare it: OSError: HTTPConnectionPool(host='www.statmt.org', port=80): Max retries "
+        "exceeded. Prepare it where there is a network, and pass its folder with --data_dir."
+    )
+    assert not list(tmp_path.glob("run/*"))
+
+
 def test_a_unigram_vocabulary_is_learned_where_it_is_asked_for(run_of, monkeypatch):
     asked = []
     learn = vocabulary.learn
@@ -497,6 +554,16 @@ def test_scores_do_not_outlive_the_weights_that_had_them(folder):
     assert folder.read_scores() == {}
 
 
+def test_scores_stay_where_no_weights_can_be_chosen(folder):
+    folder.evaluation.write_text('{"bleu": 1.0}')
+    with pytest.raises(ValueError, match="no epoch"):
+        choose_weights(folder, 2, "cross_entropy")
+    checkpoint.path_of(folder.checkpoints, 40).write_bytes(b"damaged")
+    with pytest.raises(ValueError, match="is damaged"):
+        choose_weights(folder, 2)
+    assert folder.read_scores()
+
+
 def test_what_is_only_there_to_go_on_from_is_not_averaged(folder):
     newest = checkpoint.path_of(folder.checkpoints, 45, averaged=False)
     checkpoint.path_of(folder.checkpoints, 40).rename(newest)
@@ -515,6 +582,11 @@ def test_the_command_averages_the_last_checkpoints(folder, capsys):
     assert capsys.readouterr().out == (
         f"{folder.averaged}: mean of the checkpoints of steps 30, 40\n"
     )
+    folder.evaluation.write_text('{"bleu": 1.0}')
+    checkpoint.path_of(folder.checkpoints, 40).write_bytes(b"damaged")
+    with pytest.raises(ValueError, match="is damaged"):
+        average.main(types.SimpleNamespace(model_dir=str(folder.path), average_checkpoints=2))
+    assert folder.read_scores()
 
 
 FINAL = [
@@ -565,6 +637,23 @@ def test_the_folder_of_versions_is_named_after_the_run(tmp_path):
     folder = RunFolder(tmp_path / "some_run")
     assert str(export_dir_of(folder, None)) == "saved_models/some_run"
     assert str(export_dir_of(folder, "elsewhere")) == "elsewhere"
+
+
+def test_a_run_says_the_languages_and_the_members_of_its_mixture(run_of, tmp_path, monkeypatch):
+    member = {"corpus": "reverse", "source_language": "words", "target_language": "x"}
+    file = tmp_path / "mixture.json"
+    file.write_text(json.dumps({"corpora": [member]}), encoding="utf-8")
+    given = ("--corpus=mixture", f"--mixture={file}", "--target_language=x")
+    run = run_of(*given)
+    run._prepare_folder()
+    description = run.folder.read_description()
+    assert description["mixture"] == {"member 1": member}
+    corpus = description["corpus"]
+    assert (corpus["source_language"], corpus["target_language"]) == ("words", "x")
+    file.write_text(json.dumps({"corpora": [{**member, "seed": 7}]}), encoding="utf-8")
+    monkeypatch.setattr(RunFolder, "is_started", True)
+    with pytest.raises(ValueError, match=r"holds another run: member 1 was .*'seed': 7"):
+        run_of(*given)._prepare_folder()
 
 
 def test_the_folder_of_a_run_is_named_after_its_corpus(values_of):

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keras_transformer.training import callbacks, checkpoint
+from keras_transformer.training import callbacks, checkpoint, limits
 from keras_transformer.training.early_stopping import BestSoFar
 from keras_transformer.training.ending import AgreedEnding, Ending, Preempted
 from keras_transformer.training.watcher import in_order
@@ -54,8 +54,8 @@ def averaged_in(folder):
 
 def test_a_stopwatch_goes_on_from_the_sessions_before(monkeypatch):
     clock = types.SimpleNamespace(monotonic=lambda: clock.now, now=1000.0)
-    monkeypatch.setattr(callbacks, "time", clock)
-    stopwatch = callbacks.Stopwatch(seconds=60.0)
+    monkeypatch.setattr(limits, "time", clock)
+    stopwatch = limits.Stopwatch(seconds=60.0)
     clock.now += 5
     assert stopwatch.seconds == 65.0
 
@@ -64,12 +64,13 @@ def test_divergence_stops_with_advice_before_anything_is_saved(model, stopwatch,
     model.layers[-1].bias.assign([np.inf])
     with pytest.raises(
         ValueError,
-        match=r"^The loss became (inf|nan) at step 1: .*Lower --learning_rate_scale or raise "
-        r"--warmup_steps",
+        match=r"^The loss became (inf|nan) at step 1: training diverged\. Lower --learning_rate or "
+        r"--learning_rate_scale, or raise --warmup_steps\. If it happens again at once, delete the "
+        r"newest checkpoint\.$",
     ):
         fit(
             model,
-            callbacks.StopOnDivergence(),
+            limits.StopOnDivergence(),
             callbacks.Checkpointing(tmp_path, stopwatch, keep=2, minutes=0),
         )
     assert steps_in(tmp_path) == []
@@ -77,7 +78,7 @@ def test_divergence_stops_with_advice_before_anything_is_saved(model, stopwatch,
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
 def test_a_loss_that_is_no_number_is_divergence(model, loss):
-    watcher = callbacks.StopOnDivergence()
+    watcher = limits.StopOnDivergence()
     watcher.set_model(model)
     watcher.on_train_batch_end(0, {"loss": 3.5})
     with pytest.raises(ValueError, match=rf"The loss became {loss} at step 0"):
@@ -85,7 +86,7 @@ def test_a_loss_that_is_no_number_is_divergence(model, loss):
 
 
 def test_training_stops_at_the_last_step(model, stopwatch):
-    fit(model, callbacks.StopAtLimit(Ending(model), stopwatch, math.inf, last_step=4), epochs=9)
+    fit(model, limits.StopAtLimit(Ending(model), stopwatch, math.inf, last_step=4), epochs=9)
     assert int(model.optimizer.iterations) == 4
 
 
@@ -95,7 +96,7 @@ def test_training_stops_when_the_minutes_are_over(model, stopwatch):
             stopwatch, "seconds", stopwatch.seconds + 30
         )
     )
-    limit = callbacks.StopAtLimit(Ending(model), stopwatch, minutes=2.5, last_step=math.inf)
+    limit = limits.StopAtLimit(Ending(model), stopwatch, minutes=2.5, last_step=math.inf)
     fit(model, ticking, limit, epochs=9)
     assert int(model.optimizer.iterations) == 5
     stopwatch.seconds = 149.9
@@ -197,6 +198,40 @@ def test_what_a_killed_run_left_half_written_is_removed(model, stopwatch, tmp_pa
     assert [path.name for path in tmp_path.rglob("*.*")] == ["step-000000000.npz"]
 
 
+def test_weights_that_are_no_numbers_end_the_run_before_they_are_saved(model, stopwatch, tmp_path):
+    """An update may break the weights while the loss before it is still a number."""
+    breaking = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: batch == 1 and model.layers[-1].bias.assign([np.nan])
+    )
+    saving = callbacks.Checkpointing(tmp_path, stopwatch, keep=9, minutes=0)
+    words = r"^weights/.*dense/bias became NaN or infinite at step 2: training diverged"
+    with pytest.raises(ValueError, match=words):
+        fit(model, breaking, saving, epochs=1)
+    assert steps_in(tmp_path) == [1]
+
+
+@pytest.mark.parametrize(
+    ("average_over", "step", "name"),
+    [
+        ("epochs", 6, "step-000000006.npz"),
+        ("epochs", 5, "last-000000005.npz"),
+        ("minutes", 6, "last-000000006.npz"),
+    ],
+)
+def test_an_epoch_that_only_the_clock_saved_is_averaged(
+    stopwatch, tmp_path, average_over, step, name
+):
+    """A kill between the clock's save of an epoch's last step and the save of the epoch."""
+    saving = callbacks.Checkpointing(tmp_path, stopwatch, 9, 10, average_over)
+    saving.keep_epoch(step, 3)
+    assert names(tmp_path) == []
+    checkpoint.path_of(tmp_path, step, averaged=False).write_bytes(b"whole")
+    saving.keep_epoch(step, 3)
+    saving.keep_epoch(0, 3)
+    assert names(tmp_path) == [name]
+    assert (tmp_path / name).read_bytes() == b"whole"
+
+
 def test_what_could_not_be_read_is_set_aside(model, stopwatch, tmp_path):
     fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=9, minutes=0), epochs=1)
     checkpoint.restore(checkpoint.path_of(tmp_path, 2), model)
@@ -210,7 +245,7 @@ def test_what_could_not_be_read_is_set_aside(model, stopwatch, tmp_path):
 
 def test_an_epoch_that_is_cut_short_is_not_averaged(model, stopwatch, tmp_path):
     saving = callbacks.Checkpointing(tmp_path, stopwatch, 99, minutes=10, average_over="epochs")
-    fit(model, saving, callbacks.StopAtLimit(Ending(model), stopwatch, math.inf, 5), epochs=9)
+    fit(model, saving, limits.StopAtLimit(Ending(model), stopwatch, math.inf, 5), epochs=9)
     assert names(tmp_path) == ["last-000000005.npz", "step-000000003.npz"]
 
 
@@ -421,8 +456,8 @@ def watchers(model, stopwatch, tmp_path):
     """One of each kind, by a letter, in the order that a run needs."""
     ending = Ending(model)
     return {
-        "divergence": callbacks.StopOnDivergence(),
-        "limit": callbacks.StopAtLimit(ending, stopwatch, math.inf, 9),
+        "divergence": limits.StopOnDivergence(),
+        "limit": limits.StopAtLimit(ending, stopwatch, math.inf, 9),
         "saving": callbacks.Checkpointing(tmp_path, stopwatch, keep=1, minutes=9),
         "signal": callbacks.StopOnSignal(ending),
         "validation": callbacks.Validation(lambda model: {}, tmp_path / "history.jsonl"),

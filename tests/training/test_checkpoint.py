@@ -1,6 +1,7 @@
 """Checkpoints: the future of a run, bit for bit; whole or not at all; damage is told."""
 
 import contextlib
+import errno
 import json
 
 import keras
@@ -109,13 +110,21 @@ def test_another_size_is_refused_by_name_and_nothing_is_set(run):
     assert state(model) == before
 
 
-@pytest.mark.parametrize("name", ["optimizer/3", "random/0", "progress"])
-def test_a_lacking_array_is_refused_by_name(run, tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("optimizer/3", " Go on with the --optimizer and the --ema that the run was begun with."),
+        ("random/0", ""),
+        ("progress", ""),
+    ],
+)
+def test_a_lacking_array_is_refused_by_name(run, tmp_path, name, remedy):
     arrays = checkpoint.read_archive(run[0])
     del arrays[name]
     checkpoint.write_archive(tmp_path / "lacking.npz", arrays)
     with pytest.raises(
-        ValueError, match=rf"^.*lacking\.npz lacks {name}: it comes from a model of another make\.$"
+        ValueError,
+        match=rf"^.*lacking\.npz lacks {name}: it comes from a model of another make\.{remedy}$",
     ):
         checkpoint.restore(tmp_path / "lacking.npz", model_in_training())
 
@@ -184,6 +193,11 @@ def test_the_newest_is_taken_and_a_damaged_one_is_told_and_passed_over(small):
     [line] = said
     assert line.startswith(f"{third} is damaged")
     assert line.endswith("Taking the one before.")
+    small.unlink()
+    second.write_bytes(b"")
+    assert checkpoint.newest(small.parent, said.append) is None
+    assert said[-1].startswith(f"{second} is damaged")
+    assert said[-1].endswith("There is none before it.")
 
 
 def test_without_a_readable_checkpoint_there_is_no_newest(tmp_path):
@@ -209,6 +223,38 @@ def test_checkpoints_to_average_are_told_from_the_one_to_go_on_from(tmp_path):
     assert checkpoint.checkpoints(tmp_path) == [averaged[0], to_go_on, averaged[1]]
     assert checkpoint.averaged_ones(tmp_path) == averaged
     assert [checkpoint.step_in(path) for path in (*averaged, to_go_on)] == [3, 2000, 40]
+
+
+def test_slots_of_another_optimizer_are_refused_with_the_remedy(run, tmp_path):
+    arrays = checkpoint.read_archive(run[0])
+    arrays["optimizer/3"] = np.zeros(99)
+    checkpoint.write_archive(tmp_path / "other.npz", arrays)
+    with pytest.raises(
+        ValueError, match=r"optimizer/3 has shape \(99,\).*--optimizer and the --ema"
+    ):
+        checkpoint.restore(tmp_path / "other.npz", model_in_training())
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_weights_that_are_no_numbers_are_not_saved(tmp_path, value):
+    model = model_in_training()
+    weight = model.trainable_variables[-1]
+    array = np.asarray(weight).copy()
+    array.flat[-1] = value
+    weight.assign(array)
+    with pytest.raises(
+        FloatingPointError, match=rf"^weights/{weight.path} became NaN or infinite$"
+    ):
+        checkpoint.save(tmp_path / "x.npz", model, {})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [(errno.ENOSPC, "Make room."), (errno.EDQUOT, "Make room."), (errno.EACCES, "See to the disk")],
+)
+def test_only_where_there_is_no_room_room_is_the_remedy(number, remedy):
+    assert checkpoint.remedy_of(OSError(number, "told")).startswith(remedy)
 
 
 def test_two_weights_of_one_path_are_refused(tmp_path):

@@ -1,5 +1,7 @@
 """Operations counted in a model's graph, beside the sum over the paper's matrices."""
 
+import importlib
+
 import keras
 import numpy as np
 import pytest
@@ -68,6 +70,34 @@ def test_an_lstm_s_products_are_those_of_all_its_turns():
     # A layer that reads, keys, scores, sum, W^O, combination, projection. The layer that writes
     # runs beside the one that reads.
     assert sequential_products(model, inputs) == source + 4 + 2
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_an_lstm_costs_as_much_in_cudnn_s_one_operation(monkeypatch, masked):
+    inputs = keras.Input((7, 6))
+    x = keras.layers.Masking()(inputs) if masked else inputs
+    lstm = keras.layers.LSTM(4, return_sequences=True)
+    model = keras.Model(inputs, keras.layers.Dense(2)(lstm(x)))
+    expected = 2 * 3 * 7 * ((6 + 4) * 4 * 4 + 4 * 2)
+    found = []
+    for on_gpu in (False, True):
+        # Keras has a function of the module's name.
+        rnn = importlib.import_module("keras.src.backend.tensorflow.rnn")
+        monkeypatch.setattr(rnn, "_is_gpu_available", lambda on_gpu=on_gpu: on_gpu)
+        x = tf.ones((3, 7, 6))
+        found.append((forward_operations(model, x), sequential_products(model, x)))
+    assert found == [(expected, 7 + 1)] * 2
+
+
+@pytest.mark.parametrize("equation", ["bhtr,bsr->bhts", "bh...r,bsr->bh...s"])
+def test_an_einsum_counts_the_sizes_of_all_its_letters(equation):
+    """As of positions="shaw"."""
+    x = keras.Input((2, 5, 3))
+    y = keras.Input((6, 3))
+    model = keras.Model((x, y), keras.ops.einsum(equation, x, y))
+    assert forward_operations(model, (tf.ones((4, 2, 5, 3)), tf.ones((4, 6, 3)))) == 2 * (
+        4 * 2 * 5 * 6 * 3
+    )
 
 
 def test_a_convolutional_model_s_products_are_its_blocks():

@@ -1,5 +1,6 @@
 """The best weights and the end of patience, over runs that are killed and go on."""
 
+import errno
 import json
 import math
 import types
@@ -176,7 +177,7 @@ def test_control_a_run_that_forgets_its_history_ends_otherwise(tmp_path):
 
 def test_a_full_disk_is_told_and_training_goes_on(tmp_path, monkeypatch):
     def full_disk(*arguments):
-        raise OSError("No space left on device")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     run = Run(tmp_path, [1.0, 2.0, 3.0])
     run.validate()
@@ -184,8 +185,8 @@ def test_a_full_disk_is_told_and_training_goes_on(tmp_path, monkeypatch):
         patch.setattr(checkpoint, "write_archive", full_disk)
         run.validate()
     assert run.said == [
-        "the best weights, of step 20, could not be saved: No space left on device. Training "
-        "goes on. Make room."
+        "the best weights, of step 20, could not be saved: [Errno 28] No space left on device. "
+        "Training goes on. Make room."
     ]
     assert kept(run.path) == 10
     assert kept(run.go_on().path) == 30
@@ -210,6 +211,17 @@ def test_a_line_voids_those_of_its_step_and_later_ones_before_it(tmp_path):
     assert validations(path, "val_bleu", 40) == [(10, 1.0), (20, 2.5), (40, 4.0)]
     assert validations(path, "val_bleu", 39) == [(10, 1.0), (20, 2.5)]
     assert validations(path, "val_bleu", 0) == []
+
+
+def test_numbers_that_are_not_finite_are_read_as_they_were_written(tmp_path):
+    path = tmp_path / "history.jsonl"
+    numbers = {"cross_entropy": 710.0, "perplexity": math.inf, "accuracy": math.nan}
+    watcher = callbacks.Validation(lambda model: numbers, path, lambda line: None)
+    watcher.set_model(Run(tmp_path, [], step=10).model)
+    watcher.on_epoch_end(0, {"loss": 1.0})
+    assert validations(path, "val_perplexity", 10) == [(10, math.inf)]
+    [(_, accuracy)] = validations(path, "val_accuracy", 10)
+    assert math.isnan(accuracy)
 
 
 def test_lines_that_say_nothing_are_passed_over_and_a_cut_line_hides_none(tmp_path):

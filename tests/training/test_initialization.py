@@ -171,6 +171,11 @@ LAYER = "weights/encoder/layer_0/self_attention/query_kernel"
             r"`old_pieces`\.",
         ),
         (
+            {"tie_embeddings": "decoder"},
+            (OLD, OLD),
+            r"source_embedding/table is missing, not \(5, 4\)\. Pass the --tie_embeddings of the",
+        ),
+        (
             {"vocabulary_size": 6},
             (OLD, OLD),
             r"`pieces` must name the 6 rows of the embedding table\. Received: 5 pieces\.",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keras_transformer.training.mixed_precision import FAST_BFLOAT16, dtype_policy
+from keras_transformer.training.mixed_precision import FAST_BFLOAT16, dtype_policy, in_words
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,19 @@ def test_auto_is_float32_where_the_system_tells_nothing(monkeypatch):
 
     monkeypatch.setattr("pathlib.Path.read_text", missing)
     assert dtype_policy("auto") == "float32"
+
+
+@pytest.mark.parametrize(
+    ("asked", "policy", "on_gpu", "words"),
+    [
+        ("float32", "float32", True, "float32"),
+        ("auto", "float32", False, "float32, because this processor does not multiply in bfloat16"),
+        ("auto", "mixed_bfloat16", False, "bfloat16, because this processor multiplies in it"),
+        (
+            *("auto", "float32", True),
+            "float32, chosen by the CPU: the GPU may want --mixed_precision",
+        ),
+    ],
+)
+def test_the_processor_is_no_reason_where_a_gpu_computes(asked, policy, on_gpu, words):
+    assert in_words(asked, policy, on_gpu) == f"computing in {words}"

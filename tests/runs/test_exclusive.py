@@ -1,0 +1,69 @@
+"""A run's folder is held by one process, and is free when that process is gone."""
+
+import errno
+import fcntl
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from keras_transformer.runs.exclusive import exclusive
+
+ROOT = pathlib.Path(__file__).parents[2]
+HOLD = """
+import pathlib, sys, time
+from keras_transformer.runs.exclusive import exclusive
+with exclusive(pathlib.Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def hold(folder):
+    with exclusive(folder):
+        pass
+
+
+def test_a_folder_is_made_and_held_once_at_a_time(tmp_path):
+    folder = tmp_path / "runs" / "new"
+    with (
+        exclusive(folder),
+        pytest.raises(ValueError, match=rf"^another process trains in {folder}\. .*--model_dir\.$"),
+    ):
+        hold(folder)
+    hold(folder)
+    assert list(folder.iterdir()) == []
+
+
+def test_what_lies_in_a_folder_and_when_it_changed_stay(tmp_path):
+    before = tmp_path.stat().st_mtime_ns
+    hold(tmp_path)
+    assert tmp_path.stat().st_mtime_ns == before
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_process_holds_nothing(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout.readline() == b"held\n"
+    with pytest.raises(ValueError, match="another process trains"):
+        hold(tmp_path)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    hold(tmp_path)
+
+
+def test_a_file_system_without_locks_is_no_obstacle(tmp_path, monkeypatch):
+    def refuse(file, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with exclusive(tmp_path):
+        hold(tmp_path)
