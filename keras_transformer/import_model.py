@@ -5,8 +5,8 @@ Pre-training of Deep Bidirectional Transformers for Language Understanding"; Dos
 
 The folder is in Hugging Face's layout: config.json, *.safetensors, and of a BERT vocab.txt or
 tokenizer.json. The run's folder is what `--init_from` fine-tunes. A BERT's SavedModel gives
-sentence vectors, and the hidden words or the labels of a model that has a head for them; a ViT's
-gives classes of pictures.
+sentence vectors, and the hidden words, the labels or the tags of words of a model that has a head
+for them; a ViT's gives classes of pictures.
 """
 
 import pathlib
@@ -36,12 +36,13 @@ def main(FLAGS):
             f"others into pieces. Received: {config['model_type']}. `imports.hugging_face.load` "
             "makes a model of it that takes ids."
         )
+    export_dir = export_dir_of(run, FLAGS.export_dir)
+    # Before the run is written, which a second try would find there.
+    saved_model.new_version(export_dir, FLAGS.version)
     task, artifact = kinds[config["model_type"]](origin, config)
     description = _description(task, artifact, origin)
     _write(run, description, artifact)
-    path = saved_model.export(
-        artifact, export_dir_of(run, FLAGS.export_dir), description, version=FLAGS.version
-    )
+    path = saved_model.export(artifact, export_dir, description, version=FLAGS.version)
     print(f"{task} in {run.path}, exported to {path}")
 
 
@@ -61,16 +62,20 @@ def _of_text(origin, config):
     from keras_transformer.artifacts import text_encoder_artifact as artifacts
     from keras_transformer.imports import bert, bert_vocabulary, hugging_face
     from keras_transformer.translator import text_encoder_module as modules
+    from keras_transformer.translator.tag_module import TagModule
 
     model = hugging_face.load(origin)
     vocabulary = bert_vocabulary.load(origin)
     labels = bert.labels(config)
+    if isinstance(model, models.TokenClassifier):
+        return "tagging", artifacts.TagArtifact(TagModule(model, vocabulary, labels))
     if isinstance(model, models.MaskedLanguageModel):
         module = modules.MaskedTextModule(model, vocabulary)
         return "masking", artifacts.MaskedTextArtifact(module)
     if isinstance(model, models.TextClassifier):
         module = modules.LabelModule(model, vocabulary, labels)
         return "classification", artifacts.LabelArtifact(module)
+    hugging_face.refuse_another_pooling(origin)
     module = modules.TextEncoderModule(model, vocabulary)
     return "sentence_vectors", artifacts.TextEncoderArtifact(module)
 

@@ -43,7 +43,7 @@ def served(module: GenerationModule) -> dict[str, Any]:
 
 def _nbest(module, text):
     def nbest(text):
-        hypotheses, scores = module.search(module.options.search(), text)
+        hypotheses, scores = module.search(module.options.search_for_all(), text)
         # JSON has no infinity: where a hypothesis is missing, the score is the lowest float32.
         return {
             "generated": module.texts_of(hypotheses),

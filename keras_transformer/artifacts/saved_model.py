@@ -40,17 +40,29 @@ def export(
         FileExistsError: if there is such a version.
         ValueError: see `self_check.check`.
     """
+    final = new_version(folder, version)
+    with whole_folder(final) as temporary:
+        _write(artifact, temporary, final.parent.name, description, examples)
+        self_check.check(temporary)
+    return final
+
+
+def new_version(folder: pathlib.Path, version: int | None = None) -> pathlib.Path:
+    """The path of a version that is not there yet.
+
+    Args:
+        folder, version: as in `export`.
+
+    Raises:
+        FileExistsError: if there is such a version.
+    """
     folder = pathlib.Path(folder).resolve()
-    version = next_version(folder) if version is None else version
-    final = folder / str(version)
+    final = folder / str(next_version(folder) if version is None else version)
     if final.exists():
         raise FileExistsError(
             f"{final} exists: a served version is never changed. Leave --version out for the "
             "next free one."
         )
-    with whole_folder(final) as temporary:
-        _write(artifact, temporary, folder.name, description, examples)
-        self_check.check(temporary)
     return final
 
 

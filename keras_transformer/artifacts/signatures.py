@@ -32,7 +32,8 @@ def served(module: TranslationModule) -> dict[str, Any]:
     serving_default  -> translation (B,)
     translate        options beam_size, length_penalty, max_length (0: as exported) and
                      num_hypotheses -> translations and scores (B, n)
-    nbest            -> translations and scores (B, n), all of the exported beam
+    nbest            -> translations and scores (B, n), all of the exported beam; all samples of an
+                     export that draws
     score            reference -> log_probability and tokens (B,)
     sample           options temperature and seed -> translation (B,)
     next_pieces      options prefix (pieces of the target, joined by spaces), temperature, top_k (0:
@@ -42,7 +43,7 @@ def served(module: TranslationModule) -> dict[str, Any]:
                      source (B, N, h, T, S)
 
     A model that gives no attention, such as an ensemble, has no `align`. An export that draws its
-    translations has no `translate`, and its `nbest` gives the samples.
+    translations has no `translate`.
 
     Returns:
         A dictionary of `tf.function`s.
@@ -96,6 +97,8 @@ def _searched(module, text):
         length_penalty = tf.where(
             length_penalty >= 0, tf.minimum(length_penalty, STEEPEST_PENALTY), 0.0
         )
+        # Greedy search scores by log P alone.
+        length_penalty = tf.where(beam_size == 1, 0.0, length_penalty)
         search = module.options.beam(
             beam_size=beam_size, length_penalty=length_penalty, num_hypotheses=num_hypotheses
         )
@@ -166,7 +169,7 @@ def possible_temperature(temperature):
 
 def _drawn(module):
     def nbest(text):
-        return _hypotheses(module, text, *module.search(module.options.search(), text))
+        return _hypotheses(module, text, *module.search(module.options.search_for_all(), text))
 
     return nbest
 

@@ -15,6 +15,9 @@ from keras_transformer.decoding.greedy import GreedySearch
 from keras_transformer.decoding.penalty_sweep import PenaltySweep
 from keras_transformer.decoding.sampling import Sampling
 
+# A source is cut there.
+LONGEST_SOURCE = 1024
+MOST_TOKENS = 2**31 - 1
 LENGTH = re.compile(r"(?:(?P<factor>\d+(?:\.\d+)?)x)?(?P<extra>\+?\d+)?")
 
 
@@ -72,7 +75,10 @@ class DecodingOptions:
             object.__setattr__(self, name, str(getattr(self, name)))
         shortest = parse_length("min_length", self.min_length)
         longest = parse_length("max_length", self.max_length)
-        if all(_tokens(shortest, source) > _tokens(longest, source) for source in (1, 2, 1024)):
+        if all(
+            _tokens(shortest, source) > _tokens(longest, source)
+            for source in (1, 2, LONGEST_SOURCE)
+        ):
             raise ValueError(
                 "`min_length` must not be above `max_length`. Received: "
                 f"min_length={self.min_length}, max_length={self.max_length}."
@@ -126,6 +132,11 @@ class DecodingOptions:
             return self.sampling(samples=self.samples, num_hypotheses=self.num_hypotheses)
         beam = self.beam()
         return GreedySearch(self.constraints()) if beam.beam_size == 1 else beam
+
+    def search_for_all(self) -> BeamSearch | GreedySearch:
+        """The same search, which returns all that it keeps: the whole beam, or all samples."""
+        kept = self.samples or self.beam().beam_size
+        return dataclasses.replace(self, num_hypotheses=kept).search()
 
     def greedy(self) -> "DecodingOptions":
         """Greedy search by the same rules: lengths, repetitions and `constrained`."""
@@ -196,7 +207,8 @@ def parse_length(name: str, length: int | str) -> tuple[Fraction, int]:
         (factor, extra).
 
     Raises:
-        ValueError: if it is not of that form, or less than one token.
+        ValueError: if it is not of that form, less than one token, or more than an int32 of the
+            longest source.
     """
     match = LENGTH.fullmatch(str(length))
     factor, extra = match.groups() if match else (None, None)
@@ -209,6 +221,11 @@ def parse_length(name: str, length: int | str) -> tuple[Fraction, int]:
     tokens = relative, int(extra or 0)
     if not any(tokens):
         raise ValueError(f"`{name}` must be at least one token. Received: {name}={length}.")
+    if _tokens(tokens, LONGEST_SOURCE) > MOST_TOKENS:
+        raise ValueError(
+            f"`{name}` must be at most {MOST_TOKENS:,} tokens for a source of {LONGEST_SOURCE:,}. "
+            f"Received: {name}={length}."
+        )
     return tokens
 
 

@@ -18,6 +18,9 @@ from keras_transformer.models import (
 MODEL_TYPE = "bert"
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu", "silu": "swish"}
 PREFIX = "bert."
+# What checkpoints of TensorFlow, such as the original ones, call a norm's weights, and what
+# PyTorch calls them.
+NORMS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 # Ours, theirs, and whether theirs is the transpose.
 EMBEDDINGS = {
     "embedding/table": ("embeddings.word_embeddings.weight", False),
@@ -56,7 +59,7 @@ HEADS = {
     "labels/bias": ("classifier.bias", False),
 }
 
-
+ONE_OF_SEVERAL = "single_label_classification"
 # By the class that a config.json names: what makes our model of sizes and a number of labels.
 HEADED = {
     "BertModel": lambda hyperparameters, labels: BareTextEncoder(hyperparameters),
@@ -71,7 +74,8 @@ def model(config: Mapping) -> keras.Model:
     """A new model of the class and the sizes of config.json.
 
     Raises:
-        ValueError: for what our encoder has not.
+        ValueError: for what our encoder has not, and for a classifier whose logits are no choice of
+            one among several labels.
     """
     [architecture, *_] = config.get("architectures") or ["BertModel"]
     if architecture not in HEADED:
@@ -79,7 +83,15 @@ def model(config: Mapping) -> keras.Model:
             f"`architectures` of config.json must be one of {', '.join(HEADED)}. Received: "
             f"{architecture}."
         )
-    return HEADED[architecture](hyperparameters(config), len(labels(config)))
+    problem = config.get("problem_type") or ONE_OF_SEVERAL
+    count = len(labels(config))
+    if HEADED[architecture] is TextClassifier and (problem != ONE_OF_SEVERAL or count < 2):
+        raise ValueError(
+            f"a BertForSequenceClassification must have problem_type={ONE_OF_SEVERAL} and at least "
+            f"2 labels in config.json, for we give each text one of them. Received: "
+            f"problem_type={problem}, {count} labels. Import another model."
+        )
+    return HEADED[architecture](hyperparameters(config), count)
 
 
 def labels(config: Mapping) -> list[str]:
@@ -125,9 +137,10 @@ def weights(config: Mapping, tensors: Mapping[str, np.ndarray]) -> dict[str, np.
 
     Args:
         config: config.json.
-        tensors: of any class of BERT, with or without the prefix "bert.".
+        tensors: of any class of BERT, with or without the prefix "bert."; norms may have gamma and
+            beta in place of weight and bias.
     """
-    body = {name.removeprefix(PREFIX): array for name, array in tensors.items()}
+    body = {_name(name): array for name, array in tensors.items()}
     found = {ours: _array(body, *theirs) for ours, theirs in EMBEDDINGS.items()}
     for number in range(config["num_hidden_layers"]):
         for ours, (theirs, transposed) in LAYER.items():
@@ -135,6 +148,15 @@ def weights(config: Mapping, tensors: Mapping[str, np.ndarray]) -> dict[str, np.
             found[f"encoder/layer_{number}/{ours}"] = _array(body, name, transposed)
     heads = {ours: theirs for ours, theirs in HEADS.items() if theirs[0] in body}
     return {**found, **{ours: _array(body, *theirs) for ours, theirs in heads.items()}}
+
+
+def _name(theirs):
+    """The name of a weight without the prefix, as PyTorch calls it."""
+    theirs = theirs.removeprefix(PREFIX)
+    for end, today in NORMS.items():
+        if theirs.endswith(end):
+            return theirs.removesuffix(end) + today
+    return theirs
 
 
 def _array(tensors, name, transposed):

@@ -23,7 +23,7 @@ def load(folder: str | os.PathLike) -> WordPieces:
     lower_case = settings.get("do_lower_case", True)
     path = folder / "vocab.txt"
     if path.exists():
-        return WordPieces(path.read_text(encoding="utf-8").splitlines(), lower_case)
+        return WordPieces(_lines(path), lower_case)
     if not tokenizer:
         raise FileNotFoundError(
             f"{folder} has no vocabulary: neither vocab.txt nor tokenizer.json. Save its tokenizer "
@@ -38,6 +38,16 @@ def load(folder: str | os.PathLike) -> WordPieces:
     numbers = model["vocab"]
     normalizer = tokenizer.get("normalizer") or {}
     return WordPieces(sorted(numbers, key=numbers.get), normalizer.get("lowercase", lower_case))
+
+
+def _lines(path):
+    """The lines of a file. Only a line feed parts them: a vocabulary may have pieces such as
+    U+2028, at which `splitlines` would part too.
+    """
+    # Of bytes, for `read_text` would take a lone carriage return for a line feed.
+    text = path.read_bytes().decode("utf-8")
+    lines = text.removesuffix("\n").split("\n")
+    return [line.removesuffix("\r") for line in lines] if lines[0].endswith("\r") else lines
 
 
 def _json(path):

@@ -13,6 +13,8 @@ import numpy as np
 from keras_transformer.imports import bert, gpt2, t5, vit
 
 FAMILIES = {family.MODEL_TYPE: family for family in (bert, gpt2, t5, vit)}
+# What settings of sentence-transformers begin with that say how states become one vector.
+MODE = "pooling_mode_"
 
 
 def load(folder: str | os.PathLike) -> keras.Model:
@@ -45,7 +47,8 @@ def load(folder: str | os.PathLike) -> keras.Model:
 
 
 def read_config(folder: pathlib.Path) -> dict:
-    """Read config.json.
+    """Read config.json, with what preprocessor_config.json says of pictures, if it is there, as its
+    "preprocessor".
 
     Raises:
         FileNotFoundError, ValueError: as `load`.
@@ -56,16 +59,42 @@ def read_config(folder: pathlib.Path) -> dict:
             f"{folder} has no config.json: it must be a folder in Hugging Face's layout, with "
             "config.json and model.safetensors."
         )
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged ({error}).") from error
+    config = _json(path)
     if config.get("model_type") not in FAMILIES:
         raise ValueError(
             f"`model_type` of {path} must be one of {', '.join(FAMILIES)}. Received: "
             f"{config.get('model_type')}."
         )
-    return config
+    pictures = folder / "preprocessor_config.json"
+    return {**config, "preprocessor": _json(pictures)} if pictures.exists() else config
+
+
+def refuse_another_pooling(folder: str | os.PathLike) -> None:
+    """Refuse a folder of sentence-transformers whose vectors are no mean of the states, as ours
+    are.
+
+    Raises:
+        ValueError: naming what they are.
+    """
+    path = pathlib.Path(folder) / "1_Pooling" / "config.json"
+    settings = _json(path) if path.exists() else {}
+    # Newer versions write "pooling_mode": "cls", older ones "pooling_mode_cls_token": true.
+    used = [name for name, is_used in settings.items() if is_used is True]
+    modes = [name.removeprefix(MODE) for name in used if name.startswith(MODE)]
+    modes = [settings["pooling_mode"]] if "pooling_mode" in settings else modes
+    if modes and modes not in (["mean"], ["mean_tokens"]):
+        raise ValueError(
+            f"the pooling of {path} must be mean, as that of our vectors. Received: "
+            f"{', '.join(map(str, modes))}. Import another model, or delete 1_Pooling for vectors "
+            "that are the mean all the same."
+        )
+
+
+def _json(path):
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged ({error}).") from error
 
 
 def read_tensors(folder: pathlib.Path) -> dict[str, np.ndarray]:

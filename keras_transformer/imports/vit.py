@@ -1,7 +1,8 @@
 """ViT (Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words: Transformers for Image Recognition
 at Scale") as a `VisionTransformer`.
 
-Its pictures are scaled to [-1, 1], which is what ours does with pictures from 0 to 1.
+Ours scales pictures from 0 to 1 to [-1, 1]. Where preprocessor_config.json names another mean and
+deviation, the difference goes into the map of the patches.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,8 @@ from keras_transformer.models import VisionHyperparameters, VisionTransformer
 
 MODEL_TYPE = "vit"
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu", "silu": "swish"}
+WHITE = 255
+ARCHITECTURE = "ViTForImageClassification"
 PREFIX = "vit."
 # Theirs and ours. A matrix of theirs is (out, in).
 MAPS = {
@@ -32,8 +35,15 @@ def model(config: Mapping) -> VisionTransformer:
     """A new model of the sizes of config.json.
 
     Raises:
-        ValueError: for an activation that we have not, or for attentions without biases.
+        ValueError: for an activation that we have not, for attentions without biases, or for a
+            model that gives no classes.
     """
+    [architecture, *_] = config.get("architectures") or [ARCHITECTURE]
+    if architecture != ARCHITECTURE:
+        raise ValueError(
+            f"`architectures` of config.json must be {ARCHITECTURE}. Received: {architecture}. "
+            "Import a model that was trained to tell classes."
+        )
     activation = config.get("hidden_act", "gelu")
     if activation not in ACTIVATIONS or not config.get("qkv_bias", True):
         raise ValueError(
@@ -72,11 +82,11 @@ def classes(config: Mapping) -> list[str]:
 def weights(config: Mapping, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Arrays by the paths of the model's variables."""
     tensors = {name.removeprefix(PREFIX): array for name, array in tensors.items()}
-    kernel = tensors["embeddings.patch_embeddings.projection.weight"]
+    kernel, bias = _patches(config.get("preprocessor", {}), tensors)
     found = {
         # A convolution's (out, C, P, P), whose strides are its size, as a map of P P C numbers.
         "embedding/kernel": kernel.transpose(2, 3, 1, 0).reshape(-1, len(kernel)),
-        "embedding/bias": tensors["embeddings.patch_embeddings.projection.bias"],
+        "embedding/bias": bias,
         "embedding/class_token": tensors["embeddings.cls_token"].reshape(-1),
         "embedding/positions": tensors["embeddings.position_embeddings"][0],
         "encoder/final_norm/gamma": tensors["layernorm.weight"],
@@ -94,3 +104,34 @@ def weights(config: Mapping, tensors: Mapping[str, np.ndarray]) -> dict[str, np.
             found[f"{ours}/{path}/gamma"] = tensors[f"{theirs}.{name}.weight"]
             found[f"{ours}/{path}/beta"] = tensors[f"{theirs}.{name}.bias"]
     return found
+
+
+def _patches(preprocessor, tensors):
+    """Kernel (out, C, P, P) and bias (out,) of the patches for pixels x = 2 p - 1, where p are from
+    0 to 1. Theirs are for
+
+        (p - mean) / deviation = x / (2 deviation) + (0.5 - mean) / deviation
+
+    Raises:
+        ValueError: for pictures that are not scaled from bytes to 0 to 1 at first.
+    """
+    kernel = tensors["embeddings.patch_embeddings.projection.weight"]
+    bias = tensors["embeddings.patch_embeddings.projection.bias"]
+    scale = preprocessor.get("rescale_factor", 1 / WHITE)
+    if not preprocessor.get("do_rescale", True) or not np.isclose(scale, 1 / WHITE):
+        raise ValueError(
+            "preprocessor_config.json must have do_rescale=true and rescale_factor=1/255. "
+            f"Received: do_rescale={preprocessor.get('do_rescale', True)}, "
+            f"rescale_factor={scale}. Import another model."
+        )
+    mean = 0.0
+    deviation = 1.0
+    if preprocessor.get("do_normalize", True):
+        mean = preprocessor.get("image_mean", 0.5)
+        deviation = preprocessor.get("image_std", 0.5)
+    channels = np.ones(kernel.shape[1])
+    deviation = channels * deviation
+    offset = (0.5 - channels * mean) / deviation
+    moved = bias + np.einsum("ocij,c->o", kernel, offset)
+    kernel = kernel / (2 * deviation)[:, None, None]
+    return kernel.astype(np.float32), moved.astype(np.float32)

@@ -83,12 +83,13 @@ def rows(given: dict[str, np.ndarray], signature: Signature, limits: Limits) -> 
     inputs = dict(required)
     options = {}
     for name, default in signature.defaults.items():
-        array = _as_option(fitted.get(name, default), default)
+        array = fitted.get(name, default)
         if array.ndim and array.shape[0] not in (1, count):
             raise RequestError(
                 400,
                 f"`{name}` must have one value, or {count}, one a row. Received: {array.shape[0]}.",
             )
+        array = _as_option(array, default)
         (inputs if array.ndim and count > 1 and array.shape[0] == count else options)[name] = array
     _refuse_long_texts(fitted, limits)
     return Rows(count, inputs, options)

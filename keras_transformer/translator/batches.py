@@ -9,6 +9,8 @@ MAX_SOURCE_LENGTH = 1024
 # What may be done about it.
 SPLIT = "Split it into sentences (translate: --split_sentences)."
 SHORTEN = "Shorten it, or leave it out."
+# What a line is called.
+LINE = "line {}"
 # What a translation that is given is called.
 TARGET = "of the targets, line {}"
 
@@ -16,7 +18,7 @@ TARGET = "of the targets, line {}"
 def checked_lengths(
     lengths_of: Callable[[list[str]], list[int]],
     lines: Sequence[str],
-    named: str = "line {}",
+    named: str = LINE,
     remedy: str = SPLIT,
 ) -> list[int]:
     """How many tokens each line has.
@@ -24,7 +26,7 @@ def checked_lengths(
     Args:
         lengths_of: gives the tokens of each of some lines.
         lines: strings.
-        named: what the error calls the one of a number, from 1.
+        named: what the error calls the one of a number, from 1. The only line is "the line".
         remedy: what the error advises.
 
     Raises:
@@ -35,8 +37,9 @@ def checked_lengths(
         lengths += lengths_of(lines[start : start + MAX_SOURCE_LENGTH])
     for number, length in enumerate(lengths, 1):
         if length > MAX_SOURCE_LENGTH:
+            name = "the line" if (named, len(lines)) == (LINE, 1) else named.format(number)
             raise ValueError(
-                f"{named.format(number)} has {length:,} tokens, more than the "
+                f"{name} has {length:,} tokens, more than the "
                 f"{MAX_SOURCE_LENGTH:,} allowed. {remedy}"
             )
     return lengths

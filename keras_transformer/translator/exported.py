@@ -7,11 +7,15 @@ from collections.abc import Mapping
 import numpy as np
 import sentencepiece
 import tensorflow as tf
+from google.protobuf.message import Message
 
 from keras_transformer.runs.session import SavedModel, damaged, read_meta_graph, reload
 from keras_transformer.translator.exported_options import limits, request
 from keras_transformer.translator.hypothesis import Hypothesis
 from keras_transformer.translator.live import Live, as_bytes, as_strings
+from keras_transformer.translator.parsing_module import ParsingModule
+from pipelines import bracketing
+from pipelines.linearization import alphabet_of
 from pipelines.vocabulary import fingerprint_of
 
 # A missing hypothesis has the lowest number as its score, because JSON has no infinity.
@@ -49,9 +53,13 @@ class Exported:
         self._signatures = set(meta_graph.signature_def)
         # What the text that comes out is called: "translation", "tree".
         self._output = _only_output(meta_graph.signature_def, folder)
-        self._source_tokenizer, self._target_tokenizer = _tokenizers(
+        self._source_tokenizer, self._target_tokenizer = tokenizers_of(
             meta_graph.graph_def, folder, description or {}
         )
+        self._tree_leaves = None
+        if self._output == ParsingModule.output:
+            pieces = map(self._target_tokenizer.id_to_piece, range(len(self._target_tokenizer)))
+            self._tree_leaves = alphabet_of(list(pieces)).leaves
         self._limits = limits(description or {})
         exported = (description or {}).get("decoding", {}).get("beam_size")
         self._translating, self._options = request(options, exported)
@@ -71,8 +79,16 @@ class Exported:
         """How many tokens each line has, EOS included."""
         return [len(ids) + 1 for ids in self._source_tokenizer.encode(lines)]
 
+    def has_piece(self, piece: str) -> bool:
+        """Whether the source's vocabulary has a piece."""
+        tokenizer = self._source_tokenizer
+        return tokenizer.piece_to_id(piece) != tokenizer.unk_id()
+
     def target_lengths(self, references: list[str]) -> list[int]:
-        """How many tokens each translation has, likewise."""
+        """How many tokens each translation has, likewise. Of a tree, that is its symbols."""
+        if self._tree_leaves:
+            symbols = bracketing.symbols(tf.constant(references, tf.string), self._tree_leaves)
+            references = as_strings(symbols.numpy())
         return [len(ids) + 1 for ids in self._target_tokenizer.encode(references)]
 
     def translate(self, lines: list[str]) -> list[str]:
@@ -190,8 +206,20 @@ def _only_output(signatures, folder):
     return outputs[0]
 
 
-def _tokenizers(graph, folder, description):
-    """The SentencePiece models inside a graph: of the source, and of the target."""
+def tokenizers_of(graph: Message, folder: pathlib.Path, description: Mapping) -> tuple:
+    """The tokenizers inside a SavedModel: of the source, and of the target.
+
+    Args:
+        graph: its GraphDef.
+        folder: where it lies, for errors.
+        description: its `model.json`, {} where another program exported it.
+
+    Returns:
+        Two `SentencePieceProcessor`s.
+
+    Raises:
+        ValueError: if there is none.
+    """
     found = [node.attr["model"].s for node in graph.node if node.op == "SentencepieceOp"]
     if not found:
         raise ValueError(f"{folder} has no SentencePiece tokenizer: it is no translator of ours.")

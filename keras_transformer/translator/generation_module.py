@@ -68,8 +68,8 @@ class GenerationModule(tf.Module):
         probability.
 
         Args:
-            given: arguments of `DecodingOptions`; None: the default. A search has no use for the
-                seed.
+            given: arguments of `DecodingOptions`; None: the default. samples=0 asks for a search.
+                That has no use for the seed.
 
         Raises:
             ValueError: for an option that a language model cannot have.
@@ -81,7 +81,7 @@ class GenerationModule(tf.Module):
                     f"`{name}` needs a source, which a language model has not. Received: "
                     f"{name}={value}. Leave it out."
                 )
-        searches = given.get("beam_size") or "length_penalty" in given
+        searches = given.get("beam_size") or "length_penalty" in given or given.get("samples") == 0
         if not given.get("samples") and searches:
             return DecodingOptions(**{name: given[name] for name in given if name != "seed"})
         return DecodingOptions(**{"top_p": TOP_P, **given, "samples": given.get("samples") or 1})
@@ -109,6 +109,10 @@ class GenerationModule(tf.Module):
         ids = self.ids_of(text)
         weights = self._attention(shifted(ids))
         return {"pieces": self.pieces_of(ids), "decoder": tf.cast(weights, tf.float32)}
+
+    def lengths(self, lines: list[str]) -> list[int]:
+        """How many tokens each line has, EOS included, however many the model takes."""
+        return self.tokenizer.tokenize(tf.constant(lines)).row_lengths().numpy().tolist()
 
     def log_probabilities(self, ids: tf.Tensor) -> tf.Tensor:
         """Log P of each token of texts (B, T), 0 at padding."""

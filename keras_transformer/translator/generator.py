@@ -9,9 +9,11 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.models import LanguageModel, described, translation_policy
-from keras_transformer.runs.folder import RunFolder
-from keras_transformer.runs.session import reload
+from keras_transformer.runs.folder import RunFolder, named_run
+from keras_transformer.runs.session import read_meta_graph, reload
 from keras_transformer.runs.task_name import task_of
+from keras_transformer.translator.batches import checked_lengths
+from keras_transformer.translator.exported import tokenizers_of
 from keras_transformer.translator.generation_module import GenerationModule
 from keras_transformer.translator.loading import refuse_precision, saved_model
 from pipelines import vocabularies
@@ -25,23 +27,31 @@ class Generator:
     Args:
         generate: texts (B,) -> {"generated": texts (B,)}.
         score: texts (B,) -> {"log_probability": nats (B,), "tokens": integers (B,)}.
+        lengths: a list of texts -> the tokens of each, its end included.
     """
 
-    def __init__(self, generate: Callable[..., dict], score: Callable[..., dict]):
+    def __init__(
+        self,
+        generate: Callable[..., dict],
+        score: Callable[..., dict],
+        lengths: Callable[[list[str]], list[int]],
+    ):
         self._generate = generate
         self._score = score
+        self._lengths = lengths
 
     @classmethod
     def of(cls, module: GenerationModule) -> "Generator":
         """That of a live module."""
-        return cls(module.generate, module.score)
+        return cls(module.generate, module.score, module.lengths)
 
     @classmethod
     def load(cls, path: str | os.PathLike, precision: str = "float32", **options) -> "Generator":
         """Load a language model.
 
         Args:
-            path: a run's folder, or a SavedModel or a folder of numbered versions of it.
+            path: a run's folder, a checkpoint in one, a SavedModel, or a folder of numbered
+                versions of it.
             precision: of a run's weights, "float32" or "bfloat16".
             options: arguments of `DecodingOptions`, of a run.
 
@@ -54,7 +64,7 @@ class Generator:
         if version := saved_model(path):
             refuse_precision(version, precision)
             return cls(*_exported(version, options))
-        return cls.of(module_of_run(path, precision, options))
+        return cls.of(module_of_run(named_run(path), precision, options))
 
     def generate(self, prompts: Sequence[str], at_once: int = 32) -> list[str]:
         """Continue prompts.
@@ -65,7 +75,11 @@ class Generator:
 
         Returns:
             Each prompt with what comes behind it.
+
+        Raises:
+            ValueError: naming the first prompt that is longer than the model takes.
         """
+        checked_lengths(self._lengths, prompts, remedy="Shorten it.")
         found = []
         for start in range(0, len(prompts), at_once):
             batch = tf.constant(list(prompts[start : start + at_once]))
@@ -77,13 +91,17 @@ class Generator:
         """exp(-log P / pieces) and exp(-log P / words) of lines, their ends counted in both.
 
         Args:
-            lines: at least one; each is cut after 1,024 pieces.
+            lines: at least one.
             at_once: how many go through the model together.
 
         Returns:
             JSON: "lines", "pieces", "perplexity" and "perplexity_of_words"; None in place of a
             number that is too large, as of words that no spaces part.
+
+        Raises:
+            ValueError: naming the first line that is longer than the model takes.
         """
+        checked_lengths(self._lengths, lines, remedy="Split it into several lines.")
         log_probability = 0.0
         pieces = 0
         for start in range(0, len(lines), at_once):
@@ -94,37 +112,44 @@ class Generator:
         return {
             "lines": len(lines),
             "pieces": pieces,
-            "perplexity": _rounded_exp(-log_probability / pieces),
-            "perplexity_of_words": _rounded_exp(-log_probability / words),
+            "perplexity": rounded_perplexity(-log_probability / pieces),
+            "perplexity_of_words": rounded_perplexity(-log_probability / words),
         }
 
 
-def _rounded_exp(nats):
+def perplexity(nats: float) -> float:
+    """exp(nats); infinite where that is too large for a float."""
     try:
-        return round(math.exp(nats), 3)
+        return math.exp(nats)
     except OverflowError:
-        return None
+        return math.inf
+
+
+def rounded_perplexity(nats: float) -> float | None:
+    """A perplexity for JSON, to three decimals; None where it is not finite."""
+    number = perplexity(nats)
+    return round(number, 3) if math.isfinite(number) else None
 
 
 def module_of_run(
-    path: pathlib.Path | str, precision: str = "float32", options: Mapping[str, Any] | None = None
+    folder: RunFolder, precision: str = "float32", options: Mapping[str, Any] | None = None
 ) -> GenerationModule:
     """The module of a run's language model.
 
     Args:
-        path, precision: see `Generator.load`.
+        folder: the run.
+        precision: see `Generator.load`.
         options: arguments of `DecodingOptions`.
 
     Raises:
         FileNotFoundError: if there is no run, or nothing trained.
         ValueError: if it is of another task.
     """
-    folder = RunFolder(path)
     description = folder.read_description()
     if (task := task_of(description)) != TASK:
         raise ValueError(
-            f"{path} must be a language model, trained by --task={TASK}. Received: a run of the "
-            f"task {task}."
+            f"{folder.path} must be a language model, trained by --task={TASK}. Received: a run of "
+            f"the task {task}."
         )
     given = GenerationModule.options_of(options or {})
     hyperparameters = described(description["hyperparameters"])
@@ -146,4 +171,9 @@ def _exported(version, options):
             f"{version} must be a language model, exported of a run of --task={TASK}. Received: a "
             f"SavedModel that gives {', '.join(serve.structured_outputs)}."
         )
-    return serve, signatures["score"]
+    tokenizer, _ = tokenizers_of(read_meta_graph(version).graph_def, version, {})
+
+    def lengths(lines):
+        return [len(ids) + 1 for ids in tokenizer.encode(lines)]
+
+    return serve, signatures["score"], lengths

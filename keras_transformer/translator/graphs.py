@@ -54,8 +54,9 @@ class Graphs:
 
 
 class AttentionGraphs(Graphs):
-    """Encoding, scoring, what comes next, and attention by an `EncoderDecoder`, from two graphs
-    that they share.
+    """Encoding, scoring, what comes next, and attention by an `EncoderDecoder`. All but encoding
+    share two graphs, which give attention. Encoding has a graph of its own: a linear, a low-rank or
+    a local attention takes n^2 steps only where its weights are asked for.
 
     Args:
         model: the `EncoderDecoder`.
@@ -64,12 +65,9 @@ class AttentionGraphs(Graphs):
     def __init__(self, model: EncoderDecoder):
         memory = tf.TensorSpec([None, None, model.memory_width], model.decoder.compute_dtype)
         self.model = model
+        self.encode = traced(model.encode, IDS)
         self._read = traced(model.encode_with_attention, IDS)
         self._write = traced(model.decode_with_attention, IDS, IDS, memory)
-
-    def encode(self, source: tf.Tensor) -> dict:
-        """What decoding needs of sources (B, S)."""
-        return self.model.cache(source, self._read(source)[0])
 
     def logits(self, source: tf.Tensor, inputs: tf.Tensor) -> tf.Tensor:
         """Logits (B, T, V) from sources (B, S) and what the decoder reads, (B, T)."""

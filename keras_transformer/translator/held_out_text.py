@@ -27,7 +27,8 @@ def held_out_text(
     if any(files):
         if not all(files):
             raise ValueError(
-                "--source_file and --reference_file go together: pass both, or neither for --split."
+                "--source_file and --reference_file go together: pass both, or neither for a split "
+                "of the corpus."
             )
         return line_files.read_aligned(*files)
     if "corpus" not in description:

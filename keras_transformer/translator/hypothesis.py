@@ -8,8 +8,8 @@ class Hypothesis(NamedTuple):
 
     Attributes:
         text: the translation.
-        score: what hypotheses are ranked by: log P(Y | X) / lp(Y) + cp(X; Y) of a beam, log P(Y |
-            X) of greedy search and of samples.
+        score: what hypotheses are ranked by: log P(Y | X) / lp(Y) + cp(X; Y) of a beam of 2 or
+            more, log P(Y | X) of greedy search (a beam of 1) and of samples.
         pieces: its tokens, EOS among them; None where a SavedModel was asked for other options than
             its own.
         log_probabilities: log P of each token, in nats; None as `pieces`.

@@ -29,6 +29,10 @@ class Live:
         """How many tokens each translation has, likewise."""
         return self._module.target_lengths(as_bytes(references)).numpy().tolist()
 
+    def has_piece(self, piece: str) -> bool:
+        """Whether the source's vocabulary has a piece."""
+        return piece in self._module.vocabulary.source.pieces
+
     def check(self, options: Mapping) -> None:
         """Refuse options that are out of range."""
         DecodingOptions(**options)

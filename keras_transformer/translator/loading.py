@@ -55,7 +55,7 @@ def description_of(path: str | os.PathLike | Sequence[str | os.PathLike]) -> dic
     """
     first = pathlib.Path(_listed(path)[0])
     if version := saved_model(first):
-        return _read_description(version / "model.json")
+        return read_card(version)
     return _folder_of(first).read_description()
 
 
@@ -114,14 +114,19 @@ def _load_saved_model(version, precision, options):
 
     refuse_precision(version, precision)
     threads = tf.config.threading.get_intra_op_parallelism_threads()
-    description = _read_description(version / "model.json")
+    description = read_card(version)
     if description:
         _require_sentences(description, version)
     return Exported(version, options, threads, description), description
 
 
-def _read_description(path):
-    """The dictionary beside a SavedModel; {} where another program exported it."""
+def read_card(version: pathlib.Path) -> dict:
+    """The `model.json` of a SavedModel; {} where another program exported it.
+
+    Raises:
+        ValueError: if it is damaged.
+    """
+    path = version / "model.json"
     if not path.exists():
         return {}
     try:

@@ -19,7 +19,7 @@ from keras_transformer.runs.session import (
 from keras_transformer.runs.signature import Signature, signature_of
 from keras_transformer.translator.live import as_strings
 from keras_transformer.translator.loading import exported_model
-from keras_transformer.translator.text_reader import refuse_without_mask
+from keras_transformer.translator.text_reader import MASKS, masks_of, refuse_without_mask
 
 INPUTS_A_CALL = 64
 # The input whose lines name files.
@@ -36,14 +36,16 @@ class Predictor:
     Args:
         model: loaded, with that signature.
         signature: its name.
+        masks: what hides a word in texts, for a model that guesses hidden words.
 
     Example:
         predictor = Predictor.load("saved_models/intents")
         labels = predictor.lines(["turn on the lamp"])
     """
 
-    def __init__(self, model: SavedModel, signature: str):
+    def __init__(self, model: SavedModel, signature: str, masks: Sequence[str] = MASKS):
         self._model = model
+        self._masks = masks
         self._name = signature
         self._signature = model.signatures[signature]
         [self._input] = self._signature.required
@@ -75,8 +77,9 @@ class Predictor:
                 f"signature must be one of {version} that takes one string: "
                 f"{', '.join(possible) or 'there is none'}. Received: {signature!r}."
             )
+        masks = masks_of(version)
         try:
-            return cls(SavedModel(version, (signature,), threads_per_operation=0), signature)
+            return cls(SavedModel(version, (signature,), threads_per_operation=0), signature, masks)
         except (OSError, tf.errors.OpError) as error:
             raise damaged(version, error) from error
 
@@ -126,7 +129,7 @@ class Predictor:
 
     def _check(self, inputs):
         if FILLED in self._signature.outputs:
-            refuse_without_mask(inputs)
+            refuse_without_mask(inputs, self._masks)
 
     def _asked(self, inputs):
         rows = np.array([self._content(one) for one in inputs], dtype=object)

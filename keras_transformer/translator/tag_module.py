@@ -11,7 +11,8 @@ from keras_transformer.models import TokenClassifier
 from keras_transformer.translator.graphs import IDS, traced
 from keras_transformer.translator.text_encoder_module import TEXT, TextEncoderModule
 from pipelines.labelled_words import NOWHERE, in_words
-from pipelines.marked_texts import read
+from pipelines.marked_texts import opened
+from pipelines.special_ids import PAD
 from pipelines.vocabulary import Vocabulary
 from pipelines.word_pieces import WordPieces
 
@@ -57,7 +58,7 @@ class TagModule(TextEncoderModule):
             probabilities: (B, W), 0 there, and where a word was not read.
         """
         found = in_words(text, self.vocabulary)
-        tokens = read(found.ids, self.vocabulary.marks, self.longest)
+        tokens = self._read(found.ids)
         shares = tf.nn.softmax(self._logits(tokens, tf.zeros_like(tokens)))
         # The mark of the beginning stands before the first piece.
         places = found.places.to_tensor(default_value=NOWHERE) + 1
@@ -71,6 +72,15 @@ class TagModule(TextEncoderModule):
             "tags": tf.where(is_read, tags, tf.where(words == "", "", OUTSIDE)),
             "probabilities": tf.where(is_read, tf.reduce_max(at_words, axis=-1), 0.0),
         }
+
+    def _read(self, ids):
+        """Ragged ids (B, None) to tokens (B, T), as in training. `marked_texts.read` leaves out the
+        space before a mask, so that the places of the words behind it would be others.
+        """
+        marks = self.vocabulary.marks
+        ends = tf.fill([ids.nrows(), 1], marks.last)
+        cut = tf.concat([ids[:, :-1][:, : self.longest - 2], ends], axis=1)
+        return opened(cut.to_tensor(default_value=PAD), marks)
 
 
 def _without_padding(tags):

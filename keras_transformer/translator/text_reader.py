@@ -3,16 +3,18 @@ labels, tags, vectors.
 """
 
 import os
+import pathlib
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from keras_transformer.runs.session import reload
-from keras_transformer.translator.loading import exported_model
+from keras_transformer.translator.loading import exported_model, read_card
 from keras_transformer.translator.text_encoder_module import TextEncoderModule
 
 TEXTS_A_CALL = 64
+# What hides a word where a model does not say it: in a vocabulary of ours, and in a BERT's.
 MASKS = ("<mask>", "[MASK]")
 
 
@@ -23,20 +25,27 @@ class TextReader:
         functions: by name, as a SavedModel has its signatures: "fill_mask", "classify", "tag",
             "embed", each from texts (B,) to outputs by name.
         name: of the model, for errors.
+        masks: what hides a word in its texts: each of these.
 
     Example:
         reader = TextReader.load("saved_models/bert")
         [[guesses]] = reader.guesses(["Turn on the <mask>."])
     """
 
-    def __init__(self, functions: Mapping[str, Callable[..., dict]], name: str):
+    def __init__(
+        self,
+        functions: Mapping[str, Callable[..., dict]],
+        name: str,
+        masks: Sequence[str] = MASKS,
+    ):
         self._functions = functions
         self._name = name
+        self._masks = masks
 
     @classmethod
     def of(cls, module: TextEncoderModule) -> "TextReader":
         """That of a live module."""
-        return cls(module.functions(), "the model")
+        return cls(module.functions(), "the model", [module.vocabulary.marks.name])
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "TextReader":
@@ -50,7 +59,7 @@ class TextReader:
             ValueError: if it is damaged, or a run's folder, which has to be exported.
         """
         version = exported_model(path)
-        return cls(reload(version).signatures, str(version))
+        return cls(reload(version).signatures, str(version), masks_of(version))
 
     def guesses(self, texts: Sequence[str]) -> list[list[dict[str, float]]]:
         """The likeliest pieces for each mask of each text, with their probabilities, best first.
@@ -61,7 +70,7 @@ class TextReader:
         Raises:
             ValueError: naming a text without a mask.
         """
-        refuse_without_mask(texts)
+        refuse_without_mask(texts, self._masks)
         found = []
         for given in self._asked("fill_mask", texts):
             pieces, shares = (given[name].numpy() for name in ("pieces", "probabilities"))
@@ -76,7 +85,7 @@ class TextReader:
         Raises:
             ValueError: naming a text without a mask.
         """
-        refuse_without_mask(texts)
+        refuse_without_mask(texts, self._masks)
         answers = self._asked("fill_mask", texts)
         return [_text(one) for given in answers for one in given["filled"].numpy()]
 
@@ -111,12 +120,18 @@ class TextReader:
             yield self._functions[name](text=given)
 
 
-def refuse_without_mask(texts: Sequence[str]) -> None:
-    """Raise ValueError, naming the first text without a mask."""
+def masks_of(version: pathlib.Path) -> Sequence[str]:
+    """What hides a word in the texts of a SavedModel: the one that its card names, else `MASKS`."""
+    card = read_card(version)
+    return [card["mask"]] if "mask" in card else MASKS
+
+
+def refuse_without_mask(texts: Sequence[str], masks: Sequence[str]) -> None:
+    """Raise ValueError, naming the first text without one of the masks."""
     for number, text in enumerate(texts, start=1):
-        if not any(mask in text for mask in MASKS):
+        if not any(mask in text for mask in masks):
             raise ValueError(
-                f"every text must have a mask, {' or '.join(MASKS)}, in place of a word. "
+                f"every text must have a mask, {' or '.join(masks)}, in place of a word. "
                 f"Received: text {number}, {text!r}. Write one there."
             )
 

@@ -74,7 +74,7 @@ class Translator:
             lines: strings.
             prefixes: as many strings, which the translations begin with; "" for any beginning.
             split_sentences: translate each sentence of a line on its own, and join the translations
-                by a space.
+                by a space. A tag before the line, such as "<2de>", counts for each of them.
             batch_tokens: tokens of the sources decoded at once, with padding; those of similar
                 length together. Default: 2,048, or fewer where so few lines would leave a thread
                 without work.
@@ -124,7 +124,8 @@ class Translator:
         lines = list(lines)
         prefixes = [""] * len(lines) if prefixes is None else prefixes
         how = (batch_tokens, batches_at_once, report)
-        return self._in_batches(self._model.translate_in_detail, how, lines, prefixes)
+        search = self._model.translate_in_detail
+        return self._in_batches(search, how, lines, prefixes, named="of the prefixes, line {}")
 
     def translate_with_penalties(
         self,
@@ -218,7 +219,7 @@ class Translator:
         from keras_transformer.translator import long_text
 
         language = self.description.get("corpus", {}).get("source_language", "en")
-        sentences, counts = long_text.split(lines, language)
+        sentences, counts = long_text.split(lines, language, self._model.has_piece)
         checked_lengths(self._model.lengths, sentences, "sentence {} of all", SHORTEN)
         return long_text.join(self.translate(sentences, None, False, *how), counts)
 
@@ -231,8 +232,8 @@ class Translator:
         )
         return [link_words(*pair) for pair in pairs]
 
-    def _in_batches(self, function, how, *columns):
-        """What a function of lists of strings gives for each line, in order."""
+    def _in_batches(self, function, how, *columns, named=TARGET):
+        """What a function of lists gives for each line; errors call one of the others `named`."""
         lines, *others = map(list, columns)
         of_others = []
         for other in others:
@@ -241,7 +242,7 @@ class Translator:
                     f"there must be as many of the one as of the other. Received: {len(lines):,} "
                     f"and {len(other):,} lines."
                 )
-            of_others.append(checked_lengths(self._model.target_lengths, other, TARGET, SHORTEN))
+            of_others.append(checked_lengths(self._model.target_lengths, other, named, SHORTEN))
         of_lines = checked_lengths(self._model.lengths, lines)
         lengths = [max(row) for row in zip(of_lines, *of_others, strict=True)]
         return in_batches(function, [lines, *others], lengths, *how)

@@ -219,7 +219,8 @@ def test_what_an_export_cannot_do_it_does_not_promise(model, pieces):
     names = {"serving_default", "nbest", "score", "sample", "next_pieces", "align"}
     assert set(drawing) == names
     with eagerly():
-        assert drawing["nbest"](tf.constant(["a b c"]))["translations"].shape == (1, 2)
+        # All samples, of which the export itself would return 2.
+        assert drawing["nbest"](tf.constant(["a b c"]))["translations"].shape == (1, 4)
 
 
 def test_whatever_beam_was_exported_any_may_be_asked_for(model, pieces):
@@ -234,6 +235,25 @@ def test_whatever_beam_was_exported_any_may_be_asked_for(model, pieces):
         assert wide["nbest"](line)["translations"].shape == (1, 40)
     assert texts(found["translations"].numpy()[0]) == [expected.text]
     np.testing.assert_allclose(found["scores"], [[expected.score]], rtol=1e-5)
+
+
+def test_greedy_search_scores_by_log_p_alone_as_a_run_does(ask, model, pieces):
+    """Whatever the penalty: one request's beam of 1, and an export with a beam of 1."""
+    line = ["a b c d"]
+    [expected] = hypotheses(model, pieces, line[0], beam_size=1)
+    assert expected.score == pytest.approx(sum(expected.log_probabilities), rel=1e-5)
+    alone = ask("translate", line, beam_size=tf.constant([1]), length_penalty=tf.constant([2.0]))
+    both = ask("translate", line * 2, beam_size=tf.constant([1, 3]))
+    np.testing.assert_allclose(alone["scores"], [[expected.score]], rtol=1e-5)
+    np.testing.assert_allclose(both["scores"][0, 0], expected.score, rtol=1e-5)
+    # A control: a wider beam is ranked by the penalty.
+    wide = hypotheses(model, pieces, line[0])[0]
+    np.testing.assert_allclose(both["scores"][1, 0], wide.score, rtol=1e-5)
+    assert wide.score != pytest.approx(sum(wide.log_probabilities), rel=1e-3)
+    greedy = served(TranslationModule(model, pieces, DecodingOptions(beam_size=1, max_length="+2")))
+    with eagerly():
+        nbest = greedy["nbest"](tf.constant(line))["scores"]
+    np.testing.assert_allclose(nbest, [[expected.score]], rtol=1e-5)
 
 
 def test_a_source_of_ten_thousand_words_is_cut(ask):

@@ -128,6 +128,8 @@ def test_a_variant_that_ctranslate2_has_not_is_refused_in_a_line(
 
 
 EXPORTED = [
+    {"norm": "pre", "activation": "gelu"},
+    {"activation": "swish"},
     {"attention": "dot_product", "positions": "relative"},
     {"attention": "additive"},
     {"attention": "local:3", "positions": "rotary"},

@@ -59,6 +59,10 @@ def test_a_length_is_so_many_times_the_source_and_so_many_more(length, expected)
         1.5,
         True,
         None,
+        # Of which an int32 would make a negative number.
+        "+2147483647",
+        2**31,
+        "2097152x",
     ],
 )
 @pytest.mark.parametrize("name", ["max_length", "min_length"])
@@ -221,6 +225,22 @@ def test_what_makes_no_sense_together_is_refused_by_both_names_and_the_reason(
         DecodingOptions(**options)
     for text in [*names, reason]:
         assert text in str(error.value)
+
+
+def test_the_longest_length_counts():
+    longest = 2**31 - 1
+    for length in (longest, f"+{longest - 1024}"):
+        assert DecodingOptions(max_length=length).limits([1024]).numpy().tolist() == [longest]
+
+
+def test_the_search_for_all_keeps_what_the_search_keeps():
+    """Whatever number of them the options return."""
+    beam = DecodingOptions(beam_size=5, length_penalty=0.3).search_for_all()
+    assert (beam.num_hypotheses, beam.beam_size, beam.length_penalty) == (5, 5, 0.3)
+    assert DecodingOptions(num_hypotheses=2).search_for_all().num_hypotheses == 4
+    drawn = DecodingOptions(samples=6, num_hypotheses=2, temperature=0.5).search_for_all()
+    assert (drawn.num_hypotheses, drawn.beam_size, drawn.temperature) == (6, 6, 0.5)
+    assert type(DecodingOptions(beam_size=1).search_for_all()) is GreedySearch
 
 
 @pytest.mark.parametrize(

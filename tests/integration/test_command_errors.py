@@ -59,6 +59,21 @@ WRONG = {
         ("export", f"--model_dir={RUN}", "--format=ctranslate2", "--precision=bfloat16"),
         b"leave out --version and --precision",
     ),
+    "search of another engine": (
+        ("export", f"--model_dir={RUN}", "--format=ctranslate2", "--beam_size=8"),
+        b"--beam_size has no effect: ctranslate2 has its own search. Leave it out.",
+    ),
+    "parameters of trees": (
+        (
+            *("evaluate", "--model=saved_models/reverse_words_reversed"),
+            "--evalb_parameters=a.prm",
+        ),
+        b"--evalb_parameters is for trees, and saved_models/reverse_words_reversed translates",
+    ),
+    "tuned coverage": (
+        ("tune", f"--model={RUN}", "--coverage_penalty=0.2"),
+        b"Received: --beam_sizes=1,2,4,8. Pass --beam_sizes=2,4,8.",
+    ),
     "a version twice": (
         ("export", f"--model_dir={RUN}", "--version=1"),
         b"exists: a served version is never changed",

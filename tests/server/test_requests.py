@@ -156,6 +156,10 @@ def test_equal_options_have_equal_keys_and_others_do_not():
             {"inputs": {"text": ["a", "b", "c"], "beam_size": [1, 2]}},
             "`beam_size` must have one value, or 3, one a row. Received: 2.",
         ),
+        (
+            {"inputs": {"text": ["a", "b", "c"], "beam_size": [2] * 5}},
+            "`beam_size` must have one value, or 3, one a row. Received: 5.",
+        ),
         ({"inputs": {"beam_size": [1]}}, "Missing named input: text in 'inputs' object."),
         (
             {"inputs": {"text": ["a"], "beam_sise": [1]}},

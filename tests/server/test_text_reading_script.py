@@ -92,6 +92,17 @@ def test_a_text_without_a_mask_is_refused():
     assert found == ["Write <mask> or [MASK] in place of a word to guess.", True]
 
 
+def test_the_mask_of_another_model_is_told():
+    """A model gives a row of nothing for a text in which it finds no mask."""
+    given = {"filled": "a [MASK]", "pieces": [["", ""]], "probabilities": [[0, 0]]}
+    shown = '[get("error").textContent, get("answer").hidden]'
+    assert sent("a [MASK]", shown, "filled", fill_mask=[given]) == [
+        "The model finds no mask of its own in the text. Its mask is <mask> or [MASK]: "
+        "try the other.",
+        True,
+    ]
+
+
 def test_labels_are_shown_likeliest_first():
     given = {"label": "b", "labels": ["a", "b", "c"], "probabilities": [0.25, 0.625, 0.125]}
     shown = (

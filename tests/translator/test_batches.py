@@ -5,7 +5,7 @@ import types
 import pytest
 
 from keras_transformer.translator.batches import checked_lengths
-from keras_transformer.translator.generator import _rounded_exp
+from keras_transformer.translator.generator import rounded_perplexity
 from keras_transformer.translator.translator import Translator
 
 
@@ -32,8 +32,22 @@ def test_a_long_line_is_called_by_its_name():
     with pytest.raises(ValueError, match=r"^target 1 has 1,025 tokens.* allowed\. Shorten it\.$"):
         checked_lengths(letters, ["a" * 1025], "target {}", "Shorten it.")
     assert checked_lengths(letters, ["a" * 1024]) == [1024]
+    # Of one line the number says nothing: a stream knows a better one.
+    with pytest.raises(ValueError, match=r"^the line has 1,025 tokens"):
+        checked_lengths(letters, ["a" * 1025])
+
+
+def test_a_long_prefix_is_called_a_prefix():
+    translator = Translator.__new__(Translator)
+    refused = types.SimpleNamespace(lengths=letters, target_lengths=letters)
+    translator._model = types.SimpleNamespace(**vars(refused), translate_in_detail=None, score=None)
+    with pytest.raises(ValueError, match=r"^of the prefixes, line 2 has 1,025 tokens"):
+        translator.translate(["a", "b"], ["", "a" * 1025])
+    # A control.
+    with pytest.raises(ValueError, match=r"^of the targets, line 2 has 1,025 tokens"):
+        translator.score(["a", "b"], ["", "a" * 1025])
 
 
 def test_a_perplexity_beyond_all_numbers_is_none():
-    assert _rounded_exp(1.0) == 2.718
-    assert _rounded_exp(1420.0) is None
+    assert rounded_perplexity(1.0) == 2.718
+    assert rounded_perplexity(1420.0) is None

@@ -230,6 +230,11 @@ def test_an_export_with_a_wider_beam_takes_that(folder):
         described.check({"beam_size": 41})
 
 
+def test_it_knows_the_pieces_of_its_source(exported):
+    assert exported._model.has_piece("</s>")
+    assert not exported._model.has_piece("<2de>")
+
+
 def test_what_a_saved_model_cannot_tell_is_refused(loaded):
     with pytest.raises(ValueError, match="prefixes and beam_size exclude each other"):
         loaded(beam_size=1).translate(["a"], ["b"])

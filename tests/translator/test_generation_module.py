@@ -74,6 +74,18 @@ def test_without_a_search_text_is_drawn(module_of):
     assert module_of(top_p=0.5).options.top_p == 0.5
     assert module_of(beam_size=2, seed=3).options.samples == 0
     assert module_of(seed=3).options.seed == 3
+    assert module_of(samples=0).options.samples == 0
+
+
+def test_a_text_that_the_model_would_cut_is_refused(module_of):
+    generator = Generator.of(module_of(samples=0, max_length="+1"))
+    fits = "b" * 1023
+    assert generator._lengths(["a", fits]) == [2, 1024]
+    generator.perplexities([fits])  # A control.
+    with pytest.raises(ValueError, match=r"^line 2 has 1,025 tokens.* Shorten it\.$"):
+        generator.generate(["a", f"{fits}b"])
+    with pytest.raises(ValueError, match=r"^line 2 has 1,025 tokens.* Split it into several lines"):
+        generator.perplexities(["a", f"{fits}b"])
 
 
 def test_a_text_is_as_likely_as_the_model_says(module_of, model, pieces):
@@ -111,7 +123,7 @@ def test_what_needs_a_source_is_refused(module_of, option):
 
 
 def test_the_signatures_agree_with_each_other(module_of):
-    module = module_of(beam_size=2, num_hypotheses=2, max_length="+3")
+    module = module_of(beam_size=2, max_length="+3")
     served = GeneratorArtifact(module).signatures()
     text = tf.constant(["two dogs", "a"])
     best = served["serving_default"](text)["generated"]

@@ -41,3 +41,15 @@ def test_no_character_but_white_space_is_lost(lines):
     sentences, counts = long_text.split(lines, "en")
     joined = long_text.join(sentences, counts)
     assert ["".join(line.split()) for line in joined] == ["".join(line.split()) for line in lines]
+
+
+def test_a_tag_before_a_line_stands_before_each_of_its_sentences():
+    lines = ["<2de> One. Two.", " <2fr>  Three.", "<2de>", "<no> One. Two.", "One. <2de> Two."]
+    sentences, counts = long_text.split(lines, "en", {"<2de>", "<2fr>"}.__contains__)
+    assert sentences == [
+        *("<2de> One.", "<2de> Two.", "<2fr> Three.", "<2de>"),
+        *("<no> One.", "Two.", "One.", "<2de> Two."),
+    ]
+    assert counts == [2, 1, 1, 2, 2]
+    # A control: to a model without tags it is a word.
+    assert long_text.split(lines[:1], "en") == (["<2de> One.", "Two."], [2])

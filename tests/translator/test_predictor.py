@@ -11,6 +11,7 @@ import tensorflow as tf
 from string_model import StringModel, StringReader
 
 from keras_transformer.translator.predictor import Predictor
+from keras_transformer.translator.text_reader import TextReader
 from pipelines import png_files
 
 TEXTS = ["a", "", "ccc dd", "漢", *map(str, range(150))]
@@ -146,6 +147,21 @@ def test_a_text_without_a_mask_is_refused_where_masks_are_guessed(models):
         with pytest.raises(ValueError, match=r"must have a mask, .* Received: text 2, 'a cat'"):
             ask(["a <mask>", "a cat"])
     assert list(Predictor.load(models / "reader", "embed").objects(["a cat"]))
+
+
+def test_the_mask_is_the_model_s_own(models, tmp_path):
+    """That of another vocabulary is text, for which nothing is guessed."""
+    shutil.copytree(models / "reader" / "1", tmp_path / "1")
+    (tmp_path / "1" / "model.json").write_text('{"mask": "[MASK]"}')
+    filling = Predictor.load(tmp_path)
+    # What this reader hides a word by is text of another: it is not refused, and stays.
+    assert filling.lines(["a [MASK]"]) == ["a [MASK]"]
+    reader = TextReader.load(tmp_path)
+    for ask in (filling.lines, reader.filled, reader.guesses):
+        with pytest.raises(
+            ValueError, match=r"must have a mask, \[MASK\], in .*text 1, 'a <mask>'"
+        ):
+            ask(["a <mask>"])
 
 
 def test_a_damaged_model_is_told(models, tmp_path):

@@ -160,6 +160,25 @@ def test_each_sentence_of_a_line_is_translated_on_its_own(module):
         translator.translate(["a"], ["b"], split_sentences=True)
 
 
+def test_the_tag_of_a_line_is_that_of_each_of_its_sentences(module, pieces, monkeypatch):
+    asked = []
+
+    def translate(lines):
+        asked.extend(lines)
+        return lines
+
+    translator = Translator(module)
+    monkeypatch.setattr(translator._model, "translate", translate)
+    monkeypatch.setitem(vars(pieces), "pieces", [*pieces.pieces, "<2de>"])
+    lines = [f"{tag} The dog runs. The cat sleeps." for tag in ("<2de>", "<2fr>")]
+    assert translator.translate(lines, split_sentences=True) == [
+        "<2de> The dog runs. <2de> The cat sleeps.",
+        lines[1],
+    ]
+    assert len(asked) == 4
+    assert {"<2de> The cat sleeps.", "The cat sleeps."} < set(asked)
+
+
 def test_what_is_done_is_reported(module):
     done = []
     Translator(module).translate(["a", "b c", "d"] * 3, batch_tokens=6, report=done.append)

@@ -1,5 +1,6 @@
 // Models that read texts: guesses for hidden words, labels, tagged words, and a search for sentences of like meaning.
 
+// Ours, and an imported BERT's: the metadata does not say which of them the model knows.
 const MASKS = ["<mask>", "[MASK]"];
 const SHOWN_LABELS = 10;
 // What an encoder-only model gives, by the name of the output: a function of the text that shows the answer.
@@ -9,6 +10,9 @@ async function showGuesses(text) {
   if (!MASKS.some((mask) => text.includes(mask)))
     throw new Error(`Write ${MASKS.join(" or ")} in place of a word to guess.`);
   const given = await predict("fill_mask", { text });
+  // A model that finds no mask of its own gives a row of nothing.
+  if (!given.pieces[0][0])
+    throw new Error(`The model finds no mask of its own in the text. Its mask is ${MASKS.join(" or ")}: try the other.`);
   const tables = given.pieces.map((pieces, n) => shares(pieces.map(shown), given.probabilities[n]));
   showReading(given.filled, ...tables);
   get("curl").textContent = curlOf(request("fill_mask", { text }));
