@@ -39,10 +39,7 @@ def main(FLAGS):
     # What is wrong with the flags is told before anything is loaded.
     values = flags.values(FLAGS, "evaluate", "tokenize", "files")
     examination = examination_class(task_of(description))(description, model, values)
-    if not examination.searches:
-        flags.refuse(
-            FLAGS, ("search", "decoding"), f"is for searches, and scoring {model} has none"
-        )
+    _refuse(FLAGS, examination, model)
     loading = flags.values(FLAGS, "precision", "batch_tokens")
     loading["options"] = flags.decoding_options(FLAGS)
     found = examination.examine(loading, at_once)
@@ -52,6 +49,20 @@ def main(FLAGS):
         print(json.dumps(found, indent=2, ensure_ascii=False))
     else:
         print(examination.table(found))
+
+
+def _refuse(FLAGS, examination, model):
+    """Flags of the command line that change nothing."""
+    if not examination.searches:
+        groups = ("search", "decoding", "batch_tokens")
+        flags.refuse(FLAGS, groups, f"is for searches, and scoring {model} has none")
+    if examination.counts_words:
+        flags.refuse_flags(FLAGS, ["evalb_parameters"], f"is for trees, and {model} translates")
+    else:
+        flags.refuse(FLAGS, ("tokenize",), f"is for translations, and {model} makes none")
+    if not FLAGS.baseline_file:
+        reason = "tests the difference from --baseline_file, which is missing"
+        flags.refuse_flags(FLAGS, ["significance"], reason)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ def export(task, FLAGS):
     path = export_dir_of(folder, FLAGS.export_dir)
     kind = values.get("format", "saved_model")
     if kind != "saved_model":
+        flags.refuse(FLAGS, ("search", "decoding"), f"has no effect: {kind} has its own search")
         path = task.convert(folder, FLAGS.export_dir or f"{path}_{kind}", values)
     else:
         description = {**folder.read_description(), **folder.read_scores()}

@@ -28,6 +28,7 @@ def main(FLAGS):
     from keras_transformer.streams import answer_lines, read_lines, write_text
     from keras_transformer.translator.speed_bar import speed_bar
     from keras_transformer.translator.translator import Translator
+    from keras_transformer.visualization import tree_drawing
     from pipelines.penn_words import split_words
 
     model = flags.required_model(FLAGS)
@@ -41,6 +42,8 @@ def main(FLAGS):
         answer_lines(lambda line: as_text(parser.translate(words_of([line]))))
         return
     sentences = words_of(read_lines(FLAGS.input))
+    if not as_text:
+        tree_drawing.refuse_number(sum(1 for sentence in sentences if sentence.strip()))
     with speed_bar(len(sentences)) as report:
         trees = parser.translate(
             sentences, batch_tokens=FLAGS.batch_tokens, batches_at_once=at_once, report=report
@@ -64,6 +67,10 @@ def _refuse(FLAGS):
         from keras_transformer.visualization.picture_file import form_of
 
         form_of(FLAGS.output)
+    if FLAGS.tree_format == "drawn":
+        from keras_transformer.visualization.tree_text import require_nltk
+
+        require_nltk()
 
 
 def _refuse_translator(description, model):

@@ -41,10 +41,14 @@ def answer_lines(answer: Callable[[str], str]) -> None:
         answer: takes a line, gives the text to write.
 
     Raises:
-        ValueError: as `standard_input`.
+        ValueError: as `standard_input`; and naming the line that `answer` raises it for.
     """
-    for line in standard_input():
-        if not write_text("-", answer(line)):
+    for number, line in enumerate(standard_input(), 1):
+        try:
+            text = answer(line)
+        except ValueError as error:
+            raise ValueError(f"standard input, line {number}: {error}") from error
+        if not write_text("-", text):
             break
 
 

@@ -29,11 +29,11 @@ def main(FLAGS):
     from keras_transformer.translator.translator import Translator
 
     model = flags.required_model(FLAGS)
-    _refuse(FLAGS)
     tried = (
         tuning.beam_sizes_of(FLAGS.beam_sizes),
         tuning.length_penalties_of(FLAGS.length_penalties),
     )
+    _refuse(FLAGS, tried[0])
     # Reading a corpus may compute something.
     at_once = spread_over_cores()
     examination = _examination(FLAGS, model)
@@ -91,8 +91,8 @@ def _tell(FLAGS, grid, measure, what):
         print(f"The best search, beam {size} and alpha {alpha:g}, is written to {FLAGS.output}.")
 
 
-def _refuse(FLAGS):
-    """Flags of decoding that leave nothing to tune."""
+def _refuse(FLAGS, beam_sizes):
+    """Flags of decoding that leave nothing to tune, or exclude a beam size."""
     if FLAGS.samples:
         raise ValueError(
             f"--samples={FLAGS.samples} draws translations without a beam. Leave it out to tune "
@@ -102,6 +102,13 @@ def _refuse(FLAGS):
         raise ValueError(
             f"--num_hypotheses={FLAGS.num_hypotheses}: only the best of each sentence is scored. "
             "Leave it out."
+        )
+    if FLAGS.coverage_penalty and 1 in beam_sizes:
+        larger = ",".join(str(size) for size in beam_sizes if size > 1) or "2,4,8"
+        raise ValueError(
+            f"--coverage_penalty={FLAGS.coverage_penalty:g} chooses among hypotheses, and a beam "
+            f"of 1 has one. Received: --beam_sizes={','.join(FLAGS.beam_sizes)}. Pass "
+            f"--beam_sizes={larger}."
         )
 
 

@@ -76,6 +76,10 @@ TASKS = {
 }
 
 
+# Of an imported encoder without a head, which nothing trains.
+IMPORTED_ALONE = "sentence_vectors"
+
+
 def task_class(name: str) -> type:
     """Import the `Task` of a name.
 
@@ -84,8 +88,8 @@ def task_class(name: str) -> type:
     """
     if name not in TASKS:
         raise ValueError(
-            f"the task of a run must be one of {', '.join(TASKS)}. Received: task={name!r}. It is "
-            "another program's: call `keras_transformer.export.run` of its class there."
+            f"the task of a run must be one of {', '.join(TASKS)}. Received: task={name!r}. "
+            f"{_instead(name, 'call `keras_transformer.export.run` of its class there')}"
         )
     return _imported(TASKS[name].home)
 
@@ -98,10 +102,20 @@ def examination_class(name: str) -> type:
     """
     if name not in TASKS:
         raise ValueError(
-            f"the task of a model must be one of {', '.join(TASKS)}. Received: task={name!r}. It "
-            "is another program's, which has to score it."
+            f"the task of a model must be one of {', '.join(TASKS)}. Received: task={name!r}. "
+            f"{_instead(name, 'that has to score it')}"
         )
     return _imported(TASKS[name].examination)
+
+
+def _instead(name, there):
+    """What to do with a model of a task that is none of `TASKS`."""
+    if name == IMPORTED_ALONE:
+        return (
+            "import_model wrote it, and its SavedModel beside it, which predict asks for vectors; "
+            "nothing scores them."
+        )
+    return f"It is another program's: {there}."
 
 
 def _imported(home):

@@ -5,7 +5,7 @@
 import pathlib
 from collections.abc import Callable
 
-from keras_transformer.runs.folder import RunFolder
+from keras_transformer.runs.folder import named_run
 from keras_transformer.runs.session import reload
 from keras_transformer.runs.task_name import task_of
 from keras_transformer.tasks import TASKS, task_class
@@ -17,7 +17,7 @@ def attend_of(model: str) -> Callable[..., dict] | None:
     """The signature "attend" of such a model.
 
     Args:
-        model: a run's folder or a SavedModel.
+        model: a run's folder, a checkpoint in one, or a SavedModel.
 
     Returns:
         A function of `text`, strings (B,), to "pieces" (B, T) and weights (B, N, h, T, T) by the
@@ -26,9 +26,7 @@ def attend_of(model: str) -> Callable[..., dict] | None:
     path = pathlib.Path(model)
     if version := saved_model(path):
         return reload(version).signatures.get("attend")
-    if not path.is_dir():
-        return None
-    folder = RunFolder(path)
+    folder = named_run(path)
     name = task_of(folder.read_description())
     if name not in TASKS or not issubclass(task_class(name), OneLanguage):
         return None

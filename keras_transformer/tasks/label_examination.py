@@ -1,7 +1,7 @@
 """The accuracy of a classifier on texts that it has not seen."""
 
 from keras_transformer.evaluation import label_score
-from keras_transformer.runs.folder import RunFolder
+from keras_transformer.runs.folder import RunFolder, named_run
 from keras_transformer.tasks.classification import Classification
 from keras_transformer.tasks.examination import Examination
 from keras_transformer.translator.loading import refuse_precision, saved_model
@@ -37,7 +37,7 @@ class LabelExamination(Examination):
             reader = TextReader.load(self._model)
         else:
             values = {"precision": loading["precision"]}
-            reader = TextReader.of(self.task.reload(RunFolder(self._model), values).module)
+            reader = TextReader.of(self.task.reload(named_run(self._model), values).module)
         return self.compare(reader, self._texts, self._labels)
 
     @staticmethod

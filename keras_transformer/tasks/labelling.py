@@ -28,6 +28,14 @@ class Labelling(TextReading):
 
     carried_over = BODY
 
+    def __init__(self, values):
+        super().__init__(values)
+        if values["tie_embeddings"] != "three_way":
+            raise ValueError(
+                f"--task={self.name} has one table of embeddings, and none to share it with. "
+                f"Received: tie_embeddings={values['tie_embeddings']}. Leave it out."
+            )
+
     @staticmethod
     @abc.abstractmethod
     def labels_of(targets):

@@ -5,7 +5,9 @@
 from keras_transformer.artifacts.generator_artifact import GeneratorArtifact
 from keras_transformer.models import LanguageModel
 from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.one_language import OneLanguage
+from keras_transformer.tasks.scored_lines import refuse_long_lines
 from keras_transformer.tasks.task import Evaluation, label_measures, with_perplexity
 from keras_transformer.tasks.translation_options import given_options
 from keras_transformer.tasks.trial import trial
@@ -36,11 +38,11 @@ class LanguageModelling(OneLanguage):
                 f"--attention={values['attention']} mixes the keys of a whole text, so it is the "
                 "encoder's alone, and a language model has none. Try --attention=local:64."
             )
-        self._options = GenerationModule.options_of(given_options(values))
+        self._options = GenerationModule.options_of(_options(values))
 
     @classmethod
     def default_model_dir(cls, values):
-        return f"runs/{values['corpus']}_{values['source_language']}"
+        return f"runs/{values['corpus']}_{language(values, 'source_language')}"
 
     def write_files(self, folder):
         """Write the vocabulary, learned from the training side."""
@@ -70,6 +72,11 @@ class LanguageModelling(OneLanguage):
     def loss(self):
         return LabelSmoothedCrossEntropy(self.hyperparameters.label_smoothing)
 
+    def introduce(self):
+        """Print what is trained on; what could not be measured later is told now."""
+        refuse_long_lines(self.corpus, self.vocabulary, validated=0)
+        super().introduce()
+
     def validation(self, model, batches):
         """Cross-entropy, perplexity and accuracy per piece of all lines."""
         return with_perplexity(label_measures(model, batches))
@@ -79,8 +86,7 @@ class LanguageModelling(OneLanguage):
 
     @classmethod
     def reload(cls, folder, values):
-        options = given_options(values)
-        return GeneratorArtifact(module_of_run(folder.path, values["precision"], options))
+        return GeneratorArtifact(module_of_run(folder, values["precision"], _options(values)))
 
     def evaluate(self, artifact):
         """Perplexity of the test set, and some of its lines begun and continued."""
@@ -100,6 +106,12 @@ class LanguageModelling(OneLanguage):
 
     def usage(self, version):
         return trial(_beginning(self.corpus.test.sources[0]), "generate", version)
+
+
+def _options(values):
+    """The options that flags give. --samples=0 is its default, and asks for nothing."""
+    given = given_options(values)
+    return {name: value for name, value in given.items() if name != "samples" or value}
 
 
 def _beginning(line):

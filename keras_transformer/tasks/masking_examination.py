@@ -1,6 +1,6 @@
 """How well a masked language model guesses pieces that are hidden in text that it has not seen."""
 
-from keras_transformer.runs.folder import RunFolder
+from keras_transformer.runs.folder import RunFolder, named_run
 from keras_transformer.tasks.examination import Examination
 from keras_transformer.tasks.masking import BATCH_TOKENS, Masking, measured
 from keras_transformer.translator.loading import saved_model
@@ -29,7 +29,7 @@ class MaskingExamination(Examination):
                 f"{model} is a SavedModel, which guesses where a text has masks. Name the run's "
                 "folder to measure it."
             )
-        self._folder = RunFolder(model)
+        self._folder = named_run(model)
         # An imported model does not say how it was trained.
         longest = description["hyperparameters"]["max_positions"] - 1
         unknown = {"mask_share": MASK_SHARE, "max_length": longest, "seed": 1}

@@ -26,9 +26,13 @@ class PerplexityExamination(Examination):
         return generator.perplexities(self._lines)
 
     def table(self, found):
+        of_pieces, of_words = (
+            "beyond all numbers" if found[name] is None else found[name]
+            for name in ("perplexity", "perplexity_of_words")
+        )
         return (
             f"{found['lines']:,} lines, {found['pieces']:,} pieces\n"
-            f"perplexity {found['perplexity']} a piece, {found['perplexity_of_words']} a word"
+            f"perplexity {of_pieces} a piece, {of_words} a word"
         )
 
 

@@ -11,7 +11,7 @@ from pipelines.vocabulary import Vocabulary
 def refuse_long_lines(
     corpus: Corpus, vocabulary: Vocabulary | SeparateVocabularies, validated: int
 ) -> None:
-    """Refuse sources that a search does not take.
+    """Refuse sources that a search, or the score of a text, does not take.
 
     Args:
         corpus: the text.
@@ -29,5 +29,5 @@ def refuse_long_lines(
             ),
             lines,
             f"source {{}} of the {split} split",
-            "Split it, or leave the pair out.",
+            "Split it, or leave it out.",
         )

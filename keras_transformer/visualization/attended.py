@@ -88,7 +88,8 @@ def attended(
             f"the model has no {TITLES[stack]}. Received: --stack={stack}. Try --stack={had[0]}."
         )
     weights = np.asarray(attention[stack], np.float64)
-    require_shares(weights, stack)
+    others = [f"Try --stack={name}." for name in had if name != stack]
+    require_shares(weights, stack, *others[:1])
     rows, columns = pieces_of(attention, stack)
     row_words, row_numbers = _labels(rows, by_pieces)
     column_words, column_numbers = _labels(columns, by_pieces)
@@ -106,17 +107,27 @@ def pieces_of(attention: Mapping[str, list[str]], stack: str) -> tuple[list[str]
     ]
 
 
-def require_shares(weights: np.ndarray, stack: str) -> None:
+def are_shares(weights: np.ndarray) -> bool:
+    """Whether weights (..., T, S) are shares of a whole: each row sums to 1, none is negative."""
+    off = np.abs(weights.sum(axis=-1) - 1).max()
+    return bool(off <= TOLERANCE and weights.min() >= -TOLERANCE)
+
+
+def require_shares(weights: np.ndarray, stack: str, remedy: str = "") -> None:
     """Refuse weights that are no shares of a whole, such as those of low-rank attention.
+
+    Args:
+        weights: (..., T, S).
+        stack: whose they are.
+        remedy: what the error advises.
 
     Raises:
         ValueError: if a row does not sum to 1, or a weight is negative.
     """
-    off = np.abs(weights.sum(axis=-1) - 1).max()
-    if off > TOLERANCE or weights.min() < -TOLERANCE:
+    if not are_shares(weights):
         raise ValueError(
             f"the {TITLES[stack]} has no weights between positions: what it applies to the values "
-            "is negative or does not sum to 1. Choose another --stack."
+            f"is negative or does not sum to 1. {remedy}".rstrip()
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_transformer.visualization.attended import TITLES, Attended
-from keras_transformer.visualization.theme import TEXT, Theme, new_figure, width_of
+from keras_transformer.visualization.theme import TEXT, Theme, looks, new_figure, width_of
 
 ROW = 0.25
 BETWEEN = 3.4
@@ -54,32 +54,30 @@ def draw(found: Attended, layer: int, heads: Sequence[int], rows: Sequence[int],
         layer, heads: indices of what is drawn.
         rows: those whose lines are drawn.
         theme: the colours.
+
+    Raises:
+        ValueError: if there are more heads than colours and styles.
     """
     from matplotlib.collections import LineCollection
     from matplotlib.colors import to_rgba
 
     figure, axes = _columns(found)
-    looks = [_look(place, theme) for place in range(len(heads))]
+    look = looks(theme, len(heads))
     shifts = np.linspace(-0.24, 0.24, len(heads)) if len(heads) > 1 else [0.0]
     ends = []
     inks = []
     for head, row, column, weight in lines(found.weights[layer][list(heads)], rows):
         ends.append(((0, row + shifts[head]), (1, column + shifts[head])))
-        inks.append((to_rgba(looks[head][0], min(weight, 1.0)), looks[head][1]))
+        colour, style = look[head]
+        inks.append((to_rgba(colour, min(weight, 1.0)), style))
     how = {"colors": [ink for ink, _ in inks], "linestyles": [style for _, style in inks]}
     axes.add_collection(LineCollection(ends, linewidths=1.6, **how))
-    handles = [axes.plot([], [], style, color=ink, linewidth=3)[0] for ink, style in looks]
+    handles = [axes.plot([], [], style, color=ink, linewidth=3)[0] for ink, style in look]
     names = [f"head {head + 1}" for head in heads]
     columns = min(len(heads), int(figure.get_figwidth() / LEGEND))
     figure.legend(handles, names, loc="outside lower center", ncols=columns)
     axes.set_title(f"{TITLES[found.stack]}, layer {layer + 1}")
     return figure
-
-
-def _look(place, theme):
-    """Colour and style of a head's lines; those of a second round of colours are dashed."""
-    colours = len(theme.series)
-    return theme.series[place % colours], ("-", "--")[place // colours % 2]
 
 
 def _columns(found):

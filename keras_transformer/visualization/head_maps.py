@@ -15,7 +15,12 @@ def draw(found: Mapping[str, Mapping[str, np.ndarray]], theme: Theme):
     side. Each measure has a scale of its own, from its least to its greatest value.
     """
     stacks = [stack for stack in STACKS if any(stack in one for one in found.values())]
-    layers, heads = next(iter(found.values()))[stacks[0]].shape
+    layers, heads = next(one[stacks[0]].shape for one in found.values() if stacks[0] in one)
+    # A measure may lack a stack, whose name then stands beside the next one.
+    first = {
+        stack: next(place for place, one in enumerate(found.values()) if stack in one)
+        for stack in stacks
+    }
     width = len(found) * max(heads * CELL[0] + 0.35, 1.45) + 1.0
     figure = new_figure(width, len(stacks) * (layers * CELL[1] + 0.75) + 0.3)
     grid = figure.subplots(len(stacks), len(found), squeeze=False)
@@ -29,7 +34,7 @@ def draw(found: Mapping[str, Mapping[str, np.ndarray]], theme: Theme):
             _map(axes, of_stacks[stack], (numbers.min(), numbers.max()), theme)
             axes.set_title(name, fontsize=SMALL + 1)
             axes.set_xlabel("head", fontsize=SMALL)
-            if not column:
+            if column == first[stack]:
                 axes.set_ylabel(f"{stack}\nlayer")
     return figure
 

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from keras_transformer.models import Transformer
+from keras_transformer.runs.task_name import task_of
+from keras_transformer.translator.held_out_text import held_out_text
 from keras_transformer.translator.loading import module_of
 from keras_transformer.translator.translator import Translator
 from keras_transformer.visualization import head_ablation
@@ -12,10 +14,34 @@ from keras_transformer.visualization.attended import require_shares
 from keras_transformer.visualization.bracket_trees import Phrases, agreement, by_chance, together
 from keras_transformer.visualization.head_survey import Survey, survey
 from keras_transformer.visualization.words import between_words, words_of
+from pipelines.corpora import treebank
+from pipelines.trees import plain
 from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabulary import Vocabulary
 
 IN_PHRASE = "in its phrase"
+
+
+def text_of(
+    description: Mapping, model: str, source_file: str | None, reference_file: str | None
+) -> tuple[list[str], list[str]]:
+    """The sentences that heads are measured on, and what the model should make of them: of the
+    validation split, or of files. A parser's --reference_file holds the sentences too.
+
+    Args:
+        description: what the model is: its `model.json`.
+        model: where it lies, for errors.
+        source_file, reference_file: names of files, or None.
+
+    Raises:
+        ValueError: as `held_out_text`; naming a tree that is damaged, or a file without trees.
+    """
+    if task_of(description) != "parsing" or source_file or not reference_file:
+        return held_out_text(description, model, "valid", source_file, reference_file)
+    found = [tree for tree in map(plain, treebank.read_trees(reference_file)) if tree]
+    if not found:
+        raise ValueError(f"{reference_file} holds no tree with words. Name another file.")
+    return [treebank.words_of(tree) for tree in found], [str(tree) for tree in found]
 
 
 def measured(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> Survey:
@@ -51,7 +77,7 @@ def agreement_with(translator: Translator, trees: Sequence[Phrases]) -> tuple[np
         # A vocabulary that normalizes text may join words or drop one.
         if len(found) != len(words) + 1 or len(words) < 2:
             continue
-        require_shares(attention["encoder"], "encoder")
+        require_shares(attention["encoder"], "encoder", "Leave --trees out.")
         weights = between_words(attention["encoder"], numbers, numbers)[..., :-1, :-1]
         belongs = together(len(words), spans)
         agreed.append(agreement(weights, belongs))

@@ -3,10 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from keras_transformer.visualization.theme import Theme, new_figure
-
-# Told apart without colours too: the lines of a second round of colours are dashed.
-STYLES = ("-", "--", ":")
+from keras_transformer.visualization.theme import Theme, looks, new_figure
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,16 +14,24 @@ class Panel:
         title: what the numbers are.
         across: the name of the horizontal axis.
         series: {name: (x, y)}; a name has the same colour in all panels.
+        logarithmic: axes with a logarithmic scale: "", "y" or "xy". One across has a tick at each x
+            of the first series.
     """
 
     title: str
     across: str
     series: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+    logarithmic: str = ""
 
 
 def draw(panels: Sequence[Panel], theme: Theme):
-    """Panels side by side, and one legend below them."""
+    """Panels side by side, and one legend below them.
+
+    Raises:
+        ValueError: if there are more names than colours and styles.
+    """
     names = list(dict.fromkeys(name for panel in panels for name in panel.series))
+    look = looks(theme, len(names))
     longest = max(map(len, names))
     columns = max(1, min(len(names), int(4.6 * len(panels) * 72 / (5.5 * (longest + 6)))))
     lines = -(-len(names) // columns)
@@ -36,16 +41,25 @@ def draw(panels: Sequence[Panel], theme: Theme):
     widths = [2.6 - 1.2 * place / max(len(names) - 1, 1) for place in range(len(names))]
     for panel, axes in zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True):
         for name, (x, y) in panel.series.items():
-            colour, style = _look(names.index(name), theme)
+            colour, style = look[names.index(name)]
             mark = "o" if len(x) == 1 else None
             how = {"color": colour, "linestyle": style, "marker": mark}
             [handles[name]] = axes.plot(x, y, **how, linewidth=widths[names.index(name)])
         axes.set(title=panel.title, xlabel=panel.across)
         axes.grid(linewidth=0.6)
         axes.set_axisbelow(True)
-        axes.set_xlim(left=0)
+        if "y" in panel.logarithmic:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_formatter(_of_narrow_range())
+        if "x" in panel.logarithmic:
+            axes.set_xscale("log")
+            axes.set_xticks(next(iter(panel.series.values()))[0])
+            axes.xaxis.minorticks_off()
+        else:
+            axes.set_xlim(left=0)
+            axes.xaxis.set_major_locator(_few())
         axes.xaxis.set_major_formatter(_with_commas())
-        axes.xaxis.set_major_locator(_few())
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
     ordered = [handles[name] for name in names]
@@ -53,15 +67,17 @@ def draw(panels: Sequence[Panel], theme: Theme):
     return figure
 
 
-def _look(place, theme):
-    colours = len(theme.series)
-    return theme.series[place % colours], STYLES[place // colours % len(STYLES)]
-
-
 def _with_commas():
     from matplotlib.ticker import FuncFormatter
 
     return FuncFormatter(lambda value, _: f"{value:,.0f}")
+
+
+def _of_narrow_range():
+    from matplotlib.ticker import LogFormatter
+
+    # It labels ticks between powers of ten where there are few powers.
+    return LogFormatter()
 
 
 def _few():

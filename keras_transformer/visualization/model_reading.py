@@ -24,6 +24,7 @@ def attended_by(
     translation: str | None,
     stack: str | None,
     by_pieces: bool,
+    options: Mapping,
 ) -> Attended:
     """What a model attends to while it translates a line, or reads it.
 
@@ -33,14 +34,15 @@ def attended_by(
         line: the sentence.
         translation: its translation; None: the model's own, which is printed.
         stack, by_pieces: as in `attended`.
+        options: arguments of `DecodingOptions`, by which the model translates.
 
     Raises:
-        ValueError: if the line is empty, or the model gives no attention.
+        ValueError: if the line is empty, the model gives no attention, or does not take an option.
     """
     line = required_line(line)
     if attend := attend_of(model):
         return attended(_of_one_text(attend(text=tf.constant([line]))), stack, by_pieces)
-    translator = Translator.load(model)
+    translator = Translator.load(model, **options)
     if translation is None:
         [translation] = translator.translate([line])
         print(translation)

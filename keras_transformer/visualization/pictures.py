@@ -27,13 +27,14 @@ def attention(
     translation: str | None,
     stack: str | None,
     pieces: bool,
+    options: Mapping,
     **_: Any,
 ) -> Draw:
     """The maps of all layers and heads of a stack."""
     from keras_transformer.visualization import attention_maps
     from keras_transformer.visualization.model_reading import attended_by
 
-    found = attended_by(model, attend_of, line, translation, stack, pieces)
+    found = attended_by(model, attend_of, line, translation, stack, pieces, options)
     return functools.partial(attention_maps.draw, found)
 
 
@@ -48,13 +49,14 @@ def head(
     layer: int | None,
     heads: Sequence[str],
     from_word: str | None,
+    options: Mapping,
     **_: Any,
 ) -> Draw:
     """Heads of one layer as lines between words."""
     from keras_transformer.visualization import attention_lines
     from keras_transformer.visualization.model_reading import attended_by
 
-    found = attended_by(model, attend_of, line, translation, stack, pieces)
+    found = attended_by(model, attend_of, line, translation, stack, pieces, options)
     rows = attention_lines.rows_of(found, from_word)
     chosen = (found.layer(layer), found.heads(heads), rows)
     return functools.partial(attention_lines.draw, found, *chosen)
@@ -66,16 +68,29 @@ def alignment(
     attend_of: Callable,
     line: str | None,
     translation: str | None,
+    stack: str | None,
     pieces: bool,
     layer: int | None,
     heads: Sequence[str],
+    options: Mapping,
     **_: Any,
 ) -> Draw:
     """The matrix of words: the mean of a layer's heads."""
     from keras_transformer.visualization import attention_matrix
+    from keras_transformer.visualization.attended import TITLES
     from keras_transformer.visualization.model_reading import attended_by
 
-    found = attended_by(model, attend_of, line, translation, "cross", pieces)
+    if stack not in (None, "cross"):
+        raise ValueError(
+            "--picture=alignment draws the attention of the decoder to the source. Received: "
+            f"--stack={stack}. Leave it out, or take --picture=attention."
+        )
+    found = attended_by(model, attend_of, line, translation, None, pieces, options)
+    if found.stack != "cross":
+        raise ValueError(
+            "--picture=alignment draws the attention of a translator to the source. Received: "
+            f"{model}, which has the {TITLES[found.stack]} alone. Try --picture=attention."
+        )
     weights = found.weights[found.layer(layer)][found.heads(heads)].mean(axis=0)
     return functools.partial(attention_matrix.draw, found.columns, found.rows, weights)
 
@@ -122,9 +137,11 @@ def lengths(model: str, **_: Any) -> Draw:
     folder = run_of_pairs(model, "lengths")
     description = folder.read_description()
     training = description["training"]
-    text = corpora.load(**description["corpus"]).train
+    corpus = corpora.load(**description["corpus"])
+    if corpus.weights is not None:
+        print("Each pair is counted once: the weights of the mixture are left out.")
     vocabulary = vocabularies.load(folder.path)
-    pairs = batching.tokenize_pairs(text, vocabulary, training["max_length"])
+    pairs = batching.tokenize_pairs(corpus.train, vocabulary, training["max_length"])
     counts = length_counts.count(pairs.examples().lengths, training["batch_tokens"])
     return functools.partial(length_charts.draw, counts)
 
@@ -157,7 +174,6 @@ def heads(
 ) -> Draw:
     """What heads do. The table is printed."""
     from keras_transformer.evaluation.table import aligned
-    from keras_transformer.translator.held_out_text import held_out_text
     from keras_transformer.translator.translator import Translator
     from keras_transformer.visualization import head_maps, heads_of_run
     from keras_transformer.visualization.bracket_trees import read_phrases
@@ -169,7 +185,7 @@ def heads(
     trained = trained_model(model, "heads --ablate") if ablate else None
     asked = validation_of(model) if ablate else None
     translator = Translator.load(model)
-    text = held_out_text(translator.description, model, "valid", source_file, reference_file)
+    text = heads_of_run.text_of(translator.description, model, source_file, reference_file)
     sources, references = (side[:measured_sentences] for side in text)
     found = heads_of_run.measured(translator, sources, references)
     if read:
@@ -193,8 +209,12 @@ def patches(model: str, png: str | None, **_: Any) -> Draw:
     from pipelines import png_files
     from pipelines.corpora.images import load
 
-    classifier = PictureClassifier.load(model)
     description = description_of(model)
+    classifier = PictureClassifier.load(model)
+    if not png and "pictures" not in description:
+        raise ValueError(
+            f"{model} does not say what pictures it was trained on. Pass one by --png=FILE."
+        )
     channels = description["hyperparameters"]["channels"]
     pixels = (
         png_files.read(png, channels) if png else load(**description["pictures"]).test.pixels[0]

@@ -1,26 +1,27 @@
 """Loss and scores of several runs after each epoch, read from their folders."""
 
-import json
 import pathlib
 from collections.abc import Mapping, Sequence
 
 from keras_transformer.runs.folder import RunFolder
+from keras_transformer.training.history import read_results
 from keras_transformer.visualization.line_chart import Panel
 
 # What a line of the history calls each measure, and how it is shown.
 MEASURES = {
-    "loss": "training loss, nats a token",
-    "val_cross_entropy": "validation cross-entropy, nats a token",
+    "loss": "training loss, nats a label",
+    "val_cross_entropy": "validation cross-entropy, nats a label",
     "val_bleu": "validation BLEU",
 }
 
 
 def read_history(path: str) -> list[dict]:
-    """What a run measured, a dictionary for each epoch. A line that is still being written is
-    left out.
+    """What a run measured, a dictionary for each epoch, as `history.read_results` gives it. A line
+    that is still being written is left out.
 
     Raises:
         FileNotFoundError: if there is no run, or it has not measured anything yet.
+        ValueError: naming the file, if no line of it can be read.
     """
     folder = RunFolder(path)
     folder.read_description()
@@ -29,8 +30,13 @@ def read_history(path: str) -> list[dict]:
             f"{path} has no {folder.history.name} yet: it is written at the end of an epoch. "
             "Train on."
         )
-    text = folder.history.read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.split("\n")[:-1] if line]
+    results = read_results(folder.history)
+    if not results:
+        raise ValueError(
+            f"{folder.history} must hold a line of JSON for each epoch. Received: none that can be "
+            "read. Leave this run out, or train on."
+        )
+    return results
 
 
 def names_of(paths: Sequence[str]) -> list[str]:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 # Sizes of text, in points.
 TEXT = 10
 SMALL = 8
+# Of lines. Those of a second round of colours are dashed, those of a third dotted.
+STYLES = ("-", "--", ":")
 # DejaVu comes with matplotlib; the others, where installed, have the letters that it lacks.
 FONTS = (
     "DejaVu Sans",
@@ -118,6 +120,21 @@ def settings(theme: Theme) -> Iterator[None]:
     }
     with matplotlib.rc_context(changed):
         yield
+
+
+def looks(theme: Theme, count: int) -> list[tuple[str, str]]:
+    """Colour and style of each of several lines, no two alike.
+
+    Raises:
+        ValueError: if there are not so many.
+    """
+    found = [(colour, style) for style in STYLES for colour in theme.series]
+    if count > len(found):
+        raise ValueError(
+            f"a picture tells {len(found)} lines apart by colour and style. Received: {count}. "
+            "Draw fewer, by --heads, --model or --schedules."
+        )
+    return found[:count]
 
 
 def shades(theme: Theme):

@@ -27,11 +27,7 @@ def draw(trees: Sequence[Tree], theme: Theme):
     Raises:
         ValueError: if there are no trees, or too many for one picture.
     """
-    if not 1 <= len(trees) <= MOST:
-        raise ValueError(
-            f"a picture has room for 1 to {MOST} trees. Received: {len(trees):,} sentences. Pass "
-            "fewer lines, or --tree_format=brackets."
-        )
+    refuse_number(len(trees))
     placed = [places(tree, _width_of, GAP) for tree in trees]
     widest = max(_right(tree) for tree in placed)
     heights = [LEVEL * max(place.level for place in tree) + 2 * HALF for tree in placed]
@@ -47,6 +43,15 @@ def draw(trees: Sequence[Tree], theme: Theme):
         _draw_tree(axes, tree, top, theme)
         top += size + BETWEEN_TREES
     return figure
+
+
+def refuse_number(count: int) -> None:
+    """Refuse a number of trees that a picture has no room for."""
+    if not 1 <= count <= MOST:
+        raise ValueError(
+            f"a picture has room for 1 to {MOST} trees. Received: {count:,} sentences. Pass "
+            f"{'fewer' if count else 'some'} lines, or --tree_format=brackets."
+        )
 
 
 def _width_of(text):

@@ -88,3 +88,12 @@ def test_what_is_not_there_is_told_in_one_line():
     for wrong in (["3"], ["0"], ["1", "x"]):
         with pytest.raises(ValueError, match="--heads must be numbers in 1 to 2, joined by commas"):
             found.heads(wrong)
+
+
+def test_another_stack_is_advised_only_where_there_is_one(attention):
+    attention["encoder"] = -attention["encoder"]
+    with pytest.raises(ValueError, match=r"not sum to 1\. Try --stack=cross\.$"):
+        attended(attention, "encoder")
+    del attention["cross"], attention["decoder"]
+    with pytest.raises(ValueError, match=r"not sum to 1\.$"):
+        attended(attention, None)

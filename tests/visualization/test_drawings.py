@@ -196,3 +196,18 @@ def test_a_weight_that_rounding_takes_above_1_is_drawn():
     assert weights[0, 0, 0, 0] > 1
     given = Attended("cross", ["a"], ["a"], weights)
     attention_lines.draw(given, 0, [0], [0], THEMES["light"])
+
+
+def test_the_lines_of_24_heads_are_told_apart():
+    figure = attention_lines.draw(found(WORDS[:3], heads=24), 0, range(24), [0], THEMES["light"])
+    [legend] = figure.legends
+    looks = {(line.get_color(), line.get_linestyle()) for line in legend.get_lines()}
+    assert len(looks) == 24
+
+
+def test_a_stack_that_the_first_measure_lacks_has_its_name():
+    of_stacks = {"encoder": np.ones((1, 2)), "cross": np.ones((1, 2))}
+    measures = {"distance": {"cross": np.ones((1, 2))}, "BLEU lost": of_stacks}
+    figure = head_maps.draw(measures, THEMES["light"])
+    names = [axes.get_ylabel() for axes in figure.axes if axes.axison]
+    assert sorted(names) == ["", "cross\nlayer", "encoder\nlayer"]

@@ -11,7 +11,13 @@ from keras_transformer.translator.translation_module import TranslationModule
 from keras_transformer.translator.translator import Translator
 from keras_transformer.visualization.bracket_trees import agreement, by_chance, together
 from keras_transformer.visualization.head_ablation import attentions_of, losses, without_head
-from keras_transformer.visualization.heads_of_run import agreement_with, measured, points_lost
+from keras_transformer.visualization.head_survey import survey
+from keras_transformer.visualization.heads_of_run import (
+    agreement_with,
+    measured,
+    points_lost,
+    text_of,
+)
 
 SOURCE = np.array([[5, 6, 7, 3]])
 TARGET = np.array([[2, 9, 8]])
@@ -118,3 +124,30 @@ def test_bleu_is_lost_by_the_head_that_is_off(model, pieces):
         }
         assert all((values >= 0).all() for values in lost.values())
         assert whole.translate(sources) == references
+
+
+def test_a_stack_without_weights_between_positions_is_left_out(translator):
+    given = translator.attention("a b", "b")
+    said = []
+    found = survey([given, {**given, "encoder": -given["encoder"]}], said.append)
+    assert said == [
+        "not measured, because it has no weights between positions: self-attention of the encoder"
+    ]
+    assert {tuple(stacks) for stacks in found.values()} == {("decoder", "cross")}
+    whole = survey([given, given], said.append)
+    assert "encoder" in whole["on itself"]  # A control.
+    assert len(said) == 1
+
+
+def test_a_parser_s_trees_hold_its_sentences(tmp_path):
+    path = tmp_path / "my.trees"
+    path.write_text("(TOP (S (NP-SBJ (-NONE- *)) (VP (VB Go) (. .))))\n(-NONE- *)\n")
+    parser = {"task": "parsing"}
+    sentences = (["Go ."], ["(TOP (S (VP (VB Go) (. .))))"])
+    assert text_of(parser, "p", None, str(path)) == sentences
+    # A control: a translator needs both files.
+    with pytest.raises(ValueError, match="--source_file and --reference_file go together"):
+        text_of({"task": "translation"}, "t", None, str(path))
+    path.write_text("(-NONE- *)\n")
+    with pytest.raises(ValueError, match=r"my\.trees holds no tree with words"):
+        text_of(parser, "p", None, str(path))

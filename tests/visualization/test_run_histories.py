@@ -53,3 +53,15 @@ def test_an_epoch_that_a_limit_cut_short_is_left_out():
 def test_runs_are_called_by_their_folders_unless_two_have_one_name():
     assert names_of(["runs/a", "runs/b/"]) == ["a", "b"]
     assert names_of(["x/a", "y/a"]) == ["x/a", "y/a"]
+
+
+def test_damaged_lines_and_voided_epochs_are_left_out(run):
+    """Training was killed after step 20 and went on from step 10; a cut line hides none."""
+    kept = [{"step": 10, "loss": 3.0}, {"step": 15, "loss": 2.5}, {"step": 30, "loss": 1.0}]
+    first, second, third = map(json.dumps, kept)
+    lines = [first, '{"step": 20, "loss": 2.0}', "", f'{{"step": 20, "lo{second}', "x", third]
+    (run / "history.jsonl").write_text("\n".join(lines) + "\n")
+    assert read_history(run) == kept
+    (run / "history.jsonl").write_bytes(b"\xff\n{}\n")
+    with pytest.raises(ValueError, match=r"history\.jsonl must hold a line of JSON for each epoch"):
+        read_history(run)

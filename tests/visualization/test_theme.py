@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.visualization import theme
-from keras_transformer.visualization.theme import THEMES, contrast, ink_on
+from keras_transformer.visualization.theme import THEMES, contrast, ink_on, looks
 
 colors = pytest.importorskip("matplotlib.colors")
 
@@ -70,3 +70,12 @@ def test_text_and_lines_stand_out(name):
 def test_contrast_is_what_the_web_s_rules_say():
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+
+
+def test_no_two_lines_look_alike():
+    for one in THEMES.values():
+        found = looks(one, 24)
+        assert len(set(found)) == 24
+        assert found[:8] == [(colour, "-") for colour in one.series]
+        with pytest.raises(ValueError, match=r"tells 24 lines apart .* Received: 25\. Draw fewer"):
+            looks(one, 25)
