@@ -104,13 +104,12 @@ def second_engine(folder, sources, references):
     }
 
 
-def quality(folder, test):
-    """Translate the test split with greedy search and with beam 4.
+def quality(folder, test, at_once):
+    """Translate the test split with greedy search and with beam 4, so many batches at once.
 
     Returns:
         (translations by "greedy" and "beam 4", rows of the table).
     """
-    at_once = spread_over_cores()
     outputs = {}
     rows = {}
     for name, beam_size in (("greedy", 1), ("beam 4", 4)):
@@ -149,9 +148,11 @@ def with_itself(folder, sources, outputs):
 
 def main(_):
     start_tensorflow()
+    # Before a corpus is loaded, which may compute something.
+    at_once = spread_over_cores()
     folder = RunFolder(MODEL.value)
     test = corpora.load(**folder.read_description()["corpus"]).test
-    outputs, rows = quality(folder, test)
+    outputs, rows = quality(folder, test, at_once)
     rows |= with_itself(folder, test.sources[:1000], outputs)
     rows |= second_engine(folder, test.sources[:1000], test.targets[:1000])
     for name, value in rows.items():

@@ -6,8 +6,8 @@ some minutes more, on the sentences of the training templates without their labe
 it trains bert_intents.flags from nothing, from the first and from the second, all with the same
 vocabulary, each run on one core and side by side. Each start has the rate of learning that is best
 on the validation templates with the first seed. It prints the mean accuracy over the seeds on
-templates that no run has seen. What is done is not done again, and what was
-interrupted goes on. The command
+templates that no run has seen. What is done is not done again, what was interrupted goes on, and
+what was kept with other flags is refused. The command
 
     python -m benchmarks.bert_intents --score=FOLDER
 
@@ -15,16 +15,13 @@ scores one run, in a process of its own.
 """
 
 import json
-import os
 import pathlib
-import queue
 import statistics
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 
 from absl import app, flags
 
+from benchmarks.kept import keep_settings
+from benchmarks.side_by_side import run_alone, side_by_side, train_alone
 from benchmarks.tables import print_table
 from pipelines.whole_files import write_json
 
@@ -37,6 +34,9 @@ ADAPTING = flags.DEFINE_float("adapting_minutes", 4, "Minutes of the same on the
 EPOCHS = flags.DEFINE_integer("epochs", 20, "Passes over the labelled sentences.")
 EXAMPLES = flags.DEFINE_integer("examples", 1000, "Labelled sentences.")
 SIZES = flags.DEFINE_string("sizes", "", "Further flags of all trainings, such as sizes.")
+CLASSIFIER = flags.DEFINE_string(
+    "classifier_flags", "", "Further flags of the classifiers alone, such as --pooling=first."
+)
 
 # Of each start, the flag by which it takes something from a run that learned to guess.
 STARTS = {
@@ -52,13 +52,15 @@ def main(_):
         return
     folder = pathlib.Path(RUN_DIR.value)
     guesser = folder / "guesser"
-    run("--flagfile=bert.flags", f"--model_dir={guesser}", f"--max_minutes={MINUTES.value}")
+    of_guesser = {"minutes": MINUTES.value, "sizes": SIZES.value}
+    run(guesser, of_guesser, ["--flagfile=bert.flags", f"--max_minutes={MINUTES.value}"])
     run(
-        "--flagfile=bert.flags",
-        "--corpus=intents",
-        f"--init_from={guesser}",
-        f"--model_dir={folder / 'adapted'}",
-        f"--max_minutes={ADAPTING.value}",
+        folder / "adapted",
+        {**of_guesser, "adapting_minutes": ADAPTING.value},
+        [
+            *("--flagfile=bert.flags", "--corpus=intents", f"--init_from={guesser}"),
+            f"--max_minutes={ADAPTING.value}",
+        ],
     )
     first, *others = SEEDS.value
     found = train_all(folder, [(start, rate, first) for start in STARTS for rate in RATES.value])
@@ -72,45 +74,42 @@ def main(_):
 
 def train_all(folder, jobs):
     """The scores of all jobs, each a start, a rate and a seed."""
-    cores = queue.SimpleQueue()
-    every = sorted(os.sched_getaffinity(0))
-    for core in every:
-        cores.put(core)
-    with ThreadPoolExecutor(len(every)) as pool:
-        scores = pool.map(lambda job: train(folder, cores, *job), jobs)
-        return dict(zip(jobs, scores, strict=True))
+    scores = side_by_side(lambda core, *job: train(folder, core, *job), jobs)
+    return dict(zip(jobs, scores, strict=True))
 
 
-def run(*arguments, core=None):
+def run(path, settings, arguments, core=None):
     """Train, on one core or on all; goes on where it was interrupted."""
-    command = [sys.executable, "-m", "keras_transformer.train", *arguments]
-    pinned = [] if core is None else ["taskset", "-c", str(core)]
-    further = [*SIZES.value.split(), "--norelease"]
-    subprocess.run([*pinned, *command, *further], check=True, stdout=subprocess.DEVNULL)
+    keep_settings(path, settings)
+    train_alone(path, [*arguments, *SIZES.value.split(), "--norelease"], core)
 
 
-def train(folder, cores, start, rate, seed):
+def train(folder, core, start, rate, seed):
     """Train and score a classifier on one core, if that is not done yet."""
     path = folder / f"{start.replace(' ', '_')}-{rate}-{seed}"
     flag, origin = STARTS[start]
+    settings = {
+        "minutes": MINUTES.value,
+        "adapting_minutes": ADAPTING.value,
+        "sizes": SIZES.value,
+        "classifier_flags": CLASSIFIER.value,
+        "epochs": EPOCHS.value,
+        "examples": EXAMPLES.value,
+    }
+    arguments = [
+        "--flagfile=bert_intents.flags",
+        f"--{flag}={folder / origin}",
+        f"--labelled_examples={EXAMPLES.value}",
+        f"--learning_rate_scale={rate}",
+        f"--seed={seed}",
+        f"--max_epochs={EPOCHS.value}",
+        "--max_minutes=30",
+        *CLASSIFIER.value.split(),
+    ]
+    keep_settings(path, settings)
     if not (path / "score.json").is_file():
-        core = cores.get()
-        try:
-            run(
-                "--flagfile=bert_intents.flags",
-                f"--{flag}={folder / origin}",
-                f"--labelled_examples={EXAMPLES.value}",
-                f"--learning_rate_scale={rate}",
-                f"--seed={seed}",
-                f"--model_dir={path}",
-                f"--max_epochs={EPOCHS.value}",
-                "--max_minutes=30",
-                core=core,
-            )
-            command = [sys.executable, "-m", "benchmarks.bert_intents", f"--score={path}"]
-            subprocess.run(command, check=True)
-        finally:
-            cores.put(core)
+        run(path, settings, arguments, core)
+        run_alone(path, ["benchmarks.bert_intents", f"--score={path}"], core)
     return json.loads((path / "score.json").read_text(encoding="utf-8"))
 
 

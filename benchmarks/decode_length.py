@@ -2,8 +2,9 @@
 `python -m benchmarks.decode_length --size=base --data_dir=multi30k --plot=length.png`.
 
 Every translation has a forced length, and the systems take turns. A step decodes the next token for
-all hypotheses of a batch of sentences. The results are medians of the rounds. The plot needs
-matplotlib: the extra `benchmarks`.
+all hypotheses of a batch of sentences. The results are medians of the rounds. A system that decodes
+several batches at once (`*_spread`) is left out: its time is no step's. The plot needs matplotlib:
+the extra `benchmarks`.
 """
 
 import math
@@ -16,13 +17,19 @@ from absl import app, flags
 from benchmarks.decoding import SYSTEMS, Systems
 from benchmarks.tables import print_table
 
+ONE_BATCH = [name for name, (_, options) in SYSTEMS.items() if not options["spread"]]
 LENGTHS = flags.DEFINE_list("lengths", ["25", "50", "100", "200"], "Forced lengths, in tokens.")
 BEAM_SIZE = flags.DEFINE_integer("beam_size", 4, "Hypotheses; 1 is greedy search.", lower_bound=1)
 BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Sentences decoded at once.", lower_bound=1)
 CHOSEN = flags.DEFINE_list(
     "systems",
     ["ctranslate2_float32", "saved_model_float32"],
-    f"Systems to measure, of: {', '.join(SYSTEMS)}.",
+    f"Systems to measure, of: {', '.join(ONE_BATCH)}.",
+)
+flags.register_validator(
+    "systems",
+    lambda names: set(names) <= set(ONE_BATCH),
+    "must be systems that decode one batch at a time: a step of several at once has no time.",
 )
 ROUNDS = flags.DEFINE_integer("rounds", 3, "Rounds that count; one more warms up.", lower_bound=1)
 PLOT = flags.DEFINE_string("plot", None, "File of the plot, such as length.png or length.svg.")

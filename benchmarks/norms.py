@@ -8,6 +8,8 @@ benchmarks.norms`.
    them: what a sentence gives depends on its mates, and at inference on means of other batches.
 """
 
+import functools
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -17,11 +19,14 @@ from benchmarks.copying import SIZES, WORDS, accuracy, sentences, train
 from benchmarks.tables import print_table
 from keras_transformer.layers import Encoder, PostNorm, PreNorm
 from keras_transformer.models.variants import NORMS
+from keras_transformer.visualization import line_chart
+from keras_transformer.visualization.picture_file import write_picture
 from pipelines.special_ids import EOS
 
 LAYERS = flags.DEFINE_integer("layers", 18, "N of the encoder whose gradients are measured.", 1)
 STEPS = flags.DEFINE_integer("steps", 1500, "Updates of each model that is trained.", 1)
 PLOT = flags.DEFINE_string("plot", None, "File of the picture of the gradients, .png or .svg.")
+THEME = flags.DEFINE_enum("theme", "light", ["light", "dark"], "Colours of the picture.")
 
 WIDTH = 128
 SENTENCES = 8
@@ -92,23 +97,13 @@ def of_mates(model):
     return changes
 
 
-def draw(norms, path):
+def draw(norms, path, theme):
     """Draw the gradient norms over depth, a curve for each stack."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(6.5, 4), layout="constrained")
-    for name, values in norms.items():
-        axes.plot(range(1, len(values) + 1), values, marker="o", markersize=3, label=name)
-    axes.set(
-        yscale="log",
-        xlabel="layer, from the input",
-        ylabel="gradient at its input / at the output",
+    series = {name: (list(range(1, len(found) + 1)), found) for name, found in norms.items()}
+    panel = line_chart.Panel(
+        "gradient at a layer's input / at the output", "layer, from the input", series, "y"
     )
-    axes.legend()
-    figure.savefig(path, dpi=130)
+    write_picture(path, functools.partial(line_chart.draw, [panel]), theme)
 
 
 def main(_):
@@ -117,7 +112,7 @@ def main(_):
     rows = [(name, *(f"{norms[name][n - 1]:.2g}" for n in shown)) for name in norms]
     print_table((f"gradient, {LAYERS.value} layers", *(f"layer {n}" for n in shown)), rows)
     if PLOT.value:
-        draw(norms, PLOT.value)
+        draw(norms, PLOT.value, THEME.value)
 
     NORMS["batch"] = BatchPostNorm
     rows = []

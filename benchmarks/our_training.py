@@ -11,7 +11,7 @@ from rich.console import Console
 
 from keras_transformer import startup
 from keras_transformer.models import Hyperparameters, Transformer
-from keras_transformer.training import callbacks, fit
+from keras_transformer.training import callbacks, fit, limits
 from keras_transformer.training.feeding import attach
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.mixed_precision import dtype_policy
@@ -96,10 +96,10 @@ def train(model, pairs, batch_tokens, watcher, last_step=LAST_STEP):
     """
     stream = batches(pairs, batch_tokens)
     feed = attach(model, make_strategy("one"), stream)
-    limit = callbacks.StopAtLimit(feed.ending, callbacks.Stopwatch(), math.inf, last_step)
+    limit = limits.StopAtLimit(feed.ending, limits.Stopwatch(), math.inf, last_step)
     bar = ProgressBar(last_step, limit.stopwatch, math.inf, Console(file=io.StringIO()))
     watchers = [
-        callbacks.StopOnDivergence(),
+        limits.StopOnDivergence(),
         limit,
         callbacks.StopOnSignal(feed.ending),
         bar,

@@ -1,5 +1,7 @@
 """Table 3 (Vaswani et al. 2017, section 6.2), quoted, and its rows at a small scale."""
 
+import collections
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from keras_transformer.flagfiles import expand_flagfiles
@@ -45,9 +47,13 @@ PAPER = {
 BASE = "table3/base"
 # Section 5.1: "about 37000 tokens".
 VOCABULARY = 37_000
+# With so many, all rows but big differ from base as the paper's do, within a million.
+FITTING_VOCABULARY = 41_000
 # What a row is divided by at the small scale. Heads stay as many, so that a head of base has
 # d_k = 16, and the rows' ratios to base are the paper's.
 SMALLER = {"num_layers": 2, "d_model": 4, "d_ff": 4, "d_k": 4, "d_v": 4}
+# What scores must have in common to be set beside each other.
+SAME = ("steps", "batch_tokens", "text")
 VARIES = (*SMALLER, "num_heads", "dropout", "label_smoothing", "positions")
 
 
@@ -71,6 +77,18 @@ def hyperparameters(row: str) -> Hyperparameters:
     )
 
 
+def more_than_base(row: str, counts: Mapping[str, float], pieces: int) -> float:
+    """What a row has more than base, in millions of parameters.
+
+    Args:
+        row: a flag file.
+        counts: millions of parameters with `VOCABULARY` pieces, by flag file; base's among them.
+        pieces: for which it is asked; each is a row of d_model in the one table of embeddings.
+    """
+    wider = hyperparameters(row).d_model - hyperparameters(BASE).d_model
+    return counts[row] - counts[BASE] + (pieces - VOCABULARY) * wider / 1e6
+
+
 def small_scale(row: str) -> dict[str, str]:
     """Values for a row at the small scale, by flag."""
     values = said(row)
@@ -78,3 +96,37 @@ def small_scale(row: str) -> dict[str, str]:
         name: str(int(values[name]) // factor) for name, factor in SMALLER.items() if name in values
     }
     return {**values, **smaller}
+
+
+def comparable(
+    kept: Mapping[str, Mapping[str, float]],
+) -> tuple[dict[str, list[Mapping[str, float]]], list[str]]:
+    """The scores of table 3 that may be set beside each other: of as many updates, of as many
+    tokens, of the same text as most of them.
+
+    Args:
+        kept: what `--kept` of `benchmarks.small_runs` writes: scores by the run's name,
+            "<row>-<seed>".
+
+    Returns:
+        Scores of each row that has some, by flag file in the paper's order, and the names of the
+        runs that are left out.
+    """
+    rows = {row.removeprefix("table3/"): row for row in PAPER}
+    settings = {
+        run: tuple(scores.get(name) for name in SAME)
+        for run, scores in kept.items()
+        if _row_of(run) in rows
+    }
+    common = collections.Counter(settings.values()).most_common(1)
+    taken = [run for run in settings if settings[run] == common[0][0]]
+    found = {
+        row: [kept[run] for run in taken if _row_of(run) == name] for name, row in rows.items()
+    }
+    left_out = [run for run in kept if run not in taken]
+    return {row: scores for row, scores in found.items() if scores}, left_out
+
+
+def _row_of(run):
+    """Its name without the seed."""
+    return run.rpartition("-")[0]

@@ -1,56 +1,40 @@
 """What each part of a parser adds (Vaswani et al. 2017, section 6.3; Vinyals et al. 2015).
 
 `python -m benchmarks.parsing_study --model_dir=runs/parsing_en` scores the test trees of a run's
-treebank: by beams of 1, 4 and 21; mended alone, or by a search that is constrained to trees;
-checkpoints averaged, or the last alone. It prints how many of the raw outputs are well formed, and
-recall, precision and F1 by label. `--silver_model_dir=RUN` adds a parser that learned from silver
-trees too.
+treebank: by beams of 1, 4 and 21; mended, not mended (outputs that are not well formed have no
+brackets), or by a search that is constrained to trees; checkpoints averaged, or the last alone. It
+prints how many of the raw outputs are well formed, and recall, precision and F1 by label.
+`--silver_model_dir=RUN` adds a parser that learned from silver trees too.
 
-`--sizes=1000,5000,0 --data_dir=TREES` adds F1 against the number of trees to learn from; 0 is all.
-Each size is a training of its own, whose command is printed and run, in `--run_dir`. What is done
-is not done again, and a training that was interrupted goes on.
+`--sizes=1000,5000,0 --data_dir=TREES` adds F1 against the number of trees to learn from, drawn by a
+fixed seed; 0 is all. `--silver=5000` adds a parser that learns from the trees that the parser of
+5,000 finds for all other training sentences, and from the 5,000. Each is a training of its own (see
+`benchmarks.parser_trainings`). What is done is not done again, trees are kept in parts of 200, and
+what was kept with other flags is refused.
 """
 
 import collections
-import functools
-import gzip
-import json
-import os
 import pathlib
-import re
-import shlex
-import subprocess
-import sys
-import time
 
 from absl import app, flags
 
+from benchmarks import parser_trainings
+from benchmarks.parser_trainings import SILVER, SIZES, study_folder
+from benchmarks.parsing_in_parts import loader, parsed_in_parts, weights_in
 from benchmarks.tables import print_table
-from pipelines.whole_files import write_json, write_whole
+from keras_transformer.startup import start_tensorflow
 
 MODEL_DIR = flags.DEFINE_string("model_dir", None, "Run of --task=parsing.")
-SILVER = flags.DEFINE_string("silver_model_dir", None, "Run that learned from silver trees too.")
+SILVER_MODEL = flags.DEFINE_string(
+    "silver_model_dir", None, "Run that learned from silver trees too."
+)
 SPLIT = flags.DEFINE_enum("split", "test", ["valid", "test"], "Split to parse.")
 BEAMS = flags.DEFINE_list("beams", ["1", "4", "21"], "Beam sizes.")
 LENGTH_PENALTY = flags.DEFINE_float("length_penalty", 0.3, "Exponent of the length penalty.")
 SENTENCES = flags.DEFINE_integer("sentences", 0, "Number of first trees to parse; 0: all.")
 BATCH_TOKENS = flags.DEFINE_integer("batch_tokens", 1024, "Source tokens parsed at once.")
-SIZES = flags.DEFINE_list("sizes", [], "Numbers of trees to train on; 0: all.")
-DATA_DIR = flags.DEFINE_string("data_dir", None, "Folder of the treebank, for --sizes.")
-RUN_DIR = flags.DEFINE_string("run_dir", "runs/parsing_study", "Where results and runs lie.")
-RECIPE = flags.DEFINE_string(
-    "recipe", "--flagfile=parsing_small.flags", "Flags of the trainings of --sizes."
-)
 LABELS = 15
-
-
-def once(name, make):
-    """What `make` gives, JSON, kept in a file of --run_dir."""
-    path = pathlib.Path(RUN_DIR.value) / f"{name}.json"
-    if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, make())
-    return json.loads(path.read_text(encoding="utf-8"))
+MENDED = "mended"
 
 
 def gold_of(description):
@@ -59,48 +43,39 @@ def gold_of(description):
     return gold_trees.trees(description["corpus"], SPLIT.value)[: SENTENCES.value or None]
 
 
-def parsed(model, **options):
-    """Trees, scores, the share of raw outputs that are well formed, and seconds."""
-    from keras_transformer import Translator
-    from keras_transformer.evaluation import parser_score
+def parsed(name, gold, model, options):
+    """Trees of a system, and what `parsed_in_parts` tells of them."""
     from pipelines.corpora.treebank import words_of
 
-    parser = Translator.load(model, **options)
-    gold = gold_of(parser.description)
-    leaves = parser.description["corpus"].get("tree_leaves") or "xx"
-    sentences = [words_of(tree) for tree in gold]
-    parser.translate_in_detail(sentences[:1])
-    start = time.perf_counter()
-    # In detail, for the symbols as the model wrote them.
-    found = parser.translate_in_detail(
-        sentences, batch_tokens=BATCH_TOKENS.value, batches_at_once=len(os.sched_getaffinity(0))
-    )
-    best = [hypotheses[0] for hypotheses in found]
-    seconds = time.perf_counter() - start
-    trees = [one.text for one in best]
-    return {
-        **parser_score.measure(trees, gold),
-        "well_formed": sum(_is_well_formed(one, leaves) for one in best),
-        "seconds": seconds,
-        "trees": trees,
+    settings = {
+        "model": str(pathlib.Path(model).resolve()),
+        "weights": weights_in(model),
+        "split": SPLIT.value,
+        "sentences": SENTENCES.value,
+        **options,
     }
+    path = study_folder() / f"{file_of(name)}.json"
+    load = loader(model, BATCH_TOKENS.value, **options)
+    return parsed_in_parts(path, settings, list(map(words_of, gold)), load)
 
 
-def _is_well_formed(hypothesis, leaves):
-    """Whether mending has nothing to do: the symbols of the tree are those that were written."""
-    from pipelines.linearization import to_symbols
-    from pipelines.trees import parse
+def measured(found, gold):
+    """What was parsed, with its scores."""
+    from keras_transformer.evaluation import parser_score
 
-    pieces = "".join(hypothesis.pieces).removesuffix("</s>")
-    text = re.sub(r"(?:<0x[0-9A-F]{2}>)+", _character, pieces)
-    return text.replace("▁", " ").strip(" ").split(" ") == to_symbols(
-        parse(hypothesis.text), leaves
-    )
+    return {**found, **parser_score.measure(found["trees"], gold)}
 
 
-def _character(match):
-    """What pieces of single bytes stand for."""
-    return bytes.fromhex(re.sub("<0x|>", "", match[0])).decode(errors="replace")
+def not_mended(found, gold):
+    """The same with no brackets where the raw output was not well formed. The gold brackets stay in
+    recall.
+    """
+    from pipelines.trees import Tree
+
+    bare = [str(Tree("", tuple(right.preterminals()))) for right in gold]
+    kept = zip(found["trees"], found["well_formed"], bare, strict=True)
+    trees = [tree if is_well_formed else flat for tree, is_well_formed, flat in kept]
+    return measured({**found, "trees": trees}, gold)
 
 
 def line(name, found):
@@ -110,7 +85,7 @@ def line(name, found):
         f"{found['short']['f1']:.2f}",
         f"{found['all']['f1']:.2f}",
         f"{found['all']['complete']:.1f}",
-        f"{100 * found['well_formed'] / max(sentences, 1):.1f} %",
+        f"{100 * sum(found['well_formed']) / max(sentences, 1):.1f} %",
         f"{sentences / found['seconds']:.1f}",
     )
 
@@ -129,11 +104,11 @@ def systems():
         # Greedy search has no length penalty.
         options = {"beam_size": beam}
         options |= {"length_penalty": LENGTH_PENALTY.value} if beam > 1 else {}
-        found[f"beam {beam}, mended"] = (run, options)
+        found[f"beam {beam}, {MENDED}"] = (run, options)
         found[f"beam {beam}, constrained"] = (run, {**options, "constrained": True})
     found["beam 1, mended, last checkpoint alone"] = (str(last), {"beam_size": 1})
-    if SILVER.value:
-        found["beam 1, mended, with silver trees"] = (SILVER.value, {"beam_size": 1})
+    if SILVER_MODEL.value:
+        found["beam 1, mended, with silver trees"] = (SILVER_MODEL.value, {"beam_size": 1})
     return found
 
 
@@ -144,23 +119,28 @@ def file_of(name):
     return "_".join([run, trees, *name.replace(",", "").split()])
 
 
-def print_systems():
-    results = {
-        name: once(file_of(name), functools.partial(parsed, model, **options))
-        for name, (model, options) in systems().items()
-    }
-    print_table(HEADER, [line(name, found) for name, found in results.items()])
-    return next(iter(results.values()))
+def print_systems(gold):
+    """A row for each system. Gives the trees of the first."""
+    first = []
+
+    def rows():
+        for name, (model, options) in systems().items():
+            found = parsed(name, gold, model, options)
+            first.append(found)
+            yield line(name, measured(found, gold))
+            if name.endswith(f", {MENDED}"):
+                yield line(name.replace(MENDED, f"not {MENDED}"), not_mended(found, gold))
+
+    print_table(HEADER, rows())
+    return first[0]
 
 
-def print_labels(found):
+def print_labels(found, gold):
     """Recall, precision and F1 of each label, and what it was taken for."""
     from keras_transformer.evaluation.parser_score import with_leaves_of
     from keras_transformer.evaluation.parseval import brackets
-    from keras_transformer.runs.folder import RunFolder
     from pipelines.trees import parse
 
-    gold = gold_of(RunFolder(MODEL_DIR.value).read_description())
     counts = collections.defaultdict(collections.Counter)
     confused = collections.defaultdict(collections.Counter)
     for right, text in zip(gold, found["trees"], strict=True):
@@ -190,57 +170,16 @@ def _of_label(label, count, confused):
     return (label, count["gold"], *(f"{figure:.1f}" for figure in (recall, precision, f1)), told)
 
 
-def print_sizes():
-    """F1 against the number of trees: a training for each that is not done yet."""
-    rows = []
-    for size in map(int, SIZES.value):
-        name = str(size) if size else "all"
-        run = pathlib.Path(RUN_DIR.value).resolve() / f"trees_{name}"
-        if not (run / "evaluation.json").is_file():
-            train(size, run)
-        found = json.loads((run / "evaluation.json").read_text(encoding="utf-8"))
-        figures = (found["short"]["f1"], found["all"]["f1"], found["all"]["complete"])
-        rows.append((name, found["beam_size"], *figures))
-    print_table(("trees", "beam", "F1, at most 40 words", "F1", "complete"), rows)
-
-
-def train(size, run):
-    command = [
-        *(sys.executable, "-m", "keras_transformer.train", *shlex.split(RECIPE.value)),
-        *(f"--data_dir={treebank_of(size)}", f"--model_dir={run}", f"--export_dir={run}_saved"),
-    ]
-    print(shlex.join(command), flush=True)
-    subprocess.run(command, check=True)
-
-
-def treebank_of(size):
-    """The folder of a treebank with the first trees alone to train on, or all."""
-    from pipelines.corpora import treebank
-
-    if not size:
-        return pathlib.Path(DATA_DIR.value).resolve()
-    folder = pathlib.Path(RUN_DIR.value).resolve() / f"treebank_{size}"
-    folder.mkdir(parents=True, exist_ok=True)
-    for split in ("train", "valid", "test"):
-        trees = treebank.trees(DATA_DIR.value, split)[: size if split == "train" else None]
-        text = "".join(f"{tree}\n" for tree in trees).encode()
-        write_whole(
-            folder / f"{split}.trees.gz",
-            lambda path, text=text: path.write_bytes(gzip.compress(text, mtime=0)),
-        )
-    return folder
-
-
 def main(_):
-    if SIZES.value:
-        if not DATA_DIR.value:
-            raise app.UsageError("--sizes needs --data_dir, the folder of a treebank.")
-        print_sizes()
+    if SIZES.value or SILVER.value:
+        parser_trainings.check()
+        parser_trainings.print_sizes()
     if MODEL_DIR.value:
-        from keras_transformer.startup import spread_over_cores
+        start_tensorflow()
+        from keras_transformer.runs.folder import RunFolder
 
-        spread_over_cores()
-        print_labels(print_systems())
+        gold = gold_of(RunFolder(MODEL_DIR.value).read_description())
+        print_labels(print_systems(gold), gold)
 
 
 if __name__ == "__main__":

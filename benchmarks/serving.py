@@ -123,8 +123,9 @@ def main(_):
     with running(MODEL.value) as server:
         _, [first], _ = ask(server, lines[:1], 1)
         ask(server, lines[:BATCH_SIZE], CLIENTS.value)
-        alone = lines[: ALONE.value]
-        runs = {1: ask(server, alone, 1), CLIENTS.value: ask(server, lines, CLIENTS.value)}
+        # By themselves: with --clients=1 both are of one client.
+        alone = ask(server, lines[: ALONE.value], 1)
+        together = ask(server, lines, CLIENTS.value)
     print(
         f"server: process to listening {server.seconds:.1f} s, first translation "
         f"{first * 1e3:.0f} ms; ended with {server.ended}"
@@ -134,32 +135,33 @@ def main(_):
         f"direct: loading {direct['loaded']:.1f} s, first translation "
         f"{direct['first'] * 1e3:.0f} ms"
     )
-    speeds = {
-        clients: len(latencies) / seconds for clients, (_, latencies, seconds) in runs.items()
-    }
-    speeds["direct"] = len(lines) / direct["seconds"]
-    rows = []
-    for clients, (_, latencies, _) in runs.items():
-        milliseconds = [f"{value:.0f}" for value in np.percentile(latencies, [50, 99]) * 1e3]
-        rows.append(
-            [
-                f"served, {clients} client{'s' * (clients > 1)}",
-                f"{speeds[clients]:.1f}",
-                *milliseconds,
-            ]
-        )
-    rows.append([f"direct, batches of {BATCH_SIZE}", f"{speeds['direct']:.1f}", "", ""])
+    speed_of_direct = len(lines) / direct["seconds"]
+    rows = [served_row(1, alone), served_row(CLIENTS.value, together)]
+    rows.append([f"direct, batches of {BATCH_SIZE}", f"{speed_of_direct:.1f}", "", ""])
     print_table(["", "sentences/s", "p50 ms", "p99 ms"], rows)
-    many = speeds[CLIENTS.value]
+    many = speed_of(together)
     print(
-        f"\n{CLIENTS.value} clients against one: {many / speeds[1]:.1f} (goal 4); against "
-        f"direct: {many / speeds['direct']:.2f} (goal 0.7)"
+        f"\n{CLIENTS.value} clients against one: {many / speed_of(alone):.1f} (goal 4); against "
+        f"direct: {many / speed_of_direct:.2f} (goal 0.7)"
     )
-    served = runs[CLIENTS.value][0]
+    served = together[0]
     same = sum(map(str.__eq__, served, direct["translations"]))
     print(f"served as the direct call: {same} of {len(lines)}")
-    if same != len(lines) or runs[1][0] != served[: len(alone)]:
+    if same != len(lines) or alone[0] != served[: ALONE.value]:
         sys.exit("DIFFERENT: a served translation is not the direct call's.")
+
+
+def speed_of(asked):
+    """Sentences a second, of what `ask` gave."""
+    translations, _, seconds = asked
+    return len(translations) / seconds
+
+
+def served_row(clients, asked):
+    """A line of the table, of what `ask` gave."""
+    milliseconds = [f"{value:.0f}" for value in np.percentile(asked[1], [50, 99]) * 1e3]
+    name = f"served, {clients} client{'s' * (clients > 1)}"
+    return [name, f"{speed_of(asked):.1f}", *milliseconds]
 
 
 if __name__ == "__main__":

@@ -2,28 +2,29 @@
 and side by side, and their scores on the development set.
 
 Each sees the same number of tokens. What counts are the last weights: "no checkpoint averaging". A
-run that is done is not trained again, one that was interrupted goes on. `--kept=FILE` keeps the
-scores of runs whose folders are gone, so that a table can be made in several sittings. The command
+run that is done is not trained again, one that was interrupted goes on; what SIGTERM stops is saved
+first. `--kept=FILE` keeps the scores of runs whose folders are gone, so that a table can be made in
+several sittings. Scores of other updates, or of another text, are not taken. The command
 
     python -m benchmarks.small_runs --score=FOLDER
 
 scores one, in a process of its own.
 """
 
+import hashlib
 import json
 import math
 import os
 import pathlib
-import queue
 import statistics
-import subprocess
-import sys
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from absl import app, flags
 
+from benchmarks.kept import refuse_others
+from benchmarks.side_by_side import run_alone, side_by_side, train_alone
+from pipelines.corpora.line_files import existing_folder, locate
 from pipelines.whole_files import write_json
 
 SCORE = flags.DEFINE_string("score", None, "Folder of a run: score it, in this very process.")
@@ -58,18 +59,13 @@ def train_all(
     """
     if not DATA_DIR.value:
         raise app.UsageError("--data_dir is missing: a folder of Multi30k.")
-    cores = queue.SimpleQueue()
-    every = sorted(os.sched_getaffinity(0))
-    for core in every:
-        cores.put(core)
     # All runs of a seed first: an interrupted table is whole for one seed.
     jobs = [(name, seed) for seed in SEEDS.value for name in arguments]
 
-    def train_one(job):
-        return train(folder_of(run_dir, *job), arguments[job[0]], job[1], cores)
+    def train_one(core, name, seed):
+        return train(folder_of(run_dir, name, seed), arguments[name], seed, core)
 
-    with ThreadPoolExecutor(len(every)) as pool:
-        return dict(zip(jobs, pool.map(train_one, jobs), strict=True))
+    return dict(zip(jobs, side_by_side(train_one, jobs), strict=True))
 
 
 def folder_of(run_dir: str | os.PathLike, name: str, seed: str) -> pathlib.Path:
@@ -77,30 +73,34 @@ def folder_of(run_dir: str | os.PathLike, name: str, seed: str) -> pathlib.Path:
     return pathlib.Path(run_dir) / f"{name}-{seed}"
 
 
-def _is_asked(found):
-    """Whether scores are of as many updates of the size that the flags say."""
-    return (found.get("steps"), found.get("batch_tokens")) == (UPDATES.value, BATCH_TOKENS.value)
+def _asked():
+    """What scores have to be of: so many updates, of so many tokens, of this text."""
+    return {
+        "steps": UPDATES.value,
+        "batch_tokens": BATCH_TOKENS.value,
+        "text": text_of(DATA_DIR.value),
+    }
 
 
-def train(folder, arguments, seed, cores):
+def text_of(data_dir: str | os.PathLike) -> str:
+    """What tells the text of one folder from another's, wherever it lies: a digest of its files."""
+    folder = existing_folder(data_dir)
+    files = [locate(folder, f"{name}.{side}") for name in ("train", "val") for side in ("en", "de")]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+
+
+def train(folder, arguments, seed, core):
     """Train and score a run on one core, if that is not done yet."""
     scores = folder / "score.json"
+    asked = _asked()
     found = _kept().get(folder.name, {})
-    if _is_asked(found):
+    if found.items() >= asked.items():
         return found
     if not scores.is_file():
-        core = cores.get()
-        try:
-            run_alone(folder, ["keras_transformer.train", *_flags(folder, arguments, seed)], core)
-            run_alone(folder, ["benchmarks.small_runs", f"--score={folder}"], core)
-        finally:
-            cores.put(core)
+        train_alone(folder, _flags(arguments, seed), core)
+        run_alone(folder, ["benchmarks.small_runs", f"--score={folder}"], core)
     found = json.loads(scores.read_text(encoding="utf-8"))
-    if not _is_asked(found):
-        raise ValueError(
-            f"{scores} has {found.get('steps')} updates of {found.get('batch_tokens')} tokens, not "
-            f"{UPDATES.value} of {BATCH_TOKENS.value}. Name another --run_dir."
-        )
+    refuse_others(scores, {name: found.get(name) for name in asked}, asked)
     print(folder.name, found, flush=True)
     with _KEEPING:
         if KEPT.value:
@@ -114,31 +114,32 @@ def _kept():
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
-def _flags(folder, arguments, seed):
+def _flags(arguments, seed):
     """Flag files first, which `RECIPE` overrides, and what a run says for itself last."""
     values = {
         "data_dir": DATA_DIR.value,
         "batch_tokens": BATCH_TOKENS.value,
         "max_steps": UPDATES.value,
         "seed": seed,
-        "model_dir": folder,
     }
     flag_files = [one for one in arguments if one.startswith("--flagfile=")]
     own = [one for one in arguments if one not in flag_files]
     return [*flag_files, *RECIPE, *own, *(f"--{name}={value}" for name, value in values.items())]
 
 
-def run_alone(folder, command, core):
-    """Run a module on one core; its output goes to the run's log."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with open(folder.parent / f"{folder.name}.log", "a", encoding="utf-8") as log:
-        subprocess.run(
-            [sys.executable, "-m", *command],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            check=True,
-            preexec_fn=lambda: os.sched_setaffinity(0, {core}),
-        )
+def last_weights(folder: pathlib.Path) -> pathlib.Path:
+    """The checkpoint of the end of a run's training. The weights that it exports may be older: only
+    the checkpoints of the minutes are averaged.
+
+    Raises:
+        FileNotFoundError: if there is no checkpoint.
+    """
+    from keras_transformer.training import checkpoint
+
+    newest = checkpoint.newest(folder / "checkpoints")
+    if newest is None:
+        raise FileNotFoundError(f"{folder} holds no checkpoint. Train it first.")
+    return newest
 
 
 def score(folder: pathlib.Path) -> None:
@@ -148,7 +149,7 @@ def score(folder: pathlib.Path) -> None:
     from keras_transformer.translator.held_out_text import held_out_text
     from pipelines import vocabularies
 
-    translator = Translator.load(folder, beam_size=4, length_penalty=0.6)
+    translator = Translator.load(last_weights(folder), beam_size=4, length_penalty=0.6)
     sources, targets = held_out_text(translator.description, str(folder), "valid")
     last = json.loads((folder / "history.jsonl").read_text(encoding="utf-8").splitlines()[-1])
     # The end of a sentence counts among the pieces, as in training, and among the words.
@@ -158,6 +159,7 @@ def score(folder: pathlib.Path) -> None:
     numbers = {
         "steps": last["step"],
         "batch_tokens": translator.description["training"]["batch_tokens"],
+        "text": text_of(translator.description["corpus"]["data_dir"]),
         "perplexity": math.exp(nats),
         "perplexity_of_a_word": math.exp(nats * pieces / words),
         "accuracy": 100 * last["val_accuracy"],

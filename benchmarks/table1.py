@@ -4,9 +4,11 @@ For each layer type: time and memory of a forward and backward pass over n posit
 the exponent of n that fits them; the longest chain of operations in its graph ("sequential"); and
 that chain times the layers that lie between the first position and the last ("longest path").
 Attention is measured without its four projections, which the paper's table leaves out. Each layer
-runs in a process of its own.
+runs in a process of its own. A layer that was measured is not measured again, and what was kept
+with other sizes is refused.
 """
 
+import functools
 import json
 import pathlib
 import subprocess
@@ -15,6 +17,7 @@ import sys
 import numpy as np
 from absl import app, flags
 
+from benchmarks.kept import keep_settings
 from benchmarks.tables import print_table
 from pipelines.whole_files import write_json
 
@@ -28,6 +31,7 @@ ROUNDS = flags.DEFINE_integer("rounds", 3, "How often each time is taken.", 1)
 FOLDER = flags.DEFINE_string("output_dir", "runs/table1", "Where results are kept.")
 CHOSEN = flags.DEFINE_list("layers", None, "Which layers; all by default.")
 PLOT = flags.DEFINE_string("plot", None, "File of the picture, .png or .svg.")
+THEME = flags.DEFINE_enum("theme", "light", ["light", "dark"], "Colours of the picture.")
 ONE = flags.DEFINE_string("one", None, "Measure this layer, in this very process.")
 
 # The graph's depth and the reach are counted at a small size: neither depends on the width.
@@ -67,14 +71,14 @@ def counts(name):
     from benchmarks import table1_layers
 
     # A gradient that went through many layers would become 0 in float32.
-    keras.config.set_floatx("float64")
+    keras.config.set_dtype_policy("float64")
     measures = {"layers": table1_layers.layers_to_reach, "depth": table1_layers.depth}
     width = SMALL["width"]
     found = {
         of: {n: measure_of(table1_layers.make(name, n, **SMALL), n, width) for n in SHORT}
         for of, measure_of in measures.items()
     }
-    keras.config.set_floatx("float32")
+    keras.config.set_dtype_policy("float32")
     return found
 
 
@@ -124,25 +128,21 @@ def show(results):
     print_table(header, rows)
 
 
-def draw(results, path):
+def draw(results, path, theme):
     """Draw seconds and bytes over n, a curve for each layer, both axes logarithmic."""
-    import matplotlib
+    from keras_transformer.visualization import line_chart
+    from keras_transformer.visualization.picture_file import write_picture
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, (times, memory) = pyplot.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
+    seconds = {}
+    megabytes = {}
     for name, found in results.items():
-        times.plot(found["seconds"].keys(), found["seconds"].values(), marker="o", label=name)
-        megabytes = [value / 1e6 for value in found["bytes"].values()]
-        memory.plot(found["bytes"].keys(), megabytes, marker="o", label=name)
-    for axes, label in ((times, "seconds, forward and backward"), (memory, "MB")):
-        axes.set(xscale="log", yscale="log", xlabel="n, positions", ylabel=label)
-        axes.set_xticks(list(map(int, LENGTHS.value)), LENGTHS.value, minor=False)
-        axes.minorticks_off()
-        axes.grid(alpha=0.3)
-    figure.legend(*times.get_legend_handles_labels(), loc="outside right center")
-    figure.savefig(path, dpi=130)
+        seconds[name] = (list(found["seconds"]), list(found["seconds"].values()))
+        megabytes[name] = (list(found["bytes"]), [size / 1e6 for size in found["bytes"].values()])
+    panels = [
+        line_chart.Panel("seconds, forward and backward", "n, positions", seconds, "xy"),
+        line_chart.Panel("MB", "n, positions", megabytes, "xy"),
+    ]
+    write_picture(path, functools.partial(line_chart.draw, panels), theme)
 
 
 def main(_):
@@ -153,10 +153,12 @@ def main(_):
         return
     from benchmarks.table1_layers import PAPER
 
+    sizes = (LENGTHS, WIDTH, HEADS, RADIUS, RANK, KERNEL, ROUNDS)
+    keep_settings(FOLDER.value, {flag.name: flag.value for flag in sizes})
     results = {name: in_own_process(name) for name in CHOSEN.value or PAPER}
     show(results)
     if PLOT.value:
-        draw(results, PLOT.value)
+        draw(results, PLOT.value, THEME.value)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,17 @@ class SelfAttention(keras.layers.Layer):
         return ops.reshape(heads, (batch, length, width))
 
 
+class DilatedConvolution(keras.layers.Conv1D):
+    """A convolution of kernel k for a stack in which the positions that a layer's kernel reads lie
+    k times as far apart as those of the layer below: L layers reach k^L positions. As made, it is
+    the lowest: they are neighbours. Each reads backwards, or the highest would miss both ends.
+    """
+
+    def climb(self) -> None:
+        """Become the next layer of the stack, with the same weights."""
+        self.dilation_rate = (self.dilation_rate[0] * self.kernel_size[0],)
+
+
 def _attention(heads):
     return lambda length, width, num_heads, **sizes: SelfAttention(heads(length, sizes), num_heads)
 
@@ -50,6 +61,9 @@ LAYERS = {
     "GRU": lambda length, width, **sizes: keras.layers.GRU(width, return_sequences=True),
     "convolution": lambda length, width, kernel, **sizes: keras.layers.Conv1D(
         width, kernel, padding="same"
+    ),
+    "dilated convolution": lambda length, width, kernel, **sizes: DilatedConvolution(
+        width, kernel, padding="causal"
     ),
     "separable convolution": lambda length, width, kernel, **sizes: keras.layers.SeparableConv1D(
         width, kernel, padding="same"
@@ -68,8 +82,10 @@ def make(name: str, length: int, **sizes: int) -> keras.layers.Layer:
     return LAYERS[name](length, **sizes)
 
 
-# Operations a layer, sequential operations and longest path, as the paper's table says; the last
-# four are of later papers or of the paper's text.
+# Operations a layer, sequential operations and longest path. The paper's table has self-attention,
+# recurrence, convolution with the path of dilated kernels, and restricted self-attention; its text
+# has the path of contiguous kernels and the operations of a separable convolution. Low-rank and
+# linear attention are of later papers (Wang et al. 2020; Katharopoulos et al. 2020).
 PAPER = {
     "self-attention": ("n^2 d", "1", "1"),
     "restricted": ("r n d", "1", "n / r"),
@@ -77,8 +93,9 @@ PAPER = {
     "linear": ("n d^2 / h", "1", "1"),
     "LSTM": ("n d^2", "n", "n"),
     "GRU": ("n d^2", "n", "n"),
-    "convolution": ("k n d^2", "1", "n / k"),
-    "separable convolution": ("k n d + n d^2", "1", "n / k"),
+    "convolution": ("k n d^2", "1", "n / k (contiguous)"),
+    "dilated convolution": ("k n d^2", "1", "log_k n"),
+    "separable convolution": ("k n d + n d^2", "1", "n / k (contiguous)"),
 }
 
 
@@ -158,6 +175,8 @@ def layers_to_reach(layer: keras.layers.Layer, length: int, width: int) -> int:
         gradient = tape.gradient(y, x, output_gradients=tf.constant(gradient)).numpy()
         if gradient[0, 0].any():
             return layers
+        if isinstance(layer, DilatedConvolution):
+            layer.climb()
         # Only where it comes from matters.
         gradient = np.sign(gradient) * random.uniform(0.5, 1.0, gradient.shape)
     return length

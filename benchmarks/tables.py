@@ -2,7 +2,7 @@
 
 
 def print_table(columns, rows):
-    """Print rows of strings under the names of their columns."""
-    print("\n| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
+    """Print rows of strings under the names of their columns, each as soon as it comes."""
+    print("\n| " + " | ".join(columns) + " |\n|" + "---|" * len(columns), flush=True)
     for row in rows:
-        print("| " + " | ".join(map(str, row)) + " |")
+        print("| " + " | ".join(map(str, row)) + " |", flush=True)

@@ -5,7 +5,8 @@ both ways, parsing, and spans to restore.
 mixture of all four, and the same sizes on each alone, for as many epochs: so each task is seen for
 as many tokens by its own model as by the joint one. It prints for each task the score of both on
 its validation split: BLEU, labelled F1, and the share of spans restored word by word. What is done
-is not done again, and what was interrupted goes on. The command
+is not done again, what was interrupted goes on, and what was kept with other flags is refused. The
+command
 
     python -m benchmarks.text_to_text --scored=FOLDER
 
@@ -14,15 +15,13 @@ scores one run, in a process of its own.
 
 import dataclasses
 import json
-import os
 import pathlib
-import queue
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from absl import app, flags
 
-from benchmarks.small_runs import run_alone
+from benchmarks.kept import keep_settings
+from benchmarks.side_by_side import run_alone, side_by_side, train_alone
 from benchmarks.tables import print_table
 from pipelines.whole_files import write_json
 
@@ -69,7 +68,7 @@ def _restored(answers, sources, targets):
             if words:
                 right += found.get(name) == words
                 count += 1
-    return 100 * right / count
+    return 100 * right / max(count, 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,53 +110,50 @@ def main(_):
         raise app.UsageError("--text_dir and --trees_dir are missing: Multi30k and a treebank.")
     folder = pathlib.Path(RUN_DIR.value)
     folder.mkdir(parents=True, exist_ok=True)
-    cores = queue.SimpleQueue()
-    every = sorted(os.sched_getaffinity(0))
-    for core in every:
-        cores.put(core)
     # The longest first.
     names = [JOINT, "parse", "2de", "2en", "restore"]
-    with ThreadPoolExecutor(len(every)) as pool:
-        found = dict(
-            zip(names, pool.map(lambda name: train(folder, name, cores), names), strict=True)
-        )
-    rows = []
-    for name, member in MEMBERS.items():
-        own = found[name][name]
-        joint = found[JOINT][name]
-        rows.append([name, member.measure, f"{own:.2f}", f"{joint:.2f}", f"{joint / own:.1%}"])
+    jobs = [(folder, name) for name in names]
+    found = dict(zip(names, side_by_side(train, jobs), strict=True))
+    rows = [row(name, found[name][name], found[JOINT][name]) for name in MEMBERS]
     print_table(["task", "measure", "its own model", "the joint model", "share"], rows)
 
 
-def train(folder, name, cores):
+def row(name, own, joint):
+    """What a task's own model and the joint one reach. Of nothing there is no share."""
+    share = f"{joint / own:.1%}" if own else "-"
+    return [name, MEMBERS[name].measure, f"{own:.2f}", f"{joint:.2f}", share]
+
+
+def train(core, folder, name):
     """Train and score a run on one core, if that is not done yet."""
     run = folder / name
+    members = MEMBERS if name == JOINT else {name: MEMBERS[name]}
+    described = [one.described(key) for key, one in members.items()]
+    settings = {
+        "corpora": described,
+        "epochs": EPOCHS.value,
+        "sizes": SIZES.value,
+        "sentences": SENTENCES.value,
+    }
+    keep_settings(run, settings)
     scores = run / "score.json"
     if not scores.is_file():
-        members = MEMBERS if name == JOINT else {name: MEMBERS[name]}
         mixture = folder / f"{name}.json"
-        write_json(mixture, {"corpora": [one.described(key) for key, one in members.items()]})
-        core = cores.get()
-        try:
-            run_alone(run, ["keras_transformer.train", *_flags(run, mixture)], core)
-            run_alone(run, ["benchmarks.text_to_text", f"--scored={run}", *_own_flags()], core)
-        finally:
-            cores.put(core)
+        write_json(mixture, {"corpora": described})
+        train_alone(run, _flags(mixture), core)
+        own = [f"--scored={run}", f"--sentences={SENTENCES.value}"]
+        run_alone(run, ["benchmarks.text_to_text", *own], core)
     found = json.loads(scores.read_text(encoding="utf-8"))
     print(name, found, flush=True)
     return found
 
 
-def _flags(run, mixture):
+def _flags(mixture):
     return [
-        *("--flagfile=t5.flags", f"--mixture={mixture}", f"--model_dir={run}"),
+        *("--flagfile=t5.flags", f"--mixture={mixture}"),
         *(f"--max_epochs={EPOCHS.value}", "--max_minutes=100000", "--norelease"),
         *("--validation_sentences=0", "--max_length=+300", *SIZES.value.split()),
     ]
-
-
-def _own_flags():
-    return [f"--sentences={SENTENCES.value}"]
 
 
 def score(run: pathlib.Path) -> None:

@@ -1,0 +1,32 @@
+"""Benchmarks draw their pictures in the project's own look, light and dark."""
+
+import re
+
+import pytest
+
+from keras_transformer.visualization.theme import THEMES
+
+pytest.importorskip("matplotlib")
+OF_LAYERS = {
+    name: {
+        "seconds": {256: 0.1 * scale, 512: 0.4 * scale, 1024: 1.6 * scale},
+        "bytes": {256: 1e6 * scale, 512: 2e6 * scale, 1024: 4e6 * scale},
+    }
+    for name, scale in (("self-attention", 1.0), ("linear", 0.5))
+}
+DRAWN = {"table1": OF_LAYERS, "norms": {"post-norm": [0.3, 0.5, 1.0], "no sum": [0.01, 0.1, 1]}}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("benchmark", DRAWN)
+def test_a_picture_has_the_colours_of_its_theme(benchmark_of, tmp_path, benchmark, theme):
+    path = tmp_path / "picture.svg"
+    module = benchmark_of(benchmark, f"--theme={theme}")
+    module.draw(DRAWN[benchmark], path, module.THEME.value)
+    drawn = path.read_text(encoding="utf-8")
+    # A power of ten is no formula: text is not parsed.
+    assert "mathdefault" not in drawn
+    colours = set(re.findall(r"#[0-9a-f]{6}", drawn))
+    [other] = THEMES.keys() - {theme}
+    assert {THEMES[theme].paper, *THEMES[theme].series[:2]} <= colours
+    assert THEMES[other].paper not in colours

@@ -1,0 +1,229 @@
+"""What the study of parsers keeps, counts and trains; nothing is parsed or trained here."""
+
+import gzip
+import json
+import pathlib
+import types
+from typing import NamedTuple
+
+import pytest
+from absl import flags
+
+from benchmarks import parsing_in_parts
+from pipelines import corpora
+from pipelines.trees import parse
+
+GOLD = [
+    parse("(S (NP (DT the) (NN cat)) (VP (VB saw) (NP (DT a) (NN dog))))"),
+    parse("(S (NP (PRP it)) (VP (VBD slept)))"),
+]
+SYMBOLS = ["(S (NP XX XX )NP (VP XX (NP XX XX )NP )VP )S", "(S (NP XX )NP (VP XX )VP"]
+
+
+class Written(NamedTuple):
+    """What a test needs of a `Hypothesis`."""
+
+    text: str
+    pieces: list[str]
+
+
+def written(tree, symbols):
+    return Written(str(tree), [*(f"▁{symbol}" for symbol in symbols.split()), "</s>"])
+
+
+def answers(sentences):
+    """A parser that knows both trees, and forgets the last bracket of the second."""
+    of = {
+        "the cat saw a dog": written(GOLD[0], SYMBOLS[0]),
+        "it slept": written(GOLD[1], SYMBOLS[1]),
+    }
+    return [[of[sentence]] for sentence in sentences]
+
+
+SENTENCES = ["the cat saw a dog", "it slept"]
+
+
+@pytest.fixture
+def parts_of_one(monkeypatch):
+    monkeypatch.setattr(parsing_in_parts, "PART", 1)
+
+
+def test_a_study_that_is_killed_goes_on_behind_the_last_part(parts_of_one, tmp_path):
+    path = tmp_path / "system.json"
+    asked = []
+
+    def dies_at_the_second(sentences):
+        asked.append(sentences)
+        if "it slept" in sentences:
+            raise KeyboardInterrupt
+        return answers(sentences)
+
+    with pytest.raises(KeyboardInterrupt):
+        parsing_in_parts.parsed_in_parts(
+            path, {"beam": 1}, SENTENCES, lambda: (dies_at_the_second, "xx")
+        )
+    assert json.loads(path.read_text())["trees"] == [str(GOLD[0])]
+
+    def goes_on(sentences):
+        asked.append(sentences)
+        return answers(sentences)
+
+    asked.clear()
+    found = parsing_in_parts.parsed_in_parts(path, {"beam": 1}, SENTENCES, lambda: (goes_on, "xx"))
+    # The first call warms up.
+    assert asked == [["the cat saw a dog"], ["it slept"]]
+    assert found["trees"] == list(map(str, GOLD))
+    assert found["well_formed"] == [True, False]
+
+    def loads():
+        raise AssertionError("all is there")
+
+    assert parsing_in_parts.parsed_in_parts(path, {"beam": 1}, SENTENCES, loads) == found
+
+
+def test_what_was_parsed_with_other_options_is_refused(tmp_path):
+    path = tmp_path / "system.json"
+    arguments = (SENTENCES, lambda: (answers, "xx"))
+    parsing_in_parts.parsed_in_parts(path, {"length_penalty": 0.3}, *arguments)
+    with pytest.raises(SystemExit, match=r"length_penalty=0\.3, not 1\.0"):
+        parsing_in_parts.parsed_in_parts(path, {"length_penalty": 1.0}, *arguments)
+
+
+def test_weights_are_told_by_what_is_in_them(tmp_path):
+    (tmp_path / "averaged.npz").write_bytes(b"a")
+    before = parsing_in_parts.weights_in(tmp_path)
+    assert before.startswith("averaged.npz ")
+    (tmp_path / "averaged.npz").write_bytes(b"b")
+    assert parsing_in_parts.weights_in(tmp_path) != before
+
+
+def test_without_mending_what_is_not_well_formed_has_no_brackets(benchmark_of):
+    study = benchmark_of("parsing_study")
+    found = {"trees": list(map(str, GOLD)), "well_formed": [True, False], "seconds": 1.0}
+    mended = study.measured(found, GOLD)["all"]
+    assert (mended["recall"], mended["precision"], mended["complete"]) == (100, 100, 100)
+    # The first has four brackets of the seven.
+    bare = study.not_mended(found, GOLD)["all"]
+    assert (bare["recall"], bare["precision"], bare["complete"]) == (57.14, 100, 50)
+    assert bare["sentences"] == 2
+
+
+def test_a_row_is_printed_as_soon_as_it_is_there(benchmark_of, monkeypatch, capsys):
+    study = benchmark_of("parsing_study")
+    monkeypatch.setattr(
+        study, "systems", lambda: {name: (None, {}) for name in ("beam 1, mended", "last")}
+    )
+
+    def parsed(name, gold, model, options):
+        if name == "last":
+            raise KeyboardInterrupt
+        return {"trees": list(map(str, GOLD)), "well_formed": [True, False], "seconds": 1.0}
+
+    monkeypatch.setattr(study, "parsed", parsed)
+    with pytest.raises(KeyboardInterrupt):
+        study.print_systems(GOLD)
+    rows = capsys.readouterr().out.splitlines()[3:]
+    assert [row.split(" | ")[0] for row in rows] == ["| beam 1, mended", "| beam 1, not mended"]
+
+
+@pytest.fixture
+def treebank(tmp_path):
+    folder = tmp_path / "trees"
+    folder.mkdir()
+    for split, count in (("train", 30), ("valid", 1), ("test", 1)):
+        lines = [f"(S (NP (NN n{number})) (VP (VB v)))\n" for number in range(count)]
+        (folder / f"{split}.trees").write_text("".join(lines))
+    return folder
+
+
+@pytest.fixture
+def trainings(benchmark_of, tmp_path, treebank):
+    return benchmark_of(
+        "parser_trainings", f"--run_dir={tmp_path / 'study'}", f"--data_dir={treebank}"
+    )
+
+
+def lines_of(path):
+    return gzip.decompress(path.read_bytes()).decode().splitlines()
+
+
+def test_the_trees_of_a_size_are_drawn_from_all_and_among_those_of_a_larger_one(trainings):
+    few = lines_of(trainings.treebank_of(5) / "train.trees.gz")
+    more = lines_of(trainings.treebank_of(12) / "train.trees.gz")
+    assert len(few) == 5
+    assert {*few} < {*more}
+    assert more != [f"(S (NP (NN n{number})) (VP (VB v)))" for number in range(12)]
+    assert trainings.treebank_of(0).name == "trees"
+    with pytest.raises(SystemExit, match="30 trees, fewer than 31"):
+        trainings.treebank_of(31)
+
+
+def trained_by(trainings, monkeypatch, finishes=True):
+    """Commands of the trainings, none of which is run."""
+    commands = []
+
+    def run(command):
+        commands.append(command)
+        folder = next(one for one in command if one.startswith("--model_dir=")).partition("=")[2]
+        folder = pathlib.Path(folder)
+        folder.mkdir(parents=True)
+        (folder / "averaged.npz").write_bytes(b"weights")
+        if finishes:
+            (folder / "evaluation.json").write_text("{}")
+        return types.SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(trainings, "subprocess", types.SimpleNamespace(run=run))
+    return commands
+
+
+def test_a_training_that_was_stopped_is_told_in_a_line(trainings, monkeypatch):
+    commands = trained_by(trainings, monkeypatch, finishes=False)
+    with pytest.raises(SystemExit, match="trees_5 is not trained to its end: it was stopped"):
+        trainings.trained(5)
+    assert "--keep_best=f1" in commands[0]
+
+
+def test_silver_trees_are_of_all_other_sentences(trainings, monkeypatch):
+    commands = trained_by(trainings, monkeypatch)
+
+    def parser(sentences):
+        words = [sentence.split() for sentence in sentences]
+        return [[Written(f"(S (NP (XX {n}) (XX {v})))", [])] for n, v in words]
+
+    monkeypatch.setattr(trainings, "loader", lambda *_, **__: lambda: (parser, "xx"))
+    run = trainings.trained_with_silver(5)
+    assert [command[-2].rpartition("/")[2] for command in commands] == ["trees_5", run.name]
+    mixture = commands[1][-3].removeprefix("--mixture=")
+    corpus = corpora.load("mixture", source_language="en", target_language="trees", mixture=mixture)
+    words = [int(source.split()[0][1:]) for source in corpus.train.sources]
+    assert sorted(words) == list(range(30))
+    assert [target.count("(VP") for target in corpus.train.targets] == [1] * 5 + [0] * 25
+    # Done is done.
+    trainings.trained_with_silver(5)
+    assert len(commands) == 2
+
+
+def test_a_size_is_not_taken_from_another_recipe(trainings, monkeypatch):
+    trained_by(trainings, monkeypatch)
+    trainings.trained(5)
+    flags.FLAGS.recipe = "--flagfile=parsing.flags"
+    with pytest.raises(SystemExit, match="trees_5 was made with recipe="):
+        trainings.trained(5)
+
+
+def test_rows_of_sizes_come_one_by_one_and_then_together(trainings, monkeypatch, capsys):
+    scores = {"weights": "best epoch", "beam_size": 4}
+    scores |= {of: {"f1": 80.5, "complete": 20.0} for of in ("short", "all")}
+
+    def trained(size):
+        run = trainings.study_folder() / f"trees_{size}"
+        run.mkdir(parents=True, exist_ok=True)
+        (run / "evaluation.json").write_text(json.dumps(scores))
+        return run
+
+    monkeypatch.setattr(trainings, "trained", trained)
+    flags.FLAGS.sizes = ["5", "0"]
+    trainings.print_sizes()
+    printed = [line for line in capsys.readouterr().out.splitlines() if "best epoch" in line]
+    rows = [f"| {name} | best epoch | 4 | 80.5 | 80.5 | 20.0 |" for name in ("5", "all")]
+    assert printed == rows + rows
