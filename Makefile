@@ -30,9 +30,15 @@ NOTEBOOKS = $(patsubst %.py,%.ipynb,$(wildcard notebooks/*.py))
 
 notebooks: $(NOTEBOOKS)
 
+# What fails is made again: a notebook is written before it is executed.
+.DELETE_ON_ERROR:
+
 notebooks/%.ipynb: notebooks/%.py .venv/notebooks
 	$(BIN)/jupytext --quiet --to ipynb $<
 	$(BIN)/jupyter-execute --inplace --timeout=600 $@
+
+# It shows what is kept there.
+notebooks/reproduce.ipynb: $(wildcard benchmarks/results/*.json benchmarks/results/*/*.json)
 
 .venv/notebooks: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[notebooks,serve]'

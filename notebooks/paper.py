@@ -23,6 +23,7 @@ import functools
 import os
 import pathlib
 import sys
+import tempfile
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
@@ -33,10 +34,13 @@ import tensorflow as tf
 import keras_transformer
 from keras_transformer import layers
 from keras_transformer.decoding.beam_search import length_penalty
+from keras_transformer.training import averaging, checkpoint
 from keras_transformer.visualization import attention_matrix, line_chart, position_maps
+from keras_transformer.visualization.learning_rates import learning_rates
 from keras_transformer.visualization.line_chart import Panel
 from keras_transformer.visualization.position_values import Map
 from keras_transformer.visualization.shown import Shown
+from pipelines.bucketing import bucket
 
 # benchmarks/ lies beside the package.
 sys.path.insert(0, str(pathlib.Path(keras_transformer.__file__).parents[1]))
@@ -206,8 +210,18 @@ Shown(
 #
 # "Another way of describing this is as two convolutions with kernel size 1." With the same weights
 # it is the same function.
+#
+# By hand: x = (1, -2), W1 the identity and b1 = (0, 1) give (1, -1), of which max(0, .) leaves
+# (1, 0). With W2 = ((2, 3), (5, 7)) and b2 = (0.5, 0) that becomes (2.5, 3).
 
 # %%
+two_numbers = layers.FeedForward(2)
+point = np.array([[1.0, -2.0]], np.float32)
+two_numbers(point)
+by_hand = [[[1, 0], [0, 1]], [0, 1], [[2, 3], [5, 7]], [0.5, 0]]
+two_numbers.set_weights([np.array(weight) for weight in by_hand])
+assert np.allclose(two_numbers(point), [[2.5, 3.0]])
+
 feed_forward = layers.FeedForward(64)
 x = draw.normal(size=(2, 5, 16)).astype("float32")
 ours = feed_forward(x)
@@ -224,7 +238,10 @@ assert close(second(first(x)), oracle)
 # %% [markdown]
 # ## 3.1 Add & Norm
 #
-#     LayerNorm(x + Sublayer(x))
+#     LayerNorm(x + Sublayer(x)),   LayerNorm(r) = (r - mean(r)) / deviation(r)
+#
+# By hand: x = (1, 1) and Sublayer(x) = (0, 2) have the sum (1, 3), with mean 2 and deviation 1: it
+# becomes (-1, 1), whatever its scale: (10, 30) does too.
 #
 # **Often wrong: the Jacobian of the residual branch without its norm.** That the gradient of x +
 # F(x) is I + F', and so passes unhindered, is true of the sum. The paper's norm stands *behind* the
@@ -236,6 +253,10 @@ assert close(second(first(x)), oracle)
 # n itself, and divides by sigma. It stands in the way of every layer: nothing passes unhindered.
 
 # %%
+norm = layers.LayerNormalization(1e-6)
+for total in ([1.0, 3.0], [10.0, 30.0]):
+    assert np.allclose(norm(np.array([total], np.float32)), [[-1.0, 1.0]], atol=1e-5)
+
 width = 8
 norm = layers.LayerNormalization(1e-6)
 r = tf.constant(draw.normal(size=(1, width), scale=2.0).astype("float32"))
@@ -372,6 +393,55 @@ longest = 10000 ** ((512 - 2) / 512)
 assert round(longest) == 9_647
 
 # %% [markdown]
+# ## 4 Why self-attention
+#
+# Table 1 sets what a layer costs beside how far it is from one position to another:
+#
+#     layer            operations   one after the other   longest path
+#     self-attention   n^2 d        1                     1
+#     recurrent        n d^2        n                     n
+#     convolutional    k n d^2      1                     log_k n (dilated)
+#     restricted       r n d        1                     n / r
+#
+# By hand, a sentence of n = 25 pieces in the base model, d = 512: self-attention has 25^2 * 512 =
+# 320,000 products, a recurrent layer 25 * 512^2 = 6,553,600, which is d / n = 20.48 times as many.
+# They are equal at n = d.
+
+# %%
+from benchmarks.table1_layers import PAPER, depth, layers_to_reach, make
+
+assert 25**2 * 512 == 320_000
+assert 25 * 512**2 == 20.48 * 320_000
+
+# %% [markdown]
+# The longest path is measured here as in `python -m benchmarks.table1`, which takes the time and
+# the memory too: the longest chain of operations in a layer's graph, times the layers that lie
+# between the first position and the last, as the gradient of the last output finds them. The curves
+# are relative to 16 positions. The table's log_k n is of kernels whose gaps grow from layer to
+# layer; with "contiguous kernels", says the text, it is n / k.
+
+# %%
+small = {"width": 8, "num_heads": 2, "radius": 4, "rank": 4, "kernel": 3}
+LENGTHS = [16, 32, 64, 128]
+between = {}
+chains = {}
+# A gradient that went through many layers would become 0 in float32.
+keras.config.set_dtype_policy("float64")
+for name in ("self-attention", "GRU", "convolution", "dilated convolution", "restricted"):
+    between[name] = [layers_to_reach(make(name, n, **small), n, 8) for n in LENGTHS]
+    in_a_layer = [depth(make(name, n, **small), n, 8) for n in LENGTHS]
+    chains[name] = np.multiply(between[name], in_a_layer)
+    print(f"{name}, the paper's path {PAPER[name][2]}: {chains[name]}")
+keras.config.set_dtype_policy("float32")
+assert len(set(chains["self-attention"])) == 1
+for name in ("GRU", "convolution", "restricted"):
+    assert 6 < chains[name][-1] / chains[name][0] < 11
+# k = 3: three layers reach 27 positions, four 81, five 243.
+assert between["dilated convolution"] == [3, 4, 4, 5]
+series = {f"{name}: {PAPER[name][2]}": (LENGTHS, path / path[0]) for name, path in chains.items()}
+Shown(functools.partial(line_chart.draw, [Panel("longest path, relative to n = 16", "n", series)]))
+
+# %% [markdown]
 # ## Table 3: the parameters of the base model, by hand
 #
 #     embeddings             V d                                    V = 37,000, d = 512
@@ -392,6 +462,29 @@ assert base.count_params() == by_hand == 63_045_632
 del base
 
 # %% [markdown]
+# ## 5.1 The tokens of a batch
+#
+# "Each training batch contained a set of sentence pairs containing approximately 25000 source
+# tokens and 25000 target tokens": pairs of similar length share a batch, short ones are more.
+#
+# By hand, batches of 200 tokens a side: of pairs with 10 and 10 tokens a batch holds 20, of pairs
+# with 20 and 20 it holds 10.
+
+# %%
+by_length = bucket([[10, 10]] * 100 + [[20, 20]] * 50, batch_tokens=200)
+assert by_length.lengths.tolist() == [[10, 10], [20, 20]]
+assert by_length.batch_sizes.tolist() == [20, 10]
+# Uneven lengths: 25,000 is the mean of both sides, without padding.
+sources = draw.lognormal(3.2, 0.5, 20_000)
+targets = sources * draw.lognormal(0, 0.2, 20_000)
+pair_lengths = np.clip(np.stack([sources, targets], axis=-1).astype(int), 1, 100)
+of_pairs = bucket(pair_lengths, batch_tokens=25_000)
+pairs_of = np.bincount(of_pairs.bucket_of)
+mean_tokens = np.bincount(of_pairs.bucket_of, pair_lengths.mean(axis=1)) / pairs_of
+assert np.abs(of_pairs.batch_sizes * mean_tokens / 25_000 - 1).max() < 0.01
+print(of_pairs.describe())
+
+# %% [markdown]
 # ## 5.3 The learning rate
 #
 #     lrate = d_model^-0.5 * min(step^-0.5, step * warmup^-1.5)        (3)
@@ -405,6 +498,13 @@ del base
 schedule = keras_transformer.TransformerSchedule(512, warmup_steps=4000)
 assert round(float(schedule(3999)), 6) == 0.000699
 assert np.isclose(float(schedule(0)), 512**-0.5 * 4000**-1.5)
+same = {"name": "transformer", "scale": 1.0, "peak": None, "total_steps": 0}
+recipes = {
+    "base: d_model 512, warm-up 4,000": {"d_model": 512, "warmup_steps": 4000, **same},
+    "warm-up 8,000": {"d_model": 512, "warmup_steps": 8000, **same},
+    "big: d_model 1024": {"d_model": 1024, "warmup_steps": 4000, **same},
+}
+Shown(functools.partial(line_chart.draw, [learning_rates(recipes, steps=20_000)]))
 
 # %% [markdown]
 # ## 5.4 Label smoothing
@@ -431,6 +531,38 @@ sure[3] = 20
 assert float(loss(np.array([[3]]), sure[None, None])) > entropy + 1
 
 # %% [markdown]
+# The smoothed target as a curve: the loss of a model that gives the label the probability p and
+# divides 1 - p evenly. Without smoothing it falls to 0 at p = 1; with it the best p is 0.9 or 0.8,
+# and one who is certain pays. Every curve has its floor at the entropy of its own target.
+
+# %%
+certain = np.linspace(0.01, 0.999, 200)
+# ln p of the label, and of each other piece.
+logs = np.log(certain)
+others = np.log((1 - certain) / (V - 1))
+series = {}
+for smoothing in (0.0, 0.1, 0.2):
+    on_label = 1 - smoothing + smoothing / V
+    nats = -on_label * logs - (1 - on_label) * others
+    series[f"epsilon {smoothing}"] = (100 * certain, nats)
+    assert abs(certain[nats.argmin()] - min(on_label, 0.999)) < 0.005
+panel = Panel("loss, nats a token", "probability of the label, %", series)
+Shown(functools.partial(line_chart.draw, [panel]))
+
+# %% [markdown]
+# ## 6.1 Averaged checkpoints
+#
+# "A single model obtained by averaging the last 5 checkpoints": the mean of the weights, entry by
+# entry. By hand, three checkpoints of one weight, 1, 2 and 6: 3.
+
+# %%
+folder = pathlib.Path(tempfile.mkdtemp())
+paths = [folder / f"{weight}.npz" for weight in (1, 2, 6)]
+for path in paths:
+    checkpoint.write_archive(path, {"weights/kernel": np.array([float(path.stem)], np.float32)})
+assert averaging.average(paths)["weights/kernel"] == 3
+
+# %% [markdown]
 # ## 6.1 The length penalty
 #
 #     score(Y) = log P(Y | X) / lp(Y),   lp(Y) = ((5 + |Y|) / 6)^alpha,   alpha = 0.6
@@ -443,4 +575,14 @@ assert float(length_penalty(1, 0.6)) == 1.0
 penalty = float(length_penalty(7, 0.6))
 assert round(penalty, 3) == 1.516
 assert -3 / penalty > -2 / 1.0
+lengths = list(range(1, 61))
+penalties = {
+    f"alpha {alpha}": (lengths, [float(length_penalty(n, alpha)) for n in lengths])
+    for alpha in (0.0, 0.6, 1.0)
+}
+assert set(penalties["alpha 0.0"][1]) == {1.0}
+panel = Panel("lp(Y): what log P is divided by", "tokens", penalties)
+Shown(functools.partial(line_chart.draw, [panel]))
+
+# %%
 print("All claims hold.")

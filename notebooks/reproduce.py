@@ -11,13 +11,14 @@
 # %% [markdown]
 # # Tables 1 and 3, reproduced
 #
-# Both tables are commands, and both keep what they measured: a file for each layer in
-# `runs/table1`, and for each row and seed a run in `runs/table3`.
+# Both tables are commands, and both keep what they measured in `benchmarks/results`, which belongs
+# to the repository: a file for each layer in `table1`, and the scores of all rows in `table3.json`.
 #
-#     python -m benchmarks.table1
-#     python -m benchmarks.table3 --scale=small --data_dir=multi30k
+#     python -m benchmarks.table1 --output_dir=benchmarks/results/table1
+#     python -m benchmarks.table3 --scale=small --data_dir=multi30k \
+#       --kept=benchmarks/results/table3.json
 #
-# Either goes on where it was interrupted. This page reads what they have kept and sets the paper's
+# Either goes on where it was interrupted. This page reads what is there and sets the paper's
 # columns beside it. Where there is nothing it measures table 1 at toy size, by the same command;
 # the exponents of time and memory are then of short sequences and say little.
 
@@ -45,9 +46,11 @@ from keras_transformer.visualization.shown import Shown
 ROOT = pathlib.Path(keras_transformer.__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.paper_table3 import BASE, PAPER, hyperparameters
+from benchmarks.paper_table3 import BASE, PAPER, SAME, comparable, hyperparameters
 from benchmarks.table1 import exponent
 from benchmarks.table1_layers import PAPER as COMPLEXITY
+
+RESULTS = ROOT / "benchmarks" / "results"
 
 
 def table(header, rows):
@@ -65,15 +68,15 @@ def table(header, rows):
 # so that they are exact even at toy size.
 
 # %%
-kept = ROOT / "runs" / "table1"
-is_kept = kept.is_dir() and len(list(kept.glob("*.json"))) == len(COMPLEXITY)
+kept = RESULTS / "table1"
+is_kept = any(kept.glob("*.json"))
 if not is_kept:
     kept = pathlib.Path(tempfile.mkdtemp())
     toy = ["--lengths=64,128,256", "--width=32", "--heads=2", "--rank=16"]
     chosen = "--layers=self-attention,linear,GRU,convolution"
     command = [sys.executable, "-m", "benchmarks.table1", *toy, chosen, f"--output_dir={kept}"]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-print("kept results" if is_kept else "measured now, at toy size")
+    print("Measured now, at toy size: none is kept. The first command above measures the table.")
 
 measured = {}
 for name in COMPLEXITY:
@@ -83,6 +86,10 @@ for name in COMPLEXITY:
         measured[name] = {
             of: {int(n): value for n, value in by_n.items()} for of, by_n in found.items()
         }
+if is_kept:
+    print("Kept:", ", ".join(measured))
+    missing = [name for name in COMPLEXITY if name not in measured]
+    print("Not measured yet:", ", ".join(missing) or "none")
 
 rows = []
 paths = {}
@@ -103,8 +110,8 @@ table(header, rows)
 # constant length, a recurrent layer by one of length n. The exponents are 0 and 1, as counted.
 
 # %%
-assert abs(paths["self-attention"]) < 0.05
-assert abs(paths["GRU"] - 1) < 0.1
+for name, expected in (("self-attention", 0), ("LSTM", 1), ("GRU", 1)):
+    assert abs(paths.get(name, expected) - expected) < 0.1
 series = {
     name: (list(found["seconds"]), list(found["seconds"].values()))
     for name, found in measured.items()
@@ -133,24 +140,32 @@ table(["row", "millions", "more than base", "paper", "more than base"], rows)
 
 # %% [markdown]
 # Then what was trained: the development set's perplexity a piece and BLEU of each row at the small
-# scale, mean over the seeds, beside the paper's.
+# scale, mean over the seeds, beside the paper's. Only scores of equally many updates are set beside
+# each other.
 
 # %%
-scores = {}
-for path in sorted((ROOT / "runs" / "table3").glob("*-*/score.json")):
-    row, _, seed = path.parent.name.rpartition("-")
-    scores.setdefault(row, []).append(json.loads(path.read_text(encoding="utf-8")))
+path = RESULTS / "table3.json"
+scores, left_out = comparable(json.loads(path.read_text("utf-8")) if path.is_file() else {})
+if scores:
+    first = scores[next(iter(scores))][0]
+    updates = f"{first['steps']:,} updates of {first['batch_tokens']:,} tokens"
+    print(f"{len(scores)} of {len(PAPER)} rows, {updates}")
+else:
+    print("None is kept: the second command above trains the rows.")
+settings = {tuple(one[name] for name in SAME) for found in scores.values() for one in found}
+assert len(settings) <= 1
+if left_out:
+    print("Left out, of other updates, text or rows:", ", ".join(left_out))
 
 rows = []
-for name, paper in PAPER.items():
-    found = scores.get(name.removeprefix("table3/"))
-    if found:
-        perplexity, points = (
-            f"{statistics.mean(one[of] for one in found):.2f}" for of in ("perplexity", "bleu")
-        )
-        rows.append([name, len(found), perplexity, points, paper.perplexity, paper.bleu])
+for name, found in scores.items():
+    perplexity, points = (
+        f"{statistics.mean(one[of] for one in found):.2f}" for of in ("perplexity", "bleu")
+    )
+    paper = PAPER[name]
+    rows.append([name, len(found), perplexity, points, paper.perplexity, paper.bleu])
 header = ["row", "seeds", "PPL a piece", "BLEU (dev)", "paper: PPL", "paper: BLEU"]
-table(header, rows) if rows else print("none kept: the command above trains them")
+table(header, rows) if rows else None
 
 # %% [markdown]
 # Which of the paper's findings can be seen here? The correlation of ranks between our perplexities

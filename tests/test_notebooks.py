@@ -3,24 +3,38 @@
 import ast
 import base64
 import re
+import shutil
+import subprocess
+import time
 
 import pytest
 from documentation.pages import ROOT
 
 SOURCES = sorted((ROOT / "notebooks").glob("*.py"))
+# A limit for all cells together.
 SECONDS = 300
 # How many pictures each shows at least.
-PICTURES = {"family": 2, "paper": 4, "reproduce": 1, "translate": 3}
+PICTURES = {"family": 2, "paper": 8, "reproduce": 1, "translate": 3}
 NEEDED = ("fastapi", "ipykernel", "jupytext", "matplotlib", "nbclient", "uvicorn")
 
 
-def executed(text, folder):
-    """A notebook in the percent format, executed in a process of its own."""
+def executed(text, folder, seconds=SECONDS):
+    """A notebook in the percent format, executed in a process of its own.
+
+    Raises:
+        TimeoutError: if it takes longer than so many seconds.
+    """
     jupytext = pytest.importorskip("jupytext")
     nbclient = pytest.importorskip("nbclient")
     notebook = jupytext.reads(text, fmt="py:percent")
+    end = time.monotonic() + seconds
+
+    def seconds_left(cell):
+        # 0 would be no limit.
+        return max(1, int(end - time.monotonic()))
+
     client = nbclient.NotebookClient(
-        notebook, timeout=SECONDS, resources={"metadata": {"path": str(folder)}}
+        notebook, timeout_func=seconds_left, resources={"metadata": {"path": str(folder)}}
     )
     return client.execute()
 
@@ -53,6 +67,34 @@ def test_control_a_claim_that_does_not_hold_fails(tmp_path):
     nbclient = pytest.importorskip("nbclient")
     with pytest.raises(nbclient.exceptions.CellExecutionError):
         executed("# %%\nassert 1 + 1 == 3", tmp_path)
+
+
+@pytest.mark.slow
+def test_control_a_notebook_that_takes_too_long_is_stopped(tmp_path):
+    pytest.importorskip("ipykernel")
+    naps = "# %%\nimport time\n" + "\n# %%\ntime.sleep(2)\n" * 30
+    with pytest.raises(TimeoutError):
+        executed(naps, tmp_path, seconds=8)
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="there is no make")
+def test_make_does_not_take_a_notebook_that_failed_for_done(tmp_path):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    programs = {"jupytext": "touch notebooks/a.ipynb", "jupyter-execute": "exit 1", "pip": "true"}
+    for folder in ("bin", "notebooks", ".venv"):
+        (tmp_path / folder).mkdir()
+    for name, does in programs.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{does}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    for name in ("setup.cfg", "notebooks/a.py", ".venv/installed", ".venv/notebooks"):
+        (tmp_path / name).touch()
+    made = subprocess.run(["make", "notebooks", "BIN=bin"], cwd=tmp_path, capture_output=True)
+    assert made.returncode != 0
+    assert not (tmp_path / "notebooks" / "a.ipynb").exists()
+    # A control: one that does not fail stays.
+    (tmp_path / "bin" / "jupyter-execute").write_text("#!/bin/sh\ntrue\n")
+    subprocess.run(["make", "notebooks", "BIN=bin"], cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "notebooks" / "a.ipynb").exists()
 
 
 def test_every_notebook_is_known():

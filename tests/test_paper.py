@@ -2,6 +2,9 @@
 value of base, big and table 3, and each row's number of parameters beside the paper's column.
 """
 
+import configparser
+import pathlib
+
 import pytest
 
 from keras_transformer.flagfiles import FLAGFILES, expand_flagfiles
@@ -64,6 +67,85 @@ TEXT = {
     "en_fr": ("32000", "fr", "wmt14_translate/fr-en"),
     "": ("37000", "de", "wmt14_translate/de-en"),
 }
+# All that base says, and what each of the others changes of what it is a delta on.
+ALL_OF_BASE = {
+    **EVERYWHERE,
+    "corpus": "tfds",
+    "dataset": "wmt14_translate/de-en",
+    "source_language": "en",
+    "target_language": "de",
+    "vocabulary_size": "37000",
+    "num_layers": "6",
+    "d_model": "512",
+    "d_ff": "2048",
+    "num_heads": "8",
+    "dropout": "0.1",
+    "label_smoothing": "0.1",
+    "residual_initialization": "depth_scaled",
+    "max_steps": "100000",
+    "average_checkpoints": "5",
+}
+EN_FR = {
+    "dataset": "wmt14_translate/fr-en",
+    "target_language": "fr",
+    "vocabulary_size": "32000",
+}
+ALL_OF_BIG = {
+    **ALL_OF_BASE,
+    "d_model": "1024",
+    "d_ff": "4096",
+    "num_heads": "16",
+    "dropout": "0.3",
+    "max_steps": "300000",
+    "keep_checkpoints": "20",
+    "average_checkpoints": "20",
+}
+ALL_OF_PARSING = {
+    **ALL_OF_BASE,
+    **OF_PARSING,
+    "task": "parsing",
+    "corpus": "treebank",
+    "target_language": "trees",
+    "vocabulary_size": "16000",
+    "num_layers": "4",
+    "d_model": "1024",
+    "dropout": "0.2",
+    "attention_dropout": "0.2",
+    "max_train_length": "512",
+}
+CHANGES = {
+    "base": {},
+    "a_1_head": {"num_heads": "1"},
+    "a_4_heads": {"num_heads": "4"},
+    "a_16_heads": {"num_heads": "16"},
+    "a_32_heads": {"num_heads": "32"},
+    "b_d_k_16": {"d_k": "16"},
+    "b_d_k_32": {"d_k": "32"},
+    "c_2_layers": {"num_layers": "2"},
+    "c_4_layers": {"num_layers": "4"},
+    "c_8_layers": {"num_layers": "8"},
+    "c_d_model_256": {"d_model": "256", "d_k": "32", "d_v": "32"},
+    "c_d_model_1024": {"d_model": "1024", "d_k": "128", "d_v": "128"},
+    "c_d_ff_1024": {"d_ff": "1024"},
+    "c_d_ff_4096": {"d_ff": "4096"},
+    "d_dropout_0": {"dropout": "0"},
+    "d_dropout_0.2": {"dropout": "0.2"},
+    "d_label_smoothing_0": {"label_smoothing": "0"},
+    "d_label_smoothing_0.2": {"label_smoothing": "0.2"},
+    "e_learned_positions": {"positions": "learned"},
+}
+SAID = {
+    "base": ALL_OF_BASE,
+    "base_en_fr": {**ALL_OF_BASE, **EN_FR},
+    "big": ALL_OF_BIG,
+    "big_en_fr": {**ALL_OF_BIG, **EN_FR, "dropout": "0.1"},
+    "parsing": ALL_OF_PARSING,
+    "parsing_semi": {**ALL_OF_PARSING, "corpus": "mixture", "vocabulary_size": "32000"},
+    **{
+        f"table3/{row}": {**ALL_OF_BASE, "average_checkpoints": "1", **change}
+        for row, change in CHANGES.items()
+    },
+}
 
 
 def said(name):
@@ -109,6 +191,45 @@ def test_every_flag_file_of_the_paper_is_a_row_here():
         for path in FLAGFILES.rglob("*.flags")
     }
     assert stems == TABLE_3.keys() | parsers | ours | came_after
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_a_flag_file_says_what_was_typed_and_no_more(name):
+    assert said(name) == SAID[name]
+
+
+def test_a_plain_install_has_what_reads_the_corpus_of_base():
+    setup = configparser.ConfigParser()
+    setup.read(pathlib.Path(__file__).parents[1] / "setup.cfg")
+    required = setup["options"]["install_requires"].split()
+    assert said("base")["corpus"] == "tfds"
+    assert [one for one in required if one.startswith("tensorflow-datasets>=")]
+
+
+def test_every_flag_file_of_the_paper_was_typed():
+    assert SAID.keys() == TABLE_3.keys() | PARSING.keys()
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--norm=pre",
+        "--activation=swiglu",
+        "--optimizer=muon",
+        "--schedule=cosine",
+        "--attention_dropout=0.1",
+        "--embedding_initialization=cooccurrence",
+        "--residual_initialization=glorot",
+        "--source_language=de",
+        "--keep_checkpoints=9",
+    ],
+)
+@pytest.mark.parametrize("name", ["base", "big"])
+def test_control_a_flag_too_many_or_another_value_would_be_seen(tmp_path, monkeypatch, name, flag):
+    text = (FLAGFILES / f"{name}.flags").read_text(encoding="utf-8")
+    (tmp_path / "changed.flags").write_text(f"{text}{flag}\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert said("changed") != SAID[name]
 
 
 @pytest.mark.parametrize("name", TABLE_3)

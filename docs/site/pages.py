@@ -20,6 +20,9 @@ REFERENCE = {
     "training": "keras_transformer.training",
     "decoding": "keras_transformer.decoding",
     "translator": "keras_transformer.translator",
+    "evaluation": "keras_transformer.evaluation",
+    "visualization": "keras_transformer.visualization",
+    "tasks": "keras_transformer.tasks",
     "pipelines": "pipelines",
     "corpora": "pipelines.corpora",
 }

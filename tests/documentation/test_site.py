@@ -98,6 +98,13 @@ def test_control_a_page_without_a_fault_is_not_reported(tmp_path):
     assert list(offences(tmp_path)) == []
 
 
+def test_each_package_that_users_import_has_a_page_in_the_navigation():
+    reference = part_of_the_site("pages").REFERENCE
+    assert reference.keys() >= {"layers", "models", "evaluation", "visualization", "tasks"}
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    assert [name for name in reference if f": docs/api/{name}.md\n" not in navigation] == []
+
+
 def test_each_module_of_a_package_is_on_its_page():
     pages = part_of_the_site("pages")
     assert "heads.softmax" in pages.modules_of("keras_transformer.layers")

@@ -19,7 +19,7 @@ from keras_transformer.layers.heads.sparse import SparseHeads
 from keras_transformer.models import Hyperparameters, Transformer, variants
 from keras_transformer.training.initialization import initialize
 
-V, SENTENCES, LENGTH = 23, 20, 5
+V, SENTENCES, LENGTH = 23, 100, 5
 SIZES = {"vocabulary_size": V, "num_layers": 1, "d_model": 8, "d_ff": 12, "num_heads": 2}
 SLOW = pytest.mark.slow
 # Each choice is in one of the first, and by itself among the slow ones.
@@ -33,6 +33,8 @@ TOGETHER = [
     {"activation": "swiglu", "tie_embeddings": "none"},
 ]
 ALONE = [
+    {"norm": "pre", "activation": "gelu"},
+    {"activation": "swish"},
     {"attention": "dot_product"},
     {"attention": "additive"},
     {"attention": "local:1"},
@@ -117,6 +119,22 @@ def test_its_hyperparameters_make_it_again():
         (w.path, w.shape) for w in transformer.weights
     ]
     assert len(clone.variables) == len(transformer.variables)
+
+
+@pytest.mark.parametrize("start", ["depth_scaled", "glorot"])
+def test_the_last_matrices_of_both_stacks_start_as_they_are_told(start):
+    """The bound of a uniform distribution is close to the greatest of 1,024 numbers and more."""
+    sizes = {**SIZES, "num_layers": 2, "d_model": 32, "d_ff": 64}
+    transformer = Transformer(**sizes, residual_initialization=start)
+    for stack, sublayers in ((transformer.encoder, 2), (transformer.decoder, 3)):
+        branches = sublayers * len(stack.layers)
+        last = ("/output_kernel", "/outer/kernel")
+        matrices = [w for layer in stack.layers for w in layer.weights if len(w.shape) == 2]
+        assert sum(w.path.endswith(last) for w in matrices) == branches
+        for w in matrices:
+            scale = branches if start == "depth_scaled" and w.path.endswith(last) else 1
+            bound = (6 / sum(w.shape) / scale) ** 0.5
+            assert 0.95 * bound < np.abs(w.numpy()).max() <= bound, w.path
 
 
 def three(**variant):
