@@ -53,7 +53,7 @@ FITTING_VOCABULARY = 41_000
 # d_k = 16, and the rows' ratios to base are the paper's.
 SMALLER = {"num_layers": 2, "d_model": 4, "d_ff": 4, "d_k": 4, "d_v": 4}
 # What scores must have in common to be set beside each other.
-SAME = ("steps", "batch_tokens", "text")
+SAME = ("steps", "batch_tokens", "text", "arithmetic")
 VARIES = (*SMALLER, "num_heads", "dropout", "label_smoothing", "positions")
 
 

@@ -4,7 +4,8 @@ and side by side, and their scores on the development set.
 Each sees the same number of tokens. What counts are the last weights: "no checkpoint averaging". A
 run that is done is not trained again, one that was interrupted goes on; what SIGTERM stops is saved
 first. `--kept=FILE` keeps the scores of runs whose folders are gone, so that a table can be made in
-several sittings. Scores of other updates, or of another text, are not taken. The command
+several sittings. Scores of other updates, of another text or in another arithmetic (a processor may
+multiply in bfloat16 or not) are not taken. The command
 
     python -m benchmarks.small_runs --score=FOLDER
 
@@ -24,6 +25,7 @@ from absl import app, flags
 
 from benchmarks.kept import refuse_others
 from benchmarks.side_by_side import run_alone, side_by_side, train_alone
+from keras_transformer.training.mixed_precision import dtype_policy
 from pipelines.corpora.line_files import existing_folder, locate
 from pipelines.whole_files import write_json
 
@@ -74,8 +76,9 @@ def folder_of(run_dir: str | os.PathLike, name: str, seed: str) -> pathlib.Path:
 
 
 def _asked():
-    """What scores have to be of: so many updates, of so many tokens, of this text."""
+    """What scores have to be of: so many updates, of so many tokens, of this text, computed so."""
     return {
+        "arithmetic": dtype_policy("auto"),
         "steps": UPDATES.value,
         "batch_tokens": BATCH_TOKENS.value,
         "text": text_of(DATA_DIR.value),
@@ -158,6 +161,8 @@ def score(folder: pathlib.Path) -> None:
     nats = last["val_cross_entropy"]
     numbers = {
         "steps": last["step"],
+        # On the machine that has trained.
+        "arithmetic": dtype_policy("auto"),
         "batch_tokens": translator.description["training"]["batch_tokens"],
         "text": text_of(translator.description["corpus"]["data_dir"]),
         "perplexity": math.exp(nats),

@@ -16,12 +16,14 @@ class Panel:
         series: {name: (x, y)}; a name has the same colour in all panels.
         logarithmic: axes with a logarithmic scale: "", "y" or "xy". One across has a tick at each x
             of the first series.
+        names: what stands at 0, 1, 2 and so on across, in place of numbers.
     """
 
     title: str
     across: str
     series: Mapping[str, tuple[Sequence[float], Sequence[float]]]
     logarithmic: str = ""
+    names: Sequence[str] = ()
 
 
 def draw(panels: Sequence[Panel], theme: Theme):
@@ -56,10 +58,12 @@ def draw(panels: Sequence[Panel], theme: Theme):
             axes.set_xscale("log")
             axes.set_xticks(next(iter(panel.series.values()))[0])
             axes.xaxis.minorticks_off()
-        else:
+        elif not panel.names:
             axes.set_xlim(left=0)
             axes.xaxis.set_major_locator(_few())
         axes.xaxis.set_major_formatter(_with_commas())
+        if panel.names:
+            axes.set_xticks(range(len(panel.names)), panel.names, rotation=90)
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
     ordered = [handles[name] for name in names]

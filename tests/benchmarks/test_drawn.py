@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from benchmarks.paper_table3 import PAPER
 from keras_transformer.visualization.theme import THEMES
 
 pytest.importorskip("matplotlib")
@@ -14,7 +15,16 @@ OF_LAYERS = {
     }
     for name, scale in (("self-attention", 1.0), ("linear", 0.5))
 }
-DRAWN = {"table1": OF_LAYERS, "norms": {"post-norm": [0.3, 0.5, 1.0], "no sum": [0.01, 0.1, 1]}}
+OF_ROWS = {
+    (row.removeprefix("table3/"), seed): {"perplexity": 9.0 - place / 10, "bleu": 20.0 + place / 5}
+    for place, row in enumerate(PAPER)
+    for seed in ("1", "2")
+}
+DRAWN = {
+    "table1": OF_LAYERS,
+    "table3": OF_ROWS,
+    "norms": {"post-norm": [0.3, 0.5, 1.0], "no sum": [0.01, 0.1, 1]},
+}
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -30,3 +40,12 @@ def test_a_picture_has_the_colours_of_its_theme(benchmark_of, tmp_path, benchmar
     [other] = THEMES.keys() - {theme}
     assert {THEMES[theme].paper, *THEMES[theme].series[:2]} <= colours
     assert THEMES[other].paper not in colours
+
+
+def test_rows_are_drawn_against_base(benchmark_of):
+    module = benchmark_of("table3", "--rows=table3/c_2_layers,table3/base")
+    found = {("c_2_layers", "1"): 7.0, ("c_2_layers", "2"): 8.0, ("base", "1"): 5, ("base", "2"): 6}
+    found = {name: {"perplexity": value} for name, value in found.items()}
+    ours, theirs = module.against_base(found, "perplexity")
+    assert ours == [2.0, 0.0]
+    assert theirs == pytest.approx([6.11 - 4.92, 0.0])

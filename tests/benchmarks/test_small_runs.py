@@ -52,13 +52,13 @@ def test_a_text_is_told_by_what_is_in_it(benchmark_of, tmp_path):
     assert text_of(tmp_path / "a") != text_of(text_in(tmp_path / "c", "another"))
 
 
-@pytest.mark.parametrize("kept_text", ["the same", "another"])
-def test_kept_scores_of_another_text_are_not_taken(benchmark_of, tmp_path, monkeypatch, kept_text):
+@pytest.mark.parametrize("differs", [None, "text", "arithmetic", "steps"])
+def test_kept_scores_of_something_else_are_not_taken(benchmark_of, tmp_path, monkeypatch, differs):
     data = text_in(tmp_path / "data")
     kept = tmp_path / "kept.json"
     small_runs = benchmark_of("small_runs", f"--data_dir={data}", f"--kept={kept}", "--updates=5")
-    scores = {"steps": 5, "batch_tokens": 1024, "text": small_runs.text_of(data), "bleu": 1.0}
-    another = scores if kept_text == "the same" else {**scores, "text": "another"}
+    scores = {**small_runs._asked(), "bleu": 1.0}
+    another = {**scores, differs: "another"} if differs else scores
     kept.write_text(json.dumps({"row-1": another}))
     trained = []
 
@@ -69,5 +69,5 @@ def test_kept_scores_of_another_text_are_not_taken(benchmark_of, tmp_path, monke
     monkeypatch.setattr(small_runs, "run_alone", run_alone)
     monkeypatch.setattr(small_runs, "train_alone", lambda folder, *_: trained.append(folder))
     found = small_runs.train(tmp_path / "row-1", [], "1", 0)
-    assert found["bleu"] == (1.0 if kept_text == "the same" else 2.0)
-    assert bool(trained) == (kept_text != "the same")
+    assert found["bleu"] == (2.0 if differs else 1.0)
+    assert bool(trained) == bool(differs)
