@@ -101,8 +101,8 @@ def small_scale(row: str) -> dict[str, str]:
 def comparable(
     kept: Mapping[str, Mapping[str, float]],
 ) -> tuple[dict[str, list[Mapping[str, float]]], list[str]]:
-    """The scores of table 3 that may be set beside each other: of as many updates, of as many
-    tokens, of the same text as most of them.
+    """The scores of table 3 that may be set beside each other: of the same updates, tokens, text
+    and arithmetic as most of them.
 
     Args:
         kept: what `--kept` of `benchmarks.small_runs` writes: scores by the run's name,

@@ -20,6 +20,7 @@ from absl import app, flags
 from benchmarks.kept import keep_settings
 from benchmarks.parsing_in_parts import loader, parsed_in_parts, weights_in
 from benchmarks.tables import print_table
+from keras_transformer.flagfiles import expand_flagfiles
 from pipelines.whole_files import write_json, write_whole
 
 SIZES = flags.DEFINE_list("sizes", [], "Numbers of trees to train on; 0: all.")
@@ -35,9 +36,10 @@ BEST_BELOW = flags.DEFINE_integer(
     "best_epoch_below",
     5000,
     "Sizes below it are scored by the epoch with the best F1 (--keep_best=f1), others by the mean "
-    "of the last checkpoints; 0: all by that, as a recipe with --validation_sentences=0 needs it.",
+    "of the last checkpoints; 0: all by that.",
 )
 SEED = 1
+BY_BEST_EPOCH = ["--keep_best=f1", "--validation_sentences=200"]
 # Greedy search of an unfinished parser finds much worse trees.
 SILVER_SEARCH = {"beam_size": 4, "constrained": True}
 BATCH_TOKENS = 1024
@@ -78,7 +80,8 @@ def trained_with_silver(size: int) -> pathlib.Path:
     """The run that has learned from so many trees and from silver ones of all other sentences, each
     seen as often.
     """
-    return _train(f"trees_{size}_silver", size, lambda: _mixture_arguments(size))
+    silver = weights_in(trained(size))
+    return _train(f"trees_{size}_silver", size, lambda: _mixture_arguments(size), silver=silver)
 
 
 def _mixture_arguments(size):
@@ -96,17 +99,18 @@ def _mixture_arguments(size):
     return ["--corpus=mixture", f"--mixture={mixture}"]
 
 
-def _train(name, size, corpus_arguments):
-    """Train a parser, if that is not done yet. Gives its folder."""
+def _train(name, size, corpus_arguments, **more):
+    """Train a parser, if that is not done yet, by what else decides what it learns. Gives its
+    folder.
+    """
     run = study_folder() / name
-    has_best = 0 < size < BEST_BELOW.value
-    settings = {"recipe": RECIPE.value, "data_dir": _data_dir(), "keep_best": has_best}
+    recipe = shlex.split(RECIPE.value) + BY_BEST_EPOCH * (0 < size < BEST_BELOW.value)
+    settings = {"recipe": expand_flagfiles(recipe), "data_dir": _data_dir(), **more}
     keep_settings(run, settings)
     if (run / "evaluation.json").is_file():
         return run
     command = [
-        *(sys.executable, "-m", "keras_transformer.train", *shlex.split(RECIPE.value)),
-        *(["--keep_best=f1"] if has_best else []),
+        *(sys.executable, "-m", "keras_transformer.train", *recipe),
         *(*corpus_arguments(), f"--model_dir={run}", f"--export_dir={run}_saved"),
     ]
     print(shlex.join(command), flush=True)

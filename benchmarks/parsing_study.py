@@ -95,10 +95,13 @@ HEADER = ("parser", "F1, at most 40 words", "F1", "complete", "well formed", "se
 
 def systems():
     """By name: the model and its options. The first is the one that others are compared with."""
+    from keras_transformer.runs.folder import RunFolder
     from keras_transformer.training import checkpoint
 
-    run = MODEL_DIR.value
-    last = checkpoint.checkpoints(pathlib.Path(run) / "checkpoints")[-1]
+    run = str(RunFolder(MODEL_DIR.value).path)
+    every = checkpoint.checkpoints(RunFolder(run).checkpoints)
+    if not every:
+        raise SystemExit(f"{run} holds no checkpoint. Train it first.")
     found = {}
     for beam in map(int, BEAMS.value):
         # Greedy search has no length penalty.
@@ -106,7 +109,7 @@ def systems():
         options |= {"length_penalty": LENGTH_PENALTY.value} if beam > 1 else {}
         found[f"beam {beam}, {MENDED}"] = (run, options)
         found[f"beam {beam}, constrained"] = (run, {**options, "constrained": True})
-    found["beam 1, mended, last checkpoint alone"] = (str(last), {"beam_size": 1})
+    found["beam 1, mended, last checkpoint alone"] = (str(every[-1]), {"beam_size": 1})
     if SILVER_MODEL.value:
         found["beam 1, mended, with silver trees"] = (SILVER_MODEL.value, {"beam_size": 1})
     return found

@@ -4,7 +4,7 @@ and side by side, and their scores on the development set.
 Each sees the same number of tokens. What counts are the last weights: "no checkpoint averaging". A
 run that is done is not trained again, one that was interrupted goes on; what SIGTERM stops is saved
 first. `--kept=FILE` keeps the scores of runs whose folders are gone, so that a table can be made in
-several sittings. Scores of other updates, of another text or in another arithmetic (a processor may
+several sittings. Scores of other flags, of another text or in another arithmetic (a processor may
 multiply in bfloat16 or not) are not taken. The command
 
     python -m benchmarks.small_runs --score=FOLDER
@@ -23,10 +23,11 @@ from collections.abc import Mapping, Sequence
 
 from absl import app, flags
 
-from benchmarks.kept import refuse_others
+from benchmarks.kept import keep_settings
 from benchmarks.side_by_side import run_alone, side_by_side, train_alone
+from keras_transformer.flagfiles import expand_flagfiles
 from keras_transformer.training.mixed_precision import dtype_policy
-from pipelines.corpora.line_files import existing_folder, locate
+from pipelines.corpora.line_files import existing_folder, locate, read_lines
 from pipelines.whole_files import write_json
 
 SCORE = flags.DEFINE_string("score", None, "Folder of a run: score it, in this very process.")
@@ -75,10 +76,14 @@ def folder_of(run_dir: str | os.PathLike, name: str, seed: str) -> pathlib.Path:
     return pathlib.Path(run_dir) / f"{name}-{seed}"
 
 
-def _asked():
-    """What scores have to be of: so many updates, of so many tokens, of this text, computed so."""
+def asked_of(arguments: Sequence[str], seed: str) -> dict:
+    """What scores have to be of: so many updates, of so many tokens, of this text, computed so, by
+    these flags and those of their files.
+    """
+    flags_of_run = [one for one in _flags(arguments, seed) if not one.startswith("--data_dir=")]
     return {
         "arithmetic": dtype_policy("auto"),
+        "flags": _digest("\n".join(expand_flagfiles(flags_of_run)).encode()),
         "steps": UPDATES.value,
         "batch_tokens": BATCH_TOKENS.value,
         "text": text_of(DATA_DIR.value),
@@ -86,24 +91,29 @@ def _asked():
 
 
 def text_of(data_dir: str | os.PathLike) -> str:
-    """What tells the text of one folder from another's, wherever it lies: a digest of its files."""
+    """What tells the text of one folder from another's, wherever it lies: a digest of its lines."""
     folder = existing_folder(data_dir)
     files = [locate(folder, f"{name}.{side}") for name in ("train", "val") for side in ("en", "de")]
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+    return _digest("\0".join("\n".join(read_lines(path)) for path in files).encode())
+
+
+def _digest(content):
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def train(folder, arguments, seed, core):
     """Train and score a run on one core, if that is not done yet."""
     scores = folder / "score.json"
-    asked = _asked()
+    asked = asked_of(arguments, seed)
     found = _kept().get(folder.name, {})
     if found.items() >= asked.items():
         return found
+    # Before it is trained, so that another machine cannot go on with it in its own arithmetic.
+    keep_settings(folder, asked)
     if not scores.is_file():
         train_alone(folder, _flags(arguments, seed), core)
         run_alone(folder, ["benchmarks.small_runs", f"--score={folder}"], core)
-    found = json.loads(scores.read_text(encoding="utf-8"))
-    refuse_others(scores, {name: found.get(name) for name in asked}, asked)
+    found = {**json.loads(scores.read_text(encoding="utf-8")), **asked}
     print(folder.name, found, flush=True)
     with _KEEPING:
         if KEPT.value:
@@ -160,11 +170,6 @@ def score(folder: pathlib.Path) -> None:
     words = sum(len(line.split()) + 1 for line in targets)
     nats = last["val_cross_entropy"]
     numbers = {
-        "steps": last["step"],
-        # On the machine that has trained.
-        "arithmetic": dtype_policy("auto"),
-        "batch_tokens": translator.description["training"]["batch_tokens"],
-        "text": text_of(translator.description["corpus"]["data_dir"]),
         "perplexity": math.exp(nats),
         "perplexity_of_a_word": math.exp(nats * pieces / words),
         "accuracy": 100 * last["val_accuracy"],

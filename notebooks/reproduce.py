@@ -11,8 +11,8 @@
 # %% [markdown]
 # # Tables 1 and 3, reproduced
 #
-# Both tables are commands, and both keep what they measured in `benchmarks/results`, which belongs
-# to the repository: a file for each layer in `table1`, and the scores of all rows in `table3.json`.
+# Both tables are commands. Called as below, they keep what they measure in `benchmarks/results`: a
+# file for each layer in `table1`, and the scores of all rows in `table3.json`.
 #
 #     python -m benchmarks.table1 --output_dir=benchmarks/results/table1
 #     python -m benchmarks.table3 --scale=small --data_dir=multi30k \
@@ -46,7 +46,7 @@ from keras_transformer.visualization.shown import Shown
 ROOT = pathlib.Path(keras_transformer.__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.paper_table3 import BASE, PAPER, SAME, comparable, hyperparameters
+from benchmarks.paper_table3 import BASE, PAPER, comparable, hyperparameters
 from benchmarks.table1 import exponent
 from benchmarks.table1_layers import PAPER as COMPLEXITY
 
@@ -110,8 +110,11 @@ table(header, rows)
 # constant length, a recurrent layer by one of length n. The exponents are 0 and 1, as counted.
 
 # %%
-for name, expected in (("self-attention", 0), ("LSTM", 1), ("GRU", 1)):
-    assert abs(paths.get(name, expected) - expected) < 0.1
+counted = [(name, path) for name, path in (("self-attention", 0), ("LSTM", 1), ("GRU", 1))]
+there = [(name, path) for name, path in counted if name in paths]
+assert there
+for name, path in there:
+    assert abs(paths[name] - path) < (0.1 if path else 0.05)
 series = {
     name: (list(found["seconds"]), list(found["seconds"].values()))
     for name, found in measured.items()
@@ -140,8 +143,8 @@ table(["row", "millions", "more than base", "paper", "more than base"], rows)
 
 # %% [markdown]
 # Then what was trained: the development set's perplexity a piece and BLEU of each row at the small
-# scale, mean over the seeds, beside the paper's. Only scores of equally many updates are set beside
-# each other.
+# scale, mean over the seeds, beside the paper's. Only scores of equal updates, tokens, text and
+# arithmetic are set beside each other.
 
 # %%
 path = RESULTS / "table3.json"
@@ -152,10 +155,8 @@ if scores:
     print(f"{len(scores)} of {len(PAPER)} rows, {updates}")
 else:
     print("None is kept: the second command above trains the rows.")
-settings = {tuple(one[name] for name in SAME) for found in scores.values() for one in found}
-assert len(settings) <= 1
 if left_out:
-    print("Left out, of other updates, text or rows:", ", ".join(left_out))
+    print("Left out, of other updates, tokens, text, arithmetic or rows:", ", ".join(left_out))
 
 rows = []
 for name, found in scores.items():

@@ -15,6 +15,7 @@ from pipelines import beam, corpora, manifest, vocabularies
 from pipelines.corpora.mixture import members
 from pipelines.corpora.parallel_text import Corpus
 from pipelines.corpora.records import text_paths
+from pipelines.corpora.refusals import check_languages
 from pipelines.filtering import Filters, scripts_of
 from pipelines.manifest import read_json
 from pipelines.sharding import Shards, kept, sample
@@ -82,9 +83,11 @@ class Preparation:
                 f"{self.vocabulary_model}, of {self.vocabulary_sentences} sentences"
             )
         mixture = self.corpus.get("mixture")
+        # A mixture has languages of its own.
+        unasked = [f"{side}_language" for side in ("source", "target")] if mixture else []
         return {
             "format": manifest.FORMAT,
-            **self.corpus,
+            **{name: value for name, value in self.corpus.items() if name not in unasked},
             **({"members": members(mixture)} if mixture else {}),
             "vocabulary": vocabulary,
             "shards": self.shards,
@@ -127,7 +130,7 @@ def _refuse_differences(path, decides):
     differences = [
         f"{name} was {before.get(name)}, now {value}"
         for name, value in decides.items()
-        if before.get(name) != value
+        if name in before and before[name] != value
     ]
     if differences:
         raise ValueError(
@@ -146,6 +149,7 @@ def _is_finished(folder):
 
 def _make(preparation, folder, options):
     held_out = corpora.held_out(**preparation.settings)
+    check_languages(held_out, preparation.corpus)
     filters = _filters(preparation, held_out)
     vocabulary = _vocabulary(preparation, folder, filters, held_out.tags)
     decides = {**preparation.decides, "fingerprint": vocabulary.fingerprint}

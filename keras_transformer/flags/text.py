@@ -68,8 +68,8 @@ flags.DEFINE_string(
 DEFINE_path(
     "cache_dir",
     None,
-    "Folder for downloads. Default: the user's cache folder, where evaluate looks; the variable "
-    "XDG_CACHE_HOME moves that for all commands.",
+    "Folder for downloads. Default: the user's cache folder. evaluate always looks there; the "
+    "variable XDG_CACHE_HOME moves it.",
     CORPUS,
 )
 

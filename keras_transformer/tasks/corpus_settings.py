@@ -3,8 +3,10 @@
 import os
 from collections.abc import Mapping
 
+from pipelines import corpora
 from pipelines.corpora import OWN_LANGUAGES, Corpus
 from pipelines.corpora.mixture import members
+from pipelines.corpora.refusals import check_languages
 
 LANGUAGES = {"source_language": "en", "target_language": "de"}
 
@@ -35,6 +37,21 @@ def language(values: Mapping, name: str) -> str:
     return values[name] or LANGUAGES[name]
 
 
+def load(settings: Mapping, cache_dir: str | None) -> Corpus:
+    """Load the text that was asked for.
+
+    Args:
+        settings: of `corpus_settings`.
+        cache_dir: folder for downloads; None: the user's cache folder.
+
+    Raises:
+        ValueError: as `corpora.load`; if records or a mixture have other languages.
+    """
+    corpus = corpora.load(**settings, cache_dir=cache_dir)
+    check_languages(corpus, settings)
+    return corpus
+
+
 def described(settings: Mapping, corpus: Corpus) -> dict:
     """What a run says of its text, as parts of its description: "corpus", arguments of
     `pipelines.corpora.load`, with the languages of the text where it says them itself; and
@@ -47,9 +64,24 @@ def described(settings: Mapping, corpus: Corpus) -> dict:
     own = LANGUAGES if settings["name"] in OWN_LANGUAGES else ()
     parts = {"corpus": {**settings, **{name: getattr(corpus, name) for name in own}}}
     if settings["mixture"]:
-        numbered = enumerate(members(settings["mixture"]), 1)
-        parts["mixture"] = {f"member {number}": member for number, member in numbered}
+        parts["mixture"] = {"members": members(settings["mixture"])}
     return parts
+
+
+def fixed(description: Mapping) -> dict:
+    """What of a run's description must not change.
+
+    An earlier version wrote the languages of the flags, whatever those of records and mixtures
+    were: they are left out, for the vocabulary tells one text from another. It did not write the
+    members of a mixture: those of today are taken.
+    """
+    settings = description["corpus"]
+    left_out = LANGUAGES if settings.get("name") in OWN_LANGUAGES else ()
+    kept = {name: value for name, value in settings.items() if name not in left_out}
+    mixture = settings.get("mixture")
+    if "mixture" in description or not mixture or not os.path.isfile(mixture):
+        return {**description, "corpus": kept}
+    return {**description, "corpus": kept, "mixture": {"members": members(mixture)}}
 
 
 def _absolute(path):

@@ -36,6 +36,12 @@ class Labelling(TextReading):
                 f"Received: tie_embeddings={values['tie_embeddings']}. Leave it out."
             )
 
+    @classmethod
+    def fixed(cls, description):
+        """All but `tie_embeddings`, which an earlier version took though it has no effect."""
+        hyperparameters = {**description["hyperparameters"], "tie_embeddings": "three_way"}
+        return super().fixed({**description, "hyperparameters": hyperparameters})
+
     @staticmethod
     @abc.abstractmethod
     def labels_of(targets):

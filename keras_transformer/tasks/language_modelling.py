@@ -14,6 +14,7 @@ from keras_transformer.tasks.trial import trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.translator.generation_module import GenerationModule
 from keras_transformer.translator.generator import Generator, module_of_run
+from keras_transformer.translator.perplexity import in_words
 from pipelines import texts, vocabularies, vocabulary
 
 SHOWN = 5
@@ -96,7 +97,8 @@ class LanguageModelling(OneLanguage):
         prompts = [_beginning(line) for line in lines[:KEPT_EXAMPLES]]
         generated = generator.generate(prompts[:SHOWN])
         report = [
-            f"perplexity {scores['perplexity']} a piece, {scores['perplexity_of_words']} a word",
+            f"perplexity {in_words(scores['perplexity'])} a piece, "
+            f"{in_words(scores['perplexity_of_words'])} a word",
             *(
                 f"\n  prompt     {prompt}\n  generated  {text}"
                 for prompt, text in zip(prompts, generated, strict=False)

@@ -13,7 +13,7 @@ from keras_transformer.tasks.task import Evaluation, label_measures, with_perple
 from keras_transformer.tasks.text_reading import TextReading
 from keras_transformer.tasks.trial import trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.translator.generator import rounded_perplexity
+from keras_transformer.translator.perplexity import in_words, rounded_perplexity
 from keras_transformer.translator.text_encoder_module import MaskedTextModule
 from pipelines import batching, hidden_pieces, texts, vocabularies
 
@@ -82,7 +82,7 @@ class Masking(TextReading):
         filled = artifact.module.fill(tf.constant(hidden[:SHOWN]))["filled"].numpy()
         report = [
             f"{scores['accuracy']:.1%} of {scores['pieces']:,} hidden pieces are guessed, "
-            f"perplexity {scores['perplexity']}",
+            f"perplexity {in_words(scores['perplexity'])}",
             *(
                 f"\n  text    {line}\n  filled  {text.decode(errors='replace')}"
                 for line, text in zip(hidden, filled, strict=False)

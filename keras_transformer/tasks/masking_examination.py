@@ -4,6 +4,7 @@ from keras_transformer.runs.folder import RunFolder, named_run
 from keras_transformer.tasks.examination import Examination
 from keras_transformer.tasks.masking import BATCH_TOKENS, Masking, measured
 from keras_transformer.translator.loading import saved_model
+from keras_transformer.translator.perplexity import in_words
 from pipelines import batching, corpora, hidden_pieces, texts
 from pipelines.corpora.line_files import read_lines
 
@@ -49,7 +50,7 @@ class MaskingExamination(Examination):
     def table(self, found):
         return (
             f"{found['pieces']:,} hidden pieces\naccuracy {found['accuracy']:.1%}, perplexity "
-            f"{found['perplexity']}"
+            f"{in_words(found['perplexity'])}"
         )
 
 

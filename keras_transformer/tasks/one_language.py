@@ -6,10 +6,9 @@ import functools
 from collections.abc import Mapping
 
 from keras_transformer.models import chosen
-from keras_transformer.tasks.corpus_settings import corpus_settings
-from keras_transformer.tasks.corpus_settings import described as described_corpus
+from keras_transformer.tasks import corpus_settings
 from keras_transformer.tasks.task import Task
-from pipelines import corpora, vocabularies
+from pipelines import vocabularies
 from pipelines.record_files import Records
 
 
@@ -31,12 +30,12 @@ class OneLanguage(Task):
                 f"--task={self.name} has text of one language, so one vocabulary. Received: "
                 f"vocabularies={values['vocabularies']}. Leave it out."
             )
-        self._corpus_settings = corpus_settings(values)
+        self._corpus_settings = corpus_settings.corpus_settings(values)
 
     @functools.cached_property
     def corpus(self):
         """The text: `corpora.Corpus`."""
-        corpus = corpora.load(**self._corpus_settings, cache_dir=self.values["cache_dir"])
+        corpus = corpus_settings.load(self._corpus_settings, self.values["cache_dir"])
         if isinstance(corpus.train, Records):
             raise ValueError(
                 f"--task={self.name} reads text. Received: corpus=records, which holds ids of "
@@ -62,10 +61,15 @@ class OneLanguage(Task):
     def description(self):
         return {
             "hyperparameters": self.hyperparameters.as_dict(),
-            **described_corpus(self._corpus_settings, self.corpus),
+            **corpus_settings.described(self._corpus_settings, self.corpus),
             "vocabulary": {"fingerprint": self.vocabulary.fingerprint},
             "training": {"max_length": self.values["max_train_length"]},
         }
+
+    @classmethod
+    def fixed(cls, description):
+        """All but what the corpus says itself."""
+        return corpus_settings.fixed(description)
 
     def introduce(self):
         corpus = self.corpus

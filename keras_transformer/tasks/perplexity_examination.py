@@ -2,6 +2,7 @@
 
 from keras_transformer.tasks.examination import Examination
 from keras_transformer.translator.generator import Generator
+from keras_transformer.translator.perplexity import in_words
 from pipelines import corpora
 from pipelines.corpora.line_files import read_lines
 
@@ -26,13 +27,10 @@ class PerplexityExamination(Examination):
         return generator.perplexities(self._lines)
 
     def table(self, found):
-        of_pieces, of_words = (
-            "beyond all numbers" if found[name] is None else found[name]
-            for name in ("perplexity", "perplexity_of_words")
-        )
         return (
             f"{found['lines']:,} lines, {found['pieces']:,} pieces\n"
-            f"perplexity {of_pieces} a piece, {of_words} a word"
+            f"perplexity {in_words(found['perplexity'])} a piece, "
+            f"{in_words(found['perplexity_of_words'])} a word"
         )
 
 

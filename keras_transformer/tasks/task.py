@@ -17,7 +17,7 @@ from keras_transformer.runs.folder import RunFolder
 from keras_transformer.training.label_metrics import LabelAccuracy, LabelCrossEntropy
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.objective import LIKELIHOOD, Objective, RDrop
-from keras_transformer.translator.generator import perplexity
+from keras_transformer.translator.perplexity import perplexity
 from pipelines.batching import Examples
 
 

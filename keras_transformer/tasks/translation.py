@@ -11,9 +11,7 @@ from keras_transformer.artifacts import ctranslate2_model
 from keras_transformer.artifacts.translator_artifact import TranslatorArtifact
 from keras_transformer.evaluation import bleu
 from keras_transformer.models import chosen, described, model_of
-from keras_transformer.tasks import TASKS
-from keras_transformer.tasks.corpus_settings import LANGUAGES, corpus_settings, language
-from keras_transformer.tasks.corpus_settings import described as described_corpus
+from keras_transformer.tasks import TASKS, corpus_settings
 from keras_transformer.tasks.scored_lines import refuse_long_lines
 from keras_transformer.tasks.task import Evaluation, Task, label_measures, with_perplexity
 from keras_transformer.tasks.translation_options import (
@@ -30,7 +28,7 @@ from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.translator.trained import load_trained
 from keras_transformer.translator.translation_module import TranslationModule
 from keras_transformer.translator.translator import Translator
-from pipelines import batching, corpora, vocabularies
+from pipelines import batching, vocabularies
 from pipelines.record_files import Records
 
 SHOWN = 5
@@ -64,7 +62,7 @@ class Translation(Task):
         translates = values["validation_sentences"] > 0 and keras.backend.backend() == "tensorflow"
         self.higher_is_better = {self.quality: True} if translates else {}
         self.higher_is_better["cross_entropy"] = False
-        self._corpus_settings = corpus_settings(values)
+        self._corpus_settings = corpus_settings.corpus_settings(values)
         self._options = decoding_options(values, self.module_class.default_options)
         self.module_class.check(self._options)
         self._segmentations = segmentations(values)
@@ -73,13 +71,13 @@ class Translation(Task):
 
     @classmethod
     def default_model_dir(cls, values):
-        languages = (language(values, name) for name in LANGUAGES)
+        languages = (corpus_settings.language(values, name) for name in corpus_settings.LANGUAGES)
         return f"runs/{'_'.join([values['corpus'], *languages])}"
 
     @functools.cached_property
     def corpus(self):
         """The text: `corpora.Corpus`."""
-        return corpora.load(**self._corpus_settings, cache_dir=self.values["cache_dir"])
+        return corpus_settings.load(self._corpus_settings, self.values["cache_dir"])
 
     @property
     def pieces(self):
@@ -121,7 +119,7 @@ class Translation(Task):
     def description(self):
         return {
             "hyperparameters": self.hyperparameters.as_dict(),
-            **described_corpus(self._corpus_settings, self.corpus),
+            **corpus_settings.described(self._corpus_settings, self.corpus),
             "vocabulary": {"fingerprint": self.vocabulary.fingerprint},
             "training": {"max_length": self.values["max_train_length"]},
         }
@@ -130,7 +128,7 @@ class Translation(Task):
     def fixed(cls, description):
         """All; hyperparameters that an earlier version did not know had their default's value."""
         hyperparameters = described(description["hyperparameters"])
-        return {**description, "hyperparameters": hyperparameters.as_dict()}
+        return corpus_settings.fixed({**description, "hyperparameters": hyperparameters.as_dict()})
 
     @functools.cached_property
     def _pairs(self):

@@ -10,8 +10,8 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
         loss     = -sum_v q_v log p_v = log sum_v exp(z_v) - (1 - epsilon) z_y - epsilon mean_v z_v
         gradient = p - q
 
-    Neither q nor log p is ever stored, and p is not kept for the gradient, which is written out. It
-    counts the numbers of a batch's logits by int32: they must be fewer than 2^31.
+    Neither q nor log p is ever stored, and p is not kept for the gradient, which is written out. A
+    batch must have fewer than 2^31 logits: they are indexed by int32.
 
     Args:
         labels: ids y, (B, T); or of any shape, (...).

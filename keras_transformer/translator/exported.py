@@ -13,11 +13,12 @@ from keras_transformer.runs.session import SavedModel, damaged, read_meta_graph,
 from keras_transformer.translator.exported_options import limits, request
 from keras_transformer.translator.hypothesis import Hypothesis
 from keras_transformer.translator.live import Live, as_bytes, as_strings
-from keras_transformer.translator.parsing_module import ParsingModule
 from pipelines import bracketing
 from pipelines.linearization import alphabet_of
-from pipelines.vocabulary import fingerprint_of
+from pipelines.vocabulary import RESERVED, fingerprint_of
 
+# What a parser's text is called: `ParsingModule.output`, which would import Keras.
+TREE = "tree"
 # A missing hypothesis has the lowest number as its score, because JSON has no infinity.
 NO_SCORE = np.finfo(np.float32).min
 
@@ -57,7 +58,7 @@ class Exported:
             meta_graph.graph_def, folder, description or {}
         )
         self._tree_leaves = None
-        if self._output == ParsingModule.output:
+        if self._output == TREE:
             pieces = map(self._target_tokenizer.id_to_piece, range(len(self._target_tokenizer)))
             self._tree_leaves = alphabet_of(list(pieces)).leaves
         self._limits = limits(description or {})
@@ -80,9 +81,9 @@ class Exported:
         return [len(ids) + 1 for ids in self._source_tokenizer.encode(lines)]
 
     def has_piece(self, piece: str) -> bool:
-        """Whether the source's vocabulary has a piece."""
+        """Whether the source's vocabulary has a piece that is text or a tag."""
         tokenizer = self._source_tokenizer
-        return tokenizer.piece_to_id(piece) != tokenizer.unk_id()
+        return piece not in RESERVED and tokenizer.piece_to_id(piece) != tokenizer.unk_id()
 
     def target_lengths(self, references: list[str]) -> list[int]:
         """How many tokens each translation has, likewise. Of a tree, that is its symbols."""

@@ -1,6 +1,5 @@
 """Beginnings of texts to texts, by a run's language model or an exported one."""
 
-import math
 import os
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +15,7 @@ from keras_transformer.translator.batches import checked_lengths
 from keras_transformer.translator.exported import tokenizers_of
 from keras_transformer.translator.generation_module import GenerationModule
 from keras_transformer.translator.loading import refuse_precision, saved_model
+from keras_transformer.translator.perplexity import rounded_perplexity
 from pipelines import vocabularies
 
 TASK = "language_modelling"
@@ -115,20 +115,6 @@ class Generator:
             "perplexity": rounded_perplexity(-log_probability / pieces),
             "perplexity_of_words": rounded_perplexity(-log_probability / words),
         }
-
-
-def perplexity(nats: float) -> float:
-    """exp(nats); infinite where that is too large for a float."""
-    try:
-        return math.exp(nats)
-    except OverflowError:
-        return math.inf
-
-
-def rounded_perplexity(nats: float) -> float | None:
-    """A perplexity for JSON, to three decimals; None where it is not finite."""
-    number = perplexity(nats)
-    return round(number, 3) if math.isfinite(number) else None
 
 
 def module_of_run(

@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.translator.hypothesis import Hypothesis
+from pipelines.vocabulary import RESERVED
 
 
 class Live:
@@ -30,8 +31,8 @@ class Live:
         return self._module.target_lengths(as_bytes(references)).numpy().tolist()
 
     def has_piece(self, piece: str) -> bool:
-        """Whether the source's vocabulary has a piece."""
-        return piece in self._module.vocabulary.source.pieces
+        """Whether the source's vocabulary has a piece that is text or a tag."""
+        return piece not in RESERVED and piece in self._module.vocabulary.source.pieces
 
     def check(self, options: Mapping) -> None:
         """Refuse options that are out of range."""

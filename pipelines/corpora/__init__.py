@@ -24,7 +24,7 @@ from pipelines.corpora import (
 )
 from pipelines.corpora.mixture import load as load_mixture
 from pipelines.corpora.parallel_text import Corpus, ParallelText
-from pipelines.corpora.refusals import OWN_LANGUAGES, check_languages, check_settings
+from pipelines.corpora.refusals import OWN_LANGUAGES, check_settings
 
 __all__ = ["CORPORA", "OWN_LANGUAGES", "Corpus", "ParallelText", "held_out", "load", "stream"]
 
@@ -118,8 +118,8 @@ def load(
 
     Args:
         name: a key of `CORPORA`.
-        source_language: language code to translate from; None: that of `records` or a `mixture`.
-        target_language: language code to translate into; None: the same.
+        source_language: language code to translate from; `records` and `mixture` have their own.
+        target_language: language code to translate into; the same.
         data_dir: folder of the text of `text_files`, `lines` or `spans`, of the trees of
             `treebank`, of the records of `records`, or of the sets of `tfds`. All but the last need
             it, and no other corpus takes it.
@@ -154,10 +154,7 @@ def load(
         "tree_leaves": tree_leaves,
     }
     check_settings(name, settings, sorted(CORPORA))
-    corpus = CORPORA[name](**settings)
-    if name in OWN_LANGUAGES:
-        check_languages(corpus, settings)
-    return corpus
+    return CORPORA[name](**settings)
 
 
 def stream(

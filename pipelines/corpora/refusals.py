@@ -41,19 +41,23 @@ def check_settings(name: str, settings: Mapping[str, object], names: Sequence[st
 
 
 def check_languages(corpus: Corpus, settings: Mapping[str, object]) -> None:
-    """Refuse languages that are not the corpus' own.
+    """Refuse languages that somebody asks for and that are not those of records or a mixture, which
+    `corpora.load` passes over.
 
     Args:
         corpus: as it was loaded.
-        settings: keywords of `corpora.load`.
+        settings: keywords of `corpora.load`; a language may be None.
 
     Raises:
         ValueError: naming the argument and the corpus' language.
     """
     for argument in ("source_language", "target_language"):
+        asked = settings[argument]
+        if asked is None or corpus.name not in OWN_LANGUAGES:
+            continue
         own = getattr(corpus, argument)
-        if settings[argument] not in (None, own):
+        if asked != own:
             raise ValueError(
                 f"`{argument}` must be that of the {corpus.name}, {own}. Received: "
-                f"{settings[argument]}. Pass --{argument}={own}, or leave it out."
+                f"{asked}. Pass --{argument}={own}, or leave it out."
             )

@@ -32,6 +32,8 @@ def started(processor, monkeypatch):
     ran = []
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setattr(fit, "Stopwatch", fit.Stopwatch)
+    # It sets variables of the environment.
+    monkeypatch.setattr(one_core, "start_tensorflow", lambda: None)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {2, 5})
     monkeypatch.setattr(os, "sched_setaffinity", lambda process, chosen: cores.append(chosen))
     run_module = lambda module, **_: ran.append((module, sys.argv[1:]))  # noqa: E731
@@ -52,6 +54,12 @@ def test_a_run_is_trained_on_one_core_by_this_clock(started, processor, tmp_path
     stopwatch = fit.resume(None, tmp_path).stopwatch
     processor.now += 8
     assert stopwatch.seconds == 4
+
+
+def test_a_report_is_refused(started):
+    with pytest.raises(SystemExit, match="--report estimates the cost by the wall's clock"):
+        command("--", "--report")
+    assert started == ([], [])
 
 
 def test_two_seeds_run_side_by_side(started):

@@ -5,11 +5,15 @@ import pytest
 from benchmarks.paper_table3 import comparable
 
 
-def scored(steps=2000, text="a", tokens=1024):
-    return {"steps": steps, "text": text, "batch_tokens": tokens, "bleu": 1.0}
+def scored(**other):
+    same = {"steps": 2000, "text": "a", "batch_tokens": 1024, "arithmetic": "float32"}
+    return {**same, "bleu": 1.0, **other}
 
 
-@pytest.mark.parametrize("other", [{"steps": 500}, {"text": "b"}, {"tokens": 512}])
+@pytest.mark.parametrize(
+    "other",
+    [{"steps": 500}, {"text": "b"}, {"batch_tokens": 512}, {"arithmetic": "mixed_bfloat16"}],
+)
 def test_only_scores_of_equal_updates_are_averaged(other):
     kept = {"base-1": scored(), "base-2": scored(**other), "big-1": scored(), "big-2": scored()}
     found, left_out = comparable(kept)

@@ -52,12 +52,12 @@ def test_a_text_is_told_by_what_is_in_it(benchmark_of, tmp_path):
     assert text_of(tmp_path / "a") != text_of(text_in(tmp_path / "c", "another"))
 
 
-@pytest.mark.parametrize("differs", [None, "text", "arithmetic", "steps"])
+@pytest.mark.parametrize("differs", [None, "text", "arithmetic", "steps", "flags", "batch_tokens"])
 def test_kept_scores_of_something_else_are_not_taken(benchmark_of, tmp_path, monkeypatch, differs):
     data = text_in(tmp_path / "data")
     kept = tmp_path / "kept.json"
     small_runs = benchmark_of("small_runs", f"--data_dir={data}", f"--kept={kept}", "--updates=5")
-    scores = {**small_runs._asked(), "bleu": 1.0}
+    scores = {**small_runs.asked_of([], "1"), "bleu": 1.0}
     another = {**scores, differs: "another"} if differs else scores
     kept.write_text(json.dumps({"row-1": another}))
     trained = []

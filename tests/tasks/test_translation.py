@@ -24,7 +24,7 @@ from keras_transformer.training import checkpoint, fit, replicas
 from keras_transformer.training.early_stopping import BestSoFar
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.objective import LIKELIHOOD, RDrop, ScheduledSampling
-from pipelines import vocabularies, vocabulary
+from pipelines import corpora, vocabularies, vocabulary
 
 TINY = (
     "--flagfile=toy.flags",
@@ -647,12 +647,21 @@ def test_a_run_says_the_languages_and_the_members_of_its_mixture(run_of, tmp_pat
     run = run_of(*given)
     run._prepare_folder()
     description = run.folder.read_description()
-    assert description["mixture"] == {"member 1": member}
+    assert description["mixture"] == {"members": [member]}
     corpus = description["corpus"]
     assert (corpus["source_language"], corpus["target_language"]) == ("words", "x")
+    # As an earlier version wrote it: the flags' languages, and no members.
+    old = {**description, "corpus": {**corpus, "source_language": "en", "target_language": "de"}}
+    del old["mixture"]
+    run.folder.description.write_text(json.dumps(old), encoding="utf-8")
+    with monkeypatch.context() as patched:
+        patched.setattr(RunFolder, "is_started", True)
+        run_of(*given)._prepare_folder()
+    assert corpora.load(**old["corpus"]).target_language == "x"
+    run.folder.description.write_text(json.dumps(description), encoding="utf-8")
     file.write_text(json.dumps({"corpora": [{**member, "seed": 7}]}), encoding="utf-8")
     monkeypatch.setattr(RunFolder, "is_started", True)
-    with pytest.raises(ValueError, match=r"holds another run: member 1 was .*'seed': 7"):
+    with pytest.raises(ValueError, match=r"holds another run: members was .*'seed': 7"):
         run_of(*given)._prepare_folder()
 
 

@@ -5,7 +5,7 @@ import types
 import pytest
 
 from keras_transformer.translator.batches import checked_lengths
-from keras_transformer.translator.generator import rounded_perplexity
+from keras_transformer.translator.perplexity import in_words, rounded_perplexity
 from keras_transformer.translator.translator import Translator
 
 
@@ -51,3 +51,4 @@ def test_a_long_prefix_is_called_a_prefix():
 def test_a_perplexity_beyond_all_numbers_is_none():
     assert rounded_perplexity(1.0) == 2.718
     assert rounded_perplexity(1420.0) is None
+    assert (in_words(2.718), in_words(None)) == ("2.718", "beyond all numbers")

@@ -15,6 +15,8 @@ from keras_transformer.runs import session
 from keras_transformer.translator import exported as product
 from keras_transformer.translator.alignment import link_words
 from keras_transformer.translator.exported_options import request
+from keras_transformer.translator.live import Live
+from keras_transformer.translator.parsing_module import ParsingModule
 from keras_transformer.translator.translator import Translator
 
 FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5"
@@ -230,9 +232,19 @@ def test_an_export_with_a_wider_beam_takes_that(folder):
         described.check({"beam_size": 41})
 
 
-def test_it_knows_the_pieces_of_its_source(exported):
-    assert exported._model.has_piece("</s>")
-    assert not exported._model.has_piece("<2de>")
+def test_it_knows_the_pieces_of_its_source_but_for_special_ones(exported):
+    tokenizer = exported._model._source_tokenizer
+    live = types.SimpleNamespace(pieces=list(map(tokenizer.id_to_piece, range(len(tokenizer)))))
+    live = Live(types.SimpleNamespace(vocabulary=types.SimpleNamespace(source=live)), False)
+    text = tokenizer.id_to_piece(len(tokenizer) - 1)
+    for model in (exported._model, live):
+        assert model.has_piece(text)
+        for unknown in ("<2de>", "<unk>", "</s>", "<0x41>"):
+            assert not model.has_piece(unknown)
+
+
+def test_it_knows_a_parser_by_what_its_text_is_called():
+    assert ParsingModule.output == product.TREE
 
 
 def test_what_a_saved_model_cannot_tell_is_refused(loaded):
