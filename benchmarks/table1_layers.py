@@ -119,16 +119,19 @@ def seconds_of(function: Callable, rounds: int, least: float = 0.2) -> float:
     return medians({"it": function}, rounds, least)["it"]
 
 
-def peak_bytes(function: Callable) -> int:
-    """How much the process grows during a call (Linux, glibc)."""
-    # What earlier calls have freed would be used again, and not be counted.
+def resident_bytes() -> int:
+    """Memory of the process now; the highest size is counted from here on (Linux, glibc)."""
     ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/clear_refs", "w") as file:
         # Sets the highest resident size back to that of now.
         file.write("5")
-    before = _resident("VmRSS")
+    return _resident("VmRSS")
+
+
+def highest_bytes(function: Callable) -> int:
+    """The highest memory of the process up to the end of a call."""
     function()[0].numpy()
-    return _resident("VmHWM") - before
+    return _resident("VmHWM")
 
 
 def _resident(name):
