@@ -89,10 +89,23 @@ DRAWINGS = {
 TAKE_LONG = ("maps of 40 words", "heads", "positions", "lengths")
 
 
+def corners(text, renderer):
+    """Of the rectangle that a text covers, turned as it is, one after the other: (4, 2), pixels."""
+    angle = text.get_rotation()
+    text.set_rotation(0)
+    box = text.get_window_extent(renderer)
+    text.set_rotation(angle)
+    # A text is turned about its place, or its box is laid there: both have the same middle.
+    turned = text.get_window_extent(renderer)
+    middle = np.array([turned.x0 + turned.x1, turned.y0 + turned.y1]) / 2
+    cosine = np.cos(np.deg2rad(angle))
+    sine = np.sin(np.deg2rad(angle))
+    half = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * [box.width / 2, box.height / 2]
+    return middle + half @ np.array([[cosine, sine], [-sine, cosine]])
+
+
 def texts(figure):
-    """(text, box) of all that is written; turned words, whose boxes are larger than they, are left
-    out.
-    """
+    """(text, corners) of all that is written."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.text import Text
 
@@ -100,8 +113,8 @@ def texts(figure):
     written = []
 
     def draw(text, renderer):
-        if text.get_visible() and text.get_text().strip() and not text.get_rotation() % 90:
-            written.append((text, text.get_window_extent(renderer)))
+        if text.get_visible() and text.get_text().strip():
+            written.append((text, corners(text, renderer)))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Text, "draw", draw)
@@ -109,16 +122,25 @@ def texts(figure):
     return written
 
 
+def common_width(one, other):
+    """By how many pixels two rectangles lie upon each other in the direction in which it is least;
+    below 0 they lie apart (the theorem of the separating axis).
+    """
+    sides = np.concatenate([one[1:3] - one[:2], other[1:3] - other[:2]])
+    axes = sides / np.linalg.norm(sides, axis=1, keepdims=True)
+    ones = one @ axes.T
+    others = other @ axes.T
+    upper = np.minimum(ones.max(axis=0), others.max(axis=0))
+    return np.min(upper - np.maximum(ones.min(axis=0), others.min(axis=0)))
+
+
 def overlapping(written):
     """Pairs of what `texts` gave that lie upon each other by more than half a pixel."""
-    from matplotlib.transforms import Bbox
-
-    pairs = []
-    for (one, box), (other, other_box) in itertools.combinations(written, 2):
-        common = Bbox.intersection(box, other_box)
-        if common is not None and min(common.width, common.height) > 0.5:
-            pairs.append((one.get_text(), other.get_text()))
-    return pairs
+    return [
+        (one.get_text(), other.get_text())
+        for (one, area), (other, other_area) in itertools.combinations(written, 2)
+        if common_width(area, other_area) > 0.5
+    ]
 
 
 @pytest.mark.parametrize(
@@ -134,9 +156,9 @@ def test_no_text_lies_upon_another_or_outside_of_the_picture(name):
         written = texts(figure)
         assert overlapping(written) == []
         width, height = figure.canvas.get_width_height()
-        for one, box in written:
-            inside = box.x0 > -1 and box.y0 > -1 and box.x1 < width + 1 and box.y1 < height + 1
-            assert inside, (one.get_text(), box, width, height)
+        for one, area in written:
+            inside = np.all(area > -1) and np.all(area < [width + 1, height + 1])
+            assert inside, (one.get_text(), area, width, height)
 
 
 def test_control_texts_upon_each_other_are_found():
@@ -145,6 +167,21 @@ def test_control_texts_upon_each_other_are_found():
         figure.set_layout_engine("none")
         figure.set_size_inches(4, 3)
         assert overlapping(texts(figure))
+
+
+@pytest.mark.parametrize(("apart", "upon_each_other"), [(40, False), (8, True)])
+def test_turned_texts_are_judged_by_their_own_rectangles(apart, upon_each_other):
+    with settings(THEMES["light"]):
+        figure = attention_matrix.new_figure(4, 3)
+        for place in (0, apart):
+            figure.text(
+                0.1 + place / 400, 0.1, "turned words", rotation=60, rotation_mode="anchor"
+            )
+        written = texts(figure)
+        [one, other] = [area for _, area in written]
+        # The boxes around them lie upon each other in either case.
+        assert one[:, 0].max() > other[:, 0].min() + 1
+        assert bool(overlapping(written)) == upon_each_other
 
 
 def test_a_line_is_drawn_for_each_weight_that_can_be_seen():
