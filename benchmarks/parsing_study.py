@@ -107,7 +107,7 @@ def systems():
         # Greedy search has no length penalty.
         options = {"beam_size": beam}
         options |= {"length_penalty": LENGTH_PENALTY.value} if beam > 1 else {}
-        found[f"beam {beam}, {MENDED}"] = (run, options)
+        found[f"beam {beam}, {MENDED}"] = (run, {**options, "constrained": False})
         found[f"beam {beam}, constrained"] = (run, {**options, "constrained": True})
     found["beam 1, mended, last checkpoint alone"] = (str(every[-1]), {"beam_size": 1})
     if SILVER_MODEL.value:

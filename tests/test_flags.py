@@ -144,13 +144,20 @@ def test_what_was_not_given_is_no_decoding_option(monkeypatch):
 
 def test_flags_and_options_have_the_same_defaults():
     from keras_transformer.decoding import DecodingOptions
+    from keras_transformer.decoding.remembered_options import REMEMBERED
 
     fields = {field.name: field.default for field in dataclasses.fields(DecodingOptions)}
-    # The task decides: trees may be longer than translations.
-    fields |= {"max_length": None, "min_length": None}
     for group in ("search", "decoding"):
         for name in flags.GROUPS[group]:
-            assert flags.GROUPS[group][name].default == fields[name], name
+            flag = flags.GROUPS[group][name]
+            if name not in REMEMBERED:
+                assert flag.default == fields[name], name
+                continue
+            # The run decides, or the task: trees may be longer than translations.
+            assert flag.default is None, name
+            if fields[name] is not None:
+                words = "no" if fields[name] is False else f"{fields[name]}".removesuffix(".0")
+                assert f"Default: {words}" in flag.help, name
 
 
 @pytest.mark.parametrize(

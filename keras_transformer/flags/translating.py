@@ -1,5 +1,6 @@
 """Flags of the commands that translate, parse and score. The defaults are the paper's search
-(Vaswani et al. 2017, section 6.1).
+(Vaswani et al. 2017, section 6.1); of a run, what it was trained with; of a SavedModel, what it was
+exported with.
 """
 
 from absl import flags
@@ -25,9 +26,9 @@ flags.DEFINE_float(
 DECODING = flags.FlagValues()
 flags.DEFINE_float(
     "coverage_penalty",
-    0.0,
+    None,
     "Weight beta of the penalty for source words that were not attended to (Wu et al. 2016, eq. "
-    "14); 0: no penalty.",
+    "14); 0: no penalty. Default: 0.",
     0,
     flag_values=DECODING,
 )
@@ -54,23 +55,24 @@ flags.DEFINE_string(
 )
 flags.DEFINE_integer(
     "no_repeat_ngram_size",
-    0,
-    "Number of pieces in a row that may come only once in a translation; 0: any may repeat.",
+    None,
+    "Number of pieces in a row that may come only once in a translation; 0: any may repeat. "
+    "Default: 0.",
     0,
     flag_values=DECODING,
 )
 flags.DEFINE_float(
     "repetition_penalty",
-    1.0,
-    "Factor above 1 that makes pieces less likely once they have come before.",
+    None,
+    "Factor above 1 that makes pieces less likely once they have come before. Default: 1.",
     1e-9,
     flag_values=DECODING,
 )
 flags.DEFINE_bool(
     "constrained",
-    False,
-    "Let a parser write well-formed trees over the words of the sentence, and nothing else. "
-    "Otherwise what it writes is mended.",
+    None,
+    "Let a parser write only well-formed trees over the words of the sentence. Otherwise its "
+    "output is repaired afterwards. Default: no.",
     DECODING,
 )
 flags.DEFINE_integer(

@@ -97,7 +97,8 @@ class RunFolder:
     def describe(
         self, description: Mapping, fixed: Callable[[Mapping], Mapping] = lambda whole: whole
     ) -> None:
-        """Write what the run is; refuse to go on with a run that is something else.
+        """Write what the run is; refuse to go on with a run that is something else. Parts that may
+        change are written anew.
 
         Args:
             description: `task`, the name of what is learned, and parts, each a dictionary.
@@ -110,15 +111,19 @@ class RunFolder:
             write_json(self.description, description)
             return
         before = self.read_description()
+        parts = fixed(description)
         if task_of(before) != task_of(description):
             differences = [f"task was {task_of(before)}, now {task_of(description)}"]
         else:
-            differences = _differences(fixed(before), fixed(description))
+            differences = _differences(fixed(before), parts)
         if differences:
             raise ValueError(
                 f"{self.path} holds another run: {'; '.join(differences)}. Name another "
                 "--model_dir, or delete this one."
             )
+        now = {**before, **{name: description[name] for name in description.keys() - parts.keys()}}
+        if now != before:
+            write_json(self.description, now)
 
     def read_description(self) -> dict:
         """Read what `describe` wrote.

@@ -9,6 +9,7 @@ import keras
 
 from keras_transformer.artifacts import ctranslate2_model
 from keras_transformer.artifacts.translator_artifact import TranslatorArtifact
+from keras_transformer.decoding.remembered_options import remembered
 from keras_transformer.evaluation import bleu
 from keras_transformer.models import chosen, described, model_of
 from keras_transformer.tasks import TASKS, corpus_settings
@@ -103,13 +104,11 @@ class Translation(Task):
     def read_files(self, folder):
         self.vocabulary = vocabularies.load(folder.path)
         check_vocabulary(self.values, self.vocabulary.kind, self.vocabulary.size)
-        prepared = self._prepared_vocabulary()
-        if not prepared:
-            return
-        self.hyperparameters = dataclasses.replace(
-            self.hyperparameters, vocabulary_size=self.vocabulary.size
-        )
-        refuse_other_vocabulary(folder.path, self.vocabulary, prepared)
+        if prepared := self._prepared_vocabulary():
+            self.hyperparameters = dataclasses.replace(
+                self.hyperparameters, vocabulary_size=self.vocabulary.size
+            )
+            refuse_other_vocabulary(folder.path, self.vocabulary, prepared)
 
     def _prepared_vocabulary(self):
         """That of the records; None of a corpus that is text."""
@@ -122,13 +121,15 @@ class Translation(Task):
             **corpus_settings.described(self._corpus_settings, self.corpus),
             "vocabulary": {"fingerprint": self.vocabulary.fingerprint},
             "training": {"max_length": self.values["max_train_length"]},
+            "decoding": remembered(self._options),
         }
 
     @classmethod
     def fixed(cls, description):
-        """All; hyperparameters that an earlier version did not know had their default's value."""
+        """All but the decoding; hyperparameters new since an earlier version had their default."""
         hyperparameters = described(description["hyperparameters"])
-        return corpus_settings.fixed({**description, "hyperparameters": hyperparameters.as_dict()})
+        parts = {name: part for name, part in description.items() if name != "decoding"}
+        return corpus_settings.fixed({**parts, "hyperparameters": hyperparameters.as_dict()})
 
     @functools.cached_property
     def _pairs(self):
@@ -214,7 +215,7 @@ class Translation(Task):
     @classmethod
     def reload(cls, folder, values):
         model, vocabulary = load_trained(folder, precision=values["precision"])
-        options = decoding_options(values, cls.module_class.default_options)
+        options = decoding_options(values, cls.module_class.defaults(folder.read_description()))
         return cls.artifact_class(cls.module_class(model, vocabulary, options))
 
     def evaluate(self, artifact):

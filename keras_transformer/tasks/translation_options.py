@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import keras
 
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding.remembered_options import options_of_run
 from keras_transformer.training.embedding_start import start_embeddings
 from keras_transformer.training.objective import ScheduledSampling
 from pipelines import vocabularies
@@ -24,18 +25,18 @@ TIES_OF_VOCABULARIES = {"joint": ("three_way", "decoder", "none"), "separate": (
 SEGMENTATIONS = {"bpe_dropout": BpeDropout, "subword_regularization": SubwordRegularization}
 
 
-def decoding_options(values: Mapping, defaults: Mapping | None = None) -> DecodingOptions:
+def decoding_options(values: Mapping, defaults: Mapping) -> DecodingOptions:
     """What the flags of the groups "search" and "decoding" say, by name.
 
     Args:
         values: of the flags; None where one was not given.
-        defaults: arguments of `DecodingOptions` that hold for those.
+        defaults: arguments of `DecodingOptions` for those, of the task or of a run.
     """
     given = given_options(values)
     if not given.get("samples"):
         # Training draws no translations: its seed is not theirs.
         given.pop("seed", None)
-    return DecodingOptions(**{**(defaults or {}), **given})
+    return options_of_run(given, defaults)
 
 
 def given_options(values: Mapping) -> dict:

@@ -163,7 +163,7 @@ def module_of(model, vocabulary, description: Mapping, path: str | os.PathLike, 
         vocabulary: the run's.
         description: the run's `model.json`.
         path: where it lies, for errors.
-        options: arguments of `DecodingOptions`; what is missing is the task's default.
+        options: arguments of `DecodingOptions`; what is missing is what the run was trained with.
 
     Returns:
         A `TranslationModule` or a `ParsingModule`.
@@ -171,10 +171,10 @@ def module_of(model, vocabulary, description: Mapping, path: str | os.PathLike, 
     Raises:
         ValueError: for options out of range, and for a run of a task without strings.
     """
-    from keras_transformer.decoding import DecodingOptions
+    from keras_transformer.decoding.remembered_options import options_of_run
 
     module_class = _module_class(description, path)
-    options = DecodingOptions(**{**module_class.default_options, **options})
+    options = options_of_run(options, module_class.defaults(description))
     return module_class(model, vocabulary, options)
 
 

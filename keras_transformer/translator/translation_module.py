@@ -83,6 +83,19 @@ class TranslationModule(tf.Module):
         )
 
     @classmethod
+    def defaults(cls, description: Mapping[str, Any]) -> dict[str, Any]:
+        """How a run decodes unless it is told otherwise: as it was trained to, and for what that
+        does not say, as its task does.
+
+        Args:
+            description: the run's `model.json`.
+
+        Returns:
+            Arguments of `DecodingOptions`.
+        """
+        return {**cls.default_options, **description.get("decoding", {})}
+
+    @classmethod
     def check(cls, options: DecodingOptions) -> None:
         """Refuse options that this kind of module cannot have.
 

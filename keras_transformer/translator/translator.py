@@ -46,9 +46,9 @@ class Translator:
                 it, of which the newest is taken.
             precision: "float32", or "bfloat16" for weights of half the bytes, faster on processors
                 that multiply them. A SavedModel has its own.
-            options: those of `DecodingOptions`; None: the default. A SavedModel was exported with
-                its own, and takes beam_size, length_penalty, max_length and num_hypotheses, or
-                samples=1, temperature and seed.
+            options: those of `DecodingOptions`; None: what the run was trained with, or what the
+                SavedModel was exported with. A SavedModel takes beam_size, length_penalty,
+                max_length and num_hypotheses, or samples=1, temperature and seed.
 
         Raises:
             FileNotFoundError: if there is no model.

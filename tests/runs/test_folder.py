@@ -74,13 +74,15 @@ def test_a_started_run_that_is_something_else_is_refused_by_name(folder, now, sa
         folder.describe({**DESCRIPTION, **now})
 
 
-def test_what_may_change_is_the_word_of_the_task(folder):
+def test_what_may_change_is_the_word_of_the_task_and_is_written_anew(folder):
     folder.describe(DESCRIPTION)
     start(folder)
     other = {**DESCRIPTION, "training": {"seed": 2}}
-    folder.describe(other, lambda description: {"sizes": description["sizes"]})
     with pytest.raises(ValueError, match="seed was 1, now 2"):
         folder.describe(other)
+    assert folder.read_description() == DESCRIPTION
+    folder.describe(other, lambda description: {"sizes": description["sizes"]})
+    assert folder.read_description() == other
 
 
 def test_a_run_that_says_no_task_is_a_translator():

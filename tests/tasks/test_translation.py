@@ -480,6 +480,19 @@ def test_validation_measures_cross_entropy_perplexity_accuracy_and_bleu(run_of):
     assert 0 <= numbers["bleu"] <= 100
 
 
+def test_a_run_may_go_on_with_another_search_and_remembers_it(run_of):
+    run = run_of("--beam_size=3")
+    run._prepare_folder()
+    saved = {"progress": np.array("{}")}
+    checkpoint.write_archive(checkpoint.path_of(run.folder.checkpoints, 1), saved)
+    run = run_of("--beam_size=7", "--max_length=+9")
+    run._prepare_folder()
+    decoding = run.folder.read_description()["decoding"]
+    assert (decoding["beam_size"], decoding["max_length"]) == (7, "+9")
+    with pytest.raises(ValueError, match="d_model was 8, now 16"):
+        run_of("--d_model=16")._prepare_folder()
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
@@ -492,7 +505,7 @@ def test_validation_measures_cross_entropy_perplexity_accuracy_and_bleu(run_of):
     ],
 )
 def test_flags_become_decoding_options(values, expected):
-    options = decoding_options(values)
+    options = decoding_options(values, {})
     for name, value in expected.items():
         assert getattr(options, name) == value
     assert options.seed == expected.get("seed")

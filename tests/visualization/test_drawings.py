@@ -174,9 +174,7 @@ def test_turned_texts_are_judged_by_their_own_rectangles(apart, upon_each_other)
     with settings(THEMES["light"]):
         figure = attention_matrix.new_figure(4, 3)
         for place in (0, apart):
-            figure.text(
-                0.1 + place / 400, 0.1, "turned words", rotation=60, rotation_mode="anchor"
-            )
+            figure.text(0.1 + place / 400, 0.1, "turned words", rotation=60, rotation_mode="anchor")
         written = texts(figure)
         [one, other] = [area for _, area in written]
         # The boxes around them lie upon each other in either case.
