@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.linear_maps import Conv1D
 from keras_transformer.layers.matrix import Matrix
 from keras_transformer.layers.tensors import State, Tensor
 
@@ -59,7 +60,7 @@ class ConvolutionBlock(keras.layers.Layer):
         # and dropout raises that of its sum.
         deviation = (4 * (1 - dropout) / (kernel_size * d_model)) ** 0.5
         self.input_dropout = Dropout(dropout, dtype=self.dtype_policy, name="input_dropout")
-        self.convolution = keras.layers.Conv1D(
+        self.convolution = Conv1D(
             2 * d_model,
             kernel_size,
             padding=padding,

@@ -13,6 +13,7 @@ from keras import ops
 
 from keras_transformer.layers.convolution_block import HALVED, ConvolutionBlock
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.linear_maps import Dense
 from keras_transformer.layers.scaled_dot_product import attention_weights
 from keras_transformer.layers.tensors import KeysAndValues, State, Tensor
 
@@ -45,9 +46,7 @@ class MultiStepAttention(keras.layers.Layer):
         super().__init__(**kwargs)
         self.d_model = d_model
         start = keras.initializers.RandomNormal(stddev=d_model**-0.5)
-        self.query = keras.layers.Dense(
-            d_model, kernel_initializer=start, dtype=self.dtype_policy, name="query"
-        )
+        self.query = Dense(d_model, kernel_initializer=start, dtype=self.dtype_policy, name="query")
 
     def build(self, x_shape):
         self.query.build(x_shape)
@@ -116,9 +115,7 @@ class ConvolutionalDecoder(keras.layers.Layer):
         ]
         self.output_dropout = Dropout(dropout, dtype=policy, name="output_dropout")
         start = keras.initializers.RandomNormal(stddev=d_model**-0.5)
-        self.output_map = keras.layers.Dense(
-            d_model, kernel_initializer=start, dtype=policy, name="output_map"
-        )
+        self.output_map = Dense(d_model, kernel_initializer=start, dtype=policy, name="output_map")
 
     def build(self, x_shape, memory_shape):
         for layer in (*self.blocks, *self.attentions, self.output_map):

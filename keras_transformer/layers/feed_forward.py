@@ -5,6 +5,7 @@ from collections.abc import Callable
 import keras
 
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.linear_maps import Dense
 from keras_transformer.layers.matrix import Matrix
 from keras_transformer.layers.tensors import Tensor
 
@@ -53,9 +54,7 @@ class FeedForward(keras.layers.Layer):
         self.outer.build((*x_shape[:-1], self.d_ff))
 
     def _dense(self, width, name, **kwargs):
-        return keras.layers.Dense(
-            width, use_bias=self.use_bias, dtype=self.dtype_policy, name=name, **kwargs
-        )
+        return Dense(width, use_bias=self.use_bias, dtype=self.dtype_policy, name=name, **kwargs)
 
     def call(self, x: Tensor) -> Tensor:
         return self.outer(self.inner_dropout(self.inner(x)))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
+from keras_transformer.layers.linear_maps import Dense
 from keras_transformer.layers.normalization import LayerNormalization
 from keras_transformer.layers.residual import EPSILON
 from keras_transformer.layers.tensors import Tensor
@@ -39,9 +40,7 @@ class PiecePrediction(keras.layers.Layer):
         self.norm = LayerNormalization(epsilon, dtype=self.dtype_policy, name="norm")
 
     def build(self, x_shape, places_shape):
-        self.dense = keras.layers.Dense(
-            x_shape[-1], self.activation, dtype=self.dtype_policy, name="dense"
-        )
+        self.dense = Dense(x_shape[-1], self.activation, dtype=self.dtype_policy, name="dense")
         self.dense.build(x_shape)
         self.norm.build(x_shape)
 

@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 from keras_transformer.layers import Dropout, FirstState, MeanState
+from keras_transformer.layers.linear_maps import Dense
 from keras_transformer.layers.tensors import Tensor
 from keras_transformer.models.hyperparameters import Hyperparameters
 from keras_transformer.models.text_encoder import TextEncoder, inputs
@@ -46,7 +47,7 @@ class Labeller(keras.Model):
         tokens, segments = inputs()
         x = read(body(tokens, segments), tokens, policy)
         x = Dropout(hyperparameters.dropout, dtype=policy, name="label_dropout")(x)
-        logits = keras.layers.Dense(labels, dtype=policy, name="labels")(x)
+        logits = Dense(labels, dtype=policy, name="labels")(x)
         super().__init__((tokens, segments), ops.cast(logits, "float32"), name=name)
         self.hyperparameters = hyperparameters
         self.labels = labels
@@ -102,7 +103,7 @@ class TextClassifier(Labeller):
         def read(states, tokens, policy):
             pooled = POOLINGS[pooling](dtype=policy, name="pooling")(states, tokens)
             width = hyperparameters.d_model
-            return keras.layers.Dense(width, "tanh", dtype=policy, name="pooler")(pooled)
+            return Dense(width, "tanh", dtype=policy, name="pooler")(pooled)
 
         super().__init__(hyperparameters, labels, read, dtype, name)
         self.pooling = pooling

@@ -11,6 +11,7 @@ import keras
 from keras import ops
 
 from keras_transformer.layers import Dropout, Encoder, PatchEmbedding, SoftmaxHeads
+from keras_transformer.layers.linear_maps import Dense
 from keras_transformer.layers.patches import grid
 from keras_transformer.layers.tensors import Tensor
 from keras_transformer.models.hyperparameter_checks import (
@@ -169,7 +170,7 @@ class VisionTransformer(keras.Model):
             hp.patch_size, hp.d_model, hp.dropout, dtype=policy, name="embedding"
         )
         encoder = _encoder(hp, policy)
-        head = keras.layers.Dense(hp.classes, dtype=policy, name="classes")
+        head = Dense(hp.classes, dtype=policy, name="classes")
         pictures = keras.Input((hp.height, hp.width, hp.channels), name="picture")
         x = Dropout(hp.dropout, dtype=policy, name="head_dropout")(
             encoder(embedding(scaled(pictures)))[:, 0]

@@ -1,0 +1,68 @@
+"""Law: what bfloat16 learns at a bias is what float32 learns, however many positions add to it."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.layers.linear_maps import Conv1D, Dense
+
+POSITIONS = 6000
+MAPS = {
+    "linear": (Dense, keras.layers.Dense, {"units": 5, "activation": "relu"}),
+    "linear, no bias": (Dense, keras.layers.Dense, {"units": 5, "use_bias": False}),
+    "same": (Conv1D, keras.layers.Conv1D, {"filters": 5, "kernel_size": 3, "padding": "same"}),
+    "causal": (
+        Conv1D,
+        keras.layers.Conv1D,
+        {"filters": 5, "kernel_size": 2, "padding": "causal", "dilation_rate": 2},
+    ),
+}
+
+
+def built(layer):
+    """The layer with numbers that depend on its shapes alone."""
+    layer.build((None, None, 3))
+    random = np.random.default_rng(1)
+    layer.set_weights([random.normal(size=weight.shape) for weight in layer.weights])
+    return layer
+
+
+def learned(layer, x):
+    """Output and gradients, of a loss whose gradient at each position is about 1."""
+    with tf.GradientTape() as tape:
+        y = tf.cast(layer(x), tf.float32)
+        loss = tf.reduce_sum(y * tf.linspace(0.5, 1.5, tf.size(y[..., :1]))[:, None])
+    return y, tape.gradient(loss, layer.trainable_variables)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_it_is_keras_own_layer(name):
+    ours, keras_own, sizes = MAPS[name]
+    x = np.random.default_rng(0).normal(size=(1, 7, 3)).astype("float32")
+    expected = learned(built(keras_own(**sizes)), x)
+    for one, other in zip(learned(built(ours(**sizes)), x), expected, strict=True):
+        for got, wanted in zip(tf.nest.flatten(one), tf.nest.flatten(other), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+
+
+def bias_error(kind, sizes):
+    """How far the gradient of the bias in bfloat16 is from that in float32, relatively."""
+    x = np.random.default_rng(0).normal(size=(1, POSITIONS, 3)).astype("float32")
+    ours, exact = (
+        learned(built(kind(**sizes, dtype=policy)), x)[1][-1].numpy().astype("float64")
+        for policy in ("mixed_bfloat16", "float32")
+    )
+    return np.linalg.norm(ours - exact) / np.linalg.norm(exact)
+
+
+@pytest.mark.parametrize("name", [name for name in MAPS if "no bias" not in name])
+def test_a_bias_s_gradient_in_bfloat16_counts_every_position(name):
+    ours, _, sizes = MAPS[name]
+    assert bias_error(ours, sizes) < 0.02
+
+
+@pytest.mark.parametrize("name", ["linear"])
+def test_control_keras_own_stops_counting(name):
+    _, keras_own, sizes = MAPS[name]
+    assert bias_error(keras_own, sizes) > 0.1
