@@ -87,7 +87,7 @@ flags.DEFINE_integer(
     1,
     flag_values=VISUALIZE,
 )
-flags.DEFINE_string(
+DEFINE_path(
     "trees",
     None,
     "For heads: file of trees in brackets in the source language. Also measures how well the "
