@@ -5,8 +5,6 @@ Decodes by the beam search of Vaswani et al. 2017, section 6.3, as the parser wa
 flags say.
 """
 
-import functools
-
 from keras_transformer import flags
 
 GROUPS = (
@@ -28,7 +26,7 @@ def main(FLAGS):
     from keras_transformer.streams import answer_lines, read_lines, write_text
     from keras_transformer.translator.speed_bar import speed_bar
     from keras_transformer.translator.translator import Translator
-    from keras_transformer.visualization import tree_drawing
+    from keras_transformer.visualization import tree_drawing, tree_text
     from pipelines.penn_words import split_words
 
     model = flags.required_model(FLAGS)
@@ -37,7 +35,7 @@ def main(FLAGS):
     parser = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
     _refuse_translator(parser.description, model)
     words_of = split_words if FLAGS.raw_text else list
-    as_text = {"brackets": _brackets, "drawn": _drawn}.get(FLAGS.tree_format)
+    as_text = {"brackets": _brackets, "drawn": tree_text.all_drawn}.get(FLAGS.tree_format)
     if FLAGS.stream:
         answer_lines(lambda line: as_text(parser.translate(words_of([line]))))
         return
@@ -51,7 +49,7 @@ def main(FLAGS):
     if as_text:
         write_text(FLAGS.output, as_text(trees))
     else:
-        _write_picture(FLAGS, trees)
+        tree_drawing.write(FLAGS.output, trees, FLAGS.theme)
 
 
 def _refuse(FLAGS):
@@ -85,23 +83,6 @@ def _refuse_translator(description, model):
 
 def _brackets(trees):
     return "".join(f"{tree}\n" for tree in trees)
-
-
-def _drawn(trees):
-    """Each tree with an empty line behind it."""
-    from keras_transformer.visualization.tree_text import drawn
-    from pipelines.trees import parse
-
-    return "".join(f"{drawn(parse(tree))}\n\n" if tree else "\n\n" for tree in trees)
-
-
-def _write_picture(FLAGS, trees):
-    from keras_transformer.visualization import tree_drawing
-    from keras_transformer.visualization.picture_file import write_picture
-    from pipelines.trees import parse
-
-    found = [parse(tree) for tree in trees if tree]
-    write_picture(FLAGS.output, functools.partial(tree_drawing.draw, found), FLAGS.theme)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def main(FLAGS):
         tuning.beam_sizes_of(FLAGS.beam_sizes),
         tuning.length_penalties_of(FLAGS.length_penalties),
     )
-    _refuse(FLAGS, tried[0])
+    tuning.refuse_other_searches(flags.values(FLAGS, "decoding"), tried[0])
     # Reading a corpus may compute something.
     at_once = spread_over_cores()
     examination = _examination(FLAGS, model)
@@ -89,27 +89,6 @@ def _tell(FLAGS, grid, measure, what):
     write_lines(FLAGS.output, [*written, *(f"--{name}={value}" for name, value in won.items())])
     if FLAGS.output != "-":
         print(f"The best search, beam {size} and alpha {alpha:g}, is written to {FLAGS.output}.")
-
-
-def _refuse(FLAGS, beam_sizes):
-    """Flags of decoding that leave nothing to tune, or exclude a beam size."""
-    if FLAGS.samples:
-        raise ValueError(
-            f"--samples={FLAGS.samples} draws translations without a beam. Leave it out to tune "
-            "the search."
-        )
-    if FLAGS.num_hypotheses > 1:
-        raise ValueError(
-            f"--num_hypotheses={FLAGS.num_hypotheses}: only the best of each sentence is scored. "
-            "Leave it out."
-        )
-    if FLAGS.coverage_penalty and 1 in beam_sizes:
-        larger = ",".join(str(size) for size in beam_sizes if size > 1) or "2,4,8"
-        raise ValueError(
-            f"--coverage_penalty={FLAGS.coverage_penalty:g} chooses among hypotheses, and a beam "
-            f"of 1 has one. Received: --beam_sizes={','.join(FLAGS.beam_sizes)}. Pass "
-            f"--beam_sizes={larger}."
-        )
 
 
 if __name__ == "__main__":

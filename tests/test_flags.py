@@ -346,16 +346,15 @@ def test_another_engine_s_search_has_no_flags(monkeypatch, tmp_path):
     ("sizes", "advised"), [(["1", "2", "8"], "2,8"), (["1"], "2,4,8"), (["2", "4"], None)]
 )
 def test_a_search_that_other_commands_refuse_is_not_tuned(sizes, advised):
-    from keras_transformer import tune
+    from keras_transformer.evaluation import tuning
 
-    asked = types.SimpleNamespace(
-        samples=0, num_hypotheses=1, coverage_penalty=0.2, beam_sizes=sizes
-    )
+    asked = {"samples": 0, "num_hypotheses": 1, "coverage_penalty": 0.2}
+    beam_sizes = tuning.beam_sizes_of(sizes)
     if not advised:
-        tune._refuse(asked, [int(size) for size in sizes])
+        tuning.refuse_other_searches(asked, beam_sizes)
         return
     with pytest.raises(ValueError, match=rf"a beam of 1 has one.* Pass --beam_sizes={advised}\.$"):
-        tune._refuse(asked, [int(size) for size in sizes])
+        tuning.refuse_other_searches(asked, beam_sizes)
 
 
 @pytest.mark.parametrize("trains", [True, False])

@@ -4,7 +4,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from keras_transformer.evaluation.table import aligned
 
@@ -86,6 +86,32 @@ def length_penalties_of(texts: Sequence[str]) -> list[float]:
         ValueError: if one is no number of at least 0, or stands there twice.
     """
     return _numbers("length_penalties", texts, float, 0, "numbers of at least 0")
+
+
+def refuse_other_searches(decoding: Mapping, beam_sizes: Sequence[int]) -> None:
+    """Refuse flags of decoding that leave nothing to tune, or exclude a beam size.
+
+    Args:
+        decoding: their values by name.
+        beam_sizes: what to try.
+    """
+    if decoding["samples"]:
+        raise ValueError(
+            f"--samples={decoding['samples']} draws translations without a beam. Leave it out to "
+            "tune the search."
+        )
+    if decoding["num_hypotheses"] > 1:
+        raise ValueError(
+            f"--num_hypotheses={decoding['num_hypotheses']}: only the best of each sentence is "
+            "scored. Leave it out."
+        )
+    if decoding["coverage_penalty"] and 1 in beam_sizes:
+        larger = ",".join(str(size) for size in beam_sizes if size > 1) or "2,4,8"
+        raise ValueError(
+            f"--coverage_penalty={decoding['coverage_penalty']:g} chooses among hypotheses, and a "
+            f"beam of 1 has one. Received: --beam_sizes={','.join(map(str, beam_sizes))}. Pass "
+            f"--beam_sizes={larger}."
+        )
 
 
 def _numbers(flag, texts, kind, least, expected):

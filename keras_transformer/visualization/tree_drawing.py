@@ -1,10 +1,13 @@
 """Draw constituency trees, one below the other."""
 
+import functools
+import pathlib
 from collections.abc import Sequence
 
+from keras_transformer.visualization.picture_file import write_picture
 from keras_transformer.visualization.theme import TEXT, Theme, new_figure, width_of
 from keras_transformer.visualization.tree_layout import places
-from pipelines.trees import Tree
+from pipelines.trees import Tree, parse
 
 # Inches.
 GAP = 0.16
@@ -15,6 +18,20 @@ MARGIN = 0.25
 BETWEEN_TREES = 0.35
 # Of trees in one picture. A picture of many thousand pixels is not looked at.
 MOST = 20
+
+
+def write(path: str | pathlib.Path, trees: Sequence[str], theme: str) -> None:
+    """Draw trees in brackets into a file; an empty string is none.
+
+    Args:
+        path, theme: as of `write_picture`.
+        trees: at least one that is not empty.
+
+    Raises:
+        ValueError: as `draw` and `write_picture`.
+    """
+    found = [parse(tree) for tree in trees if tree]
+    write_picture(path, functools.partial(draw, found), theme)
 
 
 def draw(trees: Sequence[Tree], theme: Theme):

@@ -1,9 +1,10 @@
 """A constituency tree in letters and lines, for a terminal."""
 
 import importlib.util
+from collections.abc import Sequence
 
 from keras_transformer.visualization.tree_layout import refuse_depth
-from pipelines.trees import Tree, unescaped
+from pipelines.trees import Tree, parse, unescaped
 
 
 def require_nltk() -> None:
@@ -39,3 +40,8 @@ def drawn(tree: Tree) -> str:
     words = [unescaped(word) for word in tree.words]
     text = TreePrettyPrinter(numbered(tree), words).text(unicodelines=True)
     return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
+
+
+def all_drawn(trees: Sequence[str]) -> str:
+    """Draw trees in brackets, each with an empty line behind it; of an empty string, that alone."""
+    return "".join(f"{drawn(parse(tree))}\n\n" if tree else "\n\n" for tree in trees)

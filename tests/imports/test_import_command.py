@@ -8,6 +8,7 @@ import pytest
 from eager import eagerly
 
 from keras_transformer import import_model
+from keras_transformer.tasks import imported
 from pipelines.word_pieces import SPECIAL
 
 PIECES = [*SPECIAL, "turn", "on", "the", "lamp", "##s", "off", "kitchen"]
@@ -48,7 +49,7 @@ def test_a_bert_that_tags_words_keeps_its_tags(tagger):
     import torch
 
     folder, theirs = tagger
-    task, artifact = import_model._of_text(folder, json.loads((folder / "config.json").read_text()))
+    task, artifact = imported.of_text(folder, json.loads((folder / "config.json").read_text()))
     assert task == "tagging"
     assert artifact.facts()["labels"] == {"names": [*TAGS.values()]}
     with eagerly():
