@@ -15,7 +15,7 @@ from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.translator.picture_classifier import TASK, PictureClassifier
 from keras_transformer.translator.picture_module import PictureModule
 from pipelines import shifted_pictures
-from pipelines.corpora import images
+from pipelines.corpora import images, picture_folder
 
 KEPT_EXAMPLES = 8
 
@@ -69,12 +69,24 @@ class ImageClassification(Task):
         return self.hyperparameters.d_model
 
     def description(self):
+        digest = self.pictures.digest
         return {
             "hyperparameters": self.hyperparameters.as_dict(),
             "pictures": self._settings,
+            **({"files": {"digest": digest}} if digest else {}),
             "classes": {"names": list(self.pictures.classes)},
             "training": {"shift": self.values["shift"]},
         }
+
+    @classmethod
+    def fixed(cls, description):
+        """All of it. An earlier version did not write the digest of a folder's files: that of today
+        is taken.
+        """
+        name, folder = (description["pictures"].get(key) for key in ("name", "folder"))
+        if "files" in description or name != "folder" or not os.path.isdir(folder):
+            return description
+        return {**description, "files": {"digest": picture_folder.digest(folder)}}
 
     def introduce(self):
         found = self.pictures

@@ -30,7 +30,9 @@ class PictureExamination(Examination):
                 "--task=image_classification, or what it was exported to."
             )
         self._model = model
-        self._split = getattr(images.load(**description["pictures"]), values["split"])
+        pictures = images.load(**description["pictures"])
+        _refuse_others(description, pictures, model)
+        self._split = getattr(pictures, values["split"])
         self._classes = description["classes"]["names"]
 
     def examine(self, loading, at_once):
@@ -46,6 +48,28 @@ class PictureExamination(Examination):
         return (
             f"{found['pictures']:,} pictures, accuracy {found['accuracy']:.2%}\n\n"
             f"{confusion.as_text(found['confusion'], found['classes'])}"
+        )
+
+
+def _refuse_others(description, pictures, model):
+    """Refuse a folder that has changed since the training: its splits are others, so that pictures
+    that were trained on would be tested.
+    """
+    folder = description["pictures"]["folder"]
+    names = description["classes"]["names"]
+    if names != list(pictures.classes):
+        raise ValueError(
+            f"{folder or pictures.name} must have the classes that {model} was trained on, "
+            f"{', '.join(names)}. Received: {', '.join(pictures.classes)}. Put the subfolders back "
+            "as they were, or train again."
+        )
+    # An earlier version did not write the digest.
+    digest = description.get("files", {}).get("digest", pictures.digest)
+    if digest != pictures.digest:
+        raise ValueError(
+            f"{folder} must have the files that {model} was trained with: others change which "
+            "pictures are tested. Received: other names of files. Put them back as they were, or "
+            "train again."
         )
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pipelines.corpora import picture_folder
 from pipelines.png_files import read_all
 
 # Where Debian's package dataset-fashion-mnist puts its files.
@@ -61,6 +62,7 @@ class Pictures:
         name: what it is called.
         classes: their names, in the order of their numbers.
         train, valid, test: the splits.
+        digest: of a folder, `picture_folder.digest`: another one means other splits.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Pictures:
     train: Split
     valid: Split
     test: Split
+    digest: str | None = None
 
 
 def load(name: str, folder: str | os.PathLike | None = None) -> Pictures:
@@ -187,10 +190,8 @@ def _folder(folder):
             "--pictures_dir=FOLDER."
         )
     place = pathlib.Path(folder)
-    if not place.is_dir():
-        raise FileNotFoundError(f"there is no folder {place}. Name one by --pictures_dir.")
-    names = sorted(one.name for one in place.iterdir() if one.is_dir())
-    paths = {name: sorted(place.glob(f"{name}/*.png")) for name in names}
+    paths = picture_folder.files_of(place)
+    names = [*paths]
     if len(names) < 2 or not all(paths.values()):
         empty = [name for name in names if not paths[name]]
         came = f"none in {empty[0]}" if empty else f"{len(names)} subfolders"
@@ -206,7 +207,8 @@ def _folder(folder):
             f"{place} must hold {HELD_OUT} pictures or more, to train, to validate and to test. "
             f"Received: {len(whole)}."
         )
-    return _parted(place.name, tuple(names), whole, held_out, held_out)
+    found = _parted(place.name, tuple(names), whole, held_out, held_out)
+    return dataclasses.replace(found, digest=picture_folder.digest(place))
 
 
 def _parted(name, classes, whole, valid, test):

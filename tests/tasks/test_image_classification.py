@@ -1,14 +1,17 @@
 """The task of pictures: what it reads of the flags, what it says of a run, and what it refuses."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 from eager import eagerly
 
 from keras_transformer.models import VisionHyperparameters
+from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks import examination_class, task_class
 from keras_transformer.tasks.picture_examination import PictureExamination, scores_of
+from keras_transformer.training import checkpoint
 from keras_transformer.translator.picture_classifier import PictureClassifier
 from pipelines import png_files
 from pipelines.corpora.images import Split
@@ -116,6 +119,51 @@ def test_questions_about_text_are_refused():
         PictureExamination({}, "runs/a", {**NO_FLAGS, "confidence": True})
     with pytest.raises(ValueError, match=r"runs/a does not say what pictures it was trained on"):
         PictureExamination({}, "runs/a", NO_FLAGS)
+
+
+@pytest.fixture
+def described(make, folder, tmp_path):
+    """A copy of the folder, and what a run on it says of itself."""
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    return copy, json.loads(json.dumps(make(f"--pictures_dir={copy}").description()))
+
+
+def add_a_picture(folder):
+    png_files.write(folder / "dark" / "12.png", np.zeros((4, 6, 1), np.uint8))
+
+
+def examined(description):
+    return PictureExamination(description, "runs/a", {**NO_FLAGS, "split": "test"})
+
+
+def test_pictures_of_a_folder_that_has_changed_are_not_scored(described):
+    folder, description = described
+    assert examined(description)  # A control.
+    add_a_picture(folder)
+    with pytest.raises(ValueError, match=r"copy must have the files that runs/a was trained with"):
+        examined(description)
+    del description["files"]  # A run of an earlier version is scored as before.
+    assert examined(description)
+    (folder / "bright").rename(folder / "light")
+    with pytest.raises(ValueError, match=r"on, bright, dark\. Received: dark, light\. Put the sub"):
+        examined(description)
+
+
+def test_a_run_on_a_folder_that_has_changed_does_not_go_on(described, make, tmp_path):
+    folder, description = described
+    run = RunFolder(tmp_path / "run")
+    run.describe(description)
+    run.checkpoints.mkdir()
+    checkpoint.path_of(run.checkpoints, 1).touch()
+    task = make(f"--pictures_dir={folder}")
+    run.describe(task.description(), task.fixed)
+    add_a_picture(folder)
+    task = make(f"--pictures_dir={folder}")
+    with pytest.raises(ValueError, match=r"another run: digest was [0-9a-f]{16}, now [0-9a-f]{16}"):
+        run.describe(task.description(), task.fixed)
+    del description["files"]  # A run of an earlier version goes on.
+    run.description.write_text(json.dumps(description))
+    run.describe(task.description(), task.fixed)
 
 
 def test_a_model_of_text_is_refused(tmp_path):

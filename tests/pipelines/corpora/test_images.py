@@ -127,6 +127,31 @@ def test_a_folder_s_subfolders_are_its_classes(photographs):
     assert keys_of(found.train) | keys_of(found.valid) | keys_of(found.test) == expected
 
 
+def test_names_of_files_and_classes_are_taken_as_they_are(photographs):
+    folder, _ = photographs
+    whole = images.load("folder", folder)
+    (folder / "cat" / "3.png").rename(folder / "cat" / "3.PNG")
+    (folder / "cat").rename(folder / "cat [1]*")
+    (folder / "dog" / "notes.txt").write_text("no picture")
+    found = images.load("folder", folder)
+    assert found.classes == ("cat [1]*", "dog")
+    for split in ("train", "valid", "test"):
+        assert keys_of(getattr(found, split)) == keys_of(getattr(whole, split))
+
+
+def test_the_digest_changes_with_the_splits(photographs):
+    folder, _ = photographs
+    before = images.load("folder", folder)
+    # A control: content and other files leave it as it is.
+    png_files.write(folder / "dog" / "0.png", np.zeros((4, 6, 3), np.uint8))
+    (folder / "dog" / "notes.txt").write_text("no picture")
+    assert images.load("folder", folder).digest == before.digest
+    (folder / "dog" / "0.png").rename(folder / "cat" / "12.png")
+    moved = images.load("folder", folder)
+    (folder / "cat" / "12.png").rename(folder / "dog" / "9.png")
+    assert len({before.digest, moved.digest, images.load("folder", folder).digest}) == 3
+
+
 def test_grey_files_have_one_channel(photographs):
     folder, written = photographs
     paths = [folder / f"grey{number}.png" for number in range(2)]
