@@ -14,6 +14,8 @@ from pipelines.vocabulary import Vocabulary
 AGAIN = "Run python -m keras_transformer.prepare again: it makes only what is missing."
 FORMAT = 1
 MANIFEST = "manifest.json"
+# What a folder is prepared with, written first.
+PREPARATION = "preparation.json"
 ENTRIES = {"source_language", "target_language", "tags", "vocabulary", "pairs", "dropped", "shards"}
 
 

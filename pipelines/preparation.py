@@ -17,11 +17,11 @@ from pipelines.corpora.parallel_text import Corpus
 from pipelines.corpora.records import text_paths
 from pipelines.corpora.refusals import check_languages
 from pipelines.filtering import Filters, scripts_of
-from pipelines.manifest import read_json
+from pipelines.given_vocabulary import given, with_tags
+from pipelines.manifest import PREPARATION, read_json
 from pipelines.sharding import Shards, kept, sample
 from pipelines.whole_files import write_json, write_whole
 
-PREPARATION = "preparation.json"
 # How the kinds of vocabularies are told.
 EACH = {"joint": "", "separate": " a language"}
 
@@ -72,11 +72,11 @@ class Preparation:
         """All arguments of `corpora.load`."""
         return {**self.corpus, "cache_dir": self.cache_dir}
 
-    @property
-    def decides(self) -> dict[str, Any]:
-        """What decides what the records hold, as JSON."""
-        if self.vocabulary:
-            vocabulary = self.given_vocabulary().fingerprint
+    def decides(self, folder: pathlib.Path) -> dict[str, Any]:
+        """What decides what the records of a folder hold, as JSON."""
+        taken = given(self.vocabulary, folder)
+        if taken is not None:
+            vocabulary = taken.fingerprint
         else:
             vocabulary = (
                 f"{self.vocabulary_size} pieces{EACH[self.vocabularies]}, "
@@ -97,10 +97,6 @@ class Preparation:
             "filter_scripts": self.filter_scripts,
         }
 
-    def given_vocabulary(self):
-        """That of the files in `vocabulary`."""
-        return vocabularies.of_files(self.vocabulary.split(","))
-
 
 def prepare(preparation: Preparation, folder: str | os.PathLike) -> dict[str, Any]:
     """Make what is missing of a prepared corpus.
@@ -119,7 +115,7 @@ def prepare(preparation: Preparation, folder: str | os.PathLike) -> dict[str, An
     """
     options = beam.beam_options(preparation.beam_options)
     folder = pathlib.Path(folder).expanduser()
-    _refuse_differences(folder / PREPARATION, preparation.decides)
+    _refuse_differences(folder / PREPARATION, preparation.decides(folder))
     if not _is_finished(folder):
         _make(preparation, folder, options)
     return manifest.read(folder)
@@ -152,7 +148,7 @@ def _make(preparation, folder, options):
     check_languages(held_out, preparation.corpus)
     filters = _filters(preparation, held_out)
     vocabulary = _vocabulary(preparation, folder, filters, held_out.tags)
-    decides = {**preparation.decides, "fingerprint": vocabulary.fingerprint}
+    decides = {**preparation.decides(folder), "fingerprint": vocabulary.fingerprint}
     _refuse_differences(folder / PREPARATION, decides)
     write_json(folder / PREPARATION, decides)
     vocabularies.save(vocabulary, folder)
@@ -191,10 +187,11 @@ def _filters(preparation, held_out):
 
 def _vocabulary(preparation, folder, filters, tags):
     """The vocabulary that is asked for, else the folder's own, else a new one."""
-    if preparation.vocabulary:
-        return _with_tags(preparation.given_vocabulary(), tags, preparation.vocabulary)
-    if vocabularies.exist(folder):
-        return vocabularies.load(folder)
+    found = given(preparation.vocabulary, folder)
+    if found is None and vocabularies.exist(folder):
+        found = vocabularies.load(folder)
+    if found is not None:
+        return with_tags(found, tags, preparation.vocabulary or folder)
     dropped = collections.Counter()
     stream = corpora.stream(**preparation.settings, dropped=dropped)
     pairs = sample(kept(stream, filters, dropped), preparation.vocabulary_sentences // 2)
@@ -212,17 +209,6 @@ def _vocabulary(preparation, folder, filters, tags):
     sides = zip(*pairs, strict=True)
     kind = preparation.vocabularies
     return vocabularies.learn(*sides, kind, size, tags, preparation.vocabulary_model)
-
-
-def _with_tags(vocabulary, tags, name):
-    """A vocabulary in which each tag is one piece, or an error."""
-    known = set(vocabulary.source.pieces) & set(vocabulary.target.pieces)
-    if missing := sorted(set(tags) - known):
-        raise ValueError(
-            f"`vocabulary` must have each tag of the corpus as a piece. Received: {name} without "
-            f"{', '.join(missing)}. Take a vocabulary that was learned with them, or leave it out."
-        )
-    return vocabulary
 
 
 def _write_held_out(folder, held_out: Corpus):

@@ -24,6 +24,7 @@ from pipelines.filtering import Filters
 from pipelines.record_files import Records
 from pipelines.sharding import digest, kept, sample
 from pipelines.vocabulary import Vocabulary, learn
+from pipelines.word_pieces import SPECIAL, WordPieces
 
 for package in ("apache_beam", "babel", "regex"):
     pytest.importorskip(package)
@@ -298,6 +299,58 @@ def test_a_vocabulary_without_the_tags_of_the_corpus_is_refused(houses, tmp_path
     learn([*ENGLISH, *GERMAN], 296, tags=["<2de>"]).save(tmp_path / "tagged.model")
     prepared = run(tmp_path / "p", **mixture, vocabulary=str(tmp_path / "tagged.model"))
     assert "<2de>" in prepared.vocabulary.pieces
+
+
+def test_a_vocabulary_that_lies_in_the_folder_is_taken_and_told(houses, tmp_path):
+    folder = tmp_path / "p"
+    own = learn([*ENGLISH, *GERMAN], 295)
+    own.save(folder / "vocabulary.model")
+    prepared = run(folder, **houses)
+    assert prepared.vocabulary.fingerprint == own.fingerprint
+    assert prepared.manifest["preparation"]["vocabulary"] == own.fingerprint
+    before = contents(folder)
+    (folder / "manifest.json").unlink()
+    run(folder, **houses)
+    assert contents(folder) == before
+    learn([*ENGLISH, *GERMAN], 296).save(folder / "vocabulary.model")
+    (folder / "manifest.json").unlink()
+    with pytest.raises(ValueError, match=rf"vocabulary was {own.fingerprint}, now [0-9a-f]{{16}}"):
+        run(folder, **houses)
+
+
+def test_a_vocabulary_that_lies_in_the_folder_must_have_the_tags(houses, tmp_path):
+    folder = tmp_path / "p"
+    learn([*ENGLISH, *GERMAN], 295).save(folder / "vocabulary.model")
+    before = contents(folder)
+    with pytest.raises(ValueError, match=r"Received: .*p without <2de>\. Take a vocabulary"):
+        run(folder, **mixture_of(houses, tmp_path, tag="<2de>"))
+    assert contents(folder) == before
+
+
+def test_a_preparation_that_an_earlier_version_began_on_a_vocabulary_goes_on(copy, toy):
+    """It said of a vocabulary that lay there what it would have learned."""
+    learn([*ENGLISH, *GERMAN], 295).save(copy / "vocabulary.model")
+    said = json.loads((copy / "preparation.json").read_text())
+    said["fingerprint"] = vocabularies.load(copy).fingerprint
+    (copy / "preparation.json").write_text(json.dumps(said))
+    for path in [copy / "manifest.json", *copy.glob("train-*")]:
+        path.unlink()
+    run(copy)
+    found = json.loads((copy / "preparation.json").read_text())
+    assert found == said
+    assert found["vocabulary"] == "300 pieces, bpe, of 5000000 sentences"
+
+
+def test_word_pieces_are_refused_before_anything_is_written(houses, tmp_path):
+    WordPieces([*SPECIAL, "house"], lower_case=True).save(tmp_path / "p" / "vocabulary.json")
+    before = contents(tmp_path / "p")
+    with pytest.raises(ValueError, match=r"must be a SentencePiece model\. .*pieces in .*/p, "):
+        run(tmp_path / "p", **houses)
+    assert contents(tmp_path / "p") == before
+    file = str(tmp_path / "p" / "vocabulary.json")
+    with pytest.raises(ValueError, match=r"word pieces in .*/vocabulary\.json, from which"):
+        run(tmp_path / "q", **houses, vocabulary=file)
+    assert not (tmp_path / "q").exists()
 
 
 def test_a_mixture_whose_file_has_changed_is_another_preparation(houses, tmp_path):
