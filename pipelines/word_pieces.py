@@ -26,7 +26,10 @@ MASK = "[MASK]"
 SPECIAL = (PADDING, UNKNOWN, FIRST, LAST, MASK)
 # Further characters of a word that has begun.
 SUFFIX = "##"
+# Of a word, in characters. A longer one is unknown.
 LONGEST_WORD = 100
+# The most bytes that UTF-8 needs for a character.
+CHARACTER_BYTES = 4
 ACCENTS = r"\p{Mn}"
 # What BERT's own tokenizer leaves out; we part texts by the first of them.
 BETWEEN = "\x00"
@@ -38,7 +41,8 @@ class WordPieces:
 
     Args:
         pieces: by id, the padding first.
-        lower_case: whether text is put into lower case, without accents, before it is cut.
+        lower_case: whether text is put into lower case before it is cut.
+        strip_accents: whether its accents are removed; by default as `lower_case`.
 
     Attributes:
         size: V, the number of pieces.
@@ -50,9 +54,12 @@ class WordPieces:
 
     kind = "word_pieces"
 
-    def __init__(self, pieces: Sequence[str], lower_case: bool = True):
+    def __init__(
+        self, pieces: Sequence[str], lower_case: bool = True, strip_accents: bool | None = None
+    ):
         self.pieces = list(pieces)
         self.lower_case = lower_case
+        self.strip_accents = lower_case if strip_accents is None else strip_accents
         self.size = len(self.pieces)
         if missing := [piece for piece in SPECIAL if piece not in self.pieces]:
             raise ValueError(
@@ -64,7 +71,9 @@ class WordPieces:
                 f"the first of the word pieces must be {PADDING}. Received: {self.pieces[PAD]}. "
                 "Name the vocab.txt of a BERT."
             )
-        text = json.dumps([lower_case, self.pieces])
+        # Most vocabularies strip accents if they put text into lower case, as all once did.
+        told = [] if self.strip_accents == lower_case else [self.strip_accents]
+        text = json.dumps([lower_case, *told, self.pieces])
         self.fingerprint = hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
@@ -94,7 +103,8 @@ class WordPieces:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the pieces, whole or not at all."""
-        write_json(path, {"lower_case": self.lower_case, "pieces": self.pieces})
+        settings = {"lower_case": self.lower_case, "strip_accents": self.strip_accents}
+        write_json(path, {**settings, "pieces": self.pieces})
 
     @functools.cached_property
     def marks(self) -> Marks:
@@ -112,7 +122,8 @@ class WordPieces:
         return tensorflow_text.FastBertTokenizer(
             self.pieces,
             suffix_indicator=SUFFIX,
-            max_bytes_per_word=LONGEST_WORD,
+            # A longer word has too many characters for sure; `_without_long_words` counts them.
+            max_bytes_per_word=CHARACTER_BYTES * LONGEST_WORD,
             token_out_type=tf.int32,
             unknown_token=UNKNOWN,
             support_detokenization=True,
@@ -128,7 +139,7 @@ class WordPieces:
 
         text = tf.strings.regex_replace(text, UNREADABLE, "")
         parts = tf.strings.split(tf.strings.regex_replace(text, r"\[MASK\]", BETWEEN), BETWEEN)
-        ids = self.tokenizer.tokenize(self._plain(parts.values))
+        ids = self._without_long_words(self.tokenizer.tokenize(self._plain(parts.values)))
         masks = tf.fill([ids.nrows(), 1], self.marks.mask)
         # A mask stands behind each part of a text, the last of which is none but the end.
         closed = parts.with_values(tf.concat([ids, masks], axis=1)).merge_dims(1, 2)
@@ -136,14 +147,40 @@ class WordPieces:
         return tf.concat([closed[:, :-1], ends], axis=1)
 
     def _plain(self, text):
-        """Strings in lower case without accents, if the vocabulary has no others."""
+        """Strings in lower case and without accents, where the vocabulary asks for it."""
         import tensorflow as tf
         import tensorflow_text
 
-        if not self.lower_case:
-            return text
-        letters = tensorflow_text.normalize_utf8(text, "NFD")
-        return tf.strings.lower(tf.strings.regex_replace(letters, ACCENTS, ""), "utf-8")
+        if self.strip_accents:
+            letters = tensorflow_text.normalize_utf8(text, "NFD")
+            text = tf.strings.regex_replace(letters, ACCENTS, "")
+        return tf.strings.lower(text, "utf-8") if self.lower_case else text
+
+    @functools.cached_property
+    def _characters(self):
+        """The characters of each piece, int8 (V,), as far as they count; negative where the piece
+        continues a word.
+        """
+        lengths = [
+            -len(piece.removeprefix(SUFFIX)) if piece.startswith(SUFFIX) else len(piece)
+            for piece in self.pieces
+        ]
+        return np.clip(lengths, -LONGEST_WORD - 1, LONGEST_WORD + 1).astype(np.int8)
+
+    def _without_long_words(self, ids):
+        """Ragged ids (B, None) with one [UNK] for each word that has too many characters."""
+        import tensorflow as tf
+
+        pieces = ids.flat_values
+        characters = tf.cast(tf.gather(self._characters, pieces), tf.int32)
+        begins = characters >= 0
+        # The number of the word that each piece is of, from 1.
+        word = tf.cumsum(tf.cast(begins, tf.int32))
+        lengths = tf.math.segment_sum(tf.abs(characters), word)
+        is_long = tf.gather(lengths, word) > LONGEST_WORD
+        known = tf.where(is_long, self.pieces.index(UNKNOWN), pieces)
+        kept = ids.with_flat_values(begins | ~is_long)
+        return tf.ragged.boolean_mask(ids.with_flat_values(known), kept)
 
     def detokenize(self, ids):
         """A ragged tensor of ids (B, None) to strings (B,), its words between spaces."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import keras
 import numpy as np
 
+from keras_transformer.imports.fixed_settings import refuse_no_choice, refuse_others
 from keras_transformer.models import (
     BareTextEncoder,
     Hyperparameters,
@@ -59,7 +60,10 @@ HEADS = {
     "labels/bias": ("classifier.bias", False),
 }
 
-ONE_OF_SEVERAL = "single_label_classification"
+WANTED = {"is_decoder": False, "add_cross_attention": False}
+# A head that guesses pieces multiplies by the table of the embeddings.
+WANTED_OF_PIECES = {"tie_word_embeddings": True}
+OF_PIECES = ("BertForMaskedLM", "BertForPreTraining")
 # By the class that a config.json names: what makes our model of sizes and a number of labels.
 HEADED = {
     "BertModel": lambda hyperparameters, labels: BareTextEncoder(hyperparameters),
@@ -83,14 +87,12 @@ def model(config: Mapping) -> keras.Model:
             f"`architectures` of config.json must be one of {', '.join(HEADED)}. Received: "
             f"{architecture}."
         )
-    problem = config.get("problem_type") or ONE_OF_SEVERAL
+    refuse_others(config, WANTED, "BERT")
+    if architecture in OF_PIECES:
+        refuse_others(config, WANTED_OF_PIECES, architecture)
     count = len(labels(config))
-    if HEADED[architecture] is TextClassifier and (problem != ONE_OF_SEVERAL or count < 2):
-        raise ValueError(
-            f"a BertForSequenceClassification must have problem_type={ONE_OF_SEVERAL} and at least "
-            f"2 labels in config.json, for we give each text one of them. Received: "
-            f"problem_type={problem}, {count} labels. Import another model."
-        )
+    if HEADED[architecture] is TextClassifier:
+        refuse_no_choice(config, architecture, count)
     return HEADED[architecture](hyperparameters(config), count)
 
 

@@ -15,15 +15,14 @@ def load(folder: str | os.PathLike) -> WordPieces:
 
     Raises:
         FileNotFoundError: if there is none.
-        ValueError: if it is damaged, or is not of word pieces.
+        ValueError: if it is damaged, is not of word pieces, or cuts text as we cannot.
     """
     folder = pathlib.Path(folder)
-    settings = _json(folder / "tokenizer_config.json")
     tokenizer = _json(folder / "tokenizer.json")
-    lower_case = settings.get("do_lower_case", True)
+    settings = _settings(folder, tokenizer)
     path = folder / "vocab.txt"
     if path.exists():
-        return WordPieces(_lines(path), lower_case)
+        return WordPieces(_lines(path), **settings)
     if not tokenizer:
         raise FileNotFoundError(
             f"{folder} has no vocabulary: neither vocab.txt nor tokenizer.json. Save its tokenizer "
@@ -36,8 +35,28 @@ def load(folder: str | os.PathLike) -> WordPieces:
             f"{model.get('type')}. Import a BERT."
         )
     numbers = model["vocab"]
+    return WordPieces(sorted(numbers, key=numbers.get), **settings)
+
+
+def _settings(folder, tokenizer):
+    """What is done to a text before it is cut. What tokenizer_config.json says overrides
+    tokenizer.json, as in transformers.
+    """
     normalizer = tokenizer.get("normalizer") or {}
-    return WordPieces(sorted(numbers, key=numbers.get), normalizer.get("lowercase", lower_case))
+    theirs = {
+        "do_lower_case": normalizer.get("lowercase", True),
+        "strip_accents": normalizer.get("strip_accents"),
+        "tokenize_chinese_chars": normalizer.get("handle_chinese_chars", True),
+        **_json(folder / "tokenizer_config.json"),
+    }
+    if not theirs["tokenize_chinese_chars"]:
+        raise ValueError(
+            f"the tokenizer of {folder} must have tokenize_chinese_chars=true in "
+            "tokenizer_config.json (handle_chinese_chars in tokenizer.json), for we make a word of "
+            "each Chinese character. Received: false. Import another model."
+        )
+    # null: as lower_case.
+    return {"lower_case": theirs["do_lower_case"], "strip_accents": theirs["strip_accents"]}
 
 
 def _lines(path):

@@ -9,10 +9,17 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from keras_transformer.imports.fixed_settings import refuse_others
 from keras_transformer.models import Hyperparameters, LanguageModel
 
 MODEL_TYPE = "gpt2"
 ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu"}
+WANTED = {
+    "scale_attn_weights": True,
+    "scale_attn_by_inverse_layer_idx": False,
+    "add_cross_attention": False,
+    "tie_word_embeddings": True,
+}
 MAPS = {
     "attn.c_proj.weight": "self_attention/output_kernel",
     "attn.c_proj.bias": "self_attention/output_bias",
@@ -31,8 +38,10 @@ def model(config: Mapping) -> LanguageModel:
     """A new model of the sizes of config.json.
 
     Raises:
-        ValueError: for an activation that we have not.
+        ValueError: for an activation that we have not, attention that is scaled otherwise or looks
+            at a source, or a table of its own for the logits.
     """
+    refuse_others(config, WANTED, "GPT-2")
     activation = config.get("activation_function", "gelu_new")
     if activation not in ACTIVATIONS:
         raise ValueError(

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from keras_transformer.imports.fixed_settings import refuse_others
 from keras_transformer.models import Hyperparameters, Transformer
 
 MODEL_TYPE = "t5"
@@ -37,12 +38,7 @@ def model(config: Mapping) -> Transformer:
         "relative_attention_num_buckets": 32,
         "relative_attention_max_distance": 128,
     }
-    for name, value in wanted.items():
-        if config.get(name, value) != value:
-            raise ValueError(
-                f"`{name}` of config.json must be {value}: of T5 the first version is read. "
-                f"Received: {config[name]}."
-            )
+    refuse_others(config, wanted, "T5")
     return Transformer(
         Hyperparameters(
             vocabulary_size=config["vocab_size"] + 1,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from keras_transformer.imports.fixed_settings import refuse_no_choice
 from keras_transformer.models import VisionHyperparameters, VisionTransformer
 
 MODEL_TYPE = "vit"
@@ -36,7 +37,7 @@ def model(config: Mapping) -> VisionTransformer:
 
     Raises:
         ValueError: for an activation that we have not, for attentions without biases, or for a
-            model that gives no classes.
+            model that does not choose one of several classes.
     """
     [architecture, *_] = config.get("architectures") or [ARCHITECTURE]
     if architecture != ARCHITECTURE:
@@ -44,6 +45,7 @@ def model(config: Mapping) -> VisionTransformer:
             f"`architectures` of config.json must be {ARCHITECTURE}. Received: {architecture}. "
             "Import a model that was trained to tell classes."
         )
+    refuse_no_choice(config, architecture, len(classes(config)))
     activation = config.get("hidden_act", "gelu")
     if activation not in ACTIVATIONS or not config.get("qkv_bias", True):
         raise ValueError(

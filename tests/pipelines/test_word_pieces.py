@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -37,6 +38,68 @@ def test_ids_are_those_of_transformers(tmp_path):
     assert found != ours
 
 
+ACCENTED = [*SPECIAL, "cafe", "café", "Cafe", "Café", "a"]
+
+
+@pytest.mark.parametrize("strip_accents", [None, True, False])
+@pytest.mark.parametrize("lower_case", [True, False])
+def test_accents_are_stripped_where_the_settings_say_so(tmp_path, lower_case, strip_accents):
+    """As in transformers: without a setting of its own, where text is put into lower case."""
+    transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
+    texts = ["CAFÉ Café cafe", "cafe\u0301 İ ŞIK"]
+    settings = {"do_lower_case": lower_case, "strip_accents": strip_accents}
+    theirs = transformers.BertTokenizer(
+        vocab={piece: number for number, piece in enumerate(ACCENTED)}, **settings
+    )
+    (tmp_path / "vocab.txt").write_text("\n".join(ACCENTED), encoding="utf-8")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    found = bert_vocabulary.load(tmp_path).tokenize(tf.constant(texts)).to_list()
+    assert found == [ids[1:] for ids in theirs(texts)["input_ids"]]
+
+
+def test_a_vocabulary_keeps_whether_it_strips_accents(tmp_path):
+    kept = WordPieces(ACCENTED, lower_case=True, strip_accents=False)
+    vocabularies.save(kept, tmp_path)
+    again = vocabularies.load(tmp_path)
+    assert again.tokenize(tf.constant(["CAFÉ"])).to_list() == [[6, 3]]
+    assert again.fingerprint == kept.fingerprint
+    # As versions wrote it that had no such setting, and their fingerprint.
+    path = tmp_path / "vocabulary.json"
+    path.write_text(json.dumps({"lower_case": True, "pieces": ACCENTED}))
+    old = vocabularies.load(tmp_path)
+    assert old.tokenize(tf.constant(["CAFÉ"])).to_list() == [[5, 3]]
+    assert old.fingerprint == WordPieces(ACCENTED, True, True).fingerprint == "df78302d81bb43b9"
+    assert old.fingerprint != kept.fingerprint
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "я", "ก", "😀"])
+def test_a_word_may_have_100_characters_of_whatever_bytes(letter):
+    """Thai has three bytes a letter, and no spaces."""
+    pieces = WordPieces([*SPECIAL, letter, f"##{letter}", "the", "."], lower_case=False)
+    word = [5, *[6] * 99]
+    texts = [f"the {letter * 100}.{letter * 100}", f"the {letter * 101}. the", letter * 500, ""]
+    found = pieces.tokenize(tf.constant(texts)).to_list()
+    assert found == [[7, *word, 8, *word, 3], [7, 1, 8, 7, 3], [1, 3], [3]]
+
+
+def test_long_words_are_those_of_transformers():
+    transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
+    letters = "aéяก😀"
+    pieces = [*SPECIAL, "b", "²", *letters, *(f"##{letter}" for letter in letters)]
+    numbers = {piece: number for number, piece in enumerate(pieces)}
+    random = np.random.default_rng(1)
+    texts = [
+        " ".join("".join(random.choice([*letters], length)) for length in (99, 100, 101, 120))
+        for _ in range(4)
+    ]
+    # 200 characters, of which accents are half.
+    texts += ["e\u0301" * 100, "b" + "ก" * 99 + "²", f"{'ก' * 60}日{'ก' * 60}b"]
+    for lower_case in (True, False):
+        theirs = transformers.BertTokenizer(vocab=numbers, do_lower_case=lower_case)
+        found = WordPieces(pieces, lower_case).tokenize(tf.constant(texts)).to_list()
+        assert found == [ids[1:] for ids in theirs(texts)["input_ids"]]
+
+
 def test_words_come_back():
     pieces = WordPieces(PIECES)
     ids = pieces.tokenize(tf.constant(["the stopped cafe", "[MASK] x"]))
@@ -57,6 +120,43 @@ def test_it_is_a_vocabulary_of_a_folder(tmp_path):
     (tmp_path / "vocabulary.json").write_text("{}")
     with pytest.raises(ValueError, match=r"is no vocabulary of word pieces \(.*\)\. Import the"):
         vocabularies.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "settings", "expected"),
+    [
+        ({"lowercase": False, "strip_accents": True}, {}, (False, True)),
+        ({"strip_accents": False}, {"do_lower_case": True}, (True, False)),
+        ({"lowercase": True, "strip_accents": False}, {"strip_accents": None}, (True, True)),
+        ({"handle_chinese_chars": False}, {"tokenize_chinese_chars": True}, (True, True)),
+    ],
+)
+@pytest.mark.parametrize("with_text", [True, False])
+def test_tokenizer_config_overrides_the_tokenizer(
+    tmp_path, normalizer, settings, expected, with_text
+):
+    """What it does not say is read from tokenizer.json, with vocab.txt beside it or without."""
+    model = {"type": "WordPiece", "vocab": {piece: n for n, piece in enumerate(PIECES)}}
+    tokenizer = {"model": model, "normalizer": normalizer}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    if with_text:
+        (tmp_path / "vocab.txt").write_text("\n".join(PIECES), encoding="utf-8")
+    found = bert_vocabulary.load(tmp_path)
+    assert (found.lower_case, found.strip_accents) == expected
+
+
+def test_chinese_that_is_not_cut_into_characters_is_refused(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join(PIECES), encoding="utf-8")
+    words = r"must have tokenize_chinese_chars=true .* Received: false\. Import another"
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenize_chinese_chars": false}')
+    with pytest.raises(ValueError, match=words):
+        bert_vocabulary.load(tmp_path)
+    (tmp_path / "tokenizer_config.json").unlink()
+    normalizer = {"handle_chinese_chars": False}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"normalizer": normalizer}))
+    with pytest.raises(ValueError, match=words):
+        bert_vocabulary.load(tmp_path)
 
 
 def test_a_folder_of_transformers_is_read(tmp_path):
