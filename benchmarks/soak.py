@@ -26,6 +26,7 @@ COMMAND = [
     "-m",
     "keras_transformer.train",
     "--flagfile=toy.flags",
+    "--mixed_precision=float32",
     "--dropout=0.1",
     "--model_dir=run",
     "--export_dir=saved",

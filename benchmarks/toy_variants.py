@@ -55,7 +55,8 @@ SEED = flags.DEFINE_integer("seed", 1, "Of weights, dropout, order and text.", l
 def arguments_of(variant: str) -> list[str]:
     """What stands behind `train` for a variant; `--max_steps` alone ends it."""
     limits = (f"--max_steps={UPDATES.value}", "--max_epochs=1000000", f"--seed={SEED.value}")
-    return ["--flagfile=toy.flags", *limits, "--norelease", *VARIANTS[variant]]
+    alike = ("--flagfile=toy.flags", "--mixed_precision=float32", *limits, "--norelease")
+    return [*alike, *VARIANTS[variant]]
 
 
 def settings_of(variant: str) -> dict[str, str]:

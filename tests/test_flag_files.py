@@ -4,7 +4,8 @@ Those of the paper are in `test_paper`.
 
 import pytest
 
-from keras_transformer.flagfiles import expand_flagfiles
+from keras_transformer.flagfiles import FLAGFILES, expand_flagfiles
+from keras_transformer.flags.groups import GROUPS
 
 # Of `make train`, and of the models that are set beside it.
 QUARTER_OF_AN_HOUR = {
@@ -165,7 +166,6 @@ SAID = {
         "average_checkpoints": "3",
         "validation_sentences": "50",
         "average_over": "epochs",
-        "mixed_precision": "float32",
     },
 }
 
@@ -175,3 +175,30 @@ def test_a_flag_file_says_what_was_typed_and_no_more(name):
     arguments = expand_flagfiles([f"--flagfile={name}.flags"])
     said = dict(argument.removeprefix("--").split("=", 1) for argument in arguments)
     assert said == SAID[name]
+
+
+# Flags of the machine, which a flag file leaves to the command line: it says what is learned.
+ON_WHAT = {"distribution", "tpu", "accumulate", "mixed_precision"}
+
+
+def on_what(path):
+    """Those that a flag file says, with what it includes."""
+    arguments = expand_flagfiles([f"--flagfile={path}"])
+    return ON_WHAT & {argument.lstrip("-").partition("=")[0] for argument in arguments}
+
+
+@pytest.mark.parametrize(
+    "path", sorted(FLAGFILES.rglob("*.flags")), ids=lambda path: f"{path.relative_to(FLAGFILES)}"
+)
+def test_a_flag_file_does_not_say_on_what_to_compute(path):
+    assert on_what(path) == set()
+
+
+def test_control_a_flag_file_that_says_it_is_found(tmp_path):
+    path = tmp_path / "mine.flags"
+    path.write_text("--flagfile=toy.flags\n--accumulate=8\n# --tpu=x\n", encoding="utf-8")
+    assert on_what(path) == {"accumulate"}
+
+
+def test_the_flags_of_the_machine_are_flags():
+    assert {name for group in GROUPS.values() for name in group} >= ON_WHAT

@@ -15,6 +15,7 @@ from pipelines import png_files
 FLAG_FILES = ("tiny.flags", "base.flags", "base_en_fr.flags")
 FLAGS = """
 --flagfile=toy.flags
+--mixed_precision=float32
 --source_language=en
 --target_language=de
 --max_steps=20

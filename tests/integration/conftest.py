@@ -9,7 +9,8 @@ from shell import Shell
 
 from keras_transformer.translator.translator import Translator
 
-TRAIN = ["train", "--flagfile=toy.flags", "--seed=3", "--max_epochs=15"]
+TRAIN = ["train", "--flagfile=toy.flags", "--mixed_precision=float32", "--seed=3"]
+TRAIN += ["--max_epochs=15"]
 
 
 def train_once(name, command, tmp_path_factory, warm, shared):

@@ -19,6 +19,7 @@ SAVED = "saved_models/reverse_words_reversed"
 FEW = [
     "train",
     "--flagfile=toy.flags",
+    "--mixed_precision=float32",
     "--seed=3",
     "--max_steps=10",
     "--validation_sentences=0",

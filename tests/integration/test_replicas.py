@@ -23,6 +23,7 @@ TENSORFLOW_LOG = re.compile(
 TRAIN = [
     "train",
     "--flagfile=toy.flags",
+    "--mixed_precision=float32",
     "--distribution=multi_worker",
     "--d_model=16",
     "--d_ff=16",

@@ -20,6 +20,7 @@ SEPARATE = ("--vocabularies=separate", "--tie_embeddings=decoder")
 TRAIN = (
     "train",
     "--flagfile=toy.flags",
+    "--mixed_precision=float32",
     "--corpus=text_files",
     "--data_dir=text",
     "--vocabulary_size=275",

@@ -21,6 +21,7 @@ RELEASE_0_5 = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5" / "
 # The command that made the run.
 OF_RELEASE_0_5 = (
     "--flagfile=toy.flags",
+    "--mixed_precision=float32",
     "--seed=7",
     "--vocabulary_size=290",
     "--d_model=24",

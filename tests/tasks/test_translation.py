@@ -28,6 +28,7 @@ from pipelines import corpora, vocabularies, vocabulary
 
 TINY = (
     "--flagfile=toy.flags",
+    "--mixed_precision=float32",
     "--vocabulary_size=290",
     "--d_model=8",
     "--d_ff=16",
