@@ -45,7 +45,7 @@ def trees(settings: Mapping, split: str) -> list[Tree]:
     leaves = settings.get("tree_leaves") or "xx"
     for member in TREEBANKS[settings["name"]](settings):
         prefix = member.get("prefixes", SPLITS)[SPLITS.index(split)]
-        if prefix:
+        if prefix is not None:
             found += treebank.trees(member.get("data_dir"), prefix, leaves)
     return found
 

@@ -47,7 +47,7 @@ def load(
         OSError: a file or folder that is missing or cannot be read.
     """
     dropped: collections.Counter[str] = collections.Counter()
-    paths = [prefix and _path(data_dir, prefix) for prefix in prefixes]
+    paths = [None if prefix is None else _path(data_dir, prefix) for prefix in prefixes]
     splits = [_pairs(path, dropped, leaves) if path else ParallelText([], []) for path in paths]
     found = {text for line in splits[0].targets for text in line.split(" ")}
     symbols = sorted(text for text in found if is_symbol(text, leaves))
@@ -97,6 +97,12 @@ def _path(data_dir, prefix):
         raise ValueError(
             "Corpus treebank needs `data_dir`, the folder with the files of trees. Received: "
             f"{data_dir!r}. Pass --data_dir=FOLDER."
+        )
+    if not prefix:
+        raise ValueError(
+            "`prefixes` must name the files of trees. Received: an empty name. Name them by "
+            "--train_prefix, --valid_prefix and --test_prefix; a member of a mixture may have null "
+            "for no trees."
         )
     return locate(existing_folder(data_dir), f"{prefix}.trees")
 

@@ -93,6 +93,14 @@ def test_text_has_no_split_of_nothing(mixed):
             load(mixed(prefixes=prefixes))
 
 
+def test_an_empty_name_is_not_no_trees(mixed):
+    settings = {"name": "treebank", "data_dir": TREEBANK, "prefixes": ["train", "valid", ""]}
+    with pytest.raises(ValueError, match=r"`prefixes` must name the files of trees"):
+        gold_trees.trees(settings, "test")
+    with pytest.raises(ValueError, match=r"member 2: `prefixes` must name the files of trees"):
+        load(mixed(prefixes=["silver", "", "silver"]))
+
+
 def test_a_treebank_may_be_there_to_be_tested_on_alone(mixed):
     settings = mixed(prefixes=[None, None, "silver"])
     assert load(settings).train == treebank.load("en", data_dir=TREEBANK).train

@@ -111,5 +111,8 @@ def test_a_missing_folder_or_file_is_told(tmp_path):
         load(None)
     with pytest.raises(FileNotFoundError, match="must be an existing folder"):
         load(tmp_path / "none")
+    with pytest.raises(ValueError, match=r"Received: an empty name\. .* null for no trees"):
+        load(write(tmp_path), prefixes=("train", "valid", ""))
+    assert not load(tmp_path, prefixes=("train", "valid", None)).test.sources  # A control.
     with pytest.raises(FileNotFoundError, match=r"dev\.trees.* The folder holds: test\.trees"):
         load(write(tmp_path), prefixes=("train", "dev", "test"))
