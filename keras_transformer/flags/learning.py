@@ -6,7 +6,8 @@ SEED = flags.FlagValues()
 flags.DEFINE_integer(
     "seed",
     1,
-    "Random seed for weights, dropout, batch order, sampling and synthetic text.",
+    "Random seed for weights, dropout, batch order, sampling and synthetic text. Members of a "
+    "mixture have seeds of their own.",
     0,
     flag_values=SEED,
 )

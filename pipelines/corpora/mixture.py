@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from pipelines.corpora.parallel_text import Corpus, ParallelText
+from pipelines.corpora.refusals import check_member
 
 TAG = re.compile(r"<[A-Za-z0-9_-]+>")
 NEEDED = ("corpus", "source_language", "target_language")
@@ -212,6 +213,7 @@ def _check(name: str, member) -> None:
             f"{name}: `corpus` must be of text, and no mixture. Received: {member['corpus']!r}. "
             "List what it was made of."
         )
+    check_member(name, member)
 
 
 def _placed(folder: str, beside: Path) -> str:

@@ -14,6 +14,12 @@ READERS = {
     "mixture": ("mixture",),
     "tree_leaves": ("treebank", "mixture"),
 }
+# The same of arguments with defaults, of which `corpora.load` cannot tell whether they were given.
+READERS_OF_DEFAULTS = {
+    "prefixes": ("text_files", "lines", "spans", "treebank"),
+    "splits": ("tfds",),
+    "seed": ("spans", "reverse"),
+}
 
 
 def check_settings(name: str, settings: Mapping[str, object], names: Sequence[str]) -> None:
@@ -38,6 +44,24 @@ def check_settings(name: str, settings: Mapping[str, object], names: Sequence[st
             )
     if name == "tfds" and "splits" in settings:
         tfds.check_splits(settings["splits"])
+
+
+def check_member(name: str, member: Mapping[str, object]) -> None:
+    """Refuse keys that the corpus of a member of a mixture does not read.
+
+    Args:
+        name: of the member, for the error.
+        member: its keys and values, "corpus" among them.
+
+    Raises:
+        ValueError: naming the member and the key.
+    """
+    for key, readers in READERS_OF_DEFAULTS.items():
+        if key in member and member["corpus"] not in readers:
+            raise ValueError(
+                f"{name}: only corpus {' or '.join(readers)} reads `{key}`. Received: "
+                f"corpus={member['corpus']}, {key}={member[key]}. Remove it."
+            )
 
 
 def check_languages(corpus: Corpus, settings: Mapping[str, object]) -> None:

@@ -229,6 +229,21 @@ def test_a_wrong_value_names_file_member_and_key(tmp_path, key, value, expected)
     assert f"Received: {value!r}." in message
 
 
+@pytest.mark.parametrize(
+    ("corpus", "key", "value", "readers"),
+    [
+        ("text_files", "splits", ["train", "dev", "test"], "tfds"),
+        ("tfds", "prefixes", ["a", "b", "c"], "text_files or lines or spans or treebank"),
+        ("home_assistant", "seed", 3, "spans or reverse"),
+    ],
+)
+def test_a_key_that_a_member_s_corpus_does_not_read_is_refused(
+    tmp_path, corpus, key, value, readers
+):
+    message = complaint(tmp_path, {"corpora": [REVERSE, {**REVERSE, "corpus": corpus, key: value}]})
+    assert f"member 2: only corpus {readers} reads `{key}`. Received: corpus={corpus}" in message
+
+
 @pytest.mark.parametrize("key", ["weigth", "mixture", "name", ""])
 def test_an_unknown_key_names_file_and_member_and_lists_the_known(tmp_path, key):
     message = complaint(tmp_path, {"corpora": [{**REVERSE, key: 1}]})
