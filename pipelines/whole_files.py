@@ -6,15 +6,21 @@ import os
 import pathlib
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 
-def write_whole(path: str | os.PathLike, write: Callable[[pathlib.Path], object]) -> None:
+def write_whole(
+    path: str | os.PathLike,
+    write: Callable[[pathlib.Path], object],
+    outdated: Iterable[pathlib.Path] = (),
+) -> None:
     """Write a file under a temporary name, flush it to the disk, and rename it.
 
     Args:
         path: the file; its folder is made if it is missing.
         write: function that writes the content to the path that it is given.
+        outdated: files that are wrong with the new content. They are removed just before the
+            rename, and stay if writing fails.
     """
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -22,6 +28,8 @@ def write_whole(path: str | os.PathLike, write: Callable[[pathlib.Path], object]
     try:
         write(temporary)
         _flush(temporary)
+        for file in outdated:
+            file.unlink(missing_ok=True)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -91,8 +91,7 @@ class RunFolder:
             weights: arrays by name.
         """
         # Scores of other weights must not go into an export.
-        self.evaluation.unlink(missing_ok=True)
-        checkpoint.write_archive(self.averaged, weights)
+        checkpoint.write_archive(self.averaged, weights, outdated=[self.evaluation])
 
     def describe(
         self, description: Mapping, fixed: Callable[[Mapping], Mapping] = lambda whole: whole

@@ -10,7 +10,7 @@ import json
 import pathlib
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import keras
 import numpy as np
@@ -23,15 +23,17 @@ OPTIMIZER = "optimizer/"
 DAMAGE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, KeyError, RuntimeError)
 
 
-def write_archive(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays by name, whole or not at all."""
+def write_archive(
+    path: pathlib.Path, arrays: Mapping[str, np.ndarray], outdated: Iterable[pathlib.Path] = ()
+) -> None:
+    """Write arrays by name, whole or not at all, and remove files that are wrong with them."""
 
     def write(temporary):
         # An open file, because NumPy would append `.npz` to a name.
         with open(temporary, "wb") as file:
             np.savez(file, **arrays)
 
-    write_whole(path, write)
+    write_whole(path, write, outdated)
 
 
 def read_archive(path: pathlib.Path) -> dict[str, np.ndarray]:

@@ -52,6 +52,34 @@ def test_a_writer_that_fails_leaves_what_was_there(tmp_path):
     assert_stays(write_whole, tmp_path)
 
 
+@pytest.mark.parametrize("fails", ["write", "_flush"])
+def test_what_the_new_content_makes_wrong_stays_until_it_is_on_the_disk(
+    tmp_path, monkeypatch, fails
+):
+    path = tmp_path / "file"
+    outdated = tmp_path / "of_the_old"
+    for file in (path, outdated):
+        file.write_text(OLD)
+
+    def write(temporary):
+        temporary.write_text(NEW)
+        if fails == "write":
+            raise OSError("no space left on device")
+
+    def full(path):
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patched:
+        if fails == "_flush":
+            patched.setattr(whole_files, "_flush", full)
+        with pytest.raises(OSError, match="no space left"):
+            write_whole(path, write, [outdated])
+    assert (path.read_text(), outdated.read_text()) == (OLD, OLD)
+    # A control: nothing fails, and it goes.
+    write_whole(path, lambda temporary: temporary.write_text(NEW), [outdated])
+    assert (path.read_text(), listed(tmp_path)) == (NEW, ["file"])
+
+
 def test_control_a_plain_writer_leaves_half_a_file(tmp_path):
     with pytest.raises(AssertionError):
         assert_stays(write_plainly, tmp_path)

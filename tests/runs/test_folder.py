@@ -190,6 +190,26 @@ def test_a_damaged_checkpoint_is_told_beside_what_a_command_gives(folder, capsys
     assert "000000002.npz is damaged" in err
 
 
+def test_scores_stay_with_their_weights_where_others_cannot_be_written(folder, monkeypatch):
+    folder.write_averaged({"a": np.zeros(2)})
+    folder.evaluation.write_text('{"bleu": 30}')
+    before = folder.averaged.read_bytes()
+
+    def full(file, **arrays):
+        file.write(b"half")
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint.np, "savez", full)
+        with pytest.raises(OSError, match="no space left"):
+            folder.write_averaged({"a": np.ones(2)})
+    assert folder.averaged.read_bytes() == before
+    assert folder.read_scores() == {"scores": {"bleu": 30}}
+    # A control: the scores are of no other weights.
+    folder.write_averaged({"a": np.ones(2)})
+    assert folder.read_scores() == {}
+
+
 def test_a_folder_may_be_in_the_user_s_home(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert RunFolder("~/runs/x").path == tmp_path / "runs" / "x"
