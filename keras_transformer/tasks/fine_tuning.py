@@ -30,7 +30,9 @@ def start_from(path: str, task: Task, model: keras.Model) -> None:
     """
     weights, old = starting_point(path)
     now = task.description().get("hyperparameters", {})
-    if told := differences(hyperparameters_of(path), now):
+    before = hyperparameters_of(path)
+    refuse_other_heads(before, now, path)
+    if told := differences(before, now):
         print(f"warning: what {path} has learned may not fit this model: {'; '.join(told)}.")
     if task.pieces is None:
         initialization.initialize(model, weights, layers=task.carried_over)
@@ -48,6 +50,25 @@ def start_from(path: str, task: Task, model: keras.Model) -> None:
         f"from {path}: {report.copied_rows:,} pieces keep their embeddings, "
         f"{report.new_rows:,} are new"
     )
+
+
+def refuse_other_heads(before: Mapping, now: Mapping, path: str) -> None:
+    """Refuse to cut what one number of heads has learned into another number. The weights of both
+    have the same shapes.
+
+    Args:
+        before, now: see `differences`.
+        path: of the old model, for the error.
+
+    Raises:
+        ValueError: if the numbers differ.
+    """
+    heads = before.get("num_heads")
+    if heads and now.get("num_heads", heads) != heads:
+        raise ValueError(
+            f"--num_heads must be {heads}, as it was for {path}: other heads cannot use what these "
+            f"have learned. Received: num_heads={now['num_heads']}. Pass --num_heads={heads}."
+        )
 
 
 def differences(before: Mapping, now: Mapping) -> list[str]:

@@ -21,8 +21,8 @@ from checks_here import checks_here
 from tasks.reversed_strings import ReversedStrings, WithoutClassZero, classifier, strings
 
 from keras_transformer.runs.exclusive import exclusive
-from keras_transformer.tasks import examination_class, task_class
-from keras_transformer.tasks.fine_tuning import differences, start_from
+from keras_transformer.tasks import examination_class, fine_tuning, task_class
+from keras_transformer.tasks.fine_tuning import differences, refuse_other_heads, start_from
 from keras_transformer.tasks.task import with_perplexity
 from keras_transformer.tasks.training_run import train
 from keras_transformer.tasks.watchers import Board, Watchers
@@ -254,6 +254,21 @@ def test_a_perplexity_that_no_float_holds_is_infinite(nats, perplexity):
 )
 def test_what_the_shapes_of_weights_do_not_tell_is_told(before, now, told):
     assert differences(before, now) == told
+
+
+def test_another_number_of_heads_is_refused(monkeypatch):
+    """Its weights have the same shapes, so nothing else tells."""
+    monkeypatch.setattr(fine_tuning, "starting_point", lambda path: ({}, None))
+    monkeypatch.setattr(fine_tuning, "hyperparameters_of", lambda path: {"num_heads": 4})
+    task = types.SimpleNamespace(description=lambda: {"hyperparameters": {"num_heads": 2}})
+    with pytest.raises(
+        ValueError, match=r"^--num_heads must be 4, .*: num_heads=2\. Pass --num_heads=4\.$"
+    ):
+        start_from("runs/x", task, None)
+    # A control, and models of which one has no heads or says nothing.
+    same = {"num_heads": 4}
+    for before, now in ((same, same), ({}, same), (same, {}), ({"d_model": 8}, same)):
+        refuse_other_heads(before, now, "runs/x")
 
 
 @pytest.mark.parametrize("name", ["loss", "bleu"])
