@@ -59,6 +59,7 @@ def build(service: Service, metrics: Metrics | None = None) -> fastapi.FastAPI:
     _answer_about_the_server(app, service, metrics)
     _answer_about_the_model(app, service)
     _predict_by_the_model(app, service, metrics)
+    paths.ignore_case(app.routes)
     return app
 
 
@@ -158,7 +159,7 @@ def _answer_errors(app):
     @app.exception_handler(HTTPException)
     async def not_routed(request, error):
         path = request.url.path
-        if error.status_code == 404 and path.startswith("/v1/"):
+        if error.status_code == 404 and paths.is_of_tf_serving(path):
             return _error(400, f"Malformed request: {request.method} {path}")
         return _error(error.status_code, f"{error.detail}: {request.method} {path}", error.headers)
 

@@ -1,6 +1,14 @@
-"""What a part of TF Serving's paths may be: a model's or label's name, and a version's number."""
+"""TF Serving's paths: they match in any case, and their parts are a model's or label's name, and a
+version's number.
+"""
+
+import re
+from collections.abc import Iterable
 
 from starlette.convertors import Convertor, register_url_convertor
+from starlette.routing import BaseRoute
+
+ROOT = "/v1/"
 
 
 class _Name(Convertor):
@@ -31,3 +39,15 @@ def register() -> None:
     """Let routes say `{name:model}` and `{version:version}`."""
     register_url_convertor("model", _Name())
     register_url_convertor("version", _Number())
+
+
+def ignore_case(routes: Iterable[BaseRoute]) -> None:
+    """Let TF Serving's routes match in any case. Names keep theirs."""
+    for route in routes:
+        if route.path.startswith(ROOT):
+            route.path_regex = re.compile(route.path_regex.pattern, re.IGNORECASE | re.ASCII)
+
+
+def is_of_tf_serving(path: str) -> bool:
+    """Whether a path is one of TF Serving's, in any case."""
+    return path.lower().startswith(ROOT)

@@ -99,15 +99,39 @@ def test_a_version_is_asked_by_its_number(client):
     assert response.json() == {"predictions": ["A"]}
 
 
-@pytest.mark.parametrize("path", ["/V1/models/m:predict", "/v1/Models/m:predict"])
-def test_control_a_path_in_another_case_is_another_path(client, path):
-    assert client.post(path, json={"instances": ["a"]}).status_code in (400, 404)
+@pytest.mark.parametrize(
+    "path", ["/V1/models/m:predict", "/v1/Models/m:predict", "/V1/MODELS/m/Versions/1:PREDICT"]
+)
+def test_a_path_in_another_case_is_the_same_path(client, path):
+    response = client.post(path, json={"instances": ["a"]})
+    assert (response.status_code, response.json()) == (200, {"predictions": ["A"]})
+
+
+@pytest.mark.parametrize(
+    ("path", "same"),
+    [
+        ("/V1/Models/m", "/v1/models/m"),
+        ("/v1/models/m/VERSIONS/1", "/v1/models/m/versions/1"),
+        ("/v1/models/m/Metadata", "/v1/models/m/metadata"),
+    ],
+)
+def test_a_status_in_another_case_is_the_same(client, path, same):
+    assert client.get(path).status_code == 200
+    assert client.get(path).json() == client.get(same).json()
 
 
 @pytest.mark.parametrize(
     ("method", "path", "status", "error"),
     [
         ("POST", "/v1/models/M:predict", 404, "Servable not found for request: Latest(M)"),
+        ("POST", "/V1/Models/M:predict", 404, "Servable not found for request: Latest(M)"),
+        (
+            "POST",
+            "/v1/models/m/Labels/Stable:predict",
+            400,
+            "Unrecognized servable version label: Stable",
+        ),
+        ("POST", "/V1/models/m:frob", 400, "Malformed request: POST /V1/models/m:frob"),
         (
             "POST",
             "/v1/models/m/versions/7:predict",
