@@ -9,8 +9,8 @@ flags.DEFINE_enum(
     "architecture",
     "transformer",
     ["transformer", "recurrent", "convolutional"],
-    "What translates: a Transformer, an LSTM encoder-decoder with additive attention, or the "
-    "convolutional one of Gehring et al. 2017.",
+    "Architecture of the model: a Transformer, an LSTM encoder-decoder with additive attention, or "
+    "the convolutional encoder-decoder of Gehring et al. 2017.",
     MODEL,
 )
 flags.DEFINE_integer(
@@ -24,7 +24,7 @@ flags.DEFINE_integer("num_heads", 8, "Number of attention heads.", 1, flag_value
 flags.DEFINE_integer(
     "kernel_size",
     3,
-    "Number of positions that a convolution sees, odd. Of --architecture=convolutional.",
+    "Number of positions that a convolution sees, odd; only for --architecture=convolutional.",
     1,
     flag_values=MODEL,
 )
@@ -46,8 +46,8 @@ flags.DEFINE_enum(
     "norm",
     "post",
     ["post", "pre", "pre_rms"],
-    "Place of the layer norm: after each residual sum, as in the paper, or before each sublayer; "
-    "pre_rms divides by the root mean square alone, as T5 does.",
+    "Place of the layer norm. post: after each residual sum, as in the paper. pre: before each "
+    "sublayer. pre_rms: before each sublayer, and it divides by the root mean square, as T5 does.",
     MODEL,
 )
 flags.DEFINE_enum(
@@ -62,8 +62,8 @@ flags.DEFINE_enum(
     "positions",
     "sinusoidal",
     ["sinusoidal", "learned", "relative", "shaw", "rotary", "none"],
-    "How the model knows positions: the paper's sinusoids, learned vectors, T5's relative biases, "
-    "the relative vectors of Shaw et al., rotations, or not at all.",
+    "How the model knows positions: by the paper's sinusoids, learned vectors, T5's relative "
+    "biases, the relative vectors of Shaw et al., rotations, or not at all.",
     MODEL,
 )
 flags.DEFINE_integer(
@@ -84,22 +84,22 @@ flags.DEFINE_enum(
     "tie_embeddings",
     "three_way",
     ["three_way", "decoder", "none"],
-    "Tables that are shared. three_way: by source, target and projection, as in the paper. "
-    "decoder: by target and projection.",
+    "Which share one table of embeddings. three_way: source, target and projection, as in the "
+    "paper. decoder: target and projection. none: each has its own.",
     MODEL,
 )
 flags.DEFINE_enum(
     "residual_initialization",
     "depth_scaled",
     ["depth_scaled", "glorot"],
-    "Start of the last matrix of each sublayer: Glorot's, divided by the root of the number of "
-    "sublayers in the stack, or not. The paper does not say it.",
+    "How the last matrix of each sublayer starts; the paper does not say it. glorot: by Glorot's "
+    "rule. depth_scaled: the same, divided by the root of the number of sublayers in the stack.",
     MODEL,
 )
 flags.DEFINE_bool(
     "attention_bias",
     False,
-    "Add biases to the maps of the attentions, as BERT and GPT-2 do. The paper has none.",
+    "Add biases to the projections of the attentions, as BERT and GPT-2 do. The paper has none.",
     MODEL,
 )
 flags.DEFINE_float(
@@ -123,7 +123,7 @@ flags.DEFINE_float(
 flags.DEFINE_float(
     "activation_dropout",
     0.0,
-    "Probability of dropout behind the activation of the feed-forward networks.",
+    "Probability of dropout after the activation of the feed-forward networks.",
     0,
     0.99,
     flag_values=MODEL,
@@ -139,7 +139,7 @@ flags.DEFINE_float(
 flags.DEFINE_float(
     "label_smoothing",
     0.1,
-    "Probability that label smoothing spreads evenly over the vocabulary.",
+    "Share of the probability that label smoothing spreads evenly over the vocabulary.",
     0,
     0.99,
     flag_values=MODEL,

@@ -11,7 +11,7 @@ flags.DEFINE_enum(
     "split",
     "test",
     ["train", "valid", "test"],
-    "Split to evaluate, of the corpus that the model was trained on.",
+    "Split to evaluate of the corpus that the model was trained on.",
     EVALUATE,
 )
 flags.DEFINE_list(
@@ -53,7 +53,7 @@ flags.DEFINE_enum(
     "tokenize",
     "13a",
     ["13a", "intl", "none", "char", "zh", "ja-mecab", "ko-mecab"],
-    "Tokenizer of sacrebleu that BLEU is counted with. none: the text is tokenized already.",
+    "Tokenizer of sacrebleu that BLEU is counted with. none: for text that is tokenized already.",
     TOKENIZE,
 )
 

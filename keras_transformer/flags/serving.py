@@ -26,14 +26,14 @@ flags.DEFINE_integer(
 flags.DEFINE_float(
     "file_system_poll_wait_seconds",
     1.0,
-    "Seconds between two looks for a new version.",
+    "Seconds between two checks for a new version.",
     0.01,
     flag_values=SERVE,
 )
 flags.DEFINE_integer(
     "max_batch_size",
     64,
-    "Most texts of a request, and of the requests that one call answers together.",
+    "Most texts in a request, and in a batch of requests.",
     1,
     flag_values=SERVE,
 )
@@ -54,7 +54,7 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "num_batch_threads",
     None,
-    "Number of batches worked on at once. Default: the number of cores.",
+    "Number of batches that are computed at the same time. Default: the number of cores.",
     1,
     flag_values=SERVE,
 )

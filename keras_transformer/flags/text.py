@@ -9,15 +9,15 @@ flags.DEFINE_string(
     "corpus",
     "home_assistant",
     "Corpus to learn from: home_assistant, text_files, lines, spans, intents, treebank, tfds, "
-    "records, mixture, reverse.",
+    "records, mixture or reverse.",
     CORPUS,
 )
 DEFINE_path(
     "data_dir",
     None,
-    "Folder of the corpus: of text_files (train.en[.gz], train.de[.gz], valid.*, test.*), of lines "
-    "or spans (train.en[.gz], valid.*, test.*), of "
-    "treebank (train.trees[.gz], valid.*, test.*), of records, or of tfds.",
+    "Folder of the corpus. text_files: train.en[.gz], train.de[.gz], valid.*, test.*. lines and "
+    "spans: train.en[.gz], valid.*, test.*. treebank: train.trees[.gz], valid.*, test.*. records: "
+    "what prepare wrote. tfds: its data folder.",
     CORPUS,
 )
 flags.DEFINE_string(
@@ -35,41 +35,45 @@ flags.DEFINE_list(
 DEFINE_path(
     "mixture",
     None,
-    "JSON file that lists corpora with weights and tags, for --corpus=mixture. See docs/.",
+    "JSON file that lists corpora with weights and tags, for --corpus=mixture. See "
+    "docs/big_corpora.md.",
     CORPUS,
 )
 flags.DEFINE_string(
-    "train_prefix", "train", "Name of the training files up to the language.", CORPUS
+    "train_prefix", "train", "Name of the training files without the language.", CORPUS
 )
 flags.DEFINE_string(
-    "valid_prefix", "valid", "Name of the validation files up to the language.", CORPUS
+    "valid_prefix", "valid", "Name of the validation files without the language.", CORPUS
 )
-flags.DEFINE_string("test_prefix", "test", "Name of the test files up to the language.", CORPUS)
+flags.DEFINE_string("test_prefix", "test", "Name of the test files without the language.", CORPUS)
 flags.DEFINE_enum(
     "tree_leaves",
     None,
     ["xx", "parts_of_speech", "words"],
-    "What stands for a word in the target of a parser: XX, its part of speech, or the word itself. "
-    "Default: xx.",
+    "What a parser writes for each word of the sentence: XX, its part of speech, or the word "
+    "itself. Default: xx.",
     CORPUS,
 )
 flags.DEFINE_string(
     "source_language",
     None,
-    "Code of the language to translate from. Default: en; of records and mixtures, their own.",
+    "Language of the source: a code such as en, or another ending of text_files. Default: en; of "
+    "records and mixtures, their own.",
     CORPUS,
 )
 flags.DEFINE_string(
     "target_language",
     None,
-    "Code of the language to translate into. Default: de; of records and mixtures, their own.",
+    "Language to translate into: a code such as de, or another ending of text_files. For labels "
+    "and tags: intent or slots for --corpus=intents, topic for train.topic. Default: de; of "
+    "records and mixtures, their own.",
     CORPUS,
 )
 DEFINE_path(
     "cache_dir",
     None,
-    "Folder for downloads. Default: the user's cache folder. evaluate always looks there; the "
-    "variable XDG_CACHE_HOME moves it.",
+    "Folder for downloads. Default: the user's cache folder, which the variable XDG_CACHE_HOME "
+    "moves. evaluate always looks in the latter.",
     CORPUS,
 )
 
@@ -77,7 +81,7 @@ VOCABULARY = flags.FlagValues()
 flags.DEFINE_integer(
     "vocabulary_size",
     37000,
-    "Number of pieces in the vocabulary, in each if --vocabularies=separate.",
+    "Number of pieces in the vocabulary; with --vocabularies=separate, in each of the two.",
     1,
     flag_values=VOCABULARY,
 )
@@ -86,15 +90,15 @@ flags.DEFINE_enum(
     "vocabularies",
     "joint",
     ["joint", "separate"],
-    "One vocabulary that both languages share, or one a language. The latter needs "
-    "--tie_embeddings=decoder or none.",
+    "Whether both languages share one vocabulary (joint), or each has its own (separate). The "
+    "latter needs --tie_embeddings=decoder or none.",
     VOCABULARY,
 )
 flags.DEFINE_enum(
     "vocabulary_model",
     "bpe",
     ["bpe", "unigram"],
-    "Way to choose the pieces: byte-pair encoding, or a unigram language model.",
+    "How the pieces are learned: by byte-pair encoding, or by a unigram language model.",
     VOCABULARY,
 )
 
@@ -108,8 +112,8 @@ DEFINE_path(
 DEFINE_path(
     "vocabulary",
     None,
-    "Vocabulary to use, a vocabulary.model, or those of source and target, joined by a comma. "
-    "Default: what is in --output_dir, or is learned from the text.",
+    "Vocabulary to use: a vocabulary.model, or those of source and target, joined by a comma. "
+    "Default: the one in --output_dir, else one is learned from the text.",
     PREPARE,
 )
 flags.DEFINE_integer(
@@ -129,7 +133,7 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "shards_at_a_time",
     None,
-    "Number of shards made in one reading of the text; fewer need less memory. Default: all.",
+    "Number of shards made in one pass over the text; fewer need less memory. Default: all.",
     1,
     flag_values=PREPARE,
 )

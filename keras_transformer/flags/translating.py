@@ -1,24 +1,28 @@
 """Flags of the commands that translate, parse and score. The defaults are the paper's search
-(Vaswani et al. 2017, section 6.1); of a run, what it was trained with; of a SavedModel, what it was
-exported with.
+(Vaswani et al. 2017, section 6.1), unless a run was trained or a SavedModel exported with another.
 """
 
 from absl import flags
 
 from keras_transformer.flags.path_flags import DEFINE_path
 
+# The end of a default that a run remembers and a SavedModel has in it.
+OR_ITS_OWN = "or what the model was trained or exported with."
+
 SEARCH = flags.FlagValues()
 flags.DEFINE_integer(
     "beam_size",
     None,
-    "Number of hypotheses that beam search keeps; 1 is greedy search. Default: 4.",
+    f"Number of hypotheses that beam search keeps; 1 is greedy search. Default: 4, {OR_ITS_OWN} "
+    "generate samples instead, unless this or another flag asks for a search.",
     1,
     flag_values=SEARCH,
 )
 flags.DEFINE_float(
     "length_penalty",
     None,
-    "Exponent alpha of the length penalty ((5 + length) / 6)^alpha; 0: no penalty. Default: 0.6.",
+    "Exponent alpha of the length penalty ((5 + length) / 6)^alpha; 0: no penalty. Default: 0.6, "
+    f"{OR_ITS_OWN}",
     0,
     flag_values=SEARCH,
 )
@@ -28,7 +32,7 @@ flags.DEFINE_float(
     "coverage_penalty",
     None,
     "Weight beta of the penalty for source words that were not attended to (Wu et al. 2016, eq. "
-    "14); 0: no penalty. Default: 0.",
+    f"14); 0: no penalty. Default: 0, {OR_ITS_OWN}",
     0,
     flag_values=DECODING,
 )
@@ -42,29 +46,30 @@ flags.DEFINE_integer(
 flags.DEFINE_string(
     "max_length",
     None,
-    'Most pieces of a translation: 80, "+50" more than the source, "1.5x" the source, or "2x+10". '
-    "Default: +50, of a parser +300.",
+    'Most pieces of a translation, its end included: 80, "+50" more than the source, "1.5x" the '
+    f'source, or "2x+10". Default: +50, for a parser +300, {OR_ITS_OWN}',
     DECODING,
 )
 flags.DEFINE_string(
     "min_length",
     None,
-    "Fewest pieces of a translation, its end included, written as --max_length. Default: 2, of a "
-    "parser 1.",
+    "Fewest pieces of a translation, its end included, written as --max_length. Default: 2, for a "
+    f"parser 1, {OR_ITS_OWN}",
     DECODING,
 )
 flags.DEFINE_integer(
     "no_repeat_ngram_size",
     None,
-    "Number of pieces in a row that may come only once in a translation; 0: any may repeat. "
-    "Default: 0.",
+    "Number n: no n pieces in a row may come twice in a translation; 0: all may repeat. Default: "
+    f"0, {OR_ITS_OWN}",
     0,
     flag_values=DECODING,
 )
 flags.DEFINE_float(
     "repetition_penalty",
     None,
-    "Factor above 1 that makes pieces less likely once they have come before. Default: 1.",
+    "Factor above 1 that makes pieces less likely once they have come before. Default: 1, "
+    f"{OR_ITS_OWN}",
     1e-9,
     flag_values=DECODING,
 )
@@ -72,13 +77,14 @@ flags.DEFINE_bool(
     "constrained",
     None,
     "Let a parser write only well-formed trees over the words of the sentence. Otherwise its "
-    "output is repaired afterwards. Default: no.",
+    f"output is repaired afterwards. Default: no, {OR_ITS_OWN}",
     DECODING,
 )
 flags.DEFINE_integer(
     "samples",
     0,
-    "Number of translations to draw instead of a search; the likeliest is given. 0: search.",
+    "Number of translations to draw instead of a search; the likeliest is given. 0: search. "
+    "generate draws one if no flag asks for a search.",
     0,
     flag_values=DECODING,
 )
@@ -100,7 +106,7 @@ flags.DEFINE_float(
     "top_p",
     None,
     "Samples are drawn from the likeliest pieces that hold this share of the probability. Default: "
-    "1; of generate: 0.9.",
+    "1, in generate 0.9.",
     1e-9,
     1,
     flag_values=DECODING,
@@ -121,8 +127,8 @@ DEFINE_path(
     "model",
     None,
     "Model to use: a SavedModel such as saved_models/<name>[/<version>], or (not for predict) a "
-    "run's folder or a checkpoint in it. Of a translator or a parser also several, joined by "
-    "commas.",
+    "run's folder or a checkpoint in it. Several of these, joined by commas, are an ensemble; only "
+    "translators and parsers can be.",
     MODEL_PATH,
 )
 
@@ -130,8 +136,7 @@ INPUT = flags.FlagValues()
 DEFINE_path(
     "input",
     "-",
-    "File of lines to translate, to parse, to continue (generate) or to predict from, in UTF-8; -: "
-    "standard input.",
+    "File of lines to translate, parse, continue or classify, in UTF-8; -: standard input.",
     INPUT,
 )
 flags.DEFINE_bool("stream", False, "Answer each line of standard input as soon as it comes.", INPUT)
@@ -140,8 +145,8 @@ TRANSLATE = flags.FlagValues()
 DEFINE_path(
     "prefix_file",
     None,
-    "File with a line for each line of the input, which its translation begins with. An empty "
-    "line allows any beginning.",
+    "File with a line for each line of the input: the words that its translation must begin with. "
+    "An empty line allows any beginning.",
     TRANSLATE,
 )
 flags.DEFINE_bool(
@@ -156,15 +161,15 @@ flags.DEFINE_enum(
     "tree_format",
     "brackets",
     ["brackets", "drawn", "picture"],
-    "What to write. brackets: a tree on a line. drawn: trees of letters and lines, for a terminal; "
-    "it needs nltk. picture: the .svg or .png that --output names; it needs matplotlib.",
+    "What to write. brackets: one tree a line. drawn: trees drawn as text, for a terminal, which "
+    "needs nltk. picture: the .svg or .png that --output names, which needs matplotlib.",
     PARSE,
 )
 flags.DEFINE_bool(
     "raw_text",
     False,
-    "Split each line into words as the Penn Treebank does; it needs nltk. Otherwise words and "
-    "punctuation stand between spaces.",
+    "Split each line into words as the Penn Treebank does; it needs nltk. Without it, words and "
+    "punctuation must be separated by spaces.",
     PARSE,
 )
 
@@ -172,8 +177,8 @@ PREDICT = flags.FlagValues()
 flags.DEFINE_string(
     "signature",
     None,
-    "Signature of the SavedModel to ask: one that takes a text or a PNG file. Default: "
-    "classify_png where there is one, else serving_default.",
+    "Signature of the SavedModel to call: one that takes a text or a PNG file. Default: "
+    "classify_png if there is one, else serving_default.",
     PREDICT,
 )
 
@@ -201,6 +206,7 @@ DEFINE_path("source_file", None, "File of source lines. It needs --reference_fil
 DEFINE_path(
     "reference_file",
     None,
-    "File of the translations of --source_file, line by line. Of a parser: file of trees.",
+    "File of the translations of --source_file, line by line. For a parser, a file of trees; for a "
+    "language model, of texts.",
     FILES,
 )

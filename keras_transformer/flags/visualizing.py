@@ -24,10 +24,10 @@ flags.DEFINE_enum(
         "patches",
     ],
     "Picture to draw. attention: maps of all layers and heads. head: heads of one layer as lines "
-    "between words. alignment: a matrix of words. heads: what each head does. positions: what the "
-    "model knows positions by. n_best: the hypotheses as a tree. learning_rate: those of "
-    "--schedules. curves: loss and BLEU of several runs. lengths: of the run's corpus, and its "
-    "buckets. patches: what a model of pictures looks at.",
+    "between words. alignment: a matrix of words. heads: what each head does. positions: how the "
+    "model knows positions. n_best: the hypotheses as a tree. learning_rate: the curves of "
+    "--schedules. curves: loss and BLEU of several runs. lengths: sentence lengths of the run's "
+    "corpus, and its buckets. patches: the patches that an image model attends to.",
     VISUALIZE,
 )
 flags.DEFINE_string("line", None, "Sentence for attention, head, alignment and n_best.", VISUALIZE)
@@ -40,15 +40,15 @@ DEFINE_path(
 flags.DEFINE_string(
     "translation",
     None,
-    "Translation of --line to look at. Default: the model's own, which is printed.",
+    "Translation of --line whose attention is drawn. Default: the model's own, which is printed.",
     VISUALIZE,
 )
 flags.DEFINE_enum(
     "stack",
     None,
     ["encoder", "decoder", "cross"],
-    "Attention to draw: the self-attention of the encoder or of the decoder, or the decoder's to "
-    "the source, which is the default of a translator. Models of one stack have that.",
+    "Attention to draw: the encoder's or the decoder's self-attention, or cross, the decoder's "
+    "attention to the source. Default: cross; of a model with one stack, its self-attention.",
     VISUALIZE,
 )
 flags.DEFINE_bool("pieces", False, "Draw pieces instead of joining them to words.", VISUALIZE)
@@ -69,7 +69,7 @@ flags.DEFINE_list(
     "schedules",
     ["base.flags"],
     "Learning rates to draw, joined by commas: each a flag file, flags such as "
-    "--warmup_steps=8000, or a file and flags behind it.",
+    "--warmup_steps=8000, or a file followed by flags.",
     flag_values=VISUALIZE,
 )
 flags.DEFINE_integer(
@@ -90,7 +90,7 @@ flags.DEFINE_integer(
 DEFINE_path(
     "trees",
     None,
-    "For heads: file of trees in brackets in the source language. Also measures how well the "
+    "For heads: file of trees in brackets in the source language. Adds a measure of how well the "
     "encoder's heads agree with them.",
     VISUALIZE,
 )
