@@ -18,19 +18,20 @@ GROUPS = (
 
 
 def main(FLAGS):
-    from keras_transformer.streams import answer_lines, as_lines, read_lines, write_lines
+    from keras_transformer import streams
     from keras_transformer.translator.generator import Generator
 
     model = flags.required_model(FLAGS)
     _refuse(FLAGS)
+    streams.require_writable(FLAGS.output)
     options = flags.decoding_options(FLAGS)
     if FLAGS["seed"].present:
         options["seed"] = FLAGS.seed
     generator = Generator.load(model, FLAGS.precision, **options)
     if FLAGS.stream:
-        answer_lines(lambda line: as_lines(generator.generate([line])))
+        streams.answer_lines(lambda line: streams.as_lines(generator.generate([line])))
         return
-    write_lines(FLAGS.output, generator.generate(read_lines(FLAGS.input)))
+    streams.write_lines(FLAGS.output, generator.generate(streams.read_lines(FLAGS.input)))
 
 
 def _refuse(FLAGS):

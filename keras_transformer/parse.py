@@ -23,7 +23,7 @@ GROUPS = (
 
 def main(FLAGS):
     from keras_transformer.startup import spread_over_cores
-    from keras_transformer.streams import answer_lines, read_lines, write_text
+    from keras_transformer.streams import answer_lines, read_lines, require_writable, write_text
     from keras_transformer.translator.speed_bar import speed_bar
     from keras_transformer.translator.translator import Translator
     from keras_transformer.visualization import tree_drawing, tree_text
@@ -31,6 +31,7 @@ def main(FLAGS):
 
     model = flags.required_model(FLAGS)
     _refuse(FLAGS)
+    require_writable(FLAGS.output)
     at_once = spread_over_cores()
     parser = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
     _refuse_translator(parser.description, model)

@@ -13,17 +13,18 @@ GROUPS = ("model_path", "predict", "input", "json", "output")
 
 
 def main(FLAGS):
-    from keras_transformer.streams import answer_lines, as_lines, read_lines, write_lines
+    from keras_transformer import streams
     from keras_transformer.translator.predictor import Predictor
 
     model = flags.required_model(FLAGS)
     flags.check_stream(FLAGS)
+    streams.require_writable(FLAGS.output)
     predictor = Predictor.load(model, FLAGS.signature)
     answered = _objects if FLAGS.json else Predictor.lines
     if FLAGS.stream:
-        answer_lines(lambda line: as_lines(answered(predictor, [line])))
+        streams.answer_lines(lambda line: streams.as_lines(answered(predictor, [line])))
         return
-    write_lines(FLAGS.output, answered(predictor, read_lines(FLAGS.input)))
+    streams.write_lines(FLAGS.output, answered(predictor, streams.read_lines(FLAGS.input)))
 
 
 def _objects(predictor, lines):

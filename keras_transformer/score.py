@@ -12,11 +12,12 @@ GROUPS = ("model_path", "batch_tokens", "files", "output")
 
 
 def main(FLAGS):
-    from keras_transformer.streams import write_lines
+    from keras_transformer.streams import require_writable, write_lines
     from keras_transformer.translator.translator import Translator
     from pipelines.corpora import line_files
 
     model = flags.required_model(FLAGS)
+    require_writable(FLAGS.output)
     sources, targets = line_files.read_aligned(*flags.required_files(FLAGS))
     scores = Translator.load(model).score(sources, targets, batch_tokens=FLAGS.batch_tokens)
     write_lines(

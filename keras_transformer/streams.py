@@ -3,6 +3,7 @@
 import os
 import pathlib
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 
 from pipelines.corpora import line_files
@@ -55,6 +56,34 @@ def answer_lines(answer: Callable[[str], str]) -> None:
 def as_lines(strings: Iterable[str]) -> str:
     """Each string as one line of a text."""
     return "".join(f"{' '.join(one.splitlines())}\n" for one in strings)
+
+
+def require_writable(name: str) -> None:
+    """Refuse a name that `write_text` cannot write to, before a command does its work.
+
+    Raises:
+        OSError: if the name is that of a folder, or no file can be written there.
+    """
+    if name == "-":
+        return
+    path = pathlib.Path(name).resolve()
+    if path.is_dir():
+        raise IsADirectoryError(
+            f"--output must be a file. Received: the folder {name}. Name a file in it."
+        )
+    if path.exists() and not path.is_file():
+        if not os.access(path, os.W_OK):
+            raise PermissionError(f"--output={name} must not be written to. Name another file.")
+        return
+    # `write_text` makes the folders that are missing.
+    folder = next(parent for parent in path.parents if parent.exists())
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OSError(
+            f"--output={name} cannot be written: {error.strerror} in {folder}. Name another file."
+        ) from error
 
 
 def write_lines(name: str, lines: Iterable[str]) -> bool:

@@ -23,23 +23,26 @@ GROUPS = (
 
 
 def main(FLAGS):
+    from keras_transformer import streams
     from keras_transformer.startup import spread_over_cores
-    from keras_transformer.streams import answer_lines, as_lines, read_lines, write_lines
     from keras_transformer.translator.speed_bar import speed_bar
     from keras_transformer.translator.translator import Translator
 
     model = flags.required_model(FLAGS)
     _refuse(FLAGS)
+    streams.require_writable(FLAGS.output)
     at_once = spread_over_cores()
     translator = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
     if FLAGS.stream:
-        answer_lines(lambda line: as_lines(_translate(FLAGS, translator, [line], None, 1, None)))
+        streams.answer_lines(
+            lambda line: streams.as_lines(_translate(FLAGS, translator, [line], None, 1, None))
+        )
         return
-    lines = read_lines(FLAGS.input)
+    lines = streams.read_lines(FLAGS.input)
     prefixes = _read_prefixes(FLAGS.prefix_file, lines)
     with speed_bar(len(lines)) as report:
         translations = _translate(FLAGS, translator, lines, prefixes, at_once, report)
-    write_lines(FLAGS.output, translations)
+    streams.write_lines(FLAGS.output, translations)
 
 
 def _read_prefixes(name, lines):

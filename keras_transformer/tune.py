@@ -26,6 +26,7 @@ def main(FLAGS):
 
     from keras_transformer.evaluation import tuning
     from keras_transformer.startup import spread_over_cores
+    from keras_transformer.streams import require_writable
     from keras_transformer.translator.translator import Translator
 
     model = flags.required_model(FLAGS)
@@ -34,6 +35,7 @@ def main(FLAGS):
         tuning.length_penalties_of(FLAGS.length_penalties),
     )
     tuning.refuse_other_searches(flags.values(FLAGS, "decoding"), tried[0])
+    require_writable(FLAGS.output)
     # Reading a corpus may compute something.
     at_once = spread_over_cores()
     examination = _examination(FLAGS, model)

@@ -29,6 +29,49 @@ def test_a_link_stays_a_link(tmp_path):
     assert file.read_text() == "after\n"
 
 
+def test_what_cannot_be_written_is_told_before_the_work(tmp_path):
+    with pytest.raises(IsADirectoryError, match=r"^--output must be a file\. Received: the folder"):
+        streams.require_writable(str(tmp_path))
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match=r"file/x cannot be written: Not a directory in .*/file\."):
+        streams.require_writable(str(tmp_path / "file" / "x"))
+    # Nobody can make a file in /proc, whoever runs the tests.
+    with pytest.raises(OSError, match=r"^--output=/proc/a/x cannot be written: .* in /proc\. Name"):
+        streams.require_writable("/proc/a/x")
+
+
+def test_control_what_can_be_written_is_left_as_it_is(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("before")
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "to be")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for name in ("-", "/dev/null", file, link, pipe, tmp_path / "new" / "folders" / "file"):
+        streams.require_writable(str(name))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link", "pipe"]
+    assert file.read_text() == "before"
+
+
+WRITERS = {
+    "translate": (),
+    "parse": (),
+    "generate": (),
+    "predict": (),
+    "tune": (),
+    "score": ("--source_file=none", "--reference_file=none"),
+    "align": ("--source_file=none", "--reference_file=none"),
+}
+
+
+def test_commands_try_their_output_before_they_load_a_model(fresh_shell):
+    commands = [
+        (command, "--model=nowhere", "--output=.", *more) for command, more in WRITERS.items()
+    ]
+    for answer in fresh_shell.all(commands):
+        assert answer.stderr.startswith(b"error: --output must be a file."), answer.stderr.decode()
+
+
 def test_an_error_names_the_line_of_the_stream(monkeypatch):
     def answer(line):
         if line == "bad":
