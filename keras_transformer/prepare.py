@@ -1,7 +1,7 @@
 """Tokenize a corpus once, into records to train on: `python -m keras_transformer.prepare
---corpus=reverse --output_dir=prepared/toy`.
+--flagfile=toy.flags --output_dir=prepared/toy`.
 
-The same command again goes on where it was interrupted (Vaswani et al. 2017, section 5.1).
+The same command again resumes where it was interrupted (Vaswani et al. 2017, section 5.1).
 """
 
 import logging
@@ -44,24 +44,25 @@ def main(FLAGS):
         raise ValueError(
             "--output_dir is missing: the folder of the prepared corpus, such as prepared/mine."
         )
-    # What goes wrong in Beam is raised, and told in one line.
+    # Errors in Beam are raised, and printed in one line.
     logging.getLogger("apache_beam.runners").setLevel(logging.CRITICAL)
     arguments = {name: getattr(FLAGS, name) for name in ARGUMENTS}
     settings = corpus_settings(flags.values(FLAGS, *GROUPS))
     prepared = prepare(Preparation(settings, **arguments), FLAGS.output_dir)
     print(manifest.describe(prepared))
     print(f"{FLAGS.output_dir} is ready after {time.monotonic() - started:.0f} s. Train on it:")
+    # The flag files of this command: their sizes suit the text.
+    recipes = [one for one in sys.argv[1:] if one.lstrip("-").startswith("flagfile=")]
+    train = " ".join(["python -m keras_transformer.train", *recipes])
     ties = TIES[vocabularies.load(FLAGS.output_dir).kind]
-    print(
-        f"  python -m keras_transformer.train --corpus=records --data_dir={FLAGS.output_dir}{ties}"
-    )
+    print(f"  {train} --corpus=records --data_dir={FLAGS.output_dir}{ties}")
 
 
 def _stop_at_once(*_):
-    # Files are whole or not there: nothing has to be tidied. Beam, and what runs inside it, would
+    # Files are whole or not there: nothing has to be cleaned up. Beam, and what runs in it, would
     # take the interruption for an error.
     print(
-        "error: interrupted. What was saved stays; the same command goes on from there.",
+        "error: interrupted. What was saved stays; the same command resumes from there.",
         file=sys.stderr,
     )
     os._exit(130)

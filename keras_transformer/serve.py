@@ -1,8 +1,7 @@
-"""A SavedModel behind TF Serving's REST interface: `python -m keras_transformer.serve
+"""Serve a SavedModel by TF Serving's REST interface: `python -m keras_transformer.serve
 --model_base_path=saved_models/NAME`.
 
-For those who want to look first, and have no TF Serving at hand: the same URLs, the same JSON, and
-a page at /.
+To try a model without TF Serving: the URLs and the JSON are the same, and there is a page at /.
 """
 
 import pathlib
@@ -20,7 +19,8 @@ def main(FLAGS):
         from keras_transformer.server.running import serve
     except ModuleNotFoundError as error:
         raise SystemExit(
-            f"error: the server needs {error.name}. Install it: pip install -e '.[serve]'"
+            f"error: the server needs {error.name}. Install it: pip install "
+            "'keras-transformer-nmt[serve]'"
         ) from error
     cores = spread_over_cores()
     folder = pathlib.Path(flags.required_model_base_path(FLAGS))

@@ -52,7 +52,6 @@ from keras_transformer.visualization.shown import Shown
 from pipelines import batching, vocabulary
 from pipelines.corpora.parallel_text import ParallelText
 
-# Before the vocabulary: this also clears TensorFlow's kernels, and its tokenizer with them.
 keras.utils.set_random_seed(1)
 
 NOUNS = {

@@ -367,4 +367,4 @@ def test_only_training_goes_on_where_it_was_interrupted(trains, monkeypatch, cap
     monkeypatch.setattr(flags, "_tell_errors", interrupted)
     with pytest.raises(SystemExit):
         flags._call(None)
-    assert ("the same command goes on" in capsys.readouterr().err) == trains
+    assert ("the same command resumes" in capsys.readouterr().err) == trains

@@ -175,8 +175,8 @@ def _call(main):
         start_tensorflow()
         _tell_errors(main)
     except KeyboardInterrupt:
-        # Of the commands that come here, training alone goes on where it was.
-        rest = " What was saved stays; the same command goes on from there."
+        # Of the commands that come here, only training resumes where it was.
+        rest = " What was saved stays; the same command resumes from there."
         _exit(f"interrupted.{rest if 'max_steps' in FLAGS else ''}", status=130)
 
 

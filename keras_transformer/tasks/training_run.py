@@ -52,7 +52,7 @@ class TrainingRun:
     """
 
     def __init__(self, task_class: type[Task], values: Mapping, strategy: tf.distribute.Strategy):
-        # Before the task makes anything: TensorFlow forgets what tokenizers hold when it is seeded.
+        # Before anything is drawn.
         keras.utils.set_random_seed(values["seed"])
         if values["report"] and keras.backend.backend() != "tensorflow":
             raise ValueError(

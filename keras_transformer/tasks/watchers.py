@@ -156,4 +156,4 @@ class Watchers:
             return "the first host saves the run."
         if self.saving.saved_step is None:
             return "nothing could be saved."
-        return f"step {self.saving.saved_step} is saved; the same command goes on."
+        return f"step {self.saving.saved_step} is saved; the same command resumes."

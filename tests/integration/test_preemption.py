@@ -35,7 +35,7 @@ def test_on_sigterm_a_run_saves_and_ends_and_the_same_command_goes_on_bit_for_bi
     preempted = newest(fresh_shell)
     step = json.loads(str(preempted["progress"]))["step"]
     assert [line for line in stdout.decode().splitlines() if "SIGTERM" in line] == [
-        f"SIGTERM: step {step} is saved; the same command goes on."
+        f"SIGTERM: step {step} is saved; the same command resumes."
     ]
     assert not (fresh_shell.folder / RUN / "averaged.npz").exists()
 

@@ -116,7 +116,7 @@ def test_a_run_of_two_hosts_survives_a_preemption_and_the_loss_of_a_host(fresh_s
     assert (chief_status, chief_errors, status, errors) == (0, b"", 0, b"")
     preempted_at = newest_step(fresh_shell)
     assert (
-        f"SIGTERM: step {preempted_at} is saved; the same command goes on.".encode() in chief_output
+        f"SIGTERM: step {preempted_at} is saved; the same command resumes.".encode() in chief_output
     )
     assert output.endswith(b"SIGTERM: the first host saves the run.\n")
     assert not {"run/averaged.npz", "run/evaluation.json"} & files(fresh_shell)

@@ -464,7 +464,7 @@ def test_an_interrupted_preparation_says_that_it_goes_on(houses, tmp_path, toy):
     assert process.returncode == 130
     assert (
         said.decode().splitlines()[-1]
-        == "error: interrupted. What was saved stays; the same command goes on from there."
+        == "error: interrupted. What was saved stays; the same command resumes from there."
     )
     assert not (folder / "manifest.json").exists()
 
