@@ -13,6 +13,7 @@ from keras_transformer.models.convolutional_translator import (
     ConvolutionalTranslator,
 )
 from keras_transformer.models.encoder_decoder import EncoderDecoder
+from keras_transformer.models.hyperparameter_checks import from_dictionary
 from keras_transformer.models.hyperparameters import Hyperparameters
 from keras_transformer.models.recurrent_translator import (
     RecurrentHyperparameters,
@@ -74,10 +75,10 @@ def described(description: Mapping[str, Any]) -> AnyHyperparameters:
     One that names no architecture is a Transformer's: before 0.7 there was no other.
 
     Raises:
-        ValueError: if there is no such architecture, or a value makes no sense.
+        ValueError: if there is no such architecture or hyperparameter, or a value makes no sense.
     """
     name = description.get("architecture", "transformer")
-    return _of_name(name).hyperparameters(**description)
+    return from_dictionary(_of_name(name).hyperparameters, description)
 
 
 def model_of(

@@ -2,8 +2,34 @@
 Vaswani et al. 2017).
 """
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+
+def from_dictionary(kind: type, values: Mapping[str, Any]) -> Any:
+    """The way back from `as_dict`.
+
+    Args:
+        kind: a dataclass of hyperparameters.
+        values: its fields by name; one that is missing has its default.
+
+    Raises:
+        ValueError: naming the fields that it has not, or those without a default that are missing.
+    """
+    fields = {field.name: field.default for field in dataclasses.fields(kind)}
+    if unknown := sorted(values.keys() - fields.keys()):
+        raise ValueError(
+            f"the model was written by another version: this one does not know the hyperparameter "
+            f"{', '.join(unknown)}. Use the version that wrote it, or train again."
+        )
+    needed = [name for name, default in fields.items() if default is dataclasses.MISSING]
+    if missing := [name for name in needed if name not in values]:
+        raise ValueError(
+            f"the hyperparameters must have {', '.join(needed)}. Received: some without "
+            f"{', '.join(missing)}. Copy the description of the model again."
+        )
+    return kind(**values)
 
 
 def check_sizes(hyperparameters: Any, names: Iterable[str], optional: Iterable[str] = ()) -> None:

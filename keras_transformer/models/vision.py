@@ -18,6 +18,7 @@ from keras_transformer.models.hyperparameter_checks import (
     check_choices,
     check_probabilities,
     check_sizes,
+    from_dictionary,
 )
 from keras_transformer.models.hyperparameters import Hyperparameters
 from keras_transformer.models.variants import (
@@ -117,6 +118,15 @@ class VisionHyperparameters:
                     f"{', '.join(own)}. Received: {field.name}={value}. Leave it out."
                 )
         return cls(**of_pictures, **{name: values[name] for name in own})
+
+    @classmethod
+    def described(cls, description: Mapping[str, Any]) -> "VisionHyperparameters":
+        """Those of a dictionary that `as_dict` gave.
+
+        Raises:
+            ValueError: if there is no such hyperparameter, or a value makes no sense.
+        """
+        return from_dictionary(cls, description)
 
     @property
     def grid(self) -> tuple[int, int]:

@@ -19,10 +19,12 @@ import json
 import pathlib
 import sys
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import keras
 import numpy as np
 
+from keras_transformer.runs.description import hyperparameters_in, read_description
 from keras_transformer.runs.task_name import task_of
 from keras_transformer.training import checkpoint
 from pipelines.whole_files import write_json
@@ -114,6 +116,9 @@ class RunFolder:
         if task_of(before) != task_of(description):
             differences = [f"task was {task_of(before)}, now {task_of(description)}"]
         else:
+            if "hyperparameters" in description:
+                # Those of an earlier version may be others; a run without any is damaged.
+                hyperparameters_in(before, self.description, dict)
             differences = _differences(fixed(before), parts)
         if differences:
             raise ValueError(
@@ -132,13 +137,23 @@ class RunFolder:
             ValueError: if the file is damaged.
         """
         try:
-            return json.loads(self.description.read_text(encoding="utf-8"))
+            return read_description(self.description)
         except FileNotFoundError:
             raise FileNotFoundError(
                 f"{self.path} holds no trained model: there is no {self.description.name} in it."
             ) from None
-        except ValueError as error:
-            raise ValueError(f"{self.description} is damaged ({error}).") from error
+
+    def read_hyperparameters(self, made: Callable[[Mapping], Any]) -> Any:
+        """Read the sizes and variants of the run's model.
+
+        Args:
+            made: makes hyperparameters of a dictionary, such as `models.described`.
+
+        Raises:
+            FileNotFoundError: if the folder holds no run.
+            ValueError: if it does not say them, or another version wrote them.
+        """
+        return hyperparameters_in(self.read_description(), self.description, made)
 
     def read_scores(self) -> dict:
         """{"scores": ...} of the last evaluation, or {}."""

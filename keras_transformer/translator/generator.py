@@ -138,7 +138,7 @@ def module_of_run(
             f"the task {task}."
         )
     given = GenerationModule.options_of(options or {})
-    hyperparameters = described(description["hyperparameters"])
+    hyperparameters = folder.read_hyperparameters(described)
     model = LanguageModel(hyperparameters, dtype=translation_policy(precision))
     folder.load_weights(model)
     return GenerationModule(model, vocabularies.load(folder.path), given)

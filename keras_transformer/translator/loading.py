@@ -2,11 +2,11 @@
 them as an ensemble, or a SavedModel.
 """
 
-import json
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
 
+from keras_transformer.runs.description import read_description
 from keras_transformer.runs.versions import newest_version
 from keras_transformer.translator.live import Live
 
@@ -127,12 +127,7 @@ def read_card(version: pathlib.Path) -> dict:
         ValueError: if it is damaged.
     """
     path = version / "model.json"
-    if not path.exists():
-        return {}
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged ({error}).") from error
+    return read_description(path) if path.exists() else {}
 
 
 def _load_runs(paths, precision, options):

@@ -70,7 +70,8 @@ class PictureClassifier:
             )
         is_checkpoint = path.suffix == ".npz"
         folder = run_of(path) if is_checkpoint else RunFolder(path)
-        model = VisionTransformer(VisionHyperparameters(**description["hyperparameters"]))
+        hyperparameters = folder.read_hyperparameters(VisionHyperparameters.described)
+        model = VisionTransformer(hyperparameters)
         folder.load_weights(model, path if is_checkpoint else None)
         return cls.of(PictureModule(model, description["classes"]["names"]))
 

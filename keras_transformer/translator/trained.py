@@ -24,7 +24,7 @@ def load_trained(
         FileNotFoundError: if the folder holds no run, or a run without a checkpoint.
         ValueError: if a file is damaged.
     """
-    hyperparameters = described(folder.read_description()["hyperparameters"])
+    hyperparameters = folder.read_hyperparameters(described)
     model = model_of(hyperparameters, translation_policy(precision))
     folder.load_weights(model, weights)
     return model, vocabularies.load(folder.path)

@@ -16,6 +16,7 @@ from keras_transformer.models import (
     RecurrentHyperparameters,
     RecurrentTranslator,
     Transformer,
+    VisionHyperparameters,
     chosen,
     described,
     model_of,
@@ -55,6 +56,27 @@ def test_a_sentence_alone_and_padded_in_a_batch_has_the_same_logits(name):
     longer[0, 3] = 4
     other = np.asarray(model(name)((longer, TARGET[1:, :2])))[0]
     assert np.abs(padded - other).max() > 1e-2
+
+
+@pytest.mark.parametrize(
+    ("made", "known"),
+    [(described, {"vocabulary_size": V}), (VisionHyperparameters.described, {"classes": 3})],
+)
+def test_hyperparameters_of_another_version_are_told(made, known):
+    with pytest.raises(
+        ValueError, match=r"^the model was written by another version: .* hyperparameter x, y\. Use"
+    ):
+        made({**known, "y": 1, "x": 2})
+    assert made(known).as_dict().items() >= known.items()
+
+
+def test_a_size_without_a_default_must_be_there():
+    with pytest.raises(
+        ValueError, match=r"must have vocabulary_size\. Received: some without vocab"
+    ):
+        described({"num_layers": 2})
+    # A control: the others have their defaults.
+    assert described({"vocabulary_size": V}) == Hyperparameters(V)
 
 
 @NAMES

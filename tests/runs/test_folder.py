@@ -75,6 +75,18 @@ def test_a_started_run_that_is_something_else_is_refused_by_name(folder, now, sa
         folder.describe({**DESCRIPTION, **now})
 
 
+def test_a_started_run_that_lost_its_hyperparameters_is_told(folder):
+    description = {"task": "t", "hyperparameters": {"width": 3}}
+    folder.describe(description)
+    start(folder)
+    folder.describe(description)
+    folder.description.write_text(json.dumps({"task": "t"}))
+    with pytest.raises(
+        ValueError, match=r"model\.json must have hyperparameters, .*Received: task\."
+    ):
+        folder.describe(description, lambda whole: {"size": whole["hyperparameters"]})
+
+
 def test_what_may_change_is_the_word_of_the_task_and_is_written_anew(folder):
     folder.describe(DESCRIPTION)
     start(folder)

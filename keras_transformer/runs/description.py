@@ -1,0 +1,51 @@
+"""What `model.json` says of a run or of a SavedModel."""
+
+import json
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def read_description(path: pathlib.Path) -> dict[str, Any]:
+    """Read a `model.json`.
+
+    Raises:
+        FileNotFoundError: if there is none.
+        ValueError: if it is damaged.
+    """
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged ({error}).") from error
+    if not isinstance(description, dict):
+        raise ValueError(
+            f"{path} is damaged: it must hold a JSON object. Received: a "
+            f"{type(description).__name__}. Copy it again from where the model was trained."
+        )
+    return description
+
+
+def hyperparameters_in(
+    description: Mapping[str, Any], path: pathlib.Path, made: Callable[[Mapping], Any]
+) -> Any:
+    """The hyperparameters that a `model.json` says.
+
+    Args:
+        description: what `read_description` returned.
+        path: where from, for errors.
+        made: makes them of a dictionary, such as `described`.
+
+    Raises:
+        ValueError: if there are none, or they make no sense.
+    """
+    found = description.get("hyperparameters")
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"{path} must have hyperparameters, the sizes of the model. Received: "
+            f"{', '.join(description) or 'an empty object'}. Copy it again from where the model "
+            "was trained."
+        )
+    try:
+        return made(found)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
