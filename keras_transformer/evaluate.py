@@ -1,5 +1,5 @@
-"""How good the translations of a run or a SavedModel are, or its trees, or the like of its task
-(Vaswani et al. 2017, sections 6.1 and 6.3), on a split of its corpus or on files.
+"""Score a run or a SavedModel by the measures of its task, such as BLEU of translations and F1 of
+trees (Vaswani et al. 2017, sections 6.1 and 6.3), on a split of its corpus or on files.
 
 python -m keras_transformer.evaluate --model=runs/home_assistant_en_de --split=test
 python -m keras_transformer.evaluate --model=saved_models/home_assistant_en_de --source_file=a.en

@@ -1,10 +1,10 @@
-"""From text to a translator, or a parser, that can be served: `python -m keras_transformer.train
+"""Train a model of any task and export it for a server: `python -m keras_transformer.train
 --flagfile=tiny.flags`.
 
-Learns the vocabulary, trains (Vaswani et al. 2017, section 5), averages checkpoints, scores the
-test split and exports (section 6.1). The same command again goes on where it was interrupted.
+It learns the vocabulary, trains (Vaswani et al. 2017, section 5), averages checkpoints, scores the
+test split and exports (section 6.1). The same command again resumes where it was interrupted.
 
-A program of its own trains a task of its own:
+To train your own task, write a program:
 
     from keras_transformer import train
 

@@ -1,11 +1,13 @@
-"""A program that knows nothing of ours: does a SavedModel give its golden outputs, and what does it
-need for that?
+"""Check a SavedModel in a process that imports only TensorFlow and tensorflow_text, as a server
+does: does it give its golden outputs, and which operations does it need?
 
-Run by path, with the folder of a version: of all packages it imports tensorflow and tensorflow_text
-alone, and does with them what a server does. Prints one JSON object: `different`, examples with
-what was expected and what came; `ops`, all that the graph uses; `not_served`, those of them that
-stock TF Serving does not link: of TensorFlow's own it links all but calls of Python, and all of
-tensorflow_text's; `modules`, what was imported.
+Run it by its path, with the folder of a version. It prints one JSON object:
+
+    different   the golden examples with other outputs: what was expected and what came
+    ops         all operations that the graph uses
+    not_served  those of them that a stock TF Serving lacks. It has all of TensorFlow's own but
+                calls of Python, and all of tensorflow_text's
+    modules     the packages that were imported
 """
 
 import base64
@@ -30,7 +32,7 @@ def main(folder):
         (folder / "saved_model.pb").read_bytes()
     ).meta_graphs[0]
     ops = ops_of(graph)
-    # Before tensorflow_text is imported, so that its ops can be told from TensorFlow's.
+    # Before tensorflow_text is imported, so that its ops are not among TensorFlow's.
     core = {op for op in ops if op_def_registry.get(op)}
     import tensorflow_text  # noqa: F401
 

@@ -1,1 +1,1 @@
-"""How good a translation is (Vaswani et al. 2017, section 6.1)."""
+"""Scores of translations, trees, labels and tags (Vaswani et al. 2017, sections 6.1 and 6.3)."""

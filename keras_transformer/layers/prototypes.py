@@ -1,8 +1,8 @@
-"""Parts that a layer is handed as objects: which attention, which positions (the choices of
+"""Parts that a layer takes as objects, such as its attention and its positions (the choices of
 section 3, Vaswani et al. 2017).
 
-A stack gives each of its layers the same object. So what it is handed is a prototype, and each
-layer makes a part of its own like it, with weights of its own.
+A stack passes the same object to each of its layers. So the object is a prototype: each layer makes
+its own part with the same arguments, and with its own weights.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ import keras
 
 
 class Part(keras.layers.Layer):
-    """What is handed to a layer, which makes one `like` it."""
+    """A prototype that is passed to a layer, which makes one `like` it."""
 
     def get_config(self):
         # Keras would make up a config from the arguments, and refuses a dtype policy among them.
@@ -28,12 +28,12 @@ def like(prototype: Part | dict[str, Any], dtype: keras.DTypePolicy, name: str) 
     """
     description = prototype if isinstance(prototype, dict) else described(prototype)
     kind = keras.saving.get_registered_object(description["class_name"])
-    # Not by `from_config`, which keeps no more than the name of a policy of our own.
+    # Not by `from_config`, which keeps only the name of a policy of our own.
     return kind(**{**description["config"], "dtype": dtype, "name": name})
 
 
 def described(part: Part) -> dict[str, Any]:
-    """What makes a part like this one, for a config: its class's registered name and its config."""
+    """The registered name of a part's class, and its config: enough to make a part like it."""
     return {
         "class_name": keras.saving.get_registered_name(type(part)),
         "config": part.get_config(),

@@ -1,5 +1,5 @@
-"""What models attend to that read a text and write no other (figures 3 to 5 of Vaswani et al.
-2017 show it of translators).
+"""The self-attention of models with one stack: language models and text encoders (figures 3 to 5 of
+Vaswani et al. 2017 show a translator's).
 """
 
 import pathlib
@@ -21,7 +21,8 @@ def attend_of(model: str) -> Callable[..., dict] | None:
 
     Returns:
         A function of `text`, strings (B,), to "pieces" (B, T) and weights (B, N, h, T, T) by the
-        name of their stack; None of a model that writes, and of one that does not give them.
+        name of their stack. None for a model with two stacks, and for an export that has no such
+        signature.
     """
     path = pathlib.Path(model)
     if version := saved_model(path):

@@ -1,7 +1,7 @@
-"""Toy corpus: reverse a sequence of letters.
+"""Toy corpus: reverse a sequence of 3 to 12 letters.
 
-It is generated, so it needs no network. A net learns it in seconds, if it attends and knows
-positions.
+It is generated, so it needs no network. A small model learns it in seconds if it has attention and
+knows positions.
 """
 
 import random

@@ -1,15 +1,17 @@
-"""What every attention between the projections of section 3.2.2 is (Vaswani et al. 2017)."""
+"""The interface of every attention inside `MultiHeadAttention`, between the projections of section
+3.2.2 (Vaswani et al. 2017).
+"""
 
 from keras_transformer.layers.prototypes import Part
 from keras_transformer.layers.tensors import KeysAndValues, Tensor
 
 
 class AttentionHeads(Part):
-    """From queries, keys and values of h heads, projected already, to what the heads give.
+    """Attention of h heads, from projected queries, keys and values to the outputs of the heads.
 
-    `MultiHeadAttention` is handed one and makes an own one like it. A subclass says `with_weights`;
-    it says `call` as well where whole sequences are sooner computed without the weights, and
-    `stepper` if a decoder can have it.
+    `MultiHeadAttention` takes one and makes its own copy. A subclass defines `with_weights`. It
+    also defines `call` if whole sequences are computed faster without the weights, and `stepper` if
+    a decoder can use it.
 
     Call arguments:
         query: (B, h, T, d_k).
@@ -50,8 +52,8 @@ class AttentionHeads(Part):
         raise NotImplementedError
 
     def stepper(self):
-        """Attention of each row's newest position to itself and all before it, with the weights
-        as they are now. See `SoftmaxStepper` for what it does.
+        """Attention of each row's newest position to itself and all before it, with the current
+        weights. See `SoftmaxStepper` for its methods.
         """
         raise NotImplementedError
 
