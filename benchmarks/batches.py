@@ -7,7 +7,7 @@ BOS = 2
 
 class Batches:
     """What `save` wrote. Batch n is (source, target) of int32 ids (B, S) and (B, T), padded with 0;
-    behind the last comes the first.
+    after the last comes the first.
 
     Args:
         path: the file.
@@ -27,7 +27,7 @@ class Batches:
         return self._pairs[number % len(self)]
 
     def shifted(self, number):
-        """Batch n as (source, target behind BOS, target)."""
+        """Batch n as (source, target after BOS, target)."""
         source, target = self[number]
         return (
             source,

@@ -52,7 +52,7 @@ class Indexed(KneserNey):
         return words.get(word, 0), words.total() if words else 0
 
     def _counted(self, length):
-        """Of each context, behind how many words each word comes in it."""
+        """Of each context, after how many words each word comes in it."""
         found = collections.defaultdict(collections.Counter)
         for prefix, counts in self.counts[length].items():
             found[prefix[1:]].update(counts.keys())

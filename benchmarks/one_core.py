@@ -1,7 +1,7 @@
 """A training on one core, on a clock that does not see what else the machine does: `python -m
 benchmarks.one_core -- --flagfile=multi30k.flags --data_dir=multi30k --seed=2`.
 
-It is `python -m keras_transformer.train` with the flags behind `--`, bound to one core. Minutes,
+It is `python -m keras_transformer.train` with the flags after `--`, bound to one core. Minutes,
 such as those of --max_minutes and of checkpoints, are not the wall's: they are the processor's
 seconds divided by 1.5, because two free cores do 1.5 times as much of a training as one. So 90
 minutes take 135 on one core, and make as many updates as 90 minutes on two, whatever runs beside.
@@ -42,7 +42,7 @@ def processor_stopwatch(cores_worth: float) -> type:
 
 
 def arguments_of(argv):
-    """The flags of this command, and those of the training behind `--`."""
+    """The flags of this command, and those of the training after `--`."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--core", type=int, help="Which one. Default: the first.")
     parser.add_argument(
@@ -53,7 +53,7 @@ def arguments_of(argv):
     )
     if "--" not in argv:
         parser.parse_args(argv)
-        parser.error("the flags of the training are missing, behind `--`.")
+        parser.error("the flags of the training are missing: put them after `--`.")
     behind = argv.index("--")
     return parser.parse_args(argv[:behind]), argv[behind + 1 :]
 

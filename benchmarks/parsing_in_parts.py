@@ -34,7 +34,7 @@ def parsed_in_parts(
             for words in its symbols, a key of `linearization.LEAVES`. Called if a part is missing.
 
     Returns:
-        `trees`, in brackets; `well_formed`, whether mending had nothing to do, for each; `seconds`
+        `trees`, in brackets; `well_formed`, whether nothing had to be repaired, for each; `seconds`
         for all.
 
     Raises:
@@ -100,7 +100,7 @@ def weights_in(model: str | os.PathLike) -> str:
 
 
 def is_well_formed(hypothesis, leaves: str) -> bool:
-    """Whether mending has nothing to do: the symbols of the tree are those that were written."""
+    """Whether nothing has to be repaired: the symbols of the tree are those that were written."""
     pieces = "".join(hypothesis.pieces).removesuffix("</s>")
     text = re.sub(r"(?:<0x[0-9A-F]{2}>)+", _character, pieces)
     return text.replace("▁", " ").strip(" ").split(" ") == to_symbols(

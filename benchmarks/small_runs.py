@@ -54,7 +54,7 @@ def train_all(
 
     Args:
         run_dir: the folder of their folders.
-        arguments: what stands behind `train` for each, by its name: flag files, and flags that are
+        arguments: what comes after `train` for each, by its name: flag files, and flags that are
             not in `RECIPE`.
 
     Returns:

@@ -53,7 +53,7 @@ SEED = flags.DEFINE_integer("seed", 1, "Of weights, dropout, order and text.", l
 
 
 def arguments_of(variant: str) -> list[str]:
-    """What stands behind `train` for a variant; `--max_steps` alone ends it."""
+    """What comes after `train` for a variant; `--max_steps` alone ends it."""
     limits = (f"--max_steps={UPDATES.value}", "--max_epochs=1000000", f"--seed={SEED.value}")
     alike = ("--flagfile=toy.flags", "--mixed_precision=float32", *limits, "--norelease")
     return [*alike, *VARIANTS[variant]]

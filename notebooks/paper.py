@@ -179,7 +179,7 @@ for j in range(4):
     changed[0, j] = 11
     difference = np.abs(model((source, changed)).numpy() - before).max(axis=-1)[0]
     depends[:, j] = difference > 1e-6
-# The logits of position i depend on what is read at 0 to i, and on nothing behind.
+# The logits of position i depend on what is read at 0 to i, and on nothing after.
 assert (depends == mask).all()
 # Not so in the encoder: each position sees all.
 weights = model.attention_weights(source, read)
@@ -191,7 +191,7 @@ assert (nothing[0] == 0).all()
 
 # %% [markdown]
 # One head of this model, whose weights are still random. A row is what a step writes, a column what
-# it reads; what lies behind the diagonal is exactly 0.
+# it reads; the weights right of the diagonal are exactly 0.
 
 # %%
 of_head = weights["decoder"].numpy()[0, 0, 0]
@@ -244,7 +244,7 @@ assert close(second(first(x)), oracle)
 # becomes (-1, 1), whatever its scale: (10, 30) does too.
 #
 # **Often wrong: the Jacobian of the residual branch without its norm.** That the gradient of x +
-# F(x) is I + F', and so passes unhindered, is true of the sum. The paper's norm stands *behind* the
+# F(x) is I + F', and so passes unhindered, is true of the sum. The paper's norm stands *after* the
 # sum, so that what a layer passes down is
 #
 #     J_LN (I + F'),   J_LN = (I - 1 1^T / d - n n^T / d) / sigma,   n the normalized vector
@@ -277,7 +277,7 @@ assert not close(measured, np.eye(width), tolerance=0.1)
 # What this does over a stack depends on how the weights start, which the paper does not say. Below
 # is the gradient at the input of each of 12 layers as they start, relative to that at the output
 # (`python -m benchmarks.norms` measures it in full). With Glorot's weights the paper's order passes
-# on a quarter of it in the middle of the stack, while pre-norm, whose sums no norm stands behind,
+# on a quarter of it in the middle of the stack, while pre-norm, where no norm follows the sums,
 # makes it grow towards the input. If the last matrix of each sublayer starts smaller (our default,
 # "depth-scaled"), both stay within 15 %. Without the residual sum most of it is lost in the first
 # layer that it passes.

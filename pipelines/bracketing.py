@@ -1,7 +1,7 @@
 """Symbols of trees to trees in brackets, and back, as TensorFlow graphs: a SavedModel takes words
 and gives trees (Vaswani et al. 2017, section 6.3).
 
-Mending is that of `pipelines.linearization`, rule by rule, for all sentences of a batch at once.
+The rules that repair symbols are those of `pipelines.linearization`, applied to a batch at once.
 """
 
 import re
@@ -123,7 +123,7 @@ def _closing_brackets(counts):
 
 
 def _escaped(words):
-    """The words as they stand in brackets, (B, W + 1), and behind them "" to fill up with."""
+    """The words as they stand in brackets, (B, W + 1), and after them "" to fill up with."""
     escaped = words.flat_values
     for bracket, escape in ESCAPES.items():
         escaped = tf.strings.regex_replace(escaped, re.escape(bracket), escape)
@@ -137,7 +137,7 @@ def _leaves(parts_of_speech, words, kept):
 
 
 def _rest(words, taken, counts):
-    """The words behind those that are taken, in brackets, joined, (B,)."""
+    """The words after those that are taken, in brackets, joined, (B,)."""
     numbers = tf.range(tf.shape(words)[1])
     is_left = (numbers >= taken[:, None]) & (numbers < counts[:, None])
     return tf.strings.reduce_join(_leaves(WORD, words, is_left), axis=1)

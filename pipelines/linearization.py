@@ -9,16 +9,16 @@ parts of speech, or words (Choe and Charniak 2016, "Parsing as Language Modeling
     (S (NP XX-DT XX-NN )NP (VP XX-VBZ )VP )S
     (S (NP the cat )NP (VP sits )VP )S
 
-What a model writes need not be well formed. `from_symbols` makes a tree of any sequence, over
-exactly the given words:
+A model may write symbols that are no well-formed tree. `from_symbols` repairs them: it makes a tree
+of any sequence, over exactly the given words:
 
 1. `(L` opens a constituent. Anything but a bracket takes the next word: XX; XX-T, which says that
-   its part of speech is T; or a word, whichever it is.
-2. `)L` closes the innermost open L and all that is open within it. Without an open L it is nothing.
-3. What would take a word when none is left is nothing.
-4. The first symbol opens the root, which is closed at the end only: what comes behind it is part of
+   its part of speech is T; or any word.
+2. `)L` closes the innermost open L and all that is open within it. It is ignored if no L is open.
+3. A symbol that would take a word is ignored when no word is left.
+4. The first symbol opens the root, which is closed at the end only: what comes after it is part of
    it. If it opens nothing, the root is S, or missing around a single child.
-5. Words that are left at the end go into the constituent that is innermost then.
+5. Words that are left at the end go into the constituent that is then innermost.
 6. A constituent without words is left out.
 """
 
@@ -53,7 +53,7 @@ def to_symbols(tree: Tree, leaves: str = "xx") -> list[str]:
         leaves: a key of `LEAVES`.
     """
     symbols = []
-    # Trees, and behind the children of each the symbol that closes it.
+    # Trees, and after the children of each the symbol that closes it.
     left = [tree]
     while left:
         inner = left.pop()

@@ -1,6 +1,6 @@
 """Texts between marks, as an encoder-only model reads them (Devlin et al. 2019, "BERT: Pre-training
 of Deep Bidirectional Transformers for Language Understanding", section 3). Shapes: B texts; L
-tokens of the longest with the mark behind it; T = L + 1.
+tokens of the longest with the mark after it; T = L + 1.
 """
 
 import tensorflow as tf
@@ -37,5 +37,5 @@ def closed(ids: tf.RaggedTensor, marks: Marks, longest: int) -> tf.RaggedTensor:
 
 
 def opened(ids: tf.Tensor, marks: Marks) -> tf.Tensor:
-    """Padded texts (B, L) behind the mark of the beginning, (B, T)."""
+    """Padded texts (B, L) after the mark of the beginning, (B, T)."""
     return tf.pad(ids, [[0, 0], [1, 0]], constant_values=marks.first)

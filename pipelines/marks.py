@@ -15,7 +15,7 @@ class Marks:
 
     Attributes:
         first: stands before every text; a text is classified by its state.
-        last: stands behind every text.
+        last: comes after every text.
         mask: stands for a piece that is hidden.
         name: how a hidden piece is written in text.
         ordinary: ids of the pieces of text, integers (pieces,).

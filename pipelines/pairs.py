@@ -53,7 +53,7 @@ class TokenizedPairs:
         they are given.
 
         A batch is `((source, target_input), target, weights)`: int32 (B, S), (B, T), (B, T) and
-        float32 (B, T). The target input is the target shifted right behind BOS. Weights are 1.0
+        float32 (B, T). The target input is the target shifted right after BOS. Weights are 1.0
         where the target is no padding.
         """
         sides = {"source": self.sources, "target": self.targets}

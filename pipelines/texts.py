@@ -49,7 +49,7 @@ def examples(texts: TokenIds) -> Examples:
     """Texts as `Examples` of language modelling.
 
     A batch is `(input, text, weights)`: int32 (B, T), (B, T) and float32 (B, T). The input is the
-    text shifted right behind BOS. Weights are 1.0 where the text is no padding.
+    text shifted right after BOS. Weights are 1.0 where the text is no padding.
     """
     return Examples({"text": texts}, {}, _foreseen)
 

@@ -60,7 +60,7 @@ class Tree:
         """
         found = []
         end = 0
-        # Trees, and behind the children of each its place in `found`.
+        # Trees, and after the children of each its place in `found`.
         left = [self]
         while left:
             tree = left.pop()

@@ -141,7 +141,7 @@ class WordPieces:
         parts = tf.strings.split(tf.strings.regex_replace(text, r"\[MASK\]", BETWEEN), BETWEEN)
         ids = self._without_long_words(self.tokenizer.tokenize(self._plain(parts.values)))
         masks = tf.fill([ids.nrows(), 1], self.marks.mask)
-        # A mask stands behind each part of a text, the last of which is none but the end.
+        # A mask comes after each part of a text, the last of which is none but the end.
         closed = parts.with_values(tf.concat([ids, masks], axis=1)).merge_dims(1, 2)
         ends = tf.fill([closed.nrows(), 1], self.marks.last)
         return tf.concat([closed[:, :-1], ends], axis=1)

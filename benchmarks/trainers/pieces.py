@@ -179,7 +179,7 @@ class Pieces:
         )
 
     def _ends(self):
-        """What stands before the first layer and behind the last."""
+        """What stands before the first layer and after the last."""
         embedding = self._model.embedding
         table = embedding.trainable_variables
         embedded = sum(

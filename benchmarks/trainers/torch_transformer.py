@@ -29,7 +29,7 @@ class Model(nn.Module):
         self.transformer = nn.Transformer(
             self.d_model, size["num_heads"], layers, layers, size["d_ff"], DROPOUT, batch_first=True
         )
-        # As in the paper: no layer normalization behind the last one, no dropout but on sublayer
+        # As in the paper: no layer normalization after the last one, no dropout but on sublayer
         # outputs and embedding sums.
         self.transformer.encoder.norm = self.transformer.decoder.norm = None
         for layer in (*self.transformer.encoder.layers, *self.transformer.decoder.layers):

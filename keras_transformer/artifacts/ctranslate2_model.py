@@ -44,7 +44,7 @@ def convert(
     """Write a folder that `ctranslate2.Translator` loads, whole or not at all.
 
     CTranslate2 takes and gives pieces. With the vocabulary's files, which lie beside the weights,
-    SentencePiece turns text to pieces and back. CTranslate2 itself puts EOS behind each source.
+    SentencePiece turns text to pieces and back. CTranslate2 itself puts EOS after each source.
 
     Args:
         model: a built `Transformer`.

@@ -17,13 +17,13 @@ def served(module: GenerationModule) -> dict[str, Any]:
 
     Every signature takes `text`, strings (B,), and gives outputs of B rows:
 
-    serving_default  -> generated (B,), the prompt and what comes behind it, as exported
+    serving_default  -> generated (B,), the prompt and what comes after it, as exported
     nbest            -> generated and scores (B, n), all that the exported search keeps
-    sample           options temperature, seed, and max_length, in pieces behind the prompt (0: as
+    sample           options temperature, seed, and max_length, in pieces after the prompt (0: as
                      exported) -> generated (B,)
     score            -> log_probability and tokens (B,)
     attend           -> pieces (B, T), and decoder (B, N, h, T, T): what the heads attend to
-    next_pieces      options prefix (pieces behind the text, joined by spaces), temperature, top_k
+    next_pieces      options prefix (pieces after the text, joined by spaces), temperature, top_k
                      (0: all) and top_p -> the 20 likeliest next pieces, their probabilities as
                      drawn with these options, and those of the model, each (B, 20)
 

@@ -48,7 +48,7 @@ def read_parameters(text: str, name: str) -> Parameters:
     """Read an EVALB parameter file.
 
     DEBUG, MAX_ERROR and QUOTE_LABEL are passed over: quotation marks are equal only if their tags
-    are. A comment begins with "#", at the beginning of a line or behind its values: "DELETE_LABEL
+    are. A comment begins with "#", at the beginning of a line or after its values: "DELETE_LABEL
     #" leaves out the tag #.
 
     Args:

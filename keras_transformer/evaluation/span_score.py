@@ -12,10 +12,10 @@ def spans_of(tags: Sequence[str]) -> set[tuple[str, int, int]]:
 
     Args:
         tags: a tag for each word: "B-" and a name where a span begins, "I-" and the name where it
-            goes on, "O" elsewhere. An "I-" behind another name, or behind "O", begins a span.
+            goes on, "O" elsewhere. An "I-" after another name, or after "O", begins a span.
 
     Returns:
-        Name, first word and the word behind the last of each.
+        Name, first word and the word after the last of each.
     """
     found = set()
     begin = 0

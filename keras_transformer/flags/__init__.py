@@ -110,7 +110,7 @@ def refuse(FLAGS: absl_flags.FlagValues, groups: Sequence[str], reason: str) -> 
     Args:
         FLAGS: the parsed flags.
         groups: keys of `GROUPS`.
-        reason: why, behind the flag's name: "is for ...".
+        reason: why, after the flag's name: "is for ...".
     """
     refuse_flags(FLAGS, [name for group in groups for name in GROUPS[group]], reason)
 

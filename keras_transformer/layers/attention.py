@@ -107,7 +107,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.heads.build(keys, keys, (None, self.num_heads, None, self.d_v))
 
     def _bias(self, name, kernel):
-        """What is added behind a kernel, zeros at first; None without biases."""
+        """What is added after a kernel, zeros at first; None without biases."""
         if not self.use_bias:
             return None
         return self.add_weight(name=name, shape=(kernel.shape[-1],), initializer="zeros")

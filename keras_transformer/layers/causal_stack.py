@@ -28,7 +28,7 @@ class CausalLayer(EncoderLayer):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class CausalStack(Encoder):
-    """A stack of N `CausalLayer`s, and what the norm's placement puts behind the last one.
+    """A stack of N `CausalLayer`s, and what the norm's placement puts after the last one.
 
     Arguments as in `Encoder`.
 

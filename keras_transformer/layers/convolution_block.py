@@ -35,7 +35,7 @@ class ConvolutionBlock(keras.layers.Layer):
     Call arguments:
         x: (B, n, d_model).
         tokens: 1 at tokens and 0 at padding, (B, n, 1), of the dtype of `x`; None if no position
-            sees padding behind it.
+            sees padding after it.
 
     Returns:
         (B, n, d_model).

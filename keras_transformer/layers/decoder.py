@@ -29,7 +29,7 @@ class DecoderLayer(EncoderLayer):
         x = PostNorm(x, MultiHead(x, memory, memory))
         x = PostNorm(x, FFN(x))
 
-    Args: as in `EncoderLayer`, behind `d_ff` by name, and
+    Args: as in `EncoderLayer`, after `d_ff` by name, and
         cross_heads: what the attention to the memory is, as in `MultiHeadAttention`.
 
     Call arguments:
@@ -123,9 +123,9 @@ class DecoderLayer(EncoderLayer):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Decoder(Encoder):
-    """A stack of N `DecoderLayer`s, and what the norm's placement puts behind the last one.
+    """A stack of N `DecoderLayer`s, and what the norm's placement puts after the last one.
 
-    Args: as in `Encoder`, behind `d_ff` by name, and
+    Args: as in `Encoder`, after `d_ff` by name, and
         cross_heads: what the attention to the memory is, as in `MultiHeadAttention`.
 
     Call arguments:

@@ -23,7 +23,7 @@ from keras_transformer.layers.tensors import Tensor
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Encoder(keras.layers.Layer):
-    """A stack of N `EncoderLayer`s, and what the norm's placement puts behind the last one.
+    """A stack of N `EncoderLayer`s, and what the norm's placement puts after the last one.
 
     Args:
         num_layers: N.

@@ -41,7 +41,7 @@ class EncoderLayer(keras.layers.Layer):
         norm: where each layer normalization stands: `PostNorm`, the paper's, or `PreNorm`.
         heads: what self-attention is, as in `MultiHeadAttention`.
         feed_forward: `FeedForward`, the paper's, or a subclass.
-        activation_dropout: probability in [0, 1) behind the activation.
+        activation_dropout: probability in [0, 1) after the activation.
         attention_bias: whether the maps of the attentions have biases.
         norm_epsilon: what the norms add to the variance.
 

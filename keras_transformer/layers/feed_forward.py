@@ -20,7 +20,7 @@ class FeedForward(keras.layers.Layer):
         d_ff: inner width.
         activation: a Keras activation or its name; the paper's is "relu".
         output_initializer: initializer of W_2.
-        dropout: probability in [0, 1) behind the activation; the paper has none there.
+        dropout: probability in [0, 1) after the activation; the paper has none there.
 
     Call arguments:
         x: (B, T, d_model).

@@ -82,7 +82,7 @@ class NormPlacement(keras.layers.Layer):
 
     @classmethod
     def end_of_stack(cls, epsilon: float, dtype: keras.DTypePolicy) -> keras.layers.Layer:
-        """The layer behind the last one of a stack, named `final_norm`."""
+        """The layer after the last one of a stack, named `final_norm`."""
         raise NotImplementedError
 
     def get_config(self):
@@ -91,7 +91,7 @@ class NormPlacement(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class PostNorm(NormPlacement):
-    """The paper's order: the norm stands behind the residual sum.
+    """The paper's order: the norm comes after the residual sum.
 
         LayerNorm(x + Dropout(Sublayer(x)))
 

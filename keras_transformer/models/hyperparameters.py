@@ -57,7 +57,7 @@ class Hyperparameters:
         residual_initialization: how the last matrix of each sublayer starts, "depth_scaled" or
             "glorot". The paper does not say it.
         attention_dropout: probability in [0, 1) on the attention weights.
-        activation_dropout: probability in [0, 1) behind the activation.
+        activation_dropout: probability in [0, 1) after the activation.
         token_dropout: probability in [0, 1) that a token's whole embedding becomes 0.
         positions: "sinusoidal" (the paper's), "learned", "relative" (T5's), "shaw", "rotary" or
             "none".

@@ -59,7 +59,7 @@ class Positions:
 
     Attributes:
         encoding: what is added to the embeddings, made from the longest length.
-        relative: what self-attention adds, made from whether it looks behind the query.
+        relative: what self-attention adds, made from whether it sees keys after the query.
         attentions: names of the attentions that they go with; None: all.
     """
 
@@ -92,7 +92,7 @@ class Parts:
     """What heads are made of.
 
     Attributes:
-        number: the one behind the colon of `attention`, or None.
+        number: the one after the colon of `attention`, or None.
         max_positions: the longest length, where weights need one.
         softmax: arguments of `SoftmaxHeads`.
     """
@@ -128,7 +128,7 @@ class Attention:
 
     Attributes:
         similarity: of query and key, in all three.
-        number: what stands for the number behind the colon; None: there is no number.
+        number: what stands for the number after the colon; None: there is no number.
         encoder, decoder: make the heads of self-attention. The attention to the memory has
             `SoftmaxHeads`.
         weighs: whether every attention has weights that a dropout can stand on.

@@ -14,7 +14,7 @@ from keras_transformer.server.served_versions import Versions
 
 
 class Service:
-    """One model behind TF Serving's three questions: predict, status and metadata.
+    """One model that answers TF Serving's three requests: predict, status and metadata.
 
     Args:
         name: the model's.

@@ -130,7 +130,7 @@ def _operations(graph):
     """Operations of what the outputs of a graph need."""
     found = 0
     needed = {output.op for output in graph.outputs}
-    # A graph lists each operation behind those that it needs.
+    # A graph lists each operation after those that it needs.
     for operation in reversed(graph.get_operations()):
         if operation not in needed:
             continue

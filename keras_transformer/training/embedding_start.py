@@ -29,7 +29,7 @@ def start_embeddings(model: keras.Model, counts: np.ndarray, seed: int) -> None:
     Args:
         model: its tables are (V, d_model).
         counts: how often two pieces come together, from `pipelines.cooccurrence`: (V, V), or (2 V,
-            2 V) of the source's pieces and the target's behind them.
+            2 V) of the source's pieces and the target's after them.
         seed: a non-negative integer.
     """
     tables = {one.path: one for one in model.weights if one.path in EMBEDDINGS}

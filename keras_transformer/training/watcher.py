@@ -16,7 +16,7 @@ class Watcher(keras.callbacks.Callback):
 
 
 def in_order(watchers: Sequence[keras.callbacks.Callback]) -> list[keras.callbacks.Callback]:
-    """Sort callbacks, so that each stands behind those it names in `BEHIND`.
+    """Sort callbacks, so that each comes after those it names in `BEHIND`.
 
     Args:
         watchers: `Watcher`s, and Keras' own callbacks, which read what all others report and so

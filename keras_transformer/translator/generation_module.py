@@ -20,7 +20,7 @@ TOP_P = 0.9
 
 
 class GenerationModule(tf.Module):
-    """Tokenizer, language model, search and detokenizer behind functions of strings.
+    """Tokenizer, language model, search and detokenizer as functions of strings.
 
     `artifacts.generation_signatures.served` makes a server's signatures of them.
 
@@ -102,7 +102,7 @@ class GenerationModule(tf.Module):
         }
 
     def _attend(self, text):
-        """Strings (B,) to their pieces (B, T), EOS the last and "" behind a shorter text, and what
+        """Strings (B,) to their pieces (B, T), EOS the last and "" after a shorter text, and what
         every layer's heads attend to, "decoder" (B, N, h, T, T): row t belongs to the step that
         gives piece t, column t to the piece before it, which that step reads.
         """
@@ -150,7 +150,7 @@ class GenerationModule(tf.Module):
 
         Args:
             text: prompts (B,).
-            prefix: the pieces that have come behind them, joined by spaces, strings (B,).
+            prefix: the pieces that have come after them, joined by spaces, strings (B,).
         """
         pieces = tf.strings.split(prefix)
         came = pieces.with_flat_values(self.tokenizer.string_to_id(pieces.flat_values))

@@ -74,7 +74,7 @@ class Generator:
             at_once: how many go through the model together.
 
         Returns:
-            Each prompt with what comes behind it.
+            Each prompt with what comes after it.
 
         Raises:
             ValueError: naming the first prompt that is longer than the model takes.

@@ -47,7 +47,7 @@ class Graphs:
         return token_log_probabilities(self.logits(source, shifted(target)), target)
 
     def next_logits(self, source: tf.Tensor, prefix: tf.Tensor) -> tf.Tensor:
-        """Logits of the token behind each prefix, (B, P) padded, from sources (B, S): (B, V)."""
+        """Logits of the token after each prefix, (B, P) padded, from sources (B, S): (B, V)."""
         inputs = tf.pad(prefix, [[0, 0], [1, 0]], constant_values=BOS)
         length = tf.math.count_nonzero(prefix != PAD, axis=1, dtype=tf.int32)
         return tf.gather(self.logits(source, inputs), length, batch_dims=1)

@@ -35,7 +35,7 @@ class ParsingModule(TranslationModule):
     """
 
     output = "tree"
-    # Section 6.3. The end may come first: what is missing is mended.
+    # Section 6.3. The end may come first: what is missing is repaired.
     default_options: Mapping[str, Any] = {"max_length": "+300", "min_length": 1}
 
     def __init__(
@@ -69,7 +69,7 @@ class ParsingModule(TranslationModule):
     def _leaves(self, text):
         """How many leaves a tree over the words of `text` has, and which ones if they are words.
 
-        Words behind the cut of the source are not read: mending puts them in.
+        Words after the cut of the source are not read: the repair puts them in.
         """
         if self._alphabet.leaves != "words":
             words = tf.strings.split(text).row_lengths()

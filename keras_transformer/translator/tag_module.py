@@ -51,7 +51,7 @@ class TagModule(TextEncoderModule):
     def _tag(self, text):
         """Strings (B,) to their words, the tag of each, and how likely the model holds it.
 
-        Words stand between white space. One without a piece, or behind the longest text, is "O".
+        Words stand between white space. One without a piece, or after the longest text, is "O".
 
         Returns:
             words, tags: (B, W), "" where a text has fewer words than W.
@@ -75,7 +75,7 @@ class TagModule(TextEncoderModule):
 
     def _read(self, ids):
         """Ragged ids (B, None) to tokens (B, T), as in training. `marked_texts.read` leaves out the
-        space before a mask, so that the places of the words behind it would be others.
+        space before a mask, so that the places of the words after it would be others.
         """
         marks = self.vocabulary.marks
         ends = tf.fill([ids.nrows(), 1], marks.last)

@@ -21,7 +21,7 @@ TEXT = tf.TensorSpec([None], tf.string, name="text")
 
 
 class TextEncoderModule(tf.Module):
-    """Tokenizer and encoder behind functions of strings.
+    """Tokenizer and encoder as functions of strings.
 
     Args:
         model: built, with `states`.
@@ -84,7 +84,7 @@ class TextEncoderModule(tf.Module):
         return {"vector": tf.math.l2_normalize(mean, axis=-1)}
 
     def _attend(self, text):
-        """Strings (B,) to their pieces (B, T), the marks among them and "" behind a shorter text,
+        """Strings (B,) to their pieces (B, T), the marks among them and "" after a shorter text,
         and what every layer's heads attend to, "encoder" (B, N, h, T, T).
         """
         tokens = self.tokens(text)

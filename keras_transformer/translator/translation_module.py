@@ -17,7 +17,7 @@ from pipelines.vocabulary import Vocabulary
 
 
 class TranslationModule(tf.Module):
-    """Tokenizer, encoder, search and detokenizer behind functions of strings.
+    """Tokenizer, encoder, search and detokenizer as functions of strings.
 
     `artifacts.signatures.served` makes a server's signatures of them.
 

@@ -8,7 +8,7 @@ import numpy as np
 from pipelines import trees
 from pipelines.corpora import treebank
 
-# Words, and the constituents of several words as (first word, word behind the last).
+# Words, and the constituents of several words as (first word, word after the last).
 Phrases = tuple[list[str], list[tuple[int, int]]]
 
 

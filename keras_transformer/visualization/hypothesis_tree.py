@@ -10,7 +10,7 @@ from keras_transformer.translator.hypothesis import Hypothesis
 
 @dataclasses.dataclass(frozen=True)
 class Branch:
-    """Pieces that some hypotheses share, behind those of the branch before.
+    """Pieces that some hypotheses share, after those of the branch before.
 
     Attributes:
         pieces: the pieces, as strings.

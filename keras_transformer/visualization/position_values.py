@@ -69,7 +69,7 @@ def _relative(model, length):
         added = attention.heads.positions.added(nothing, nothing)
         return ops.convert_to_numpy(added)[0, :, row]
 
-    # The middle of a sequence sees both directions; a decoder sees what lies behind its end.
+    # The middle of a sequence sees both directions; a decoder sees what lies after its end.
     rows = {"encoder": length // 2, "decoder": length - 1}
     return [
         Map(

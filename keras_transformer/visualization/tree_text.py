@@ -43,5 +43,5 @@ def drawn(tree: Tree) -> str:
 
 
 def all_drawn(trees: Sequence[str]) -> str:
-    """Draw trees in brackets, each with an empty line behind it; of an empty string, that alone."""
+    """Draw trees in brackets, each with an empty line after it; of an empty string, that alone."""
     return "".join(f"{drawn(parse(tree))}\n\n" if tree else "\n\n" for tree in trees)

@@ -17,7 +17,7 @@ def words_of(pieces: Sequence[str]) -> tuple[list[str], list[int]]:
     """Join pieces to words.
 
     Args:
-        pieces: strings; "▁" begins a word, or, behind "[CLS]", what has no "##" before it.
+        pieces: strings; "▁" begins a word, or, after "[CLS]", what has no "##" before it.
 
     Returns:
         The words, and for each piece the number of its word.

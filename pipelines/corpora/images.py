@@ -176,7 +176,7 @@ def idx(path: pathlib.Path) -> np.ndarray:
     numbers = np.frombuffer(content, np.uint8, offset=4 + 4 * len(shape))
     if numbers.size != np.prod(shape):
         raise ValueError(
-            f"{path} must hold {np.prod(shape)} bytes behind its header. Received: {numbers.size}. "
+            f"{path} must hold {np.prod(shape)} bytes after its header. Received: {numbers.size}. "
             "Fetch it again."
         )
     return numbers.reshape(shape).copy()

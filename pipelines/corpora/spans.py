@@ -77,7 +77,7 @@ def cut(words: Sequence[str], draw: random.Random) -> tuple[str, str]:
         draw: where the spans lie, from.
 
     Returns:
-        The text with a sentinel for each span; and the spans, each behind its sentinel, with one
+        The text with a sentinel for each span; and the spans, each after its sentinel, with one
         sentinel more at the end.
     """
     cut_out = min(max(1, round(SHARE * len(words))), len(words) - 1)

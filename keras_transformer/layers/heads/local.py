@@ -53,7 +53,7 @@ class LocalHeads(SoftmaxHeads):
     ) -> Tensor:
         batch, _, length, _ = ops.shape(query)
         width = width_of_blocks(self.radius, length)
-        # Blocks before and behind that of the queries.
+        # Blocks before and after that of the queries.
         beside = (1, 0 if causal is not None else 1)
         following = beside[1] * width
         queries = into_blocks(self.positions.placed(query), width)

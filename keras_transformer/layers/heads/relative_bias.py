@@ -17,12 +17,12 @@ class RelativeBias(NoRelativePositions):
 
     Half of a direction's buckets hold one distance each. The others grow like its logarithm, up to
     `max_distance`; beyond that all distances share the last. With `bidirectional`, half of the
-    buckets are for the keys behind the query. Without it, those keys share bucket 0.
+    buckets are for the keys after the query. Without it, those keys share bucket 0.
 
     Each layer has a table of its own, where T5 shares one among all layers of a stack.
 
     Args:
-        bidirectional: whether keys behind the query are attended to: True in an encoder.
+        bidirectional: whether keys after the query are attended to: True in an encoder.
         num_buckets: buckets of both directions together; T5's 32.
         max_distance: distance in tokens from which on all are alike; T5's 128.
 
@@ -65,7 +65,7 @@ class RelativeBias(NoRelativePositions):
         start = ops.where(distance > 0, one_direction, 0) if self.bidirectional else 0
         far = ops.abs(distance) if self.bidirectional else ops.maximum(-distance, 0)
         exact = one_direction // 2
-        # The smallest distance of each bucket behind the exact ones, in exact integers.
+        # The smallest distance of each bucket after the exact ones, in exact integers.
         growth = self.max_distance / exact
         steps = one_direction - exact
         firsts = [math.ceil(exact * growth ** (step / steps) - 1e-9) for step in range(1, steps)]

@@ -31,7 +31,7 @@ class NoRelativePositions(Part):
         Args:
             scores: float32, (B, h, T, S).
             query: (B, h, T, d_k).
-            following: how many keys stand behind the one that the last query stands beside.
+            following: how many keys come after the one that the last query stands beside.
         """
         return scores
 
@@ -43,12 +43,12 @@ class NoRelativePositions(Part):
 def distances(
     num_queries: int | Tensor, num_keys: int | Tensor, following: int | Tensor = 0
 ) -> Tensor:
-    """How far each key stands behind each query; negative where it stands before it.
+    """How far each key comes after each query; negative where it stands before it.
 
     Args:
         num_queries: T.
         num_keys: S.
-        following: how many keys stand behind the one that the last query stands beside.
+        following: how many keys come after the one that the last query stands beside.
 
     Returns:
         Integers, (T, S).

@@ -83,7 +83,7 @@ class SoftmaxHeads(AttentionHeads):
         Args:
             query, key, value: as in `call`.
             mask: booleans broadcastable to (B, h, T, S).
-            following: how many keys stand behind the one that the last query stands beside.
+            following: how many keys come after the one that the last query stands beside.
 
         Returns:
             Heads (B, h, T, d_v), and the weights (B, h, T, S).
