@@ -1,5 +1,5 @@
-"""The interface of every attention inside `MultiHeadAttention`, between the projections of section
-3.2.2 (Vaswani et al. 2017).
+"""The interface of the attention inside `MultiHeadAttention`, between its projections (Vaswani et
+al. 2017, section 3.2.2).
 """
 
 from keras_transformer.layers.prototypes import Part
