@@ -36,7 +36,7 @@ def main(FLAGS):
     description = description_of(model)
     # Reading a corpus may compute something.
     at_once = spread_over_cores()
-    # What is wrong with the flags is told before anything is loaded.
+    # Wrong flags are reported before anything is loaded.
     values = flags.values(FLAGS, "evaluate", "tokenize", "files")
     examination = examination_class(task_of(description))(description, model, values)
     _refuse(FLAGS, examination, model)

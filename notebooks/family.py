@@ -167,7 +167,7 @@ assert restored(source, target).split() == sentence
 #
 # (Dosovitskiy et al. 2021.) A picture is cut into patches of P x P pixels, each becomes a vector by
 # one linear map, and the encoder takes them for words. One token more, which stands for no patch,
-# gathers what the class is told by.
+# gathers what the class is predicted from.
 
 # %%
 vit = VisionTransformer(

@@ -255,7 +255,7 @@ assert Translator.load(version).translate(test.sources[:20]) == found[:20]
 # ## Ask it over REST
 #
 # The server has TF Serving's addresses and JSON, so that TF Serving can take its place. It prints
-# JSON lines; one tells where it listens.
+# JSON lines; one of them gives its address.
 
 # %%
 command = [sys.executable, "-m", "keras_transformer.serve", "--rest_api_port=0"]

@@ -91,7 +91,7 @@ def make_shards(shards, wanted, settings, filters, parts, at_a_time=None, option
                 raise
             raise told from error
     dropped = read_json(shards.folder / DROPPED)
-    # Not there if a worker wrote elsewhere: the missing shards tell it.
+    # Not there if a worker wrote elsewhere: the missing shards show it.
     (shards.folder / DROPPED).unlink(missing_ok=True)
     return dropped or {}
 

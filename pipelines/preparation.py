@@ -22,7 +22,7 @@ from pipelines.manifest import PREPARATION, read_json
 from pipelines.sharding import Shards, kept, sample
 from pipelines.whole_files import write_json, write_whole
 
-# How the kinds of vocabularies are told.
+# How the kinds of vocabularies are named.
 EACH = {"joint": "", "separate": " a language"}
 
 

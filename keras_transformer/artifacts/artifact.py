@@ -63,7 +63,7 @@ class Artifact(abc.ABC):
         Args:
             card: `model.json`.
         """
-        return f"A model of the task {card.get('task', 'not told')}"
+        return f"A model of the task {card.get('task', 'unknown')}"
 
     def rows(self, card: Mapping) -> dict[str, str]:
         """What the table in the README says, by heading.

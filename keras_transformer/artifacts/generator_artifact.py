@@ -44,12 +44,12 @@ class GeneratorArtifact(Artifact):
 
     def title(self, card):
         corpus = card.get("corpus")
-        return f"A language model, {corpus['source_language'] if corpus else 'not told'}"
+        return f"A language model, {corpus['source_language'] if corpus else 'unknown'}"
 
     def rows(self, card):
         corpus = card.get("corpus", {})
         scores = card.get("scores")
-        measured = "not told"
+        measured = "unknown"
         if scores:
             measured = (
                 f"perplexity {scores['perplexity']} a piece, {scores['perplexity_of_words']} a "
@@ -58,7 +58,7 @@ class GeneratorArtifact(Artifact):
         return {
             "trained on": corpus.get("dataset")
             or corpus.get("data_dir")
-            or corpus.get("name", "not told"),
+            or corpus.get("name", "unknown"),
             "test set": measured,
             "decoding": ", ".join(f"{name} {value}" for name, value in card["decoding"].items()),
             "vocabulary": f"{card['vocabulary']['pieces']:,} pieces, "

@@ -47,7 +47,7 @@ def as_text(artifact: Artifact, card: Mapping) -> str:
         "parameters": f"{card['parameters']:,}, {card['precision']}",
         "sizes": _listed(card.get("hyperparameters", {})),
         "versions": _listed(card["versions"]),
-        "commit": card["commit"] or "not told",
+        "commit": card["commit"] or "unknown",
     }
     table = "".join(
         f"| {name} | {str(value).replace('|', chr(92) + '|')} |\n" for name, value in rows.items()
@@ -65,7 +65,7 @@ def as_text(artifact: Artifact, card: Mapping) -> str:
 def _listed(values):
     return (
         ", ".join(f"{name} {value}" for name, value in values.items() if value is not None)
-        or "not told"
+        or "unknown"
     )
 
 

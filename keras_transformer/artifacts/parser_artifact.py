@@ -17,11 +17,11 @@ class ParserArtifact(TranslatorArtifact):
 
     def title(self, card):
         corpus = card.get("corpus")
-        return f"A constituency parser, {corpus['source_language'] if corpus else 'not told'}"
+        return f"A constituency parser, {corpus['source_language'] if corpus else 'unknown'}"
 
     def score_rows(self, scores):
         if not scores:
-            return {"test set": "not told"}
+            return {"test set": "unknown"}
         return {
             "test set": f"labelled F1 {scores['short']['f1']} of sentences of at most "
             f"{scores['cutoff']} words, {scores['all']['f1']} of all ({scores['weights']})"

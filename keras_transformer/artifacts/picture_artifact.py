@@ -45,7 +45,7 @@ class PictureArtifact(Artifact):
         return {"classes": {"names": self.module.classes}}
 
     def title(self, card):
-        return f"A classifier of pictures, {card.get('pictures', {}).get('name', 'not told')}"
+        return f"A classifier of pictures, {card.get('pictures', {}).get('name', 'unknown')}"
 
     def rows(self, card):
         height, width, channels = self.module.size
@@ -54,7 +54,7 @@ class PictureArtifact(Artifact):
             "pictures": f"{height} x {width} pixels, "
             f"{channels} {'channel' if channels == 1 else 'channels'}, values from 0 to 1",
             "classes": ", ".join(self.module.classes),
-            "test set": f"accuracy {scores['accuracy']}" if scores else "not told",
+            "test set": f"accuracy {scores['accuracy']}" if scores else "unknown",
         }
 
 

@@ -48,7 +48,7 @@ class TextEncoderArtifact(Artifact):
 
     def title(self, card):
         corpus = card.get("corpus")
-        return f"{self.heading}, {corpus['source_language'] if corpus else 'language not told'}"
+        return f"{self.heading}, {corpus['source_language'] if corpus else 'unknown language'}"
 
     def rows(self, card):
         corpus = card.get("corpus", {})
@@ -57,8 +57,8 @@ class TextEncoderArtifact(Artifact):
         return {
             "trained on": corpus.get("dataset")
             or corpus.get("data_dir")
-            or corpus.get("name", "not told"),
-            "test set": ", ".join(measured) or "not told",
+            or corpus.get("name", "unknown"),
+            "test set": ", ".join(measured) or "unknown",
             "vocabulary": f"{card['vocabulary']['pieces']:,} pieces, "
             f"{card['vocabulary']['fingerprint']}",
         }

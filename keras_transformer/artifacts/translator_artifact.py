@@ -57,7 +57,7 @@ class TranslatorArtifact(Artifact):
             "languages": _languages(card),
             "trained on": corpus.get("dataset")
             or corpus.get("data_dir")
-            or corpus.get("name", "not told"),
+            or corpus.get("name", "unknown"),
             **self.score_rows(card.get("scores")),
             "decoding": ", ".join(f"{name} {value}" for name, value in card["decoding"].items()),
             "vocabulary": f"{card['vocabulary']['pieces']:,} pieces, "
@@ -71,10 +71,10 @@ class TranslatorArtifact(Artifact):
             scores: of the card; None if the run was not scored.
         """
         if not scores:
-            return {"test set": "not told", "signature of BLEU": "not told"}
+            return {"test set": "unknown", "signature of BLEU": "unknown"}
         return {
             "test set": f"BLEU {scores['bleu']}, chrF {scores['chrf']} ({scores['weights']})",
-            "signature of BLEU": scores.get("bleu_signature", "not told"),
+            "signature of BLEU": scores.get("bleu_signature", "unknown"),
         }
 
     def write_files(self, folder):
@@ -84,4 +84,4 @@ class TranslatorArtifact(Artifact):
 
 def _languages(card):
     corpus = card.get("corpus")
-    return f"{corpus['source_language']} to {corpus['target_language']}" if corpus else "not told"
+    return f"{corpus['source_language']} to {corpus['target_language']}" if corpus else "unknown"

@@ -38,7 +38,7 @@ def score(hypotheses, references, tokenize="13a"):
 
 
 def doubt(references, tokenize):
-    """What a training should tell before it starts of how its translations will be scored.
+    """A warning, before a training starts, about how its translations will be scored.
 
     Returns:
         One line if the references look tokenized and `tokenize` is not "none", else None.

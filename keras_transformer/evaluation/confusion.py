@@ -1,4 +1,4 @@
-"""How well classes are told: accuracy, and which class is taken for which."""
+"""How well classes are predicted: accuracy, and which class is taken for which."""
 
 from collections.abc import Sequence
 
@@ -8,15 +8,15 @@ from keras_transformer.evaluation.table import aligned
 
 
 def confusion(right: Sequence[int], told: Sequence[int], classes: int) -> np.ndarray:
-    """Count examples by class and by the class that was told.
+    """Count examples by class and by the class that was predicted.
 
     Args:
         right: the class of each example.
-        told: what was told of each.
+        told: the predicted class of each.
         classes: K.
 
     Returns:
-        int64 (K, K): of row i, told as column j.
+        int64 (K, K): row i is the class, column j the predicted one.
     """
     counts = np.zeros((classes, classes), np.int64)
     np.add.at(counts, (np.asarray(right, np.int64), np.asarray(told, np.int64)), 1)
@@ -29,8 +29,8 @@ def accuracy(counts: np.ndarray) -> float:
 
 
 def as_text(counts: Sequence[Sequence[int]], names: Sequence[str]) -> str:
-    """`confusion` as a table: a row for each class, what it was told as, and the share of it that
-    was told rightly.
+    """`confusion` as a table: a row for each class, what it was predicted as, and the share of it
+    that was predicted correctly.
 
     Args:
         counts: (K, K).

@@ -26,7 +26,7 @@ class Parameters:
     equal_words: frozenset[frozenset[str]] = frozenset()
 
 
-# Those of EVALB's file COLLINS.prm, which results on the Penn Treebank are told with.
+# Those of EVALB's file COLLINS.prm, with which results on the Penn Treebank are reported.
 COLLINS = Parameters()
 
 

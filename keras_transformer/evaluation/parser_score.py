@@ -27,7 +27,7 @@ RARE = {"errors": "errors", "skipped": "skipped", "tagging": "tagging"}
 def with_leaves_of(gold: Tree, tree: Tree) -> Tree:
     """A tree with the parts of speech and the words of the gold tree.
 
-    What counts as punctuation is told by its part of speech.
+    Its part of speech decides whether a word counts as punctuation.
 
     Args:
         gold: the right tree.

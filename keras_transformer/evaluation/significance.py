@@ -44,7 +44,7 @@ def compare(
 
 
 def _compared(metric, systems, references, test):
-    # One metric at a time: sacrebleu tells the results of several kinds of BLEU by one name.
+    # One metric at a time: sacrebleu gives the results of several kinds of BLEU the same name.
     paired = PairedTest(systems, {"metric": metric}, [references], test_type=TESTS[test])
     signatures, results = paired()
     [(name, signature)] = signatures.items()

@@ -8,11 +8,11 @@ OUTSIDE = "O"
 
 
 def spans_of(tags: Sequence[str]) -> set[tuple[str, int, int]]:
-    """The spans that tags tell.
+    """The spans that tags mark.
 
     Args:
         tags: a tag for each word: "B-" and a name where a span begins, "I-" and the name where it
-            goes on, "O" elsewhere. An "I-" after another name, or after "O", begins a span.
+            continues, "O" elsewhere. An "I-" after another name, or after "O", begins a span.
 
     Returns:
         Name, first word and the word after the last of each.

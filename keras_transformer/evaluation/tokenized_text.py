@@ -20,14 +20,14 @@ def tokenized_lines(lines: Sequence[str]) -> list[str]:
 
 
 def warning(references: Sequence[str], tokenize: str) -> str | None:
-    """What to tell somebody who scores with a tokenizer references that look tokenized already.
+    """A warning for references that look tokenized already, and are scored with a tokenizer.
 
     Args:
         references: lines, at least one.
         tokenize: sacrebleu's tokenizer that BLEU is counted with.
 
     Returns:
-        One line, or None if there is nothing to tell.
+        One line, or None if there is nothing to warn of.
     """
     found = tokenized_lines(references)
     share = len(found) / len(references)

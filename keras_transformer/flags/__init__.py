@@ -141,7 +141,7 @@ def check_stream(FLAGS: absl_flags.FlagValues, **others: bool) -> None:
 
 
 def run(main: Callable, groups: Sequence[str]) -> None:
-    """Parse the command line, start TensorFlow, call `main`, and tell errors in one line.
+    """Parse the command line, start TensorFlow, call `main`, and print errors in one line.
 
     Args:
         main: takes the parsed FLAGS.

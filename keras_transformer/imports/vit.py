@@ -43,7 +43,7 @@ def model(config: Mapping) -> VisionTransformer:
     if architecture != ARCHITECTURE:
         raise ValueError(
             f"`architectures` of config.json must be {ARCHITECTURE}. Received: {architecture}. "
-            "Import a model that was trained to tell classes."
+            "Import a model that was trained to classify."
         )
     refuse_no_choice(config, architecture, len(classes(config)))
     activation = config.get("hidden_act", "gelu")

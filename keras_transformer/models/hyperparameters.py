@@ -71,7 +71,7 @@ class Hyperparameters:
         attention_bias: whether the maps of the attentions have biases; the paper has none.
         norm_epsilon: what the normalizations add to the variance, above 0.
         scaled_embeddings: whether embeddings are multiplied by sqrt(d_model), as in section 3.4.
-        architecture: "transformer", by which a description of other hyperparameters is told apart.
+        architecture: "transformer", which distinguishes it from hyperparameters of other models.
 
     Raises:
         ValueError: naming the argument, what was expected, what came, and a remedy.

@@ -1,4 +1,4 @@
-"""Errors that a client is told, with their HTTP status."""
+"""Errors that are sent to a client, with their HTTP status."""
 
 import tensorflow as tf
 

@@ -43,7 +43,7 @@ class Version:
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """What `GET /v1/models/NAME` tells of a version: LOADING, AVAILABLE, UNLOADING or END, and what
+    """What `GET /v1/models/NAME` says of a version: LOADING, AVAILABLE, UNLOADING or END, and what
     went wrong.
     """
 
@@ -57,7 +57,7 @@ class Versions:
     Args:
         folder: of the versions.
         load: takes a version's folder, gives a `SavedModel`.
-        log: takes an event's name and what to tell of it.
+        log: takes an event's name and its details.
 
     Attributes:
         states: a `State` for each version that was ever seen, by number.

@@ -72,7 +72,7 @@ def fixed(description: Mapping) -> dict:
     """What of a run's description must not change.
 
     An earlier version wrote the languages of the flags, whatever those of records and mixtures
-    were: they are left out, for the vocabulary tells one text from another. It did not write the
+    were: they are left out, for the vocabulary distinguishes texts. It did not write the
     members of a mixture: those of today are taken.
     """
     settings = description["corpus"]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 class Examination(abc.ABC):
     """What is asked of a model of a task, and how its answers are scored.
 
-    Making one reads all flags and files: what is wrong with them is told before the model is
+    Making one reads all flags and files: errors in them are reported before the model is
     loaded.
 
     Attributes:

@@ -56,7 +56,7 @@ class Labelling(TextReading):
         """Refuse targets that the training side has not, and others that cannot be learned."""
 
     def introduce(self):
-        """Print what is trained on; what could not be measured later is told now."""
+        """Print what is trained on; what could not be measured later is refused now."""
         for side, of in ((self.corpus.valid, "validation"), (self.corpus.test, "test")):
             self.check(side.sources, side.targets, f"the {of} side")
         super().introduce()

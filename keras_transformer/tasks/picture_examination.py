@@ -1,4 +1,4 @@
-"""How well the classes of pictures are told."""
+"""How well the classes of pictures are predicted."""
 
 import numpy as np
 

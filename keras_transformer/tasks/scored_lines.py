@@ -1,4 +1,4 @@
-"""What is wrong with the lines that a run will be scored by, told before it trains."""
+"""Checks of the lines that a run will be scored on, before it trains."""
 
 import tensorflow as tf
 

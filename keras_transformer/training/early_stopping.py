@@ -77,7 +77,7 @@ class BestSoFar(Watcher):
         higher_is_better: whether more of it is better.
         step: the step that the run goes on from.
         patience: validations without improvement after which training ends; None: it does not.
-        weights: takes the model, gives arrays by name; the averaged ones unless told otherwise.
+        weights: takes the model, gives arrays by name; by default the averaged ones.
         report: takes a line for the user.
 
     Raises:

@@ -1,5 +1,5 @@
 """A language model as one TensorFlow graph, strings in, strings out, decoded as translations are
-(Vaswani et al. 2017, section 6.1), by drawing unless told otherwise.
+(Vaswani et al. 2017, section 6.1), by sampling unless options ask for a search.
 """
 
 from collections.abc import Callable, Mapping

@@ -22,7 +22,7 @@ TASK = "language_modelling"
 
 
 class Generator:
-    """Continue texts, and tell how likely they are.
+    """Continue texts, and compute how likely texts are.
 
     Args:
         generate: texts (B,) -> {"generated": texts (B,)}.

@@ -135,7 +135,7 @@ def _load_runs(paths, precision, options):
     from keras_transformer.models import Ensemble
 
     given = {name: value for name, value in options.items() if value is not None}
-    # What is wrong with options is told before anything is loaded.
+    # Wrong options are reported before anything is loaded.
     DecodingOptions(**given)
     loaded = [_load_run(one, precision) for one in paths]
     model, vocabulary, description = loaded[0]

@@ -75,7 +75,7 @@ class ParsingModule(TranslationModule):
             words = tf.strings.split(text).row_lengths()
             return {"count": tf.minimum(words, MAX_SOURCE_LENGTH)}
         pieces = self.target_tokenizer.tokenize(_spaced(text))[:, :-1][:, :MAX_SOURCE_LENGTH]
-        # A word that is written like a symbol cannot be told from it.
+        # A word that is written like a symbol cannot be distinguished from it.
         pieces = tf.ragged.boolean_mask(pieces, tf.gather(self._alphabet.is_leaf, pieces))
         return {
             "count": pieces.row_lengths(),

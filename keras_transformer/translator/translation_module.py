@@ -84,8 +84,8 @@ class TranslationModule(tf.Module):
 
     @classmethod
     def defaults(cls, description: Mapping[str, Any]) -> dict[str, Any]:
-        """How a run decodes unless it is told otherwise: as it was trained to, and for what that
-        does not say, as its task does.
+        """How a run decodes by default: as it was trained to, and where that says nothing, as its
+        task does.
 
         Args:
             description: the run's `model.json`.
@@ -116,7 +116,7 @@ class TranslationModule(tf.Module):
         return {self.output: self.target_text(hypotheses[:, 0], text)}
 
     def _translate_in_detail(self, text, prefix):
-        """Translate strings (B,) and tell how likely each translation is.
+        """Translate strings (B,) and compute how likely each translation is.
 
         Args:
             text: strings (B,).

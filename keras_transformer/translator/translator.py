@@ -110,7 +110,7 @@ class Translator:
         batches_at_once: int = 1,
         report: Callable[[int], None] | None = None,
     ) -> list[list[Hypothesis]]:
-        """Translate lines, and tell what else was found and how likely it is.
+        """Translate lines, and give the other hypotheses too, with log P and scores.
 
         Args:
             as in `translate`.
@@ -119,7 +119,7 @@ class Translator:
             For each line up to `num_hypotheses` of `Hypothesis`, best first.
 
         Raises:
-            ValueError: as `translate`, and for what a SavedModel cannot tell.
+            ValueError: as `translate`, and for what a SavedModel cannot give.
         """
         lines = list(lines)
         prefixes = [""] * len(lines) if prefixes is None else prefixes

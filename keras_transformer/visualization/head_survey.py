@@ -18,8 +18,8 @@ def survey(
 
     Args:
         attentions: what `Translator.attention` gives, for each sentence.
-        report: is told of a stack without weights between positions, such as that of low-rank
-            attention, which is left out.
+        report: takes a line about a stack without weights between positions, such as that of
+            low-rank attention, which is left out.
 
     Returns:
         {measure: {stack: numbers (N, h)}}, of the stacks that attend.

@@ -180,7 +180,7 @@ def heads(
     from keras_transformer.visualization.head_survey import table
     from keras_transformer.visualization.model_reading import trained_model
 
-    # What is wrong is told before anything is measured.
+    # Errors are reported before anything is measured.
     read = read_phrases(trees, measured_sentences) if trees else []
     trained = trained_model(model, "heads --ablate") if ablate else None
     asked = validation_of(model) if ablate else None
@@ -202,7 +202,7 @@ def heads(
 
 @_picture
 def patches(model: str, png: str | None, **_: Any) -> Draw:
-    """What a Vision Transformer looks at. The class that it tells is printed."""
+    """The patches that a Vision Transformer attends to. The class that it predicts is printed."""
     from keras_transformer.translator.loading import description_of
     from keras_transformer.translator.picture_classifier import PictureClassifier
     from keras_transformer.visualization import patch_attention

@@ -38,7 +38,7 @@ def trees(settings: Mapping, split: str) -> list[Tree]:
     """The trees that `corpora.load` gives pairs of, in the same order, with their parts of speech.
 
     Args:
-        settings: as in `check`; "tree_leaves" tells with what they were loaded.
+        settings: as in `check`; "tree_leaves" says with which leaves they were loaded.
         split: "train", "valid" or "test".
     """
     found = []

@@ -102,7 +102,7 @@ def cut(words: Sequence[str], draw: random.Random) -> tuple[str, str]:
 def restored(source: str, target: str) -> str:
     """Put spans back into a text: what `cut` took apart, or what a model wrote.
 
-    A sentinel whose span is not told is left out.
+    A sentinel whose span is missing is left out.
     """
     spans = spans_of(target)
     return " ".join(
@@ -113,7 +113,7 @@ def restored(source: str, target: str) -> str:
 
 
 def spans_of(target: str) -> dict[str, list[str]]:
-    """The words of each span that a target tells, by its sentinel."""
+    """The words of each span that a target lists, by its sentinel."""
     spans = {}
     name = None
     for word in target.split():
