@@ -6,8 +6,8 @@ encoder-decoder with additive attention (recurrent.flags) and the convolutional 
 al. 2017 (convolutional.flags) learn the same task: same text, same pieces, same tokens an update
 and altogether, same search, all weights drawn. Printed are weights, perplexity and BLEU of the
 development set, minutes on one core, what the training cost, and how many products of a forward
-pass wait for one another. A run that is done is not trained again, one that was interrupted goes
-on.
+pass wait for one another. A run that is done is not trained again, one that was interrupted is
+resumed.
 """
 
 import numpy as np

@@ -6,7 +6,7 @@ some minutes more, on the sentences of the training templates without their labe
 it trains bert_intents.flags from nothing, from the first and from the second, all with the same
 vocabulary, each run on one core and side by side. Each start has the rate of learning that is best
 on the validation templates with the first seed. It prints the mean accuracy over the seeds on
-templates that no run has seen. What is done is not done again, what was interrupted goes on, and
+templates that no run has seen. What is done is not done again, what was interrupted is resumed, and
 what was kept with other flags is refused. The command
 
     python -m benchmarks.bert_intents --score=FOLDER
@@ -79,7 +79,7 @@ def train_all(folder, jobs):
 
 
 def run(path, settings, arguments, core=None):
-    """Train, on one core or on all; goes on where it was interrupted."""
+    """Train, on one core or on all; resume where it was interrupted."""
     keep_settings(path, settings)
     train_alone(path, [*arguments, *SIZES.value.split(), "--norelease"], core)
 

@@ -1,6 +1,6 @@
 """Results that are kept, and the settings that they depend on.
 
-A benchmark that goes on where it was stopped must not take what other settings gave for what is
+A benchmark that resumes where it was stopped must not take what other settings gave for what is
 asked now. The settings of a folder lie beside it, in `<folder>.settings.json`.
 """
 

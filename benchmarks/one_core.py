@@ -5,7 +5,7 @@ It is `python -m keras_transformer.train` with the flags after `--`, bound to on
 such as those of --max_minutes and of checkpoints, are not the wall's: they are the processor's
 seconds divided by 1.5, because two free cores do 1.5 times as much of a training as one. So 90
 minutes take 135 on one core, and make as many updates as 90 minutes on two, whatever runs beside.
-Two seeds run side by side with `--core=0` and `--core=1`. The same command again goes on where it
+Two seeds run side by side with `--core=0` and `--core=1`. The same command again resumes where it
 was interrupted.
 """
 

@@ -70,7 +70,7 @@ def run_alone(folder: pathlib.Path, command: Sequence[str], core: int | None) ->
 
 
 def train_alone(folder: pathlib.Path, arguments: Sequence[str], core: int | None) -> None:
-    """Train a run to its end, or go on with it.
+    """Train a run to its end, or resume it.
 
     Args:
         folder: of the run.

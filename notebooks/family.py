@@ -62,8 +62,8 @@ assert np.array_equal(before[:, :5], after[:, :5])
 assert not np.array_equal(before[:, 5:], after[:, 5:])
 
 # %% [markdown]
-# A toy: count upwards, 4, 5, 6, ... It learns it in a few seconds, and greedy search goes on where
-# a beginning stops. Search and cache are the translator's.
+# A toy: count upwards, 4, 5, 6, ... The model learns it in a few seconds, and greedy search
+# continues a beginning. Search and cache are the translator's.
 
 # %%
 PAD, BOS, EOS = 0, 2, 3

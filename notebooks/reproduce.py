@@ -18,7 +18,7 @@
 #     python -m benchmarks.table3 --scale=small --data_dir=multi30k \
 #       --kept=benchmarks/results/table3.json
 #
-# Either goes on where it was interrupted. This page reads what is there and sets the paper's
+# Either resumes where it was interrupted. This page reads what is there and sets the paper's
 # columns beside it. Where there is nothing it measures table 1 at toy size, by the same command;
 # the exponents of time and memory are then of short sequences and say little.
 

@@ -4,7 +4,7 @@ any place.
 Each bucket has a stream of its own: its examples in one random order after another, cut into full
 batches; what does not fill a batch in one epoch waits for the next. Epoch e of the run holds the
 batches that its examples complete, those of all buckets mixed. All of it follows from the seed by
-counting, so that an interrupted run goes on at batch n without replaying those before.
+counting, so that an interrupted run resumes at batch n without replaying those before.
 
 The counting is arithmetic on tensors, and so a part of a tf.data graph. Shapes: B buckets; K kinds
 of examples, each of one weight; L places in a stream.

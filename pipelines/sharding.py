@@ -2,7 +2,7 @@
 
 The digest of a pair's text chooses its shard, and its place in the shard. So the records are the
 same whatever the number of workers and of parts, they are shuffled, equal pairs lie side by side,
-and a shard that is whole stays when an interrupted preparation goes on.
+and a shard that is whole stays when an interrupted preparation resumes.
 
 A shard is one group of Beam's, and one worker holds it in memory: about 0.5 GB for a million pairs
 of 20 tokens a side. So a shard should have at most two million pairs. Beam's in-process runner

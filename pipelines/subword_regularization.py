@@ -2,7 +2,7 @@
 vocabularies of section 5.1 (Vaswani et al. 2017) that are unigram language models.
 
 SentencePiece draws the same, by random numbers of its own that cannot be set in a graph: a run that
-goes on would see other pieces. Shapes: N characters of all sentences in a row; W words; K the
+is resumed would see other pieces. Shapes: N characters of all sentences in a row; W words; K the
 characters of the longest piece.
 """
 

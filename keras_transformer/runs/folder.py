@@ -5,7 +5,7 @@
 <model_dir>/vocabulary.model  SentencePiece, of a task that has a vocabulary; or
                               vocabulary.source.model and vocabulary.target.model
 <model_dir>/checkpoints/      whole states: step-*.npz, the last K, to average; last-*.npz, one or
-                              two of the newest, to go on from
+                              two of the newest, to resume from
 <model_dir>/averaged.npz      the weights that are scored and served
 <model_dir>/best.npz          those of the best epoch, with --keep_best
 <model_dir>/history.jsonl     losses and other measures after each epoch
@@ -58,7 +58,7 @@ class RunFolder:
         return bool(checkpoint.checkpoints(self.checkpoints))
 
     def refuse_finished(self) -> None:
-        """Refuse to begin a run where a model lies that has no checkpoint to go on from.
+        """Refuse to begin a run where a model lies that has no checkpoint to resume from.
 
         Raises:
             ValueError: if training would overwrite it.

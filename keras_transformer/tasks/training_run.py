@@ -31,7 +31,7 @@ BATCH_TOKENS = 25000
 
 
 def train(task_class: type[Task], values: Mapping) -> None:
-    """Train a task, or go on where it was interrupted; then choose weights, score and export them.
+    """Train a task, or resume where it was interrupted; then choose weights, score and export them.
 
     Args:
         task_class: what is learned.

@@ -37,7 +37,7 @@ def measures(
 
 
 class Board(keras.callbacks.TensorBoard):
-    """TensorBoard's files; curves of a run that goes on go on at its step, not at 0."""
+    """TensorBoard's files; the curves of a resumed run continue at its step, not at 0."""
 
     def on_train_begin(self, logs=None):
         super().on_train_begin(logs)
@@ -52,7 +52,7 @@ class Watchers:
         values: of the flags of the group "training", by name.
         folder: the run's `RunFolder`.
         ending: the run's `Ending`.
-        start: where the run goes on.
+        start: where the run resumes.
         last_step: most steps.
         measure: takes the model, gives numbers by name.
 
@@ -126,7 +126,7 @@ class Watchers:
             watcher.on_epoch_end((step - 1) // steps_per_epoch, logs)
 
     def mend(self, model: keras.Model, steps_per_epoch: int) -> None:
-        """Write what a kill kept from being written after the checkpoint that the run goes on from.
+        """Write what a kill kept from being written after the checkpoint that the run resumes from.
 
         `model.fit` may never be called again: the run may be over.
         """

@@ -18,10 +18,10 @@ class Checkpointing(Watcher):
 
     One of the two kinds is averaged later: "checkpoints, which were written at 10-minute intervals"
     (section 6.1), or those of the epochs. The last K of this kind are kept, and the last two of
-    both kinds: if the newest is damaged, the run goes on from the one before. The minutes are those
+    both kinds: if the newest is damaged, the run resumes from the one before. The minutes are those
     of the whole run, so an epoch's end or a new session does not shift them.
 
-    If a checkpoint cannot be written, because the disk is full, a line says so, training goes on,
+    If a checkpoint cannot be written, because the disk is full, a line says so, training continues,
     and the checkpoints before it stay.
 
     Args:
@@ -53,7 +53,7 @@ class Checkpointing(Watcher):
         # What a killed run left half written, the best and the averaged weights beside.
         for stale in (*folder.glob(".*.npz.*.tmp"), *folder.parent.glob(".*.npz.*.tmp")):
             stale.unlink()
-        # What is newer than the step that the run goes on from could not be read. It must neither
+        # What is newer than the step that the run resumes from could not be read. It must neither
         # be averaged nor take the place of a good one.
         for path in checkpoint.checkpoints(folder):
             if checkpoint.step_in(path) > checkpoint.step_of(self.model):
@@ -76,7 +76,7 @@ class Checkpointing(Watcher):
         save of an epoch's last step and the save of the epoch.
 
         Args:
-            step: that the run goes on from.
+            step: that the run resumes from.
             steps_per_epoch: steps.
         """
         saved = checkpoint.path_of(self.folder, step, averaged=False)
@@ -111,7 +111,7 @@ class Checkpointing(Watcher):
             raise diverged(str(error), step) from error
         except OSError as error:
             self.report(
-                f"step {step} could not be saved: {error}. Training goes on; the checkpoints "
+                f"step {step} could not be saved: {error}. Training continues; the checkpoints "
                 f"before it stay. {checkpoint.remedy_of(error)}"
             )
             return

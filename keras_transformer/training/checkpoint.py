@@ -145,7 +145,7 @@ def path_of(folder: pathlib.Path, step: int, averaged: bool = True) -> pathlib.P
     Args:
         folder: of the checkpoints.
         step: updates made.
-        averaged: whether it is there to be averaged, or only to go on from.
+        averaged: whether it is there to be averaged, or only to resume from.
     """
     return pathlib.Path(folder) / f"{'step' if averaged else 'last'}-{step:09d}.npz"
 

@@ -49,7 +49,7 @@ def validations(path, name, last_step):
     Args:
         path: see `history.read_results`.
         name: of the result, such as "val_bleu".
-        last_step: the step that the run goes on from.
+        last_step: the step that the run resumes from.
 
     Returns:
         List of (step, value), steps ascending.
@@ -75,7 +75,7 @@ class BestSoFar(Watcher):
         path: where the weights are kept, an archive that `checkpoint.load_weights` reads.
         monitor: name of the result that decides, such as "bleu".
         higher_is_better: whether more of it is better.
-        step: the step that the run goes on from.
+        step: the step that the run resumes from.
         patience: validations without improvement after which training ends; None: it does not.
         weights: takes the model, gives arrays by name; by default the averaged ones.
         report: takes a line for the user.
@@ -175,7 +175,7 @@ class BestSoFar(Watcher):
         except OSError as error:
             self.report(
                 f"the best weights, of step {self.standing.step}, could not be saved: {error}. "
-                f"Training goes on. {checkpoint.remedy_of(error)}"
+                f"Training continues. {checkpoint.remedy_of(error)}"
             )
             return
         self._kept_step = self.standing.step

@@ -21,7 +21,7 @@ class Feed:
     """What `fit` trains a model on; `feeding.attach` makes it.
 
     Attributes:
-        data_from: takes a step, gives the data that `model.fit` goes on with.
+        data_from: takes a step, gives the data that `model.fit` continues with.
         ending: how the run ends before its last step.
         callbacks: Keras callbacks that come before all others.
     """
@@ -51,7 +51,7 @@ def compile_model(
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """Where a run goes on.
+    """Where a run resumes.
 
     Attributes:
         step: updates made.

@@ -10,7 +10,7 @@ import pathlib
 def read_results(path: str | os.PathLike) -> list[dict]:
     """The results that lead to the end of a run, from the file that `callbacks.Validation` writes.
 
-    A run that was killed goes on from its last checkpoint and validates again what came after it: a
+    A run that was killed resumes from its last checkpoint and validates again what came after it: a
     line voids those before it of its own step or of a later one. A line that was cut has the next
     one glued to it; what cannot be read is passed over.
 

@@ -1,4 +1,4 @@
-"""When a run of `model.fit` must not go on (Vaswani et al. 2017, section 5.2: "We trained the base
+"""When a run of `model.fit` must stop (Vaswani et al. 2017, section 5.2: "We trained the base
 models for a total of 100,000 steps or 12 hours"): divergence, time, steps.
 """
 

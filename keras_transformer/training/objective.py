@@ -113,7 +113,7 @@ def divergence_of_halves(logits: tf.Tensor) -> tf.Tensor:
 @dataclasses.dataclass(frozen=True)
 class ScheduledSampling:
     """Scheduled sampling in two passes: some target tokens are replaced by what the model itself
-    would say there, so that it learns to go on from its own mistakes.
+    would say there, so that it learns to continue after its own mistakes.
 
         p = probability * min(1, step / steps)
 

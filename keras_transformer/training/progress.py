@@ -47,7 +47,7 @@ class ProgressBar(Watcher):
         self.training_seconds = 0.0
         self.printed_at = time.monotonic()
         if self.console.is_terminal:
-            # A run that goes on inside an epoch is two calls of `fit`, and still one bar.
+            # A run that resumes inside an epoch is two calls of `fit`, and still one bar.
             self.task = (
                 self.bar.task_ids[0] if self.bar.task_ids else self.bar.add_task("", total=1.0)
             )

@@ -108,7 +108,7 @@ def telling_of_lost_hosts(strategy: tf.distribute.Strategy):
             raise
         reason = " ".join((str(error).partition("aborted by: ")[2] or str(error)).split())[:160]
         raise ConnectionError(
-            f"another host is gone ({reason}). Start all again: the run goes on from its last "
+            f"another host is gone ({reason}). Start all again: the run resumes from its last "
             "checkpoint."
         ) from error
 

@@ -87,7 +87,7 @@ class GenerationModule(tf.Module):
         return DecodingOptions(**{"top_p": TOP_P, **given, "samples": given.get("samples") or 1})
 
     def _generate(self, text):
-        """Prompts (B,) to prompts that go on, strings (B,). An empty prompt begins anew."""
+        """Prompts (B,) to continued prompts, strings (B,). An empty prompt begins a new text."""
         hypotheses, _ = self.search(self.options.search(), text)
         return {"generated": self.text_of(hypotheses[:, 0])}
 

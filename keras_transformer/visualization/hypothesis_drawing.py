@@ -104,7 +104,7 @@ def _words(branch):
     text = shown("".join(SPECIAL.get(piece, piece) for piece in branch.pieces))
     text = text.replace("(end)", " (end)").strip() if branch.pieces else "(start)"
     if branch.pieces and branch.pieces[0] not in SPECIAL:
-        # What goes on inside a word is marked.
+        # A branch that begins inside a word is marked.
         text = text if branch.pieces[0].startswith(SPACE) else f"~{text}"
     note = f"log P {branch.log_probability:.2f}"
     if branch.score is not None:

@@ -15,7 +15,7 @@ class Branch:
     Attributes:
         pieces: the pieces, as strings.
         log_probability: the sum of their log P, in nats.
-        branches: how the hypotheses go on, the best one's first; none at their end.
+        branches: how the hypotheses continue, the best one's first; none at their end.
         ranks: which hypotheses share them, 1 being the best.
         score: what the hypothesis that ends here is ranked by; None if none does.
     """

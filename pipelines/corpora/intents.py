@@ -2,9 +2,9 @@
 package `home-assistant-intents` (Apache-2.0), read by `hassil`, expanded at random.
 
 The corpus is pairs: a sentence, and as the target the name of its intent, or its slots: a tag for
-each word, "B-area" where a name of an area begins, "I-area" where it goes on, else "O" (Ramshaw and
-Marcus 1995, "Text Chunking using Transformation-Based Learning"). No template has sentences in two
-splits, so that a model is measured on ways to ask that it never saw.
+each word, "B-area" where the name of an area begins, "I-area" where it continues, else "O" (Ramshaw
+and Marcus 1995, "Text Chunking using Transformation-Based Learning"). No template has sentences in
+two splits, so that a model is measured on ways to ask that it never saw.
 """
 
 import collections
@@ -176,7 +176,7 @@ def sentences(template: Template, most: int = SENTENCES) -> list[tuple[str, str]
 
 def _tagged(marked):
     """A sentence without its marks, and the tags of its words. A word has the slot that begins
-    first in it, or goes on in it.
+    first in it, or continues in it.
     """
     begin, named, end = MARKS
     slot = re.compile(f"{begin}([^{named}]*){named}")

@@ -129,7 +129,7 @@ def test_a_run_of_two_hosts_survives_a_preemption_and_the_loss_of_a_host(fresh_s
     assert lost == -signal.SIGKILL
     assert status == 1
     assert errors.startswith(b"error: another host is gone (")
-    assert errors.endswith(b"Start all again: the run goes on from its last checkpoint.\n")
+    assert errors.endswith(b"Start all again: the run resumes from its last checkpoint.\n")
     assert errors.count(b"\n") == 1
     lost_at = newest_step(fresh_shell)
     assert lost_at > preempted_at

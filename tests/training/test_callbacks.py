@@ -293,7 +293,7 @@ def test_on_a_full_disk_it_is_told_training_goes_on_and_the_checkpoints_before_s
     fit(model, saving, in_between, epochs=4)
     [line] = said
     assert line.startswith("step 6 could not be saved: [Errno ")
-    assert line.endswith("Training goes on; the checkpoints before it stay. Make room.")
+    assert line.endswith("Training continues; the checkpoints before it stay. Make room.")
     kept = (["last-000000003.npz"], 3)
     assert found == [([], None), kept, kept, (["last-000000003.npz", "last-000000009.npz"], 9)]
     assert names(tmp_path) == ["last-000000009.npz", "last-000000012.npz"]

@@ -186,7 +186,7 @@ def test_a_full_disk_is_told_and_training_goes_on(tmp_path, monkeypatch):
         run.validate()
     assert run.said == [
         "the best weights, of step 20, could not be saved: [Errno 28] No space left on device. "
-        "Training goes on. Make room."
+        "Training continues. Make room."
     ]
     assert kept(run.path) == 10
     assert kept(run.go_on().path) == 30
