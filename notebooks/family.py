@@ -11,11 +11,11 @@
 # %% [markdown]
 # # What the Transformer became
 #
-# The sequel of the notebook `paper`: four models that came after it, out of the same layers. GPT is
-# its decoder without an encoder, BERT its encoder without a decoder, T5 the whole of it with other
-# positions, and ViT its encoder with patches of a picture in place of words. Nothing is trained
-# but a toy. Each claim of the text is asserted by a cell: if this page has run to its end, they
-# hold.
+# The sequel of the notebook `paper`: four later models, made of the same layers. GPT is the paper's
+# decoder without an encoder, BERT its encoder without a decoder, T5 the whole model with other
+# positions, and ViT the encoder with patches of an image instead of words. Only a toy is trained.
+# Each claim of the text is asserted by a cell: if this page has run to its end, all of them are
+# true.
 
 # %%
 import functools
@@ -48,8 +48,8 @@ draw = np.random.default_rng(1)
 #
 #     P(y) = P(y_1) P(y_2 | y_1) ... P(y_n | y_1 .. y_(n-1))
 #
-# (Radford et al. 2018.) One causal mask makes each position foresee the next from those before it,
-# all of them in one pass. Changing a token changes nothing before it.
+# (Radford et al. 2018.) With a causal mask each position predicts the next token from those before
+# it, all positions in one pass. Changing a token changes nothing before it.
 
 # %%
 sizes = {"num_layers": 2, "d_model": 32, "d_ff": 64, "num_heads": 2}
@@ -80,7 +80,7 @@ assert found[0, 0, :5].numpy().tolist() == [6, 7, 8, 9, EOS]
 assert found[1, 0, :5].numpy().tolist() == [4, 5, 6, 7, EOS]
 
 # %% [markdown]
-# What the last layer looks at while it counts: nothing lies above the diagonal.
+# What the last layer attends to while it counts: the weights above the diagonal are 0.
 
 # %%
 weights = gpt.attention_weights(read[:1])["decoder"][0, -1].numpy().mean(axis=0)
@@ -91,9 +91,9 @@ Shown(functools.partial(attention_matrix.draw, words, words, weights))
 # %% [markdown]
 # ## BERT: the encoder alone
 #
-# (Devlin et al. 2019.) Without a causal mask each position sees the whole text, so it cannot be
-# asked for the next word. It is asked for words that are hidden: 15 % are chosen, and of ten of
-# these eight become the mask, one another word, and one stays.
+# (Devlin et al. 2019.) Without a causal mask each position sees the whole text, so it cannot learn
+# to predict the next word. Instead it predicts 15 % of the words: of these 80 % are replaced by the
+# mask, 10 % by a random word, and 10 % are left unchanged.
 
 # %%
 marks = Marks(first=2, last=3, mask=4, name="<mask>", ordinary=np.arange(5, 1000))
@@ -111,7 +111,7 @@ assert abs(shares[0] - 0.8) < 0.02
 assert abs(shares[1] - 0.1) < 0.02
 
 # %% [markdown]
-# **Both sides count.** Change the last word, and every position of BERT knows.
+# **Both sides count.** Changing the last word changes every position of BERT.
 
 # %%
 bert = MaskedLanguageModel(vocabulary_size=12, positions="learned", attention_bias=True, **sizes)
@@ -126,8 +126,8 @@ assert (states[0] != states[1]).any(axis=-1).all()
 # ## T5: text to text
 #
 # (Raffel et al. 2020.) The paper's encoder and decoder, with three changes: a learned bias for each
-# distance in place of the sinusoids, the norm before each sublayer, and of the norm the root mean
-# square alone. A tag before the source says which task it is.
+# distance instead of the sinusoids, the norm before each sublayer, and a norm that only divides by
+# the root mean square. A tag before the source says which task it is.
 #
 #     RmsNorm(x) = g x / sqrt(mean(x^2))
 
@@ -136,12 +136,12 @@ norm = layers.RmsNormalization(1e-6)
 x = draw.normal(size=(2, 16)).astype("float32")
 y = norm(x).numpy()
 assert np.allclose((y.astype("float64") ** 2).mean(axis=-1), 1, atol=1e-4)
-# It does not take the mean away, and does not care for the scale.
+# It does not subtract the mean, and does not depend on the scale.
 assert np.allclose(norm(3 * x).numpy(), y, atol=1e-5)
 assert not np.allclose(norm(x + 1).numpy(), y, atol=0.1)
 
 # %% [markdown]
-# Positions are distances: the same words ten places further give the same states.
+# Positions are distances: the same words give the same states ten positions later.
 
 # %%
 t5 = Transformer(vocabulary_size=40, norm="pre_rms", positions="relative", **sizes)
@@ -154,7 +154,7 @@ sinusoidal = Transformer(vocabulary_size=40, **sizes)
 assert not np.allclose(*[sinusoidal((one, target)).numpy() for one in (source, moved)], atol=1e-3)
 
 # %% [markdown]
-# It learns first from text alone: spans of words are cut out, and it restores them.
+# It is pretrained on plain text: spans of words are cut out, and it restores them.
 
 # %%
 sentence = ["Thank", "you", "for", "inviting", "me", "to", "your", "party", "last", "week", "."]
@@ -165,9 +165,9 @@ assert restored(source, target).split() == sentence
 # %% [markdown]
 # ## ViT: a picture is worth 16 x 16 words
 #
-# (Dosovitskiy et al. 2021.) A picture is cut into patches of P x P pixels, each becomes a vector by
-# one linear map, and the encoder takes them for words. One token more, which stands for no patch,
-# gathers what the class is predicted from.
+# (Dosovitskiy et al. 2021.) An image is cut into patches of P x P pixels. A linear map makes a
+# vector of each, and the encoder reads these like words. An additional token, the class token,
+# collects what the class is predicted from.
 
 # %%
 vit = VisionTransformer(
@@ -191,7 +191,7 @@ by_hand = picture.reshape(4, 2, 4, 2).transpose(0, 2, 1, 3).reshape(16, 4)
 assert np.array_equal(cut_up[0], by_hand)
 
 # %% [markdown]
-# What the class token looks at, before anything is learned: everything about alike.
+# What the class token attends to before training: every patch about equally.
 
 # %%
 to_patches = weights[:, :, 0, 1:].reshape(2, 2, 4, 4)

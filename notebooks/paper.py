@@ -14,7 +14,7 @@
 # *Attention Is All You Need* (Vaswani et al. 2017), section by section. Each has the formula, our
 # layer, and a number that you can check by hand; cells compare the layer with NumPy in float64.
 # Nothing is trained. Each claim of the text is asserted by a cell: if this page has run to its end,
-# they hold.
+# all of them are true.
 #
 # Four things are often written differently in notes on the paper. They are marked **Often wrong**.
 
@@ -42,7 +42,7 @@ from keras_transformer.visualization.position_values import Map
 from keras_transformer.visualization.shown import Shown
 from pipelines.bucketing import bucket
 
-# benchmarks/ lies beside the package.
+# benchmarks/ is next to the package.
 sys.path.insert(0, str(pathlib.Path(keras_transformer.__file__).parents[1]))
 keras.utils.set_random_seed(1)
 draw = np.random.default_rng(1)
@@ -113,9 +113,9 @@ Shown(functools.partial(line_chart.draw, [Panel("norm of the softmax's Jacobian"
 #     MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O
 #     head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)
 #
-# **Often wrong: d_model under the root.** Each head divides by the root of *its own* width, d_k =
-# d_model / h: by 8 in the base model, whose d_k is 64. Dividing by sqrt(512) = 22.6 makes all
-# products 2.8 times smaller, and attention flatter.
+# **Often wrong: dividing by sqrt(d_model).** Each head divides by the square root of *its own*
+# width, d_k = d_model / h: by 8 in the base model, whose d_k is 64. Dividing by sqrt(512) = 22.6
+# makes all products 2.8 times smaller, and attention flatter.
 
 # %%
 WIDTH = 512
@@ -144,7 +144,7 @@ assert not close(ours, multi_head(x, attention, np.sqrt(512)), tolerance=0.1)
 
 # %% [markdown]
 # "Due to the reduced dimension of each head, the total computational cost is similar to that of
-# single-head attention with full dimensionality": the number of weights is even the same, four
+# single-head attention with full dimensionality": even the number of weights is the same, four
 # matrices of d_model x d_model.
 
 # %%
@@ -181,7 +181,7 @@ for j in range(4):
     depends[:, j] = difference > 1e-6
 # The logits of position i depend on what is read at 0 to i, and on nothing after.
 assert (depends == mask).all()
-# Not so in the encoder: each position sees all.
+# In the encoder each position sees all.
 weights = model.attention_weights(source, read)
 assert (weights["encoder"].numpy() > 0).all()
 # A mask without the diagonal gives the first query nothing.
@@ -243,14 +243,15 @@ assert close(second(first(x)), oracle)
 # By hand: x = (1, 1) and Sublayer(x) = (0, 2) have the sum (1, 3), with mean 2 and deviation 1: it
 # becomes (-1, 1), whatever its scale: (10, 30) does too.
 #
-# **Often wrong: the Jacobian of the residual branch without its norm.** That the gradient of x +
-# F(x) is I + F', and so passes unhindered, is true of the sum. The paper's norm stands *after* the
-# sum, so that what a layer passes down is
+# **Often wrong: the Jacobian of the residual branch without its norm.** It is often said that a
+# gradient passes a residual branch unchanged, because the Jacobian of x + F(x) is I + F'. That is
+# true of the sum. But in the paper the norm comes *after* the sum, so that the Jacobian of a layer
+# is
 #
 #     J_LN (I + F'),   J_LN = (I - 1 1^T / d - n n^T / d) / sigma,   n the normalized vector
 #
-# (times the norm's gain, which starts as 1). J_LN takes two directions away, that of a constant and
-# n itself, and divides by sigma. It stands in the way of every layer: nothing passes unhindered.
+# (times the norm's gain, which starts as 1). J_LN removes two directions from the gradient, that of
+# a constant and n itself, and divides it by sigma. So every layer changes the gradient.
 
 # %%
 norm = layers.LayerNormalization(1e-6)
@@ -274,8 +275,8 @@ assert np.linalg.matrix_rank(formula, tol=1e-4) == width - 2
 assert not close(measured, np.eye(width), tolerance=0.1)
 
 # %% [markdown]
-# What this does over a stack depends on how the weights start, which the paper does not say. Below
-# is the gradient at the input of each of 12 layers as they start, relative to that at the output
+# The effect over a stack depends on how the weights start, which the paper does not say. Below is
+# the gradient at the input of each of 12 untrained layers, relative to that at the output
 # (`python -m benchmarks.norms` measures it in full). With Glorot's weights the paper's order passes
 # on a quarter of it in the middle of the stack, while pre-norm, where no norm follows the sums,
 # makes it grow towards the input. If the last matrix of each sublayer starts smaller (our default,
@@ -321,7 +322,7 @@ assert [weight.shape for weight in model.weights].count((20, 16)) == 1
 #
 # **Often wrong: the index of the cosine.** Columns 2i and 2i + 1 have the *same* frequency.
 # Programs that write 10000^((2i + 1) / d_model) in the second line, or count i in steps of 2 and
-# still multiply it by 2, give every column a frequency of its own.
+# still multiply it by 2, give each column its own frequency.
 #
 # By hand, d_model = 4, position 1: sin 1 = 0.8415, cos 1 = 0.5403, sin 0.01 = 0.0100, cos 0.01 =
 # 0.99995.
@@ -345,10 +346,10 @@ wrong = positions(100, 64, paired=False)
 assert np.abs(table - wrong).max() > 0.5
 
 # %% [markdown]
-# It matters for what the paper wants of it: "for any fixed offset k, PE(pos + k) can be represented
+# It matters, because the paper wants this: "for any fixed offset k, PE(pos + k) can be represented
 # as a linear function of PE(pos)". A sine and a cosine of one frequency turn by an angle; pairs of
-# different frequencies do not. So the product of two positions depends on their distance alone, and
-# with the error it depends on the place too.
+# different frequencies do not. So the product of two encodings depends only on the distance of the
+# positions; with the error it also depends on the positions themselves.
 
 
 # %%
@@ -395,7 +396,7 @@ assert round(longest) == 9_647
 # %% [markdown]
 # ## 4 Why self-attention
 #
-# Table 1 sets what a layer costs beside how far it is from one position to another:
+# Table 1 compares the cost of a layer with the length of the path from one position to another:
 #
 #     layer            operations   one after the other   longest path
 #     self-attention   n^2 d        1                     1
@@ -413,12 +414,11 @@ from benchmarks.table1_layers import PAPER, depth, layers_to_reach, make
 assert 25**2 * 512 == 320_000
 assert 25 * 512**2 == 20.48 * 320_000
 
-# %% [markdown]
-# The longest path is measured here as in `python -m benchmarks.table1`, which takes the time and
-# the memory too: the longest chain of operations in a layer's graph, times the layers that lie
-# between the first position and the last, as the gradient of the last output finds them. The curves
-# are relative to 16 positions. The table's log_k n is of kernels whose gaps grow from layer to
-# layer; with "contiguous kernels", says the text, it is n / k.
+# %% [markdown] The longest path is measured here as in `python -m benchmarks.table1`, which also
+# measures time and memory: the longest chain of operations in a layer's graph, times the number of
+# layers between the first position and the last, found by following the gradient of the last
+# output. The curves are relative to 16 positions. The table's log_k n is for dilated kernels, whose
+# gaps grow from layer to layer; with "contiguous kernels", the text says, it is n / k.
 
 # %%
 small = {"width": 8, "num_heads": 2, "radius": 4, "rank": 4, "kernel": 3}
@@ -465,10 +465,11 @@ del base
 # ## 5.1 The tokens of a batch
 #
 # "Each training batch contained a set of sentence pairs containing approximately 25000 source
-# tokens and 25000 target tokens": pairs of similar length share a batch, short ones are more.
+# tokens and 25000 target tokens": pairs of similar length share a batch, and a batch of short pairs
+# has more of them.
 #
-# By hand, batches of 200 tokens a side: of pairs with 10 and 10 tokens a batch holds 20, of pairs
-# with 20 and 20 it holds 10.
+# By hand, batches of 200 tokens a side: a batch has 20 pairs if their sides have 10 tokens each,
+# and 10 pairs if they have 20.
 
 # %%
 by_length = bucket([[10, 10]] * 100 + [[20, 20]] * 50, batch_tokens=200)
@@ -490,9 +491,9 @@ print(of_pairs.describe())
 #     lrate = d_model^-0.5 * min(step^-0.5, step * warmup^-1.5)        (3)
 #
 # By hand, at the end of base's 4,000 steps of warm-up: 1 / sqrt(512 * 4000) = 1 / 1431.1 =
-# 0.000699. The first update is step 1. Keras counts the updates made before it, so that our
-# schedule adds 1; a schedule that does not add it wastes its first update on a rate of 0, or
-# divides by 0.
+# 0.000699. The first update is step 1. Keras counts the updates that were made before, so our
+# schedule adds 1. A schedule that does not add it has a rate of 0 at its first update, or divides
+# by 0.
 
 # %%
 schedule = keras_transformer.TransformerSchedule(512, warmup_steps=4000)
@@ -510,7 +511,7 @@ Shown(functools.partial(line_chart.draw, [learning_rates(recipes, steps=20_000)]
 # ## 5.4 Label smoothing
 #
 # The label gets 1 - epsilon, and epsilon is spread over the vocabulary. The best that a model can
-# do is to give just these probabilities, and then the loss is their entropy, not 0: with epsilon
+# do is to predict exactly these probabilities. Then the loss is their entropy, not 0: with epsilon
 # 0.1 and 37,000 pieces, 1.38 nats. "This hurts perplexity, as the model learns to be more unsure".
 #
 # By hand: the label has probability 0.9 + 0.1 / 37000 = 0.9000027, each other piece 0.0000027. The
@@ -533,7 +534,8 @@ assert float(loss(np.array([[3]]), sure[None, None])) > entropy + 1
 # %% [markdown]
 # The smoothed target as a curve: the loss of a model that gives the label the probability p and
 # divides 1 - p evenly. Without smoothing it falls to 0 at p = 1; with it the best p is 0.9 or 0.8,
-# and one who is certain pays. Every curve has its floor at the entropy of its own target.
+# and a model that is more certain has a higher loss. The minimum of each curve is the entropy of
+# its target.
 
 # %%
 certain = np.linspace(0.01, 0.999, 200)

@@ -18,9 +18,9 @@
 #     python -m benchmarks.table3 --scale=small --data_dir=multi30k \
 #       --kept=benchmarks/results/table3.json
 #
-# Either resumes where it was interrupted. This page reads what is there and sets the paper's
-# columns beside it. Where there is nothing it measures table 1 at toy size, by the same command;
-# the exponents of time and memory are then of short sequences and say little.
+# Both resume where they were interrupted. This page reads these results and shows the paper's
+# columns next to them. Without results it measures table 1 at toy size, by the same command; then
+# the exponents of time and memory are those of short sequences, and say little.
 
 # %%
 import functools
@@ -125,9 +125,9 @@ Shown(functools.partial(line_chart.draw, [Panel("seconds, forward and backward",
 # ## Table 3: what matters in the model
 #
 # First what needs no training: the parameters of a row, as its difference from base. Base has 63.0
-# million with 37,000 pieces where the paper says 65; the differences of the rows do not depend on
-# the vocabulary, except where d_model changes. The page builds three rows; `python -m
-# benchmarks.table3` builds all.
+# million with 37,000 pieces, and the paper says 65. The differences of the rows do not depend on
+# the vocabulary, unless d_model changes. The page builds three rows; `python -m benchmarks.table3`
+# builds all.
 
 # %%
 counts = {}
@@ -142,9 +142,9 @@ for row, millions in counts.items():
 table(["row", "millions", "more than base", "paper", "more than base"], rows)
 
 # %% [markdown]
-# Then what was trained: the development set's perplexity a piece and BLEU of each row at the small
-# scale, mean over the seeds, beside the paper's. Only scores of equal updates, tokens, text and
-# arithmetic are set beside each other.
+# Then what was trained: for each row at the small scale, perplexity per piece and BLEU on the
+# development set, mean over the seeds, next to the paper's. Only scores with equal updates, tokens,
+# text and arithmetic are compared.
 
 # %%
 path = RESULTS / "table3.json"
@@ -169,9 +169,9 @@ header = ["row", "seeds", "PPL a piece", "BLEU (dev)", "paper: PPL", "paper: BLE
 table(header, rows) if rows else None
 
 # %% [markdown]
-# Which of the paper's findings can be seen here? The correlation of ranks between our perplexities
-# and the paper's, over the rows that are there, says how much of the order came back: 1 is all of
-# it, 0 none.
+# Which of the paper's findings can be seen here? The rank correlation between our perplexities and
+# the paper's, over the rows that were measured, shows how well the order agrees: 1 is complete
+# agreement, 0 none.
 
 
 # %%

@@ -12,12 +12,12 @@
 # # A translator of your own text
 #
 # From pairs of sentences to a server that answers, in one page: a vocabulary, `model.fit` with
-# callbacks, translations, what the model attends to, an export, and a question over REST. It takes
+# callbacks, translations, what the model attends to, an export, and a request over REST. It takes
 # about two minutes on two cores.
 #
 # The text here is made up, so that this page needs no download: German puts the verb in other
-# places than English, and gives nouns a gender that articles follow. To take your own, replace the
-# next cell: all that follows reads the lists of pairs that it leaves.
+# places than English, and its articles depend on the gender of the noun. To use your own text,
+# replace the next cell: the rest of the page reads the lists of pairs that it makes.
 
 # %%
 import functools
@@ -102,7 +102,7 @@ pairs = list(dict.fromkeys(sentence(draw) for _ in range(6000)))
 test, valid, train = (
     ParallelText.from_pairs(part) for part in (pairs[:200], pairs[200:400], pairs[400:])
 )
-# No sentence of the test is learned.
+# No test sentence is trained on.
 assert not set(test.sources) & {*train.sources, *valid.sources}
 print(f"{len(train):,} pairs to train, for example\n  {train.sources[0]}\n  {train.targets[0]}")
 
@@ -166,9 +166,8 @@ history = model.fit(
     verbose=0,
 ).history
 
-# %% [markdown]
-# Label smoothing gives the loss a floor, the entropy of the smoothed labels. Both losses end just
-# above it: there is little left to learn.
+# %% [markdown] With label smoothing the loss cannot fall below the entropy of the smoothed labels.
+# Both losses end just above it: there is little left to learn.
 
 # %%
 smoothed = np.full(pieces.size, 0.1 / pieces.size)
@@ -194,7 +193,7 @@ print(f"{right} of {len(test)} exactly right, BLEU {bleu.score(found, test.targe
 assert right > 0.9 * len(test)
 
 # %% [markdown]
-# `score` gives log P of translations that you bring. With a wrong article it is far less likely.
+# `score` gives log P of given translations. With a wrong article it is far lower.
 
 # %%
 logs = translator.score(
@@ -211,8 +210,8 @@ assert logs[0][0] > logs[1][0] + 1
 # %% [markdown]
 # ## What it attends to
 #
-# The German verb stands at the end. While the decoder writes it, at least one of its 8 heads looks
-# most at the English verb; the mean of the first layer's heads, below, is less sharp.
+# The German verb is at the end. While the decoder writes it, at least one of its 8 heads attends
+# most to the English verb; the mean of the first layer's heads, below, is less sharp.
 
 # %%
 [translation] = translator.translate([LINE])
@@ -226,7 +225,7 @@ assert "sees" in most
 Shown(functools.partial(attention_matrix.draw, cross.columns, cross.rows, mean))
 
 # %% [markdown]
-# What the English verb attends to while the encoder reads it, by two heads of the first layer:
+# What the English verb attends to in the encoder, in two heads of the first layer:
 
 # %%
 encoder = attended(attention, "encoder")
@@ -252,10 +251,10 @@ print(*sorted(path.name for path in version.iterdir()))
 assert Translator.load(version).translate(test.sources[:20]) == found[:20]
 
 # %% [markdown]
-# ## Ask it over REST
+# ## A request over REST
 #
-# The server has TF Serving's addresses and JSON, so that TF Serving can take its place. It prints
-# JSON lines; one of them gives its address.
+# The server has TF Serving's URLs and JSON, so that TF Serving can replace it. It prints JSON
+# lines; one of them gives its address.
 
 # %%
 command = [sys.executable, "-m", "keras_transformer.serve", "--rest_api_port=0"]
