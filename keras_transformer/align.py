@@ -1,10 +1,11 @@
-"""Which words belong together: `python -m keras_transformer.align --model=PATH --source_file=a.en
---reference_file=a.de`.
+"""Align the words of sentences and their translations: `python -m keras_transformer.align
+--model=PATH --source_file=a.en --reference_file=a.de`.
 
-Writes for every pair of lines links such as 0-0 2-1 (source word - target word, words between
-spaces, counted from 0), one a target word, from what the decoder attends to (Vaswani et al. 2017,
-section 3.2.3): the mean of the heads of its last layer but one, or of its only one, which Garg et
-al. 2019, "Jointly Learning to Align and Translate with Transformer Models", found the best.
+It writes a line of links for every pair, such as 0-0 2-1 (source word - target word, words between
+spaces, counted from 0), one for each target word. They come from the decoder's attention to the
+source (Vaswani et al. 2017, section 3.2.3): the mean of the heads of the last layer but one, or of
+the only one. Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer Models",
+found that layer the best.
 """
 
 from keras_transformer import flags

@@ -1,8 +1,8 @@
-"""From a run's folder to a SavedModel: `python -m keras_transformer.export --model_dir=runs/x`.
+"""Export a run as a SavedModel: `python -m keras_transformer.export --model_dir=runs/x`.
 
-Of a translator, the search of section 6.1 (Vaswani et al. 2017) goes into the graph.
-`--format=ctranslate2` writes its weights for that engine instead. A program that trains a task of
-its own exports it by `export.run(MyTask)`: see `train`.
+A translator's graph includes the search of section 6.1 (Vaswani et al. 2017). With
+`--format=ctranslate2` the weights are written for that engine instead. A program that trains its
+own task exports it by `export.run(MyTask)`: see `train`.
 """
 
 from keras_transformer import flags

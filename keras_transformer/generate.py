@@ -1,7 +1,7 @@
-"""Beginnings of texts in, texts out: `python -m keras_transformer.generate --model=runs/gpt <
-prompts.txt`.
+"""Continue each line with a language model: `python -m keras_transformer.generate --model=runs/gpt
+< prompts.txt`.
 
-Draws each text, or searches for it as section 6.1 of Vaswani et al. 2017 does, if flags say so.
+Texts are sampled, unless flags ask for a search as in section 6.1 of Vaswani et al. 2017.
 """
 
 from keras_transformer import flags

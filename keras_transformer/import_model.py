@@ -1,12 +1,12 @@
-"""A BERT or a ViT that somebody else trained, as a run's folder and a SavedModel: `python -m
+"""Import a pretrained BERT or ViT as a run's folder and a SavedModel: `python -m
 keras_transformer.import_model --from=FOLDER --model_dir=runs/bert` (Devlin et al. 2019, "BERT:
 Pre-training of Deep Bidirectional Transformers for Language Understanding"; Dosovitskiy et al.
 2021, "An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale").
 
-The folder is in Hugging Face's layout: config.json, *.safetensors, and of a BERT vocab.txt or
-tokenizer.json. The run's folder is what `--init_from` fine-tunes. A BERT's SavedModel gives
-sentence vectors, and the hidden words, the labels or the tags of words of a model that has a head
-for them; a ViT's gives classes of pictures.
+The folder is in Hugging Face's layout: config.json, *.safetensors, and for a BERT vocab.txt or
+tokenizer.json. `--init_from` fine-tunes the run. A BERT's SavedModel gives sentence vectors, and if
+the model has such a head it also predicts masked words, labels or tags. A ViT's SavedModel
+classifies images.
 """
 
 import pathlib

@@ -1,8 +1,8 @@
-"""Sentences in, constituency trees out: `python -m keras_transformer.parse
+"""Write the constituency tree of each line: `python -m keras_transformer.parse
 --model=runs/parsing_en < sentences.txt > trees.txt`.
 
-Decodes by the beam search of Vaswani et al. 2017, section 6.3, as the parser was exported, or as
-flags say.
+The beam search is that of section 6.3 of Vaswani et al. 2017, with the options that the parser was
+trained or exported with, unless flags change them.
 """
 
 from keras_transformer import flags

@@ -1,8 +1,8 @@
-"""Lines in, what a model says of each out: `python -m keras_transformer.predict
+"""Write what a SavedModel predicts for each line: `python -m keras_transformer.predict
 --model=saved_models/intents < texts.txt > labels.txt`.
 
-Labels, tags or filled masks of texts; of a model of pictures, each line names a PNG file. What is
-asked is a signature of the SavedModel, as a server has it.
+It writes labels, tags or filled masks of texts. For an image model each line is the path of a PNG
+file. It calls a signature of the SavedModel, as a server does.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""How likely a model finds given translations: `python -m keras_transformer.score --model=PATH
+"""Score given translations by their probability: `python -m keras_transformer.score --model=PATH
 --source_file=a.en --reference_file=a.de`.
 
-Writes for every pair of lines log P(Y | X) in nats, which the search of section 6.1 (Vaswani et al.
-2017) maximizes, a tab, and how many tokens Y has, EOS included in both. To filter text, to rank
-translations of other systems, to find what a model has not learned.
+For every pair of lines it writes log P(Y | X) in nats, a tab, and the number of tokens of Y; EOS
+counts in both. The search of section 6.1 (Vaswani et al. 2017) maximizes this log P. Use it to
+filter text, to rank translations of other systems, or to find what a model has not learned.
 """
 
 from keras_transformer import flags

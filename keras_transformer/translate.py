@@ -1,7 +1,8 @@
-"""Lines in, as many lines out: `python -m keras_transformer.translate
---model=runs/home_assistant_en_de < lines.en > lines.de`.
+"""Translate each line: `python -m keras_transformer.translate --model=runs/home_assistant_en_de
+< lines.en > lines.de`.
 
-Decodes by the beam search of Vaswani et al. 2017, section 6.1, unless flags say otherwise.
+The beam search is that of section 6.1 of Vaswani et al. 2017, with the options that the model was
+trained or exported with, unless flags change them.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""Draw what a model does, after the pictures of Vaswani et al. 2017 (figures 3 to 5) and others.
+"""Draw what a model does, such as its attention (Vaswani et al. 2017, figures 3 to 5).
 
 python -m keras_transformer.visualize --picture=head --model=runs/home_assistant_en_de
 --line="Turn off the lights." --output=head.svg
 
-Needs matplotlib: the extra `plots`.
+It needs matplotlib: the extra `plots`.
 """
 
 import functools
