@@ -5,7 +5,6 @@ Bidirectional Transformers for Language Understanding", section 4.1).
 from keras_transformer.artifacts.text_encoder_artifact import LabelArtifact
 from keras_transformer.evaluation import label_score
 from keras_transformer.models import TextClassifier, described, translation_policy
-from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.labelling import Labelling, names_of
 from keras_transformer.tasks.task import Evaluation
 from keras_transformer.translator.text_encoder_module import LabelModule
@@ -22,8 +21,6 @@ class Classification(Labelling):
     """
 
     name = "classification"
-    flag_groups = TASKS["classification"].flag_groups
-    export_flag_groups = TASKS["classification"].export_flag_groups
     labels = "texts"
 
     @staticmethod

@@ -8,7 +8,6 @@ import os
 from keras_transformer.artifacts.picture_artifact import PictureArtifact
 from keras_transformer.evaluation import confusion
 from keras_transformer.models import VisionHyperparameters, VisionTransformer
-from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.picture_examination import scores_of
 from keras_transformer.tasks.task import Evaluation, Task
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
@@ -24,8 +23,6 @@ class ImageClassification(Task):
     """Tell the class of a picture, of a set of `pipelines.corpora.images`."""
 
     name = TASK
-    flag_groups = TASKS[TASK].flag_groups
-    export_flag_groups = TASKS[TASK].export_flag_groups
     labels = "pictures"
 
     def __init__(self, values):

@@ -4,7 +4,6 @@
 
 from keras_transformer.artifacts.generator_artifact import GeneratorArtifact
 from keras_transformer.models import LanguageModel
-from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.one_language import OneLanguage
 from keras_transformer.tasks.scored_lines import refuse_long_lines
@@ -28,8 +27,6 @@ class LanguageModelling(OneLanguage):
     """
 
     name = "language_modelling"
-    flag_groups = TASKS["language_modelling"].flag_groups
-    export_flag_groups = TASKS["language_modelling"].export_flag_groups
     labels = "tokens"
 
     def __init__(self, values):

@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from keras_transformer.artifacts.text_encoder_artifact import MaskedTextArtifact
 from keras_transformer.models import MaskedLanguageModel, described, translation_policy
-from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.task import Evaluation, label_measures, with_perplexity
 from keras_transformer.tasks.text_reading import TextReading
 from keras_transformer.tasks.trial import trial
@@ -28,8 +27,6 @@ class Masking(TextReading):
     """
 
     name = "masking"
-    flag_groups = TASKS["masking"].flag_groups
-    export_flag_groups = TASKS["masking"].export_flag_groups
     labels = "hidden pieces"
 
     def description(self):

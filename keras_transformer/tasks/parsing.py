@@ -4,7 +4,6 @@ al. 2017, section 6.3).
 
 from keras_transformer.artifacts.parser_artifact import ParserArtifact
 from keras_transformer.evaluation import parser_score
-from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.task import Evaluation
 from keras_transformer.tasks.translation import KEPT_EXAMPLES, Translation
@@ -20,8 +19,6 @@ class Parsing(Translation):
     """Translate sentences into the symbols of their trees, which become trees over the words."""
 
     name = "parsing"
-    flag_groups = TASKS["parsing"].flag_groups
-    export_flag_groups = TASKS["parsing"].export_flag_groups
     quality = "f1"
     command = "parse"
     unmeasured = (

@@ -5,7 +5,6 @@ Pre-training of Deep Bidirectional Transformers for Language Understanding", sec
 from keras_transformer.artifacts.text_encoder_artifact import TagArtifact
 from keras_transformer.evaluation import span_score
 from keras_transformer.models import TokenClassifier, described, translation_policy
-from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.labelling import Labelling, names_of
 from keras_transformer.tasks.task import Evaluation
 from keras_transformer.translator.tag_module import TagModule
@@ -24,8 +23,6 @@ class Tagging(Labelling):
     """
 
     name = "tagging"
-    flag_groups = TASKS["tagging"].flag_groups
-    export_flag_groups = TASKS["tagging"].export_flag_groups
     labels = "words"
 
     @staticmethod

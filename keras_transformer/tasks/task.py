@@ -14,6 +14,7 @@ import numpy as np
 
 from keras_transformer.artifacts.artifact import Artifact
 from keras_transformer.runs.folder import RunFolder
+from keras_transformer.tasks import TASKS
 from keras_transformer.training.label_metrics import LabelAccuracy, LabelCrossEntropy
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.objective import LIKELIHOOD, Objective, RDrop
@@ -73,6 +74,13 @@ class Task(abc.ABC):
     width: int = 512
     pieces: Mapping[str, Sequence[str]] | None = None
     carried_over: Sequence[str] | None = None
+
+    def __init_subclass__(cls, **kwargs):
+        """Give a task of `TASKS` the groups of flags that stand there, unless it names its own."""
+        super().__init_subclass__(**kwargs)
+        if registered := TASKS.get(vars(cls).get("name")):
+            for groups in {"flag_groups", "export_flag_groups"} - vars(cls).keys():
+                setattr(cls, groups, getattr(registered, groups))
 
     def __init__(self, values: Mapping):
         self.values = values

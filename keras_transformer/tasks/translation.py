@@ -12,7 +12,7 @@ from keras_transformer.artifacts.translator_artifact import TranslatorArtifact
 from keras_transformer.decoding.remembered_options import remembered
 from keras_transformer.evaluation import bleu
 from keras_transformer.models import chosen, described, model_of
-from keras_transformer.tasks import TASKS, corpus_settings
+from keras_transformer.tasks import corpus_settings
 from keras_transformer.tasks.scored_lines import refuse_long_lines
 from keras_transformer.tasks.task import Evaluation, Task, label_measures, with_perplexity
 from keras_transformer.tasks.translation_options import (
@@ -46,8 +46,6 @@ class Translation(Task):
     """
 
     name = "translation"
-    flag_groups = TASKS["translation"].flag_groups
-    export_flag_groups = TASKS["translation"].export_flag_groups
     labels = "target tokens"
     quality = "bleu"
     command = "translate"

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import pathlib
+import re
 import types
 
 import keras
@@ -13,10 +14,13 @@ import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
+from keras_transformer.flags.groups import GROUPS
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks import TASKS, release, task_class, training_run
 from keras_transformer.tasks.corpus_settings import corpus_settings
+from keras_transformer.tasks.parsing import Parsing
 from keras_transformer.tasks.release import choose_weights, export_dir_of
+from keras_transformer.tasks.task import Task
 from keras_transformer.tasks.training_run import TrainingRun
 from keras_transformer.tasks.translation import Translation
 from keras_transformer.tasks.translation_options import SEGMENTATIONS, decoding_options
@@ -695,6 +699,26 @@ def test_the_names_of_the_tasks_are_those_that_their_runs_say():
         task = task_class(name)
         assert (task.name, task.flag_groups) == (name, registered.flag_groups)
         assert task.export_flag_groups == registered.export_flag_groups
+
+
+def test_the_flags_name_all_tasks_and_corpora():
+    assert sorted(GROUPS["task"]["task"].parser.enum_values) == sorted(TASKS)
+    told = re.findall(r"\w+", GROUPS["corpus"]["corpus"].help)
+    assert [name for name in corpora.CORPORA if name not in told] == []
+
+
+class Other(Translation):
+    """A task of another program, which takes the place of ours."""
+
+    name = "translation"
+    flag_groups = ("corpus", "its_own")
+
+
+def test_a_task_has_the_flags_of_its_name_or_its_own():
+    assert Other.flag_groups == ("corpus", "its_own")
+    assert Other.export_flag_groups == TASKS["translation"].export_flag_groups
+    assert Task.flag_groups == type("Unknown", (Task,), {"name": "x"}).flag_groups == ()
+    assert type("Inherited", (Parsing,), {}).flag_groups == TASKS["parsing"].flag_groups
 
 
 def test_the_text_is_found_again_from_any_folder(values_of, tmp_path, monkeypatch):
