@@ -30,9 +30,9 @@ def built(name):
     """Weights and the longest chain of products at one and at twice `--length`."""
     import keras
 
+    from benchmarks.longest_chain import sequential_products
     from keras_transformer.flags.recipes import recipe
     from keras_transformer.models import chosen, model_of
-    from keras_transformer.training.cost import sequential_products
 
     values = recipe(f"{RECIPES[name]}.flags", "model", "vocabulary")
     model = model_of(chosen({**values, **OWN.get(name, {})}))

@@ -27,8 +27,8 @@ GROUPS = (
     "training",
     "averaging",
     "model_dir",
+    "export",
 )
-GROUPS = (*GROUPS, "export")
 TASK_GROUPS = tuple({group: None for task in TASKS.values() for group in task.flag_groups})
 
 

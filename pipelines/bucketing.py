@@ -17,6 +17,10 @@ MOST_PADDING = 0.08
 MOST_SHAPES = 40
 # The share where each shape is compiled by itself: fewer shapes are worth more padding.
 MOST_PADDING_STATIC = 0.1
+# The least edge of the length buckets, and how many times longer the next one is. GROWTH - 1 is
+# about the worst share of padding.
+FIRST_EDGE = 4
+GROWTH = 1.15
 # The positions that a merging adds which must not come.
 NEVER = np.iinfo(np.int64).max
 
@@ -42,24 +46,17 @@ class Buckets:
         """Share of the positions that hold no token, in [0, 1)."""
         return 1 - int(self.tokens.sum()) / int(self.lengths.sum(axis=1)[self.bucket_of].sum())
 
-    @property
-    def batches_of_one_pass(self) -> int:
-        """How many batches the examples make once through, the last of each bucket short."""
-        return int(np.ceil(np.bincount(self.bucket_of) / self.batch_sizes).sum())
-
     def describe(self) -> str:
         """The shapes in words."""
         shapes = len(self.batch_sizes)
         return f"{shapes} {'shape' if shapes == 1 else 'shapes'}, {self.padding:.1%} padding"
 
 
-def boundaries(longest: int, first: int = 4, growth: float = 1.15) -> np.ndarray:
-    """The upper edges of the length buckets, each about `growth` times the one before.
+def boundaries(longest: int) -> np.ndarray:
+    """The upper edges of the length buckets, each about `GROWTH` times the one before.
 
     Args:
         longest: the greatest length, which becomes the last edge.
-        first: the least edge.
-        growth: factor, above 1; `growth - 1` is about the worst share of padding.
 
     Returns:
         Increasing integers (edges,).
@@ -67,9 +64,9 @@ def boundaries(longest: int, first: int = 4, growth: float = 1.15) -> np.ndarray
     Example:
         boundaries(20) -> 4 5 6 7 8 9 10 11 12 13 14 16 18 20
     """
-    edges = [min(first, longest)]
+    edges = [min(FIRST_EDGE, longest)]
     while edges[-1] < longest:
-        edges.append(min(longest, max(edges[-1] + 1, int(edges[-1] * growth))))
+        edges.append(min(longest, max(edges[-1] + 1, int(edges[-1] * GROWTH))))
     return np.array(edges)
 
 

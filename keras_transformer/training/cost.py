@@ -65,6 +65,10 @@ TERMS = {
 LOOPS = ("While", "StatelessWhile")
 # From how many updates the operations of one are counted.
 SAMPLE = 300
+# Of the matrices that show what a device sustains, and how often they are multiplied: the median
+# counts.
+WIDTH = 2048
+ROUNDS = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,19 +113,11 @@ def forward_operations(model: keras.Model, inputs) -> int:
         model: of any task.
         inputs: arrays or specs of its inputs, every dimension known.
     """
-    return _operations(_graph(model, inputs))
+    return _operations(graph_of(model, inputs))
 
 
-def sequential_products(model: keras.Model, inputs) -> int:
-    """How many matrix products and convolutions of a forward pass wait for one another: the longest
-    chain of them in its graph, which no number of processors makes shorter.
-
-    Arguments as in `forward_operations`.
-    """
-    return _longest_chain(_graph(model, inputs))
-
-
-def _graph(model, inputs):
+def graph_of(model: keras.Model, inputs) -> tf.Graph:
+    """The graph of a forward pass. Arguments as in `forward_operations`."""
     specs = tf.nest.map_structure(lambda array: tf.TensorSpec(array.shape, array.dtype), inputs)
     return tf.function(lambda x: model(x), autograph=False).get_concrete_function(specs).graph
 
@@ -140,33 +136,18 @@ def _operations(graph):
                 2 * operation.outputs[0].shape.num_elements() * TERMS[operation.type](operation)
             )
         elif operation.type in LOOPS:
-            found += _turns(operation) * _operations(_body(operation))
+            found += turns(operation) * _operations(body(operation))
     return found
 
 
-def _longest_chain(graph):
-    """The most products on a way through a graph."""
-    longest = {}
-    for operation in graph.get_operations():
-        own = 0
-        if operation.type == RECURRENT:
-            own = operation.inputs[0].shape[0 if operation.get_attr("time_major") else 1]
-        elif operation.type in TERMS:
-            own = 1
-        elif operation.type in LOOPS:
-            own = _turns(operation) * _longest_chain(_body(operation))
-        before = (longest[tensor.op] for tensor in operation.inputs)
-        longest[operation] = own + max(before, default=0)
-    return max(longest[output.op] for output in graph.outputs)
-
-
-def _turns(loop):
+def turns(loop: tf.Operation) -> int:
     """How often a loop over time runs, such as that of an LSTM."""
     with tf.compat.v1.Session(graph=loop.graph) as session:
         return int(session.run(loop.inputs[1]))
 
 
-def _body(loop):
+def body(loop: tf.Operation) -> tf.Graph:
+    """What a loop does in each turn."""
     return loop.graph._get_function(loop.get_attr("body").name).graph
 
 
@@ -189,17 +170,15 @@ def operations_of_an_update(model: keras.Model, batches: Iterable, parts: int = 
     return total * parts / len(sample)
 
 
-def sustained_rate(dtype: str, width: int = 2048, rounds: int = 5) -> float:
+def sustained_rate(dtype: str) -> float:
     """Operations a second of the product of two square matrices on TensorFlow's first device.
 
     Args:
         dtype: that a model computes in.
-        width: of the matrices.
-        rounds: how often it is measured; the median counts.
     """
-    a = tf.cast(tf.random.stateless_normal((width, width), (1, 2)), dtype)
-    seconds = [_seconds(lambda: tf.matmul(a, a)) for _ in range(rounds + 1)]
-    return 2 * width**3 / statistics.median(seconds[1:])
+    a = tf.cast(tf.random.stateless_normal((WIDTH, WIDTH), (1, 2)), dtype)
+    seconds = [_seconds(lambda: tf.matmul(a, a)) for _ in range(ROUNDS + 1)]
+    return 2 * WIDTH**3 / statistics.median(seconds[1:])
 
 
 def _seconds(function: Callable[[], tf.Tensor]):

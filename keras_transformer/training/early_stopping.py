@@ -77,7 +77,6 @@ class BestSoFar(Watcher):
         higher_is_better: whether more of it is better.
         step: the step that the run resumes from.
         patience: validations without improvement after which training ends; None: it does not.
-        weights: takes the model, gives arrays by name; by default the averaged ones.
         report: takes a line for the user.
 
     Raises:
@@ -95,7 +94,6 @@ class BestSoFar(Watcher):
         higher_is_better: bool,
         step: int,
         patience: int | None = None,
-        weights=averaged_weights,
         report=print,
     ):
         super().__init__()
@@ -110,7 +108,6 @@ class BestSoFar(Watcher):
         self.higher_is_better = higher_is_better
         self._name = f"val_{monitor}"
         self.patience = patience
-        self.weights = weights
         self.report = report
         self.standing = Standing()
         for measured_at, value in validations(history_path, self._name, step):
@@ -170,7 +167,8 @@ class BestSoFar(Watcher):
         progress = {"step": self.standing.step, self._name: self.standing.value}
         try:
             checkpoint.write_archive(
-                self.path, {**self.weights(self.model), "progress": np.array(json.dumps(progress))}
+                self.path,
+                {**averaged_weights(self.model), "progress": np.array(json.dumps(progress))},
             )
         except OSError as error:
             self.report(

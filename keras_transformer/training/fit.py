@@ -62,15 +62,14 @@ class Progress:
     stopwatch: Stopwatch
 
 
-def resume(model: keras.Model, folder: pathlib.Path, log: Callable = print) -> Progress:
+def resume(model: keras.Model, folder: pathlib.Path) -> Progress:
     """Set a compiled model to the newest checkpoint of a folder that can be read, if there is one.
 
     Args:
         model: from `compile_model`.
         folder: where the checkpoints lie.
-        log: takes a line about each checkpoint that cannot be read.
     """
-    newest = checkpoint.newest(folder, log)
+    newest = checkpoint.newest(folder)
     progress = checkpoint.restore(newest, model) if newest else {"step": 0, "seconds": 0.0}
     return Progress(progress["step"], Stopwatch(progress["seconds"]))
 

@@ -29,8 +29,10 @@ class Run:
             [],
         )
         self.monitor = monitor
+        updates = keras.Variable(step, dtype="int32", trainable=False, name="a")
+        optimizer = types.SimpleNamespace(iterations=updates, use_ema=False)
         self.model = types.SimpleNamespace(
-            optimizer=types.SimpleNamespace(iterations=np.array(step)), stop_training=False
+            optimizer=optimizer, weights=[updates], stop_training=False
         )
         self.best = BestSoFar(
             Ending(self.model),
@@ -40,15 +42,10 @@ class Run:
             monitor == "bleu",
             step,
             patience,
-            self.weights,
             self.said.append,
         )
         self.best.set_model(self.model)
         self.best.on_train_begin()
-
-    @staticmethod
-    def weights(model):
-        return {"weights/a": np.asarray(model.optimizer.iterations)}
 
     @property
     def step(self):
@@ -58,7 +55,7 @@ class Run:
         """Train an epoch and validate; a run that dies does so between the line in the history and
         the best weights.
         """
-        self.model.optimizer.iterations += STEPS_PER_EPOCH
+        self.model.optimizer.iterations.assign_add(STEPS_PER_EPOCH)
         value = self.results[self.step // STEPS_PER_EPOCH - 1]
         with open(self.history, "a", encoding="utf-8") as file:
             file.write(
