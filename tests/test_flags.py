@@ -219,6 +219,7 @@ def test_threads_are_set_before_a_corpus_is_read(monkeypatch):
         num_hypotheses = 1
         beam_sizes = ("1",)
         length_penalties = ("0",)
+        output = "-"
 
         def __getattr__(self, name):
             return None
