@@ -15,7 +15,7 @@ from pipelines.examples import Examples
 from pipelines.ordering import BatchOrder
 from pipelines.pairs import TokenizedPairs
 from pipelines.record_files import Records
-from pipelines.token_ids import TokenIds, smallest_dtype
+from pipelines.tokenization import packed, slices
 from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabulary import Vocabulary
 
@@ -27,7 +27,6 @@ __all__ = [
     "training_batches",
 ]
 
-SENTENCES_A_CALL = 8192
 BATCHES_AHEAD = 8
 # Batches whose rows are computed together: a hundred small operations then cost each little.
 ORDERED_AT_ONCE = 16
@@ -52,15 +51,8 @@ def tokenize_pairs(
 
 
 def _tokenize(lines, vocabulary):
-    parts = [
-        vocabulary.tokenize(tf.constant(lines[start : start + SENTENCES_A_CALL]))
-        for start in range(0, len(lines), SENTENCES_A_CALL)
-    ]
-    dtype = smallest_dtype(vocabulary.size)
-    return TokenIds.concatenate(
-        TokenIds.of_lengths(part.values.numpy().astype(dtype), part.row_lengths().numpy())
-        for part in parts
-    )
+    parts = (vocabulary.tokenize(tf.constant(part)) for part in slices(lines))
+    return packed(parts, vocabulary.size)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from pipelines.examples import Examples
 from pipelines.marked_texts import closed, opened
-from pipelines.texts import LINES_A_CALL
-from pipelines.token_ids import TokenIds, smallest_dtype
+from pipelines.token_ids import TokenIds
+from pipelines.tokenization import packed, slices
 from pipelines.vocabulary import Vocabulary
 
 
@@ -22,17 +22,8 @@ def tokenized(lines: Sequence[str], vocabulary: Vocabulary, max_length: int) -> 
         vocabulary: with `marks`.
         max_length: tokens, the mark of the end among them.
     """
-    parts = [
-        closed(
-            vocabulary.tokenize(tf.constant(lines[start : start + LINES_A_CALL])),
-            vocabulary.marks,
-            max_length,
-        )
-        for start in range(0, len(lines), LINES_A_CALL)
-    ]
-    flat = np.concatenate([part.values.numpy() for part in parts])
-    lengths = np.concatenate([part.row_lengths().numpy() for part in parts])
-    return TokenIds.of_lengths(flat.astype(smallest_dtype(vocabulary.size)), lengths)
+    parts = (vocabulary.tokenize(tf.constant(part)) for part in slices(lines))
+    return packed((closed(part, vocabulary.marks, max_length) for part in parts), vocabulary.size)
 
 
 def examples(texts: TokenIds, labels: np.ndarray, vocabulary: Vocabulary) -> Examples:

@@ -7,14 +7,12 @@ Words stand between white space. A word's tag is that of its first piece; other 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from pipelines.examples import Examples
 from pipelines.labelled_texts import numbers_of
 from pipelines.marked_texts import opened
-from pipelines.texts import LINES_A_CALL
-from pipelines.token_ids import TokenIds, smallest_dtype
+from pipelines.tokenization import packed, slices
 from pipelines.vocabulary import Vocabulary
 from pipelines.word_pieces import WordPieces
 
@@ -83,16 +81,16 @@ def examples(
     longest = max_length - 1
     ids = []
     numbers = []
-    for start in range(0, len(lines), LINES_A_CALL):
-        found = in_words(tf.constant(lines[start : start + LINES_A_CALL]), vocabulary)
-        rows = " ".join(tags[start : start + LINES_A_CALL]).split()
-        tagged = _at_places(found, numbers_of(rows, known, split) + 1)
+    for some_lines, some_tags in zip(slices(lines), slices(tags), strict=True):
+        found = in_words(tf.constant(some_lines), vocabulary)
+        given = " ".join(some_tags).split()
+        tagged = _at_places(found, numbers_of(given, known, split) + 1)
         ends = tf.fill([tagged.nrows(), 1], vocabulary.marks.last)
         ids.append(tf.concat([found.ids[:, :-1][:, :longest], ends], axis=1))
         numbers.append(tf.concat([tagged[:, :-1][:, :longest], tf.zeros_like(ends)], axis=1))
     columns = {
-        "text": _packed(ids, vocabulary.size),
-        "tags": _packed(numbers, len(known) + 1),
+        "text": packed(ids, vocabulary.size),
+        "tags": packed(numbers, len(known) + 1),
     }
 
     def to_batch(columns):
@@ -132,10 +130,3 @@ def _at_places(found, numbers):
     places = tf.boolean_mask(begins + found.places.values, is_seen)
     given = tf.boolean_mask(tf.constant(numbers), is_seen)
     return found.ids.with_values(tf.scatter_nd(places[:, None], given, tf.shape(found.ids.values)))
-
-
-def _packed(parts, size):
-    """Ragged parts of integers below `size` as `TokenIds`."""
-    flat = np.concatenate([part.values.numpy() for part in parts])
-    lengths = np.concatenate([part.row_lengths().numpy() for part in parts])
-    return TokenIds.of_lengths(flat.astype(smallest_dtype(size)), lengths)

@@ -7,10 +7,9 @@ import tensorflow as tf
 
 from pipelines.examples import Examples
 from pipelines.special_ids import BOS, PAD
-from pipelines.token_ids import TokenIds, smallest_dtype
+from pipelines.token_ids import TokenIds
+from pipelines.tokenization import packed, slices
 from pipelines.vocabulary import Vocabulary
-
-LINES_A_CALL = 8192
 
 
 def tokenized(lines: Sequence[str], vocabulary: Vocabulary, max_length: int) -> TokenIds:
@@ -21,15 +20,9 @@ def tokenized(lines: Sequence[str], vocabulary: Vocabulary, max_length: int) -> 
         vocabulary: of it.
         max_length: tokens, EOS among them.
     """
-    parts = [
-        vocabulary.tokenize(tf.constant(lines[start : start + LINES_A_CALL]))
-        for start in range(0, len(lines), LINES_A_CALL)
-    ]
-    flat = np.concatenate([part.values.numpy() for part in parts])
-    lengths = np.concatenate([part.row_lengths().numpy() for part in parts])
-    return TokenIds.of_lengths(
-        flat.astype(smallest_dtype(vocabulary.size)), cut(lengths, max_length)
-    )
+    parts = (vocabulary.tokenize(tf.constant(part)) for part in slices(lines))
+    ids = packed(parts, vocabulary.size)
+    return TokenIds.of_lengths(ids.flat, cut(ids.lengths, max_length))
 
 
 def cut(lengths: np.ndarray, most: int) -> np.ndarray:

@@ -15,8 +15,8 @@ from keras_transformer.decoding.greedy import GreedySearch
 from keras_transformer.decoding.penalty_sweep import PenaltySweep
 from keras_transformer.decoding.sampling import Sampling
 
-# A source is cut there.
-LONGEST_SOURCE = 1024
+# A longer source is cut in the graph, and refused before it gets there.
+MAX_SOURCE_LENGTH = 1024
 MOST_TOKENS = 2**31 - 1
 LENGTH = re.compile(r"(?:(?P<factor>\d+(?:\.\d+)?)x)?(?P<extra>\+?\d+)?")
 
@@ -77,7 +77,7 @@ class DecodingOptions:
         longest = parse_length("max_length", self.max_length)
         if all(
             _tokens(shortest, source) > _tokens(longest, source)
-            for source in (1, 2, LONGEST_SOURCE)
+            for source in (1, 2, MAX_SOURCE_LENGTH)
         ):
             raise ValueError(
                 "`min_length` must not be above `max_length`. Received: "
@@ -221,10 +221,10 @@ def parse_length(name: str, length: int | str) -> tuple[Fraction, int]:
     tokens = relative, int(extra or 0)
     if not any(tokens):
         raise ValueError(f"`{name}` must be at least one token. Received: {name}={length}.")
-    if _tokens(tokens, LONGEST_SOURCE) > MOST_TOKENS:
+    if _tokens(tokens, MAX_SOURCE_LENGTH) > MOST_TOKENS:
         raise ValueError(
-            f"`{name}` must be at most {MOST_TOKENS:,} tokens for a source of {LONGEST_SOURCE:,}. "
-            f"Received: {name}={length}."
+            f"`{name}` must be at most {MOST_TOKENS:,} tokens for a source of "
+            f"{MAX_SOURCE_LENGTH:,}. Received: {name}={length}."
         )
     return tokens
 

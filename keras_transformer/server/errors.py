@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from keras_transformer.runs.session import HEADING
+
 # As TF Serving's `ToHTTPStatusCode` has them; what is not here is the server's own fault.
 STATUSES = {
     tf.errors.INVALID_ARGUMENT: 400,
@@ -14,7 +16,7 @@ STATUSES = {
 }
 # How lines begin that say where in the graph an error came from.
 PLACES = (
-    "Graph execution error:",
+    HEADING,
     "Detected at node",
     "<stack traces unavailable>",
     "File ",

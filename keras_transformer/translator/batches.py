@@ -3,9 +3,9 @@
 import concurrent.futures
 from collections.abc import Callable, Sequence
 
+from keras_transformer.decoding.options import MAX_SOURCE_LENGTH
+
 BATCH_TOKENS = 2048
-# A longer source is cut in the graph, and refused before it gets there.
-MAX_SOURCE_LENGTH = 1024
 # What may be done about it.
 SPLIT = "Split it into sentences (translate: --split_sentences)."
 SHORTEN = "Shorten it, or leave it out."

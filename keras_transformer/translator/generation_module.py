@@ -8,9 +8,9 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding.options import MAX_SOURCE_LENGTH
 from keras_transformer.decoding.scoring import token_log_probabilities
 from keras_transformer.models import LanguageModel
-from keras_transformer.translator.batches import MAX_SOURCE_LENGTH
 from keras_transformer.translator.graphs import IDS, shifted, traced
 from pipelines.special_ids import BOS, EOS, PAD
 from pipelines.vocabulary import Vocabulary

@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.constraints import under
+from keras_transformer.decoding.options import MAX_SOURCE_LENGTH
 from keras_transformer.decoding.tree_constraints import TreeConstraints
 from keras_transformer.models import EncoderDecoder, Ensemble
-from keras_transformer.translator.batches import MAX_SOURCE_LENGTH
 from keras_transformer.translator.translation_module import TranslationModule
 from pipelines import bracketing
 from pipelines.linearization import alphabet_of

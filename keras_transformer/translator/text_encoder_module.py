@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.decoding.options import MAX_SOURCE_LENGTH
 from keras_transformer.models import BareTextEncoder, MaskedLanguageModel, TextClassifier
-from keras_transformer.translator.batches import MAX_SOURCE_LENGTH
 from keras_transformer.translator.graphs import IDS, traced
 from pipelines.marked_texts import read
 from pipelines.special_ids import PAD

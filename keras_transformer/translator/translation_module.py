@@ -8,8 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding.options import MAX_SOURCE_LENGTH
 from keras_transformer.models import EncoderDecoder, Ensemble
-from keras_transformer.translator.batches import MAX_SOURCE_LENGTH
 from keras_transformer.translator.graphs import IDS, graphs_of, traced
 from pipelines.special_ids import EOS, PAD
 from pipelines.vocabularies import SeparateVocabularies

@@ -7,7 +7,8 @@ import logging
 import os
 import textwrap
 from collections.abc import Sequence
-from pathlib import Path
+
+from pipelines.corpora.line_files import existing_folder
 
 TRANSLATE_FOLDER = "translate_folder"
 
@@ -86,11 +87,7 @@ def _open_folder(data_dir: str | os.PathLike | None):
             f"Received: {data_dir!r}. "
             "Pass --data_dir=FOLDER."
         )
-    folder = Path(data_dir).expanduser()
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            f"`data_dir` must be an existing folder. Received: {folder}. Check the path."
-        )
+    folder = existing_folder(data_dir)
     if strangers := sorted(
         path.name for path in folder.iterdir() if path.name.count(".") != 2 or path.is_dir()
     ):

@@ -388,7 +388,7 @@ def test_without_a_limit_every_pair_stays():
 
 def test_many_lines_are_tokenized_in_parts_and_in_order(monkeypatch):
     lines = [str(number) for number in range(10, 20)]
-    monkeypatch.setattr("pipelines.batching.SENTENCES_A_CALL", 3)
+    monkeypatch.setattr("pipelines.tokenization.LINES_A_CALL", 3)
     assert listed(tokenize_pairs(ParallelText(lines, lines[::-1]), WORDS).sources) == [
         [number, EOS] for number in range(10, 20)
     ]

@@ -90,6 +90,16 @@ def test_a_batch_has_each_tag_at_the_first_piece_of_its_word(any_vocabulary, lon
     assert found == expected
 
 
+def test_many_texts_are_tagged_in_parts_as_they_are_at_once(learned, monkeypatch):
+    def flats():
+        columns = labelled_words.examples(TEXTS, TAGS, KNOWN, learned, 50, "the text").ragged
+        return {name: ids.flat.tolist() for name, ids in columns.items()}
+
+    whole = flats()
+    monkeypatch.setattr("pipelines.tokenization.LINES_A_CALL", 2)
+    assert flats() == whole
+
+
 def test_what_is_wrong_with_tags_is_told(learned):
     def made(texts, tags):
         return labelled_words.examples(texts, tags, KNOWN, learned, 50, "the test side")
