@@ -63,6 +63,11 @@ def _refuse(FLAGS, examination, model):
     if not FLAGS.baseline_file:
         reason = "tests the difference from --baseline_file, which is missing"
         flags.refuse_flags(FLAGS, ["significance"], reason)
+    if FLAGS.source_file or FLAGS.reference_file:
+        reason = "is for the corpus of the model, and --source_file or --reference_file is given"
+        flags.refuse_flags(FLAGS, ["split"], reason)
+    reason = "is for commands that write several translations of a line, and one is scored"
+    flags.refuse_flags(FLAGS, ["num_hypotheses"], reason)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,8 @@ ARGUMENTS = (
     "parts",
     "beam_options",
 )
+# Flags of a vocabulary that is learned.
+OF_LEARNING = ("vocabulary_size", "vocabularies", "vocabulary_model", "vocabulary_sentences")
 # What training needs besides, by the kind of the vocabulary.
 TIES = {"joint": "", "separate": " --tie_embeddings=decoder"}
 
@@ -44,6 +46,7 @@ def main(FLAGS):
         raise ValueError(
             "--output_dir is missing: the folder of the prepared corpus, such as prepared/mine."
         )
+    _refuse(FLAGS)
     # Errors in Beam are raised, and printed in one line.
     logging.getLogger("apache_beam.runners").setLevel(logging.CRITICAL)
     arguments = {name: getattr(FLAGS, name) for name in ARGUMENTS}
@@ -56,6 +59,17 @@ def main(FLAGS):
     train = " ".join(["python -m keras_transformer.train", *recipes])
     ties = TIES[vocabularies.load(FLAGS.output_dir).kind]
     print(f"  {train} --corpus=records --data_dir={FLAGS.output_dir}{ties}")
+
+
+def _refuse(FLAGS):
+    """Flags of the command line that change nothing."""
+    from keras_transformer.tasks.corpus_settings import unread_flags
+
+    for name, reason in unread_flags(FLAGS.corpus).items():
+        flags.refuse_flags(FLAGS, [name], reason)
+    if FLAGS.vocabulary:
+        reason = "is for a vocabulary that is learned, and --vocabulary names one"
+        flags.refuse_flags(FLAGS, OF_LEARNING, reason)
 
 
 def _stop_at_once(*_):

@@ -36,7 +36,16 @@ def main(FLAGS):
     task = task_class(FLAGS.task)
     others = {*TASK_GROUPS} - {*task.flag_groups}
     flags.refuse(FLAGS, sorted(others), f"is no flag of --task={FLAGS.task}")
+    if "corpus" in task.flag_groups:
+        _refuse_unread(FLAGS)
     train(task, FLAGS)
+
+
+def _refuse_unread(FLAGS):
+    from keras_transformer.tasks.corpus_settings import unread_flags
+
+    for name, reason in unread_flags(FLAGS.corpus).items():
+        flags.refuse_flags(FLAGS, [name], reason)
 
 
 def train(task, FLAGS):

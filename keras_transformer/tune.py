@@ -57,6 +57,8 @@ def _examination(FLAGS, model):
 
     values = {**flags.defaults("evaluate"), **flags.values(FLAGS, "tokenize", "files")}
     examination = validation_of(model, values, "tune")
+    if not examination.counts_words:
+        flags.refuse(FLAGS, ("tokenize",), f"is for translations, and {model} makes none")
     if FLAGS.sentences:
         examination.keep_first(FLAGS.sentences)
     return examination

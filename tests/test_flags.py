@@ -7,6 +7,7 @@ import types
 
 import pytest
 import tensorflow as tf
+from absl.testing import flagsaver
 
 from keras_transformer import flags
 from keras_transformer.flagfiles import FLAGFILES, expand_flagfiles
@@ -324,6 +325,91 @@ def test_flags_of_scores_that_change_nothing_are_refused(monkeypatch):
     )
     monkeypatch.setattr(declared["baseline_file"], "_value", "b")
     assert told(significance, True, True) is None
+    assert told("--num_hypotheses=2", True, True) == (
+        "--num_hypotheses is for commands that write several translations of a line, and one is "
+        "scored. Leave it out."
+    )
+    assert told("--split=valid", True, True) is None
+    for name in ("source_file", "reference_file"):
+        with monkeypatch.context() as patched:
+            patched.setattr(declared[name], "_value", "a")
+            assert told("--split=valid", True, True) == (
+                "--split is for the corpus of the model, and --source_file or --reference_file is "
+                "given. Leave it out."
+            )
+
+
+OF_TFDS = "is for --corpus=tfds, and the corpus is"
+OF_FILES = "is for --corpus=text_files or lines or spans or treebank, and the corpus is"
+LEARNED = "is for a vocabulary that is learned, and"
+
+
+@pytest.mark.parametrize(
+    ("command", "given", "told"),
+    [
+        ("train", ["--corpus=tfds", "--test_prefix=a"], f"--test_prefix {OF_FILES} tfds"),
+        ("train", ["--corpus=mixture", "--train_prefix=a"], f"--train_prefix {OF_FILES} mixture"),
+        ("prepare", ["--corpus=tfds", "--valid_prefix=a"], f"--valid_prefix {OF_FILES} tfds"),
+        ("train", ["--corpus=intents", "--valid_prefix=a"], f"--valid_prefix {OF_FILES} intents"),
+        ("train", ["--corpus=text_files", "--splits=a,b,c"], f"--splits {OF_TFDS} text_files"),
+        ("prepare", ["--corpus=lines", "--dataset=a/b"], f"--dataset {OF_TFDS} lines"),
+        (
+            "train",
+            ["--corpus=records", "--vocabulary_size=9"],
+            f"--vocabulary_size {LEARNED} records have theirs",
+        ),
+        *(
+            ("prepare", ["--vocabulary=a", flag], f"{name} {LEARNED} --vocabulary names one")
+            for flag, name in (
+                ("--vocabulary_size=9", "--vocabulary_size"),
+                ("--vocabularies=separate", "--vocabularies"),
+                ("--vocabulary_model=unigram", "--vocabulary_model"),
+                ("--vocabulary_sentences=9", "--vocabulary_sentences"),
+            )
+        ),
+        ("train", ["--corpus=tfds", "--splits=a,b,c", "--dataset=a/b"], None),
+        ("prepare", ["--corpus=treebank", "--test_prefix=a", "--vocabulary_size=9"], None),
+        ("train", ["--flagfile=base.flags", "--corpus=text_files"], None),
+        ("train", ["--flagfile=multi30k.flags", "--corpus=records"], None),
+        ("prepare", ["--flagfile=multi30k.flags", "--corpus=reverse", "--vocabulary=a"], None),
+    ],
+)
+def test_flags_that_a_corpus_does_not_read_are_refused(command, given, told, monkeypatch):
+    from keras_transformer import prepare, train
+
+    groups = {"train": ("task", *train.GROUPS, *train.TASK_GROUPS), "prepare": prepare.GROUPS}
+    refuse = {"train": train._refuse_unread, "prepare": prepare._refuse}[command]
+    declared = flags.declare(*groups[command])
+    monkeypatch.setattr("sys.argv", [command, *given])
+    foreign = {name for _, name in every_flag()} - {
+        name for group in groups[command] for name in flags.GROUPS[group]
+    }
+    with flagsaver.flagsaver():
+        declared.unparse_flags()
+        declared([command, *expand_flagfiles(given, foreign)])
+        if told is None:
+            refuse(declared)
+            return
+        with pytest.raises(ValueError) as raised:
+            refuse(declared)
+    assert str(raised.value) == f"{told}. Leave it out."
+
+
+@pytest.mark.parametrize("counts_words", [True, False])
+def test_a_parser_is_not_tuned_by_words(counts_words, monkeypatch):
+    from keras_transformer import tune
+    from keras_transformer.tasks import sentence_examination
+
+    declared = flags.declare(*tune.GROUPS)
+    declared.mark_as_parsed()
+    monkeypatch.setattr("sys.argv", ["tune", "--tokenize=none"])
+    found = types.SimpleNamespace(counts_words=counts_words, keep_first=lambda count: None)
+    monkeypatch.setattr(sentence_examination, "validation_of", lambda *_: found)
+    if counts_words:
+        assert tune._examination(declared, "m") is found
+        return
+    with pytest.raises(ValueError, match=r"^--tokenize is for translations, and m makes none\."):
+        tune._examination(declared, "m")
 
 
 def test_another_engine_s_search_has_no_flags(monkeypatch, tmp_path):

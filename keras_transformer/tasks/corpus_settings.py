@@ -6,9 +6,16 @@ from collections.abc import Mapping
 from pipelines import corpora
 from pipelines.corpora import OWN_LANGUAGES, Corpus
 from pipelines.corpora.mixture import members
-from pipelines.corpora.refusals import check_languages
+from pipelines.corpora.refusals import READERS, READERS_OF_DEFAULTS, check_languages
 
 LANGUAGES = {"source_language": "en", "target_language": "de"}
+PREFIXES = ("train_prefix", "valid_prefix", "test_prefix")
+# Flags that only some corpora read. A flag file may have them for another corpus.
+FLAG_READERS = {
+    "dataset": READERS["dataset"],
+    "splits": READERS_OF_DEFAULTS["splits"],
+    **dict.fromkeys(PREFIXES, READERS_OF_DEFAULTS["prefixes"]),
+}
 
 
 def corpus_settings(values: Mapping) -> dict:
@@ -26,10 +33,26 @@ def corpus_settings(values: Mapping) -> dict:
         "dataset": values["dataset"] if values["corpus"] == "tfds" else None,
         "splits": values["splits"],
         "mixture": _absolute(values["mixture"]),
-        "prefixes": [values[f"{split}_prefix"] for split in ("train", "valid", "test")],
+        "prefixes": [values[name] for name in PREFIXES],
         "seed": values["seed"],
         "tree_leaves": values["tree_leaves"],
     }
+
+
+def unread_flags(corpus: str) -> dict[str, str]:
+    """The flags that a corpus does not read, each with the reason to refuse it on a command line.
+
+    Args:
+        corpus: its name.
+    """
+    unread = {
+        name: f"is for --corpus={' or '.join(readers)}, and the corpus is {corpus}"
+        for name, readers in FLAG_READERS.items()
+        if corpus not in readers
+    }
+    if corpus == "records":
+        unread["vocabulary_size"] = "is for a vocabulary that is learned, and records have theirs"
+    return unread
 
 
 def language(values: Mapping, name: str) -> str:

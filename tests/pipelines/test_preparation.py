@@ -2,6 +2,7 @@
 made, interrupted or not.
 """
 
+import argparse
 import collections
 import json
 import pathlib
@@ -11,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-import types
 
 import pytest
 import tensorflow as tf
@@ -47,7 +47,7 @@ LEFT_OUT = [
 
 
 def run(folder, **settings):
-    prepare.main(types.SimpleNamespace(**{**DEFAULTS, "output_dir": str(folder), **settings}))
+    prepare.main(argparse.Namespace(**{**DEFAULTS, "output_dir": str(folder), **settings}))
     return Records(folder)
 
 
@@ -553,7 +553,7 @@ def test_options_that_beam_cannot_read_are_told_in_one_line(options):
 
 def test_the_folder_must_be_named():
     with pytest.raises(ValueError, match="--output_dir is missing"):
-        prepare.main(types.SimpleNamespace(**DEFAULTS))
+        prepare.main(argparse.Namespace(**DEFAULTS))
 
 
 def test_what_the_command_line_says_is_what_was_prepared(toy):
