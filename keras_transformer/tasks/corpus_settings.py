@@ -1,14 +1,21 @@
 """What the flags say of the text to learn from."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pipelines import corpora
-from pipelines.corpora import OWN_LANGUAGES, Corpus
+from pipelines.corpora import OWN_LANGUAGES, Corpus, intents, spans, treebank
 from pipelines.corpora.mixture import members
 from pipelines.corpora.refusals import READERS, READERS_OF_DEFAULTS, check_languages
 
 LANGUAGES = {"source_language": "en", "target_language": "de"}
+# What the targets of some corpora are called, by the source language and --target_language.
+TARGETS: dict[str, Callable[[str, str], str]] = {
+    "lines": lambda source, target: source,
+    "spans": lambda source, target: spans.LANGUAGE,
+    "treebank": lambda source, target: treebank.LANGUAGE,
+    "intents": lambda source, target: intents.SLOTS if target == intents.SLOTS else intents.INTENT,
+}
 PREFIXES = ("train_prefix", "valid_prefix", "test_prefix")
 # Flags that only some corpora read. A flag file may have them for another corpus.
 FLAG_READERS = {
@@ -60,6 +67,20 @@ def language(values: Mapping, name: str) -> str:
     return values[name] or LANGUAGES[name]
 
 
+def folder_name(values: Mapping) -> str:
+    """The corpus and its languages, as far as the flags say them."""
+    own = {name: language(values, name) for name in LANGUAGES}
+    return "_".join([values["corpus"], *_with_its_target(values["corpus"], own).values()])
+
+
+def _with_its_target(name, settings):
+    """Settings of a corpus whose target language is as the corpus calls it."""
+    if name not in TARGETS:
+        return settings
+    target = TARGETS[name](settings["source_language"], settings["target_language"])
+    return {**settings, "target_language": target}
+
+
 def load(settings: Mapping, cache_dir: str | None) -> Corpus:
     """Load the text that was asked for.
 
@@ -77,15 +98,14 @@ def load(settings: Mapping, cache_dir: str | None) -> Corpus:
 
 def described(settings: Mapping, corpus: Corpus) -> dict:
     """What a run says of its text, as parts of its description: "corpus", arguments of
-    `pipelines.corpora.load`, with the languages of the text where it says them itself; and
-    "mixture", its members, since the file may change.
+    `pipelines.corpora.load`, with the languages that the corpus says; and "mixture", its members,
+    since the file may change.
 
     Args:
         settings: of `corpus_settings`.
         corpus: that they load.
     """
-    own = LANGUAGES if settings["name"] in OWN_LANGUAGES else ()
-    parts = {"corpus": {**settings, **{name: getattr(corpus, name) for name in own}}}
+    parts = {"corpus": {**settings, **{name: getattr(corpus, name) for name in LANGUAGES}}}
     if settings["mixture"]:
         parts["mixture"] = {"members": members(settings["mixture"])}
     return parts
@@ -95,10 +115,10 @@ def fixed(description: Mapping) -> dict:
     """What of a run's description must not change.
 
     An earlier version wrote the languages of the flags, whatever those of records and mixtures
-    were: they are left out, for the vocabulary distinguishes texts. It did not write the
-    members of a mixture: those of today are taken.
+    were: they are left out, for the vocabulary distinguishes texts. So it did with the targets of
+    `TARGETS`. It did not write the members of a mixture: those of today are taken.
     """
-    settings = description["corpus"]
+    settings = _with_its_target(description["corpus"].get("name"), description["corpus"])
     left_out = LANGUAGES if settings.get("name") in OWN_LANGUAGES else ()
     kept = {name: value for name, value in settings.items() if name not in left_out}
     mixture = settings.get("mixture")

@@ -70,8 +70,7 @@ class Translation(Task):
 
     @classmethod
     def default_model_dir(cls, values):
-        languages = (corpus_settings.language(values, name) for name in corpus_settings.LANGUAGES)
-        return f"runs/{'_'.join([values['corpus'], *languages])}"
+        return f"runs/{corpus_settings.folder_name(values)}"
 
     @functools.cached_property
     def corpus(self):
