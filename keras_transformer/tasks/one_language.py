@@ -9,6 +9,7 @@ from keras_transformer.models import chosen
 from keras_transformer.tasks import corpus_settings
 from keras_transformer.tasks.task import Task
 from pipelines import vocabularies
+from pipelines.corpora import spans
 from pipelines.record_files import Records
 
 
@@ -40,6 +41,14 @@ class OneLanguage(Task):
             raise ValueError(
                 f"--task={self.name} reads text. Received: corpus=records, which holds ids of "
                 "pairs. Pass --corpus=lines."
+            )
+        if spans.SENTINELS[0] in corpus.tags:
+            alone = corpus.name == "spans"
+            received = "corpus=spans" if alone else "a mixture with corpus spans"
+            remedy = "Pass --corpus=lines" if alone else "List corpus lines in its place"
+            raise ValueError(
+                f"--task={self.name} reads whole texts. Received: {received}, which cuts words out "
+                f"of them. {remedy}, which reads the same files."
             )
         # The symbols of treebanks are tags of targets.
         tags = [tag for tag in corpus.tags if tag.startswith("<")]

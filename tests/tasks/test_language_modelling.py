@@ -78,6 +78,14 @@ def test_what_makes_no_sense_is_refused(task_of, argument, words, monkeypatch):
         assert task_of(argument).corpus
 
 
+def test_text_with_spans_cut_out_is_refused(task_of):
+    with pytest.raises(
+        ValueError, match=r"Received: corpus=spans, .* Pass --corpus=lines, which reads the same fi"
+    ):
+        assert task_of("--corpus=spans").corpus
+    assert task_of("--corpus=lines").corpus  # A control.
+
+
 def test_the_lines_of_a_split_or_of_a_file_are_examined(folder):
     settings = {"name": "lines", "source_language": "en", "target_language": "en"}
     description = {"corpus": {**settings, "data_dir": str(folder)}}
@@ -108,6 +116,10 @@ def test_a_mixture_s_weights_and_tags_are_refused(values_of, folder, key, value)
 
     with pytest.raises(ValueError, match=rf"Received: a mixture with {key}s\. Leave them out"):
         read(**{key: value})
+    with pytest.raises(
+        ValueError, match=r"a mixture with corpus spans, which .* List corpus lines in its place, w"
+    ):
+        read(corpus="spans")
     assert len(read().train) == 30
 
 
