@@ -28,6 +28,7 @@ CLASSES = {
     "layers.heads.similarities": ["Additive", "DotProduct", "ScaledDotProduct"],
     "layers.heads.softmax": ["SoftmaxHeads"],
     "layers.heads.sparse": ["SparseHeads"],
+    "layers.linear_maps": ["Conv1D", "Dense"],
     "layers.lstm": ["OrthogonalOfAnyDtype"],
     "layers.normalization": ["LayerNormalization", "RmsNormalization"],
     "layers.patches": ["PatchEmbedding"],

@@ -51,7 +51,7 @@ class Classification(Labelling):
     @classmethod
     def reload(cls, folder, values):
         description = folder.read_description()
-        hyperparameters = described(description["hyperparameters"])
+        hyperparameters = folder.read_hyperparameters(described)
         names = names_of(folder)
         policy = translation_policy(values["precision"])
         pooling = description["labels"]["pooling"]

@@ -114,7 +114,8 @@ class ImageClassification(Task):
     @classmethod
     def reload(cls, folder, values):
         description = folder.read_description()
-        model = VisionTransformer(VisionHyperparameters(**description["hyperparameters"]))
+        hyperparameters = folder.read_hyperparameters(VisionHyperparameters.described)
+        model = VisionTransformer(hyperparameters)
         folder.load_weights(model)
         return PictureArtifact(PictureModule(model, description["classes"]["names"]))
 

@@ -62,7 +62,7 @@ class Masking(TextReading):
 
     @classmethod
     def reload(cls, folder, values):
-        hyperparameters = described(folder.read_description()["hyperparameters"])
+        hyperparameters = folder.read_hyperparameters(described)
         model = MaskedLanguageModel(hyperparameters, dtype=translation_policy(values["precision"]))
         folder.load_weights(model)
         return MaskedTextArtifact(MaskedTextModule(model, vocabularies.load(folder.path).source))

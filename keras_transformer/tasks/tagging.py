@@ -19,7 +19,7 @@ KEPT_EXAMPLES = 12
 class Tagging(Labelling):
     """Learn a tag for each word: the slots of `--corpus=intents --target_language=slots`, or any
     files of `--corpus=text_files`, a text a line, and as many tags a line as it has words. Tags are
-    "B-" and a name where a span begins, "I-" and the name where it goes on, else "O".
+    "B-" and a name where a span begins, "I-" and the name where it continues, else "O".
     """
 
     name = "tagging"
@@ -49,7 +49,7 @@ class Tagging(Labelling):
 
     @classmethod
     def reload(cls, folder, values):
-        hyperparameters = described(folder.read_description()["hyperparameters"])
+        hyperparameters = folder.read_hyperparameters(described)
         names = names_of(folder)
         model = TokenClassifier(
             hyperparameters, len(names), translation_policy(values["precision"])

@@ -107,7 +107,7 @@ class Task(abc.ABC):
 
     @classmethod
     def fixed(cls, description: dict) -> dict:
-        """The parts of a run's description that must not change when the run goes on.
+        """The parts of a run's description that must not change when the run is resumed.
 
         Args:
             description: of this run, or of one that an earlier version began. Fill in what that
