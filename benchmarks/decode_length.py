@@ -4,7 +4,7 @@
 Every translation has a forced length, and the systems take turns. A step decodes the next token for
 all hypotheses of a batch of sentences. The results are medians of the rounds. A system that decodes
 several batches at once (`*_spread`) is left out: its time is no step's. The plot needs matplotlib:
-the extra `benchmarks`.
+the extra `plots`.
 """
 
 import math

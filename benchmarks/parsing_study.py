@@ -109,9 +109,10 @@ def systems():
         options |= {"length_penalty": LENGTH_PENALTY.value} if beam > 1 else {}
         found[f"beam {beam}, {MENDED}"] = (run, {**options, "constrained": False})
         found[f"beam {beam}, constrained"] = (run, {**options, "constrained": True})
-    found["beam 1, mended, last checkpoint alone"] = (str(every[-1]), {"beam_size": 1})
+    greedy = {"beam_size": 1, "constrained": False}
+    found[f"beam 1, {MENDED}, last checkpoint alone"] = (str(every[-1]), greedy)
     if SILVER_MODEL.value:
-        found["beam 1, mended, with silver trees"] = (SILVER_MODEL.value, {"beam_size": 1})
+        found[f"beam 1, {MENDED}, with silver trees"] = (SILVER_MODEL.value, greedy)
     return found
 
 

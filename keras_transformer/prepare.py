@@ -6,6 +6,7 @@ The same command again resumes where it was interrupted (Vaswani et al. 2017, se
 
 import logging
 import os
+import pathlib
 import signal
 import sys
 import time
@@ -37,6 +38,7 @@ TIES = {"joint": "", "separate": " --tie_embeddings=decoder"}
 
 
 def main(FLAGS):
+    from keras_transformer.flags.recipes import recipe_of_records
     from keras_transformer.tasks.corpus_settings import corpus_settings
     from pipelines import manifest, vocabularies
     from pipelines.preparation import Preparation, prepare
@@ -54,22 +56,25 @@ def main(FLAGS):
     prepared = prepare(Preparation(settings, **arguments), FLAGS.output_dir)
     print(manifest.describe(prepared))
     print(f"{FLAGS.output_dir} is ready after {time.monotonic() - started:.0f} s. Train on it:")
-    # The flag files of this command: their sizes suit the text.
-    recipes = [one for one in sys.argv[1:] if one.lstrip("-").startswith("flagfile=")]
-    train = " ".join(["python -m keras_transformer.train", *recipes])
     ties = TIES[vocabularies.load(FLAGS.output_dir).kind]
+    languages = {name: prepared[name] for name in ("source_language", "target_language")}
+    recipe = " ".join(recipe_of_records(sys.argv[1:], languages))
+    train = f"python -m keras_transformer.train {recipe}".rstrip()
     print(f"  {train} --corpus=records --data_dir={FLAGS.output_dir}{ties}")
 
 
 def _refuse(FLAGS):
     """Flags of the command line that change nothing."""
     from keras_transformer.tasks.corpus_settings import unread_flags
+    from pipelines.given_vocabulary import given
 
     for name, reason in unread_flags(FLAGS.corpus).items():
         flags.refuse_flags(FLAGS, [name], reason)
+    reason = "is for a vocabulary that is learned, and"
     if FLAGS.vocabulary:
-        reason = "is for a vocabulary that is learned, and --vocabulary names one"
-        flags.refuse_flags(FLAGS, OF_LEARNING, reason)
+        flags.refuse_flags(FLAGS, OF_LEARNING, f"{reason} --vocabulary names one")
+    elif given(None, pathlib.Path(FLAGS.output_dir).expanduser()):
+        flags.refuse_flags(FLAGS, OF_LEARNING, f"{reason} {FLAGS.output_dir} has one")
 
 
 def _stop_at_once(*_):

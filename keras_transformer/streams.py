@@ -66,17 +66,19 @@ def require_writable(name: str) -> None:
     """
     if name == "-":
         return
-    path = pathlib.Path(name).resolve()
+    path = pathlib.Path(name)
     if path.is_dir():
         raise IsADirectoryError(
             f"--output must be a file. Received: the folder {name}. Name a file in it."
         )
     if path.exists() and not path.is_file():
         if not os.access(path, os.W_OK):
-            raise PermissionError(f"--output={name} must not be written to. Name another file.")
+            raise PermissionError(
+                f"--output={name} cannot be written: permission denied. Name another file."
+            )
         return
     # `write_text` makes the folders that are missing.
-    folder = next(parent for parent in path.parents if parent.exists())
+    folder = next(parent for parent in path.resolve().parents if parent.exists())
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass
@@ -100,11 +102,12 @@ def write_text(name: str, text: str) -> bool:
     """
     encoded = text.encode("utf-8")
     if name != "-":
-        path = pathlib.Path(name).resolve()
+        # A pipe without a name, such as /dev/stdout, has no path but this one.
+        path = pathlib.Path(name)
         if path.exists() and not path.is_file():
             path.write_bytes(encoded)
         else:
-            write_whole(path, lambda temporary: temporary.write_bytes(encoded))
+            write_whole(path.resolve(), lambda temporary: temporary.write_bytes(encoded))
         return True
     try:
         sys.stdout.buffer.write(encoded)

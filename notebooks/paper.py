@@ -414,11 +414,12 @@ from benchmarks.table1_layers import PAPER, depth, layers_to_reach, make
 assert 25**2 * 512 == 320_000
 assert 25 * 512**2 == 20.48 * 320_000
 
-# %% [markdown] The longest path is measured here as in `python -m benchmarks.table1`, which also
-# measures time and memory: the longest chain of operations in a layer's graph, times the number of
-# layers between the first position and the last, found by following the gradient of the last
-# output. The curves are relative to 16 positions. The table's log_k n is for dilated kernels, whose
-# gaps grow from layer to layer; with "contiguous kernels", the text says, it is n / k.
+# %% [markdown]
+# The longest path is measured here as in `python -m benchmarks.table1`, which also measures time
+# and memory: the longest chain of operations in a layer's graph, times the number of layers between
+# the first position and the last, found by following the gradient of the last output. The curves
+# are relative to 16 positions. The table's log_k n is for dilated kernels, whose gaps grow from
+# layer to layer; with "contiguous kernels", the text says, it is n / k.
 
 # %%
 small = {"width": 8, "num_heads": 2, "radius": 4, "rank": 4, "kernel": 3}

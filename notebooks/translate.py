@@ -166,8 +166,9 @@ history = model.fit(
     verbose=0,
 ).history
 
-# %% [markdown] With label smoothing the loss cannot fall below the entropy of the smoothed labels.
-# Both losses end just above it: there is little left to learn.
+# %% [markdown]
+# With label smoothing the loss cannot fall below the entropy of the smoothed labels. Both losses
+# end just above it: there is little left to learn.
 
 # %%
 smoothed = np.full(pieces.size, 0.1 / pieces.size)

@@ -12,8 +12,8 @@ from pipelines.vocabulary import Vocabulary
 
 
 def given(files: str | None, folder: pathlib.Path) -> Vocabulary | SeparateVocabularies | None:
-    """Read the vocabulary of named files, else that which lay in a folder before a corpus was
-    prepared there; None if one is learned.
+    """Read the vocabulary of named files; if none are named, the one that lay in a folder before a
+    corpus was prepared there. None if there is neither: then one is learned.
 
     Args:
         files: one `vocabulary.model`, or two, joined by a comma, of source and target; None.
@@ -56,6 +56,7 @@ def with_tags(
     if missing := sorted(set(tags) - known):
         raise ValueError(
             f"`vocabulary` must have each tag of the corpus as a piece. Received: {name} without "
-            f"{', '.join(missing)}. Take a vocabulary that was learned with them, or none."
+            f"{', '.join(missing)}. Name a vocabulary that was learned with them, or let "
+            "prepare learn one: without --vocabulary, and without vocabulary.model in --output_dir."
         )
     return vocabulary

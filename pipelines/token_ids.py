@@ -1,4 +1,4 @@
-"""Sequences of ids, packed: all ids after each other in one NumPy array (Vaswani et al. 2017,
+"""Sequences of ids, packed: all ids one after another in one NumPy array (Vaswani et al. 2017,
 section 5.1).
 """
 

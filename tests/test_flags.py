@@ -368,7 +368,11 @@ LEARNED = "is for a vocabulary that is learned, and"
             )
         ),
         ("train", ["--corpus=tfds", "--splits=a,b,c", "--dataset=a/b"], None),
-        ("prepare", ["--corpus=treebank", "--test_prefix=a", "--vocabulary_size=9"], None),
+        (
+            "prepare",
+            ["--corpus=treebank", "--test_prefix=a", "--vocabulary_size=9", "--output_dir=nowhere"],
+            None,
+        ),
         ("train", ["--flagfile=base.flags", "--corpus=text_files"], None),
         ("train", ["--flagfile=multi30k.flags", "--corpus=records"], None),
         ("prepare", ["--flagfile=multi30k.flags", "--corpus=reverse", "--vocabulary=a"], None),

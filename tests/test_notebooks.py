@@ -18,6 +18,13 @@ PICTURES = {"family": 2, "paper": 8, "reproduce": 1, "translate": 3}
 NEEDED = ("fastapi", "ipykernel", "jupytext", "matplotlib", "nbclient", "uvicorn")
 
 
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_the_marker_of_a_cell_of_text_is_alone_on_its_line(path):
+    # jupytext takes the rest of the line for the cell's metadata.
+    markers = re.findall(r"^# %% \[markdown\].*", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(markers) == {"# %% [markdown]"}
+
+
 def executed(text, folder, seconds=SECONDS):
     """A notebook in the percent format, executed in a process of its own.
 

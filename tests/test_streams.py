@@ -19,6 +19,17 @@ def test_a_pipe_stays_a_pipe(tmp_path):
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
+def test_a_pipe_without_a_name_of_its_own_is_written_to():
+    """As /dev/stdout in front of `|`, and the shell's `>(...)`."""
+    reader, writer = os.pipe()
+    name = f"/dev/fd/{writer}"
+    streams.require_writable(name)
+    assert streams.write_lines(name, ["a"])
+    os.close(writer)
+    with open(reader, "rb") as pipe:
+        assert pipe.read() == b"a\n"
+
+
 def test_a_link_stays_a_link(tmp_path):
     file = tmp_path / "file"
     link = tmp_path / "link"

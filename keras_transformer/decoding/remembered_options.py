@@ -1,5 +1,5 @@
 """What a run remembers of how it decodes (Vaswani et al. 2017, section 6.1): the search and the
-lengths that it was trained with, so that commands that take the run decode as its export does.
+lengths that it was trained with, so that commands that take the run search as its export does.
 """
 
 import dataclasses
@@ -25,6 +25,21 @@ def remembered(options: DecodingOptions) -> dict[str, Any]:
     """What a run keeps of its options: arguments of `DecodingOptions`, as JSON."""
     values = dataclasses.asdict(options)
     return {name: values[name] for name in REMEMBERED if values[name] is not None}
+
+
+def kept_in(description: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run's `model.json` has of `remembered`; {} in one of 0.6 or earlier.
+
+    Raises:
+        ValueError: if it has something else there.
+    """
+    kept = description.get("decoding", {})
+    if not isinstance(kept, dict) or not kept.keys() <= set(REMEMBERED):
+        raise ValueError(
+            f"`decoding` of model.json must hold some of {', '.join(REMEMBERED)}. Received: "
+            f"{kept}. Copy the file again from where the model was trained."
+        )
+    return kept
 
 
 def options_of_run(given: Mapping[str, Any], kept: Mapping[str, Any]) -> DecodingOptions:

@@ -2,13 +2,38 @@
 
 import copy
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from absl import flags as absl_flags
 
 from keras_transformer.flagfiles import expand_flagfiles
 from keras_transformer.flags.groups import GROUPS
+
+# Flags that records refuse.
+NOT_OF_RECORDS = {"task", "mixture", "tree_leaves"}
+
+
+def recipe_of_records(argv: Sequence[str], languages: Mapping[str, str]) -> list[str]:
+    """What to train on prepared records with: the flag files of the command that prepared them,
+    whose sizes suit the text, and the languages, which may be others than those of the files.
+
+    Args:
+        argv: arguments of that command.
+        languages: of the records, by flag.
+
+    Returns:
+        Arguments of `train`. None at all where a flag file is not for records.
+    """
+    files = []
+    for place, argument in enumerate(argv):
+        name, equals, value = argument.partition("=")
+        if name.lstrip("-") == "flagfile":
+            files.append(f"--flagfile={value if equals else argv[place + 1]}")
+    said = {one.lstrip("-").partition("=")[0] for one in expand_flagfiles(files)}
+    if not files or said & NOT_OF_RECORDS:
+        return []
+    return [*files, *(f"--{name}={value}" for name, value in languages.items())]
 
 
 def recipe(text: str, *groups: str) -> Mapping[str, Any]:

@@ -73,7 +73,7 @@ DEFINE_path(
     "cache_dir",
     None,
     "Folder for downloads. Default: the user's cache folder, which the variable XDG_CACHE_HOME "
-    "moves. evaluate always looks in the latter.",
+    "moves. evaluate has no such flag: it looks in the user's cache folder.",
     CORPUS,
 )
 

@@ -7,7 +7,10 @@ from absl import flags
 from keras_transformer.flags.path_flags import DEFINE_path
 
 # The end of a default that a run remembers and a SavedModel has in it.
-OR_ITS_OWN = "or what the model was trained or exported with."
+OR_ITS_OWN = (
+    "or what the model was exported with, or its training said; a language model's run does not "
+    "keep that."
+)
 
 SEARCH = flags.FlagValues()
 flags.DEFINE_integer(

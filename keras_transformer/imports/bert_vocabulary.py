@@ -9,6 +9,11 @@ import pathlib
 
 from pipelines.word_pieces import WordPieces
 
+# Those of BERT's class in transformers.
+DEFAULTS = {"do_lower_case": True, "strip_accents": None, "tokenize_chinese_chars": True}
+# The classes that take everything from tokenizer.json instead.
+OF_ANY_MODEL = ("PreTrainedTokenizerFast", "TokenizersBackend")
+
 
 def load(folder: str | os.PathLike) -> WordPieces:
     """Read the vocabulary of a folder.
@@ -39,16 +44,18 @@ def load(folder: str | os.PathLike) -> WordPieces:
 
 
 def _settings(folder, tokenizer):
-    """What is done to a text before it is cut. What tokenizer_config.json says overrides
-    tokenizer.json, as in transformers.
+    """What is done to a text before it is cut. As in transformers it stands in
+    tokenizer_config.json, or in tokenizer.json for a tokenizer of no class of its own.
     """
-    normalizer = tokenizer.get("normalizer") or {}
-    theirs = {
-        "do_lower_case": normalizer.get("lowercase", True),
-        "strip_accents": normalizer.get("strip_accents"),
-        "tokenize_chinese_chars": normalizer.get("handle_chinese_chars", True),
-        **_json(folder / "tokenizer_config.json"),
-    }
+    config = _json(folder / "tokenizer_config.json")
+    theirs = {**DEFAULTS, **config}
+    if config.get("tokenizer_class") in OF_ANY_MODEL:
+        normalizer = tokenizer.get("normalizer") or {}
+        theirs = {
+            "do_lower_case": normalizer.get("lowercase", True),
+            "strip_accents": normalizer.get("strip_accents"),
+            "tokenize_chinese_chars": normalizer.get("handle_chinese_chars", True),
+        }
     if not theirs["tokenize_chinese_chars"]:
         raise ValueError(
             f"the tokenizer of {folder} must have tokenize_chinese_chars=true in "

@@ -31,10 +31,16 @@ def model(config: Mapping) -> Transformer:
     Raises:
         ValueError: for a kind of T5 that we have not: gated, untied, or of uneven stacks.
     """
+    layers = config["num_layers"]
+    if config.get("num_decoder_layers", layers) != layers:
+        raise ValueError(
+            "config.json must have as many layers in both stacks. Received: "
+            f"num_layers={layers}, num_decoder_layers={config['num_decoder_layers']}. Import "
+            "another T5."
+        )
     wanted = {
         "feed_forward_proj": "relu",
         "tie_word_embeddings": True,
-        "num_decoder_layers": config["num_layers"],
         "relative_attention_num_buckets": 32,
         "relative_attention_max_distance": 128,
     }

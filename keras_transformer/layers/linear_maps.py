@@ -25,7 +25,7 @@ class Dense(keras.layers.Dense):
 
     def call(self, x: Tensor) -> Tensor:
         y = ops.matmul(x, self.kernel)
-        y = y if self.bias is None else _plus(y, self.bias)
+        y = y if self.bias is None else plus_bias(y, self.bias)
         return y if self.activation is None else self.activation(y)
 
 
@@ -47,9 +47,15 @@ class Conv1D(keras.layers.Conv1D):
             x = ops.pad(x, ((0, 0), (before, 0), (0, 0)))
             padding = "valid"
         y = ops.conv(x, self.kernel, list(self.strides), padding, dilation_rate=self.dilation_rate)
-        y = _plus(y, self.bias) if self.use_bias else y
+        y = plus_bias(y, self.bias) if self.use_bias else y
         return y if self.activation is None else self.activation(y)
 
 
-def _plus(y, bias):
+def plus_bias(y: Tensor, bias: Tensor) -> Tensor:
+    """`y + bias`, whose gradient is summed in float32.
+
+    Args:
+        y: (..., width).
+        bias: (width,), of any dtype.
+    """
     return y + ops.cast(bias, y.dtype)

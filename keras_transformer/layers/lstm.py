@@ -5,6 +5,7 @@ Vaswani et al. 2017 dispenses with, section 1).
 import keras
 from keras import ops
 
+from keras_transformer.layers.linear_maps import plus_bias
 from keras_transformer.layers.matrix import Matrix
 from keras_transformer.layers.tensors import State, Tensor
 
@@ -20,6 +21,34 @@ class OrthogonalOfAnyDtype(keras.initializers.Orthogonal):
         return ops.cast(super().__call__(shape, "float32"), dtype or "float32")
 
 
+class LSTMCell(keras.layers.LSTMCell):
+    """Keras' cell without its dropout, the bias added as in `linear_maps`.
+
+        i, f, g, o = split(x W + h U + b)
+        c = sigmoid(f) * c + sigmoid(i) * tanh(g)
+        h = sigmoid(o) * tanh(c)
+
+    Call arguments:
+        x: one position, (B, width).
+        states: h and c of the position before, (B, units) each.
+
+    Returns:
+        h, (B, units), and a list of the new states.
+    """
+
+    def call(self, x: Tensor, states: list[Tensor], training: bool = False):
+        h, c = states
+        gates = ops.matmul(x, self.kernel) + ops.matmul(h, self.recurrent_kernel)
+        h, c = _next_state(plus_bias(gates, self.bias), c)
+        return h, [h, c]
+
+
+def _next_state(gates, c):
+    i, f, g, o = ops.split(gates, 4, axis=-1)
+    c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+    return ops.sigmoid(o) * ops.tanh(c), c
+
+
 def lstm(
     units: int, policy: keras.DTypePolicy, name: str, backward: bool = False
 ) -> keras.layers.LSTM:
@@ -33,7 +62,7 @@ def lstm(
 
     Reference: Hochreiter and Schmidhuber 1997, "Long Short-Term Memory".
     """
-    return keras.layers.LSTM(
+    layer = keras.layers.LSTM(
         units,
         return_sequences=True,
         go_backwards=backward,
@@ -41,14 +70,13 @@ def lstm(
         dtype=policy,
         name=name,
     )
+    # Keras' layer makes its cell itself. `keras.layers.RNN` takes another one, but not cuDNN.
+    layer.cell.__class__ = LSTMCell
+    return layer
 
 
 class LSTMStepper:
-    """A Keras LSTM layer for one new position of each row.
-
-        i, f, g, o = split([x, h] [W; U] + b)
-        c = sigmoid(f) * c + sigmoid(i) * tanh(g)
-        h = sigmoid(o) * tanh(c)
+    """A Keras LSTM layer for one new position of each row, by the formula of `LSTMCell`.
 
     The state is h and c, (rows, units) each.
 
@@ -81,7 +109,5 @@ class LSTMStepper:
     def __call__(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         h, c = state
         [gates] = self._gates(ops.concatenate([x, h], axis=-1))
-        i, f, g, o = ops.split(gates + self._bias, 4, axis=-1)
-        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
-        h = ops.sigmoid(o) * ops.tanh(c)
+        h, c = _next_state(gates + self._bias, c)
         return h, (h, c)

@@ -60,7 +60,7 @@ def hyperparameters_of(path: pathlib.Path | str) -> dict:
         # A SavedModel has its model.json beside it, as a run has.
         folder = RunFolder(version if (version / "saved_model.pb").exists() else path)
     try:
-        return folder.read_description().get("hyperparameters", {})
+        return folder.read_description().get("hyperparameters") or {}
     except FileNotFoundError:
         return {}
 

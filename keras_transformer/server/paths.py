@@ -1,5 +1,5 @@
-"""TF Serving's paths: they match in any case, and their parts are a model's or label's name, and a
-version's number.
+"""TF Serving's paths: they match in any case, but for what they end with, a method or "metadata".
+Their parts are a model's or label's name, and a version's number.
 """
 
 import re
@@ -9,6 +9,8 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import BaseRoute
 
 ROOT = "/v1/"
+# TF Serving finds these in any case too, and then compares them letter by letter.
+EXACT = ("predict", "metadata")
 
 
 class _Name(Convertor):
@@ -42,10 +44,12 @@ def register() -> None:
 
 
 def ignore_case(routes: Iterable[BaseRoute]) -> None:
-    """Let TF Serving's routes match in any case. Names keep theirs."""
+    """Let TF Serving's routes match in any case, but for `EXACT`. Names keep theirs."""
     for route in routes:
         if route.path.startswith(ROOT):
-            route.path_regex = re.compile(route.path_regex.pattern, re.IGNORECASE | re.ASCII)
+            ends = "|".join(EXACT)
+            pattern = re.sub(rf"({ends})\$$", r"(?-i:\1)$", route.path_regex.pattern)
+            route.path_regex = re.compile(pattern, re.IGNORECASE | re.ASCII)
 
 
 def is_of_tf_serving(path: str) -> bool:

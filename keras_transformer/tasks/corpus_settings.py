@@ -114,9 +114,9 @@ def described(settings: Mapping, corpus: Corpus) -> dict:
 def fixed(description: Mapping) -> dict:
     """What of a run's description must not change.
 
-    An earlier version wrote the languages of the flags, whatever those of records and mixtures
-    were: they are left out, for the vocabulary distinguishes texts. So it did with the targets of
-    `TARGETS`. It did not write the members of a mixture: those of today are taken.
+    Earlier versions wrote the languages of the flags. Records and mixtures have their own, so that
+    theirs are left out: their vocabulary distinguishes texts. The targets of `TARGETS` are called
+    as today. Earlier versions did not write the members of a mixture: those of today are taken.
     """
     settings = _with_its_target(description["corpus"].get("name"), description["corpus"])
     left_out = LANGUAGES if settings.get("name") in OWN_LANGUAGES else ()

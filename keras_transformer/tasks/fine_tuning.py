@@ -53,8 +53,8 @@ def start_from(path: str, task: Task, model: keras.Model) -> None:
 
 
 def refuse_other_heads(before: Mapping, now: Mapping, path: str) -> None:
-    """Refuse to cut what one number of heads has learned into another number. The weights of both
-    have the same shapes.
+    """Refuse another number of heads: unless d_k is given, the shapes of the weights do not show
+    it, and each head would get parts of several.
 
     Args:
         before, now: see `differences`.
@@ -66,8 +66,8 @@ def refuse_other_heads(before: Mapping, now: Mapping, path: str) -> None:
     heads = before.get("num_heads")
     if heads and now.get("num_heads", heads) != heads:
         raise ValueError(
-            f"--num_heads must be {heads}, as it was for {path}: other heads cannot use what these "
-            f"have learned. Received: num_heads={now['num_heads']}. Pass --num_heads={heads}."
+            f"--num_heads must be {heads}, as it was for {path}: its weights are those of so many "
+            f"heads. Received: num_heads={now['num_heads']}. Pass --num_heads={heads}."
         )
 
 

@@ -1,4 +1,4 @@
-"""A model that somebody else trained, as what a task exports and as a run's folder (Devlin et al.
+"""What makes an export and a run's folder of a model that somebody else trained (Devlin et al.
 2019, "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding";
 Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words: Transformers for Image Recognition at
 Scale").

@@ -1,5 +1,6 @@
 """How well a masked language model guesses pieces that are hidden in text that it has not seen."""
 
+from keras_transformer.models import described
 from keras_transformer.runs.description import hyperparameters_in
 from keras_transformer.runs.folder import RunFolder, named_run
 from keras_transformer.tasks.examination import Examination
@@ -33,8 +34,8 @@ class MaskingExamination(Examination):
             )
         self._folder = named_run(model)
         # An imported model does not say how it was trained.
-        sizes = hyperparameters_in(description, self._folder.description, dict)
-        longest = sizes["max_positions"] - 1
+        sizes = hyperparameters_in(description, self._folder.description, described)
+        longest = sizes.max_positions - 1
         unknown = {"mask_share": MASK_SHARE, "max_length": longest, "seed": 1}
         self._training = {**unknown, **description.get("training", {})}
         self._lines = _lines(description, model, values)

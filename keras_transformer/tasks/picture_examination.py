@@ -67,9 +67,9 @@ def _refuse_others(description, pictures, model):
     digest = description.get("files", {}).get("digest", pictures.digest)
     if digest != pictures.digest:
         raise ValueError(
-            f"{folder} must have the files that {model} was trained with: others change which "
-            "pictures are tested. Received: other names of files. Put them back as they were, or "
-            "train again."
+            f"{folder} must have the files that {model} was trained with, for their names decide "
+            "which pictures are tested. Received: files of other names. Put them back as they "
+            "were, or train again."
         )
 
 

@@ -131,12 +131,11 @@ def read_card(version: pathlib.Path) -> dict:
 
 
 def _load_runs(paths, precision, options):
-    from keras_transformer.decoding import DecodingOptions
     from keras_transformer.models import Ensemble
 
     given = {name: value for name, value in options.items() if value is not None}
-    # Wrong options are reported before anything is loaded.
-    DecodingOptions(**given)
+    # Wrong options are reported before any weights are loaded.
+    _options_of(_described_run(paths[0])[1], paths[0], given)
     loaded = [_load_run(one, precision) for one in paths]
     model, vocabulary, description = loaded[0]
     for one, (_, another, _) in zip(paths, loaded, strict=True):
@@ -166,11 +165,15 @@ def module_of(model, vocabulary, description: Mapping, path: str | os.PathLike, 
     Raises:
         ValueError: for options out of range, and for a run of a task without strings.
     """
+    options = _options_of(description, path, options)
+    return _module_class(description, path)(model, vocabulary, options)
+
+
+def _options_of(description, path, given):
+    """The `DecodingOptions` of a run: those that are given, else what it was trained with."""
     from keras_transformer.decoding.remembered_options import options_of_run
 
-    module_class = _module_class(description, path)
-    options = options_of_run(options, module_class.defaults(description))
-    return module_class(model, vocabulary, options)
+    return options_of_run(given, _module_class(description, path).defaults(description))
 
 
 def _module_class(description, path):
@@ -201,16 +204,22 @@ def _load_run(path, precision):
     """Model, vocabulary and description of a run's folder or a checkpoint in one."""
     from keras_transformer.translator.trained import load_trained
 
+    folder, description = _described_run(path)
+    weights = path if path.suffix == ".npz" else None
+    return (*load_trained(folder, weights, precision), description)
+
+
+def _described_run(path):
+    """The folder of a run, or of a checkpoint in one, and its description; refuse another model."""
     if saved_model(path):
         raise ValueError(
             f"{path} is a SavedModel: an ensemble is made of runs' folders or of checkpoints in "
             "them."
         )
     folder = _folder_of(path)
-    weights = path if path.suffix == ".npz" else None
     description = folder.read_description()
     _module_class(description, path)
-    return (*load_trained(folder, weights, precision), description)
+    return folder, description
 
 
 def _folder_of(path):

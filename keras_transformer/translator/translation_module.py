@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.options import MAX_SOURCE_LENGTH
+from keras_transformer.decoding.remembered_options import kept_in
 from keras_transformer.models import EncoderDecoder, Ensemble
 from keras_transformer.translator.graphs import IDS, graphs_of, traced
 from pipelines.special_ids import EOS, PAD
@@ -84,16 +85,15 @@ class TranslationModule(tf.Module):
 
     @classmethod
     def defaults(cls, description: Mapping[str, Any]) -> dict[str, Any]:
-        """How a run decodes by default: as it was trained to, and where that says nothing, as its
-        task does.
+        """Arguments of `DecodingOptions` for a run: as it was trained to decode, else as its task.
 
         Args:
             description: the run's `model.json`.
 
-        Returns:
-            Arguments of `DecodingOptions`.
+        Raises:
+            ValueError: if the file is damaged there.
         """
-        return {**cls.default_options, **description.get("decoding", {})}
+        return {**cls.default_options, **kept_in(description)}
 
     @classmethod
     def check(cls, options: DecodingOptions) -> None:

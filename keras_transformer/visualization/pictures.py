@@ -149,12 +149,15 @@ def lengths(model: str, **_: Any) -> Draw:
 @_picture
 def n_best(model: str, line: str | None, options: Mapping, **_: Any) -> Draw:
     """The best hypotheses as a tree."""
+    from keras_transformer.translator.loading import description_of
     from keras_transformer.translator.translator import Translator
     from keras_transformer.visualization import hypothesis_drawing, hypothesis_tree
     from keras_transformer.visualization.model_reading import required_line
 
     line = required_line(line)
-    count = {"num_hypotheses": options.get("samples") or options.get("beam_size", 4)}
+    # All that the search holds at its end: as asked, as the model remembers, or the default.
+    searched = {"beam_size": 4, **description_of(model).get("decoding", {}), **options}
+    count = {"num_hypotheses": options.get("samples") or searched["beam_size"]}
     translator = Translator.load(model, **{**count, **options})
     [hypotheses] = translator.translate_in_detail([line])
     return functools.partial(hypothesis_drawing.draw, hypothesis_tree.tree(hypotheses))

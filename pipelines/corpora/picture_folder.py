@@ -19,7 +19,9 @@ def files_of(folder: str | os.PathLike) -> dict[str, list[pathlib.Path]]:
     """
     place = pathlib.Path(folder)
     if not place.is_dir():
-        raise FileNotFoundError(f"there is no folder {place}. Name one by --pictures_dir.")
+        raise FileNotFoundError(
+            f"there is no folder {place}. It must have a subfolder of PNG files for each class."
+        )
     classes = sorted(one for one in place.iterdir() if one.is_dir())
     return {
         subfolder.name: sorted(

@@ -10,6 +10,7 @@ import pytest
 from absl import flags
 
 from benchmarks import parsing_in_parts
+from keras_transformer.training import checkpoint
 from pipelines import corpora
 from pipelines.trees import parse
 
@@ -124,6 +125,17 @@ def test_a_row_is_printed_as_soon_as_it_is_there(benchmark_of, monkeypatch, caps
         study.print_systems(GOLD)
     rows = capsys.readouterr().out.splitlines()[3:]
     assert [row.split(" | ")[0] for row in rows] == ["| beam 1, mended", "| beam 1, not mended"]
+
+
+def test_rows_are_constrained_if_they_say_so_whatever_the_run_remembers(
+    benchmark_of, monkeypatch, tmp_path
+):
+    study = benchmark_of("parsing_study", f"--model_dir={tmp_path}", "--silver_model_dir=silver")
+    monkeypatch.setattr(checkpoint, "checkpoints", lambda folder: [tmp_path / "step-1.npz"])
+    systems = study.systems()
+    assert len(systems) == 8
+    for name, (_, options) in systems.items():
+        assert options["constrained"] == name.endswith(", constrained"), name
 
 
 @pytest.fixture

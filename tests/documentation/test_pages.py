@@ -122,7 +122,12 @@ def missing_modules(text):
 def missing_extras(text):
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
-    return sorted(set(re.findall(r"\.\[(\w+)\]", text)) - set(setup["options.extras_require"]))
+    named = set(re.findall(r"\.\[(\w+)\]", text))
+    # The first column of the table of extras.
+    table = re.search(r"^\| extra \|.*\n\|---.*\n((?:\|.*\n)+)", text, flags=re.MULTILINE)
+    for row in table[1].splitlines() if table else []:
+        named |= set(re.findall(r"`(\w+)`", row.split("|")[1]))
+    return sorted(named - set(setup["options.extras_require"]))
 
 
 def missing_targets(text):
@@ -218,6 +223,7 @@ def test_the_readme_describes_each_command_with_flags_that_it_has():
         (missing_files, "`layers/attentoin.py`"),
         (missing_modules, "python -m keras_transformer.transalte"),
         (missing_extras, "pip install -e '.[nothing]'"),
+        (missing_extras, "| extra | needed for |\n|---|---|\n| `serve`, `nothing` | all |\n"),
         (missing_targets, "`make everything`"),
         (unknown_commits, "commit be9c7e1"),
         (long_lines, "x" * (COLUMNS + 1)),

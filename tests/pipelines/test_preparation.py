@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keras_transformer import flags, prepare
+from keras_transformer.flags.recipes import recipe_of_records
 from pipelines import beam, corpora, vocabularies
 from pipelines.filtering import Filters
 from pipelines.record_files import Records
@@ -294,7 +295,7 @@ def mixture_of(houses, tmp_path, **member):
 def test_a_vocabulary_without_the_tags_of_the_corpus_is_refused(houses, tmp_path):
     mixture = mixture_of(houses, tmp_path, tag="<2de>")
     learn([*ENGLISH, *GERMAN], 295).save(tmp_path / "own.model")
-    with pytest.raises(ValueError, match=r"own\.model without <2de>\. Take a vocabulary"):
+    with pytest.raises(ValueError, match=r"own\.model without <2de>\. Name a vocabulary"):
         run(tmp_path / "p", **mixture, vocabulary=str(tmp_path / "own.model"))
     learn([*ENGLISH, *GERMAN], 296, tags=["<2de>"]).save(tmp_path / "tagged.model")
     prepared = run(tmp_path / "p", **mixture, vocabulary=str(tmp_path / "tagged.model"))
@@ -318,11 +319,43 @@ def test_a_vocabulary_that_lies_in_the_folder_is_taken_and_told(houses, tmp_path
         run(folder, **houses)
 
 
+def test_flags_of_learning_are_refused_beside_a_vocabulary_in_the_folder(
+    copy, tmp_path, monkeypatch
+):
+    folder = tmp_path / "given"
+    folder.mkdir()
+    shutil.copy(copy / "vocabulary.model", folder)
+    monkeypatch.setattr("sys.argv", ["prepare", "--vocabulary_size=99"])
+    with pytest.raises(
+        ValueError, match=r"--vocabulary_size is for .* and .*given has one\. Leave"
+    ):
+        run(folder, vocabulary_size=99)
+    # A control: what a preparation has learned is no given vocabulary.
+    with pytest.raises(ValueError, match=r"holds another preparation: .*now 99 pieces"):
+        run(copy, vocabulary_size=99)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--flagfile=base.flags"], ["--flagfile=base.flags"]),
+        (["--shards=2", "--flagfile", "base.flags"], ["--flagfile=base.flags"]),
+        (["--shards=2"], None),
+        (["--flagfile=parsing.flags"], None),
+    ],
+)
+def test_the_command_to_train_has_the_recipe_and_the_languages(arguments, expected):
+    languages = {"source_language": "fr", "target_language": "en"}
+    found = recipe_of_records(arguments, languages)
+    own = ["--source_language=fr", "--target_language=en"]
+    assert found == ([*expected, *own] if expected else [])
+
+
 def test_a_vocabulary_that_lies_in_the_folder_must_have_the_tags(houses, tmp_path):
     folder = tmp_path / "p"
     learn([*ENGLISH, *GERMAN], 295).save(folder / "vocabulary.model")
     before = contents(folder)
-    with pytest.raises(ValueError, match=r"Received: .*p without <2de>\. Take a vocabulary"):
+    with pytest.raises(ValueError, match=r"Received: .*p without <2de>\. Name a vocabulary"):
         run(folder, **mixture_of(houses, tmp_path, tag="<2de>"))
     assert contents(folder) == before
 

@@ -38,6 +38,7 @@ def test_ids_are_those_of_transformers(tmp_path):
     assert found != ours
 
 
+OF_ANY_MODEL = {"tokenizer_class": "PreTrainedTokenizerFast"}
 ACCENTED = [*SPECIAL, "cafe", "café", "Cafe", "Café", "a"]
 
 
@@ -125,17 +126,20 @@ def test_it_is_a_vocabulary_of_a_folder(tmp_path):
 @pytest.mark.parametrize(
     ("normalizer", "settings", "expected"),
     [
-        ({"lowercase": False, "strip_accents": True}, {}, (False, True)),
-        ({"strip_accents": False}, {"do_lower_case": True}, (True, False)),
-        ({"lowercase": True, "strip_accents": False}, {"strip_accents": None}, (True, True)),
-        ({"handle_chinese_chars": False}, {"tokenize_chinese_chars": True}, (True, True)),
+        ({"lowercase": False, "strip_accents": True}, OF_ANY_MODEL, (False, True)),
+        ({"lowercase": False}, {**OF_ANY_MODEL, "do_lower_case": True}, (False, False)),
+        ({"lowercase": False}, {}, (True, True)),
+        ({"lowercase": False}, {"tokenizer_class": "BertTokenizer"}, (True, True)),
+        ({}, {"do_lower_case": False, "strip_accents": True}, (False, True)),
+        ({"strip_accents": False}, {"do_lower_case": True}, (True, True)),
+        ({"handle_chinese_chars": False}, {}, (True, True)),
     ],
 )
 @pytest.mark.parametrize("with_text", [True, False])
-def test_tokenizer_config_overrides_the_tokenizer(
+def test_the_tokenizer_is_set_where_transformers_looks(
     tmp_path, normalizer, settings, expected, with_text
 ):
-    """What it does not say is read from tokenizer.json, with vocab.txt beside it or without."""
+    """With vocab.txt beside it or without."""
     model = {"type": "WordPiece", "vocab": {piece: n for n, piece in enumerate(PIECES)}}
     tokenizer = {"model": model, "normalizer": normalizer}
     (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))
@@ -152,7 +156,7 @@ def test_chinese_that_is_not_cut_into_characters_is_refused(tmp_path):
     (tmp_path / "tokenizer_config.json").write_text('{"tokenize_chinese_chars": false}')
     with pytest.raises(ValueError, match=words):
         bert_vocabulary.load(tmp_path)
-    (tmp_path / "tokenizer_config.json").unlink()
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(OF_ANY_MODEL))
     normalizer = {"handle_chinese_chars": False}
     (tmp_path / "tokenizer.json").write_text(json.dumps({"normalizer": normalizer}))
     with pytest.raises(ValueError, match=words):
@@ -166,7 +170,9 @@ def test_a_folder_of_transformers_is_read(tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps({"model": model, "normalizer": {"lowercase": False}}))
     found = bert_vocabulary.load(tmp_path)
-    assert (found.pieces, found.lower_case) == (PIECES, False)
+    assert (found.pieces, found.lower_case) == (PIECES, True)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(OF_ANY_MODEL))
+    assert bert_vocabulary.load(tmp_path).lower_case is False
     path.write_text(json.dumps({"model": {"type": "BPE"}}))
     with pytest.raises(ValueError, match=r"must be of the type WordPiece\. Received: BPE"):
         bert_vocabulary.load(tmp_path)

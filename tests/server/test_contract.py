@@ -100,7 +100,7 @@ def test_a_version_is_asked_by_its_number(client):
 
 
 @pytest.mark.parametrize(
-    "path", ["/V1/models/m:predict", "/v1/Models/m:predict", "/V1/MODELS/m/Versions/1:PREDICT"]
+    "path", ["/V1/models/m:predict", "/v1/Models/m:predict", "/V1/MODELS/m/Versions/1:predict"]
 )
 def test_a_path_in_another_case_is_the_same_path(client, path):
     response = client.post(path, json={"instances": ["a"]})
@@ -112,7 +112,7 @@ def test_a_path_in_another_case_is_the_same_path(client, path):
     [
         ("/V1/Models/m", "/v1/models/m"),
         ("/v1/models/m/VERSIONS/1", "/v1/models/m/versions/1"),
-        ("/v1/models/m/Metadata", "/v1/models/m/metadata"),
+        ("/v1/Models/m/metadata", "/v1/models/m/metadata"),
     ],
 )
 def test_a_status_in_another_case_is_the_same(client, path, same):
@@ -148,6 +148,7 @@ def test_a_status_in_another_case_is_the_same(client, path, same):
         ("GET", "/v1/models/m/versions/7", 404, "Could not find version 7 of model m"),
         ("GET", "/v1/models/x/metadata", 404, "Servable not found for request: Latest(x)"),
         ("POST", "/v1/models/m:frob", 400, "Malformed request: POST /v1/models/m:frob"),
+        ("POST", "/v1/models/m:PREDICT", 400, "Malformed request: POST /v1/models/m:PREDICT"),
         (
             "POST",
             "/v1/models/m/versions/one:predict",

@@ -42,3 +42,23 @@ def test_its_export_decodes_so_too(folder):
     values = {"precision": "float32", "beam_size": None, "length_penalty": 0.3, "samples": 0}
     options = Translation.reload(folder, values).module.options
     assert (options.beam_size, options.length_penalty, options.max_length) == (2, 0.3, "3")
+
+
+@pytest.mark.parametrize("beam", [2, 5])
+def test_as_many_hypotheses_are_given_as_its_own_search_has(folder, beam):
+    description = {**folder.read_description(), "decoding": {"beam_size": beam}}
+    folder.description.write_text(json.dumps(description))
+    [hypotheses] = Translator.load(folder.path, num_hypotheses=beam).translate_in_detail(
+        SOURCES[:1]
+    )
+    assert len(hypotheses) == beam
+    with pytest.raises(ValueError, match=rf"must lie in 1\.\.beam_size={beam}\. Received"):
+        Translator.load(folder.path, num_hypotheses=beam + 1)
+
+
+@pytest.mark.parametrize("kept", [7, {"beam_sise": 2}])
+def test_a_damaged_memory_is_told(folder, kept):
+    description = {**folder.read_description(), "decoding": kept}
+    folder.description.write_text(json.dumps(description))
+    with pytest.raises(ValueError, match=r"`decoding` of model\.json must hold .* Received: "):
+        Translator.load(folder.path)

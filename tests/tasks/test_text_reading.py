@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.models import MaskedLanguageModel, TextClassifier
+from keras_transformer.models import Hyperparameters, MaskedLanguageModel, TextClassifier
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.classification import Classification
 from keras_transformer.tasks.label_examination import LabelExamination
@@ -158,7 +158,8 @@ def test_a_checkpoint_is_examined_by_its_weights(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(Masking, "reload", reload)
     if kind is LabelExamination:
         values["source_file"] = values["reference_file"]
-    description = {"hyperparameters": {"max_positions": 9}, "labels": {"names": ["a"]}}
+    sizes = Hyperparameters(vocabulary_size=9).as_dict()
+    description = {"hyperparameters": sizes, "labels": {"names": ["a"]}}
     examination = kind(description, str(weights), values)
     with pytest.raises(Reloaded) as raised:
         examination.examine({"precision": "float32"}, 1)

@@ -40,6 +40,30 @@ def test_the_sentence_is_translated_as_the_flags_say(name, monkeypatch):
     assert raised.value.args == ("m", options)
 
 
+@pytest.mark.parametrize(
+    ("kept", "options", "count"),
+    [
+        ({}, {}, 4),
+        ({"decoding": {"beam_size": 2}}, {}, 2),
+        ({"decoding": {"beam_size": 2}}, {"beam_size": 3}, 3),
+        ({"decoding": {"beam_size": 2}}, {"samples": 5}, 5),
+        ({"decoding": {"beam_size": 2}}, {"num_hypotheses": 1}, 1),
+    ],
+)
+def test_the_tree_has_all_hypotheses_of_the_search(kept, options, count, monkeypatch):
+    class Loaded(Exception):
+        pass
+
+    def load(path, **options):
+        raise Loaded(options)
+
+    monkeypatch.setattr(Translator, "load", load)
+    monkeypatch.setattr(loading, "description_of", lambda model: kept)
+    with pytest.raises(Loaded) as raised:
+        PICTURES["n_best"](**OF_A_LINE, options=options)
+    assert raised.value.args == ({"num_hypotheses": count, **options},)
+
+
 def test_an_alignment_is_of_a_translator_s_attention_to_the_source(monkeypatch):
     given = {**OF_A_LINE, "options": {}}
     with pytest.raises(ValueError, match=r"Received: --stack=encoder\. Leave it out, or"):
