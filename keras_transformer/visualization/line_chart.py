@@ -5,6 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from keras_transformer.visualization.theme import Theme, looks, new_figure
 
+# Of series without lines: a disc, a diamond, a square, a triangle.
+MARKS = ("o", "D", "s", "^")
+
 
 @dataclasses.dataclass(frozen=True)
 class Panel:
@@ -16,7 +19,8 @@ class Panel:
         series: {name: (x, y)}; a name has the same colour in all panels.
         logarithmic: axes with a logarithmic scale: "", "y" or "xy". One across has a tick at each x
             of the first series.
-        names: what stands at 0, 1, 2 and so on across, in place of numbers.
+        names: what stands at 0, 1, 2 and so on across, in place of numbers. There is nothing
+            between them, so that each number is a mark of its own and no line joins them.
     """
 
     title: str
@@ -43,10 +47,12 @@ def draw(panels: Sequence[Panel], theme: Theme):
     widths = [2.6 - 1.2 * place / max(len(names) - 1, 1) for place in range(len(names))]
     for panel, axes in zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True):
         for name, (x, y) in panel.series.items():
-            colour, style = look[names.index(name)]
-            mark = "o" if len(x) == 1 else None
-            how = {"color": colour, "linestyle": style, "marker": mark}
-            [handles[name]] = axes.plot(x, y, **how, linewidth=widths[names.index(name)])
+            place = names.index(name)
+            colour, style = look[place]
+            how = {"color": colour, "linestyle": style, "marker": "o" if len(x) == 1 else None}
+            if panel.names:
+                how |= {"linestyle": "none", "marker": MARKS[place % len(MARKS)]}
+            [handles[name]] = axes.plot(x, y, **how, linewidth=widths[place])
         axes.set(title=panel.title, xlabel=panel.across)
         axes.grid(linewidth=0.6)
         axes.set_axisbelow(True)

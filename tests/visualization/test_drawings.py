@@ -246,3 +246,15 @@ def test_a_stack_that_the_first_measure_lacks_has_its_name():
     figure = head_maps.draw(measures, THEMES["light"])
     names = [axes.get_ylabel() for axes in figure.axes if axes.axison]
     assert sorted(names) == ["", "cross\nlayer", "encoder\nlayer"]
+
+
+def test_numbers_of_named_places_are_marks_that_no_line_joins():
+    series = {"here": ([0, 1], [3, 5]), "paper": ([0, 1], [4, 1])}
+    figure = line_chart.draw([Panel("BLEU", "", series, names=["base", "big"])], THEMES["light"])
+    here, paper = figure.axes[0].lines
+    assert {here.get_linestyle(), paper.get_linestyle()} == {"None"}
+    assert here.get_marker() != paper.get_marker()
+    # A control: numbers along an axis are joined.
+    figure = line_chart.draw([Panel("BLEU", "step", series)], THEMES["light"])
+    assert {line.get_marker() for line in figure.axes[0].lines} == {"None"}
+    assert "None" not in {line.get_linestyle() for line in figure.axes[0].lines}
