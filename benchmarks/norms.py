@@ -119,7 +119,8 @@ def main(_):
     for norm in ("post", "batch"):
         model = train("sinusoidal", STEPS.value, norm=norm)
         shares = [f"{100 * accuracy(model, *lengths):.1f}" for lengths in ((4, 12), (4, 4))]
-        rows.append(({"post": "layer", "batch": "batch"}[norm], *shares, *of_mates(model)))
+        changes = [f"{change:.1e}" for change in of_mates(model)]
+        rows.append(({"post": "layer", "batch": "batch"}[norm], *shares, *changes))
     header = ("norm", "% right, 4 to 12 words", "% right, 4 words", "mates change, training")
     print_table((*header, "at inference"), rows)
     print(f"{WORDS} words from id {EOS + 1}, {SIZES}")

@@ -86,8 +86,13 @@ def _with_commas():
 def _of_narrow_range():
     from matplotlib.ticker import LogFormatter
 
-    # It labels ticks between powers of ten where there are few powers.
-    return LogFormatter()
+    class Plain(LogFormatter):
+        """It labels ticks between powers of ten where there are few powers; "0.6", not "6e-01"."""
+
+        def __call__(self, x, pos=None):
+            return f"{x:g}" if super().__call__(x, pos) else ""
+
+    return Plain()
 
 
 def _few():
