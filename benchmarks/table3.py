@@ -94,7 +94,7 @@ def print_results(found):
         (
             row,
             *small_runs.spreads(found, name_of(row), digits),
-            PAPER[row].perplexity,
+            f"{PAPER[row].perplexity:.2f}",
             PAPER[row].bleu,
         )
         for row in ROWS.value

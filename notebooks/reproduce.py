@@ -35,7 +35,7 @@ import tempfile
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
 import numpy as np
-from IPython.display import Markdown
+from IPython.display import Markdown, display
 
 import keras_transformer
 from keras_transformer.models import Transformer
@@ -164,7 +164,7 @@ for name, found in scores.items():
         f"{statistics.mean(one[of] for one in found):.2f}" for of in ("perplexity", "bleu")
     )
     paper = PAPER[name]
-    rows.append([name, len(found), perplexity, points, paper.perplexity, paper.bleu])
+    rows.append([name, len(found), perplexity, points, f"{paper.perplexity:.2f}", paper.bleu])
 header = ["row", "seeds", "PPL a piece", "BLEU (dev)", "paper: PPL", "paper: BLEU"]
 table(header, rows) if rows else None
 
@@ -182,7 +182,24 @@ def ranks(values):
 
 if len(rows) > 2:
     ours = ranks([float(row[2]) for row in rows])
-    theirs = ranks([row[4] for row in rows])
+    theirs = ranks([float(row[4]) for row in rows])
     print(f"correlation of ranks: {np.corrcoef(ours, theirs)[0, 1]:.2f} over {len(rows)} rows")
     labels = [row[0].removeprefix("table3/") for row in rows]
     print("best to worst here:", *np.array(labels)[np.argsort(ours)])
+
+# %% [markdown]
+# Each row against base. What the paper found of d_k, of depth and of width shows at this scale.
+# What needs long training does not: that no dropout, or a single head, hurts.
+
+# %%
+if BASE in scores:
+    panels = []
+    for title, here, there in (("perplexity a piece", 2, 4), ("BLEU", 3, 5)):
+        base = next(row for row in rows if row[0] == BASE)
+        places = list(range(len(rows)))
+        series = {
+            "here": (places, [float(row[here]) - float(base[here]) for row in rows]),
+            "paper": (places, [float(row[there]) - float(base[there]) for row in rows]),
+        }
+        panels.append(Panel(f"{title}, less base's", "", series, names=labels))
+    display(Shown(functools.partial(line_chart.draw, panels)))

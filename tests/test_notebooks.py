@@ -14,7 +14,7 @@ SOURCES = sorted((ROOT / "notebooks").glob("*.py"))
 # A limit for all cells together.
 SECONDS = 300
 # How many pictures each shows at least.
-PICTURES = {"family": 2, "paper": 8, "reproduce": 1, "translate": 3}
+PICTURES = {"family": 2, "paper": 8, "reproduce": 2, "translate": 3}
 NEEDED = ("fastapi", "ipykernel", "jupytext", "matplotlib", "nbclient", "uvicorn")
 
 
