@@ -1,5 +1,6 @@
 """Flags of the commands that translate, parse and score. The defaults are the paper's search
-(Vaswani et al. 2017, section 6.1), unless a run was trained or a SavedModel exported with another.
+(Vaswani et al. 2017, section 6.1). A SavedModel has its own, and so has a run of a translator or
+parser.
 """
 
 from absl import flags
@@ -8,8 +9,8 @@ from keras_transformer.flags.path_flags import DEFINE_path
 
 # The end of a default that a run remembers and a SavedModel has in it.
 OR_ITS_OWN = (
-    "or what the model was exported with, or its training said; a language model's run does not "
-    "keep that."
+    "or the value that a SavedModel was exported with, or a run of a translator or parser trained "
+    "with."
 )
 
 SEARCH = flags.FlagValues()

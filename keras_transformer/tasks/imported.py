@@ -50,7 +50,7 @@ def of_pictures(origin: str, config: Mapping) -> tuple[str, Artifact]:
 
 
 def of_text(origin: str, config: Mapping) -> tuple[str, Artifact]:
-    """The task that a BERT is of, and what is exported of it."""
+    """The name of the task of a BERT, and the artifact that it is exported as."""
     model = hugging_face.load(origin)
     vocabulary = bert_vocabulary.load(origin)
     labels = bert.labels(config)
