@@ -34,14 +34,15 @@ VALUES = {
     "bpe_dropout": (0.1,),
     "subword_regularization": (0.2,),
 }
-# What a flag does nothing without.
+# What a variant does nothing without.
 BESIDE = {
-    "r_drop": ("--dropout=0.1",),
-    "subword_regularization": ("--vocabulary_model=unigram", "--vocabulary_size=285"),
+    "optimizer=adamw": ("--weight_decay=0.01",),
+    "r_drop=5": ("--dropout=0.1",),
+    "subword_regularization=0.2": ("--vocabulary_model=unigram", "--vocabulary_size=285"),
 }
 PAPER = "paper"
 VARIANTS = {PAPER: ()} | {
-    f"{flag}={value}": (f"--{flag}={value}", *BESIDE.get(flag, ()))
+    f"{flag}={value}": (f"--{flag}={value}", *BESIDE.get(f"{flag}={value}", ()))
     for flag, values in VALUES.items()
     for value in values
 }

@@ -158,7 +158,7 @@ flags.DEFINE_enum(
 flags.DEFINE_float(
     "weight_decay",
     0.0,
-    "Weight decay of the matrices, for any --optimizer but adam.",
+    "Weight decay of the matrices, for any --optimizer but adam. adamw needs it.",
     0,
     flag_values=OPTIMIZER,
 )

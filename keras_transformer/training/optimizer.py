@@ -110,7 +110,7 @@ def optimizer(
         schedule: a `LearningRateSchedule`, or a rate.
         name: "adam", "adamw", "muon" or "adafactor".
         weight_decay: share of the weight matrices, times the learning rate, that decays each step;
-            for all but "adam".
+            0 with "adam", positive with "adamw".
         clip_norm: largest global norm of the gradients; None: they are not clipped.
         ema: momentum m of the moving average of the weights, in (0, 1); None: none is kept.
 
@@ -137,6 +137,11 @@ def _check(name, weight_decay, clip_norm, ema):
         raise ValueError(
             "`weight_decay` needs adamw, muon or adafactor. Received: "
             f"weight_decay={weight_decay}, name={name!r}. Pass --optimizer=adamw."
+        )
+    if name == "adamw" and not weight_decay:
+        raise ValueError(
+            "`weight_decay` must be positive with adamw, which is adam without it. Received: "
+            f"weight_decay={weight_decay}. Try --weight_decay=0.01, or --optimizer=adam."
         )
     if clip_norm is not None and not 0 < clip_norm < float("inf"):
         raise ValueError(

@@ -390,6 +390,10 @@ def test_its_config_goes_round(name):
             r"`weight_decay` needs adamw, muon or adafactor\. .*weight_decay=0\.1, name='adam'\. "
             r"Pass --optimizer=adamw\.",
         ),
+        (
+            {"name": "adamw"},
+            r"`weight_decay` must be positive with adamw.*0\.0\. .*or --optimizer=adam\.",
+        ),
         *[
             (
                 {"name": "adamw", "weight_decay": bad},
