@@ -44,7 +44,10 @@ def _is_number(value) -> bool:
 
 A_STRING = ("a string", lambda value: isinstance(value, str) and value != "")
 THREE_NAMES = ("a list of three strings", _is_three_names)
-PREFIXES = ("a list of three strings, of a treebank null for none", _is_prefixes)
+PREFIXES = (
+    "a list of three strings, or null for an empty split of text_files or a treebank",
+    _is_prefixes,
+)
 # The keys of a member: key -> (what its value must be, a function that checks it).
 KEYS = {
     "corpus": A_STRING,

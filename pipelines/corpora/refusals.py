@@ -20,6 +20,8 @@ READERS_OF_DEFAULTS = {
     "splits": ("tfds",),
     "seed": ("spans", "reverse"),
 }
+# Members of a mixture that may have null for a split without pairs.
+OF_EMPTY_SPLITS = ("text_files", "treebank")
 
 
 def check_settings(name: str, settings: Mapping[str, object], names: Sequence[str]) -> None:
@@ -62,6 +64,11 @@ def check_member(name: str, member: Mapping[str, object]) -> None:
                 f"{name}: only corpus {' or '.join(readers)} reads `{key}`. Received: "
                 f"corpus={member['corpus']}, {key}={member[key]}. Remove it."
             )
+    if None in member.get("prefixes", ()) and member["corpus"] not in OF_EMPTY_SPLITS:
+        raise ValueError(
+            f"{name}: only corpus {' or '.join(OF_EMPTY_SPLITS)} may have null in `prefixes`. "
+            f"Received: corpus={member['corpus']}. Name its files."
+        )
 
 
 def check_languages(corpus: Corpus, settings: Mapping[str, object]) -> None:

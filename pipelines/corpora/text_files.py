@@ -24,9 +24,9 @@ def load(
     target_language: str,
     *,
     data_dir: str | os.PathLike | None,
-    prefixes: Sequence[str] = ("train", "valid", "test"),
+    prefixes: Sequence[str | None] = ("train", "valid", "test"),
 ) -> Corpus:
-    """Load three pairs of text files. All six are looked for before the first is read.
+    """Load three pairs of text files. All are looked for before the first is read.
 
     A pair with an empty side, or with a line over 100,000 characters, is dropped and counted.
 
@@ -34,24 +34,30 @@ def load(
         source_language: ending of the source files, such as "en".
         target_language: ending of the target files, such as "de".
         data_dir: their folder.
-        prefixes: names of the training, validation and test split.
+        prefixes: names of the training, validation and test split; None for no pairs, as a member
+            of a mixture may have it.
 
     Returns:
-        The `Corpus`, its three splits non-empty.
+        The `Corpus`, those of its splits non-empty that have a name.
 
     Raises:
         ValueError: arguments that cannot work; a file that is empty, not UTF-8 or not whole;
             unequal line counts; no pair left.
         OSError: a file or folder that is missing or cannot be read.
     """
-    if len(prefixes) != 3 or not all(prefixes):
+    if len(prefixes) != 3 or "" in prefixes:
         raise ValueError(
             "`prefixes` must name three splits: training, validation, test. Received: "
-            f"{','.join(map(str, prefixes))!r}. Try train,valid,test."
+            f"{','.join(map(str, prefixes))!r}. Try train,valid,test; a member of a mixture may "
+            "have null for no pairs."
         )
     dropped: collections.Counter[str] = collections.Counter()
     streams = [
-        stream(source_language, target_language, data_dir=data_dir, prefix=prefix, dropped=dropped)
+        iter(())
+        if prefix is None
+        else stream(
+            source_language, target_language, data_dir=data_dir, prefix=prefix, dropped=dropped
+        )
         for prefix in prefixes
     ]
     splits = [ParallelText.from_pairs(pairs) for pairs in streams]

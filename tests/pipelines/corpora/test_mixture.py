@@ -382,3 +382,23 @@ def test_a_split_that_no_member_has_is_told(tmp_path):
         prefixes = [None if number == place else "a" for place in range(3)]
         said = complaint(tmp_path, {"corpora": [{**member, "prefixes": prefixes}]})
         assert split in said
+
+
+def test_a_member_of_text_may_have_no_pairs_in_a_split(tmp_path):
+    """So translations that another model made are only trained on."""
+    whole = text_files(tmp_path, "whole")
+    synthetic = text_files(tmp_path, "synthetic", lines=3)
+    for prefix, language in itertools.product(("valid", "test"), ("en", "de")):
+        (tmp_path / "synthetic" / f"{prefix}.{language}").unlink()
+    trained_on = {**synthetic, "weight": 0.5, "prefixes": ["train", None, None]}
+    loaded = load(tmp_path, whole, trained_on)
+    assert loaded.train.sources[2:] == [f"synthetic train en {n}" for n in range(3)]
+    assert loaded.weights.tolist() == [1, 1, 0.5, 0.5, 0.5]
+    alone = load(tmp_path, whole)
+    assert (loaded.valid, loaded.test) == (alone.valid, alone.test)
+
+
+def test_a_corpus_that_cannot_leave_a_split_out_says_so(tmp_path):
+    member = {**REVERSE, "corpus": "lines", "data_dir": ".", "prefixes": ["train", None, "test"]}
+    message = complaint(tmp_path, {"corpora": [member]})
+    assert "member 1: only corpus text_files or treebank may have null in `prefixes`" in message
