@@ -134,9 +134,10 @@ def _load_runs(paths, precision, options):
     from keras_transformer.models import Ensemble
 
     given = {name: value for name, value in options.items() if value is not None}
+    described = [(one, *_described_run(one)) for one in paths]
     # Wrong options are reported before any weights are loaded.
-    _options_of(_described_run(paths[0])[1], paths[0], given)
-    loaded = [_load_run(one, precision) for one in paths]
+    _options_of(described[0][2], paths[0], given)
+    loaded = [_load_run(*one, precision) for one in described]
     model, vocabulary, description = loaded[0]
     for one, (_, another, _) in zip(paths, loaded, strict=True):
         if another.fingerprint != vocabulary.fingerprint:
@@ -200,11 +201,10 @@ def _require_sentences(description, path):
     return task
 
 
-def _load_run(path, precision):
+def _load_run(path, folder, description, precision):
     """Model, vocabulary and description of a run's folder or a checkpoint in one."""
     from keras_transformer.translator.trained import load_trained
 
-    folder, description = _described_run(path)
     weights = path if path.suffix == ".npz" else None
     return (*load_trained(folder, weights, precision), description)
 

@@ -149,6 +149,7 @@ def lengths(model: str, **_: Any) -> Draw:
 @_picture
 def n_best(model: str, line: str | None, options: Mapping, **_: Any) -> Draw:
     """The best hypotheses as a tree."""
+    from keras_transformer.decoding.remembered_options import kept_in, options_of_run
     from keras_transformer.translator.loading import description_of
     from keras_transformer.translator.translator import Translator
     from keras_transformer.visualization import hypothesis_drawing, hypothesis_tree
@@ -156,8 +157,8 @@ def n_best(model: str, line: str | None, options: Mapping, **_: Any) -> Draw:
 
     line = required_line(line)
     # All that the search holds at its end: as asked, as the model remembers, or the default.
-    searched = {"beam_size": 4, **description_of(model).get("decoding", {}), **options}
-    count = {"num_hypotheses": options.get("samples") or searched["beam_size"]}
+    search = options_of_run(options, kept_in(description_of(model)))
+    count = {"num_hypotheses": search.samples or search.beam().beam_size}
     translator = Translator.load(model, **{**count, **options})
     [hypotheses] = translator.translate_in_detail([line])
     return functools.partial(hypothesis_drawing.draw, hypothesis_tree.tree(hypotheses))
