@@ -100,6 +100,7 @@ def write_files(folder: pathlib.Path) -> None:
             lines = [" ".join(draw.choices("abcdefghijklmnopqrst", k=6)) for _ in range(count)]
             _write(folder / corpus / f"{split}.en", lines)
             _write(folder / corpus / f"{split}.de", [line[::-1] for line in lines])
+    _write(folder / "news" / "more.de", lines)
     (folder / "my_topics").mkdir()
     for split in ("train", "valid", "test"):
         _write(folder / "my_topics" / f"{split}.en", ["a b c", "d e f"])
