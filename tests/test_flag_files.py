@@ -60,6 +60,8 @@ SAID = {
         "d_ff": "512",
         "num_heads": "4",
         "dropout": "0.1",
+        "positions": "rotary",
+        "embedding_initialization": "cooccurrence",
         "max_train_length": "250",
         "batch_tokens": "1024",
         "warmup_steps": "1500",
