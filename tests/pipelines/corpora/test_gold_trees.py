@@ -85,9 +85,7 @@ def test_what_is_no_treebank_is_refused(mixed):
             gold_trees.check(mixed(**wrong))
 
 
-def test_text_has_no_split_of_nothing(mixed):
-    with pytest.raises(ValueError, match=r"member 2: `prefixes` must name three splits"):
-        load(mixed(corpus="text_files"))
+def test_other_prefixes_than_three_names_are_refused(mixed):
     for prefixes in (["silver", None], ["silver", None, 1], None):
         with pytest.raises(ValueError, match=r"member 2: `prefixes` must be a list of three str"):
             load(mixed(prefixes=prefixes))
