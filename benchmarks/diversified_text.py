@@ -80,8 +80,10 @@ def main(_):
     if corpus["name"] != "text_files":
         raise SystemExit(f"--forward must be a run of text_files. Received: {corpus['name']}.")
     keys = ("source_language", "target_language", "data_dir", "prefixes")
-    member = {"corpus": "text_files", **{key: corpus[key] for key in keys}}
-    train = text_files.load(**{key: corpus[key] for key in keys}).train
+    text = {key: corpus[key] for key in keys}
+    train = text_files.load(**text).train
+    folder = pathlib.Path(OUTPUT_DIR.value)
+    folder.mkdir(parents=True, exist_ok=True)
     best = hypotheses(BACKWARD.value, train.targets)
     drawing = {"samples": SAMPLES.value, "num_hypotheses": SAMPLES.value}
     drawn = hypotheses(
@@ -91,13 +93,11 @@ def main(_):
     back = new_pairs(train.sources, train.targets, ways, backward=True)
     ways = [one[:1] for one in hypotheses(FORWARD.value, train.sources)]
     forth = new_pairs(train.sources, train.targets, ways, backward=False)
-    folder = pathlib.Path(OUTPUT_DIR.value)
-    folder.mkdir(parents=True, exist_ok=True)
     back_member = write_pairs(folder, "back", corpus, back)
     forth_member = write_pairs(folder, "forth", corpus, forth)
     weight = round(len(train) / len(back), 3)
     members = [
-        {**member, "data_dir": str(pathlib.Path(corpus["data_dir"]).resolve())},
+        {"corpus": "text_files", **text, "data_dir": str(pathlib.Path(text["data_dir"]).resolve())},
         {**back_member, "weight": weight},
         {**forth_member, "weight": FORWARD_WEIGHT},
     ]
