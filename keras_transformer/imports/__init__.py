@@ -4,6 +4,7 @@ family a file.
 Each family's module says what `hugging_face` asks of it:
 
     MODEL_TYPE                          what config.json calls it
+    SIZES                               what config.json must name
     model(config) -> keras.Model        a new model of the sizes of config.json
     weights(config, tensors) -> arrays  by the paths of that model's variables
 """

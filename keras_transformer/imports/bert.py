@@ -17,6 +17,13 @@ from keras_transformer.models import (
 )
 
 MODEL_TYPE = "bert"
+SIZES = (
+    "vocab_size",
+    "num_hidden_layers",
+    "hidden_size",
+    "intermediate_size",
+    "num_attention_heads",
+)
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu", "silu": "swish"}
 PREFIX = "bert."
 # What checkpoints of TensorFlow, such as the original ones, call a norm's weights, and what

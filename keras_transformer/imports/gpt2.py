@@ -13,6 +13,7 @@ from keras_transformer.imports.fixed_settings import refuse_others
 from keras_transformer.models import Hyperparameters, LanguageModel
 
 MODEL_TYPE = "gpt2"
+SIZES = ("vocab_size", "n_layer", "n_embd", "n_head", "n_positions")
 ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu"}
 WANTED = {
     "scale_attn_weights": True,

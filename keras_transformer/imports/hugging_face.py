@@ -65,6 +65,13 @@ def read_config(folder: pathlib.Path) -> dict:
             f"`model_type` of {path} must be one of {', '.join(FAMILIES)}. Received: "
             f"{config.get('model_type')}."
         )
+    sizes = FAMILIES[config["model_type"]].SIZES
+    missing = [name for name in sizes if name not in config]
+    if missing:
+        raise ValueError(
+            f"{path} lacks {', '.join(missing)}. Take the config.json that was saved with the "
+            "weights."
+        )
     pictures = folder / "preprocessor_config.json"
     return {**config, "preprocessor": _json(pictures)} if pictures.exists() else config
 
@@ -92,9 +99,12 @@ def refuse_another_pooling(folder: str | os.PathLike) -> None:
 
 def _json(path):
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is damaged ({error}).") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} must have a JSON object. Received: {type(found).__name__}.")
+    return found
 
 
 def read_tensors(folder: pathlib.Path) -> dict[str, np.ndarray]:

@@ -15,6 +15,7 @@ from keras_transformer.imports.fixed_settings import refuse_others
 from keras_transformer.models import Hyperparameters, Transformer
 
 MODEL_TYPE = "t5"
+SIZES = ("vocab_size", "num_layers", "d_model", "d_kv", "d_ff", "num_heads")
 # Our PAD, UNK, BOS and EOS as rows of its table.
 SPECIAL = (0, 2, 0, 1)
 ATTENTION = {"q": "query_kernel", "k": "key_kernel", "v": "value_kernel", "o": "output_kernel"}

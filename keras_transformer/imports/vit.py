@@ -13,6 +13,7 @@ from keras_transformer.imports.fixed_settings import refuse_no_choice
 from keras_transformer.models import VisionHyperparameters, VisionTransformer
 
 MODEL_TYPE = "vit"
+SIZES = ("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads")
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu", "silu": "swish"}
 WHITE = 255
 ARCHITECTURE = "ViTForImageClassification"

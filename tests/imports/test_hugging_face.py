@@ -97,6 +97,14 @@ def test_what_cannot_be_read_is_told_in_one_line(gpt2, tmp_path):
     refused = r"`model_type` of .* must be one of bert, gpt2.*: llama\.$"
     with pytest.raises(ValueError, match=refused):
         hugging_face.load(tmp_path)
+    written.write_text(json.dumps([config]))
+    with pytest.raises(
+        ValueError, match=r"config\.json must have a JSON object\. Received: list\.$"
+    ):
+        hugging_face.load(tmp_path)
+    written.write_text(json.dumps({"model_type": "gpt2", "n_layer": 2, "vocab_size": 20}))
+    with pytest.raises(ValueError, match=r"config\.json lacks n_embd, n_head, n_positions\. Take"):
+        hugging_face.load(tmp_path)
     written.write_text(json.dumps(config))
     with pytest.raises(FileNotFoundError, match=r"has no weights: a file that ends in"):
         hugging_face.load(tmp_path)

@@ -8,6 +8,7 @@ import pytest
 from eager import eagerly
 
 from keras_transformer import import_model
+from keras_transformer.imports import bert
 from keras_transformer.tasks import imported
 from pipelines.word_pieces import SPECIAL
 
@@ -68,7 +69,8 @@ def test_a_bert_that_tags_words_keeps_its_tags(tagger):
 
 def test_a_version_that_exists_is_told_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "config.json").write_text('{"model_type": "bert", "architectures": ["B"]}')
+    config = {"model_type": "bert", "architectures": ["B"], **dict.fromkeys(bert.SIZES, 4)}
+    (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "saved" / "3").mkdir(parents=True)
 
     class Given(dict):

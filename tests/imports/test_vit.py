@@ -7,7 +7,7 @@ import pytest
 
 from keras_transformer.imports import hugging_face, vit
 
-CONFIG = {"model_type": "vit", "num_hidden_layers": 0}
+CONFIG = {**dict.fromkeys(vit.SIZES, 4), "model_type": "vit", "num_hidden_layers": 0}
 SIZE = 3
 IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 
