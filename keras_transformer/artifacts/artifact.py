@@ -1,4 +1,4 @@
-"""The contract between a trained model and its SavedModel: what a task says of what leaves it."""
+"""The interface by which a task defines the SavedModel of its trained model."""
 
 import abc
 import pathlib

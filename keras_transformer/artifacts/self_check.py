@@ -1,4 +1,4 @@
-"""Whether an exported model does elsewhere what it does here: checked before anyone can see it."""
+"""Checks an exported model in another process before its version becomes visible."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What is exported of an encoder-only model: texts in; vectors, hidden words or labels out."""
+"""What is exported of an encoder-only model: texts in; vectors, masked words or labels out."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Whether text was tokenized before, of which BLEU would count other n-grams (Post 2018, "A Call
+"""Finds text that is tokenized already, which changes the n-grams of BLEU (Post 2018, "A Call
 for Clarity in Reporting BLEU Scores").
 """
 

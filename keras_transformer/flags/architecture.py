@@ -84,8 +84,8 @@ flags.DEFINE_enum(
     "tie_embeddings",
     "three_way",
     ["three_way", "decoder", "none"],
-    "Which share one table of embeddings. three_way: source, target and projection, as in the "
-    "paper. decoder: target and projection. none: each has its own.",
+    "Which matrices share one table of embeddings. three_way: source, target and projection, as in "
+    "the paper. decoder: target and projection. none: each has its own.",
     MODEL,
 )
 flags.DEFINE_enum(

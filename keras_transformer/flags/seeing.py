@@ -32,8 +32,8 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "shift",
     0,
-    "Most pixels that an image is moved by, up or down and sideways, each time that it is trained "
-    "on.",
+    "Largest number of pixels that an image is moved by, up or down and sideways, each time that "
+    "it is trained on.",
     0,
     flag_values=PICTURES,
 )

@@ -33,7 +33,7 @@ flags.DEFINE_float(
 flags.DEFINE_integer(
     "max_batch_size",
     64,
-    "Most texts in a request, and in a batch of requests.",
+    "Limit of texts in a request, and in a batch of requests.",
     1,
     flag_values=SERVE,
 )
@@ -47,7 +47,7 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "max_enqueued_batches",
     100,
-    "Most batches that may wait. A request beyond them is answered with 503.",
+    "Limit of waiting batches. A request beyond it is answered with 503.",
     1,
     flag_values=SERVE,
 )
@@ -58,7 +58,9 @@ flags.DEFINE_integer(
     1,
     flag_values=SERVE,
 )
-flags.DEFINE_integer("max_request_bytes", 2**20, "Most bytes of a request.", 1, flag_values=SERVE)
 flags.DEFINE_integer(
-    "max_text_bytes", 5000, "Most bytes of a text, in UTF-8.", 1, flag_values=SERVE
+    "max_request_bytes", 2**20, "Limit of a request in bytes.", 1, flag_values=SERVE
+)
+flags.DEFINE_integer(
+    "max_text_bytes", 5000, "Limit of a text in bytes of UTF-8.", 1, flag_values=SERVE
 )

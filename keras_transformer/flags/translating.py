@@ -18,7 +18,7 @@ flags.DEFINE_integer(
     "beam_size",
     None,
     f"Number of hypotheses that beam search keeps; 1 is greedy search. Default: 4, {OR_ITS_OWN} "
-    "generate samples instead, unless this or another flag asks for a search.",
+    "The command generate samples, unless this or another flag asks for a search.",
     1,
     flag_values=SEARCH,
 )
@@ -50,8 +50,8 @@ flags.DEFINE_integer(
 flags.DEFINE_string(
     "max_length",
     None,
-    'Most pieces of a translation, its end included: 80, "+50" more than the source, "1.5x" the '
-    f'source, or "2x+10". Default: +50, for a parser +300, {OR_ITS_OWN}',
+    'Limit of a translation in pieces, its end included: 80, "+50" more than the source, "1.5x" '
+    f'the source, or "2x+10". Default: +50, for a parser +300, {OR_ITS_OWN}',
     DECODING,
 )
 flags.DEFINE_string(

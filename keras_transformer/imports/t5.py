@@ -4,7 +4,7 @@ Transformer", the first version) as a `Transformer`.
 Its attention is not scaled, its norms have no mean, and all layers share the relative biases of the
 first. Its feed-forward networks have no biases: ours are 0. Its special ids are PAD 0, EOS 1, UNK 2
 and PAD again as the start token; ours are PAD 0, UNK 1, BOS 2, EOS 3: its rows are put in that
-order, and what else it has keeps its number, but for id 3, which moves after the last.
+order. All other ids stay, except 3, which moves to the end.
 """
 
 from collections.abc import Mapping

@@ -2,8 +2,8 @@
 section 3.3, eq. 2).
 
 TensorFlow's operation that adds a bias sums its gradient over all positions in the dtype of the
-gradient, on a processor. In bfloat16, of 8 bits, such a sum stands still at 256 times what is added
-to it. The gradient of a plain sum is summed in float32.
+gradient, on a processor. With the 8 bits of precision of bfloat16, such a sum stops growing at 256
+times what is added to it. The gradient of a plain sum is summed in float32.
 """
 
 import keras

@@ -1,6 +1,6 @@
-"""An encoder-only model that guesses hidden pieces (Devlin et al. 2019, "BERT: Pre-training of Deep
-Bidirectional Transformers for Language Understanding", section 3.1), out of the encoder of figure 1
-(Vaswani et al. 2017).
+"""An encoder-only model that predicts masked pieces (Devlin et al. 2019, "BERT: Pre-training of
+Deep Bidirectional Transformers for Language Understanding", section 3.1), out of the encoder of
+figure 1 (Vaswani et al. 2017).
 """
 
 import keras

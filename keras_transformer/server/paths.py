@@ -1,4 +1,4 @@
-"""TF Serving's paths: they match in any case, but for what they end with, a method or "metadata".
+"""TF Serving's paths: they ignore upper and lower case, except in a final method or "metadata".
 Their parts are a model's or label's name, and a version's number.
 """
 
@@ -9,7 +9,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import BaseRoute
 
 ROOT = "/v1/"
-# TF Serving finds these in any case too, and then compares them letter by letter.
+# TF Serving finds these in upper case too, and then compares them letter by letter.
 EXACT = ("predict", "metadata")
 
 

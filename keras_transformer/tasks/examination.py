@@ -1,5 +1,5 @@
-"""The contract between a task and the command `evaluate`: what a split or files ask of a model, and
-what it answers as figures (Vaswani et al. 2017, section 6).
+"""What the command `evaluate` asks of a task: it reads a split or files, asks the model and scores
+its answers (Vaswani et al. 2017, section 6).
 """
 
 import abc

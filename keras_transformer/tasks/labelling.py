@@ -1,5 +1,5 @@
 """What tasks share that label texts or their words: an encoder-only model, fine-tuned from one that
-guesses hidden pieces, or from nothing (Devlin et al. 2019, "BERT: Pre-training of Deep
+predicts masked pieces, or from nothing (Devlin et al. 2019, "BERT: Pre-training of Deep
 Bidirectional Transformers for Language Understanding", section 4).
 """
 

@@ -1,4 +1,4 @@
-"""Masked language modelling: text of one language, an encoder-only model, hidden pieces to guess
+"""Masked language modelling: text of one language, an encoder-only model predicts masked pieces
 (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for Language
 Understanding", section 3.1).
 """

@@ -1,4 +1,4 @@
-"""How well a masked language model guesses pieces that are hidden in text that it has not seen."""
+"""How well a masked language model predicts masked pieces of text that it has not seen."""
 
 from keras_transformer.models import described
 from keras_transformer.runs.description import hyperparameters_in

@@ -1,6 +1,6 @@
-"""Sentences that a model makes something of, and how that is scored: of a translator and a parser
-(Vaswani et al. 2017, sections 6.1 and 6.3). `evaluate` prints all scores, `tune` compares searches
-by one of them, `visualize` asks what each head adds to it.
+"""How translators and parsers are scored: models that make text of sentences (Vaswani et al.
+2017, sections 6.1 and 6.3). `evaluate` prints all scores, `tune` compares searches by one of them,
+`visualize` asks what each head adds to it.
 """
 
 import abc
@@ -75,14 +75,14 @@ def validation_of(model: str, values: Mapping, asker: str) -> SentenceExaminatio
         asker: who wants to know, for the error.
 
     Raises:
-        ValueError: if the model makes nothing of sentences.
+        ValueError: if the model is no translator and no parser.
     """
     description = description_of(model)
     task = task_of(description)
     kind = examination_class(task)
     if not issubclass(kind, SentenceExamination):
         raise ValueError(
-            f"{asker} scores what a model makes of sentences. Received: {model}, a model of the "
-            f"task {task}, which makes nothing of them. Name a translator or a parser."
+            f"{asker} scores translators and parsers. Received: {model}, a model of the task "
+            f"{task}."
         )
     return kind(description, model, {**values, "split": "valid"})

@@ -1,5 +1,5 @@
-"""A table of embeddings that knows which pieces come together before training begins (Vaswani et
-al. 2017, section 3.4: the table that source, target and projection share; the paper draws it).
+"""Embeddings that start from counts of pieces occurring together (Vaswani et al. 2017, section 3.4:
+the table that source, target and projection share; the paper does not say how it starts).
 
 References: Church and Hanks 1990, "Word Association Norms, Mutual Information, and Lexicography";
     Levy and Goldberg 2014, "Neural Word Embedding as Implicit Matrix Factorization".

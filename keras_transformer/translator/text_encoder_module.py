@@ -1,6 +1,6 @@
 """An encoder-only model as one TensorFlow graph (Devlin et al. 2019, "BERT: Pre-training of Deep
-Bidirectional Transformers for Language Understanding"): strings in; vectors, hidden words or labels
-out. Shapes: B texts; T tokens; M hidden pieces of the text that has most; K guesses; C labels.
+Bidirectional Transformers for Language Understanding"): strings in; vectors, masked words or labels
+out. Shapes: B texts; T tokens; M masked pieces of the text that has most; K guesses; C labels.
 """
 
 from collections.abc import Callable, Sequence

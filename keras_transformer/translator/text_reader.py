@@ -1,4 +1,4 @@
-"""What an encoder-only model says of texts in Python, a run's or an exported one: hidden words,
+"""What an encoder-only model says of texts in Python, a run's or an exported one: masked words,
 labels, tags, vectors.
 """
 

@@ -1,8 +1,8 @@
 """What each picture is made of: from the values of the command's flags to a function that draws.
 
 Each function takes the values that it needs by name, and gives a function from a `Theme` to a
-figure. What a picture alone needs is imported by its function: a learning rate waits for no
-translator.
+figure. What a picture alone needs is imported by its function, so that a picture of a learning
+rate loads no translator.
 """
 
 import functools

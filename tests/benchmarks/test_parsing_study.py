@@ -98,13 +98,13 @@ def test_weights_are_told_by_what_is_in_them(tmp_path):
     assert parsing_in_parts.weights_in(tmp_path) != before
 
 
-def test_without_mending_what_is_not_well_formed_has_no_brackets(benchmark_of):
+def test_without_repair_what_is_not_well_formed_has_no_brackets(benchmark_of):
     study = benchmark_of("parsing_study")
     found = {"trees": list(map(str, GOLD)), "well_formed": [True, False], "seconds": 1.0}
-    mended = study.measured(found, GOLD)["all"]
-    assert (mended["recall"], mended["precision"], mended["complete"]) == (100, 100, 100)
+    repaired = study.measured(found, GOLD)["all"]
+    assert (repaired["recall"], repaired["precision"], repaired["complete"]) == (100, 100, 100)
     # The first has four brackets of the seven.
-    bare = study.not_mended(found, GOLD)["all"]
+    bare = study.not_repaired(found, GOLD)["all"]
     assert (bare["recall"], bare["precision"], bare["complete"]) == (57.14, 100, 50)
     assert bare["sentences"] == 2
 
@@ -112,7 +112,7 @@ def test_without_mending_what_is_not_well_formed_has_no_brackets(benchmark_of):
 def test_a_row_is_printed_as_soon_as_it_is_there(benchmark_of, monkeypatch, capsys):
     study = benchmark_of("parsing_study")
     monkeypatch.setattr(
-        study, "systems", lambda: {name: (None, {}) for name in ("beam 1, mended", "last")}
+        study, "systems", lambda: {name: (None, {}) for name in ("beam 1, repaired", "last")}
     )
 
     def parsed(name, gold, model, options):
@@ -124,7 +124,24 @@ def test_a_row_is_printed_as_soon_as_it_is_there(benchmark_of, monkeypatch, caps
     with pytest.raises(KeyboardInterrupt):
         study.print_systems(GOLD)
     rows = capsys.readouterr().out.splitlines()[3:]
-    assert [row.split(" | ")[0] for row in rows] == ["| beam 1, mended", "| beam 1, not mended"]
+    assert [row.split(" | ")[0] for row in rows] == ["| beam 1, repaired", "| beam 1, not repaired"]
+
+
+def test_errors_by_label_are_those_of_the_constrained_search(benchmark_of, monkeypatch):
+    study = benchmark_of("parsing_study")
+    systems = {
+        "beam 1, constrained": (None, {"constrained": True}),
+        "beam 4, constrained": (None, {"constrained": True}),
+        "last alone": (None, {"constrained": False}),
+    }
+    monkeypatch.setattr(study, "systems", lambda: systems)
+
+    def parsed(name, gold, model, options):
+        trees = list(map(str, GOLD))
+        return {"trees": trees, "well_formed": [True, True], "seconds": 1.0, "name": name}
+
+    monkeypatch.setattr(study, "parsed", parsed)
+    assert study.print_systems(GOLD)["name"] == "beam 4, constrained"
 
 
 def test_rows_are_constrained_if_they_say_so_whatever_the_run_remembers(

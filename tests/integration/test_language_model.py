@@ -67,9 +67,7 @@ def test_its_perplexity_is_that_of_evaluate(trained):
     assert 5 < asked["perplexity"] < 400
     assert f"perplexity {evaluation['perplexity']} a piece" in saved.stdout.decode()
     assert refused.stderr.startswith(b"error: --confidence is for answers that have a reference")
-    assert tuned.stderr.startswith(
-        b"error: tune scores what a model makes of sentences. Received: runs/"
-    )
+    assert tuned.stderr.startswith(b"error: tune scores translators and parsers. Received: runs/")
 
 
 def test_what_is_served_is_what_the_live_model_gives(trained):
