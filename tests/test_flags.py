@@ -102,7 +102,7 @@ def test_each_flag_stands_in_one_group():
     assert len(names) == len(set(names)) > 80
 
 
-@pytest.mark.parametrize("path", sorted(FLAGFILES.glob("*.flags")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(FLAGFILES.rglob("*.flags")), ids=lambda path: path.name)
 def test_a_flag_file_names_flags_that_there_are(path):
     known = {name for _, name in every_flag()}
     assert set(values(expand_flagfiles([f"--flagfile={path}"]))) <= known

@@ -174,7 +174,15 @@ def millions(hp):
 
 
 def test_every_flag_file_of_the_paper_is_a_row_here():
-    ours = {"tiny", "toy", "multi30k", "parsing_small", "recurrent", "convolutional"}
+    ours = {
+        "tiny",
+        "toy",
+        "multi30k",
+        "multi30k_diversified",
+        "parsing_small",
+        "recurrent",
+        "convolutional",
+    }
     came_after = {
         "gpt",
         "bert",

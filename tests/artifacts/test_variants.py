@@ -129,8 +129,8 @@ def test_a_variant_that_ctranslate2_has_not_is_refused_in_a_line(
 
 EXPORTED = [
     {"norm": "pre", "activation": "gelu"},
-    {"activation": "swish"},
-    {"attention": "dot_product", "positions": "relative"},
+    {"norm": "pre_rms", "activation": "swish"},
+    {"attention": "dot_product", "positions": "relative", "activation": "gelu_tanh"},
     {"attention": "additive"},
     {"attention": "local:3", "positions": "rotary"},
     {"attention": "sparse:3", "positions": "shaw"},

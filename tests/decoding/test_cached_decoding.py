@@ -15,8 +15,8 @@ SENTENCES, EXTRA_LENGTH, VOCABULARY_SIZE = 100, 8, 40
 PAPER = ()
 VARIANTS = [
     (("norm", "pre"), ("activation", "gelu")),
-    (("activation", "swish"),),
-    (("attention", "dot_product"),),
+    (("norm", "pre_rms"), ("activation", "swish")),
+    (("attention", "dot_product"), ("activation", "gelu_tanh")),
     (("attention", "additive"),),
     (("attention", "local:2"), ("positions", "rotary")),
     (("attention", "sparse:3"), ("positions", "relative")),

@@ -115,7 +115,7 @@ def test_what_is_for_translators_is_refused(trained):
 
 
 def test_what_is_served_is_what_the_live_parser_gives(trained):
-    """200 sentences, by greedy search and by beam; n-best and scores too."""
+    """200 sentences, by a beam; n-best and scores too."""
     lines = sentences(200)[:200]
     live = Translator.load(trained.folder / RUN, beam_size=2)
     served = Translator.load(trained.folder / SAVED_MODEL)
@@ -130,6 +130,20 @@ def test_what_is_served_is_what_the_live_parser_gives(trained):
             assert parse(one.text).words == list(map(escaped, line.split()))
     found = zip(live.score(lines, trees), served.score(lines, trees), strict=True)
     assert all(ours == pytest.approx(theirs, rel=1e-4) for ours, theirs in found)
+
+
+def test_what_is_served_is_constrained_as_the_live_parser_is(trained):
+    """200 sentences, by the search of `parsing_small.flags`."""
+    lines = sentences(200)[:200]
+    search = ("--constrained", "--beam_size=12", "--length_penalty=0")
+    folder = "saved_models/constrained"
+    exported = trained("export", f"--model_dir={RUN}", f"--export_dir={folder}", *search)
+    assert exported.returncode == 0, exported.stderr.decode()
+    options = {"constrained": True, "beam_size": 12, "length_penalty": 0.0}
+    trees = Translator.load(trained.folder / RUN, **options).translate(lines)
+    assert Translator.load(trained.folder / folder).translate(lines) == trees
+    # A control: without constraints other trees are found.
+    assert Translator.load(trained.folder / SAVED_MODEL).translate(lines) != trees
 
 
 def test_it_has_learned_trees(trained):
