@@ -149,8 +149,9 @@ def treebank_of(size: int) -> pathlib.Path:
     folder = study_folder() / f"treebank_{size}"
     trees = treebank.trees(DATA_DIR.value, "train")
     _write_trees(folder / "train.trees.gz", [trees[number] for number in drawn(len(trees), size)])
-    for split in ("valid", "test"):
-        _write_trees(folder / f"{split}.trees.gz", treebank.trees(DATA_DIR.value, split))
+    # An epoch of few trees is short: more to validate would take longer than the epoch.
+    _write_trees(folder / "valid.trees.gz", treebank.trees(DATA_DIR.value, "valid")[:size])
+    _write_trees(folder / "test.trees.gz", treebank.trees(DATA_DIR.value, "test"))
     return folder
 
 

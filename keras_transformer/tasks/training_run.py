@@ -59,6 +59,12 @@ class TrainingRun:
                 "--report counts the operations of TensorFlow's graph. Received: KERAS_BACKEND="
                 f"{keras.backend.backend()}. Leave one of them out."
             )
+        if values["average_checkpoints"] > values["keep_checkpoints"]:
+            raise ValueError(
+                f"--average_checkpoints={values['average_checkpoints']} needs as many checkpoints. "
+                f"Received: --keep_checkpoints={values['keep_checkpoints']}. Keep more, or average "
+                "fewer."
+            )
         self.values = values
         self.strategy = strategy
         self.is_chief = replicas.is_chief(strategy)

@@ -280,6 +280,14 @@ def test_what_it_does_not_measure_is_no_choice_of_the_best_epoch(trained, tmp_pa
         trained(ReversedStrings, tmp_path, f"--keep_best={name}")
 
 
+def test_an_average_of_more_checkpoints_than_are_kept_is_refused(trained, tmp_path):
+    expected = (
+        r"^--average_checkpoints=5 needs as many .* Received: --keep_checkpoints=4\. Keep more"
+    )
+    with pytest.raises(ValueError, match=expected):
+        trained(ReversedStrings, tmp_path, "--average_checkpoints=5")
+
+
 def test_a_task_of_no_name_here_is_refused_with_the_remedy():
     with pytest.raises(
         ValueError, match=r"task='reversed_strings'\. It is another program's: call .*export\.run"
