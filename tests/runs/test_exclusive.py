@@ -45,6 +45,29 @@ def test_what_lies_in_a_folder_and_when_it_changed_stay(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def fail_in(folder, *files):
+    def write_and_fail():
+        for file in files:
+            (folder / file).touch()
+        raise KeyError
+
+    with pytest.raises(KeyError), exclusive(folder):
+        write_and_fail()
+
+
+def test_a_new_folder_goes_if_nothing_was_written_before_an_error(tmp_path):
+    folder = tmp_path / "new"
+    fail_in(folder)
+    assert not folder.exists()
+    # Controls: with a file in it, or made before, it stays.
+    fail_in(folder, "model.json")
+    assert [path.name for path in folder.iterdir()] == ["model.json"]
+    fail_in(tmp_path)
+    (tmp_path / "empty").mkdir()
+    fail_in(tmp_path / "empty")
+    assert (tmp_path / "empty").is_dir()
+
+
 def test_a_killed_process_holds_nothing(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path)],
