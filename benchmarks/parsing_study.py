@@ -4,8 +4,8 @@
 treebank: by beams of 1, 4 and 21; repaired, not repaired (outputs that are not well formed have no
 brackets), or by a search that is constrained to trees; checkpoints averaged, or the last alone. It
 prints how many of the raw outputs are well formed, and recall, precision and F1 by label for the
-constrained search with the last beam.
-`--silver_model_dir=RUN` adds a parser that learned from silver trees too.
+constrained search with the last beam. `--silver_model_dir=RUN` adds a parser that learned from
+silver trees too.
 
 `--sizes=1000,5000,0 --data_dir=TREES` adds F1 against the number of trees to learn from, drawn by a
 fixed seed; 0 is all. `--silver=5000` adds a parser that learns from the trees that the parser of

@@ -28,7 +28,7 @@ def load(folder: str | os.PathLike) -> keras.Model:
 
     Raises:
         FileNotFoundError: if a file is missing.
-        ValueError: for another family, or if a file is damaged or lacks a weight.
+        ValueError: for another family, or if a file is damaged or lacks a size or a weight.
         ImportError: if safetensors is not installed.
     """
     folder = pathlib.Path(folder)
