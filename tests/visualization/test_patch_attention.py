@@ -1,11 +1,12 @@
 """Attention over patches on the picture."""
 
-import matplotlib.colors
 import numpy as np
 import pytest
 
 from keras_transformer.visualization import patch_attention
 from keras_transformer.visualization.theme import THEMES, settings
+
+colors = pytest.importorskip("matplotlib.colors")
 
 WEIGHTS = np.array([[0.1, 0.4, 0.0], [0.2, 0.05, 0.05]])
 PIXELS = np.arange(4 * 6, dtype=np.uint8).reshape(4, 6, 1)
@@ -18,7 +19,7 @@ def test_each_pixel_has_the_opacity_of_its_patch():
         for column in range(6):
             expected = WEIGHTS[row // 2, column // 2] / 0.4 * patch_attention.STRONGEST
             assert found[row, column, 3] == pytest.approx(expected)
-    np.testing.assert_allclose(found[0, 0, :3], matplotlib.colors.to_rgb("#d55e00"))
+    np.testing.assert_allclose(found[0, 0, :3], colors.to_rgb("#d55e00"))
     # Nothing attended to is nothing drawn.
     assert not patch_attention.overlay(0 * WEIGHTS, (4, 6), "#d55e00")[..., 3].any()
 
