@@ -131,7 +131,7 @@ class Pieces:
         products = there_and_back(lambda q, k: tf.matmul(q, k, transpose_b=True), q, k)
         products += there_and_back(tf.matmul, weights, k)
         whole = there_and_back(
-            lambda q, k, v: layers.scaled_dot_product_attention(q, k, v, mask), q, k, k
+            lambda q, k, v: layers.scaled_dot_product_attention(q, k, v, mask)[0], q, k, k
         )
         return products, whole
 

@@ -16,32 +16,25 @@ Masks are boolean; True means "may attend".
 """
 
 from keras_transformer.layers.attention import MultiHeadAttention
-from keras_transformer.layers.causal_stack import CausalLayer, CausalStack
 from keras_transformer.layers.convolution_block import ConvolutionBlock
 from keras_transformer.layers.convolutional_decoder import ConvolutionalDecoder
 from keras_transformer.layers.convolutional_encoder import ConvolutionalEncoder
 from keras_transformer.layers.decoder import Decoder, DecoderLayer
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.embedding import PositionalEmbedding
-from keras_transformer.layers.encoder import Encoder
-from keras_transformer.layers.encoder_layer import EncoderLayer
+from keras_transformer.layers.encoder import Encoder, EncoderLayer
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.gated_feed_forward import GatedFeedForward
-from keras_transformer.layers.heads.attention_heads import AttentionHeads
 from keras_transformer.layers.heads.linear import LinearHeads
 from keras_transformer.layers.heads.local import LocalHeads
 from keras_transformer.layers.heads.low_rank import LowRankHeads
-from keras_transformer.layers.heads.relative_bias import RelativeBias
-from keras_transformer.layers.heads.relative_positions import NoRelativePositions
-from keras_transformer.layers.heads.rotary import Rotary
-from keras_transformer.layers.heads.shaw import RelativeKeysAndValues
-from keras_transformer.layers.heads.similarities import (
-    Additive,
-    DotProduct,
-    ScaledDotProduct,
-    Similarity,
+from keras_transformer.layers.heads.relative_positions import (
+    RelativeBias,
+    RelativeKeysAndValues,
+    RelativePositions,
+    Rotary,
 )
-from keras_transformer.layers.heads.softmax import SoftmaxHeads
+from keras_transformer.layers.heads.softmax import AttentionHeads, SoftmaxHeads
 from keras_transformer.layers.heads.sparse import SparseHeads
 from keras_transformer.layers.masks import causal_mask, padding_mask
 from keras_transformer.layers.matrix import Matrix
@@ -67,7 +60,10 @@ from keras_transformer.layers.residual import (
     glorot,
 )
 from keras_transformer.layers.scaled_dot_product import (
-    attention_weights,
+    Additive,
+    DotProduct,
+    ScaledDotProduct,
+    Similarity,
     scaled_dot_product_attention,
 )
 from keras_transformer.layers.segment_embedding import SegmentEmbedding
@@ -75,8 +71,6 @@ from keras_transformer.layers.segment_embedding import SegmentEmbedding
 __all__ = [
     "Additive",
     "AttentionHeads",
-    "CausalLayer",
-    "CausalStack",
     "ConvolutionBlock",
     "ConvolutionalDecoder",
     "ConvolutionalEncoder",
@@ -98,7 +92,6 @@ __all__ = [
     "MeanState",
     "MultiHeadAttention",
     "NoEncoding",
-    "NoRelativePositions",
     "NormPlacement",
     "PatchEmbedding",
     "PieceBias",
@@ -112,6 +105,7 @@ __all__ = [
     "RecurrentEncoder",
     "RelativeBias",
     "RelativeKeysAndValues",
+    "RelativePositions",
     "RmsNormalization",
     "Rotary",
     "ScaledDotProduct",
@@ -120,7 +114,6 @@ __all__ = [
     "SinusoidalEncoding",
     "SoftmaxHeads",
     "SparseHeads",
-    "attention_weights",
     "causal_mask",
     "depth_scaled",
     "glorot",

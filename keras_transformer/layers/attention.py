@@ -1,15 +1,16 @@
-"""Multi-head attention (Vaswani et al. 2017, section 3.2.2)."""
+"""Multi-head attention (Vaswani et al. 2017, section 3.2.2), for whole sequences and for one new
+position at a time.
+"""
 
 from typing import Any
 
 import keras
 from keras import ops
 
-from keras_transformer.layers.attention_steppers import MemoryStepper, SelfAttentionStepper
-from keras_transformer.layers.heads.attention_heads import AttentionHeads
-from keras_transformer.layers.heads.softmax import SoftmaxHeads
+from keras_transformer.layers.heads.softmax import AttentionHeads, SoftmaxHeads
+from keras_transformer.layers.matrix import Matrix
 from keras_transformer.layers.prototypes import described, like
-from keras_transformer.layers.tensors import KeysAndValues, Tensor
+from keras_transformer.layers.tensors import KeysAndValues, State, Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -94,15 +95,10 @@ class MultiHeadAttention(keras.layers.Layer):
         self.output_kernel = kernel(
             "output_kernel", self.num_heads * self.d_v, self.d_model, self.output_initializer
         )
-        self.query_bias, self.key_bias, self.value_bias, self.output_bias = (
-            self._bias(name, kernel)
-            for name, kernel in (
-                ("query_bias", self.query_kernel),
-                ("key_bias", self.key_kernel),
-                ("value_bias", self.value_kernel),
-                ("output_bias", self.output_kernel),
-            )
-        )
+        self.query_bias = self._bias("query_bias", self.query_kernel)
+        self.key_bias = self._bias("key_bias", self.key_kernel)
+        self.value_bias = self._bias("value_bias", self.value_kernel)
+        self.output_bias = self._bias("output_bias", self.output_kernel)
         keys = (None, self.num_heads, None, self.d_k)
         self.heads.build(keys, keys, (None, self.num_heads, None, self.d_v))
 
@@ -120,11 +116,13 @@ class MultiHeadAttention(keras.layers.Layer):
         attention_mask: Tensor | None = None,
         causal: Tensor | None = None,
     ) -> Tensor:
-        keys, values = self._keys_and_values(key, value)
+        # 1. Project: Q W^Q, K W^K, V W^V, cut into h heads.
         queries = self._heads(query, self.query_kernel, self.query_bias)
-        return self._output(
-            self.heads(queries, keys, values, attention_mask=attention_mask, causal=causal)
-        )
+        keys, values = self._keys_and_values(key, value)
+        # 2. Attention(Q W_i^Q, K W_i^K, V W_i^V) of each head.
+        heads = self.heads(queries, keys, values, attention_mask=attention_mask, causal=causal)
+        # 3. Concat(head_1, ..., head_h) W^O.
+        return self._output(heads)
 
     def with_attention(
         self,
@@ -135,29 +133,22 @@ class MultiHeadAttention(keras.layers.Layer):
         causal: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """`call`, and second the weights that it applies to the values, (B, h, T, S)."""
-        keys, values = self._keys_and_values(key, value)
         queries = self._heads(query, self.query_kernel, self.query_bias)
+        keys, values = self._keys_and_values(key, value)
         heads, weights = self.heads.with_weights(queries, keys, values, attention_mask, causal)
         return self._output(heads), weights
 
     def keys_and_values(self, key: Tensor, value: Tensor) -> KeysAndValues:
-        """Project what a `memory_stepper` attends to at every step.
-
-        Args:
-            key: (B, S, d_model).
-            value: (B, S, d_model).
-
-        Returns:
-            What the heads keep of K W^K and V W^V, (B, h, S, d_k) and (B, h, S, d_v): the two
-            themselves, if the heads are `SoftmaxHeads`.
+        """Project what a `memory_stepper` attends to at every step, (B, S, d_model) both: what the
+        heads keep of K W^K, (B, h, S, d_k), and of V W^V, (B, h, S, d_v).
         """
         return self.heads.memory(*self._keys_and_values(key, value))
 
-    def stepper(self) -> SelfAttentionStepper:
+    def stepper(self) -> "SelfAttentionStepper":
         """Self-attention one position at a time, over a cache, with the weights as they are now."""
         return SelfAttentionStepper(self)
 
-    def memory_stepper(self) -> MemoryStepper:
+    def memory_stepper(self) -> "MemoryStepper":
         """Attention of one new position to `keys_and_values`, with the weights as they are now."""
         return MemoryStepper(self)
 
@@ -167,9 +158,9 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def _output(self, heads):
         """(B, h, T, d_v) -> (B, T, d_model)."""
-        shape = ops.shape(heads)
+        batch, _, length, _ = ops.shape(heads)
         concatenated = ops.reshape(
-            ops.transpose(heads, (0, 2, 1, 3)), (shape[0], shape[2], self.num_heads * self.d_v)
+            ops.transpose(heads, (0, 2, 1, 3)), (batch, length, self.num_heads * self.d_v)
         )
         return self._project(concatenated, self.output_kernel, self.output_bias)
 
@@ -183,27 +174,100 @@ class MultiHeadAttention(keras.layers.Layer):
     def _heads(self, x, kernel, bias):
         """(B, T, d_model) -> (B, h, T, d)."""
         x = self._project(x, kernel, bias)
-        batch = ops.shape(x)[0]
-        length = ops.shape(x)[1]
-        width = x.shape[-1]
-        return ops.transpose(
-            ops.reshape(x, (batch, length, self.num_heads, width // self.num_heads)), (0, 2, 1, 3)
-        )
+        batch, length, width = ops.shape(x)
+        apart = ops.reshape(x, (batch, length, self.num_heads, width // self.num_heads))
+        return ops.transpose(apart, (0, 2, 1, 3))
 
     def compute_output_shape(self, query_shape, key_shape, value_shape):
         return (*query_shape[:-1], self.d_model)
 
     def get_config(self):
-        sizes = {
+        return {
+            **super().get_config(),
             "num_heads": self.num_heads,
             "d_model": self.d_model,
             "d_k": self.d_k,
             "d_v": self.d_v,
-        }
-        return {
-            **super().get_config(),
-            **sizes,
             "output_initializer": keras.initializers.serialize(self.output_initializer),
             "heads": described(self.heads),
             "use_bias": self.use_bias,
         }
+
+
+class SelfAttentionStepper:
+    """Self-attention of each row's newest position to itself and all positions before it.
+
+    The state is that of its heads' stepper: by default a cache of keys and values, (rows, h, t,
+    d_k) and (rows, h, t, d_v), which grows by one along axis 2 at every step.
+
+    Args:
+        attention: a built `MultiHeadAttention`.
+
+    Call arguments:
+        x: the newest position, (rows, d_model).
+        state: what `start` or the step before returned.
+
+    Returns:
+        (rows, d_model), and the state with the new position in it.
+    """
+
+    def __init__(self, attention):
+        policy = attention.dtype_policy
+        self._num_heads = attention.num_heads
+        self._width = attention.num_heads * attention.d_v
+        self._projections = Matrix(
+            [attention.query_kernel, attention.key_kernel, attention.value_kernel],
+            policy,
+            [attention.query_bias, attention.key_bias, attention.value_bias],
+        )
+        self._heads = attention.heads.stepper()
+        self._output = Matrix([attention.output_kernel], policy, [attention.output_bias])
+        self.growing = self._heads.growing
+
+    def start(self, rows: int | Tensor) -> State:
+        """The state before the first position."""
+        return self._heads.start(rows)
+
+    def __call__(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        query, key, value = (
+            ops.reshape(part, (-1, self._num_heads, 1, part.shape[-1] // self._num_heads))
+            for part in self._projections(x)
+        )
+        heads, state = self._heads(query, key, value, state)
+        [output] = self._output(ops.reshape(heads, (-1, self._width)))
+        return output, state
+
+
+class MemoryStepper:
+    """Attention to a memory whose keys and values were projected once a sentence.
+
+    The K hypotheses of a sentence attend to one copy of its memory, as K queries.
+
+    Args:
+        attention: a built `MultiHeadAttention`.
+
+    Call arguments:
+        x: the newest position of B K hypotheses, (B K, d_model).
+        memory: from `MultiHeadAttention.keys_and_values`, tensors of B rows.
+        memory_mask: booleans, (B, 1, S).
+
+    Returns:
+        (B K, d_model), and the attention weights (B, h, K, S).
+    """
+
+    def __init__(self, attention):
+        self._sizes = (attention.num_heads, attention.d_k)
+        self._width = attention.num_heads * attention.d_v
+        policy = attention.dtype_policy
+        self._query = Matrix([attention.query_kernel], policy, [attention.query_bias])
+        self._look = attention.heads.look
+        self._output = Matrix([attention.output_kernel], policy, [attention.output_bias])
+
+    def __call__(
+        self, x: Tensor, memory: KeysAndValues, memory_mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        [query] = self._query(x)
+        query = ops.reshape(query, (ops.shape(memory[0])[0], -1, *self._sizes))
+        heads, weights = self._look(ops.transpose(query, (0, 2, 1, 3)), memory, memory_mask)
+        [output] = self._output(ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (-1, self._width)))
+        return output, weights

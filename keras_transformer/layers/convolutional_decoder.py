@@ -14,7 +14,7 @@ from keras import ops
 from keras_transformer.layers.convolution_block import HALVED, ConvolutionBlock
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Dense
-from keras_transformer.layers.scaled_dot_product import attention_weights
+from keras_transformer.layers.scaled_dot_product import scaled_dot_product_attention
 from keras_transformer.layers.tensors import KeysAndValues, State, Tensor
 
 
@@ -59,10 +59,10 @@ class MultiStepAttention(keras.layers.Layer):
         values: Tensor,
         memory_mask: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        # `attention_weights` divides by the other root of d_model.
+        # The attention divides by the other root of d_model.
         query = (self.query(x) + g) * (HALVED * self.d_model**-0.5)
-        weights = attention_weights(query, keys, memory_mask)
-        context = ops.matmul(weights, values) * _root_of_length(keys, memory_mask)
+        context, weights = scaled_dot_product_attention(query, keys, values, memory_mask)
+        context = context * _root_of_length(keys, memory_mask)
         return (x + context) * HALVED, weights
 
     def get_config(self):

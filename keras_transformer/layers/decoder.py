@@ -1,23 +1,21 @@
 """The decoder: N layers of masked self-attention, attention to the memory, and feed-forward
-(Vaswani et al. 2017, section 3.1).
+(Vaswani et al. 2017, section 3.1). Without a memory it is the stack of a decoder-only model (Liu et
+al. 2018, "Generating Wikipedia by Summarizing Long Sequences", section 4.2.3).
 
 `call` processes a whole target (training); a stepper adds one token per hypothesis from a cache
 (decoding). Both give the same activations.
 """
 
-import functools
 from typing import Any
 
 import keras
 from keras import ops
 
-from keras_transformer.layers.decoder_steppers import DecoderLayerStepper, DecoderStepper
-from keras_transformer.layers.encoder import Encoder
-from keras_transformer.layers.encoder_layer import EncoderLayer
-from keras_transformer.layers.heads.attention_heads import AttentionHeads
+from keras_transformer.layers.encoder import Encoder, EncoderLayer
+from keras_transformer.layers.heads.softmax import AttentionHeads
 from keras_transformer.layers.masks import causal_mask
 from keras_transformer.layers.prototypes import described
-from keras_transformer.layers.tensors import KeysAndValues, Sublayer, Tensor
+from keras_transformer.layers.tensors import KeysAndValues, State, Sublayer, Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -31,10 +29,12 @@ class DecoderLayer(EncoderLayer):
 
     Args: as in `EncoderLayer`, after `d_ff` by name, and
         cross_heads: what the attention to the memory is, as in `MultiHeadAttention`.
+        has_memory: whether there is a memory to attend to. Without one, the second sublayer is left
+            out.
 
     Call arguments:
         x: (B, T, d_model).
-        memory: the encoder's output, (B, S, d_model).
+        memory: the encoder's output, (B, S, d_model); None without a memory.
         attention_mask: booleans broadcastable to (B, T, T).
         memory_mask: booleans broadcastable to (B, T, S).
         causal: `causal_mask(T)` or None, as in `MultiHeadAttention`.
@@ -43,38 +43,46 @@ class DecoderLayer(EncoderLayer):
         (B, T, d_model).
     """
 
-    sublayers = 3
-
     def __init__(
         self,
         num_heads: int,
         d_model: int,
         d_ff: int,
         cross_heads: AttentionHeads | dict[str, Any] | None = None,
+        has_memory: bool = True,
         **kwargs,
     ):
         super().__init__(num_heads, d_model, d_ff, **kwargs)
-        self.cross_attention = self._attention(heads=cross_heads, name="cross_attention")
-        self.cross_attention_norm = self._norm(name="cross_attention_norm")
+        self.has_memory = has_memory
+        if has_memory:
+            self.cross_attention = self._attention(heads=cross_heads, name="cross_attention")
+            self.cross_attention_norm = self._norm(name="cross_attention_norm")
 
-    def build(self, x_shape, memory_shape):
+    @classmethod
+    def sublayers_of(cls, has_memory: bool = True, **variants) -> int:
+        return 3 if has_memory else 2
+
+    def build(self, x_shape, memory_shape=None):
         super().build(x_shape)
-        self.cross_attention.build(x_shape, memory_shape, memory_shape)
-        self.cross_attention_norm.build(x_shape)
+        if self.has_memory:
+            self.cross_attention.build(x_shape, memory_shape, memory_shape)
+            self.cross_attention_norm.build(x_shape)
 
     def through(
         self, x: Tensor, attend: Sublayer, look: Sublayer, feed: Sublayer
     ) -> tuple[Tensor, list[Any]]:
-        """The order of the sublayers; `look` attends to the memory."""
+        """The order of the sublayers; `look` attends to the memory, if there is one."""
         x, attended = self.self_attention_norm(x, sublayer=attend)
-        x, looked = self.cross_attention_norm(x, sublayer=look)
+        looked = None
+        if self.has_memory:
+            x, looked = self.cross_attention_norm(x, sublayer=look)
         x, fed = self.feed_forward_norm(x, sublayer=feed)
         return x, [attended, looked, fed]
 
     def call(
         self,
         x: Tensor,
-        memory: Tensor,
+        memory: Tensor | None = None,
         attention_mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
         causal: Tensor | None = None,
@@ -92,13 +100,13 @@ class DecoderLayer(EncoderLayer):
     def with_attention(
         self,
         x: Tensor,
-        memory: Tensor,
+        memory: Tensor | None = None,
         attention_mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
         causal: Tensor | None = None,
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    ) -> tuple[Tensor, tuple[Tensor, Tensor | None]]:
         """`call`, and second what the heads attend to: of the target (B, h, T, T), and of the
-        memory (B, h, T, S).
+        memory (B, h, T, S), or None.
         """
 
         def attend(x):
@@ -110,27 +118,29 @@ class DecoderLayer(EncoderLayer):
         x, [to_target, to_memory, _] = self.through(x, attend, look, self._feed)
         return x, (to_target, to_memory)
 
-    def stepper(self) -> DecoderLayerStepper:
+    def stepper(self) -> "DecoderLayerStepper":
         """The layer for one position at a time, with the weights as they are now."""
         return DecoderLayerStepper(self)
 
-    def compute_output_shape(self, x_shape, memory_shape):
+    def compute_output_shape(self, x_shape, memory_shape=None):
         return x_shape
 
     def get_config(self):
-        return {**super().get_config(), "cross_heads": described(self.cross_attention.heads)}
+        config = {**super().get_config(), "has_memory": self.has_memory}
+        if self.has_memory:
+            config["cross_heads"] = described(self.cross_attention.heads)
+        return config
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Decoder(Encoder):
     """A stack of N `DecoderLayer`s, and what the norm's placement puts after the last one.
 
-    Args: as in `Encoder`, after `d_ff` by name, and
-        cross_heads: what the attention to the memory is, as in `MultiHeadAttention`.
+    Args: as in `Encoder`, with the arguments of `DecoderLayer`.
 
     Call arguments:
         x: embedded target, shifted right, (B, T, d_model).
-        memory: the encoder's output, (B, S, d_model).
+        memory: the encoder's output, (B, S, d_model); None without a memory.
         memory_mask: booleans broadcastable to (B, T, S).
 
     Returns:
@@ -138,26 +148,16 @@ class Decoder(Encoder):
         no mask.
     """
 
-    sublayers = DecoderLayer.sublayers
+    layer = DecoderLayer
 
-    def __init__(
-        self,
-        num_layers: int,
-        num_heads: int,
-        d_model: int,
-        d_ff: int,
-        cross_heads: AttentionHeads | dict[str, Any] | None = None,
-        **kwargs,
-    ):
-        self.layer = functools.partial(DecoderLayer, cross_heads=cross_heads)
-        super().__init__(num_layers, num_heads, d_model, d_ff, **kwargs)
-
-    def build(self, x_shape, memory_shape):
+    def build(self, x_shape, memory_shape=None):
         for layer in self.layers:
             layer.build(x_shape, memory_shape)
         self.final_norm.build(x_shape)
 
-    def call(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None) -> Tensor:
+    def call(
+        self, x: Tensor, memory: Tensor | None = None, memory_mask: Tensor | None = None
+    ) -> Tensor:
         mask = causal_mask(ops.shape(x)[1])
 
         def through_layer(x, layer):
@@ -167,10 +167,10 @@ class Decoder(Encoder):
         return x
 
     def with_attention(
-        self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        self, x: Tensor, memory: Tensor | None = None, memory_mask: Tensor | None = None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor | None]]:
         """`call`, and second what every layer's heads attend to: of the target (B, N, h, T, T), and
-        of the memory (B, N, h, T, S).
+        of the memory (B, N, h, T, S), or None.
         """
         mask = causal_mask(ops.shape(x)[1])
 
@@ -179,7 +179,8 @@ class Decoder(Encoder):
 
         x, weights = self.through(x, through_layer, self.layers)
         to_target, to_memory = zip(*weights, strict=True)
-        return x, (ops.stack(to_target, axis=1), ops.stack(to_memory, axis=1))
+        of_memory = None if memory is None else ops.stack(to_memory, axis=1)
+        return x, (ops.stack(to_target, axis=1), of_memory)
 
     def memory_cache(self, memory: Tensor) -> list[KeysAndValues]:
         """The keys and values of a memory (B, S, d_model) for every layer, projected once a
@@ -187,9 +188,96 @@ class Decoder(Encoder):
         """
         return [layer.cross_attention.keys_and_values(memory, memory) for layer in self.layers]
 
-    def stepper(self) -> DecoderStepper:
+    def stepper(self) -> "DecoderStepper":
         """The stack for one position at a time, with the weights as they are now."""
         return DecoderStepper(self)
 
-    def compute_output_shape(self, x_shape, memory_shape):
+    def compute_output_shape(self, x_shape, memory_shape=None):
         return x_shape
+
+
+class DecoderLayerStepper:
+    """A `DecoderLayer` for one new position of each row.
+
+    Its state is a pair: that of the self-attention's stepper and that of the feed-forward
+    network's. The order of the sublayers is the layer's own.
+
+    Args:
+        layer: a built `DecoderLayer`.
+
+    Call arguments: as in `DecoderStepper`, for x (rows, d_model) and one layer's memory.
+
+    Returns:
+        (rows, d_model); and second the new state and the weights of the attention to the memory,
+        (B, h, K, S), or None.
+    """
+
+    def __init__(self, layer: DecoderLayer):
+        self._through = layer.through
+        self._attend = layer.self_attention.stepper()
+        self._look = layer.cross_attention.memory_stepper() if layer.has_memory else None
+        self._feed = layer.feed_forward.stepper()
+        self.growing = (self._attend.growing, self._feed.growing)
+
+    def start(self, rows: int | Tensor) -> State:
+        """The state before the first position."""
+        return self._attend.start(rows), self._feed.start(rows)
+
+    def __call__(
+        self, x: Tensor, state: State, memory: KeysAndValues | None, memory_mask: Tensor | None
+    ) -> tuple[Tensor, tuple[State, Tensor | None]]:
+        x, [attended, weights, fed] = self._through(
+            x,
+            lambda x: self._attend(x, state[0]),
+            lambda x: self._look(x, memory, memory_mask),
+            lambda x: self._feed(x, state[1]),
+        )
+        return x, ((attended, fed), weights)
+
+
+class DecoderStepper:
+    """A `Decoder` for one new position of each of K hypotheses a sentence.
+
+    `growing` has the structure of the state. It names the axis along which each tensor of the state
+    grows by one at every step, or -1 for a tensor of fixed size.
+
+    Args:
+        decoder: a built `Decoder`.
+
+    Call arguments:
+        x: embedded new tokens, (B, K, d_model).
+        state: what `start` or the step before returned.
+        memory: what `Decoder.memory_cache` returned; None without a memory.
+        memory_mask: booleans, (B, 1, S).
+
+    Returns:
+        (B, K, d_model); the new state; and how much each hypothesis attends to the memory, the mean
+        of the last layer's heads, float32 (B, K, S), or None.
+    """
+
+    def __init__(self, decoder: Decoder):
+        self._through = decoder.through
+        self._layers = [layer.stepper() for layer in decoder.layers]
+        self.growing = [layer.growing for layer in self._layers]
+
+    def start(self, rows: int | Tensor) -> State:
+        """The state before the first position, of B K rows."""
+        return [layer.start(rows) for layer in self._layers]
+
+    def __call__(
+        self,
+        x: Tensor,
+        state: State,
+        memory: list[KeysAndValues] | None = None,
+        memory_mask: Tensor | None = None,
+    ) -> tuple[Tensor, State, Tensor | None]:
+        def through_layer(x, layer, state, memory):
+            return layer(x, state, memory, memory_mask)
+
+        rows = ops.reshape(x, (-1, x.shape[-1]))
+        memories = [None] * len(self._layers) if memory is None else memory
+        rows, by_products = self._through(rows, through_layer, self._layers, state, memories)
+        state, weights = zip(*by_products, strict=True)
+        last = weights[-1]
+        attention = None if last is None else ops.mean(ops.cast(last, "float32"), axis=1)
+        return ops.reshape(rows, ops.shape(x)), list(state), attention

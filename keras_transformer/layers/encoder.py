@@ -1,16 +1,18 @@
-"""The encoder: a stack of N identical layers of self-attention and feed-forward (Vaswani et al.
-2017, section 3.1).
+"""The encoder: N layers of self-attention and a feed-forward network (Vaswani et al. 2017,
+section 3.1).
 """
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import keras
 from keras import ops
 
-from keras_transformer.layers.encoder_layer import EncoderLayer
-from keras_transformer.layers.feed_forward import FeedForward
-from keras_transformer.layers.heads.attention_heads import AttentionHeads
+from keras_transformer.layers.attention import MultiHeadAttention
+from keras_transformer.layers.feed_forward import FeedForward, feed_forward_class
+from keras_transformer.layers.heads.softmax import AttentionHeads
+from keras_transformer.layers.prototypes import described
 from keras_transformer.layers.residual import (
     EPSILON,
     NormPlacement,
@@ -18,7 +20,144 @@ from keras_transformer.layers.residual import (
     depth_scaled,
     norm_placement,
 )
-from keras_transformer.layers.tensors import Tensor
+from keras_transformer.layers.tensors import Sublayer, Tensor
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class EncoderLayer(keras.layers.Layer):
+    """Self-attention, then a feed-forward network, each inside an Add & Norm.
+
+        x = PostNorm(x, MultiHead(x, x, x))
+        x = PostNorm(x, FFN(x))
+
+    With a causal mask this is also the layer of a decoder-only model.
+
+    Args:
+        num_heads: h.
+        d_model: width of input and output.
+        d_ff: inner width of the feed-forward network.
+        d_k, d_v: widths of a head, as in `MultiHeadAttention`.
+        dropout: probability in [0, 1) on each sublayer's output.
+        activation: between the two maps of the feed-forward network.
+        output_initializer: initializer of the last matrix of each sublayer.
+        norm: where each layer normalization stands: `PostNorm`, the paper's, or `PreNorm`.
+        heads: what self-attention is, as in `MultiHeadAttention`.
+        feed_forward: `FeedForward`, the paper's, or a subclass.
+        activation_dropout: probability in [0, 1) after the activation.
+        attention_bias: whether the maps of the attentions have biases.
+        norm_epsilon: what the norms add to the variance.
+
+    Call arguments:
+        x: (B, S, d_model).
+        attention_mask: booleans broadcastable to (B, S, S), True where the query may attend.
+        causal: `causal_mask(S)` or None, as in `MultiHeadAttention`.
+
+    Returns:
+        (B, S, d_model).
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        d_model: int,
+        d_ff: int,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        dropout: float = 0.0,
+        activation: str | Callable = "relu",
+        output_initializer: str | keras.initializers.Initializer = "glorot_uniform",
+        norm: str | type[NormPlacement] = PostNorm,
+        heads: AttentionHeads | dict[str, Any] | None = None,
+        feed_forward: str | type[FeedForward] = FeedForward,
+        activation_dropout: float = 0.0,
+        attention_bias: bool = False,
+        norm_epsilon: float = EPSILON,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        policy = self.dtype_policy
+        self._attention = functools.partial(
+            MultiHeadAttention,
+            num_heads,
+            d_model,
+            d_k,
+            d_v,
+            output_initializer,
+            use_bias=attention_bias,
+            dtype=policy,
+        )
+        self._norm = functools.partial(norm_placement(norm), dropout, norm_epsilon, dtype=policy)
+        self.self_attention = self._attention(heads=heads, name="self_attention")
+        self.self_attention_norm = self._norm(name="self_attention_norm")
+        self.feed_forward = feed_forward_class(feed_forward)(
+            d_ff,
+            activation,
+            output_initializer,
+            activation_dropout,
+            dtype=policy,
+            name="feed_forward",
+        )
+        self.feed_forward_norm = self._norm(name="feed_forward_norm")
+
+    @classmethod
+    def sublayers_of(cls, **variants) -> int:
+        """How many sublayers a layer with these arguments adds to its residual stream."""
+        return 2
+
+    def build(self, x_shape):
+        self.self_attention.build(x_shape, x_shape, x_shape)
+        self.self_attention_norm.build(x_shape)
+        self.feed_forward.build(x_shape)
+        self.feed_forward_norm.build(x_shape)
+
+    def through(self, x: Tensor, attend: Sublayer, feed: Sublayer) -> tuple[Tensor, list[Any]]:
+        """The order of the sublayers. Returns x and each one's by-product."""
+        x, attended = self.self_attention_norm(x, sublayer=attend)
+        x, fed = self.feed_forward_norm(x, sublayer=feed)
+        return x, [attended, fed]
+
+    def _feed(self, x):
+        return self.feed_forward(x), None
+
+    def call(
+        self, x: Tensor, attention_mask: Tensor | None = None, causal: Tensor | None = None
+    ) -> Tensor:
+        def attend(x):
+            masks = {"attention_mask": attention_mask, "causal": causal}
+            return self.self_attention(x, x, x, **masks), None
+
+        x, _ = self.through(x, attend, self._feed)
+        return x
+
+    def with_attention(
+        self, x: Tensor, attention_mask: Tensor | None = None, causal: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """`call`, and second what the heads attend to, (B, h, S, S)."""
+
+        def attend(x):
+            return self.self_attention.with_attention(x, x, x, attention_mask, causal)
+
+        x, [weights, _] = self.through(x, attend, self._feed)
+        return x, weights
+
+    def compute_output_shape(self, x_shape):
+        return x_shape
+
+    def get_config(self):
+        attention = self.self_attention.get_config()
+        feed_forward = self.feed_forward.get_config()
+        return {
+            **super().get_config(),
+            **{name: attention[name] for name in ("num_heads", "d_model", "d_k", "d_v")},
+            **{name: feed_forward[name] for name in ("d_ff", "activation", "output_initializer")},
+            "dropout": self.feed_forward_norm.dropout,
+            "norm": keras.saving.get_registered_name(type(self.feed_forward_norm)),
+            "heads": described(self.self_attention.heads),
+            "feed_forward": keras.saving.get_registered_name(type(self.feed_forward)),
+            "activation_dropout": feed_forward["dropout"],
+            "attention_bias": self.self_attention.use_bias,
+            "norm_epsilon": self.feed_forward_norm.epsilon,
+        }
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -27,11 +166,12 @@ class Encoder(keras.layers.Layer):
 
     Args:
         num_layers: N.
-        num_heads, d_model, d_ff, d_k, d_v, dropout, activation, norm, heads, feed_forward,
-            activation_dropout, attention_bias, norm_epsilon: as in `EncoderLayer`.
+        num_heads, d_model, d_ff: as in `EncoderLayer`.
         residual_initialization: gives the initializer of the last matrix of each sublayer, from how
             many sublayers the stack has: `depth_scaled`, `glorot` or another function, or the name
             that it is registered under.
+        dtype, name, trainable: as in any Keras layer.
+        **variants: further arguments of `EncoderLayer`, by name.
 
     Call arguments:
         x: embedded source, (B, S, d_model).
@@ -42,7 +182,6 @@ class Encoder(keras.layers.Layer):
     """
 
     layer = EncoderLayer
-    sublayers = EncoderLayer.sublayers
 
     def __init__(
         self,
@@ -50,46 +189,25 @@ class Encoder(keras.layers.Layer):
         num_heads: int,
         d_model: int,
         d_ff: int,
-        d_k: int | None = None,
-        d_v: int | None = None,
-        dropout: float = 0.0,
-        activation: str | Callable = "relu",
-        norm: str | type[NormPlacement] = PostNorm,
         residual_initialization: str | Callable = depth_scaled,
-        heads: AttentionHeads | dict[str, Any] | None = None,
-        feed_forward: str | type[FeedForward] = FeedForward,
-        activation_dropout: float = 0.0,
-        attention_bias: bool = False,
-        norm_epsilon: float = EPSILON,
-        **kwargs,
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str | None = None,
+        trainable: bool = True,
+        **variants,
     ):
-        super().__init__(**kwargs)
+        super().__init__(dtype=dtype, name=name, trainable=trainable)
         if isinstance(residual_initialization, str):
             residual_initialization = keras.saving.get_registered_object(residual_initialization)
         self.residual_initialization = residual_initialization
-        start = residual_initialization(self.sublayers * num_layers)
+        sublayers = self.layer.sublayers_of(**variants)
+        variants["output_initializer"] = residual_initialization(sublayers * num_layers)
+        variants["dtype"] = self.dtype_policy
         self.layers = [
-            self.layer(
-                num_heads,
-                d_model,
-                d_ff,
-                d_k=d_k,
-                d_v=d_v,
-                dropout=dropout,
-                activation=activation,
-                output_initializer=start,
-                norm=norm,
-                heads=heads,
-                feed_forward=feed_forward,
-                activation_dropout=activation_dropout,
-                attention_bias=attention_bias,
-                norm_epsilon=norm_epsilon,
-                dtype=self.dtype_policy,
-                name=f"layer_{n}",
-            )
+            self.layer(num_heads, d_model, d_ff, name=f"layer_{n}", **variants)
             for n in range(num_layers)
         ]
-        self.final_norm = norm_placement(norm).end_of_stack(norm_epsilon, dtype=self.dtype_policy)
+        norm = self.layers[-1].feed_forward_norm
+        self.final_norm = norm.end_of_stack(norm.epsilon, dtype=self.dtype_policy)
 
     def build(self, x_shape):
         for layer in self.layers:

@@ -13,10 +13,10 @@ from keras import ops
 
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.heads.similarities import Additive
 from keras_transformer.layers.heads.softmax import SoftmaxHeads
 from keras_transformer.layers.lstm import lstm
 from keras_transformer.layers.recurrent_steppers import RecurrentDecoderStepper
+from keras_transformer.layers.scaled_dot_product import Additive
 from keras_transformer.layers.tensors import KeysAndValues, Tensor
 
 

@@ -1,4 +1,4 @@
-"""An encoder-decoder (Vaswani et al. 2017, figure 1), one target token at a time."""
+"""A decoder (Vaswani et al. 2017, figure 1), one target token at a time."""
 
 from typing import Any
 
@@ -18,17 +18,18 @@ class Stepper:
     grows by one at every step, or -1 for a tensor of fixed size.
 
     Args:
-        model: a built `EncoderDecoder`.
+        model: a built `EncoderDecoder` or `LanguageModel`.
 
     Call arguments:
         ids: the newest tokens, (B, K).
         position: how many tokens came before them, a scalar.
         state: what `start` or the step before returned.
-        source: what `EncoderDecoder.encode` returned.
+        source: what `EncoderDecoder.encode` returned; a language model has none.
 
     Returns:
         Logits, float32 (B, K, V); the new state; and how much each hypothesis attends to the
-        source, float32 (B, K, S): the mean of the heads of the last layer that attends to it.
+        source, float32 (B, K, S): the mean of the heads of the last layer that attends to it. None
+        without a source.
     """
 
     def __init__(self, model):
@@ -46,10 +47,11 @@ class Stepper:
         return source["mask"][:, 0]
 
     def __call__(
-        self, ids: Tensor, position: Tensor, state: State, source: dict[str, Any]
-    ) -> tuple[Tensor, State, Tensor]:
+        self, ids: Tensor, position: Tensor, state: State, source: dict[str, Any] | None = None
+    ) -> tuple[Tensor, State, Tensor | None]:
         x = self._embedding(ids, positions=ops.reshape(position, (1, 1)))
-        x, state, attention = self._decoder(x, state, source["memory"], source["mask"])
+        source = source or {}
+        x, state, attention = self._decoder(x, state, source.get("memory"), source.get("mask"))
         return self._logits(x), state, attention
 
     def _logits(self, x):

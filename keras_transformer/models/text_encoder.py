@@ -8,14 +8,7 @@ import keras
 from keras_transformer.layers import Encoder, PositionalEmbedding, SegmentEmbedding, padding_mask
 from keras_transformer.layers.tensors import Tensor
 from keras_transformer.models.hyperparameters import Hyperparameters
-from keras_transformer.models.variants import (
-    ACTIVATIONS,
-    FEED_FORWARDS,
-    NORMS,
-    POSITIONS,
-    RESIDUAL_INITIALIZATIONS,
-    heads,
-)
+from keras_transformer.models.variants import POSITIONS, heads, stack_arguments
 
 SEGMENTS = 2
 # The layers of the body: what a model of one task hands on to a model of another.
@@ -51,7 +44,10 @@ class TextEncoder:
         self.segment_embedding = SegmentEmbedding(
             SEGMENTS, hp.dropout, hp.norm_epsilon, dtype=policy, name="segment_embedding"
         )
-        self.encoder = _stack(hp, policy)
+        of_encoder, _, _ = heads(hp)
+        self.encoder = Encoder(
+            **stack_arguments(hp), heads=of_encoder, dtype=policy, name="encoder"
+        )
 
     def __call__(self, tokens: Tensor, segments: Tensor) -> Tensor:
         x = self.segment_embedding(self.embedding(tokens), segments)
@@ -66,26 +62,3 @@ class TextEncoder:
 def inputs() -> tuple[keras.KerasTensor, keras.KerasTensor]:
     """The inputs `tokens` and `segments` of a functional model."""
     return tuple(keras.Input((None,), dtype="int32", name=name) for name in ("tokens", "segments"))
-
-
-def _stack(hp, policy):
-    of_encoder, _, _ = heads(hp)
-    return Encoder(
-        hp.num_layers,
-        hp.num_heads,
-        hp.d_model,
-        hp.d_ff,
-        d_k=hp.d_k,
-        d_v=hp.d_v,
-        dropout=hp.dropout,
-        activation=ACTIVATIONS[hp.activation],
-        norm=NORMS[hp.norm],
-        residual_initialization=RESIDUAL_INITIALIZATIONS[hp.residual_initialization],
-        heads=of_encoder,
-        feed_forward=FEED_FORWARDS[hp.activation],
-        activation_dropout=hp.activation_dropout,
-        attention_bias=hp.attention_bias,
-        norm_epsilon=hp.norm_epsilon,
-        dtype=policy,
-        name="encoder",
-    )

@@ -6,14 +6,7 @@ from keras_transformer.layers import Decoder, Encoder, padding_mask
 from keras_transformer.layers.tensors import Tensor
 from keras_transformer.models.encoder_decoder import EncoderDecoder, tied_tables
 from keras_transformer.models.hyperparameters import Hyperparameters
-from keras_transformer.models.variants import (
-    ACTIVATIONS,
-    FEED_FORWARDS,
-    NORMS,
-    POSITIONS,
-    RESIDUAL_INITIALIZATIONS,
-    heads,
-)
+from keras_transformer.models.variants import POSITIONS, heads, stack_arguments
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -43,23 +36,7 @@ class Transformer(EncoderDecoder):
     ):
         hp = hyperparameters or Hyperparameters(**sizes)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-        stack = {
-            "num_layers": hp.num_layers,
-            "num_heads": hp.num_heads,
-            "d_model": hp.d_model,
-            "d_ff": hp.d_ff,
-            "d_k": hp.d_k,
-            "d_v": hp.d_v,
-            "dropout": hp.dropout,
-            "activation": ACTIVATIONS[hp.activation],
-            "norm": NORMS[hp.norm],
-            "residual_initialization": RESIDUAL_INITIALIZATIONS[hp.residual_initialization],
-            "feed_forward": FEED_FORWARDS[hp.activation],
-            "activation_dropout": hp.activation_dropout,
-            "attention_bias": hp.attention_bias,
-            "norm_epsilon": hp.norm_epsilon,
-            "dtype": policy,
-        }
+        stack = {**stack_arguments(hp), "dtype": policy}
         of_encoder, of_decoder, of_memory = heads(hp)
         super().__init__(
             hp,

@@ -21,13 +21,13 @@ from keras_transformer.layers import (
     LocalHeads,
     LowRankHeads,
     NoEncoding,
-    NoRelativePositions,
     PositionEncoding,
     PostNorm,
     PreNorm,
     PreRmsNorm,
     RelativeBias,
     RelativeKeysAndValues,
+    RelativePositions,
     Rotary,
     ScaledDotProduct,
     Similarity,
@@ -64,7 +64,7 @@ class Positions:
     """
 
     encoding: Callable[[int], PositionEncoding] = lambda max_positions: NoEncoding()
-    relative: Callable[[bool], NoRelativePositions] = lambda bidirectional: NoRelativePositions()
+    relative: Callable[[bool], RelativePositions] = lambda bidirectional: RelativePositions()
     attentions: tuple[str, ...] | None = None
 
 
@@ -189,6 +189,27 @@ def _none(embedding, projection):
 TIES = {"three_way": _three_way, "decoder": _decoder, "none": _none}
 
 
+# What a stack of layers takes as it stands.
+COPIED = (
+    *("num_layers", "num_heads", "d_model", "d_ff", "d_k", "d_v", "dropout"),
+    *("activation_dropout", "attention_bias", "norm_epsilon"),
+)
+
+
+def stack_arguments(hyperparameters) -> dict[str, Any]:
+    """The arguments of `Encoder` and `Decoder` that hyperparameters decide, without the heads."""
+    sizes = hyperparameters.as_dict()
+    return {
+        **{name: sizes[name] for name in COPIED if name in sizes},
+        "activation": ACTIVATIONS[hyperparameters.activation],
+        "feed_forward": FEED_FORWARDS[hyperparameters.activation],
+        "norm": NORMS[hyperparameters.norm],
+        "residual_initialization": RESIDUAL_INITIALIZATIONS[
+            hyperparameters.residual_initialization
+        ],
+    }
+
+
 def heads(hyperparameters) -> tuple[AttentionHeads, AttentionHeads, AttentionHeads]:
     """The heads of a model: of the encoder, of the decoder, and of the attention to the memory."""
     name, number = attention_and_number(hyperparameters.attention)
@@ -207,7 +228,7 @@ def heads(hyperparameters) -> tuple[AttentionHeads, AttentionHeads, AttentionHea
     return (
         attention.encoder(parts(relative(True))),
         attention.decoder(parts(relative(False))),
-        _softmax(parts(NoRelativePositions())),
+        _softmax(parts(RelativePositions())),
     )
 
 

@@ -23,9 +23,9 @@ from keras_transformer.models.hyperparameter_checks import (
 from keras_transformer.models.hyperparameters import Hyperparameters
 from keras_transformer.models.variants import (
     ACTIVATIONS,
-    FEED_FORWARDS,
     NORMS,
     RESIDUAL_INITIALIZATIONS,
+    stack_arguments,
 )
 
 OF_PICTURES = ("height", "width", "channels", "classes")
@@ -179,7 +179,8 @@ class VisionTransformer(keras.Model):
         embedding = PatchEmbedding(
             hp.patch_size, hp.d_model, hp.dropout, dtype=policy, name="embedding"
         )
-        encoder = _encoder(hp, policy)
+        heads = SoftmaxHeads(dropout=hp.attention_dropout)
+        encoder = Encoder(**stack_arguments(hp), heads=heads, dtype=policy, name="encoder")
         head = Dense(hp.classes, dtype=policy, name="classes")
         pictures = keras.Input((hp.height, hp.width, hp.channels), name="picture")
         x = Dropout(hp.dropout, dtype=policy, name="head_dropout")(
@@ -221,23 +222,3 @@ class VisionTransformer(keras.Model):
 def scaled(pictures: Tensor) -> Tensor:
     """Pixels from [0, 1] to [-1, 1], as the released weights expect them."""
     return 2.0 * pictures - 1.0
-
-
-def _encoder(hp, policy):
-    return Encoder(
-        hp.num_layers,
-        hp.num_heads,
-        hp.d_model,
-        hp.d_ff,
-        dropout=hp.dropout,
-        activation=ACTIVATIONS[hp.activation],
-        norm=NORMS[hp.norm],
-        residual_initialization=RESIDUAL_INITIALIZATIONS[hp.residual_initialization],
-        heads=SoftmaxHeads(dropout=hp.attention_dropout),
-        feed_forward=FEED_FORWARDS[hp.activation],
-        activation_dropout=hp.activation_dropout,
-        attention_bias=hp.attention_bias,
-        norm_epsilon=hp.norm_epsilon,
-        dtype=policy,
-        name="encoder",
-    )

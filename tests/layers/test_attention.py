@@ -8,13 +8,12 @@ from oracles import paper
 
 from keras_transformer.layers import (
     MultiHeadAttention,
-    attention_weights,
     causal_mask,
     scaled_dot_product_attention,
 )
-from keras_transformer.layers.heads.relative_bias import RelativeBias
-from keras_transformer.layers.heads.similarities import Additive
+from keras_transformer.layers.heads.relative_positions import RelativeBias
 from keras_transformer.layers.heads.softmax import SoftmaxHeads
+from keras_transformer.layers.scaled_dot_product import Additive
 
 B, T, S, H, D_MODEL = 2, 5, 7, 4, 16
 SOME = np.random.default_rng(1).random((B, T, S)) < 0.6
@@ -48,16 +47,15 @@ def test_scaled_dot_product_attention_is_equation_1(random, mask, heads):
     query, key, value = random(B, *heads, T, 3), random(B, *heads, S, 3), random(B, *heads, S, 5)
     mask = mask if mask is None or not heads else mask[:, None]
     expected = paper.scaled_dot_product_attention(query, key, value, mask)
-    np.testing.assert_allclose(
-        scaled_dot_product_attention(query, key, value, mask), expected, rtol=1e-6, atol=1e-6
-    )
+    actual, _ = scaled_dot_product_attention(query, key, value, mask)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
 
 
 def test_scores_are_divided_by_the_root_of_d_k(random):
     query = random(B, T, 9)
     key = random(B, S, 9)
     value = random(B, S, 4)
-    actual = scaled_dot_product_attention(query, key, value)
+    actual, _ = scaled_dot_product_attention(query, key, value)
     expected = paper.scaled_dot_product_attention(query, key, value)
     np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
     assert np.abs(actual - paper.scaled_dot_product_attention(query * 3, key, value)).max() > 0.1
@@ -92,9 +90,10 @@ def test_multi_head_attention_is_that_of_keras(attention, qkv, mask):
 
 
 def test_rows_of_the_weights_sum_to_one_over_what_may_be_attended(random):
-    weights = np.array(
-        attention_weights(random(B, T, 3), random(B, S, 3), SOME | np.eye(T, S, dtype=bool))
-    )
+    key = random(B, S, 3)
+    mask = SOME | np.eye(T, S, dtype=bool)
+    _, weights = scaled_dot_product_attention(random(B, T, 3), key, key, mask)
+    weights = np.array(weights)
     np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-6)
     assert (weights[~(SOME | np.eye(T, S, dtype=bool))] == 0).all()
     assert (weights > 0).any()
@@ -104,7 +103,7 @@ def test_a_fully_masked_row_gives_zeros_and_its_gradient_is_finite(random):
     query, key, value = (tf.constant(random(1, 2, 3)) for _ in range(3))
     with tf.GradientTape() as tape:
         tape.watch((query, key, value))
-        out = scaled_dot_product_attention(
+        out, _ = scaled_dot_product_attention(
             query, key, value, np.array([[[False, False], [True, False]]])
         )
     assert (out[0, 0].numpy() == 0).all()
@@ -128,7 +127,7 @@ def test_what_is_masked_does_not_matter_and_what_is_not_does(attention, qkv, ran
 
 
 def test_huge_scores_stay_finite(random):
-    out = scaled_dot_product_attention(
+    out, _ = scaled_dot_product_attention(
         1e4 * random(B, T, 3), 1e4 * random(B, S, 3), random(B, S, 3), SOME
     )
     assert np.isfinite(out).all()

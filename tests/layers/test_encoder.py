@@ -17,8 +17,8 @@ from keras_transformer.layers import (
     padding_mask,
 )
 from keras_transformer.layers.heads.local import LocalHeads
-from keras_transformer.layers.heads.rotary import Rotary
-from keras_transformer.layers.heads.similarities import DotProduct
+from keras_transformer.layers.heads.relative_positions import Rotary
+from keras_transformer.layers.scaled_dot_product import DotProduct
 
 # Of one equation float32 gives 1e-6; of a chain of them, which norms stretch on the way, this.
 ATOL = 2e-6
@@ -163,7 +163,7 @@ def test_heads_that_do_not_divide_d_model_are_refused():
 
 @pytest.mark.parametrize("layer_type", [EncoderLayer, Encoder])
 def test_config_round_trip(layer_type, x, round_trip):
-    stack = {"num_layers": 2} if layer_type is Encoder else {}
+    stack = {"num_layers": 2, "trainable": False} if layer_type is Encoder else {}
     layer = layer_type(
         **stack,
         **SIZES,

@@ -11,11 +11,10 @@ from keras_transformer.layers import Dropout
 from keras_transformer.layers.heads.linear import LinearHeads
 from keras_transformer.layers.heads.local import LocalHeads
 from keras_transformer.layers.heads.low_rank import LowRankHeads
-from keras_transformer.layers.heads.relative_bias import RelativeBias
-from keras_transformer.layers.heads.relative_positions import NoRelativePositions
-from keras_transformer.layers.heads.similarities import Additive, DotProduct
+from keras_transformer.layers.heads.relative_positions import RelativeBias, RelativePositions
 from keras_transformer.layers.heads.softmax import SoftmaxHeads
 from keras_transformer.layers.heads.sparse import SparseHeads
+from keras_transformer.layers.scaled_dot_product import Additive, DotProduct
 from keras_transformer.models import Hyperparameters, Transformer, variants
 from keras_transformer.training.initialization import initialize
 
@@ -159,7 +158,7 @@ def test_an_attention_replaces_what_it_says():
 
 def test_relative_positions_stand_in_self_attention_alone():
     positions = [heads.positions for heads in three(positions="relative")]
-    assert [type(one) for one in positions] == [RelativeBias, RelativeBias, NoRelativePositions]
+    assert [type(one) for one in positions] == [RelativeBias, RelativeBias, RelativePositions]
     assert [one.bidirectional for one in positions[:2]] == [True, False]
 
 

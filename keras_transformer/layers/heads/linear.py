@@ -5,13 +5,13 @@ place of section 3.2.1's (Vaswani et al. 2017).
 import keras
 from keras import ops
 
-from keras_transformer.layers.heads.attention_heads import AttentionHeads, mask_of_keys
 from keras_transformer.layers.heads.blocks import (
     count_of_blocks,
     from_blocks,
     into_blocks,
     width_of_blocks,
 )
+from keras_transformer.layers.heads.softmax import AttentionHeads, mask_of_keys
 from keras_transformer.layers.tensors import Tensor
 
 # Positions of a block of a causal sequence. Within one, all pairs are computed.

@@ -5,7 +5,6 @@ section 4, and table 1).
 import keras
 from keras import ops
 
-from keras_transformer.layers.heads.attention_heads import mask_of_keys
 from keras_transformer.layers.heads.blocks import (
     from_blocks,
     into_blocks,
@@ -13,7 +12,12 @@ from keras_transformer.layers.heads.blocks import (
     width_of_blocks,
 )
 from keras_transformer.layers.heads.relative_positions import distances
-from keras_transformer.layers.heads.softmax import SoftmaxHeads, SoftmaxStepper, joined
+from keras_transformer.layers.heads.softmax import (
+    SoftmaxHeads,
+    SoftmaxStepper,
+    joined,
+    mask_of_keys,
+)
 from keras_transformer.layers.tensors import KeysAndValues, Tensor
 
 

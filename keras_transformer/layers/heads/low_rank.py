@@ -4,8 +4,8 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.heads.attention_heads import AttentionHeads, mask_of_keys
-from keras_transformer.layers.scaled_dot_product import attention_weights
+from keras_transformer.layers.heads.softmax import AttentionHeads, mask_of_keys
+from keras_transformer.layers.scaled_dot_product import scaled_dot_product_attention
 from keras_transformer.layers.tensors import Tensor
 
 
@@ -63,9 +63,8 @@ class LowRankHeads(AttentionHeads):
 
         These weights come from F; rows do not sum to 1, and they may be negative.
         """
-        weights, columns = self._to_projected(query, key, attention_mask, causal)
-        weights = ops.matmul(weights, ops.swapaxes(columns, -1, -2))
-        return ops.matmul(weights, value), weights
+        heads, weights, columns = self._attend(query, key, value, attention_mask, causal)
+        return heads, ops.matmul(weights, ops.swapaxes(columns, -1, -2))
 
     def call(
         self,
@@ -75,12 +74,12 @@ class LowRankHeads(AttentionHeads):
         attention_mask: Tensor | None = None,
         causal: Tensor | None = None,
     ) -> Tensor:
-        weights, columns = self._to_projected(query, key, attention_mask, causal)
-        return ops.matmul(weights, ops.matmul(ops.swapaxes(columns, -1, -2), value))
+        heads, _, _ = self._attend(query, key, value, attention_mask, causal)
+        return heads
 
-    def _to_projected(self, query, key, attention_mask, causal):
-        """The weights of the K projected keys, (B, h, T, K), and the values' F^T without padding,
-        broadcastable to (B, h, S, K).
+    def _attend(self, query, key, value, attention_mask, causal):
+        """The heads, the weights of the K projected keys, (B, h, T, K), and the values' F^T without
+        padding, broadcastable to (B, h, S, K).
         """
         if causal is not None:
             raise ValueError(
@@ -96,8 +95,12 @@ class LowRankHeads(AttentionHeads):
             return columns if real is None else columns * real
 
         keys = ops.matmul(ops.swapaxes(columns_of(self.key_projection), -1, -2), key)
-        weights = self.weights_dropout(attention_weights(query, keys))
-        return weights, columns_of(self.value_projection)
+        columns = columns_of(self.value_projection)
+        values = ops.matmul(ops.swapaxes(columns, -1, -2), value)
+        heads, weights = scaled_dot_product_attention(
+            query, keys, values, dropout=self.weights_dropout
+        )
+        return heads, weights, columns
 
     def get_config(self):
         return {

@@ -2,15 +2,20 @@
 al. 2017): what the distance between a query and a key changes.
 """
 
+import math
+
 import keras
+import numpy as np
 from keras import ops
 
+from keras_transformer.layers.positions import sinusoidal_positions
 from keras_transformer.layers.prototypes import Part
 from keras_transformer.layers.tensors import Tensor
 
 
-@keras.saving.register_keras_serializable("keras_transformer")
-class NoRelativePositions(Part):
+# The name of saved models.
+@keras.saving.register_keras_serializable("keras_transformer", "NoRelativePositions")
+class RelativePositions(Part):
     """The paper's: attention sees no positions but those in its input. Subclasses override."""
 
     def build(self, query_shape, value_shape):
@@ -25,19 +30,21 @@ class NoRelativePositions(Part):
         """
         return x
 
-    def added(self, scores: Tensor, query: Tensor, following: int | Tensor = 0) -> Tensor:
-        """The scores with what distances add to them.
+    def score_bias(self, query: Tensor, key: Tensor, following: int | Tensor = 0) -> Tensor | None:
+        """What distances add to the scores, float32 broadcastable to (B, h, T, S); None: nothing.
 
         Args:
-            scores: float32, (B, h, T, S).
             query: (B, h, T, d_k).
+            key: (B, h, S, d_k).
             following: how many keys come after the one that the last query stands beside.
         """
-        return scores
+        return None
 
-    def mixed(self, weights: Tensor, value: Tensor, following: int | Tensor = 0) -> Tensor:
-        """The values (B, h, S, d_v), mixed by the weights (B, h, T, S)."""
-        return ops.matmul(weights, value)
+    def of_weights(self, weights: Tensor, following: int | Tensor = 0) -> Tensor | None:
+        """What the weights (B, h, T, S) of distances add to the heads, (B, h, T, d_v); None:
+        nothing.
+        """
+        return None
 
 
 def distances(
@@ -55,3 +62,169 @@ def distances(
     """
     first = num_keys - num_queries - following
     return ops.arange(num_keys)[None, :] - (ops.arange(num_queries) + first)[:, None]
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class RelativeBias(RelativePositions):
+    """T5's positions: each head adds a learned number to the score, by the bucket of the distance.
+
+        score(t, s) + b[bucket(s - t), head]
+
+    Half of a direction's buckets hold one distance each. The others grow like its logarithm, up to
+    `max_distance`; beyond that all distances share the last. With `bidirectional`, half of the
+    buckets are for the keys after the query. Without it, those keys share bucket 0.
+
+    Each layer has a table of its own, where T5 shares one among all layers of a stack.
+
+    Args:
+        bidirectional: whether keys after the query are attended to: True in an encoder.
+        num_buckets: buckets of both directions together; T5's 32.
+        max_distance: distance in tokens from which on all are alike; T5's 128.
+
+    Reference: Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified
+        Text-to-Text Transformer", section 2.1.
+    """
+
+    def __init__(
+        self,
+        bidirectional: bool = True,
+        num_buckets: int = 32,
+        max_distance: int = 128,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.bidirectional = bidirectional
+        self.num_buckets = num_buckets
+        self.max_distance = max_distance
+
+    def build(self, query_shape, value_shape):
+        heads = query_shape[1]
+        # As T5 starts it, where h d_k = d_model.
+        stddev = (heads * query_shape[-1]) ** -0.5
+        self.bias = self.add_weight(
+            name="bias",
+            shape=(heads, self.num_buckets),
+            initializer=keras.initializers.RandomNormal(stddev=stddev),
+            autocast=False,
+        )
+
+    def score_bias(self, query: Tensor, key: Tensor, following: int | Tensor = 0) -> Tensor:
+        buckets = self.buckets(distances(ops.shape(query)[-2], ops.shape(key)[-2], following))
+        return ops.cast(ops.take(self.bias, buckets, axis=1), "float32")
+
+    def buckets(self, distance: Tensor) -> Tensor:
+        """The bucket of each distance, integers of any shape."""
+        one_direction = self.num_buckets // 2 if self.bidirectional else self.num_buckets
+        distance = ops.cast(distance, "int32")
+        start = ops.where(distance > 0, one_direction, 0) if self.bidirectional else 0
+        far = ops.abs(distance) if self.bidirectional else ops.maximum(-distance, 0)
+        exact = one_direction // 2
+        # The smallest distance of each bucket after the exact ones, in exact integers.
+        growth = self.max_distance / exact
+        steps = one_direction - exact
+        firsts = [math.ceil(exact * growth ** (step / steps) - 1e-9) for step in range(1, steps)]
+        grown = ops.searchsorted(
+            ops.convert_to_tensor(firsts, "int32"), ops.reshape(far, (-1,)), side="right"
+        )
+        grown = exact + ops.reshape(ops.cast(grown, far.dtype), ops.shape(far))
+        return start + ops.where(far < exact, far, grown)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "bidirectional": self.bidirectional,
+            "num_buckets": self.num_buckets,
+            "max_distance": self.max_distance,
+        }
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class RelativeKeysAndValues(RelativePositions):
+    """A learned vector for each distance is added to the key, and another one to the value.
+
+        score(t, s) = q_t (k_s + a^K_c)^T / sqrt(d_k)
+        head_t      = sum_s weight(t, s) (v_s + a^V_c),    c = min(max(s - t, -clip), clip)
+
+    All heads of a layer share the two tables.
+
+    Args:
+        clip: distance in tokens from which on all are alike; the authors' 16 for base.
+
+    Reference: Shaw et al. 2018, "Self-Attention with Relative Position Representations", eq. 3 to
+        5.
+    """
+
+    def __init__(self, clip: int = 16, **kwargs):
+        super().__init__(**kwargs)
+        self.clip = clip
+
+    def build(self, query_shape, value_shape):
+        rows = 2 * self.clip + 1
+        self.keys = self.add_weight(name="keys", shape=(rows, query_shape[-1]))
+        self.values = self.add_weight(name="values", shape=(rows, value_shape[-1]))
+
+    def score_bias(self, query: Tensor, key: Tensor, following: int | Tensor = 0) -> Tensor:
+        keys = ops.cast(self.keys, query.dtype)
+        of_distance = ops.cast(ops.matmul(query, ops.transpose(keys)), "float32")
+        chosen = self._one_hot(ops.shape(query)[-2], ops.shape(key)[-2], following, "float32")
+        # (B, h, T, rows) by (T, S, rows).
+        along = ops.einsum("bhtr,tsr->bhts", of_distance, chosen)
+        return along * query.shape[-1] ** -0.5
+
+    def of_weights(self, weights: Tensor, following: int | Tensor = 0) -> Tensor:
+        chosen = self._one_hot(*ops.shape(weights)[-2:], following, weights.dtype)
+        of_distance = ops.einsum("bhts,tsr->bhtr", weights, chosen)
+        return ops.matmul(of_distance, ops.cast(self.values, weights.dtype))
+
+    def _one_hot(self, num_queries, num_keys, following, dtype):
+        """Which row of the tables is for which pair of positions: (T, S, rows)."""
+        distance = distances(num_queries, num_keys, following)
+        distance = ops.clip(distance, -self.clip, self.clip)
+        return ops.one_hot(distance + self.clip, 2 * self.clip + 1, dtype=dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "clip": self.clip}
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class Rotary(RelativePositions):
+    """Rotary position embedding: components 2i and 2i + 1 of a query or key at position m are
+    turned by the angle m / 10000^(2i / d_k).
+
+        q_m k_n^T then depends on the two positions by n - m alone.
+
+    It has no weights. d_k must be even.
+
+    Reference: Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding", eq.
+        34.
+    """
+
+    def build(self, query_shape, value_shape):
+        if query_shape[-1] % 2:
+            raise ValueError(
+                "`d_k` must be even, because rotary positions turn pairs. Received: "
+                f"d_k={query_shape[-1]}. Try {query_shape[-1] + 1}."
+            )
+
+    def placed(self, x: Tensor, after: Tensor | None = None) -> Tensor:
+        positions = ops.arange(ops.shape(x)[-2])
+        if after is not None:
+            positions = positions + ops.shape(after)[-2]
+        width = x.shape[-1]
+        # Sines in the even columns and cosines in the odd ones, float32 (T, d_k).
+        turns = sinusoidal_positions(positions, width)
+        sines = ops.repeat(turns[:, 0::2], 2, axis=-1)
+        cosines = ops.repeat(turns[:, 1::2], 2, axis=-1)
+        pairs = ops.cast(x, "float32")
+        # A product with numbers 0, 1 and -1 is exact, and faster than picking every other column.
+        turned = pairs * cosines + ops.matmul(pairs, _quarter_turn(width)) * sines
+        return ops.cast(turned, x.dtype)
+
+
+def _quarter_turn(width):
+    """The matrix that makes each pair (a, b) of a row (-b, a), float32 (width, width)."""
+    matrix = np.zeros((width, width), "float32")
+    even = np.arange(0, width, 2)
+    matrix[even + 1, even] = -1
+    matrix[even, even + 1] = 1
+    return matrix

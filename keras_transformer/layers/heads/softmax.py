@@ -1,4 +1,6 @@
-"""Attention by a softmax over the keys (Vaswani et al. 2017, section 3.2.1)."""
+"""The attention inside `MultiHeadAttention`, between its projections (Vaswani et al. 2017, section
+3.2.2): the interface, and the attentions by a softmax over the keys (section 3.2.1).
+"""
 
 import functools
 
@@ -6,26 +8,88 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.heads.attention_heads import AttentionHeads
-from keras_transformer.layers.heads.relative_positions import NoRelativePositions
-from keras_transformer.layers.heads.similarities import ScaledDotProduct, Similarity
-from keras_transformer.layers.prototypes import described, like
-from keras_transformer.layers.scaled_dot_product import (
-    softmax_of_allowed,
-    unless_nothing_is_allowed,
-)
+from keras_transformer.layers.heads.relative_positions import RelativePositions
+from keras_transformer.layers.prototypes import Part, described, like
+from keras_transformer.layers.scaled_dot_product import ScaledDotProduct, Similarity
 from keras_transformer.layers.tensors import KeysAndValues, Tensor
+
+
+class AttentionHeads(Part):
+    """Attention of h heads, from projected queries, keys and values to the outputs of the heads.
+
+    `MultiHeadAttention` takes one and makes its own copy. A subclass defines `with_weights`. It
+    also defines `call` if whole sequences are computed faster without the weights, and `stepper` if
+    a decoder can use it.
+
+    Call arguments:
+        query: (B, h, T, d_k).
+        key: (B, h, S, d_k).
+        value: (B, h, S, d_v).
+        attention_mask: booleans broadcastable to (B, T, S), True where the query may attend.
+        causal: `causal_mask(T)` where no query may attend to a later key (then S = T), or None.
+            It is joined with `attention_mask`.
+
+    Returns:
+        (B, h, T, d_v).
+    """
+
+    def build(self, query_shape, key_shape, value_shape):
+        # h, d_k and d_v, which a stepper's first state is made of.
+        self.sizes = (query_shape[1], query_shape[-1], value_shape[-1])
+
+    def call(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Tensor | None = None,
+        causal: Tensor | None = None,
+    ) -> Tensor:
+        heads, _ = self.with_weights(query, key, value, attention_mask, causal)
+        return heads
+
+    def with_weights(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Tensor | None = None,
+        causal: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """`call`, and second how much each query attends to each key, (B, h, T, S)."""
+        raise NotImplementedError
+
+    def stepper(self):
+        """Attention of each row's newest position to itself and all before it, with the current
+        weights. See `SoftmaxStepper` for its methods.
+        """
+        raise NotImplementedError
+
+    def memory(self, key: Tensor, value: Tensor) -> KeysAndValues:
+        """What is kept of a memory's keys and values for `look`, tensors of B rows."""
+        return key, value
+
+    def look(
+        self, query: Tensor, memory: KeysAndValues, memory_mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Attend to a memory with the newest position of K hypotheses a sentence: (B, h, K, d_k),
+        what `memory` returned, and booleans (B, 1, S) -> (B, h, K, d_v), and weights (B, h, K, S).
+        """
+        return self.with_weights(query, *memory, memory_mask)
+
+    def compute_output_shape(self, query_shape, key_shape, value_shape):
+        return (*query_shape[:-1], value_shape[-1])
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class SoftmaxHeads(AttentionHeads):
-    """softmax(similarity(Q, K)) V; by default the paper's attention, eq. 1, which replaces none.
+    """softmax(similarity(Q, K)) V. By default this is the paper's attention, eq. 1.
 
     Args:
         similarity: how a query is compared with a key: a `Similarity`, `ScaledDotProduct()` by
             default.
-        positions: what the distance between query and key adds: `NoRelativePositions()` by
-            default. Others suit self-attention only.
+        positions: what the distance between query and key changes: a `RelativePositions`, by
+            default one that changes nothing. Others suit self-attention only.
         dropout: probability in [0, 1) on the attention weights; the paper has none there.
 
     Call arguments and result as in `AttentionHeads`.
@@ -34,14 +98,14 @@ class SoftmaxHeads(AttentionHeads):
     def __init__(
         self,
         similarity: Similarity | None = None,
-        positions: NoRelativePositions | None = None,
+        positions: RelativePositions | None = None,
         dropout: float = 0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
         policy = self.dtype_policy
         self.similarity = like(similarity or ScaledDotProduct(), policy, "similarity")
-        self.positions = like(positions or NoRelativePositions(), policy, "positions")
+        self.positions = like(positions or RelativePositions(), policy, "positions")
         self.dropout = dropout
         self.weights_dropout = Dropout(dropout, dtype=policy, name="weights_dropout")
 
@@ -88,11 +152,10 @@ class SoftmaxHeads(AttentionHeads):
         Returns:
             Heads (B, h, T, d_v), and the weights (B, h, T, S).
         """
-        scores = self.positions.added(self.similarity.scores(query, key), query, following)
-        weights = ops.cast(softmax_of_allowed(scores, mask), query.dtype)
-        weights = self.weights_dropout(weights)
-        heads = self.positions.mixed(weights, value, following)
-        return tuple(unless_nothing_is_allowed(found, mask) for found in (heads, weights))
+        bias = self.positions.score_bias(query, key, following)
+        heads, weights = self.similarity.attend(query, key, value, mask, bias, self.weights_dropout)
+        of_distances = self.positions.of_weights(weights, following)
+        return heads if of_distances is None else heads + of_distances, weights
 
     def stepper(self) -> "SoftmaxStepper":
         """Self-attention over a cache."""
@@ -161,3 +224,18 @@ def joined(*masks: Tensor | None) -> Tensor | None:
     """
     given = [mask for mask in masks if mask is not None]
     return ops.expand_dims(functools.reduce(ops.logical_and, given), -3) if given else None
+
+
+def mask_of_keys(attention_mask: Tensor | None) -> Tensor | None:
+    """A mask (B, 1, S) that is the same for all queries, as it is.
+
+    Raises:
+        ValueError: if it has a row for each query.
+    """
+    if attention_mask is not None and attention_mask.shape[-2] != 1:
+        raise ValueError(
+            "This attention can mask keys only, not single pairs: pass attention_mask of shape "
+            f"(B, 1, S). Received: shape {tuple(attention_mask.shape)}. Pass what is padding as "
+            "attention_mask=padding_mask(ids), and causal=causal_mask(T) beside it."
+        )
+    return attention_mask

@@ -7,7 +7,7 @@ from oracles import attentions
 from keras_transformer.layers import causal_mask
 from keras_transformer.layers.heads.local import LocalHeads
 from keras_transformer.layers.heads.low_rank import LowRankHeads
-from keras_transformer.layers.heads.relative_bias import RelativeBias
+from keras_transformer.layers.heads.relative_positions import RelativeBias
 from keras_transformer.layers.heads.softmax import SoftmaxHeads
 
 D = 4
@@ -41,7 +41,7 @@ def test_blocks_give_what_the_masked_full_attention_gives(length, radius, causal
 def test_a_mask_with_a_row_for_each_query_is_refused(random):
     x = random(1, 2, 6, D)
     for heads in (LocalHeads(2), LowRankHeads(2)):
-        with pytest.raises(ValueError, match=r"must be of shape \(B, 1, S\).*shape \(1, 6, 6\)"):
+        with pytest.raises(ValueError, match=r"of shape \(B, 1, S\).*shape \(1, 6, 6\)"):
             built(heads)(x, x, x, attention_mask=np.ones((1, 6, 6), bool))
 
 

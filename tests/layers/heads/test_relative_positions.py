@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 from oracles import attentions, paper
 
-from keras_transformer.layers.heads.relative_bias import RelativeBias
-from keras_transformer.layers.heads.relative_positions import distances
-from keras_transformer.layers.heads.rotary import Rotary
-from keras_transformer.layers.heads.shaw import RelativeKeysAndValues
+from keras_transformer.layers.heads.relative_positions import (
+    RelativeBias,
+    RelativeKeysAndValues,
+    Rotary,
+    distances,
+)
 
 
 @pytest.mark.parametrize(("queries", "keys", "following"), [(4, 4, 0), (1, 5, 0), (3, 9, 3)])

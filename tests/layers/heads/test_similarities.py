@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.layers.heads.similarities import DotProduct, ScaledDotProduct
-from keras_transformer.layers.scaled_dot_product import softmax_of_allowed
+from keras_transformer.layers.scaled_dot_product import DotProduct, ScaledDotProduct
 
 
 def gradient_of_softmax(similarity, d_k):
@@ -13,13 +12,14 @@ def gradient_of_softmax(similarity, d_k):
     draw = np.random.default_rng(0).normal
     query = draw(size=(1, 1, 200, d_k)).astype("float32")
     key = draw(size=(1, 1, 16, d_k)).astype("float32")
-    scores = tf.reshape(similarity.scores(query, key), (200, 16))
+    # What is added to the scores has their gradient; values of the identity give the weights.
+    nothing = tf.zeros((1, 1, 200, 16))
     with tf.GradientTape() as tape:
-        tape.watch(scores)
-        weights = softmax_of_allowed(scores, None)
-    cotangent = draw(size=(200, 16)).astype("float32")
-    gradient = tape.gradient(weights, scores, output_gradients=cotangent)
-    return float(tf.reduce_mean(tf.norm(gradient, axis=1)))
+        tape.watch(nothing)
+        weights, _ = similarity.attend(query, key, tf.eye(16)[None, None], bias=nothing)
+    cotangent = draw(size=(1, 1, 200, 16)).astype("float32")
+    gradient = tape.gradient(weights, nothing, output_gradients=cotangent)
+    return float(tf.reduce_mean(tf.norm(gradient, axis=-1)))
 
 
 def test_the_gradient_of_the_softmax_vanishes_with_d_k_without_the_scaling():
@@ -38,4 +38,7 @@ def test_the_variance_of_a_dot_product_is_d_k_and_of_a_scaled_one_1(d_k):
     draw = np.random.default_rng(1).normal
     query, key = (draw(size=(1, 2, 300, d_k)).astype("float32") for _ in range(2))
     assert np.var(DotProduct().scores(query, key)) == pytest.approx(d_k, rel=0.05)
-    assert np.var(ScaledDotProduct().scores(query, key)) == pytest.approx(1, rel=0.05)
+    _, weights = ScaledDotProduct().attend(query, key, key)
+    # But for a number for each query.
+    scores = np.log(weights)
+    assert np.var(scores - scores.mean(-1, keepdims=True)) == pytest.approx(1, rel=0.05)

@@ -20,12 +20,14 @@ from keras_transformer.layers.heads import linear
 from keras_transformer.layers.heads.linear import LinearHeads
 from keras_transformer.layers.heads.local import LocalHeads
 from keras_transformer.layers.heads.low_rank import LowRankHeads
-from keras_transformer.layers.heads.relative_bias import RelativeBias
-from keras_transformer.layers.heads.rotary import Rotary
-from keras_transformer.layers.heads.shaw import RelativeKeysAndValues
-from keras_transformer.layers.heads.similarities import Additive, DotProduct
+from keras_transformer.layers.heads.relative_positions import (
+    RelativeBias,
+    RelativeKeysAndValues,
+    Rotary,
+)
 from keras_transformer.layers.heads.softmax import SoftmaxHeads
 from keras_transformer.layers.heads.sparse import SparseHeads
+from keras_transformer.layers.scaled_dot_product import Additive, DotProduct
 
 B, T, H, D_MODEL, D_K, D_V = 2, 8, 2, 8, 4, 3
 LENGTHS = (8, 5)

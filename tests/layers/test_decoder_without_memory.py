@@ -1,16 +1,16 @@
-"""The stack of a decoder-only model: against torch's own layer with a causal mask, and one position
-at a time against the whole.
+"""A decoder without a memory, the stack of a decoder-only model: against torch's own layer with a
+causal mask, and one position at a time against the whole.
 """
 
 import numpy as np
 import pytest
 
-from keras_transformer.layers import CausalStack, PostNorm, PreNorm, PreRmsNorm, causal_mask
-from keras_transformer.layers.heads.rotary import Rotary
+from keras_transformer.layers import Decoder, PostNorm, PreNorm, PreRmsNorm, causal_mask
+from keras_transformer.layers.heads.relative_positions import Rotary
 from keras_transformer.layers.heads.softmax import SoftmaxHeads
 
 B, T, H, D_MODEL, D_FF = 2, 5, 2, 8, 16
-SIZES = {"num_heads": H, "d_model": D_MODEL, "d_ff": D_FF}
+SIZES = {"num_heads": H, "d_model": D_MODEL, "d_ff": D_FF, "has_memory": False}
 EPSILON = 1e-3
 
 
@@ -48,7 +48,7 @@ def transplanted(ours, theirs):
 @pytest.mark.parametrize("norm", [PostNorm, PreNorm])
 def test_a_layer_with_biases_is_that_of_torch(x, norm, randomized):
     torch = pytest.importorskip("torch")
-    stack = CausalStack(
+    stack = Decoder(
         1, **SIZES, norm=norm, attention_bias=True, norm_epsilon=EPSILON, activation="gelu"
     )
     randomized(stack, x)
@@ -73,19 +73,22 @@ def test_a_layer_with_biases_is_that_of_torch(x, norm, randomized):
 @pytest.mark.parametrize("bias", [False, True])
 def test_steps_with_a_cache_equal_the_whole_sequence(x, norm, bias, randomized):
     heads = SoftmaxHeads(positions=Rotary())
-    stack = CausalStack(2, **SIZES, norm=norm, attention_bias=bias, heads=heads)
+    stack = Decoder(2, **SIZES, norm=norm, attention_bias=bias, heads=heads)
     randomized(stack, x)
     stepper = stack.stepper()
     state = stepper.start(B)
     steps = []
     for position in range(T):
-        y, state = stepper(x[:, position], state)
+        y, state, attention = stepper(x[:, position : position + 1], state)
         steps.append(np.array(y))
-    np.testing.assert_allclose(np.stack(steps, axis=1), np.array(stack(x)), rtol=1e-5, atol=2e-6)
+        assert attention is None
+    np.testing.assert_allclose(
+        np.concatenate(steps, axis=1), np.array(stack(x)), rtol=1e-5, atol=2e-6
+    )
 
 
 def test_later_tokens_change_nothing_and_earlier_ones_do(x, random, randomized):
-    stack = randomized(CausalStack(2, **SIZES), x)
+    stack = randomized(Decoder(2, **SIZES), x)
     changed = np.array(x)
     changed[:, 3] = np.array(random(B, D_MODEL))
     before, after = np.array(stack(x)), np.array(stack(changed))
@@ -94,8 +97,9 @@ def test_later_tokens_change_nothing_and_earlier_ones_do(x, random, randomized):
 
 
 def test_the_weights_for_looking_at_are_causal_and_sum_to_one(x, randomized):
-    stack = randomized(CausalStack(2, **SIZES), x)
-    y, weights = stack.with_attention(x)
+    stack = randomized(Decoder(2, **SIZES), x)
+    y, (weights, of_memory) = stack.with_attention(x)
+    assert of_memory is None
     np.testing.assert_allclose(np.array(y), np.array(stack(x)), rtol=1e-5, atol=1e-6)
     weights = np.array(weights)
     assert weights.shape == (B, 2, H, T, T)
@@ -105,11 +109,12 @@ def test_the_weights_for_looking_at_are_causal_and_sum_to_one(x, randomized):
 
 def test_config_round_trip(x, randomized):
     """The arguments are those of `Encoder`, whose test has them all."""
-    stack = CausalStack(2, **SIZES, attention_bias=True, norm_epsilon=EPSILON, norm=PreRmsNorm)
+    stack = Decoder(2, **SIZES, attention_bias=True, norm_epsilon=EPSILON, norm=PreRmsNorm)
     randomized(stack, x)
-    again = CausalStack.from_config(stack.get_config())
+    again = Decoder.from_config(stack.get_config())
     again(x)
     again.set_weights(stack.get_weights())
     np.testing.assert_array_equal(again(x), stack(x))
+    assert not again.layers[0].has_memory
     assert again.layers[0].self_attention.use_bias
     assert again.layers[1].feed_forward_norm.norm.epsilon == EPSILON
