@@ -116,9 +116,10 @@ class MultiHeadAttention(keras.layers.Layer):
         attention_mask: Tensor | None = None,
         causal: Tensor | None = None,
     ) -> Tensor:
-        # 1. Project: Q W^Q, K W^K, V W^V, cut into h heads.
-        queries = self._heads(query, self.query_kernel, self.query_bias)
+        # 1. Project: K W^K, V W^V, Q W^Q, cut into h heads. Their order is that in which gradients
+        # are added, to the last bit.
         keys, values = self._keys_and_values(key, value)
+        queries = self._heads(query, self.query_kernel, self.query_bias)
         # 2. Attention(Q W_i^Q, K W_i^K, V W_i^V) of each head.
         heads = self.heads(queries, keys, values, attention_mask=attention_mask, causal=causal)
         # 3. Concat(head_1, ..., head_h) W^O.
@@ -133,8 +134,8 @@ class MultiHeadAttention(keras.layers.Layer):
         causal: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """`call`, and second the weights that it applies to the values, (B, h, T, S)."""
-        queries = self._heads(query, self.query_kernel, self.query_bias)
         keys, values = self._keys_and_values(key, value)
+        queries = self._heads(query, self.query_kernel, self.query_bias)
         heads, weights = self.heads.with_weights(queries, keys, values, attention_mask, causal)
         return self._output(heads), weights
 

@@ -1,0 +1,82 @@
+"""A run and a SavedModel of each task, made by 225f921: they load, and answer as they did.
+`answers.json` has each command and its output.
+"""
+
+import json
+import pathlib
+import tarfile
+
+import numpy as np
+import pytest
+from shell import Shell
+
+pytestmark = pytest.mark.slow
+RELEASE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_7"
+ANSWERS = json.loads((RELEASE / "answers.json").read_text(encoding="utf-8"))
+CASES = [
+    (task, model, index)
+    for task, rows in ANSWERS.items()
+    for index in range(len(rows))
+    for model in rows[index]["models"]
+]
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory, warm):
+    """Of each task a `Shell` in a folder with its run, its SavedModel and an export of the run."""
+    shells = {}
+    for task in ANSWERS:
+        shell = Shell(tmp_path_factory.mktemp(task), warm)
+        with tarfile.open(RELEASE / f"{task}.tar.xz") as archive:
+            archive.extractall(shell.folder, filter="data")
+        shells[task] = shell
+    return shells
+
+
+@pytest.fixture(scope="module")
+def exported(unpacked):
+    for shell in unpacked.values():
+        done = shell("export", "--model_dir=run", "--export_dir=exported")
+        assert done.returncode == 0, done.stderr.decode()
+    return unpacked
+
+
+def parts(line):
+    """A line of output: what is not a number, and its numbers."""
+    numbers = []
+
+    def walk(value):
+        if isinstance(value, float):
+            numbers.append(value)
+            return None
+        if isinstance(value, list):
+            return [walk(one) for one in value]
+        if isinstance(value, dict):
+            return {name: walk(one) for name, one in value.items()}
+        return value
+
+    try:
+        return walk(json.loads(line)), numbers
+    except json.JSONDecodeError:
+        return line, numbers
+
+
+@pytest.mark.parametrize(("task", "model", "index"), CASES)
+def test_it_answers_as_it_did(task, model, index, exported):
+    row = ANSWERS[task][index]
+    name, *flags = row["command"]
+    done = exported[task](name, f"--model={model}", *flags, stdin=row["input"].encode())
+    assert done.returncode == 0, done.stderr.decode()
+    lines = done.stdout.decode().splitlines()
+    assert len(lines) == len(row["output"])
+    for line, expected in zip(lines, row["output"], strict=True):
+        words, numbers = parts(line)
+        expected_words, expected_numbers = parts(expected)
+        assert words == expected_words
+        np.testing.assert_allclose(numbers, expected_numbers, rtol=0, atol=2e-5)
+
+
+def test_control_another_text_has_other_numbers():
+    _, first = parts(ANSWERS["classification"][0]["output"][0])
+    _, second = parts(ANSWERS["classification"][0]["output"][1])
+    assert np.abs(np.subtract(first, second)).max() > 1e-2
