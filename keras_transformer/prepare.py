@@ -13,7 +13,7 @@ import time
 
 from keras_transformer import flags
 
-GROUPS = ("corpus", "seed", "vocabulary", "prepare")
+GROUPS = ("corpus", "strict", "seed", "vocabulary", "prepare")
 # Flags whose values are arguments of `Preparation`, by the same name.
 ARGUMENTS = (
     "cache_dir",
@@ -30,6 +30,7 @@ ARGUMENTS = (
     "shards_at_a_time",
     "parts",
     "beam_options",
+    "strict",
 )
 # Flags of a vocabulary that is learned.
 OF_LEARNING = ("vocabulary_size", "vocabularies", "vocabulary_model", "vocabulary_sentences")

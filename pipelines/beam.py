@@ -3,7 +3,6 @@
 """
 
 import builtins
-import collections
 import contextlib
 import io
 import logging
@@ -11,6 +10,7 @@ import re
 import shlex
 
 from pipelines import corpora, sharding
+from pipelines.corpora.parallel_text import Dropped
 from pipelines.manifest import read_json
 from pipelines.whole_files import write_json
 
@@ -144,7 +144,7 @@ def _read(part, parts, settings, filters, shards, wanted):
     """Yield the tokenized pairs of a part, and how many of its pairs were dropped."""
     from apache_beam.pvalue import TaggedOutput
 
-    dropped = collections.Counter()
+    dropped = Dropped()
     pairs = sharding.kept(
         corpora.stream(**settings, part=part, parts=parts, dropped=dropped), filters, dropped
     )

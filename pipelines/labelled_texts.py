@@ -2,7 +2,7 @@
 of Deep Bidirectional Transformers for Language Understanding", section 4.1).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -46,22 +46,25 @@ def examples(texts: TokenIds, labels: np.ndarray, vocabulary: Vocabulary) -> Exa
     return Examples({"text": texts}, {"label": np.asarray(labels, np.int32)}, to_batch)
 
 
-def numbers_of(given: Sequence[str], labels: Sequence[str], split: str) -> np.ndarray:
+def numbers_of(
+    given: Sequence[str], labels: Sequence[str], place: Callable[[int], str]
+) -> np.ndarray:
     """The numbers of labels, int32 (examples,).
 
     Args:
         given: a label for each text.
         labels: all labels that are known.
-        split: what the texts are called, for the error.
+        place: where the label of an index stands, for the error: `ParallelText.place`.
 
     Raises:
-        ValueError: naming a label that is not known.
+        ValueError: naming the first label that is not known, and its place.
     """
     known = {label: number for number, label in enumerate(labels)}
-    if unseen := sorted(set(given) - set(known)):
+    if unseen := [label for label in dict.fromkeys(given) if label not in known]:
+        more = f" and {len(unseen) - 1} more" if unseen[1:] else ""
         raise ValueError(
-            f"every label must be seen in training, where {len(known)} are. Received: {split} has "
-            f"{unseen[0]!r}{f' and {len(unseen) - 1} more' if unseen[1:] else ''}. Add such texts "
-            "to the training side, or leave them out."
+            f"every label must be seen in training, where {len(known)} are. Received: "
+            f"{place(given.index(unseen[0]))} has {unseen[0]!r}{more}. Add such texts to the "
+            "training side, or leave them out."
         )
     return np.array([known[label] for label in given], np.int32)

@@ -4,11 +4,13 @@
 Words stand between white space. A word's tag is that of its first piece; other pieces have none.
 """
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
+from pipelines.corpora.parallel_text import Corpus, Dropped
 from pipelines.examples import Examples
 from pipelines.labelled_texts import numbers_of
 from pipelines.marked_texts import opened
@@ -59,7 +61,7 @@ def examples(
     known: Sequence[str],
     vocabulary: Vocabulary,
     max_length: int,
-    split: str,
+    place: Callable[[int], str],
 ) -> Examples:
     """Texts with tagged words as `Examples` of tagging.
 
@@ -72,19 +74,19 @@ def examples(
         known: all tags.
         vocabulary: with `marks`.
         max_length: tokens, the mark of the end among them. The end of a longer text is cut.
-        split: what the texts are called, for errors.
+        place: where the text of an index stands, for errors: `ParallelText.place`.
 
     Raises:
-        ValueError: naming a line that has not as many tags as words, or a tag that is not known.
+        ValueError: naming a text that has not as many tags as words, or a tag that is not known.
     """
-    check(lines, tags, split)
+    check(lines, tags, known, place)
     longest = max_length - 1
     ids = []
     numbers = []
     for some_lines, some_tags in zip(slices(lines), slices(tags), strict=True):
         found = in_words(tf.constant(some_lines), vocabulary)
         given = " ".join(some_tags).split()
-        tagged = _at_places(found, numbers_of(given, known, split) + 1)
+        tagged = _at_places(found, numbers_of(given, known, place) + 1)
         ends = tf.fill([tagged.nrows(), 1], vocabulary.marks.last)
         ids.append(tf.concat([found.ids[:, :-1][:, :longest], ends], axis=1))
         numbers.append(tf.concat([tagged[:, :-1][:, :longest], tf.zeros_like(ends)], axis=1))
@@ -103,24 +105,60 @@ def examples(
     return Examples(columns, {}, to_batch)
 
 
-def check(lines: Sequence[str], tags: Sequence[str], split: str) -> None:
-    """Refuse tags that are not one a word.
+def check(
+    lines: Sequence[str], tags: Sequence[str], known: Sequence[str], place: Callable[[int], str]
+) -> None:
+    """Refuse tags that are not one a word, or not known.
 
     Args:
-        lines, tags, split: as in `examples`.
+        lines, tags, known, place: as in `examples`.
 
     Raises:
-        ValueError: naming the line.
+        ValueError: naming the place.
     """
-    for number, (line, row) in enumerate(zip(lines, tags, strict=True), start=1):
-        # Of bytes, so at the same white space as `in_words`: no-break spaces part no words.
-        words = len(line.encode().split())
-        if words != len(row.split()):
-            raise ValueError(
-                f"every word must have a tag. Received: line {number} of {split} has {words} "
-                f"words, {line!r}, and {len(row.split())} tags, {row!r}. Give a word that is in no "
-                "span the tag O."
-            )
+    for index, (line, row) in enumerate(zip(lines, tags, strict=True)):
+        if not _is_one_a_word(line, row):
+            raise ValueError(_unequal(line, row, place(index)))
+    texts = [index for index, row in enumerate(tags) for _ in row.split()]
+    numbers_of(" ".join(tags).split(), known, lambda number: place(texts[number]))
+
+
+def without_unequal(corpus: Corpus, strict: bool = False) -> Corpus:
+    """A corpus without the texts that have not a tag for each word, which are counted.
+
+    Args:
+        corpus: texts, and as targets their tags.
+        strict: whether the first is refused.
+
+    Raises:
+        ValueError: naming the place, if there is no text of a split left, or `strict`.
+    """
+    dropped = Dropped(corpus.dropped, strict)
+    splits = {}
+    for split, side in (("train", "training"), ("valid", "validation"), ("test", "test")):
+        text = getattr(corpus, split)
+        rows = [*zip(text.sources, text.targets, strict=True)]
+        keep = [_is_one_a_word(*row) for row in rows]
+        for index in [index for index, is_kept in enumerate(keep) if not is_kept]:
+            place = text.place(index, f"the {side} side")
+            error = _unequal(*rows[index], place)
+            if not any(keep):
+                raise ValueError(error)
+            dropped.leave_out("with unequal words and tags", place, error)
+        splits[split] = text if all(keep) else text.where(keep)
+    return dataclasses.replace(corpus, **splits, dropped=dropped)
+
+
+def _is_one_a_word(line, row):
+    # Of bytes, so at the same white space as `in_words`: no-break spaces part no words.
+    return len(line.encode().split()) == len(row.split())
+
+
+def _unequal(line, row, place):
+    return (
+        f"every word must have a tag. Received: {place} has {len(line.encode().split())} words, "
+        f"{line!r}, and {len(row.split())} tags, {row!r}. Give a word that is in no span the tag O."
+    )
 
 
 def _at_places(found, numbers):

@@ -4,7 +4,6 @@ For corpora that are trained on often, or that do not fit into memory as text. P
 on where it was interrupted: a shard that is whole is not made again.
 """
 
-import collections
 import dataclasses
 import gzip
 import os
@@ -13,7 +12,7 @@ from typing import Any
 
 from pipelines import beam, corpora, manifest, vocabularies
 from pipelines.corpora.mixture import members
-from pipelines.corpora.parallel_text import Corpus
+from pipelines.corpora.parallel_text import Corpus, Dropped
 from pipelines.corpora.records import text_paths
 from pipelines.corpora.refusals import check_languages
 from pipelines.filtering import Filters, scripts_of
@@ -49,6 +48,7 @@ class Preparation:
         shards_at_a_time: shards made in one reading of the text; None: all.
         parts: workers that read the text at a time; None: one a processor.
         beam_options: options of Apache Beam, as a shell has them.
+        strict: whether pairs that a corpus would drop are refused; those of filters are not.
     """
 
     corpus: dict[str, Any]
@@ -66,11 +66,12 @@ class Preparation:
     shards_at_a_time: int | None
     parts: int | None
     beam_options: str
+    strict: bool = False
 
     @property
     def settings(self) -> dict[str, Any]:
         """All arguments of `corpora.load`."""
-        return {**self.corpus, "cache_dir": self.cache_dir}
+        return {**self.corpus, "cache_dir": self.cache_dir, "strict": self.strict or None}
 
     def decides(self, folder: pathlib.Path) -> dict[str, Any]:
         """What decides what the records of a folder hold, as JSON."""
@@ -192,7 +193,7 @@ def _vocabulary(preparation, folder, filters, tags):
         found = vocabularies.load(folder)
     if found is not None:
         return with_tags(found, tags, preparation.vocabulary or folder)
-    dropped = collections.Counter()
+    dropped = Dropped()
     stream = corpora.stream(**preparation.settings, dropped=dropped)
     pairs = sample(kept(stream, filters, dropped), preparation.vocabulary_sentences // 2)
     if not pairs:

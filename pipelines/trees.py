@@ -4,7 +4,7 @@ and what is usually removed before a parser learns from them (Vaswani et al. 201
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 # Other white space than ASCII's, such as a thin space, is part of a word.
@@ -16,6 +16,18 @@ WORD = "XX"
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]"}
 # Only these are written so: no others are taken for brackets of the tree.
 ESCAPES = {"(": "-LRB-", ")": "-RRB-"}
+
+
+class DamagedTree(ValueError):
+    """A text that is no tree.
+
+    Attributes:
+        reason: what is wrong, in few words.
+    """
+
+    def __init__(self, reason: str, message: str):
+        super().__init__(message)
+        self.reason = reason
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,14 +127,18 @@ def parse(text: str) -> Tree:
         label around a single tree are left out.
 
     Raises:
-        ValueError: saying which bracket is without its fellow or empty, or that a word stands
-            beside others.
+        DamagedTree: a ValueError, saying which bracket is without its fellow or empty, or that a
+            word stands beside others.
     """
-    return _without_empty_label(Tree("", tuple(_side_by_side(text))))
+    return without_empty_label(Tree("", tuple(side_by_side(text))))
 
 
-def _side_by_side(text):
-    """The trees of a text."""
+def side_by_side(text: str) -> list[Tree]:
+    """The trees of a text, of any number.
+
+    Raises:
+        DamagedTree: as `parse`.
+    """
     open_ones = [("", [])]
     after_opening = False
     for number, token in enumerate(TOKEN.findall(text), 1):
@@ -130,7 +146,10 @@ def _side_by_side(text):
             open_ones.append(("", []))
         elif token == ")":
             if len(open_ones) == 1:
-                raise ValueError(f"token {number}, ')', closes a bracket that was not opened")
+                raise DamagedTree(
+                    "unopened bracket",
+                    f"token {number}, ')', closes a bracket that was not opened",
+                )
             label, children = open_ones.pop()
             open_ones[-1][1].append(_constituent(label, children, number))
         elif after_opening:
@@ -141,76 +160,35 @@ def _side_by_side(text):
     if len(open_ones) > 1:
         labels = [f"({label}" for label, _ in open_ones[1:]]
         are = "bracket is" if len(labels) == 1 else "brackets are"
-        raise ValueError(f"{len(labels)} {are} not closed: {' '.join(labels)}")
+        raise DamagedTree("unclosed bracket", f"{len(labels)} {are} not closed: {' '.join(labels)}")
     [(_, children)] = open_ones
     if any(isinstance(child, str) for child in children):
-        raise ValueError("a word stands outside all brackets")
+        raise DamagedTree("word outside brackets", "a word stands outside all brackets")
     return children
 
 
 def _constituent(label, children, number):
     if not children:
-        raise ValueError(
+        raise DamagedTree(
+            "empty bracket",
             f"the bracket ({label} that token {number} closes is empty: a word needs brackets of "
-            "its own, around its part of speech and itself"
+            "its own, around its part of speech and itself",
         )
     words = [child for child in children if isinstance(child, str)]
     if words and len(children) > 1:
-        raise ValueError(
+        raise DamagedTree(
+            "word beside others",
             f"the bracket that token {number} closes holds the word {words[0]!r} beside others: a "
-            "word needs brackets of its own, around its part of speech and itself"
+            "word needs brackets of its own, around its part of speech and itself",
         )
     return Tree(label, tuple(children))
 
 
-def _without_empty_label(tree):
+def without_empty_label(tree: Tree) -> Tree:
+    """A tree without brackets that have no label and are around a single tree."""
     while not tree.label and len(tree.children) == 1 and isinstance(tree.children[0], Tree):
         tree = tree.children[0]
     return tree
-
-
-def read(lines: Iterable[str], name: str) -> Iterator[Tree]:
-    """Read the trees of a file: several on one line, or one on several lines, of which all but the
-    first are indented. So a bracket that is missing in one tree cannot take in the next.
-
-    Args:
-        lines: of the file, with the white space that they begin with.
-        name: of the file, for errors.
-
-    Raises:
-        ValueError: naming the file, the tree's first line and what is wrong.
-    """
-    pending = []
-    first = 0
-    depth = 0
-    for number, line in enumerate(lines, 1):
-        text = line.lstrip()
-        if not text:
-            continue
-        is_outermost = pending and _indentation(line) <= _indentation(pending[0])
-        if is_outermost and text[0] == "(":
-            # It is not whole, so that this raises an error.
-            _trees_of(pending, name, first, f"; line {number}, not indented, begins another")
-        first = first if pending else number
-        pending.append(line)
-        depth += line.count("(") - line.count(")")
-        if depth <= 0:
-            yield from _trees_of(pending, name, first)
-            pending = []
-            depth = 0
-    if pending:
-        yield from _trees_of(pending, name, first)
-
-
-def _indentation(line):
-    return len(line) - len(line.lstrip())
-
-
-def _trees_of(lines, name, first, more=""):
-    try:
-        return list(map(_without_empty_label, _side_by_side("\n".join(lines))))
-    except ValueError as error:
-        raise ValueError(f"{name}, line {first}: {error}{more}.") from None
 
 
 def plain_label(label: str) -> str:

@@ -52,6 +52,7 @@ GROUPS = {
     "seed": learning.SEED,
     "serve": serving.SERVE,
     "start": learning.START,
+    "strict": text.STRICT,
     "task": runs_and_exports.TASK,
     "theme": visualizing.THEME,
     "tokenize": evaluating.TOKENIZE,

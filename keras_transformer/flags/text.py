@@ -77,6 +77,15 @@ DEFINE_path(
     CORPUS,
 )
 
+STRICT = flags.FlagValues()
+flags.DEFINE_bool(
+    "strict",
+    False,
+    "Refuse text, trees, tagged words and pictures that are damaged or empty. Default: they are "
+    "left out, and counted with the place of the first.",
+    STRICT,
+)
+
 VOCABULARY = flags.FlagValues()
 flags.DEFINE_integer(
     "vocabulary_size",

@@ -23,16 +23,12 @@ class Classification(Labelling):
     name = "classification"
     labels = "texts"
 
-    @staticmethod
-    def labels_of(targets):
-        return set(targets)
+    def check(self, sources, targets, place):
+        labelled_texts.numbers_of(targets, self.names, place)
 
-    def check(self, sources, targets, split):
-        labelled_texts.numbers_of(targets, self.names, split)
-
-    def labelled(self, sources, targets, split):
+    def labelled(self, sources, targets, place):
         longest = self.values["max_train_length"]
-        numbers = labelled_texts.numbers_of(targets, self.names, split)
+        numbers = labelled_texts.numbers_of(targets, self.names, place)
         ids = labelled_texts.tokenized(sources, self.vocabulary, longest)
         return labelled_texts.examples(ids, numbers, self.vocabulary)
 

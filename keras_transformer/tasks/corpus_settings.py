@@ -81,17 +81,18 @@ def _with_its_target(name, settings):
     return {**settings, "target_language": target}
 
 
-def load(settings: Mapping, cache_dir: str | None) -> Corpus:
+def load(settings: Mapping, cache_dir: str | None, strict: bool) -> Corpus:
     """Load the text that was asked for.
 
     Args:
         settings: of `corpus_settings`.
         cache_dir: folder for downloads; None: the user's cache folder.
+        strict: whether what the corpus would drop is refused.
 
     Raises:
         ValueError: as `corpora.load`; if records or a mixture have other languages.
     """
-    corpus = corpora.load(**settings, cache_dir=cache_dir)
+    corpus = corpora.load(**settings, cache_dir=cache_dir, strict=strict or None)
     check_languages(corpus, settings)
     return corpus
 

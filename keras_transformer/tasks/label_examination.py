@@ -1,5 +1,7 @@
 """The accuracy of a classifier on texts that it has not seen."""
 
+import functools
+
 from keras_transformer.evaluation import label_score
 from keras_transformer.runs.folder import RunFolder, named_run
 from keras_transformer.tasks.classification import Classification
@@ -8,6 +10,7 @@ from keras_transformer.translator.loading import refuse_precision, saved_model
 from keras_transformer.translator.text_reader import TextReader
 from pipelines import corpora, labelled_texts
 from pipelines.corpora.line_files import read_lines, unequal
+from pipelines.corpora.parallel_text import Dropped, Origin, ParallelText
 
 # Flags of `evaluate` that are for translations.
 OF_TRANSLATIONS = ("metrics", "confidence", "baseline_file", "evalb_parameters")
@@ -28,8 +31,10 @@ class LabelExamination(Examination):
                 f"--{given[0]} is for translations, and {model} gives labels: leave it out."
             )
         self._model = model
-        self._texts, self._labels = _labelled(description, model, values)
-        self.check(self._texts, self._labels, description["labels"]["names"])
+        self._dropped = Dropped()
+        self._text = self._labelled(description, values)
+        place = functools.partial(self._text.place, side=f"the {values['split']} split")
+        self.check(self._text, description["labels"]["names"], place)
 
     def examine(self, loading, at_once):
         if version := saved_model(RunFolder(self._model).path):
@@ -38,12 +43,22 @@ class LabelExamination(Examination):
         else:
             values = {"precision": loading["precision"]}
             reader = TextReader.of(self.task.reload(named_run(self._model), values).module)
-        return self.compare(reader, self._texts, self._labels)
+        return self.compare(reader, self._text.sources, self._text.targets)
 
     @staticmethod
-    def check(texts, labels, names):
+    def check(text, names, place):
         """Refuse labels that the model cannot give."""
-        labelled_texts.numbers_of(labels, names, "the text")
+        labelled_texts.numbers_of(text.targets, names, place)
+
+    @staticmethod
+    def usable(corpus):
+        """A corpus without what the task drops."""
+        return corpus
+
+    def left_out(self):
+        """A line for what no figure counts, if there is anything."""
+        is_whole = not any(self._dropped.values())
+        return [] if is_whole else [f"dropped of all splits: {self._dropped.describe()}"]
 
     @staticmethod
     def compare(reader, texts, labels):
@@ -51,29 +66,29 @@ class LabelExamination(Examination):
         return label_score.measure(reader.labels(texts), labels)
 
     def table(self, found):
-        return (
-            f"{found['texts']:,} texts\naccuracy {found['accuracy']:.1%}, macro F1 "
-            f"{found['macro_f1']}"
-        )
+        accuracy = f"accuracy {found['accuracy']:.1%}, macro F1 {found['macro_f1']}"
+        return "\n".join([f"{found['texts']:,} texts", accuracy, *self.left_out()])
 
-
-def _labelled(description, model, values):
-    """Texts and their labels."""
-    names = [values["source_file"], values["reference_file"]]
-    if any(names):
-        if not all(names):
+    def _labelled(self, description, values):
+        """Texts and their labels."""
+        names = [values["source_file"], values["reference_file"]]
+        if any(names):
+            if not all(names):
+                raise ValueError(
+                    "--source_file and --reference_file are needed: texts and their labels, line "
+                    "by line."
+                )
+            texts, labels = ([*read_lines(name)] for name in names)
+            if len(texts) != len(labels) or not texts:
+                raise ValueError(unequal(names, [len(texts), len(labels)]))
+            return ParallelText(texts, labels, (Origin(names[1], range(1, len(texts) + 1)),))
+        if "corpus" not in description:
             raise ValueError(
-                "--source_file and --reference_file are needed: texts and their labels, line by "
-                "line."
+                f"{self._model} does not say what it was trained on: pass texts and labels by "
+                "--source_file and --reference_file."
             )
-        texts, labels = ([*read_lines(name)] for name in names)
-        if len(texts) != len(labels) or not texts:
-            raise ValueError(unequal(names, [len(texts), len(labels)]))
-        return texts, labels
-    if "corpus" not in description:
-        raise ValueError(
-            f"{model} does not say what it was trained on: pass texts and labels by --source_file "
-            "and --reference_file."
-        )
-    split = getattr(corpora.load(**description["corpus"]), values["split"])
-    return split.sources, split.targets
+        loaded = corpora.load(**description["corpus"])
+        corpus = self.usable(loaded)
+        self._dropped = Dropped(corpus.dropped)
+        self._dropped.subtract(loaded.dropped)
+        return getattr(corpus, values["split"])

@@ -4,6 +4,8 @@ Bidirectional Transformers for Language Understanding", section 4).
 """
 
 import abc
+import collections
+import functools
 import json
 
 import numpy as np
@@ -24,8 +26,10 @@ class Labelling(TextReading):
 
     Attributes:
         names: the labels that the training side has, from `labels_of`.
+        kind_of_labels: what they are called.
     """
 
+    kind_of_labels = "labels"
     carried_over = BODY
 
     def __init__(self, values):
@@ -43,23 +47,42 @@ class Labelling(TextReading):
         return super().fixed({**description, "hyperparameters": hyperparameters})
 
     @staticmethod
-    @abc.abstractmethod
+    def labels_in(target):
+        """The labels in a line of the targets."""
+        return [target]
+
+    @staticmethod
     def labels_of(targets):
-        """All labels in the lines of the targets."""
+        """All labels that lines of the targets, or others like them, may have."""
+        return set(targets)
 
     @abc.abstractmethod
-    def labelled(self, sources, targets, split):
-        """Lines and their targets as `Examples`."""
+    def labelled(self, sources, targets, place):
+        """Lines and their targets as `Examples`; `place` says where one stands, for errors."""
 
     @abc.abstractmethod
-    def check(self, sources, targets, split):
+    def check(self, sources, targets, place):
         """Refuse targets that the training side has not, and others that cannot be learned."""
 
     def introduce(self):
         """Print what is trained on; what could not be measured later is refused now."""
-        for side, of in ((self.corpus.valid, "validation"), (self.corpus.test, "test")):
-            self.check(side.sources, side.targets, f"the {of} side")
+        corpus = self.corpus
+        for text, of in (
+            (corpus.train, "training"),
+            (corpus.valid, "validation"),
+            (corpus.test, "test"),
+        ):
+            place = functools.partial(text.place, side=f"the {of} side")
+            self.check(text.sources, text.targets, place)
         super().introduce()
+        counts = collections.Counter(
+            label for target in corpus.train.targets for label in self.labels_in(target)
+        )
+        rarest, count = min(counts.items(), key=lambda pair: (pair[1], pair[0]))
+        print(
+            f"{len(self.names)} {self.kind_of_labels}, the rarest {rarest}: {count:,} of "
+            f"{counts.total():,} {self.labels} to train"
+        )
 
     def write_files(self, folder):
         """Write the vocabulary, and the labels of the training side."""
@@ -88,12 +111,13 @@ class Labelling(TextReading):
         return self.labelled(
             [train.sources[number] for number in drawn],
             [train.targets[number] for number in drawn],
-            "the training side",
+            lambda index: train.place(drawn[index], "the training side"),
         )
 
     def validation_examples(self):
         valid = self.corpus.valid
-        return self.labelled(valid.sources, valid.targets, "the validation side")
+        place = functools.partial(valid.place, side="the validation side")
+        return self.labelled(valid.sources, valid.targets, place)
 
     def loss(self):
         return LabelSmoothedCrossEntropy(self.hyperparameters.label_smoothing)

@@ -10,6 +10,7 @@ from keras_transformer.tasks import corpus_settings
 from keras_transformer.tasks.task import Task
 from pipelines import vocabularies
 from pipelines.corpora import spans
+from pipelines.corpora.parallel_text import Dropped
 from pipelines.record_files import Records
 
 
@@ -36,7 +37,9 @@ class OneLanguage(Task):
     @functools.cached_property
     def corpus(self):
         """The text: `corpora.Corpus`."""
-        corpus = corpus_settings.load(self._corpus_settings, self.values["cache_dir"])
+        corpus = corpus_settings.load(
+            self._corpus_settings, self.values["cache_dir"], self.values["strict"]
+        )
         if isinstance(corpus.train, Records):
             raise ValueError(
                 f"--task={self.name} reads text. Received: corpus=records, which holds ids of "
@@ -87,5 +90,4 @@ class OneLanguage(Task):
             f"{corpus.name} {corpus.source_language}: {sizes[0]} texts to train, {sizes[1]} to "
             f"validate, {sizes[2]} to test"
         )
-        counts = [f"{count:,} {reason}" for reason, count in corpus.dropped.items() if count]
-        print(f"dropped: {', '.join(counts) or 'none'}")
+        print(f"dropped: {Dropped(corpus.dropped).describe()}")

@@ -6,6 +6,7 @@ from keras_transformer.evaluation import parser_score
 from keras_transformer.evaluation.evalb_parameters import COLLINS, read_parameters
 from keras_transformer.tasks.sentence_examination import SentenceExamination
 from pipelines.corpora import gold_trees, treebank
+from pipelines.corpora.parallel_text import Dropped
 from pipelines.trees import plain
 
 # Flags of `evaluate` that count words of translations.
@@ -26,7 +27,8 @@ class ParsingExamination(SentenceExamination):
                 "your own go into --reference_file; their words are parsed."
             )
         self._parameters = _parameters(values["evalb_parameters"])
-        self._gold = _gold(description, model, values)
+        self._dropped = Dropped()
+        self._gold = _gold(description, model, values, self._dropped)
         self.sources = [treebank.words_of(tree) for tree in self._gold]
 
     def keep_first(self, count):
@@ -43,7 +45,8 @@ class ParsingExamination(SentenceExamination):
         return parser_score.measure(answers, self._gold, self._parameters)
 
     def table(self, found):
-        return parser_score.table(found["scores"])
+        left_out = [f"dropped: {self._dropped.describe()}"] if self._dropped else []
+        return "\n".join([parser_score.table(found["scores"]), *left_out])
 
 
 def _parameters(name):
@@ -52,8 +55,10 @@ def _parameters(name):
     return read_parameters(pathlib.Path(name).read_text(encoding="utf-8"), name)
 
 
-def _gold(description, model, values):
-    """The trees to parse again, plain, each with words."""
+def _gold(description, model, values, dropped):
+    """The trees to parse again, plain, each with words. Damaged ones of a split, which training
+    left out, are counted; in a file of one's own they are refused.
+    """
     if name := values["reference_file"]:
         if found := [tree for tree in map(plain, treebank.read_trees(name)) if tree]:
             return found
@@ -65,4 +70,4 @@ def _gold(description, model, values):
         raise ValueError(
             f"{model} does not say what it was trained on: pass trees by --reference_file."
         )
-    return gold_trees.trees(description["corpus"], values["split"])
+    return gold_trees.trees(description["corpus"], values["split"], dropped)

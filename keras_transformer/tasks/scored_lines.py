@@ -1,9 +1,11 @@
 """Checks of the lines that a run will be scored on, before it trains."""
 
+import numpy as np
 import tensorflow as tf
 
-from keras_transformer.translator.batches import checked_lengths
+from keras_transformer.decoding.options import MAX_SOURCE_LENGTH
 from pipelines.corpora import Corpus
+from pipelines.tokenization import slices
 from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabulary import Vocabulary
 
@@ -21,13 +23,14 @@ def refuse_long_lines(
     Raises:
         ValueError: naming the split, and the first line that is too long.
     """
-    splits = {"validation": corpus.valid.sources[:validated], "test": corpus.test.sources}
-    for split, lines in splits.items():
-        checked_lengths(
-            lambda some: (
-                vocabulary.source.tokenize(tf.constant(some)).row_lengths().numpy().tolist()
-            ),
-            lines,
-            f"source {{}} of the {split} split",
-            "Split it, or leave it out.",
-        )
+    for split, text, most in (
+        ("validation", corpus.valid, validated),
+        ("test", corpus.test, len(corpus.test)),
+    ):
+        parts = map(tf.constant, slices(text.sources[:most]))
+        lengths = [vocabulary.source.tokenize(part).row_lengths().numpy() for part in parts]
+        for index in np.flatnonzero(np.concatenate([[], *lengths]) > MAX_SOURCE_LENGTH)[:1]:
+            raise ValueError(
+                f"{text.place(index, f'the {split} split')} has more than the "
+                f"{MAX_SOURCE_LENGTH:,} tokens allowed of a source. Split it, or leave it out."
+            )

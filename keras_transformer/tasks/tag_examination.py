@@ -4,7 +4,6 @@ from keras_transformer.evaluation import span_score
 from keras_transformer.tasks.label_examination import LabelExamination
 from keras_transformer.tasks.tagging import Tagging
 from pipelines import labelled_words
-from pipelines.labelled_texts import numbers_of
 
 
 class TagExamination(LabelExamination):
@@ -13,13 +12,16 @@ class TagExamination(LabelExamination):
     task = Tagging
 
     @staticmethod
-    def check(texts, labels, names):
-        labelled_words.check(texts, labels, "the text")
-        numbers_of(" ".join(labels).split(), names, "the text")
+    def check(text, names, place):
+        labelled_words.check(text.sources, text.targets, names, place)
+
+    @staticmethod
+    def usable(corpus):
+        return labelled_words.without_unequal(corpus)
 
     @staticmethod
     def compare(reader, texts, labels):
         return span_score.measure(reader.tags(texts), [row.split() for row in labels])
 
     def table(self, found):
-        return span_score.summary(found)
+        return "\n".join([span_score.summary(found), *self.left_out()])

@@ -2,6 +2,8 @@
 Pre-training of Deep Bidirectional Transformers for Language Understanding", section 5.3).
 """
 
+import functools
+
 from keras_transformer.artifacts.text_encoder_artifact import TagArtifact
 from keras_transformer.evaluation import span_score
 from keras_transformer.models import TokenClassifier, described, translation_policy
@@ -10,7 +12,6 @@ from keras_transformer.tasks.task import Evaluation
 from keras_transformer.translator.tag_module import TagModule
 from keras_transformer.translator.text_reader import TextReader
 from pipelines import labelled_words, vocabularies
-from pipelines.labelled_texts import numbers_of
 
 SHOWN = 5
 KEPT_EXAMPLES = 12
@@ -24,6 +25,16 @@ class Tagging(Labelling):
 
     name = "tagging"
     labels = "words"
+    kind_of_labels = "tags"
+
+    @functools.cached_property
+    def corpus(self):
+        """The text, without lines that have not a tag for each word."""
+        return labelled_words.without_unequal(super().corpus, self.values["strict"])
+
+    @staticmethod
+    def labels_in(target):
+        return target.split()
 
     @staticmethod
     def labels_of(targets):
@@ -31,14 +42,13 @@ class Tagging(Labelling):
         # A span of one word and one of several may stand in different splits.
         return tags | {f"{kind}{tag[1:]}" for tag in tags if tag[1:2] == "-" for kind in "BI"}
 
-    def check(self, sources, targets, split):
-        labelled_words.check(sources, targets, split)
-        numbers_of(" ".join(targets).split(), self.names, split)
+    def check(self, sources, targets, place):
+        labelled_words.check(sources, targets, self.names, place)
 
-    def labelled(self, sources, targets, split):
+    def labelled(self, sources, targets, place):
         longest = self.values["max_train_length"]
         return labelled_words.examples(
-            sources, targets, self.names, self.vocabulary, longest, split
+            sources, targets, self.names, self.vocabulary, longest, place
         )
 
     def model(self, dtype):

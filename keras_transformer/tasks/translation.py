@@ -30,6 +30,7 @@ from keras_transformer.translator.trained import load_trained
 from keras_transformer.translator.translation_module import TranslationModule
 from keras_transformer.translator.translator import Translator
 from pipelines import batching, vocabularies
+from pipelines.corpora.parallel_text import Dropped
 from pipelines.record_files import Records
 
 SHOWN = 5
@@ -75,7 +76,9 @@ class Translation(Task):
     @functools.cached_property
     def corpus(self):
         """The text: `corpora.Corpus`."""
-        return corpus_settings.load(self._corpus_settings, self.values["cache_dir"])
+        return corpus_settings.load(
+            self._corpus_settings, self.values["cache_dir"], self.values["strict"]
+        )
 
     @property
     def pieces(self):
@@ -147,17 +150,14 @@ class Translation(Task):
         refuse_long_lines(self.corpus, self.vocabulary, self.values["validation_sentences"])
         corpus = self.corpus
         train, _ = self._pairs
-        dropped = {
-            **corpus.dropped,
-            f"over {self.values['max_train_length']} tokens": train.too_long,
-        }
-        counts = [f"{count:,} {reason}" for reason, count in dropped.items() if count]
+        dropped = Dropped(corpus.dropped)
+        dropped[f"over {self.values['max_train_length']} tokens"] = train.too_long
         print(
             f"{corpus.name} {corpus.source_language}-{corpus.target_language}: "
             f"{len(train):,} pairs to train, {len(corpus.valid):,} to validate, "
             f"{len(corpus.test):,} to test"
         )
-        print(f"dropped: {', '.join(counts) or 'none'}")
+        print(f"dropped: {dropped.describe()}")
         if warning := self.doubt():
             print(f"warning: {warning}", file=sys.stderr)
 

@@ -6,7 +6,6 @@ Example:
     print(len(corpus.train), corpus.train.sources[0], corpus.train.targets[0])
 """
 
-import collections
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +22,7 @@ from pipelines.corpora import (
     treebank,
 )
 from pipelines.corpora.mixture import load as load_mixture
-from pipelines.corpora.parallel_text import Corpus, ParallelText
+from pipelines.corpora.parallel_text import Corpus, Dropped, ParallelText
 from pipelines.corpora.refusals import OWN_LANGUAGES, check_settings
 
 __all__ = ["CORPORA", "OWN_LANGUAGES", "Corpus", "ParallelText", "held_out", "load", "stream"]
@@ -35,30 +34,43 @@ CORPORA: dict[str, Callable[..., Corpus]] = {
     "home_assistant": lambda source_language, target_language, cache_dir, **_: home_assistant.load(
         source_language, target_language, cache_dir=cache_dir
     ),
-    "text_files": lambda source_language, target_language, data_dir, prefixes, **_: text_files.load(
-        source_language, target_language, data_dir=data_dir, prefixes=prefixes
+    "text_files": lambda source_language, target_language, data_dir, prefixes, strict, **_: (
+        text_files.load(
+            source_language, target_language, data_dir=data_dir, prefixes=prefixes, strict=strict
+        )
     ),
-    "lines": lambda source_language, data_dir, prefixes, **_: lines.load(
-        source_language, data_dir=data_dir, prefixes=prefixes
+    "lines": lambda source_language, data_dir, prefixes, strict, **_: lines.load(
+        source_language, data_dir=data_dir, prefixes=prefixes, strict=strict
     ),
-    "spans": lambda source_language, data_dir, prefixes, seed, **_: spans.load(
-        source_language, data_dir=data_dir, prefixes=prefixes, seed=seed
+    "spans": lambda source_language, data_dir, prefixes, seed, strict, **_: spans.load(
+        source_language, data_dir=data_dir, prefixes=prefixes, seed=seed, strict=strict
     ),
     "intents": lambda source_language, target_language, **_: intents.load(
         source_language, target_language
     ),
-    "treebank": lambda source_language, data_dir, prefixes, tree_leaves, **_: treebank.load(
-        source_language, data_dir=data_dir, prefixes=prefixes, leaves=tree_leaves or "xx"
+    "treebank": lambda source_language, data_dir, prefixes, tree_leaves, strict, **_: treebank.load(
+        source_language,
+        data_dir=data_dir,
+        prefixes=prefixes,
+        leaves=tree_leaves or "xx",
+        strict=strict,
     ),
     "reverse": lambda source_language, target_language, seed, **_: reverse.load(
         source_language, target_language, seed=seed
     ),
     "records": lambda data_dir, **_: records.load(data_dir),
-    "tfds": lambda source_language, target_language, dataset, data_dir, splits, **_: tfds.load(
-        source_language, target_language, dataset=dataset, data_dir=data_dir, splits=splits
+    "tfds": lambda source_language, target_language, dataset, data_dir, splits, strict, **_: (
+        tfds.load(
+            source_language,
+            target_language,
+            dataset=dataset,
+            data_dir=data_dir,
+            splits=splits,
+            strict=strict,
+        )
     ),
-    "mixture": lambda mixture, cache_dir, tree_leaves, **_: load_mixture(
-        mixture, load, cache_dir=cache_dir, tree_leaves=tree_leaves
+    "mixture": lambda mixture, cache_dir, tree_leaves, strict, **_: load_mixture(
+        mixture, load, cache_dir=cache_dir, tree_leaves=tree_leaves, strict=strict
     ),
 }
 
@@ -113,6 +125,7 @@ def load(
     splits: Sequence[str] = TFDS_SPLITS,
     mixture: str | os.PathLike | None = None,
     tree_leaves: str | None = None,
+    strict: bool | None = None,
 ) -> Corpus:
     """Load a corpus by its name.
 
@@ -132,6 +145,7 @@ def load(
         splits: names of the three splits of `tfds`, or slices of them.
         mixture: the JSON file of `mixture`, which needs it; no other corpus takes it.
         tree_leaves: what stands for words in trees, of `linearization.LEAVES`; None: "xx".
+        strict: whether what would be dropped and counted is refused; None: no.
 
     Returns:
         The `Corpus`, its three splits non-empty.
@@ -152,9 +166,10 @@ def load(
         "splits": splits,
         "mixture": mixture,
         "tree_leaves": tree_leaves,
+        "strict": strict,
     }
     check_settings(name, settings, sorted(CORPORA))
-    return CORPORA[name](**settings)
+    return CORPORA[name](**{**settings, "strict": bool(strict)})
 
 
 def stream(
@@ -162,7 +177,7 @@ def stream(
     *,
     part: int = 0,
     parts: int = 1,
-    dropped: collections.Counter[str] | None = None,
+    dropped: Dropped | None = None,
     **settings,
 ) -> Iterator[tuple[str, str]]:
     """Read one of several parts of a corpus' training side. Together they give each pair once.
@@ -183,6 +198,8 @@ def stream(
             weights, which the pairs alone would lose.
     """
     check_settings(name, settings, sorted(CORPORA))
+    dropped = Dropped() if dropped is None else dropped
+    dropped.strict = bool(settings.get("strict"))
     if name in STREAMS:
         return STREAMS[name](0, {"part": part, "parts": parts, "dropped": dropped}, **settings)
     if name == "records":
@@ -216,7 +233,7 @@ def held_out(name: str, **settings) -> Corpus:
     if name not in STREAMS:
         return dataclasses.replace(load(name, **settings), train=empty, weights=None)
     check_settings(name, settings, sorted(CORPORA))
-    dropped: collections.Counter[str] = collections.Counter()
+    dropped = Dropped(strict=bool(settings.get("strict")))
     splits = [STREAMS[name](split, {"dropped": dropped}, **settings) for split in range(3)]
     valid, test = (ParallelText.from_pairs(split) for split in splits[1:])
     return Corpus(
@@ -226,5 +243,5 @@ def held_out(name: str, **settings) -> Corpus:
         empty,
         valid,
         test,
-        dropped=dict(dropped),
+        dropped=dropped,
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pipelines.corpora import treebank
 from pipelines.corpora.mixture import members
+from pipelines.corpora.parallel_text import Dropped
 from pipelines.trees import Tree
 
 SPLITS = ("train", "valid", "test")
@@ -34,19 +35,20 @@ def check(settings: Mapping) -> None:
             )
 
 
-def trees(settings: Mapping, split: str) -> list[Tree]:
+def trees(settings: Mapping, split: str, dropped: Dropped | None = None) -> list[Tree]:
     """The trees that `corpora.load` gives pairs of, in the same order, with their parts of speech.
 
     Args:
         settings: as in `check`; "tree_leaves" says with which leaves they were loaded.
         split: "train", "valid" or "test".
+        dropped: counts the trees that `corpora.load` drops.
     """
     found = []
     leaves = settings.get("tree_leaves") or "xx"
     for member in TREEBANKS[settings["name"]](settings):
         prefix = member.get("prefixes", SPLITS)[SPLITS.index(split)]
         if prefix is not None:
-            found += treebank.trees(member.get("data_dir"), prefix, leaves)
+            found += treebank.trees(member.get("data_dir"), prefix, leaves, dropped)
     return found
 
 

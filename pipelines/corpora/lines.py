@@ -3,12 +3,11 @@
 A language model learns it. As a corpus of pairs, each line stands for itself.
 """
 
-import collections
 import os
 from collections.abc import Sequence
 
 from pipelines.corpora.line_files import existing_folder, locate, read_lines
-from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
+from pipelines.corpora.parallel_text import Corpus, Dropped, Origin, ParallelText, objection
 
 
 def load(
@@ -16,6 +15,7 @@ def load(
     *,
     data_dir: str | os.PathLike | None,
     prefixes: Sequence[str] = ("train", "valid", "test"),
+    strict: bool = False,
 ) -> Corpus:
     """Load three text files. All are looked for before the first is read.
 
@@ -25,6 +25,7 @@ def load(
         language: ending of the files, such as "en".
         data_dir: their folder.
         prefixes: names of the training, validation and test split.
+        strict: whether a line that would be dropped is refused.
 
     Returns:
         The `Corpus`; sources and targets are the same lines.
@@ -40,19 +41,20 @@ def load(
         )
     folder = existing_folder(data_dir)
     paths = [locate(folder, f"{prefix}.{language}") for prefix in prefixes]
-    dropped: collections.Counter[str] = collections.Counter()
-    splits = [_kept(path, dropped) for path in paths]
-    texts = [ParallelText(lines, lines) for lines in splits]
-    return Corpus("lines", language, language, *texts, dropped=dict(dropped))
+    dropped = Dropped(strict=strict)
+    texts = [_kept(path, dropped) for path in paths]
+    return Corpus("lines", language, language, *texts, dropped=dropped)
 
 
 def _kept(path, dropped):
-    kept = []
-    for line in read_lines(path):
-        if reason := objection(line, line):
-            dropped[reason] += 1
-        else:
-            kept.append(line)
-    if not kept:
+    lines = read_lines(path)
+    keep = []
+    for number, line in enumerate(lines, 1):
+        reason = objection(line, line)
+        keep.append(not reason)
+        if reason:
+            dropped.leave_out(reason, f"{path}, line {number}")
+    if not any(keep):
         raise ValueError(f"{path} holds no text. Fill it, or name another prefix.")
-    return kept
+    origin = Origin(str(path), range(1, len(lines) + 1))
+    return ParallelText(lines, lines, (origin,)).where(keep)

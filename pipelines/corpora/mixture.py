@@ -9,7 +9,7 @@ Example:
     ]}
 """
 
-import collections
+import itertools
 import json
 import os
 import re
@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.corpora.parallel_text import Corpus, ParallelText
-from pipelines.corpora.refusals import check_member
+from pipelines.corpora.parallel_text import Corpus, Dropped, Origin, ParallelText
+from pipelines.corpora.refusals import READERS, check_member
 
 TAG = re.compile(r"<[A-Za-z0-9_-]+>")
 NEEDED = ("corpus", "source_language", "target_language")
@@ -79,6 +79,7 @@ def load(
     *,
     cache_dir: str | os.PathLike | None = None,
     tree_leaves: str | None = None,
+    strict: bool = False,
 ) -> Corpus:
     """Load the corpora that a JSON file lists, and join their splits.
 
@@ -92,6 +93,7 @@ def load(
             `pipelines.corpora.load` does.
         cache_dir: folder for downloads of the members that name none.
         tree_leaves: what stands for the words of trees, in all treebanks alike.
+        strict: whether members refuse what they would drop.
 
     Returns:
         The `Corpus`. Different languages of the members are joined by "+". The validation and test
@@ -102,19 +104,13 @@ def load(
         OSError: a file that is missing or cannot be read or downloaded.
     """
     said = members(path)
-    of_trees = {"tree_leaves": tree_leaves}
+    shared = {"cache_dir": cache_dir, "tree_leaves": tree_leaves}
+    shared |= {"strict": True} if strict else {}
     corpora = [
-        _load_member(
-            f"{path}, member {number}",
-            member,
-            load_corpus,
-            {"cache_dir": cache_dir, **(of_trees if member["corpus"] == "treebank" else {})},
-        )
+        _load_member(f"{path}, member {number}", member, load_corpus, shared)
         for number, member in enumerate(said, start=1)
     ]
-    dropped: collections.Counter[str] = collections.Counter()
-    for corpus in corpora:
-        dropped.update(corpus.dropped)
+    dropped = Dropped.joined(corpus.dropped for corpus in corpora)
     tags = [member.get("tag") for member in said]
     # Those of the members themselves are the symbols of treebanks.
     all_tags = [*filter(None, tags), *(tag for corpus in corpora for tag in corpus.tags)]
@@ -123,7 +119,7 @@ def load(
         [len(corpus.train) for corpus in corpora],
     )
     splits = {
-        split: _concatenated([getattr(corpus, split) for corpus in corpora], tags)
+        split: _concatenated([getattr(corpus, split) for corpus in corpora], tags, path)
         for split in ("train", "valid", "test")
     }
     if empty := [split for split, text in splits.items() if not len(text)]:
@@ -136,7 +132,7 @@ def load(
         _joined(corpus.source_language for corpus in corpora),
         _joined(corpus.target_language for corpus in corpora),
         **splits,
-        dropped=dict(dropped),
+        dropped=dropped,
         tags=tuple(dict.fromkeys(all_tags)),
         weights=None if np.all(weights == 1) else weights,
     )
@@ -220,17 +216,16 @@ def _check(name: str, member) -> None:
 
 
 def _placed(folder: str, beside: Path) -> str:
-    return (
-        folder if "://" in folder else str(beside / Path(folder).expanduser())
-    )  # gs:// is no path
+    # gs:// is no path.
+    return folder if "://" in folder else str(beside / Path(folder).expanduser())
 
 
-def _load_member(
-    name: str, member: dict, load_corpus: Callable[..., Corpus], shared: dict
-) -> Corpus:
+def _load_member(name: str, member: dict, load_corpus: Callable, shared: dict) -> Corpus:
+    corpus = member["corpus"]
     own = {key: value for key, value in member.items() if key not in ("corpus", "weight", "tag")}
+    read = {key: value for key, value in shared.items() if corpus in READERS.get(key, [corpus])}
     try:
-        return load_corpus(member["corpus"], **{**shared, **own})
+        return load_corpus(corpus, **{**read, **own})
     except (ValueError, OSError) as error:
         kind = ValueError if isinstance(error, ValueError) else OSError
         raise kind(f"{name}: {error}") from error
@@ -240,10 +235,15 @@ def _joined(languages) -> str:
     return "+".join(dict.fromkeys(languages))
 
 
-def _concatenated(texts: Sequence[ParallelText], tags: Sequence[str | None]) -> ParallelText:
+def _concatenated(texts: Sequence[ParallelText], tags: Sequence[str | None], path) -> ParallelText:
     sources = [
         f"{tag} {source}" if tag else source
         for text, tag in zip(texts, tags, strict=True)
         for source in text.sources
     ]
-    return ParallelText(sources, [target for text in texts for target in text.targets])
+    origins = [
+        text.origins or (Origin(f"{path}, member {number}", range(1, len(text) + 1), "pair"),)
+        for number, text in enumerate(texts, 1)
+    ]
+    targets = itertools.chain(*(text.targets for text in texts))
+    return ParallelText(sources, [*targets], tuple(itertools.chain(*origins)))

@@ -1,12 +1,83 @@
 """Sentence pairs and the corpus made of them (Vaswani et al. 2017, section 5.1)."""
 
+import array
+import collections
 import dataclasses
+import itertools
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 LONGEST_LINE = 100_000
+
+
+class Dropped(collections.Counter):
+    """Reason -> how many pairs were left out for it.
+
+    Args:
+        counts: to begin with.
+        strict: whether the first that would be left out is refused instead.
+
+    Attributes:
+        firsts: reason -> where the first stands, such as "train.en, line 3".
+    """
+
+    def __init__(self, counts: Mapping[str, int] | Iterable[str] = (), strict: bool = False):
+        super().__init__(counts)
+        self.strict = strict
+        self.firsts = dict(getattr(counts, "firsts", {}))
+
+    def leave_out(self, reason: str, place: str, error: str | None = None) -> None:
+        """Count one, or refuse it.
+
+        Args:
+            reason: in few words, such as "empty".
+            place: where it stands.
+            error: what is wrong, with the place. Default: the reason.
+
+        Raises:
+            ValueError: if nothing may be left out.
+        """
+        if self.strict:
+            raise ValueError(
+                f"{error or f'{place}: {reason}.'} Correct it, or leave out --strict, which "
+                "refuses what is dropped and counted else."
+            )
+        self[reason] += 1
+        self.firsts.setdefault(reason, place)
+
+    @classmethod
+    def joined(cls, several: Iterable[Mapping[str, int]]) -> "Dropped":
+        """What several corpora have left out together."""
+        whole = cls()
+        for one in several:
+            whole.update(one)
+            whole.firsts = {**getattr(one, "firsts", {}), **whole.firsts}
+        return whole
+
+    def describe(self) -> str:
+        """Each number with its reason and its first place; "none"."""
+        return ", ".join(map(self._one, filter(self.get, self))) or "none"
+
+    def _one(self, reason):
+        first = self.firsts.get(reason)
+        return f"{self[reason]:,} {reason}{f' (first: {first})' if first else ''}"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Origin:
+    """Where some pairs stand.
+
+    Attributes:
+        name: of the file, or of a split of a data set.
+        numbers: of the line of each pair there, from 1.
+        unit: what is numbered.
+    """
+
+    name: str
+    numbers: Sequence[int]
+    unit: str = "line"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,6 +87,8 @@ class ParallelText:
     Args:
         sources: sentences to translate.
         targets: their translations, as many.
+        origins: where they stand: those of the first pairs, then those of the next ones; () where
+            nothing is known of it. Left out where texts are compared.
 
     Raises:
         ValueError: the two lists differ in length.
@@ -23,6 +96,7 @@ class ParallelText:
 
     sources: list[str]
     targets: list[str]
+    origins: tuple[Origin, ...] = dataclasses.field(default=(), compare=False, repr=False)
 
     def __post_init__(self):
         if len(self.sources) != len(self.targets):
@@ -45,8 +119,46 @@ class ParallelText:
         pairs = list(pairs)
         return cls([source for source, _ in pairs], [target for _, target in pairs])
 
+    @classmethod
+    def from_rows(
+        cls, rows: Iterable[tuple[int, str, str]], name: str, unit: str = "line"
+    ) -> "ParallelText":
+        """Make a text of (number, source, target), numbered as `Origin` says."""
+        numbers = array.array("q")
+        text = cls([], [], (Origin(name, numbers, unit),))
+        for number, source, target in rows:
+            numbers.append(number)
+            text.sources.append(source)
+            text.targets.append(target)
+        return text
+
     def __len__(self) -> int:
         return len(self.sources)
+
+    def place(self, index: int, side: str) -> str:
+        """Where a pair stands, for errors: "train.de, line 3".
+
+        Args:
+            index: of the pair, from 0.
+            side: what the text is called where no origin is known.
+        """
+        left = index
+        for origin in self.origins:
+            if left < len(origin.numbers):
+                return f"{origin.name}, {origin.unit} {origin.numbers[left]}"
+            left -= len(origin.numbers)
+        return f"{side}, text {index + 1}"
+
+    def where(self, keep: Sequence[bool]) -> "ParallelText":
+        """The pairs that are to be kept, with a boolean for each pair."""
+        origins = []
+        begin = 0
+        for origin in self.origins:
+            numbers = itertools.compress(origin.numbers, keep[begin:])
+            begin += len(origin.numbers)
+            origins.append(dataclasses.replace(origin, numbers=[*numbers]))
+        sources = itertools.compress(self.sources, keep)
+        return ParallelText([*sources], [*itertools.compress(self.targets, keep)], tuple(origins))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,6 +13,7 @@ READERS = {
     "dataset": ("tfds",),
     "mixture": ("mixture",),
     "tree_leaves": ("treebank", "mixture"),
+    "strict": ("text_files", "lines", "spans", "treebank", "tfds", "mixture"),
 }
 # The same of arguments with defaults, of which `corpora.load` cannot tell whether they were given.
 READERS_OF_DEFAULTS = {

@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 
 from pipelines.corpora import lines
-from pipelines.corpora.parallel_text import Corpus, ParallelText
+from pipelines.corpora.parallel_text import Corpus, Dropped, ParallelText
 
 # What the restored text is called as a language.
 LANGUAGE = "spans"
@@ -28,6 +28,7 @@ def load(
     data_dir: str | os.PathLike | None,
     prefixes: Sequence[str] = ("train", "valid", "test"),
     seed: int = 0,
+    strict: bool = False,
 ) -> Corpus:
     """Load three text files, and cut spans out of each line.
 
@@ -35,7 +36,7 @@ def load(
     seed cuts the same spans, in every epoch.
 
     Args:
-        language, data_dir, prefixes: as in `lines.load`.
+        language, data_dir, prefixes, strict: as in `lines.load`.
         seed: of the spans.
 
     Returns:
@@ -44,29 +45,31 @@ def load(
     Raises:
         ValueError, OSError: as `lines.load`; a file of which no line is left.
     """
-    text = lines.load(language, data_dir=data_dir, prefixes=prefixes)
+    text = lines.load(language, data_dir=data_dir, prefixes=prefixes, strict=strict)
     draw = random.Random(seed)
+    dropped = Dropped(text.dropped, strict)
     splits = [
-        _cut_all(split.sources, draw, prefix)
+        _cut_all(split, draw, prefix, dropped)
         for split, prefix in zip((text.train, text.valid, text.test), prefixes, strict=True)
     ]
-    left_out = sum(map(len, (text.train, text.valid, text.test))) - sum(map(len, splits))
-    dropped = {**text.dropped, "without a span": left_out} if left_out else text.dropped
     return Corpus("spans", language, LANGUAGE, *splits, dropped=dropped, tags=SENTINELS)
 
 
-def _cut_all(texts, draw, prefix):
-    pairs = [
-        cut(line.split(), draw)
-        for line in texts
-        if len(line.split()) > 1 and not any(word in SENTINELS for word in line.split())
-    ]
-    if not pairs:
+def _cut_all(text, draw, prefix, dropped):
+    keep = []
+    for index, line in enumerate(text.sources):
+        words = line.split()
+        keep.append(len(words) > 1 and not any(word in SENTINELS for word in words))
+        if not keep[-1]:
+            dropped.leave_out("without a span", text.place(index, prefix))
+    kept = text.where(keep)
+    if not len(kept):
         raise ValueError(
             f"the file {prefix} holds no line of two words or more, of which a span could be cut "
             "out. Name another prefix."
         )
-    return ParallelText.from_pairs(pairs)
+    sources, targets = zip(*(cut(line.split(), draw) for line in kept.sources), strict=True)
+    return ParallelText([*sources], [*targets], kept.origins)
 
 
 def cut(words: Sequence[str], draw: random.Random) -> tuple[str, str]:

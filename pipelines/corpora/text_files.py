@@ -2,7 +2,6 @@
 file translating line N of the other.
 """
 
-import collections
 import itertools
 import os
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from pipelines.corpora.line_files import (
     open_bytes,
     unequal,
 )
-from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
+from pipelines.corpora.parallel_text import Corpus, Dropped, ParallelText, objection
 
 
 def load(
@@ -25,6 +24,7 @@ def load(
     *,
     data_dir: str | os.PathLike | None,
     prefixes: Sequence[str | None] = ("train", "valid", "test"),
+    strict: bool = False,
 ) -> Corpus:
     """Load three pairs of text files. All are looked for before the first is read.
 
@@ -36,6 +36,7 @@ def load(
         data_dir: their folder.
         prefixes: names of the training, validation and test split; None for no pairs, as a member
             of a mixture may have it.
+        strict: whether a pair that would be dropped is refused.
 
     Returns:
         The `Corpus`, those of its splits non-empty that have a name.
@@ -51,17 +52,18 @@ def load(
             f"{','.join(map(str, prefixes))!r}. Try train,valid,test; a member of a mixture may "
             "have null for no pairs."
         )
-    dropped: collections.Counter[str] = collections.Counter()
-    streams = [
-        iter(())
-        if prefix is None
-        else stream(
-            source_language, target_language, data_dir=data_dir, prefix=prefix, dropped=dropped
-        )
+    dropped = Dropped(strict=strict)
+    paths = [
+        None if prefix is None else _paths(source_language, target_language, data_dir, prefix)
         for prefix in prefixes
     ]
-    splits = [ParallelText.from_pairs(pairs) for pairs in streams]
-    return Corpus("text_files", source_language, target_language, *splits, dropped=dict(dropped))
+    splits = [
+        ParallelText.from_rows(_read_pairs(both, 0, 1, dropped), str(both[1]))
+        if both
+        else ParallelText([], [])
+        for both in paths
+    ]
+    return Corpus("text_files", source_language, target_language, *splits, dropped=dropped)
 
 
 def stream(
@@ -72,7 +74,7 @@ def stream(
     prefix: str = "train",
     part: int = 0,
     parts: int = 1,
-    dropped: collections.Counter[str] | None = None,
+    dropped: Dropped | None = None,
 ) -> Iterator[tuple[str, str]]:
     """Read every `parts`-th pair of two text files line by line, for text that memory cannot hold.
 
@@ -90,6 +92,13 @@ def stream(
         ValueError, OSError: as `load`. Wrong arguments and missing files raise at once, before the
             first pair is asked for.
     """
+    paths = _paths(source_language, target_language, data_dir, prefix)
+    rows = _read_pairs(paths, part, parts, Dropped() if dropped is None else dropped)
+    return ((source, target) for _, source, target in rows)
+
+
+def _paths(source_language, target_language, data_dir, prefix):
+    """The two files of a split."""
     if not data_dir:
         raise ValueError(
             "Corpus text_files needs `data_dir`, the folder with the text files. Received: "
@@ -101,15 +110,15 @@ def stream(
             "twice. Name two languages."
         )
     folder = existing_folder(data_dir)
-    paths = [
+    return [
         locate(folder, f"{prefix}.{language}") for language in (source_language, target_language)
     ]
-    return _read_pairs(paths, part, parts, collections.Counter() if dropped is None else dropped)
 
 
 def _read_pairs(
-    paths: Sequence[Path], part: int, parts: int, dropped: collections.Counter[str]
-) -> Iterator[tuple[str, str]]:
+    paths: Sequence[Path], part: int, parts: int, dropped: Dropped
+) -> Iterator[tuple[int, str, str]]:
+    """The line of each pair that is kept, its source and its target."""
     lines = usable = 0
     with open_bytes(paths[0]) as source_file, open_bytes(paths[1]) as target_file:
         sides = [
@@ -128,10 +137,11 @@ def _read_pairs(
                 decode(line, path, lines) for line, path in zip(pair, paths, strict=True)
             )
             if reason := objection(source, target):
-                dropped[reason] += 1
+                path = paths[not objection(source, source)]
+                dropped.leave_out(reason, f"{path}, line {lines}")
             else:
                 usable += 1
-                yield source, target
+                yield lines, source, target
     if not lines:
         raise ValueError(
             f"{paths[0]} must hold one sentence a line. Received: an empty file. Fill it, or "

@@ -2,11 +2,10 @@
 5.1), or a `tfds.TranslateFolder`.
 """
 
-import collections
 import os
 from collections.abc import Iterator, Sequence
 
-from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
+from pipelines.corpora.parallel_text import Corpus, Dropped, ParallelText, objection
 from pipelines.corpora.tfds_builder import builder_of, one_line
 
 EXAMPLES_A_READ = 1024
@@ -19,6 +18,7 @@ def load(
     dataset: str | None,
     data_dir: str | os.PathLike | None = None,
     splits: Sequence[str] = ("train", "validation", "test"),
+    strict: bool = False,
 ) -> Corpus:
     """Load three splits of a set into memory. All are looked for before the first is read.
 
@@ -35,6 +35,7 @@ def load(
             `<language>.<split>.txt`, one sentence a line.
         splits: training, validation and test split, slices too ("train[:1%]", "train[5000:]",
             "validation+test").
+        strict: whether a pair that would be dropped is refused.
 
     Returns:
         The `Corpus`, its three splits non-empty.
@@ -49,12 +50,13 @@ def load(
     examples = [
         _examples(builder, dataset, (source_language, target_language), split) for split in splits
     ]
-    dropped: collections.Counter[str] = collections.Counter()
+    dropped = Dropped(strict=strict)
+    names = [f"split {split!r} of {dataset}" for split in splits]
     texts = [
-        ParallelText.from_pairs(_pairs(one, dropped, f"Split {split!r} of {dataset}"))
-        for split, one in zip(splits, examples, strict=True)
+        ParallelText.from_rows(_pairs(one, dropped, name), name, "example")
+        for name, one in zip(names, examples, strict=True)
     ]
-    return Corpus("tfds", source_language, target_language, *texts, dropped=dict(dropped))
+    return Corpus("tfds", source_language, target_language, *texts, dropped=dropped)
 
 
 def check_splits(splits: Sequence[str]) -> None:
@@ -79,7 +81,7 @@ def stream(
     split: str = "train",
     part: int = 0,
     parts: int = 1,
-    dropped: collections.Counter[str] | None = None,
+    dropped: Dropped | None = None,
 ) -> Iterator[tuple[str, str]]:
     """Read one of several even parts of a split, with a few thousand pairs in memory at a time.
 
@@ -112,11 +114,9 @@ def stream(
         )
     builder = builder_of(dataset, data_dir, source_language, target_language)
     examples = _examples(builder, dataset, (source_language, target_language), split, part, parts)
-    return _pairs(
-        examples,
-        collections.Counter() if dropped is None else dropped,
-        f"Split {split!r} of {dataset}" if parts == 1 else None,
-    )
+    name = f"split {split!r} of {dataset}"
+    rows = _pairs(examples, Dropped() if dropped is None else dropped, name, part, parts)
+    return ((source, target) for _, source, target in rows)
 
 
 def _examples(
@@ -160,23 +160,24 @@ def _examples(
 
 
 def _pairs(
-    examples: list, dropped: collections.Counter[str], whole: str | None
-) -> Iterator[tuple[str, str]]:
-    """Yield the usable pairs. `whole` is the name of a split that must have one, for the error;
-    None: a part, which may have none.
+    examples: list, dropped: Dropped, name: str, part: int = 0, parts: int = 1
+) -> Iterator[tuple[int, str, str]]:
+    """Yield the usable pairs of a split, each with its number there. A part, whose numbers are its
+    own, may have none.
     """
     usable = 0
-    for pair in _read(examples):
+    place = name if parts == 1 else f"part {part + 1} of {parts} of {name}"
+    for number, pair in enumerate(_read(examples), 1):
         source, target = (" ".join(side.decode("utf-8").splitlines()).strip() for side in pair)
         if reason := objection(source, target):
-            dropped[reason] += 1
+            dropped.leave_out(reason, f"{place}, example {number}")
         else:
             usable += 1
-            yield source, target
-    if whole and not usable:
+            yield number, source, target
+    if parts == 1 and not usable:
         raise ValueError(
-            f"{whole} has no usable pair: it is empty, or all have an empty side or a huge line. "
-            "Name another split."
+            f"{name.replace('split', 'Split', 1)} has no usable pair: it is empty, or all have an "
+            "empty side or a huge line. Name another split."
         )
 
 

@@ -4,14 +4,14 @@ of brackets, `<data_dir>/<prefix>.trees[.gz]`.
 A parser learns it as a translation, from words into the symbols of `pipelines.linearization`.
 """
 
-import collections
 import os
 from collections.abc import Iterator, Sequence
 
 from pipelines.corpora.line_files import byte_lines, decode, existing_folder, locate, open_bytes
-from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
+from pipelines.corpora.parallel_text import Corpus, Dropped, ParallelText, objection
+from pipelines.corpora.tree_files import read
 from pipelines.linearization import is_symbol, to_symbols
-from pipelines.trees import Tree, plain, read, unescaped
+from pipelines.trees import Tree, plain, unescaped
 from pipelines.vocabulary import SPACE
 
 # What a tree is called as a language.
@@ -24,11 +24,13 @@ def load(
     data_dir: str | os.PathLike | None,
     prefixes: Sequence[str | None] = ("train", "valid", "test"),
     leaves: str = "xx",
+    strict: bool = False,
 ) -> Corpus:
     """Load three files of trees. All are looked for before the first is read.
 
-    Traces, indices and function tags are removed. A tree without words, or whose line would be over
-    100,000 characters, is dropped and counted.
+    Traces, indices and function tags are removed. A tree without words, one whose line would be
+    over 100,000 characters, and one whose brackets do not match or are empty is dropped and
+    counted.
 
     Args:
         source_language: of the sentences, such as "en".
@@ -36,17 +38,18 @@ def load(
         prefixes: names of the training, validation and test split; None for no trees, as a member
             of a mixture may have it.
         leaves: what stands for words, a key of `linearization.LEAVES`.
+        strict: whether a tree that would be dropped is refused.
 
     Returns:
         The `Corpus`: words and symbols, each joined by spaces. Its tags are the symbols of the
         training split but for words, each of which is one piece of the vocabulary.
 
     Raises:
-        ValueError: a file that is not UTF-8, not whole, or whose brackets do not match: the file,
-            the line and what is wrong; a split without a tree.
+        ValueError: a file that is not UTF-8 or not whole: the file, the line and what is wrong; a
+            split without a tree.
         OSError: a file or folder that is missing or cannot be read.
     """
-    dropped: collections.Counter[str] = collections.Counter()
+    dropped = Dropped(strict=strict)
     paths = [None if prefix is None else _path(data_dir, prefix) for prefix in prefixes]
     splits = [_pairs(path, dropped, leaves) if path else ParallelText([], []) for path in paths]
     found = {text for line in splits[0].targets for text in line.split(" ")}
@@ -56,20 +59,26 @@ def load(
         source_language,
         LANGUAGE,
         *splits,
-        dropped=dict(dropped),
+        dropped=dropped,
         tags=tuple(SPACE + symbol for symbol in symbols),
     )
 
 
-def trees(data_dir: str | os.PathLike | None, prefix: str, leaves: str = "xx") -> list[Tree]:
+def trees(
+    data_dir: str | os.PathLike | None,
+    prefix: str,
+    leaves: str = "xx",
+    dropped: Dropped | None = None,
+) -> list[Tree]:
     """The trees of a split that `load` gives pairs of by the same `leaves`, in the same order, with
-    their parts of speech.
+    their parts of speech. Those that it drops are counted.
     """
-    return [tree for tree, *_ in _kept(_path(data_dir, prefix), collections.Counter(), leaves)]
+    dropped = Dropped() if dropped is None else dropped
+    return [tree for _, tree, *_ in _kept(_path(data_dir, prefix), dropped, leaves)]
 
 
 def read_trees(path: str | os.PathLike) -> Iterator[Tree]:
-    """Read the trees of a file, gzipped if its name ends in ".gz": `pipelines.trees.read`.
+    """Read the trees of a file, gzipped if its name ends in ".gz": `tree_files.read`.
 
     Raises:
         ValueError: a file that is not UTF-8, not whole, or whose brackets do not match: the file,
@@ -77,7 +86,7 @@ def read_trees(path: str | os.PathLike) -> Iterator[Tree]:
         OSError: the file is missing or cannot be read.
     """
     with open_bytes(path) as file:
-        yield from read(_lines(file, path), str(path))
+        yield from (tree for _, tree in read(_lines(file, path), str(path)))
 
 
 def _lines(file, path):
@@ -109,18 +118,23 @@ def _path(data_dir, prefix):
 
 def _pairs(path, dropped, leaves):
     kept = _kept(path, dropped, leaves)
-    pairs = [(sentence, symbols) for _, sentence, symbols in kept]
-    if not pairs:
-        raise ValueError(f"{path} holds no tree with words. Check the file.")
-    return ParallelText.from_pairs(pairs)
+    rows = ((line, sentence, symbols) for line, _, sentence, symbols in kept)
+    text = ParallelText.from_rows(rows, str(path))
+    if not len(text):
+        raise ValueError(
+            f"{path} holds no tree with words. Dropped: {dropped.describe()}. Check the file."
+        )
+    return text
 
 
 def _kept(path, dropped, leaves):
-    """Each tree that is kept, plain, with its sentence and its symbols."""
-    for tree in map(plain, read_trees(path)):
-        sentence = words_of(tree) if tree else ""
-        symbols = " ".join(to_symbols(tree, leaves)) if tree else ""
-        if reason := objection(sentence, symbols):
-            dropped[reason] += 1
-        else:
-            yield tree, sentence, symbols
+    """Each tree that is kept, plain, with its line before it, and its sentence and its symbols."""
+    with open_bytes(path) as file:
+        for line, whole in read(_lines(file, path), str(path), dropped):
+            tree = plain(whole)
+            sentence = words_of(tree) if tree else ""
+            symbols = " ".join(to_symbols(tree, leaves)) if tree else ""
+            if reason := objection(sentence, symbols):
+                dropped.leave_out(reason, f"{path}, line {line}")
+            else:
+                yield line, tree, sentence, symbols

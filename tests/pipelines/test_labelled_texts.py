@@ -1,11 +1,14 @@
 """Texts with labels: batches, and labels that training has not seen."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from pipelines import labelled_texts, vocabulary
 from pipelines.batching import evaluation_batches
+from pipelines.corpora.parallel_text import Origin, ParallelText
 
 TEXTS = ["turn on the lamp", "what is the time", "turn off the lamp in the kitchen"]
 
@@ -28,10 +31,12 @@ def test_a_batch_has_each_text_between_its_marks_beside_its_label():
 
 
 def test_a_label_that_training_has_not_is_told():
-    numbers = labelled_texts.numbers_of(["b", "a"], ["a", "b"], "the test side")
+    place = ParallelText(TEXTS, TEXTS, (Origin("test.b", [1, 5, 6]),)).place
+    place = functools.partial(place, side="")
+    numbers = labelled_texts.numbers_of(["b", "a"], ["a", "b"], place)
     assert numbers.tolist() == [1, 0]
     with pytest.raises(
         ValueError,
-        match=r"seen in training, where 2 are\. Received: the test side has 'c' and 1 more\. Add",
+        match=r"seen in training, where 2 are\. Received: test\.b, line 5 has 'c' and 1 more\. Add",
     ):
-        labelled_texts.numbers_of(["a", "c", "d"], ["a", "b"], "the test side")
+        labelled_texts.numbers_of(["a", "c", "d"], ["a", "b"], place)

@@ -67,7 +67,7 @@ def test_a_word_without_a_piece_is_nowhere(word_pieces):
 def test_a_batch_has_each_tag_at_the_first_piece_of_its_word(any_vocabulary, longest):
     texts = [*TEXTS, f"the {WITHOUT_WIDTH} lamp"]
     tags = [*TAGS, "O B-area B-name"]
-    examples = labelled_words.examples(texts, tags, KNOWN, any_vocabulary, longest, "the text")
+    examples = labelled_words.examples(texts, tags, KNOWN, any_vocabulary, longest, str)
     found = {}
     for (tokens, segments), numbers, weights in evaluation_batches(examples, 60):
         assert tokens.shape == numbers.shape == weights.shape
@@ -92,7 +92,7 @@ def test_a_batch_has_each_tag_at_the_first_piece_of_its_word(any_vocabulary, lon
 
 def test_many_texts_are_tagged_in_parts_as_they_are_at_once(learned, monkeypatch):
     def flats():
-        columns = labelled_words.examples(TEXTS, TAGS, KNOWN, learned, 50, "the text").ragged
+        columns = labelled_words.examples(TEXTS, TAGS, KNOWN, learned, 50, str).ragged
         return {name: ids.flat.tolist() for name, ids in columns.items()}
 
     whole = flats()
@@ -102,17 +102,17 @@ def test_many_texts_are_tagged_in_parts_as_they_are_at_once(learned, monkeypatch
 
 def test_what_is_wrong_with_tags_is_told(learned):
     def made(texts, tags):
-        return labelled_words.examples(texts, tags, KNOWN, learned, 50, "the test side")
+        return labelled_words.examples(texts, tags, KNOWN, learned, 50, "text {}".format)
 
-    with pytest.raises(ValueError, match=r"line 2 of the test side has 1 words, 'b', and 2 tags"):
+    with pytest.raises(ValueError, match=r"text 1 has 1 words, 'b', and 2 tags"):
         made(["a", "b"], ["O", "O O"])
-    with pytest.raises(ValueError, match=r"Received: the test side has 'B-color'\. Add"):
+    with pytest.raises(ValueError, match=r"Received: text 1 has 'B-color'\. Add"):
         made(["a", "b"], ["O", "B-color"])
 
 
 def test_words_are_counted_as_the_graph_cuts_them():
     # A no-break space parts no words, as `in_words` has it.
-    labelled_words.check(["lampe\u00a0!"], ["O"], "train")
+    labelled_words.check(["lampe\u00a0!"], ["O"], KNOWN, str)
     assert len(tf.strings.split("lampe\u00a0!")) == 1
     with pytest.raises(ValueError, match="has 1 words"):
-        labelled_words.check(["lampe\u00a0!"], ["O O"], "train")
+        labelled_words.check(["lampe\u00a0!"], ["O O"], KNOWN, str)

@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.trees import Tree, escaped, fold, parse, plain, plain_label, read, unescaped
+from pipelines.corpora.tree_files import read as numbered
+from pipelines.trees import Tree, escaped, fold, parse, plain, plain_label, unescaped
 
 SENTENCE = "(S (NP-SBJ (DT The) (NN cat)) (VP (VBZ sits) (NP (-NONE- *T*-1))) (. .))"
+
+
+def read(lines, name):
+    return (tree for _, tree in numbered(lines, name))
+
 
 names = st.text("ABCnps-=1.,", min_size=1, max_size=5)
 trees = st.recursive(

@@ -6,6 +6,7 @@ import pytest
 
 from keras_transformer.tasks.scored_lines import refuse_long_lines
 from pipelines import vocabulary
+from pipelines.corpora import ParallelText
 
 LONG = "ab " * 1100
 
@@ -18,14 +19,14 @@ def pieces():
 def corpus(valid, test):
     splits = {"valid": valid, "test": test}
     return types.SimpleNamespace(
-        **{name: types.SimpleNamespace(sources=lines) for name, lines in splits.items()}
+        **{name: ParallelText(lines, lines) for name, lines in splits.items()}
     )
 
 
 def test_the_split_and_the_line_are_named(pieces):
-    with pytest.raises(ValueError, match=r"^source 2 of the test split has .* Split it, or leave"):
+    with pytest.raises(ValueError, match=r"^the test split, text 2 has .* Split it, or leave"):
         refuse_long_lines(corpus(["a"], ["a", LONG]), pieces, 1)
-    with pytest.raises(ValueError, match=r"^source 1 of the validation split"):
+    with pytest.raises(ValueError, match=r"^the validation split, text 1 has"):
         refuse_long_lines(corpus([LONG], ["a"]), pieces, 1)
     # The control: what is not translated may be long.
     refuse_long_lines(corpus(["a", LONG], ["b"]), pieces, 1)

@@ -2,7 +2,6 @@
 are told as loading tells them.
 """
 
-import collections
 import gzip
 import itertools
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from pipelines import corpora
 from pipelines.corpora import text_files
+from pipelines.corpora.parallel_text import Dropped
 
 LANGUAGES = {"source_language": "en", "target_language": "de"}
 
@@ -31,7 +31,7 @@ def write(folder, english, german):
 
 def read(name, parts, **keywords):
     """What each part gives, and what all of them leave out."""
-    dropped = collections.Counter()
+    dropped = Dropped()
     streams = [
         list(corpora.stream(name, part=part, parts=parts, dropped=dropped, **keywords))
         for part in range(parts)

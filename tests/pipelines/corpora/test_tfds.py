@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pipelines import corpora
 from pipelines.corpora import tfds
-from pipelines.corpora.parallel_text import LONGEST_LINE
+from pipelines.corpora.parallel_text import LONGEST_LINE, Dropped
 
 # TFDS asks protobuf for what protobuf 6 deprecates, whenever it reads the metadata of a set.
 pytestmark = pytest.mark.filterwarnings(r"ignore:label\(\) is deprecated:DeprecationWarning")
@@ -252,7 +252,7 @@ def test_unusable_pairs_are_dropped_and_counted_and_line_breaks_become_spaces(tm
         ("zwei Zeilen und drei", "two lines"),
     ]
     assert corpus.dropped == {"empty": 4, "huge line": 2}
-    dropped = collections.Counter()
+    dropped = Dropped()
     assert (
         len(
             list(
