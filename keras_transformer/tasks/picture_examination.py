@@ -33,6 +33,7 @@ class PictureExamination(Examination):
         pictures = images.load(**description["pictures"])
         _refuse_others(description, pictures, model)
         self._split = getattr(pictures, values["split"])
+        self._dropped = pictures.dropped
         self._classes = description["classes"]["names"]
 
     def examine(self, loading, at_once):
@@ -45,8 +46,9 @@ class PictureExamination(Examination):
         return {**found, "classes": self._classes}
 
     def table(self, found):
+        left_out = f", dropped of all splits: {self._dropped.describe()}" if self._dropped else ""
         return (
-            f"{found['pictures']:,} pictures, accuracy {found['accuracy']:.2%}\n\n"
+            f"{found['pictures']:,} pictures, accuracy {found['accuracy']:.2%}{left_out}\n\n"
             f"{confusion.as_text(found['confusion'], found['classes'])}"
         )
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_transformer.models import VisionTransformer
 from keras_transformer.translator.graphs import traced
+from pipelines import picture_files
 
 WHITE = 255.0
 # Any size: another one than the model's is told, and not taken for something else.
@@ -72,7 +73,7 @@ class PictureModule(tf.Module):
         }
 
     def _classify_png(self, png):
-        """PNG files (B,) to what `classify` gives."""
+        """PNG or JPEG files (B,) to what `classify` gives."""
         return self.classify(self._decoded(png))
 
     def _attend(self, picture):
@@ -84,7 +85,7 @@ class PictureModule(tf.Module):
         return {"attention": tf.reshape(weights, tf.concat([shape, self._grid], axis=0))}
 
     def _attend_png(self, png):
-        """PNG files (B,) to what `attend` gives, and the pictures that the model saw,
+        """PNG or JPEG files (B,) to what `attend` gives, and the pictures that the model saw,
         (B, H, W, C).
         """
         seen = self._decoded(png)
@@ -92,9 +93,10 @@ class PictureModule(tf.Module):
 
     def _decoded(self, png):
         def decoded(one):
-            pixels = tf.io.decode_png(one, self.size[-1])
-            with tf.control_dependencies([self._told(pixels)]):
-                return tf.ensure_shape(tf.identity(pixels), self.size)
+            shape = tf.concat([picture_files.size_of(one), self.size[-1:]], axis=0)
+            with tf.control_dependencies([self._told(shape)]):
+                pixels = picture_files.decoded(tf.identity(one), self.size[-1])
+            return tf.ensure_shape(pixels, self.size)
 
         pixels = tf.map_fn(decoded, png, fn_output_signature=tf.TensorSpec(self.size, tf.uint8))
         return tf.cast(pixels, tf.float32) / WHITE
@@ -105,14 +107,13 @@ class PictureModule(tf.Module):
         told = tf.debugging.Assert(
             values, ["the values of a picture must be from 0 to 1. Divide bytes by 255."]
         )
-        with tf.control_dependencies([self._told(picture[0]), told]):
+        with tf.control_dependencies([self._told(tf.shape(picture)[1:]), told]):
             return tf.ensure_shape(tf.identity(picture), [None, *self.size])
 
-    def _told(self, picture):
-        """The assertion that one picture, (H, W, C), has the model's size."""
+    def _told(self, shape):
+        """The assertion that a picture's shape, (H, W, C), is that of the model."""
         height, width, channels = self.size
         said = f"a picture must be {height} x {width} x {channels} (height, width, channels)."
-        shape = tf.shape(picture)
         return tf.debugging.Assert(
             tf.reduce_all(shape == self.size), [f"{said} Resize it. Received:", shape]
         )

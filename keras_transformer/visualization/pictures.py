@@ -210,7 +210,7 @@ def patches(model: str, png: str | None, **_: Any) -> Draw:
     from keras_transformer.translator.loading import description_of
     from keras_transformer.translator.picture_classifier import PictureClassifier
     from keras_transformer.visualization import patch_attention
-    from pipelines import png_files
+    from pipelines import picture_files
     from pipelines.corpora.images import load
 
     description = description_of(model)
@@ -221,7 +221,7 @@ def patches(model: str, png: str | None, **_: Any) -> Draw:
         )
     channels = description["hyperparameters"]["channels"]
     pixels = (
-        png_files.read(png, channels) if png else load(**description["pictures"]).test.pixels[0]
+        picture_files.read(png, channels) if png else load(**description["pictures"]).test.pixels[0]
     )
     [name], probabilities = classifier.classify(pixels[None])
     title = f"{name}: {probabilities.max():.1%}"

@@ -9,17 +9,16 @@ Example:
 """
 
 import dataclasses
-import gzip
 import os
 import pathlib
-import struct
-import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from pipelines.corpora import picture_folder
-from pipelines.png_files import read_all
+from pipelines.corpora.parallel_text import Dropped
+from pipelines.idx_files import idx
+from pipelines.picture_files import read_all
 
 # Where Debian's package dataset-fashion-mnist puts its files.
 FASHION = "/usr/share/datasets/fashion-mnist"
@@ -63,6 +62,8 @@ class Pictures:
         classes: their names, in the order of their numbers.
         train, valid, test: the splits.
         digest: of a folder, `picture_folder.digest`: another one means other splits.
+        dropped: files of a folder that cannot be read, counted.
+        passed_over: of a folder, how many other files it holds, by their ending.
     """
 
     name: str
@@ -71,15 +72,20 @@ class Pictures:
     valid: Split
     test: Split
     digest: str | None = None
+    dropped: Dropped = dataclasses.field(default_factory=Dropped)
+    passed_over: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
-def load(name: str, folder: str | os.PathLike | None = None) -> Pictures:
+def load(
+    name: str, folder: str | os.PathLike | None = None, strict: bool | None = None
+) -> Pictures:
     """Load a data set by its name.
 
     Args:
         name: a key of `PICTURES`.
-        folder: of `folder`, which needs it: one subfolder of PNG files a class; of `fashion_mnist`
-            the folder of its files, where they are not where Debian puts them.
+        folder: of `folder`, which needs it: one subfolder of PNG and JPEG files a class; of
+            `fashion_mnist` the folder of its files, where they are not where Debian puts them.
+        strict: of `folder`, whether a file that cannot be read is refused; None: no.
 
     Raises:
         ValueError: unknown `name`, an argument that this set does not read, or pictures that cannot
@@ -94,7 +100,24 @@ def load(name: str, folder: str | os.PathLike | None = None) -> Pictures:
             f"Only pictures=folder or fashion_mnist reads a folder. Received: pictures={name}, "
             f"folder={folder}. Leave it out."
         )
-    return PICTURES[name](folder)
+    if strict and name != "folder":
+        raise ValueError(
+            f"Only pictures=folder reads `strict`. Received: pictures={name}. Leave it out."
+        )
+    found = _folder(folder, bool(strict)) if name == "folder" else PICTURES[name](folder)
+    _refuse_alike(found.train.pixels, folder or name)
+    return found
+
+
+def _refuse_alike(pixels, name):
+    """Refuse pictures that nothing can be learned from."""
+    if (pixels == pixels[:1]).all():
+        raise ValueError(f"the {len(pixels)} pictures of {name} to train on are all equal.")
+    if (pixels == pixels[:, :1, :1]).all():
+        raise ValueError(
+            f"each of the {len(pixels)} pictures of {name} to train on has a single colour: no "
+            "channel varies within one. Check the files."
+        )
 
 
 def _digits(folder):
@@ -157,37 +180,12 @@ def _located(place, name):
     )
 
 
-def idx(path: pathlib.Path) -> np.ndarray:
-    """Read a file of bytes in the format idx, [.gz]: 2 bytes 0, the type 8, the number of
-    dimensions, their sizes in big-endian order, and the bytes.
-
-    Raises:
-        ValueError: if it is damaged or holds other numbers than bytes.
-    """
-    opened = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opened(path, "rb") as file:
-            content = file.read()
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{path} is damaged ({error}). Fetch it again.") from error
-    if content[:3] != b"\0\0\x08" or len(content) < 4 + 4 * content[3]:
-        raise ValueError(f"{path} is no idx file of bytes. Fetch it again.")
-    shape = struct.unpack(f">{content[3]}I", content[4 : 4 + 4 * content[3]])
-    numbers = np.frombuffer(content, np.uint8, offset=4 + 4 * len(shape))
-    if numbers.size != np.prod(shape):
-        raise ValueError(
-            f"{path} must hold {np.prod(shape)} bytes after its header. Received: {numbers.size}. "
-            "Fetch it again."
-        )
-    return numbers.reshape(shape).copy()
-
-
-def _folder(folder):
-    """PNG files of one size, <folder>/<class>/*.png."""
+def _folder(folder, strict=False):
+    """PNG and JPEG files of one size, <folder>/<class>/*.png."""
     if not folder:
         raise ValueError(
-            "pictures=folder needs the folder that holds one subfolder of PNG files a class. Pass "
-            "--pictures_dir=FOLDER."
+            "pictures=folder needs the folder that holds one subfolder of PNG or JPEG files a "
+            "class. Pass --pictures_dir=FOLDER."
         )
     place = pathlib.Path(folder)
     paths = picture_folder.files_of(place)
@@ -196,30 +194,43 @@ def _folder(folder):
         empty = [name for name in names if not paths[name]]
         came = f"none in {empty[0]}" if empty else f"{len(names)} subfolders"
         raise ValueError(
-            f"{place} must have two subfolders or more, one a class, each with PNG files. "
-            f"Received: {came}."
+            f"{place} must have two subfolders or more, one a class, each with PNG or JPEG "
+            f"files. Received: {came}{_enumerated(picture_folder.passed_over(place))}."
         )
     classes = np.repeat(np.arange(len(names), dtype=np.int32), [len(paths[name]) for name in names])
-    whole = Split(read_all([path for name in names for path in paths[name]]), classes)
+    dropped = Dropped(strict=strict)
+    pixels, is_read = read_all([path for name in names for path in paths[name]], dropped)
+    whole = Split(pixels, classes)
     held_out = len(whole) // HELD_OUT
     if not held_out:
         raise ValueError(
             f"{place} must hold {HELD_OUT} pictures or more, to train, to validate and to test. "
             f"Received: {len(whole)}."
         )
-    found = _parted(place.name, tuple(names), whole, held_out, held_out)
-    return dataclasses.replace(found, digest=picture_folder.digest(place))
-
-
-def _parted(name, classes, whole, valid, test):
-    order = np.random.default_rng(SHUFFLE).permutation(len(whole))
-    return Pictures(
-        name,
-        classes,
-        train=whole.part(order[valid + test :]),
-        valid=whole.part(order[test : valid + test]),
-        test=whole.part(order[:test]),
+    found = _parted(place.name, tuple(names), whole, held_out, held_out, is_read)
+    if not (len(found.train) and len(found.valid) and len(found.test)):
+        raise ValueError(f"{place} has a split without a file that can be read. Add pictures.")
+    return dataclasses.replace(
+        found,
+        digest=picture_folder.digest(place),
+        dropped=dropped,
+        passed_over=picture_folder.passed_over(place),
     )
+
+
+def _enumerated(passed_over):
+    counts = [f"{count:,} {ending}" for ending, count in passed_over.items()]
+    return f", and {', '.join(counts)}" if counts else ""
+
+
+def _parted(name, classes, whole, valid, test, is_whole=None):
+    """A file that cannot be read moves no other one to another split."""
+    order = np.random.default_rng(SHUFFLE).permutation(len(whole))
+    parts = {"train": order[valid + test :], "valid": order[test : valid + test]}
+    parts["test"] = order[:test]
+    if is_whole is not None:
+        parts = {split: rows[is_whole[rows]] for split, rows in parts.items()}
+    return Pictures(name, classes, **{split: whole.part(rows) for split, rows in parts.items()})
 
 
 PICTURES: dict[str, Callable[[str | os.PathLike | None], Pictures]] = {

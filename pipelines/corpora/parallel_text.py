@@ -40,10 +40,11 @@ class Dropped(collections.Counter):
             ValueError: if nothing may be left out.
         """
         if self.strict:
-            raise ValueError(
-                f"{error or f'{place}: {reason}.'} Correct it, or leave out --strict, which "
-                "refuses what is dropped and counted else."
-            )
+            raise ValueError(error or f"{place}: {reason}. Correct it, or leave out --strict.")
+        self.count(reason, place)
+
+    def count(self, reason: str, place: str) -> None:
+        """Count one that `strict` leaves alone, such as a tree of traces alone."""
         self[reason] += 1
         self.firsts.setdefault(reason, place)
 

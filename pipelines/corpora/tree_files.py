@@ -55,7 +55,7 @@ def _blocks(lines):
         if not text:
             continue
         is_outermost = block and _indentation(line) <= _indentation(block[0][1])
-        if is_outermost and (text[0] == "(" or depth <= 0):
+        if is_outermost and (text[0] == "(" or (depth <= 0 and text[0] != ")")):
             yield block, number
             block = []
             depth = 0

@@ -38,7 +38,7 @@ def load(
         prefixes: names of the training, validation and test split; None for no trees, as a member
             of a mixture may have it.
         leaves: what stands for words, a key of `linearization.LEAVES`.
-        strict: whether a tree that would be dropped is refused.
+        strict: whether a damaged tree is refused.
 
     Returns:
         The `Corpus`: words and symbols, each joined by spaces. Its tags are the symbols of the
@@ -135,6 +135,6 @@ def _kept(path, dropped, leaves):
             sentence = words_of(tree) if tree else ""
             symbols = " ".join(to_symbols(tree, leaves)) if tree else ""
             if reason := objection(sentence, symbols):
-                dropped.leave_out(reason, f"{path}, line {line}")
+                dropped.count(reason, f"{path}, line {line}")
             else:
                 yield line, tree, sentence, symbols

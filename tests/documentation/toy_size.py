@@ -8,7 +8,7 @@ import shutil
 
 import numpy as np
 
-from pipelines import png_files
+from pipelines import picture_files
 
 # A flag file is looked up in the working folder first, so that these take the place of the
 # package's own: 20 steps on words to reverse.
@@ -125,4 +125,4 @@ def _write_pictures(folder):
         (folder / name).mkdir(parents=True)
         for number in range(12):
             pixels = draw.integers(least, least + 128, (4, 4, 1), np.uint8)
-            png_files.write(folder / name / f"{number}.png", pixels)
+            picture_files.write(folder / name / f"{number}.png", pixels)

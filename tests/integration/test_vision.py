@@ -11,7 +11,7 @@ from shell import read_until
 from keras_transformer.runs.session import SavedModel
 from keras_transformer.training import checkpoint
 from keras_transformer.translator.picture_classifier import PictureClassifier
-from pipelines import png_files
+from pipelines import picture_files
 from pipelines.corpora import images
 
 pytest.importorskip("sklearn", reason="install the extra [vision]")
@@ -88,7 +88,7 @@ def test_what_is_served_is_what_the_live_model_gives(trained, digits):
 def test_what_it_looks_at_is_drawn(trained, digits, tmp_path):
     pytest.importorskip("matplotlib")
     trained = trained.copy(tmp_path / "vision")
-    png_files.write(trained.folder / "digit.png", digits.test.pixels[3])
+    picture_files.write(trained.folder / "digit.png", digits.test.pixels[3])
     drawn, first = trained.all(
         [
             (*COMMAND, f"--model={RUN}", "--png=digit.png", "--output=a.svg"),

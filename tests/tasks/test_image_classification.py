@@ -13,7 +13,7 @@ from keras_transformer.tasks import examination_class, task_class
 from keras_transformer.tasks.picture_examination import PictureExamination, scores_of
 from keras_transformer.training import checkpoint
 from keras_transformer.translator.picture_classifier import PictureClassifier
-from pipelines import png_files
+from pipelines import picture_files
 from pipelines.corpora.images import Split
 
 SMALL = ("--num_layers=1", "--d_model=8", "--d_ff=16", "--num_heads=2", "--patch_size=2")
@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
         (folder / name).mkdir()
         for number in range(12):
             pixels = draw.integers(least, least + 128, (4, 6, 1), np.uint8)
-            png_files.write(folder / name / f"{number}.png", pixels)
+            picture_files.write(folder / name / f"{number}.png", pixels)
     return folder
 
 
@@ -129,7 +129,7 @@ def described(make, folder, tmp_path):
 
 
 def add_a_picture(folder):
-    png_files.write(folder / "dark" / "12.png", np.zeros((4, 6, 1), np.uint8))
+    picture_files.write(folder / "dark" / "12.png", np.zeros((4, 6, 1), np.uint8))
 
 
 def examined(description):

@@ -12,7 +12,7 @@ from string_model import StringModel, StringReader
 
 from keras_transformer.translator.predictor import Predictor
 from keras_transformer.translator.text_reader import TextReader
-from pipelines import png_files
+from pipelines import picture_files
 
 TEXTS = ["a", "", "ccc dd", "漢", *map(str, range(150))]
 SIZE = (2, 3, 1)
@@ -56,7 +56,7 @@ def models(tmp_path_factory):
 def pictures(tmp_path):
     """Names of a bright and a dark picture, one of another size, one that is none, and no file."""
     for name, value, size in (("bright", 204, SIZE), ("dark", 51, SIZE), ("large", 0, (3, 3, 1))):
-        png_files.write(tmp_path / f"{name}.png", np.full(size, value, np.uint8))
+        picture_files.write(tmp_path / f"{name}.png", np.full(size, value, np.uint8))
     (tmp_path / "text.png").write_text("no picture")
     names = ("bright", "dark", "large", "text", "none")
     return {name: str(tmp_path / f"{name}.png") for name in names}

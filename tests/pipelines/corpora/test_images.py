@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from pipelines import png_files
+from pipelines import picture_files
 from pipelines.corpora import images
 
 RNG = np.random.default_rng(2)
@@ -110,7 +110,7 @@ def photographs(tmp_path):
     for name, many in written.items():
         (tmp_path / name).mkdir()
         for number, pixels in enumerate(many):
-            png_files.write(tmp_path / name / f"{number}.png", pixels)
+            picture_files.write(tmp_path / name / f"{number}.png", pixels)
     return tmp_path, written
 
 
@@ -143,7 +143,7 @@ def test_the_digest_changes_with_the_splits(photographs):
     folder, _ = photographs
     before = images.load("folder", folder)
     # A control: content and other files leave it as it is.
-    png_files.write(folder / "dog" / "0.png", np.zeros((4, 6, 3), np.uint8))
+    picture_files.write(folder / "dog" / "0.png", np.zeros((4, 6, 3), np.uint8))
     (folder / "dog" / "notes.txt").write_text("no picture")
     assert images.load("folder", folder).digest == before.digest
     (folder / "dog" / "0.png").rename(folder / "cat" / "12.png")
@@ -156,21 +156,21 @@ def test_grey_files_have_one_channel(photographs):
     folder, written = photographs
     paths = [folder / f"grey{number}.png" for number in range(2)]
     grey = written["cat"][:2, ..., :1]
-    png_files.write(paths[0], grey[0])
-    png_files.write(paths[1], np.repeat(grey[1], 3, axis=-1))
-    np.testing.assert_array_equal(png_files.read_all(paths), grey)
+    picture_files.write(paths[0], grey[0])
+    picture_files.write(paths[1], np.repeat(grey[1], 3, axis=-1))
+    np.testing.assert_array_equal(picture_files.read_all(paths)[0], grey)
     # A control: one in colour, and all have three channels.
-    assert png_files.read_all([*paths, folder / "dog" / "0.png"]).shape == (3, 4, 6, 3)
+    assert picture_files.read_all([*paths, folder / "dog" / "0.png"])[0].shape == (3, 4, 6, 3)
 
 
 def test_pictures_that_cannot_be_used_are_told(photographs, tmp_path_factory):
     folder, _ = photographs
-    png_files.write(folder / "dog" / "0.png", np.zeros((5, 6, 3), np.uint8))
+    picture_files.write(folder / "dog" / "0.png", np.zeros((5, 6, 3), np.uint8))
     with pytest.raises(ValueError, match=r"0\.png must be 4 x 6 pixels, .* 5 x 6\. Resize it\.$"):
         images.load("folder", folder)
     (folder / "dog" / "0.png").write_bytes((folder / "dog" / "1.png").read_bytes()[:40])
-    with pytest.raises(ValueError, match=r"0\.png is no PNG file that can be read"):
-        images.load("folder", folder)
+    with pytest.raises(ValueError, match=r"0\.png is no PNG or JPEG file that can be read"):
+        images.load("folder", folder, strict=True)
     (folder / "empty").mkdir()
     with pytest.raises(ValueError, match=r"two subfolders or more.*Received: none in empty\.$"):
         images.load("folder", folder)

@@ -192,7 +192,7 @@ def test_treebanks_alone_are_told_how_trees_are_written(tmp_path):
 def test_a_member_may_say_all_that_corpora_load_takes():
     keywords = set(inspect.signature(corpora.load).parameters)
     # The trees of a mixture are all written alike.
-    of_all = {"name", "mixture", "tree_leaves"}
+    of_all = {"name", "mixture", "tree_leaves", "strict"}
     assert set(mixture.KEYS) == keywords - of_all | {"corpus", "weight", "tag"}
 
 

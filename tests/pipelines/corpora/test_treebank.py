@@ -101,9 +101,46 @@ def test_the_registry_knows_it(tmp_path):
         ([NOTHING], r"train\.trees holds no tree with words"),
     ],
 )
-def test_a_broken_file_is_told(tmp_path, broken, wrong):
+def test_a_broken_file_is_told_by_strict(tmp_path, broken, wrong):
     with pytest.raises(ValueError, match=wrong):
-        load(write(tmp_path, train=broken))
+        load(write(tmp_path, train=broken), strict=True)
+
+
+def test_damaged_trees_are_dropped_and_counted_with_their_first_lines(tmp_path):
+    """`(())` is what parsers write of a sentence that they cannot parse."""
+    broken = [GO, "(())", CALL, "(S (N a)", GO, "(S (N a)))", "word", "(S a b)", "( () )", NOTHING]
+    folder = write(tmp_path, train=broken)
+    corpus = load(folder)
+    assert corpus.train.sources == ["Go home .", "I call 1/2 ( it )", "Go home ."]
+    assert corpus.train.place(2, "") == f"{folder}/train.trees, line 5"
+    reasons = {
+        "empty bracket": (2, 2),
+        "unclosed bracket": (1, 4),
+        "unopened bracket": (1, 6),
+        "word outside brackets": (1, 7),
+        "word beside others": (1, 8),
+        "empty": (1, 10),
+    }
+    assert corpus.dropped == {reason: count for reason, (count, _) in reasons.items()}
+    assert corpus.dropped.firsts == {
+        reason: f"{folder}/train.trees, line {line}" for reason, (_, line) in reasons.items()
+    }
+    told = corpus.dropped.describe()
+    assert told.startswith(f"2 empty bracket (first: {folder}/train.trees, line 2), 1 unclosed")
+    assert len(treebank.trees(folder, "train")) == 3
+    with pytest.raises(ValueError, match=r"train\.trees, line 2: the bracket \( that token 3 clo"):
+        load(folder, strict=True)
+    # The controls: nothing to refuse; a file of gold trees is refused as before.
+    assert load(write(tmp_path), strict=True).dropped == {}
+    (tmp_path / "train.trees").write_text("\n".join(broken))
+    with pytest.raises(ValueError, match=r"train\.trees, line 2"):
+        list(treebank.read_trees(tmp_path / "train.trees"))
+
+
+def test_parts_of_a_damaged_tree_are_no_trees(tmp_path):
+    """A bracket too many in line 2 would leave lines 3 and 4 a tree."""
+    broken = ["(S", "  (NP (N a)))", "  (VP (V b))", ")", GO]
+    assert load(write(tmp_path, train=broken)).train.sources == ["Go home ."]
 
 
 def test_a_missing_folder_or_file_is_told(tmp_path):

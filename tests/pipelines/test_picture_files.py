@@ -1,0 +1,137 @@
+"""Pictures from files: what is transparent lies over white, and a header is read before pixels."""
+
+import re
+import struct
+import zlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from pipelines import picture_files
+from pipelines.corpora.parallel_text import Dropped
+
+Image = pytest.importorskip("PIL.Image", reason="Pillow is the oracle")
+RNG = np.random.default_rng(4)
+
+
+def chunk(name, content):
+    check = zlib.crc32(name + content)
+    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", check)
+
+
+def png(width, height, depth, kind, row, extra=b""):
+    """A PNG file whose rows are alike."""
+    header = struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, 0)
+    rows = zlib.compress((b"\0" + row) * height)
+    parts = chunk(b"IHDR", header) + extra + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    return picture_files.PNG + parts
+
+
+PALETTE = chunk(b"PLTE", bytes([0, 0, 0, 200, 100, 50, 9, 9, 9, 1, 2, 3]))
+SECOND_IS_CLEAR = chunk(b"tRNS", bytes([255, 0]))
+# Files of one row, and what their pixels are over white; numbers of fewer than 8 bits by hand.
+FILES = {
+    "grey and alpha": (png(2, 1, 8, 4, bytes([0, 255, 0, 51])), [[0] * 3, [204] * 3]),
+    "16 bits": (png(2, 1, 16, 4, struct.pack(">HHHH", 0, 65535, 0, 0)), [[0] * 3, [255] * 3]),
+    "colour and alpha": (
+        png(2, 1, 8, 6, bytes([0, 0, 0, 0, 10, 20, 30, 255])),
+        [[255] * 3, [10, 20, 30]],
+    ),
+    "palette": (png(4, 1, 2, 3, b"\x1b", PALETTE), [[0] * 3, [200, 100, 50], [9] * 3, [1, 2, 3]]),
+    "clear palette": (
+        png(4, 1, 2, 3, b"\x1b", PALETTE + SECOND_IS_CLEAR),
+        [[0] * 3, [255] * 3, [9] * 3, [1, 2, 3]],
+    ),
+    "clear grey": (
+        png(2, 1, 8, 0, bytes([7, 8]), chunk(b"tRNS", struct.pack(">H", 7))),
+        [[255] * 3, [8] * 3],
+    ),
+    # TensorFlow says that these are nearly clear.
+    "one bit": (png(8, 1, 1, 0, b"\x01"), [[0] * 3] * 7 + [[255] * 3]),
+    "grey": (png(2, 1, 8, 0, bytes([7, 8])), [[7] * 3, [8] * 3]),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_transparent_lies_over_white(name, tmp_path):
+    content, expected = FILES[name]
+    (tmp_path / "a.png").write_bytes(content)
+    np.testing.assert_array_equal(picture_files.read(tmp_path / "a.png", 3), [expected])
+    # As Pillow has it.
+    with Image.open(tmp_path / "a.png") as picture:
+        clear = picture.convert("RGBA")
+    if name != "16 bits":
+        white = Image.new("RGBA", clear.size, "white")
+        theirs = np.asarray(Image.alpha_composite(white, clear).convert("RGB"))
+        np.testing.assert_allclose(np.int32([expected]), theirs, atol=1)
+    # A graph, as in a SavedModel, has the same pixels; the control forgets what is transparent.
+    graph = tf.function(lambda content: picture_files.decoded(content, 3))
+    np.testing.assert_array_equal(graph(tf.constant(content)), [expected])
+    is_changed = (tf.io.decode_png(content, 3).numpy() != [expected]).any()
+    assert is_changed == (name not in ("palette", "one bit", "grey"))
+
+
+def test_grey_is_laid_over_white_too(tmp_path):
+    (tmp_path / "a.png").write_bytes(FILES["grey and alpha"][0])
+    assert picture_files.read(tmp_path / "a.png", 1).tolist() == [[[0], [204]]]
+
+
+def save(path, pixels, mode=None, **options):
+    Image.fromarray(pixels, mode).save(path, **options)
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:'mode' parameter is deprecated:DeprecationWarning")
+def test_jpeg_is_read_and_what_cannot_be_is_told_in_a_line(tmp_path):
+    smooth = np.full((16, 8, 3), (200, 100, 50), np.uint8)
+    path = save(tmp_path / "a.JPG", smooth, quality=95)
+    np.testing.assert_allclose(picture_files.read(path, 3).astype(int), smooth, atol=3)
+    assert picture_files.size_of(tf.constant(path.read_bytes())).numpy().tolist() == [16, 8]
+    grey = save(tmp_path / "grey.jpg", smooth[..., 0])
+    assert picture_files.read(grey, 1).shape == (16, 8, 1)
+    cmyk = save(tmp_path / "cmyk.jpg", RNG.integers(0, 256, (8, 8, 4), np.uint8), "CMYK")
+    with pytest.raises(picture_files.UnreadablePicture, match=r"cmyk\.jpg .*: it is in CMYK\. Sa"):
+        picture_files.read(cmyk, 3)
+    whole = save(tmp_path / "cut.jpg", RNG.integers(0, 256, (64, 64, 3), np.uint8)).read_bytes()
+    for end in (4, 100, len(whole) // 2):
+        (tmp_path / "cut.jpg").write_bytes(whole[:end])
+        with pytest.raises(picture_files.UnreadablePicture, match=r"cut\.jpg is no PNG or JPEG "):
+            picture_files.read(tmp_path / "cut.jpg", 3)
+
+
+@pytest.mark.parametrize("content", [b"", b"GIF89a", b"\x89PNG\r\n\x1a\n", FILES["grey"][0][:40]])
+def test_what_is_no_picture_is_told(content, tmp_path):
+    (tmp_path / "a.png").write_bytes(content)
+    with pytest.raises(picture_files.UnreadablePicture, match=r"a\.png is no PNG or JPEG file"):
+        picture_files.read(tmp_path / "a.png", 3)
+
+
+def test_a_huge_picture_is_refused_by_its_header(tmp_path, monkeypatch):
+    """21 kB would become 529 MB."""
+    (tmp_path / "huge.png").write_bytes(png(13280, 13280, 1, 0, bytes(1660)))
+    monkeypatch.setattr(picture_files, "decoded", None)
+    told = r"huge\.png must have at most 16,777,216 pixels\. Received: 13280 x 13280\. Resize it\.$"
+    with pytest.raises(ValueError, match=told):
+        picture_files.read(tmp_path / "huge.png", 3)
+    # Sides whose product is beyond 64 bits are no small picture.
+    content = bytearray(FILES["grey"][0])
+    content[16:24] = b"\x7f" + b"\xff" * 3 + b"\x7f" + b"\xff" * 3
+    (tmp_path / "huge.png").write_bytes(content)
+    with pytest.raises(ValueError, match="Received: 2147483647 x 2147483647"):
+        picture_files.read(tmp_path / "huge.png", 3)
+
+
+def test_unreadable_files_are_counted_or_refused(tmp_path):
+    paths = [tmp_path / f"{number}.png" for number in range(4)]
+    pixels = RNG.integers(0, 256, (4, 2, 3, 1), np.uint8)
+    for path, one in zip(paths, pixels, strict=True):
+        picture_files.write(path, one)
+    paths[2].write_text("no picture")
+    dropped = Dropped()
+    found, is_read = picture_files.read_all(paths, dropped)
+    assert is_read.tolist() == [True, True, False, True]
+    np.testing.assert_array_equal(found[is_read], pixels[is_read])
+    assert dropped.describe() == f"1 unreadable (first: {paths[2]})"
+    with pytest.raises(ValueError, match=re.escape(f"{paths[2]} is no PNG or JPEG file")):
+        picture_files.read_all(paths)
