@@ -2,7 +2,7 @@
 --model=saved_models/intents < texts.txt > labels.txt`.
 
 It writes labels, tags or filled masks of texts. For an image model each line is the path of a PNG
-file. It calls a signature of the SavedModel, as a server does.
+or JPEG file. It calls a signature of the SavedModel, as a server does.
 """
 
 import json

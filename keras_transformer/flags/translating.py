@@ -181,7 +181,7 @@ PREDICT = flags.FlagValues()
 flags.DEFINE_string(
     "signature",
     None,
-    "Signature of the SavedModel to call: one that takes a text or a PNG file. Default: "
+    "Signature of the SavedModel to call: one that takes a text or a picture file. Default: "
     "classify_png if there is one, else serving_default.",
     PREDICT,
 )

@@ -34,7 +34,7 @@ flags.DEFINE_string("line", None, "Sentence for attention, head, alignment and n
 DEFINE_path(
     "png",
     None,
-    "PNG file for patches. Default: the first picture of the model's test split.",
+    "PNG or JPEG file for patches. Default: the first picture of the model's test split.",
     VISUALIZE,
 )
 flags.DEFINE_string(

@@ -33,7 +33,7 @@ class LabelExamination(Examination):
         self._model = model
         self._dropped = Dropped()
         self._text = self._labelled(description, values)
-        place = functools.partial(self._text.place, side=f"the {values['split']} split")
+        place = functools.partial(self._text.place, side="the text")
         self.check(self._text, description["labels"]["names"], place)
 
     def examine(self, loading, at_once):

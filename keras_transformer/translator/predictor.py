@@ -31,7 +31,7 @@ FILLED = "filled"
 
 
 class Predictor:
-    """Ask one signature of a SavedModel that takes one string, or the bytes of a PNG file.
+    """Ask one signature of a SavedModel that takes one string, or the bytes of a picture file.
 
     Args:
         model: loaded, with that signature.
@@ -87,7 +87,7 @@ class Predictor:
         """One string for each input.
 
         Args:
-            inputs: texts, or names of PNG files.
+            inputs: texts, or names of PNG or JPEG files.
 
         Raises:
             ValueError: if the signature gives several strings for an input, or none; or naming a

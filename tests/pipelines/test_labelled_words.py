@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from pipelines import labelled_words, vocabulary
 from pipelines.batching import evaluation_batches
+from pipelines.corpora.parallel_text import Corpus, Origin, ParallelText
 from pipelines.word_pieces import SPECIAL, WordPieces
 
 TEXTS = ["turn on the lamp", "what is the time", "turn off the lamp in the living room"]
@@ -116,3 +117,23 @@ def test_words_are_counted_as_the_graph_cuts_them():
     assert len(tf.strings.split("lampe\u00a0!")) == 1
     with pytest.raises(ValueError, match="has 1 words"):
         labelled_words.check(["lampe\u00a0!"], ["O O"], KNOWN, str)
+
+
+def corpus_of(text):
+    one = ParallelText(["a"], ["O"])
+    return Corpus("text_files", "en", "tags", text, one, one, dropped={"empty": 2})
+
+
+def test_a_text_with_unequal_words_and_tags_is_dropped_or_refused_with_its_line():
+    origin = Origin("train.tags", [1, 3, 51])
+    text = ParallelText(["a b", "c d", "e f"], ["O O", "B-x O", "O O O"], (origin,))
+    found = labelled_words.without_unequal(corpus_of(text))
+    assert found.train == ParallelText(["a b", "c d"], ["O O", "B-x O"])
+    assert found.train.place(1, "") == "train.tags, line 3"
+    told = "2 empty, 1 with unequal words and tags (first: train.tags, line 51)"
+    assert found.dropped.describe() == told
+    with pytest.raises(ValueError, match=r"train\.tags, line 51 has 2 words, 'e f', and 3 tags"):
+        labelled_words.without_unequal(corpus_of(text), strict=True)
+    # All of them: the files do not belong together.
+    with pytest.raises(ValueError, match=r"train\.tags, line 51 has 2 words"):
+        labelled_words.without_unequal(corpus_of(text.where([False, False, True])))

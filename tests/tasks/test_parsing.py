@@ -140,3 +140,22 @@ def test_flags_of_translations_are_refused(given):
         ValueError, match=rf"^--{next(iter(given))} is for translations, and runs/p parses: leave"
     ):
         examination(**given)
+
+
+def test_damaged_gold_trees_are_counted_with_the_scores(tmp_path):
+    """Training dropped them, too: F1 is that of the others, and says so."""
+    for split in ("train", "valid", "test"):
+        lines = (TREEBANK / f"{split}.trees").read_text(encoding="utf-8")
+        (tmp_path / f"{split}.trees").write_text(f"(())\n{lines}", encoding="utf-8")
+    none = ("metrics", "confidence", "baseline_file", "source_file", "reference_file")
+    values = {**dict.fromkeys((*none, "evalb_parameters")), "split": "test"}
+    settings = {"name": "treebank", "data_dir": str(tmp_path)}
+    examination = ParsingExamination({"corpus": settings}, "runs/a", values)
+    gold = treebank.trees(TREEBANK, "test")
+    assert examination._gold == gold
+    found = examination.score(list(map(str, gold)))
+    told = f"dropped: 1 empty bracket (first: {tmp_path}/test.trees, line 1)"
+    assert examination.table(found).splitlines()[-1] == told
+    values["reference_file"] = str(tmp_path / "test.trees")
+    with pytest.raises(ValueError, match=r"test\.trees, line 1: the bracket \( that token 3 clos"):
+        ParsingExamination({"corpus": settings}, "runs/a", values)

@@ -3,6 +3,7 @@ which weights they take from another run.
 """
 
 import dataclasses
+import shutil
 import types
 
 import numpy as np
@@ -120,6 +121,36 @@ def test_a_tagger_gives_a_tag_for_each_word(task_of):
     assert set(together[3][126:]) == {"O"}
 
 
+@pytest.mark.parametrize("kind", [Classification, Tagging])
+def test_an_error_names_the_file_and_its_own_line(task_of, text, tmp_path, kind, capsys):
+    """Empty lines are left out before, and what is trained on is shuffled."""
+    shutil.copytree(text, tmp_path, dirs_exist_ok=True)
+    ending, wrong = ("tags", "O O O B-new") if kind is Tagging else ("topic", "new")
+    for name, line in (("en", "turn on the lamp"), (ending, wrong)):
+        path = tmp_path / f"valid.{name}"
+        path.write_text(f"\n\n{path.read_text()}{line}\n")
+    task = task_of(kind, f"--data_dir={tmp_path}")
+    with pytest.raises(ValueError, match=rf"valid\.{ending}, line 9 has '(B-)?new'"):
+        task.introduce()
+    task_of(kind).introduce()
+    told = "3 tags, the rarest B-name: 3 of 24 words to train"
+    assert (told if kind is Tagging else "2 labels, the rarest lamp: 3 of 6 texts to train") in (
+        capsys.readouterr().out
+    )
+
+
+def test_a_row_of_tags_too_long_is_told_and_refused_by_strict(task_of, text, tmp_path, capsys):
+    shutil.copytree(text, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "train.tags"
+    path.write_text(path.read_text() + "O O\n")
+    (tmp_path / "train.en").write_text((tmp_path / "train.en").read_text() + "go\n")
+    task_of(Tagging, f"--data_dir={tmp_path}").introduce()
+    told = f"dropped: 1 with unequal words and tags (first: {path}, line 7)"
+    assert told in capsys.readouterr().out
+    with pytest.raises(ValueError, match=r"train\.tags, line 7 has 1 words, 'go', and 2 tags"):
+        task_of(Tagging, f"--data_dir={tmp_path}", "--strict")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -194,7 +225,7 @@ def test_the_body_is_carried_over_and_the_heads_stay(task_of):
     ("kind", "targets", "said"),
     [
         (Classification, ["lamp", "door"], r"the test side.*door|door.*the test side"),
-        (Tagging, ["O O O O", "O O O"], r"line 2 of the test side has 4 words"),
+        (Tagging, ["O O O O", "O O O"], r"the test side, text 2 has 4 words"),
         (Tagging, ["O O O B-song", "O O O O"], r"B-song"),
     ],
 )

@@ -9,6 +9,7 @@ from keras_transformer.artifacts.picture_artifact import PictureArtifact
 from keras_transformer.models import VisionTransformer
 from keras_transformer.translator.picture_classifier import PictureClassifier
 from keras_transformer.translator.picture_module import PictureModule
+from pipelines import picture_files
 
 CLASSES = ["cat", "dog", "hen"]
 PIXELS = np.random.default_rng(6).integers(0, 256, (5, 4, 6, 3), np.uint8)
@@ -125,3 +126,36 @@ def test_golden_examples_fit_all_signatures(module):
 def test_as_many_names_as_classes_are_asked_for(model):
     with pytest.raises(ValueError, match=r"`classes` must be 3 names.*Received: 2\.$"):
         PictureModule(model, ["cat", "dog"])
+
+
+def test_a_file_is_served_as_it_is_read(module, tmp_path):
+    """Training reads what is transparent over white, and JPEG; so does the graph."""
+    image = pytest.importorskip("PIL.Image")
+    clear = np.concatenate([np.zeros_like(PIXELS[0]), PIXELS[1][..., :1]], axis=-1)
+    (tmp_path / "clear.png").write_bytes(png(clear))
+    image.fromarray(PIXELS[2]).save(tmp_path / "photo.jpg")
+    paths = [tmp_path / "clear.png", tmp_path / "photo.jpg"]
+    live = np.stack([picture_files.read(path, 3) for path in paths])
+    files = [path.read_bytes() for path in paths]
+    seen = module.attend_png(tf.constant(files))["seen"].numpy()
+    np.testing.assert_array_equal(np.rint(seen * 255), live)
+    assert len(np.unique(live[0])) > 10  # A control: not black all over.
+
+
+@pytest.mark.parametrize(
+    ("sides", "said"),
+    [
+        (b"\0\0\x33\xe0" * 2, "a picture must be 4 x 6 x 3"),
+        (b"\xff" * 8, "a picture must be 4 x 6 x 3"),
+    ],
+)
+def test_a_huge_file_is_told_by_its_header(module, sides, said):
+    """Its pixels are damaged, so that decoding would tell something else."""
+    content = png(PIXELS[0])
+    huge = content[:16] + sides + content[24:40]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=said):
+        module.classify_png(tf.constant([content, huge]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="bytes of a PNG or JPEG file"):
+        module.classify_png(tf.constant([content, b"GIF89a"]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="PNG"):  # A control.
+        module.classify_png(tf.constant([content, content[:40]]))

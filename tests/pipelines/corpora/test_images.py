@@ -184,3 +184,47 @@ def test_pictures_that_cannot_be_used_are_told(photographs, tmp_path_factory):
         images.load("cats")
     with pytest.raises(ValueError, match="Only pictures=folder or fashion_mnist reads a folder"):
         images.load("digits", folder)
+
+
+def test_jpeg_files_are_read_and_others_counted_by_their_endings(photographs):
+    image = pytest.importorskip("PIL.Image")
+    folder, _ = photographs
+    pixels = RNG.integers(0, 256, (4, 6, 3), np.uint8)
+    for name in ("a.jpg", "b.JPEG", "c.JPG"):
+        image.fromarray(pixels).save(folder / "dog" / name)
+    for name in ("a.gif", "b.gif", "c.TXT", ".DS_Store"):
+        (folder / "cat" / name).write_text("")
+    found = images.load("folder", folder)
+    assert sum(map(len, (found.train, found.valid, found.test))) == 24
+    assert found.passed_over == {".DS_Store": 1, ".gif": 2, ".txt": 1}
+    assert not found.dropped
+
+
+def test_an_unreadable_file_moves_no_other_to_another_split(photographs):
+    folder, _ = photographs
+    whole = images.load("folder", folder)
+    (folder / "cat" / "5.png").write_bytes(b"")
+    found = images.load("folder", folder)
+    assert found.dropped == {"unreadable": 1}
+    assert found.dropped.firsts == {"unreadable": f"{folder}/cat/5.png"}
+    assert found.digest == whole.digest
+    left = [len(keys_of(getattr(whole, split))) for split in ("train", "valid", "test")]
+    assert sum(left) - 1 == sum(len(getattr(found, split)) for split in ("train", "valid", "test"))
+    for split in ("train", "valid", "test"):
+        assert keys_of(getattr(found, split)) <= keys_of(getattr(whole, split))
+    with pytest.raises(ValueError, match=r"Only pictures=folder reads `strict`"):
+        images.load("digits", strict=True)
+
+
+def test_pictures_that_nothing_can_be_learned_from_are_refused(photographs):
+    folder, written = photographs
+    for name, many in written.items():
+        for number, pixels in enumerate(many):
+            flat = np.full_like(pixels, number * 9)
+            picture_files.write(folder / name / f"{number}.png", flat)
+    with pytest.raises(ValueError, match=r"each of the 17 pictures of .* has a single colour"):
+        images.load("folder", folder)
+    for path in folder.glob("*/*"):
+        picture_files.write(path, written["cat"][0])
+    with pytest.raises(ValueError, match=r"the 17 pictures of .* to train on are all equal"):
+        images.load("folder", folder)
