@@ -8,12 +8,9 @@ orientation that a camera notes in EXIF is not applied.
 
 import os
 import pathlib
-from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
-
-from pipelines.corpora.parallel_text import Dropped
 
 # Endings of the files that are read, in small letters.
 ENDINGS = (".png", ".jpg", ".jpeg", ".jpe", ".jfif")
@@ -135,46 +132,3 @@ def _why(error):
 def write(path: str | os.PathLike, pixels: np.ndarray) -> None:
     """Write pixels, uint8 (H, W, C), as a PNG file."""
     pathlib.Path(path).write_bytes(tf.io.encode_png(pixels).numpy())
-
-
-def read_all(
-    paths: Sequence[pathlib.Path], dropped: Dropped | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Read PNG and JPEG files of one size.
-
-    Args:
-        paths: of the files.
-        dropped: counts those that cannot be read; None: they are refused.
-
-    Returns:
-        uint8 (files, H, W, C); C is 1 if all of them are grey, else 3. And whether each file could
-        be read, booleans (files,); its pixels are 0 else.
-
-    Raises:
-        ValueError: if one has another size than the first, or none can be read.
-    """
-    dropped = Dropped(strict=True) if dropped is None else dropped
-    together = None
-    is_read = np.zeros(len(paths), bool)
-    for number, path in enumerate(paths):
-        try:
-            pixels = read(path, 3)
-        except UnreadablePicture as error:
-            dropped.leave_out("unreadable", str(path), str(error))
-            continue
-        if together is None:
-            together = np.zeros((len(paths), *pixels.shape), np.uint8)
-            first = path
-        if pixels.shape != together.shape[1:]:
-            height, width = together.shape[1:3]
-            came = " x ".join(map(str, pixels.shape[:2]))
-            raise ValueError(
-                f"{path} must be {height} x {width} pixels, as {first} is. Received: {came}. "
-                "Resize it."
-            )
-        together[number] = pixels
-        is_read[number] = True
-    if together is None:
-        raise ValueError(f"none of the {len(paths)} files such as {paths[0]} can be read.")
-    is_grey = (together == together[..., :1]).all()
-    return (together[..., :1].copy() if is_grey else together), is_read

@@ -18,7 +18,6 @@ import numpy as np
 from pipelines.corpora import picture_folder
 from pipelines.corpora.parallel_text import Dropped
 from pipelines.idx_files import idx
-from pipelines.picture_files import read_all
 
 # Where Debian's package dataset-fashion-mnist puts its files.
 FASHION = "/usr/share/datasets/fashion-mnist"
@@ -199,7 +198,9 @@ def _folder(folder, strict=False):
         )
     classes = np.repeat(np.arange(len(names), dtype=np.int32), [len(paths[name]) for name in names])
     dropped = Dropped(strict=strict)
-    pixels, is_read = read_all([path for name in names for path in paths[name]], dropped)
+    pixels, is_read = picture_folder.read_all(
+        [path for name in names for path in paths[name]], dropped
+    )
     whole = Split(pixels, classes)
     held_out = len(whole) // HELD_OUT
     if not held_out:

@@ -4,8 +4,12 @@ import collections
 import hashlib
 import os
 import pathlib
+from collections.abc import Sequence
 
-from pipelines.picture_files import ENDINGS
+import numpy as np
+
+from pipelines.corpora.parallel_text import Dropped
+from pipelines.picture_files import ENDINGS, UnreadablePicture, read
 
 
 def files_of(folder: str | os.PathLike) -> dict[str, list[pathlib.Path]]:
@@ -51,3 +55,46 @@ def digest(folder: str | os.PathLike) -> str:
     """
     names = [f"{name}/{path.name}" for name, paths in files_of(folder).items() for path in paths]
     return hashlib.sha256("\n".join(names).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def read_all(
+    paths: Sequence[pathlib.Path], dropped: Dropped | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Read PNG and JPEG files of one size.
+
+    Args:
+        paths: of the files.
+        dropped: counts those that cannot be read; None: they are refused.
+
+    Returns:
+        uint8 (files, H, W, C); C is 1 if all of them are grey, else 3. And whether each file could
+        be read, booleans (files,); its pixels are 0 else.
+
+    Raises:
+        ValueError: if one has another size than the first, or none can be read.
+    """
+    dropped = Dropped(strict=True) if dropped is None else dropped
+    together = None
+    is_read = np.zeros(len(paths), bool)
+    for number, path in enumerate(paths):
+        try:
+            pixels = read(path, 3)
+        except UnreadablePicture as error:
+            dropped.leave_out("unreadable", str(path), str(error))
+            continue
+        if together is None:
+            together = np.zeros((len(paths), *pixels.shape), np.uint8)
+            first = path
+        if pixels.shape != together.shape[1:]:
+            height, width = together.shape[1:3]
+            came = " x ".join(map(str, pixels.shape[:2]))
+            raise ValueError(
+                f"{path} must be {height} x {width} pixels, as {first} is. Received: {came}. "
+                "Resize it."
+            )
+        together[number] = pixels
+        is_read[number] = True
+    if together is None:
+        raise ValueError(f"none of the {len(paths)} files such as {paths[0]} can be read.")
+    is_grey = (together == together[..., :1]).all()
+    return (together[..., :1].copy() if is_grey else together), is_read

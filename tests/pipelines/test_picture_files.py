@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from pipelines import picture_files
+from pipelines.corpora import picture_folder
 from pipelines.corpora.parallel_text import Dropped
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is the oracle")
@@ -129,9 +130,9 @@ def test_unreadable_files_are_counted_or_refused(tmp_path):
         picture_files.write(path, one)
     paths[2].write_text("no picture")
     dropped = Dropped()
-    found, is_read = picture_files.read_all(paths, dropped)
+    found, is_read = picture_folder.read_all(paths, dropped)
     assert is_read.tolist() == [True, True, False, True]
     np.testing.assert_array_equal(found[is_read], pixels[is_read])
     assert dropped.describe() == f"1 unreadable (first: {paths[2]})"
     with pytest.raises(ValueError, match=re.escape(f"{paths[2]} is no PNG or JPEG file")):
-        picture_files.read_all(paths)
+        picture_folder.read_all(paths)
