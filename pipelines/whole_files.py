@@ -26,13 +26,39 @@ def write_whole(
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary(path)
     try:
-        write(temporary)
-        _flush(temporary)
-        for file in outdated:
-            file.unlink(missing_ok=True)
-        os.replace(temporary, path)
+        with errors_naming(path, temporary):
+            write(temporary)
+            _flush(temporary)
+            for file in outdated:
+                file.unlink(missing_ok=True)
+            os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def errors_naming(
+    path: str | os.PathLike, temporary: str | os.PathLike | None = None
+) -> Iterator[None]:
+    """Let an OSError of a block name the file that it was about: a full disk names none, and a
+    temporary name says nothing.
+
+    Args:
+        path: the file or folder that is written.
+        temporary: what it is called while it is written.
+    """
+    try:
+        yield
+    except OSError as error:
+        is_ours = error.filename is None or (
+            temporary is not None and str(error.filename).startswith(str(temporary))
+        )
+        if not is_ours:
+            raise
+        if error.errno is None or error.strerror is None:
+            # NumPy says how many bytes it could not write, and not why.
+            raise OSError(f"{path} could not be written: {error}") from error
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def write_json(path: str | os.PathLike, value: dict | list) -> None:
@@ -63,11 +89,12 @@ def whole_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary(path)
     try:
-        yield temporary
-        for file in temporary.rglob("*"):
-            if file.is_file():
-                _flush(file)
-        os.rename(temporary, path)
+        with errors_naming(path, temporary):
+            yield temporary
+            for file in temporary.rglob("*"):
+                if file.is_file():
+                    _flush(file)
+            os.rename(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

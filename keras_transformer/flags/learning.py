@@ -180,7 +180,8 @@ AVERAGING = flags.FlagValues()
 flags.DEFINE_integer(
     "average_checkpoints",
     5,
-    "Number of last checkpoints to average. What is averaged is printed.",
+    "Number of last checkpoints to average; with --max_minutes training averages at most as many. "
+    "What is averaged is printed.",
     1,
     flag_values=AVERAGING,
 )

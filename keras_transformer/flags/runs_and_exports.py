@@ -58,7 +58,7 @@ flags.DEFINE_string(
 flags.DEFINE_float(
     "checkpoint_minutes",
     10.0,
-    "Minutes between two checkpoints. Each epoch's end is saved as well.",
+    "Minutes between two checkpoints to resume from. Each epoch's end is saved as well.",
     0,
     flag_values=TRAINING,
 )
@@ -66,9 +66,19 @@ flags.DEFINE_enum(
     "average_over",
     "minutes",
     ["minutes", "epochs"],
-    "Checkpoints to average: those written every --checkpoint_minutes, as in the paper, or those "
-    "written at the ends of epochs.",
+    "Checkpoints to average: those written every --checkpoint_minutes, as in the paper (with "
+    "--max_minutes those of --average_share), or those written at the ends of epochs.",
     TRAINING,
+)
+flags.DEFINE_float(
+    "average_share",
+    0.1,
+    "With --max_minutes and --average_over=minutes: the share of the run's end in which the "
+    "checkpoints to average are written, evenly in time, the last weights among them. As many of "
+    "them are averaged as have the lowest validation cross-entropy.",
+    1e-6,
+    1,
+    flag_values=TRAINING,
 )
 flags.DEFINE_integer(
     "keep_checkpoints",

@@ -3,7 +3,7 @@ section 6.1).
 """
 
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import keras
 import numpy as np
@@ -21,14 +21,17 @@ def choose_weights(
     last: int,
     best: str | None = None,
     averages: Mapping[str, np.ndarray] | None = None,
+    measure: Callable[[Mapping[str, np.ndarray]], float] | None = None,
 ) -> str:
     """Write the weights that are scored and served, `folder.averaged`.
 
     Args:
         folder: the run's `RunFolder`.
-        last: how many of the last checkpoints are averaged, if neither of the others is given.
+        last: how many of the last checkpoints are averaged, if neither of the next two is given.
         best: take those of the best epoch by this measure.
         averages: arrays by name, those of a moving average.
+        measure: takes weights by name, gives the validation cross-entropy; of 1 to `last` the
+            number with the lowest is averaged. None: `last` are.
 
     Returns:
         What was chosen, in words.
@@ -45,8 +48,14 @@ def choose_weights(
         words = "moving average of the weights"
     else:
         checkpoints = averaging.last_ones(folder.checkpoints, last)
+        reason = ""
+        if measure and len(checkpoints) > 1:
+            number, losses = averaging.best_number(checkpoints, measure)
+            tried = ", ".join(f"{loss:.4g}" for loss in losses)
+            reason = f", chosen of 1 to {len(losses)} by validation cross-entropy: {tried}"
+            checkpoints = checkpoints[-number:]
         weights = averaging.average(checkpoints)
-        words = averaging.of_steps(checkpoints)
+        words = averaging.of_steps(checkpoints) + reason
     folder.write_averaged(weights)
     return words
 

@@ -14,7 +14,7 @@ from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.fine_tuning import start_from
 from keras_transformer.tasks.release import choose_weights, export_dir_of, release
 from keras_transformer.tasks.task import Task
-from keras_transformer.tasks.watchers import Watchers, measures
+from keras_transformer.tasks.watchers import Watchers, cross_entropy_of, measures, window_of
 from keras_transformer.training import fit, replicas
 from keras_transformer.training.checkpoint import step_of
 from keras_transformer.training.cost import Cost, operations_of_an_update, sustained_rate
@@ -59,7 +59,8 @@ class TrainingRun:
                 "--report counts the operations of TensorFlow's graph. Received: KERAS_BACKEND="
                 f"{keras.backend.backend()}. Leave one of them out."
             )
-        if values["average_checkpoints"] > values["keep_checkpoints"]:
+        averages = not (values["keep_best"] or values["ema"])
+        if averages and values["average_checkpoints"] > values["keep_checkpoints"]:
             raise ValueError(
                 f"--average_checkpoints={values['average_checkpoints']} needs as many checkpoints. "
                 f"Received: --keep_checkpoints={values['keep_checkpoints']}. Keep more, or average "
@@ -178,8 +179,13 @@ class TrainingRun:
             if not watchers.are_over:
                 fit.fit(model, feed, steps_per_epoch, last_step, watchers.of_host(self.is_chief))
         except Preempted:
+            if self.is_chief:
+                watchers.require_saved(model)
             print(f"SIGTERM: {watchers.what_is_saved(self.is_chief)}")
             return None
+        if self.is_chief:
+            watchers.require_saved(model)
+            watchers.saving.keep_end(step_of(model))
         if values["report"] and self.is_chief:
             self._report(model, batches, start.stopwatch.seconds)
         return model
@@ -226,6 +232,7 @@ class TrainingRun:
             values["average_checkpoints"],
             best=values["keep_best"],
             averages=averaged_weights(model) if values["ema"] else None,
+            measure=window_of(values) and cross_entropy_of(inference, self._validation_batches),
         )
         if keras.backend.backend() != "tensorflow":
             print(

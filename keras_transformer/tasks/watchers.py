@@ -4,11 +4,13 @@ import math
 from collections.abc import Callable, Mapping
 
 import keras
+import numpy as np
 
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks.task import Task
-from keras_transformer.training import callbacks, limits
+from keras_transformer.tasks.task import Task, label_measures
+from keras_transformer.training import callbacks, checkpoint, limits
 from keras_transformer.training.checkpoint import step_of
+from keras_transformer.training.checkpointing import Checkpointing, Window
 from keras_transformer.training.early_stopping import BestSoFar, validations
 from keras_transformer.training.ending import Ending
 from keras_transformer.training.fit import Progress
@@ -36,12 +38,38 @@ def measures(
     return measure_of
 
 
+def cross_entropy_of(
+    inference: keras.Model, batches: Callable
+) -> Callable[[Mapping[str, np.ndarray]], float]:
+    """Make a function of weights by name that gives their cross-entropy.
+
+    Args:
+        inference: a float32 model of the task, which takes over the weights.
+        batches: gives the validation examples.
+    """
+    measure = label_measures(inference, batches)
+
+    def measure_of(weights):
+        checkpoint.set_weights(inference, weights)
+        return measure()["cross_entropy"]
+
+    return measure_of
+
+
 class Board(keras.callbacks.TensorBoard):
     """TensorBoard's files; the curves of a resumed run continue at its step, not at 0."""
 
     def on_train_begin(self, logs=None):
         super().on_train_begin(logs)
         self._global_train_batch = step_of(self.model)
+
+
+def window_of(values: Mapping) -> Window | None:
+    """The `Window` of a run that is limited by minutes, and averages checkpoints of its time."""
+    minutes = values["max_minutes"]
+    if not minutes or values["average_over"] != "minutes":
+        return None
+    return Window(minutes * 60, values["average_share"], values["average_checkpoints"])
 
 
 class Watchers:
@@ -77,13 +105,14 @@ class Watchers:
         minutes = math.inf if values["max_minutes"] is None else values["max_minutes"]
         self.limit = limits.StopAtLimit(ending, start.stopwatch, minutes, last_step)
         self.bar = ProgressBar(last_step, start.stopwatch, minutes, labels=task.labels)
-        self.saving = callbacks.Checkpointing(
+        self.saving = Checkpointing(
             folder.checkpoints,
             start.stopwatch,
             values["keep_checkpoints"],
             values["checkpoint_minutes"],
             values["average_over"],
             self.bar.report,
+            window_of(values),
         )
         self.validation = callbacks.Validation(measure, folder.history, self.bar.report)
         self.best = self._best(task, values, start.step)
@@ -135,6 +164,34 @@ class Watchers:
             best.set_model(model)
             best.on_train_begin()
 
+    def require_saved(self, model: keras.Model) -> None:
+        """See to it that what was trained is saved.
+
+        Raises:
+            OSError: if something could not be, naming what is lost.
+        """
+        step = step_of(model)
+        try:
+            self.saving.require_saved(model)
+        except OSError as error:
+            raise OSError(
+                f"the last weights, of step {step}, could not be saved: {error}. "
+                f"{self._newest()} {checkpoint.remedy_of(error)} Then the same command goes on "
+                "from there."
+            ) from error
+        lost = [*self.validation.lost, *(line for best in self.best for line in best.lost)]
+        if lost:
+            raise OSError(
+                f"could not be written: {'; '.join(lost)}. The last weights, of step {step}, are "
+                "saved. Make room; then the same command goes on with them."
+            )
+
+    def _newest(self):
+        paths = checkpoint.checkpoints(self.folder.checkpoints)
+        if not paths:
+            return "There is no checkpoint before it."
+        return f"The newest checkpoint is of step {checkpoint.step_in(paths[-1])}."
+
     def of_host(self, is_chief: bool) -> list[keras.callbacks.Callback]:
         """The callbacks of the host that writes files, or of another one."""
         # A host that writes nothing waits for the one that does: if it left, each would take the
@@ -154,6 +211,4 @@ class Watchers:
         self.bar.on_train_end()
         if not is_chief:
             return "the first host saves the run."
-        if self.saving.saved_step is None:
-            return "nothing could be saved."
         return f"step {self.saving.saved_step} is saved; the same command resumes."

@@ -2,8 +2,9 @@
 al. 2017, section 6.1).
 """
 
+import math
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -24,25 +25,59 @@ def average(paths: Iterable[pathlib.Path]) -> dict[str, np.ndarray]:
     Raises:
         ValueError: if there is none, or they are not of one model.
     """
-    paths = list(paths)
+    paths = [*paths]
     if not paths:
         raise ValueError(
             "There is no checkpoint to average. Train first, or name another --model_dir."
         )
-    first = checkpoint.weights_of(paths[0])
-    total = {name: array.astype(np.float64) for name, array in first.items()}
-    for path in paths[1:]:
+    *_, mean = means(paths)
+    return mean
+
+
+def means(paths: Iterable[pathlib.Path]) -> Iterator[dict[str, np.ndarray]]:
+    """Yield what `average` gives for the last checkpoint, for the last two, and so on to all."""
+    newest_first = [*paths][::-1]
+    first = total = None
+    for count, path in enumerate(newest_first, 1):
         weights = checkpoint.weights_of(path)
-        if {name: array.shape for name, array in weights.items()} != {
-            name: array.shape for name, array in first.items()
-        }:
+        if total is None:
+            first = weights
+            total = {name: array.astype(np.float64) for name, array in weights.items()}
+        elif _shapes(weights) != _shapes(first):
             raise ValueError(
-                f"{paths[0]} and {path} are not of one model: names or shapes of their weights "
-                "differ."
+                f"{newest_first[0]} and {path} are not of one model: names or shapes of their "
+                "weights differ."
             )
-        for name, array in weights.items():
-            total[name] += array
-    return {name: (total[name] / len(paths)).astype(first[name].dtype) for name in first}
+        else:
+            for name, array in weights.items():
+                total[name] += array
+        yield {name: (total[name] / count).astype(first[name].dtype) for name in first}
+
+
+def _shapes(weights):
+    return {name: array.shape for name, array in weights.items()}
+
+
+def best_number(
+    paths: Iterable[pathlib.Path], measure: Callable[[dict[str, np.ndarray]], float]
+) -> tuple[int, list[float]]:
+    """Choose how many of the last checkpoints are averaged.
+
+    Args:
+        paths: checkpoints of one model, oldest first, at least one.
+        measure: takes weights by name, gives the validation cross-entropy.
+
+    Returns:
+        The number with the lowest cross-entropy, the smallest of several; and the cross-entropy of
+        each number from 1 on.
+    """
+    losses = [measure(mean) for mean in means(paths)]
+    number = min(range(len(losses)), key=lambda index: _or_infinity(losses[index]))
+    return number + 1, losses
+
+
+def _or_infinity(loss):
+    return loss if math.isfinite(loss) else math.inf
 
 
 def last_ones(folder: pathlib.Path, count: int) -> list[pathlib.Path]:

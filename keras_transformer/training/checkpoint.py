@@ -8,6 +8,8 @@ reads it. Zip's checksums show whether it is damaged.
 import errno
 import json
 import pathlib
+import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -19,8 +21,11 @@ from pipelines.whole_files import write_whole
 
 WEIGHTS = "weights/"
 OPTIMIZER = "optimizer/"
+# No run has as many steps or seconds.
+MOST = 2**60
 # What reading a damaged zip file or array raises, depending on which byte is damaged.
-DAMAGE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, KeyError, RuntimeError)
+DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError)
+DAMAGE += (ValueError, LookupError, RuntimeError, ArithmeticError, MemoryError)
 
 
 def write_archive(
@@ -36,15 +41,20 @@ def write_archive(
     write_whole(path, write, outdated)
 
 
-def read_archive(path: pathlib.Path) -> dict[str, np.ndarray]:
-    """Read all arrays of an archive, by name.
+def read_archive(path: pathlib.Path, only: str | None = None) -> dict[str, np.ndarray]:
+    """Read the arrays of an archive, by name.
+
+    Args:
+        path: the file.
+        only: the name of the only one to read, if it is there; by default all.
 
     Raises:
         ValueError: if the file is damaged.
     """
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+            names = archive.files if only is None else {only} & {*archive.files}
+            return {name: archive[name] for name in names}
     except (FileNotFoundError, PermissionError):
         raise
     except DAMAGE as error:
@@ -74,16 +84,16 @@ def restore(path: pathlib.Path, model: keras.Model) -> dict:
     """Set a model, its optimizer and its random generators to what `save` wrote.
 
     Returns:
-        The progress.
+        The progress, with "step" and "seconds".
 
     Raises:
         ValueError: if the file is damaged, or lacks a variable of the model, or has it in another
             shape.
     """
     arrays = read_archive(path)
-    _refuse_lack(path, "progress", arrays)
+    progress = _progress_in(path, arrays)
     _assign(path, _state(model), arrays)
-    return json.loads(str(arrays["progress"]))
+    return progress
 
 
 def weights_of(path: pathlib.Path) -> dict[str, np.ndarray]:
@@ -94,6 +104,37 @@ def weights_of(path: pathlib.Path) -> dict[str, np.ndarray]:
 def load_weights(path: pathlib.Path, model: keras.Model) -> None:
     """Set the weights alone, from a checkpoint or an average of some."""
     _assign(path, _weights(model), weights_of(path))
+
+
+def set_weights(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> None:
+    """Set the weights of a model to arrays by name, as `weights_of` gives them."""
+    for name, variable in _weights(model).items():
+        variable.assign(arrays[name])
+
+
+def progress_of(path: pathlib.Path) -> dict:
+    """Read the progress that `save` wrote, and nothing else.
+
+    Raises:
+        ValueError: if the file is damaged.
+    """
+    return _progress_in(path, read_archive(path, only="progress"))
+
+
+def _progress_in(path, arrays):
+    _refuse_lack(path, "progress", arrays)
+    text = str(arrays["progress"])
+    try:
+        progress = json.loads(text)
+        if type(progress["step"]) is int and all(
+            0 <= progress[name] < MOST for name in ("step", "seconds")
+        ):
+            return progress
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise ValueError(
+        f"{path} is damaged: its progress must have a step and seconds. Received: {text[:60]}."
+    )
 
 
 def newest(folder: pathlib.Path, log: Callable = print) -> pathlib.Path | None:
@@ -107,7 +148,7 @@ def newest(folder: pathlib.Path, log: Callable = print) -> pathlib.Path | None:
     while every:
         path = every.pop()
         try:
-            read_archive(path)
+            _progress_in(path, read_archive(path))
         except ValueError as error:
             log(f"{error} {'Taking the one before.' if every else 'There is none before it.'}")
         else:
@@ -130,13 +171,19 @@ def step_of(model: keras.Model) -> int:
 
 def checkpoints(folder: pathlib.Path) -> list[pathlib.Path]:
     """List the checkpoint files of a folder, oldest first."""
-    every = [*averaged_ones(folder), *pathlib.Path(folder).glob("last-*.npz")]
-    return sorted(every, key=step_in)
+    return sorted([*averaged_ones(folder), *_of_kind(folder, "last")], key=step_in)
 
 
 def averaged_ones(folder: pathlib.Path) -> list[pathlib.Path]:
     """List the checkpoints of a folder that are there to be averaged, oldest first."""
-    return sorted(pathlib.Path(folder).glob("step-*.npz"))
+    return sorted(_of_kind(folder, "step"), key=step_in)
+
+
+def _of_kind(folder, kind):
+    """The files that `save` wrote, and no copies that somebody made, such as last-best.npz."""
+    # `path_of` writes nine digits or more.
+    name = re.compile(rf"{kind}-([0-9]{{9}}|[1-9][0-9]{{9,17}})\.npz")
+    return [path for path in pathlib.Path(folder).glob("*.npz") if name.fullmatch(path.name)]
 
 
 def path_of(folder: pathlib.Path, step: int, averaged: bool = True) -> pathlib.Path:

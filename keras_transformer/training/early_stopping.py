@@ -11,7 +11,8 @@ import pathlib
 import numpy as np
 
 from keras_transformer.training import checkpoint
-from keras_transformer.training.callbacks import Checkpointing, Validation
+from keras_transformer.training.callbacks import Validation
+from keras_transformer.training.checkpointing import Checkpointing
 from keras_transformer.training.ending import Ending
 from keras_transformer.training.history import read_results
 from keras_transformer.training.optimizer import averaged_weights
@@ -126,6 +127,14 @@ class BestSoFar(Watcher):
             self.standing = Standing()
 
     @property
+    def lost(self) -> list[str]:
+        """What could not be written, in words: the best weights."""
+        best = self.standing.step
+        if best is None or best == self._kept_step:
+            return []
+        return [f"the best weights, of step {best}, in {self.path}"]
+
+    @property
     def is_over(self):
         """Whether patience is spent. `model.fit` forgets that it was stopped: ask before calling it
         again.
@@ -192,5 +201,5 @@ def kept_step(path: pathlib.Path, name: str) -> int | None:
     try:
         progress = json.loads(str(checkpoint.read_archive(path)["progress"]))
         return progress["step"] if name in progress else None
-    except (FileNotFoundError, ValueError, KeyError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None

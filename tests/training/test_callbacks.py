@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keras_transformer.training import callbacks, checkpoint, limits
+from keras_transformer.training import callbacks, checkpoint, checkpointing, limits
 from keras_transformer.training.early_stopping import BestSoFar
 from keras_transformer.training.ending import AgreedEnding, Ending, Preempted
 from keras_transformer.training.watcher import in_order
@@ -71,7 +71,7 @@ def test_divergence_stops_with_advice_before_anything_is_saved(model, stopwatch,
         fit(
             model,
             limits.StopOnDivergence(),
-            callbacks.Checkpointing(tmp_path, stopwatch, keep=2, minutes=0),
+            checkpointing.Checkpointing(tmp_path, stopwatch, keep=2, minutes=0),
         )
     assert steps_in(tmp_path) == []
 
@@ -104,7 +104,7 @@ def test_training_stops_when_the_minutes_are_over(model, stopwatch):
 
 
 def test_each_epoch_is_saved_and_the_last_k_are_kept(model, stopwatch, tmp_path):
-    saving = callbacks.Checkpointing(tmp_path, stopwatch, 2, minutes=10, average_over="epochs")
+    saving = checkpointing.Checkpointing(tmp_path, stopwatch, 2, minutes=10, average_over="epochs")
     fit(model, saving, epochs=4)
     assert steps_in(tmp_path) == [9, 12]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -132,7 +132,7 @@ def test_the_clock_s_checkpoints_are_averaged_whatever_epochs_end_between(
     """Section 6.1: at 10-minute intervals of the whole run. An epoch's end, at steps 5 and 10, is
     only there to go on from, and shifts none of them.
     """
-    saving = callbacks.Checkpointing(tmp_path, stopwatch, keep=99, minutes=2)
+    saving = checkpointing.Checkpointing(tmp_path, stopwatch, keep=99, minutes=2)
     fit(model, minutes_that_pass(stopwatch, 1), saving, epochs=3, steps=5)
     assert averaged_in(tmp_path) == [2, 4, 6, 8, 10, 12, 14]
     assert names(tmp_path)[0] == "last-000000015.npz"
@@ -141,7 +141,7 @@ def test_the_clock_s_checkpoints_are_averaged_whatever_epochs_end_between(
 
 def test_a_new_session_keeps_the_clock_s_intervals(model, stopwatch, tmp_path):
     stopwatch.seconds = 3.5 * 60
-    saving = callbacks.Checkpointing(tmp_path, stopwatch, keep=99, minutes=2)
+    saving = checkpointing.Checkpointing(tmp_path, stopwatch, keep=99, minutes=2)
     fit(model, minutes_that_pass(stopwatch, 0.75), saving, epochs=1, steps=7)
     # Minutes 4.25, 5, 5.75, 6.5, 7.25, 8, 8.75: the first past 4, 6 and 8.
     assert averaged_in(tmp_path) == [1, 4, 6]
@@ -150,7 +150,7 @@ def test_a_new_session_keeps_the_clock_s_intervals(model, stopwatch, tmp_path):
 def test_with_epochs_to_average_the_clock_s_checkpoints_are_only_there_to_go_on_from(
     model, stopwatch, tmp_path
 ):
-    saving = callbacks.Checkpointing(tmp_path, stopwatch, 99, minutes=2, average_over="epochs")
+    saving = checkpointing.Checkpointing(tmp_path, stopwatch, 99, minutes=2, average_over="epochs")
     found = []
     listing = keras.callbacks.LambdaCallback(
         on_train_batch_begin=lambda batch, logs: found.append(names(tmp_path))
@@ -164,7 +164,7 @@ def test_with_epochs_to_average_the_clock_s_checkpoints_are_only_there_to_go_on_
 
 def test_there_are_two_states_to_go_on_from_before_the_clock_s_first(model, stopwatch, tmp_path):
     """If the newest is damaged, the run goes on from the one before."""
-    fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10), epochs=3)
+    fit(model, checkpointing.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10), epochs=3)
     assert names(tmp_path) == ["last-000000006.npz", "last-000000009.npz"]
     (tmp_path / "last-000000009.npz").write_bytes(b"damaged")
     newest = checkpoint.newest(tmp_path, log=lambda line: None)
@@ -173,7 +173,7 @@ def test_there_are_two_states_to_go_on_from_before_the_clock_s_first(model, stop
 
 def test_a_checkpoint_holds_its_step_and_the_seconds_of_the_run(model, stopwatch, tmp_path):
     stopwatch.seconds = 12.5
-    fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10), epochs=1)
+    fit(model, checkpointing.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10), epochs=1)
     assert checkpoint.restore(checkpoint.newest(tmp_path), model) == {
         "step": 3,
         "seconds": 12.5,
@@ -194,7 +194,7 @@ def test_what_a_killed_run_left_half_written_is_removed(model, stopwatch, tmp_pa
         with pytest.raises(KeyboardInterrupt):
             write_whole(path.with_name(f"killed{path.name}"), die)
     assert all(path.exists() for path in left)
-    fit(model, callbacks.Checkpointing(folder, stopwatch, keep=9, minutes=10), epochs=0)
+    fit(model, checkpointing.Checkpointing(folder, stopwatch, keep=9, minutes=10), epochs=0)
     assert [path.name for path in tmp_path.rglob("*.*")] == ["step-000000000.npz"]
 
 
@@ -203,7 +203,7 @@ def test_weights_that_are_no_numbers_end_the_run_before_they_are_saved(model, st
     breaking = keras.callbacks.LambdaCallback(
         on_train_batch_end=lambda batch, logs: batch == 1 and model.layers[-1].bias.assign([np.nan])
     )
-    saving = callbacks.Checkpointing(tmp_path, stopwatch, keep=9, minutes=0)
+    saving = checkpointing.Checkpointing(tmp_path, stopwatch, keep=9, minutes=0)
     words = r"^weights/.*dense/bias became NaN or infinite at step 2: training diverged"
     with pytest.raises(ValueError, match=words):
         fit(model, breaking, saving, epochs=1)
@@ -222,7 +222,7 @@ def test_an_epoch_that_only_the_clock_saved_is_averaged(
     stopwatch, tmp_path, average_over, step, name
 ):
     """A kill between the clock's save of an epoch's last step and the save of the epoch."""
-    saving = callbacks.Checkpointing(tmp_path, stopwatch, 9, 10, average_over)
+    saving = checkpointing.Checkpointing(tmp_path, stopwatch, 9, 10, average_over)
     saving.keep_epoch(step, 3)
     assert names(tmp_path) == []
     checkpoint.path_of(tmp_path, step, averaged=False).write_bytes(b"whole")
@@ -233,9 +233,9 @@ def test_an_epoch_that_only_the_clock_saved_is_averaged(
 
 
 def test_what_could_not_be_read_is_set_aside(model, stopwatch, tmp_path):
-    fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=9, minutes=0), epochs=1)
+    fit(model, checkpointing.Checkpointing(tmp_path, stopwatch, keep=9, minutes=0), epochs=1)
     checkpoint.restore(checkpoint.path_of(tmp_path, 2), model)
-    fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10), epochs=0)
+    fit(model, checkpointing.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10), epochs=0)
     assert names(tmp_path) == [
         "step-000000001.npz",
         "step-000000002.npz",
@@ -244,7 +244,7 @@ def test_what_could_not_be_read_is_set_aside(model, stopwatch, tmp_path):
 
 
 def test_an_epoch_that_is_cut_short_is_not_averaged(model, stopwatch, tmp_path):
-    saving = callbacks.Checkpointing(tmp_path, stopwatch, 99, minutes=10, average_over="epochs")
+    saving = checkpointing.Checkpointing(tmp_path, stopwatch, 99, minutes=10, average_over="epochs")
     fit(model, saving, limits.StopAtLimit(Ending(model), stopwatch, math.inf, 5), epochs=9)
     assert names(tmp_path) == ["last-000000005.npz", "step-000000003.npz"]
 
@@ -284,7 +284,7 @@ def test_on_a_full_disk_it_is_told_training_goes_on_and_the_checkpoints_before_s
 
     monkeypatch.setattr(checkpoint, "write_archive", write_whole)
     saving, found = (
-        callbacks.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10, report=said.append),
+        checkpointing.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10, report=said.append),
         [],
     )
     in_between = keras.callbacks.LambdaCallback(
@@ -302,7 +302,7 @@ def test_on_a_full_disk_it_is_told_training_goes_on_and_the_checkpoints_before_s
 def test_control_what_is_not_the_disk_s_fault_is_raised(model, stopwatch, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "write_archive", lambda path, arrays: {}["nothing"])
     with pytest.raises(KeyError):
-        fit(model, callbacks.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10))
+        fit(model, checkpointing.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10))
 
 
 @pytest.fixture
@@ -352,7 +352,7 @@ def test_on_sigterm_the_step_is_finished_and_saved_and_training_ends(
     with pytest.raises(Preempted):
         fit(
             model,
-            callbacks.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10),
+            checkpointing.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10),
             *watchers,
             validation,
         )
@@ -378,7 +378,7 @@ def test_on_sigterm_validation_is_not_waited_for(model, stopwatch, tmp_path, rec
     with pytest.raises(Preempted):
         fit(
             model,
-            callbacks.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10),
+            checkpointing.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10),
             callbacks.StopOnSignal(Ending(model)),
             validation,
             epochs=9,
@@ -458,7 +458,7 @@ def watchers(model, stopwatch, tmp_path):
     return {
         "divergence": limits.StopOnDivergence(),
         "limit": limits.StopAtLimit(ending, stopwatch, math.inf, 9),
-        "saving": callbacks.Checkpointing(tmp_path, stopwatch, keep=1, minutes=9),
+        "saving": checkpointing.Checkpointing(tmp_path, stopwatch, keep=1, minutes=9),
         "signal": callbacks.StopOnSignal(ending),
         "validation": callbacks.Validation(lambda model: {}, tmp_path / "history.jsonl"),
         "best": BestSoFar(

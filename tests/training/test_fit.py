@@ -9,7 +9,7 @@ import tensorflow as tf
 from small_model import small_model
 
 from keras_transformer.training import checkpoint, feeding, fit, replicas
-from keras_transformer.training.callbacks import Checkpointing
+from keras_transformer.training.checkpointing import Checkpointing
 from keras_transformer.training.feeding import attach
 from keras_transformer.training.limits import StopAtLimit
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy

@@ -1,0 +1,108 @@
+"""Which checkpoints of a finished run are averaged best (Vaswani et al. 2017, section 6.1): the
+last ones of an interval, those of a share of the run's end, or the last weights alone.
+
+    python -m benchmarks.averaging --flagfile=tiny.flags --max_minutes=5 --model_dir=runs/x
+        --interval=1 --chosen_share=0.1
+
+The run has kept its checkpoints, many and evenly in time. The flags are those of its training;
+`--interval` is the recipe's `--checkpoint_minutes`. All rules are compared by cross-entropy of the
+validation set; the score of the test set is that of the three rows that a user may meet.
+"""
+
+import pathlib
+
+from absl import flags
+
+from keras_transformer import flags as our_flags
+from keras_transformer import train
+
+INTERVAL = flags.DEFINE_float("interval", 1.0, "Minutes between two checkpoints, by the old rule.")
+SHARES = flags.DEFINE_list("shares", ["0.05", "0.1", "0.2", "0.3"], "Shares of the run's end.")
+CHOSEN = flags.DEFINE_string("chosen_share", "0.1", "The share whose weights are scored.")
+LIMIT = flags.DEFINE_integer("test_sentences", 300, "Sentences to translate or to parse; 0: all.")
+
+
+def main(FLAGS):
+    from keras_transformer.runs.folder import RunFolder
+    from keras_transformer.tasks import task_class
+    from keras_transformer.tasks.task import label_measures
+    from keras_transformer.training import averaging, checkpoint
+    from pipelines import batching
+
+    kind = task_class(FLAGS.task)
+    values = our_flags.values(FLAGS, *train.GROUPS, *kind.flag_groups)
+    folder = RunFolder(our_flags.required_model_dir(FLAGS))
+    task = kind(values)
+    task.read_files(folder)
+    # Some tasks learn their sizes while they say what they are.
+    task.description()
+    model = task.model("float32")
+    longest = max(values["batch_tokens"] or 25000, values["max_train_length"])
+    evaluate = label_measures(
+        model, lambda: batching.evaluation_batches(task.validation_examples(), longest)
+    )
+
+    def measure(weights):
+        checkpoint.set_weights(model, weights)
+        return evaluate()["cross_entropy"]
+
+    seconds = {
+        path: checkpoint.progress_of(path)["seconds"]
+        for path in checkpoint.checkpoints(folder.checkpoints)
+    }
+    count = values["average_checkpoints"]
+    old = at_times(seconds, times_of_interval(max(seconds.values()), INTERVAL.value * 60, count))
+    show("today's rule", measure(averaging.average(old)), old)
+    chosen = {"old": old, "last": [*seconds][-1:]}
+    show("last weights", measure(averaging.average(chosen["last"])), chosen["last"])
+    for share in SHARES.value:
+        end = max(seconds.values())
+        times = [end * (1 - float(share) * index / count) for index in range(count)][::-1]
+        paths = at_times(seconds, times)
+        number, losses = averaging.best_number(paths, measure)
+        show(f"share {share}, {number} of {losses}", losses[number - 1], paths[-number:])
+        if share == CHOSEN.value:
+            chosen["new"] = paths[-number:]
+    for name, paths in chosen.items():
+        weights = folder.path / f"rule-{name}.npz"
+        checkpoint.write_archive(weights, averaging.average(paths))
+        print(f"test, {name}: {score(weights)}", flush=True)
+        weights.unlink()
+
+
+def times_of_interval(end: float, interval: float, count: int) -> list[float]:
+    """When the last checkpoints of an interval were written, oldest first, in seconds."""
+    last = int(end // interval)
+    return [interval * index for index in range(max(1, last - count + 1), last + 1)]
+
+
+def at_times(seconds: dict, times: list[float]) -> list[pathlib.Path]:
+    """For each time the checkpoint that lies nearest, each once, oldest first."""
+    nearest = [min(seconds, key=lambda path: abs(seconds[path] - time)) for time in times]
+    return [*dict.fromkeys(nearest)]
+
+
+def show(rule, loss, paths):
+    """Print a row."""
+    from keras_transformer.training import averaging
+
+    print(f"{rule}: {loss:.4f}, {averaging.of_steps(paths)}", flush=True)
+
+
+def score(weights):
+    """What `evaluate` says of some weights on the test set."""
+    from keras_transformer.runs.task_name import task_of
+    from keras_transformer.tasks import examination_class
+    from keras_transformer.translator.loading import description_of
+
+    description = description_of(str(weights))
+    groups = our_flags.defaults("evaluate", "tokenize", "files")
+    examination = examination_class(task_of(description))(description, str(weights), groups)
+    if LIMIT.value and hasattr(examination, "keep_first"):
+        examination.keep_first(LIMIT.value)
+    loading = {"precision": "float32", "batch_tokens": 2048, "options": {}}
+    return examination.examine(loading, 1)
+
+
+if __name__ == "__main__":
+    our_flags.run(main, ("task", *train.GROUPS, *train.TASK_GROUPS))

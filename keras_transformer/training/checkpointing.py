@@ -1,0 +1,219 @@
+"""Checkpoints while `model.fit` runs, and which of them are averaged later (Vaswani et al. 2017,
+section 6.1).
+"""
+
+import dataclasses
+import math
+import pathlib
+
+import keras
+
+from keras_transformer.training import checkpoint
+from keras_transformer.training.limits import StopAtLimit, StopOnDivergence, diverged
+from keras_transformer.training.watcher import Watcher
+
+
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """The share of a run's end whose checkpoints are averaged: `count` of them, evenly in time, the
+    last weights among them.
+
+    Attributes:
+        end: seconds that the run takes.
+        share: above 0, at most 1.
+        count: of checkpoints.
+    """
+
+    end: float
+    share: float
+    count: int
+
+    @property
+    def begin(self) -> float:
+        """When the first is written, in seconds of the run."""
+        return self.end - (self.count - 1) * self.interval
+
+    @property
+    def interval(self) -> float:
+        """Seconds from one to the next."""
+        return self.end * self.share / self.count
+
+    def next_after(self, seconds: float) -> float:
+        """When the next is due but the last, which the run's end writes; infinite if none is."""
+        times = (self.end - left * self.interval for left in range(self.count - 1, 0, -1))
+        return next((time for time in times if time > seconds), math.inf)
+
+
+class Checkpointing(Watcher):
+    """Save the whole state every M minutes and at the end of every epoch.
+
+    Some of the checkpoints are averaged later: those of a share of the run's end, of a run that is
+    limited by minutes ("checkpoints, which were written at 10-minute intervals", section 6.1, cover
+    the last 7 % of the paper's run); else those of every M minutes; or those of the epochs. The
+    last K of these are kept, and the last two of all: if the newest is damaged, the run resumes
+    from the one before. The minutes are those of the whole run, so an epoch's end or a new session
+    does not shift them.
+
+    If a checkpoint cannot be written, because the disk is full, a line says so, training continues,
+    and the checkpoints before it stay. `require_saved` refuses an end that is not saved.
+
+    Args:
+        folder: where the checkpoints lie.
+        stopwatch: the run's `Stopwatch`, saved with each.
+        keep: K, at least 1.
+        minutes: M; 0: after every step.
+        average_over: what is averaged, "minutes" or "epochs".
+        report: takes a line for the user.
+        window: the `Window` of the run's end whose checkpoints are averaged; None: there is none.
+    """
+
+    # What diverged is not saved.
+    BEHIND = (StopOnDivergence, StopAtLimit)
+
+    def __init__(
+        self,
+        folder,
+        stopwatch,
+        keep,
+        minutes,
+        average_over="minutes",
+        report=print,
+        window: Window | None = None,
+    ):
+        super().__init__()
+        self.folder = pathlib.Path(folder)
+        self.stopwatch = stopwatch
+        self.keep = keep
+        self.minutes = minutes
+        self.average_over = average_over
+        self.report = report
+        self.window = window
+        self.saved_step = None
+        self._batches = 0
+        self._plan()
+
+    def on_train_begin(self, logs=None):
+        # What a killed run left half written, the best and the averaged weights beside.
+        for stale in (*self.folder.glob(".*.npz.*.tmp"), *self.folder.parent.glob(".*.npz.*.tmp")):
+            stale.unlink()
+        # What is newer than the step that the run resumes from could not be read. It must neither
+        # be averaged nor take the place of a good one.
+        for path in checkpoint.checkpoints(self.folder):
+            if checkpoint.step_in(path) > checkpoint.step_of(self.model):
+                path.replace(path.with_name(f"{path.name}.damaged"))
+        if self.window:
+            self._leave_to_resume()
+
+    def _leave_to_resume(self):
+        """Let the checkpoints that lie before the window be averaged no longer: the run goes on
+        after an end that came earlier.
+        """
+        for path in checkpoint.averaged_ones(self.folder):
+            try:
+                is_before = checkpoint.progress_of(path)["seconds"] < self.window.begin
+            except ValueError:
+                is_before = True
+            if is_before:
+                path.replace(checkpoint.path_of(self.folder, checkpoint.step_in(path), False))
+
+    def on_train_batch_end(self, batch, logs=None):
+        self._batches = batch + 1
+        seconds = self.stopwatch.seconds
+        is_end = seconds >= self._due_at_end
+        if is_end or seconds >= self._due:
+            self._plan()
+            self.save(is_end or (self.average_over == "minutes" and self.window is None))
+
+    def on_epoch_end(self, epoch, logs=None):
+        is_whole = self._batches == self.params["steps"]
+        averaged = self.average_over == "epochs" and is_whole
+        if averaged or self.saved_step != checkpoint.step_of(self.model):
+            self.save(averaged)
+
+    def keep_epoch(self, step: int, steps_per_epoch: int) -> None:
+        """Count a checkpoint among those that are averaged, where a kill fell between the clock's
+        save of an epoch's last step and the save of the epoch.
+
+        Args:
+            step: that the run resumes from.
+            steps_per_epoch: steps.
+        """
+        is_whole = step > 0 and step % steps_per_epoch == 0
+        if self.average_over == "epochs" and is_whole:
+            self._average(step)
+
+    def require_saved(self, model: keras.Model) -> None:
+        """Write the last weights if they could not be written before.
+
+        Args:
+            model: the trained one.
+
+        Raises:
+            OSError: if they cannot be written now.
+        """
+        step = checkpoint.step_of(model)
+        of_step = [checkpoint.path_of(self.folder, step, averaged) for averaged in (True, False)]
+        if step and not any(path.exists() for path in of_step):
+            self._write(of_step[1], model)
+
+    def keep_end(self, step: int) -> None:
+        """Count the last weights among those that are averaged, where a window says so.
+
+        Args:
+            step: that training ended at.
+        """
+        if self.window:
+            self._average(step)
+
+    def _average(self, step):
+        """Count the checkpoint of a step, if there is one, among those that are averaged."""
+        saved = checkpoint.path_of(self.folder, step, averaged=False)
+        kept = checkpoint.path_of(self.folder, step)
+        if saved.exists() and not kept.exists():
+            saved.rename(kept)
+
+    def _plan(self):
+        """Set when the next checkpoints are due, in seconds of the run."""
+        seconds = self.stopwatch.seconds
+        self._due = self.minutes
+        if self.minutes and not math.isinf(self.minutes):
+            interval = self.minutes * 60
+            self._due = (seconds // interval + 1) * interval
+        self._due_at_end = self.window.next_after(seconds) if self.window else math.inf
+
+    def save(self, averaged: bool) -> None:
+        """Write a checkpoint of this step, and delete those that are not kept any more.
+
+        Args:
+            averaged: whether it is of the kind that is averaged.
+
+        Raises:
+            ValueError: if a weight is not finite.
+        """
+        step = checkpoint.step_of(self.model)
+        path = checkpoint.path_of(self.folder, step, averaged)
+        try:
+            self._write(path, self.model)
+        except OSError as error:
+            self.report(
+                f"step {step} could not be saved: {error}. Training continues; the checkpoints "
+                f"before it stay. {checkpoint.remedy_of(error)}"
+            )
+            return
+        every = checkpoint.checkpoints(self.folder)
+        # Of a step that both kinds have, this is the one that is averaged.
+        of_step = {checkpoint.step_in(path): path for path in reversed(every)}
+        last_two = [of_step[step] for step in sorted(of_step)[-2:]]
+        kept = {path, *last_two, *checkpoint.averaged_ones(self.folder)[-self.keep :]}
+        for old in every:
+            if old not in kept:
+                old.unlink()
+
+    def _write(self, path, model):
+        step = checkpoint.step_of(model)
+        try:
+            checkpoint.save(path, model, {"step": step, "seconds": self.stopwatch.seconds})
+        except FloatingPointError as error:
+            # The gradient of an update may be infinite while its loss is not.
+            raise diverged(str(error), step) from error
+        self.saved_step = step
