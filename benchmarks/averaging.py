@@ -2,11 +2,11 @@
 last ones of an interval, those of a share of the run's end, or the last weights alone.
 
     python -m benchmarks.averaging --flagfile=tiny.flags --max_minutes=5 --model_dir=runs/x
-        --interval=1 --chosen_share=0.1
+        --intervals=1 --chosen_share=0.2
 
 The run has kept its checkpoints, many and evenly in time. The flags are those of its training;
-`--interval` is the recipe's `--checkpoint_minutes`. All rules are compared by cross-entropy of the
-validation set; the score of the test set is that of the three rows that a user may meet.
+`--intervals` has the recipe's `--checkpoint_minutes`. All rules are compared by cross-entropy of
+the validation set, and three of them by the score of the test set.
 """
 
 import pathlib
@@ -16,9 +16,9 @@ from absl import flags
 from keras_transformer import flags as our_flags
 from keras_transformer import train
 
-INTERVAL = flags.DEFINE_float("interval", 1.0, "Minutes between two checkpoints, by the old rule.")
+INTERVALS = flags.DEFINE_list("intervals", ["1"], "Minutes between checkpoints, by the old rule.")
 SHARES = flags.DEFINE_list("shares", ["0.05", "0.1", "0.2", "0.3"], "Shares of the run's end.")
-CHOSEN = flags.DEFINE_string("chosen_share", "0.1", "The share whose weights are scored.")
+CHOSEN = flags.DEFINE_string("chosen_share", "0.2", "The share whose weights are scored.")
 LIMIT = flags.DEFINE_integer("test_sentences", 300, "Sentences to translate or to parse; 0: all.")
 
 
@@ -51,9 +51,13 @@ def main(FLAGS):
         for path in checkpoint.checkpoints(folder.checkpoints)
     }
     count = values["average_checkpoints"]
-    old = at_times(seconds, times_of_interval(max(seconds.values()), INTERVAL.value * 60, count))
-    show("today's rule", measure(averaging.average(old)), old)
-    chosen = {"old": old, "last": [*seconds][-1:]}
+    chosen = {"last": [*seconds][-1:]}
+    for interval in INTERVALS.value:
+        times = times_of_interval(max(seconds.values()), float(interval) * 60, count)
+        chosen[interval] = at_times(seconds, times)
+        show(
+            f"every {interval} min", measure(averaging.average(chosen[interval])), chosen[interval]
+        )
     show("last weights", measure(averaging.average(chosen["last"])), chosen["last"])
     for share in SHARES.value:
         end = max(seconds.values())
@@ -97,6 +101,8 @@ def score(weights):
 
     description = description_of(str(weights))
     groups = our_flags.defaults("evaluate", "tokenize", "files")
+    if task_of(description) == "translation":
+        groups["metrics"] = ["bleu"]
     examination = examination_class(task_of(description))(description, str(weights), groups)
     if LIMIT.value and hasattr(examination, "keep_first"):
         examination.keep_first(LIMIT.value)

@@ -38,6 +38,7 @@ def test_big_is_a_delta_on_base():
         "max_steps",
         "keep_checkpoints",
         "average_checkpoints",
+        "average_share",
     }
     assert set(base) <= set(big)
 

@@ -72,7 +72,7 @@ flags.DEFINE_enum(
 )
 flags.DEFINE_float(
     "average_share",
-    0.1,
+    0.2,
     "With --max_minutes and --average_over=minutes: the share of the run's end in which the "
     "checkpoints to average are written, evenly in time, the last weights among them. As many of "
     "them are averaged as have the lowest validation cross-entropy.",

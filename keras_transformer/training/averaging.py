@@ -4,7 +4,7 @@ al. 2017, section 6.1).
 
 import math
 import pathlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -25,37 +25,25 @@ def average(paths: Iterable[pathlib.Path]) -> dict[str, np.ndarray]:
     Raises:
         ValueError: if there is none, or they are not of one model.
     """
-    paths = [*paths]
+    paths = list(paths)
     if not paths:
         raise ValueError(
             "There is no checkpoint to average. Train first, or name another --model_dir."
         )
-    *_, mean = means(paths)
-    return mean
-
-
-def means(paths: Iterable[pathlib.Path]) -> Iterator[dict[str, np.ndarray]]:
-    """Yield what `average` gives for the last checkpoint, for the last two, and so on to all."""
-    newest_first = [*paths][::-1]
-    first = total = None
-    for count, path in enumerate(newest_first, 1):
+    first = checkpoint.weights_of(paths[0])
+    total = {name: array.astype(np.float64) for name, array in first.items()}
+    for path in paths[1:]:
         weights = checkpoint.weights_of(path)
-        if total is None:
-            first = weights
-            total = {name: array.astype(np.float64) for name, array in weights.items()}
-        elif _shapes(weights) != _shapes(first):
+        if {name: array.shape for name, array in weights.items()} != {
+            name: array.shape for name, array in first.items()
+        }:
             raise ValueError(
-                f"{newest_first[0]} and {path} are not of one model: names or shapes of their "
-                "weights differ."
+                f"{paths[0]} and {path} are not of one model: names or shapes of their weights "
+                "differ."
             )
-        else:
-            for name, array in weights.items():
-                total[name] += array
-        yield {name: (total[name] / count).astype(first[name].dtype) for name in first}
-
-
-def _shapes(weights):
-    return {name: array.shape for name, array in weights.items()}
+        for name, array in weights.items():
+            total[name] += array
+    return {name: (total[name] / len(paths)).astype(first[name].dtype) for name in first}
 
 
 def best_number(
@@ -71,13 +59,10 @@ def best_number(
         The number with the lowest cross-entropy, the smallest of several; and the cross-entropy of
         each number from 1 on.
     """
-    losses = [measure(mean) for mean in means(paths)]
-    number = min(range(len(losses)), key=lambda index: _or_infinity(losses[index]))
-    return number + 1, losses
-
-
-def _or_infinity(loss):
-    return loss if math.isfinite(loss) else math.inf
+    paths = [*paths]
+    losses = [measure(average(paths[-number:])) for number in range(1, len(paths) + 1)]
+    ranked = [loss if math.isfinite(loss) else math.inf for loss in losses]
+    return ranked.index(min(ranked)) + 1, losses
 
 
 def last_ones(folder: pathlib.Path, count: int) -> list[pathlib.Path]:

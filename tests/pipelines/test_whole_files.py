@@ -1,8 +1,10 @@
 """Files and folders are whole or not there, whatever stops a writer, and whoever else writes."""
 
+import errno
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import threading
@@ -247,3 +249,35 @@ def test_a_folder_that_exists_stays(tmp_path):
     with pytest.raises(OSError), whole_folder(tmp_path / "folder") as path:
         path.mkdir()
     assert listed(tmp_path) == ["folder", "folder/kept"]
+
+
+def no_space(path):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def some_bytes(path):
+    raise OSError("4096 requested and 0 written")
+
+
+def the_temporary_file(path):
+    raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+
+
+@pytest.mark.parametrize("write", [no_space, some_bytes, the_temporary_file])
+def test_an_error_of_the_disk_names_the_file(tmp_path, write):
+    path = tmp_path / "a.json"
+    with pytest.raises(OSError, match=re.escape(str(path))) as caught:
+        write_whole(path, write)
+    assert ".tmp" not in str(caught.value)
+    with pytest.raises(OSError, match=re.escape(str(path))) as caught, whole_folder(path) as inner:
+        write(inner / "variables")
+    assert ".tmp" not in str(caught.value)
+    assert listed(tmp_path) == []
+
+
+def test_control_an_error_about_another_file_stays_as_it_is(tmp_path):
+    def read_another(path):
+        (tmp_path / "another").read_text()
+
+    with pytest.raises(FileNotFoundError, match="another"):
+        write_whole(tmp_path / "a.json", read_another)

@@ -1,6 +1,7 @@
 """A task that lives in one file of the tests trains, resumes, averages and exports like any."""
 
 import contextlib
+import errno
 import io
 import json
 import math
@@ -26,7 +27,8 @@ from keras_transformer.tasks.fine_tuning import differences, refuse_other_heads,
 from keras_transformer.tasks.task import with_perplexity
 from keras_transformer.tasks.training_run import train
 from keras_transformer.tasks.watchers import Board, Watchers
-from keras_transformer.training import checkpoint
+from keras_transformer.training import checkpoint, fit, limits
+from keras_transformer.training.early_stopping import BestSoFar
 
 PROGRAM = pathlib.Path(__file__).with_name("reversed_strings.py")
 ROOT = PROGRAM.parents[2]
@@ -286,6 +288,97 @@ def test_an_average_of_more_checkpoints_than_are_kept_is_refused(trained, tmp_pa
     )
     with pytest.raises(ValueError, match=expected):
         trained(ReversedStrings, tmp_path, "--average_checkpoints=5")
+
+
+@pytest.mark.parametrize("flag", ["--keep_best=accuracy", "--ema=0.9"])
+def test_where_no_checkpoints_are_averaged_their_number_matters_not(trained, tmp_path, flag):
+    arguments = (flag, "--average_checkpoints=5", "--max_steps=2", "--norelease")
+    assert (trained(ReversedStrings, tmp_path, *arguments) / "averaged.npz").exists()
+
+
+class Counting(limits.Stopwatch):
+    """A stopwatch of which each look takes a second: no machine is faster or slower."""
+
+    def __init__(self, seconds=0.0):
+        self._seconds = seconds
+
+    @property
+    def seconds(self):
+        self._seconds += 1
+        return self._seconds
+
+
+def test_of_a_share_of_the_end_the_number_of_the_lowest_cross_entropy_is_averaged(
+    trained, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(fit, "Stopwatch", Counting)
+    arguments = ("--average_over=minutes", "--average_checkpoints=4", "--average_share=1")
+    run = trained(ReversedStrings, tmp_path, *arguments, "--max_minutes=2", "--norelease")
+    found = re.search(
+        r"^mean of the checkpoints of steps ([\d, ]+), chosen of 1 to (\d) by validation cross-"
+        r"entropy: ([\d., ]+): ",
+        capsys.readouterr().out,
+        re.MULTILINE,
+    )
+    steps = [int(step.replace(",", "")) for step in found[1].split(", ")]
+    losses = [float(loss) for loss in found[3].split(", ")]
+    kept = checkpoint.averaged_ones(run / "checkpoints")
+    assert len(losses) == int(found[2]) == min(4, len(kept))
+    assert len(steps) == losses.index(min(losses)) + 1
+    assert steps == [checkpoint.step_in(path) for path in kept[-len(steps) :]]
+    # The last weights are among them.
+    assert steps[-1] == checkpoint.step_in(checkpoint.checkpoints(run / "checkpoints")[-1])
+
+
+@contextlib.contextmanager
+def disk_that_is_full_from(step):
+    """A disk on which no checkpoint of this step or a later one can be written."""
+    save = checkpoint.save
+
+    def full(path, model, progress):
+        if progress["step"] >= step:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        save(path, model, progress)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoint, "save", full)
+        yield
+
+
+def test_a_run_whose_end_could_not_be_saved_ends_with_what_is_lost(trained, tmp_path, capsys):
+    run, arguments = tmp_path / "run", ("--max_epochs=3", "--norelease")
+    with disk_that_is_full_from(10), pytest.raises(OSError) as caught:
+        trained(ReversedStrings, run, *arguments)
+    [newest] = [checkpoint.step_in(checkpoint.checkpoints(run / "checkpoints")[-1])]
+    assert re.fullmatch(
+        r"the last weights, of step \d+, could not be saved: \[Errno 28\] No space left on "
+        rf"device: '{run}/checkpoints/last-\d+\.npz'\. The newest checkpoint is of step {newest}\. "
+        r"Make room\. Then the same command goes on from there\.",
+        str(caught.value),
+    )
+    assert not (run / "averaged.npz").exists()
+    # With room, the same command makes up for it.
+    trained(ReversedStrings, run, *arguments)
+    assert f"going on from step {newest} in" in capsys.readouterr().out
+    assert (run / "averaged.npz").exists()
+
+
+def test_a_disk_that_was_full_from_the_first_step_on_is_no_want_of_training(trained, tmp_path):
+    expected = r"^the last weights, of step 3, .*There is no checkpoint before it\. Make room\."
+    with disk_that_is_full_from(0), pytest.raises(OSError, match=expected):
+        trained(ReversedStrings, tmp_path / "run", "--max_steps=3", "--norelease")
+
+
+def test_the_best_weights_that_could_not_be_kept_are_told_and_older_ones_are_not_taken(
+    trained, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(BestSoFar, "_keep", lambda self: None)
+    expected = r"^could not be written: the best weights, of step 3, in .*best\.npz\. The last"
+    with pytest.raises(OSError, match=expected):
+        trained(
+            ReversedStrings, tmp_path, "--max_steps=3", "--norelease", "--keep_best=cross_entropy"
+        )
+    assert not (tmp_path / "averaged.npz").exists()
 
 
 def test_a_task_of_no_name_here_is_refused_with_the_remedy():

@@ -1,5 +1,7 @@
 """The mean of checkpoints (section 6.1) against NumPy in float64."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -70,3 +72,27 @@ def test_checkpoints_of_two_models_are_refused_by_name(tmp_path, other):
 def test_no_checkpoint_is_refused():
     with pytest.raises(ValueError, match=r"^There is no checkpoint to average\. Train first"):
         averaging.average([])
+
+
+def test_the_number_with_the_lowest_loss_is_chosen(tmp_path):
+    paths = write(tmp_path, *(np.full(1, value, np.float32) for value in (9, 1, 3, 8)))
+    seen = []
+
+    def measure(weights):
+        [array] = weights.values()
+        seen.append(float(array[0]))
+        return abs(seen[-1] - 4)
+
+    # Means of the last 1, 2, 3, 4: 8, 5.5, 4, 5.25.
+    assert averaging.best_number(paths, measure) == (3, [4.0, 1.5, 0.0, 1.25])
+    assert seen == [8.0, 5.5, 4.0, 5.25]
+
+
+@pytest.mark.parametrize(
+    ("losses", "number"),
+    [([2.0], 1), ([1.0, 1.0], 1), ([math.nan, 2.0, 1.0], 3), ([math.inf, math.nan], 1)],
+)
+def test_equal_losses_take_the_fewest_and_what_is_no_number_is_not_chosen(tmp_path, losses, number):
+    paths = write(tmp_path, *(np.zeros(1, np.float32) for _ in losses))
+    given = iter(losses)
+    assert averaging.best_number(paths, lambda weights: next(given))[0] == number

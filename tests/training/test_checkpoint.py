@@ -7,10 +7,14 @@ import json
 import keras
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from keras_transformer.models import Transformer
 from keras_transformer.training import checkpoint
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+
+PROGRESS = '{"step": 1, "seconds": 0.5}'
 
 
 def model_in_training(seed=0, d_model=8):
@@ -54,7 +58,7 @@ def small(tmp_path):
     """A small archive."""
     path = checkpoint.path_of(tmp_path, 1)
     checkpoint.write_archive(
-        path, {"weights/a": np.arange(6, dtype=np.float32), "progress": np.array('{"step": 1}')}
+        path, {"weights/a": np.arange(6, dtype=np.float32), "progress": np.array(PROGRESS)}
     )
     return path
 
@@ -270,3 +274,106 @@ def test_progress_is_given_back(tmp_path):
     model, progress = model_in_training(), {"step": 7, "seconds": 2.25, "note": "größe"}
     checkpoint.save(tmp_path / "x.npz", model, progress)
     assert checkpoint.restore(tmp_path / "x.npz", model) == json.loads(json.dumps(progress))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("last-best.npz", "step-abc.npz", "last-.npz", "step-1.npz", "last-000000007 (copy).npz"),
+        *("step-00000000\u0663.npz", "step-0000000000007.npz", "step-000000007.npz.damaged"),
+        *("my-last-000000007.npz", "last--00000007.npz", f"step-{'9' * 40}.npz"),
+    ],
+)
+def test_only_names_of_ours_are_checkpoints(small, name):
+    (small.parent / name).write_bytes(small.read_bytes())
+    assert checkpoint.checkpoints(small.parent) == [small]
+    assert checkpoint.averaged_ones(small.parent) == [small]
+
+
+def test_control_names_of_ours_are_read(tmp_path):
+    for step in (7, 123_456_789, 9_876_543_210):
+        checkpoint.path_of(tmp_path, step, averaged=False).write_bytes(b"")
+    found = [checkpoint.step_in(path) for path in checkpoint.checkpoints(tmp_path)]
+    assert found == [7, 123_456_789, 9_876_543_210]
+
+
+def write_progress(path, progress):
+    checkpoint.write_archive(path, {"weights/a": np.zeros(2), "progress": np.array(progress)})
+
+
+@pytest.mark.parametrize(
+    "progress",
+    [
+        *("{}", "[1, 2]", "no JSON", "", "null", "[" * 100_000, '{"step": 2}', '{"seconds": 2}'),
+        *(
+            '{"step": "2", "seconds": 1}',
+            '{"step": 2.5, "seconds": 1}',
+            '{"step": [], "seconds": 1}',
+        ),
+        *('{"step": -2, "seconds": 1}', f'{{"step": {10**30}, "seconds": 1}}'),
+        *('{"step": true, "seconds": 1}', '{"step": 2, "seconds": NaN}'),
+        '{"step": 2, "seconds": "x"}',
+    ],
+)
+def test_a_progress_that_is_none_is_damage_and_the_one_before_is_taken(small, progress):
+    newest = checkpoint.path_of(small.parent, 2)
+    write_progress(newest, progress)
+    said = []
+    assert checkpoint.newest(small.parent, said.append) == small
+    [line] = said
+    assert line.startswith(f"{newest} is damaged: its progress must have a step and seconds.")
+    assert line.endswith("Taking the one before.")
+    with pytest.raises(ValueError, match="is damaged: its progress"):
+        checkpoint.restore(newest, None)
+    with pytest.raises(ValueError, match="is damaged: its progress"):
+        checkpoint.progress_of(newest)
+
+
+def test_progress_is_read_alone(small):
+    assert checkpoint.progress_of(small) == {"step": 1, "seconds": 0.5}
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.one_of(
+        st.binary(max_size=300).map(lambda content: lambda whole: content),
+        st.tuples(st.integers(0, 600), st.integers(0, 255)).map(
+            lambda change: (
+                lambda whole: whole[: change[0]] + bytes([change[1]]) + whole[change[0] + 1 :]
+            )
+        ),
+        st.integers(0, 600).map(lambda length: lambda whole: whole[:length]),
+    )
+)
+def test_a_damaged_checkpoint_is_told_or_makes_no_difference(small, damaged):
+    newest = checkpoint.path_of(small.parent, 2)
+    newest.write_bytes(damaged(small.read_bytes()))
+    said = []
+    found = checkpoint.newest(small.parent, said.append)
+    if found == newest:
+        assert not said
+        assert checkpoint.progress_of(newest) == {"step": 1, "seconds": 0.5}
+    else:
+        assert found == small
+        [line] = said
+        assert line.startswith(str(newest))
+        assert "\n" not in line
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(max_value=-1) | st.text(max_size=9),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["step", "seconds", "x"]), inner, max_size=3)
+        ),
+        max_leaves=5,
+    )
+)
+def test_a_progress_without_a_count_is_damage(tmp_path, progress):
+    path = checkpoint.path_of(tmp_path, 1)
+    write_progress(path, json.dumps(progress))
+    with pytest.raises(ValueError, match="is damaged: its progress") as caught:
+        checkpoint.progress_of(path)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,133 @@
+"""Runs that are limited by minutes: the checkpoints of a share of the end are averaged."""
+
+import math
+import types
+
+import keras
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keras_transformer.training import checkpoint
+from keras_transformer.training.checkpointing import Checkpointing, Window
+from keras_transformer.training.ending import Ending
+from keras_transformer.training.limits import StopAtLimit
+
+
+@pytest.fixture
+def model():
+    """Two weights, and updates that count."""
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, name="dense")])
+    model.compile(optimizer=keras.optimizers.SGD(0.001), loss="mse", run_eagerly=True)
+    return model
+
+
+@pytest.fixture
+def stopwatch():
+    """A stopwatch that each step moves on by a second."""
+    return types.SimpleNamespace(seconds=0.0)
+
+
+def train(model, stopwatch, saving, minutes, last_step=10**6, steps=7):
+    """Train to a limit, and see to the end as `TrainingRun` does; steps count seconds."""
+    ticking = keras.callbacks.LambdaCallback(
+        on_train_batch_begin=lambda batch, logs: setattr(
+            stopwatch, "seconds", stopwatch.seconds + 1
+        )
+    )
+    limit = StopAtLimit(Ending(model), stopwatch, minutes, last_step)
+    data = np.zeros((steps, 1), np.float32)
+    callbacks = [ticking, limit, saving]
+    model.fit(data, data, batch_size=1, epochs=99, callbacks=callbacks, shuffle=False, verbose=0)
+    saving.require_saved(model)
+    saving.keep_end(checkpoint.step_of(model))
+
+
+def steps_of(paths):
+    return [checkpoint.step_in(path) for path in paths]
+
+
+def windowed(folder, stopwatch, seconds, minutes=math.inf, keep=9, share=0.5):
+    window = Window(seconds, share, 5)
+    return Checkpointing(folder, stopwatch, keep, minutes, window=window)
+
+
+def test_they_lie_evenly_in_the_share_of_the_end_and_the_last_weights_are_among_them(
+    model, stopwatch, tmp_path
+):
+    train(model, stopwatch, windowed(tmp_path, stopwatch, 40), 40 / 60)
+    assert steps_of(checkpoint.averaged_ones(tmp_path)) == [24, 28, 32, 36, 40]
+
+
+def test_those_of_the_minutes_are_there_to_resume_from_alone(model, stopwatch, tmp_path):
+    train(model, stopwatch, windowed(tmp_path, stopwatch, 40, minutes=5 / 60), 40 / 60)
+    assert steps_of(checkpoint.averaged_ones(tmp_path)) == [24, 28, 32, 36, 40]
+
+
+@pytest.mark.parametrize(("last_step", "averaged"), [(10, [10]), (30, [24, 28, 30])])
+def test_a_run_that_ends_before_its_minutes_averages_its_last_weights_too(
+    model, stopwatch, tmp_path, last_step, averaged
+):
+    saving = windowed(tmp_path, stopwatch, 40)
+    train(model, stopwatch, saving, 40 / 60, last_step)
+    assert steps_of(checkpoint.averaged_ones(tmp_path)) == averaged
+
+
+def test_more_minutes_move_the_window_and_what_was_written_before_it_is_averaged_no_more(
+    model, stopwatch, tmp_path
+):
+    train(model, stopwatch, windowed(tmp_path, stopwatch, 40), 40 / 60)
+    train(model, stopwatch, windowed(tmp_path, stopwatch, 80), 80 / 60)
+    assert steps_of(checkpoint.averaged_ones(tmp_path)) == [48, 56, 64, 72, 80]
+
+
+def test_a_session_that_ends_within_the_window_keeps_what_it_wrote_there(
+    model, stopwatch, tmp_path
+):
+    train_until(model, stopwatch, windowed(tmp_path, stopwatch, 40), 30)
+    train(model, stopwatch, windowed(tmp_path, stopwatch, 40), 40 / 60)
+    assert steps_of(checkpoint.averaged_ones(tmp_path)) == [24, 28, 32, 36, 40]
+
+
+def train_until(model, stopwatch, saving, step):
+    """Train as far as a kill would let it: nothing is seen to at the end."""
+    saving.keep_end = lambda step: None
+    train(model, stopwatch, saving, 40 / 60, step)
+
+
+@given(st.floats(1, 1e6), st.floats(1e-6, 1), st.integers(1, 30), st.floats(0, 1, exclude_max=True))
+def test_the_times_of_a_window_lie_in_it(end, share, count, at):
+    window = Window(end, share, count)
+    seconds, times = end * at, []
+    while (due := window.next_after(seconds)) < math.inf:
+        times.append(due)
+        seconds = due
+    assert len(times) <= count - 1
+    assert all(window.begin <= time < end for time in times)
+    assert times == sorted(set(times))
+    assert window.begin >= end * (1 - share) - 1e-6 * end
+
+
+def test_the_paper_s_share_gives_the_paper_s_intervals():
+    assert round(Window(12 * 3600, 0.0694, 5).interval / 60, 1) == 10
+    assert round(Window(84 * 3600, 0.0397, 20).interval / 60, 1) == 10
+
+
+def test_an_end_that_cannot_be_written_is_refused_and_tried_once_more(
+    model, stopwatch, tmp_path, monkeypatch
+):
+    said = []
+    saving = Checkpointing(tmp_path, stopwatch, 9, math.inf, report=said.append)
+    write = checkpoint.write_archive
+
+    def full(path, arrays):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(checkpoint, "write_archive", full)
+    with pytest.raises(OSError, match=r"No space left on device: '.*last-000000007\.npz'"):
+        train(model, stopwatch, saving, 7 / 60)
+    assert len(said) == 1
+    monkeypatch.setattr(checkpoint, "write_archive", write)
+    saving.require_saved(model)
+    assert steps_of(checkpoint.checkpoints(tmp_path)) == [7]
