@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 
 from pipelines.corpora import line_files
-from pipelines.whole_files import write_whole
+from pipelines.whole_files import errors_naming, write_whole
 
 
 def standard_input() -> Iterator[str]:
@@ -105,13 +105,15 @@ def write_text(name: str, text: str) -> bool:
         # A pipe without a name, such as /dev/stdout, has no path but this one.
         path = pathlib.Path(name)
         if path.exists() and not path.is_file():
-            path.write_bytes(encoded)
+            with errors_naming(name):
+                path.write_bytes(encoded)
         else:
             write_whole(path.resolve(), lambda temporary: temporary.write_bytes(encoded))
         return True
     try:
-        sys.stdout.buffer.write(encoded)
-        sys.stdout.buffer.flush()
+        with errors_naming("standard output"):
+            sys.stdout.buffer.write(encoded)
+            sys.stdout.buffer.flush()
     except BrokenPipeError:
         # What is left in the buffer would be tried again at exit, and be reported as an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,10 +1,13 @@
 """Files and folders that are whole or not there, even if the machine stops in between."""
 
 import contextlib
+import errno
 import json
 import os
 import pathlib
+import re
 import shutil
+import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 
@@ -59,6 +62,23 @@ def errors_naming(
             # NumPy says how many bytes it could not write, and not why.
             raise OSError(f"{path} could not be written: {error}") from error
         raise OSError(error.errno, error.strerror, str(path)) from error
+    except Exception as error:
+        number = _number_told_by_tensorflow(error)
+        if number is None:
+            raise
+        raise OSError(number, os.strerror(number), str(path)) from error
+
+
+def _number_told_by_tensorflow(error):
+    """The error number of the system whose words end TensorFlow's message about a file; None if
+    there is none.
+    """
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow is None or not isinstance(error, tensorflow.errors.OpError):
+        return None
+    words = {os.strerror(number): number for number in errno.errorcode}
+    told = re.search(rf"; ({'|'.join(map(re.escape, words))})", error.message)
+    return told and words[told[1]]
 
 
 def write_json(path: str | os.PathLike, value: dict | list) -> None:

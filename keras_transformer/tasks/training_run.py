@@ -185,6 +185,7 @@ class TrainingRun:
             return None
         if self.is_chief:
             watchers.require_saved(model)
+            watchers.saving.keep_epoch(step_of(model), steps_per_epoch)
             watchers.saving.keep_end(step_of(model))
         if values["report"] and self.is_chief:
             self._report(model, batches, start.stopwatch.seconds)

@@ -16,6 +16,7 @@ from keras_transformer.training.ending import Ending
 from keras_transformer.training.fit import Progress
 from keras_transformer.training.optimizer import averaged_weights
 from keras_transformer.training.progress import ProgressBar
+from pipelines.whole_files import errors_naming
 
 
 def measures(
@@ -57,11 +58,43 @@ def cross_entropy_of(
 
 
 class Board(keras.callbacks.TensorBoard):
-    """TensorBoard's files; the curves of a resumed run continue at its step, not at 0."""
+    """TensorBoard's files; the curves of a resumed run continue at its step, not at 0.
+
+    If they cannot be written, because the disk is full, a line says so, and training continues
+    without them.
+
+    Args:
+        folder: of the files.
+        report: takes a line for the user.
+    """
+
+    def __init__(self, folder, report=print):
+        super().__init__(folder, write_graph=False, update_freq=100)
+        self.report = report
+        self.lost: list[str] = []
 
     def on_train_begin(self, logs=None):
-        super().on_train_begin(logs)
+        self._try(super().on_train_begin, logs)
         self._global_train_batch = step_of(self.model)
+
+    def on_train_batch_end(self, batch, logs=None):
+        self._try(super().on_train_batch_end, batch, logs)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._try(super().on_epoch_end, epoch, logs)
+
+    def on_train_end(self, logs=None):
+        self._try(super().on_train_end, logs)
+
+    def _try(self, write, *arguments):
+        if self.lost:
+            return
+        try:
+            with errors_naming(self.log_dir):
+                write(*arguments)
+        except OSError as error:
+            self.lost.append(f"the curves in {self.log_dir}")
+            self.report(f"{self.lost[0]} could not be written: {error}. Training continues.")
 
 
 def window_of(values: Mapping) -> Window | None:
@@ -115,6 +148,7 @@ class Watchers:
             window_of(values),
         )
         self.validation = callbacks.Validation(measure, folder.history, self.bar.report)
+        self.board = Board(folder.logs, self.bar.report)
         self.best = self._best(task, values, start.step)
 
     def _best(self, task, values, step):
@@ -179,7 +213,8 @@ class Watchers:
                 f"{self._newest()} {checkpoint.remedy_of(error)} Then the same command goes on "
                 "from there."
             ) from error
-        lost = [*self.validation.lost, *(line for best in self.best for line in best.lost)]
+        writers = (self.validation, *self.best, self.board)
+        lost = [line for writer in writers for line in writer.lost]
         if lost:
             raise OSError(
                 f"could not be written: {'; '.join(lost)}. The last weights, of step {step}, are "
@@ -203,8 +238,7 @@ class Watchers:
         ]
         if not is_chief:
             return watchers
-        board = Board(self.folder.logs, write_graph=False, update_freq=100)
-        return [*watchers, self.saving, self.validation, self.bar, *self.best, board]
+        return [*watchers, self.saving, self.validation, self.bar, *self.best, self.board]
 
     def what_is_saved(self, is_chief: bool) -> str:
         """Say what a preempted run has saved."""

@@ -263,7 +263,16 @@ def the_temporary_file(path):
     raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
 
 
-@pytest.mark.parametrize("write", [no_space, some_bytes, the_temporary_file])
+def tensorflow_on_a_full_disk(path):
+    import tensorflow as tf
+
+    message = f"{{{{function_node x}}}} {path}/part-00000; No space left on device [Op:SaveV2]"
+    raise tf.errors.ResourceExhaustedError(None, None, message)
+
+
+@pytest.mark.parametrize(
+    "write", [no_space, some_bytes, the_temporary_file, tensorflow_on_a_full_disk]
+)
 def test_an_error_of_the_disk_names_the_file(tmp_path, write):
     path = tmp_path / "a.json"
     with pytest.raises(OSError, match=re.escape(str(path))) as caught:
@@ -281,3 +290,13 @@ def test_control_an_error_about_another_file_stays_as_it_is(tmp_path):
 
     with pytest.raises(FileNotFoundError, match="another"):
         write_whole(tmp_path / "a.json", read_another)
+
+
+def test_control_an_error_of_a_graph_stays_as_it_is(tmp_path):
+    import tensorflow as tf
+
+    def fail(path):
+        raise tf.errors.InvalidArgumentError(None, None, "shapes differ; [2] and [3]")
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="shapes differ"):
+        write_whole(tmp_path / "a.json", fail)

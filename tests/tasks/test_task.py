@@ -218,7 +218,8 @@ def test_tensorboard_s_curves_go_on_at_the_step_of_the_run(tmp_path):
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     for _ in range(2):
-        board = Board(tmp_path, write_graph=False, update_freq=1)
+        board = Board(tmp_path)
+        board.update_freq = 1
         board.set_model(model)
         board.on_train_begin()
         for batch in range(3):
@@ -232,6 +233,24 @@ def test_tensorboard_s_curves_go_on_at_the_step_of_the_run(tmp_path):
         event.step for event in events for value in event.summary.value if value.tag == "batch_loss"
     }
     assert steps == {1, 2, 3, 4, 5, 6}
+
+
+def test_curves_that_cannot_be_written_are_told_once_and_training_goes_on(tmp_path, monkeypatch):
+    def full(*arguments, **named):
+        message = f"{{{{function_node x}}}} {tmp_path}/events.v2; No space left on device\n\tFailed"
+        raise tf.errors.ResourceExhaustedError(None, None, message)
+
+    monkeypatch.setattr(keras.callbacks.TensorBoard, "on_train_batch_end", full)
+    said = []
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    board = Board(tmp_path, said.append)
+    model.fit(np.zeros((4, 1)), np.zeros(4), batch_size=1, callbacks=[board], verbose=0)
+    assert said == [
+        f"the curves in {tmp_path} could not be written: [Errno 28] No space left on device: "
+        f"'{tmp_path}'. Training continues."
+    ]
+    assert board.lost == [f"the curves in {tmp_path}"]
 
 
 @pytest.mark.parametrize(("nats", "perplexity"), [(0.0, 1.0), (710.0, math.inf), (math.inf,) * 2])
