@@ -12,6 +12,8 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
+from pipelines.whole_files import errors_naming
+
 # Endings of the files that are read, in small letters.
 ENDINGS = (".png", ".jpg", ".jpeg", ".jpe", ".jfif")
 # A file with more is not decoded: as bytes in colour it takes 50 MB.
@@ -131,4 +133,5 @@ def _why(error):
 
 def write(path: str | os.PathLike, pixels: np.ndarray) -> None:
     """Write pixels, uint8 (H, W, C), as a PNG file."""
-    pathlib.Path(path).write_bytes(tf.io.encode_png(pixels).numpy())
+    with errors_naming(path):
+        pathlib.Path(path).write_bytes(tf.io.encode_png(pixels).numpy())
