@@ -97,12 +97,12 @@ class Board(keras.callbacks.TensorBoard):
             self.report(f"{self.lost[0]} could not be written: {error}. Training continues.")
 
 
-def window_of(values: Mapping) -> Window | None:
+def window_of(values: Mapping, last_step: float = math.inf) -> Window | None:
     """The `Window` of a run that is limited by minutes, and averages checkpoints of its time."""
     minutes = values["max_minutes"]
     if not minutes or values["average_over"] != "minutes":
         return None
-    return Window(minutes * 60, values["average_share"], values["average_checkpoints"])
+    return Window(minutes * 60, values["average_share"], values["average_checkpoints"], last_step)
 
 
 class Watchers:
@@ -145,7 +145,7 @@ class Watchers:
             values["checkpoint_minutes"],
             values["average_over"],
             self.bar.report,
-            window_of(values),
+            window_of(values, last_step),
         )
         self.validation = callbacks.Validation(measure, folder.history, self.bar.report)
         self.board = Board(folder.logs, self.bar.report)

@@ -15,33 +15,35 @@ from keras_transformer.training.watcher import Watcher
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """The share of a run's end whose checkpoints are averaged: `count` of them, evenly in time, the
-    last weights among them.
+    """The share of a run's end whose checkpoints are averaged: `count` of them, evenly, the last
+    weights among them. Where a run stands is the part of it that is done, from 0 to 1, by the limit
+    that it comes to first.
 
     Attributes:
-        end: seconds that the run takes.
+        seconds: most that the run takes.
         share: above 0, at most 1.
         count: of checkpoints.
+        steps: most that the run takes.
     """
 
-    end: float
+    seconds: float
     share: float
     count: int
+    steps: float = math.inf
+
+    def done(self, seconds: float, step: int) -> float:
+        """The part of the run that is done."""
+        return max(seconds / self.seconds, step / self.steps)
 
     @property
     def begin(self) -> float:
-        """When the first is written, in seconds of the run."""
-        return self.end - (self.count - 1) * self.interval
+        """Where the first is written."""
+        return 1 - (self.count - 1) * self.share / self.count
 
-    @property
-    def interval(self) -> float:
-        """Seconds from one to the next."""
-        return self.end * self.share / self.count
-
-    def next_after(self, seconds: float) -> float:
-        """When the next is due but the last, which the run's end writes; infinite if none is."""
-        times = (self.end - left * self.interval for left in range(self.count - 1, 0, -1))
-        return next((time for time in times if time > seconds), math.inf)
+    def next_after(self, done: float) -> float:
+        """Where the next is due but the last, which the run's end writes; infinite if none is."""
+        places = (1 - left * self.share / self.count for left in range(self.count - 1, 0, -1))
+        return next((place for place in places if place > done), math.inf)
 
 
 class Checkpointing(Watcher):
@@ -90,7 +92,6 @@ class Checkpointing(Watcher):
         self.window = window
         self.saved_step = None
         self._batches = 0
-        self._plan()
 
     def on_train_begin(self, logs=None):
         # What a killed run left half written, the best and the averaged weights beside.
@@ -103,6 +104,7 @@ class Checkpointing(Watcher):
                 path.replace(path.with_name(f"{path.name}.damaged"))
         if self.window:
             self._leave_to_resume()
+        self._plan()
 
     def _leave_to_resume(self):
         """Let the checkpoints that lie before the window be averaged no longer: the run goes on
@@ -110,7 +112,9 @@ class Checkpointing(Watcher):
         """
         for path in checkpoint.averaged_ones(self.folder):
             try:
-                is_before = checkpoint.progress_of(path)["seconds"] < self.window.begin
+                seconds = checkpoint.progress_of(path)["seconds"]
+                step = checkpoint.step_in(path)
+                is_before = self.window.done(seconds, step) < self.window.begin
             except ValueError:
                 is_before = True
             if is_before:
@@ -118,9 +122,8 @@ class Checkpointing(Watcher):
 
     def on_train_batch_end(self, batch, logs=None):
         self._batches = batch + 1
-        seconds = self.stopwatch.seconds
-        is_end = seconds >= self._due_at_end
-        if is_end or seconds >= self._due:
+        is_end = self._done() >= self._due_at_end
+        if is_end or self.stopwatch.seconds >= self._due:
             self._plan()
             self.save(is_end or (self.average_over == "minutes" and self.window is None))
 
@@ -173,13 +176,18 @@ class Checkpointing(Watcher):
             saved.rename(kept)
 
     def _plan(self):
-        """Set when the next checkpoints are due, in seconds of the run."""
+        """Set when the next checkpoints are due: in seconds of the run, and in parts of it."""
         seconds = self.stopwatch.seconds
         self._due = self.minutes
         if self.minutes and not math.isinf(self.minutes):
             interval = self.minutes * 60
             self._due = (seconds // interval + 1) * interval
-        self._due_at_end = self.window.next_after(seconds) if self.window else math.inf
+        self._due_at_end = self.window.next_after(self._done()) if self.window else math.inf
+
+    def _done(self):
+        """The part of the run that is done, where a window asks for it."""
+        step = checkpoint.step_of(self.model)
+        return self.window.done(self.stopwatch.seconds, step) if self.window else 0.0
 
     def save(self, averaged: bool) -> None:
         """Write a checkpoint of this step, and delete those that are not kept any more.

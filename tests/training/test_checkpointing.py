@@ -48,8 +48,8 @@ def steps_of(paths):
     return [checkpoint.step_in(path) for path in paths]
 
 
-def windowed(folder, stopwatch, seconds, minutes=math.inf, keep=9, share=0.5):
-    window = Window(seconds, share, 5)
+def windowed(folder, stopwatch, seconds, minutes=math.inf, keep=9, share=0.5, steps=math.inf):
+    window = Window(seconds, share, 5, steps)
     return Checkpointing(folder, stopwatch, keep, minutes, window=window)
 
 
@@ -74,6 +74,11 @@ def test_a_run_that_ends_before_its_minutes_averages_its_last_weights_too(
     assert steps_of(checkpoint.averaged_ones(tmp_path)) == averaged
 
 
+def test_a_limit_of_steps_that_comes_first_has_the_window_at_its_end(model, stopwatch, tmp_path):
+    train(model, stopwatch, windowed(tmp_path, stopwatch, 40, steps=20), 40 / 60, 20)
+    assert steps_of(checkpoint.averaged_ones(tmp_path)) == [12, 14, 16, 18, 20]
+
+
 def test_more_minutes_move_the_window_and_what_was_written_before_it_is_averaged_no_more(
     model, stopwatch, tmp_path
 ):
@@ -96,22 +101,25 @@ def train_until(model, stopwatch, saving, step):
     train(model, stopwatch, saving, 40 / 60, step)
 
 
-@given(st.floats(1, 1e6), st.floats(1e-6, 1), st.integers(1, 30), st.floats(0, 1, exclude_max=True))
-def test_the_times_of_a_window_lie_in_it(end, share, count, at):
-    window = Window(end, share, count)
-    seconds, times = end * at, []
-    while (due := window.next_after(seconds)) < math.inf:
-        times.append(due)
-        seconds = due
-    assert len(times) <= count - 1
-    assert all(window.begin <= time < end for time in times)
-    assert times == sorted(set(times))
-    assert window.begin >= end * (1 - share) - 1e-6 * end
+@given(st.floats(1e-6, 1), st.integers(1, 30), st.floats(0, 1, exclude_max=True))
+def test_the_places_of_a_window_lie_in_it(share, count, done):
+    window = Window(60, share, count)
+    places = []
+    while (due := window.next_after(done)) < math.inf:
+        places.append(due)
+        done = due
+    assert len(places) <= count - 1
+    assert all(window.begin <= place < 1 for place in places)
+    assert places == sorted(set(places))
+    assert window.begin >= 1 - share - 1e-6
 
 
 def test_the_paper_s_share_gives_the_paper_s_intervals():
-    assert round(Window(12 * 3600, 0.0694, 5).interval / 60, 1) == 10
-    assert round(Window(84 * 3600, 0.0397, 20).interval / 60, 1) == 10
+    def minutes_between(hours, window):
+        return round((1 - window.begin) / (window.count - 1) * hours * 60, 1)
+
+    assert minutes_between(12, Window(12 * 3600, 0.0694, 5)) == 10
+    assert minutes_between(84, Window(84 * 3600, 0.0397, 20)) == 10
 
 
 def test_an_end_that_cannot_be_written_is_refused_and_tried_once_more(
