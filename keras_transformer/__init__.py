@@ -5,7 +5,8 @@ TensorFlow and Keras 3.
 import importlib
 import importlib.metadata
 
-__version__ = "0.6.0"
+# The version is said here alone: `setup.cfg` and the card of an export read it.
+__version__ = "0.7.0.dev0"
 
 # The public names, and where each is defined. A name is imported when it is first used: to get a
 # layer, nobody waits for the rest, or loads TensorFlow on another Keras backend.

@@ -1,15 +1,21 @@
-"""What all tests share: a program that commands are forked from, and folders that stay as is."""
+"""What all tests share: a program that commands are forked from, folders that stay as is, and a
+temporary folder of their own that is empty in the end.
+"""
 
 import gc
 import os
 import pathlib
 import random
+import shutil
+import sys
+import tempfile
 
 import pytest
 from shared import SharedFolders
 from shell import Shell, WarmProgram
 
 LONG = "integration"
+TEMPORARY = pytest.StashKey[str]()
 
 # What the commands set for themselves. JAX would set a lower level when a test imports it, and the
 # commands would inherit that.
@@ -18,6 +24,25 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 if "PYTEST_XDIST_WORKER" in os.environ:
     # A process for each core: more threads would only get into each other's way.
     os.environ |= {"TF_NUM_INTRAOP_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+# A limit of oneDNN's instructions that TensorFlow does not know of: asked for a product in bfloat16
+# it dies (SIGSEGV). Without oneDNN it computes as on the processor that the limit is for.
+if os.environ.get("ONEDNN_MAX_CPU_ISA", "").startswith(("SSE", "AVX2")):
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+
+
+def pytest_configure(config):
+    """Give this process, and those that it starts, a temporary folder of their own. That of a
+    process of pytest-xdist lies in that of the first.
+    """
+    config.stash[TEMPORARY] = tempfile.mkdtemp(prefix="tests-")
+    os.environ["TMPDIR"] = config.stash[TEMPORARY]
+    tempfile.tempdir = None
+
+
+def pytest_unconfigure(config):
+    """Remove it, with the folders of `tmp_path`: `--basetemp=FOLDER` keeps these."""
+    shutil.rmtree(config.stash[TEMPORARY])
 
 
 @pytest.hookimpl(trylast=True)
@@ -85,3 +110,32 @@ def shared_folders_stay(shared):
     """What several tests read, none changes: a test that writes takes a copy."""
     yield
     assert [str(path) for path in shared.changes()] == []
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary_files():
+    """The first test that ended with each temporary file. When all have ended, there is none."""
+    first_seen = {}
+    yield first_seen
+    left = temporary()
+    assert {path: test for path, test in first_seen.items() if path in left} == {}
+
+
+@pytest.fixture(autouse=True)
+def temporary_files_seen(temporary_files, request):
+    """Watch what is in the temporary folder after each test."""
+    yield
+    for path in temporary():
+        temporary_files.setdefault(path, request.node.nodeid)
+
+
+def temporary():
+    """What is in the temporary folder, apart from pytest's own and the programs that TensorFlow
+    made for this process: it removes them as it ends.
+    """
+    folder = pathlib.Path(tempfile.gettempdir())
+    return [
+        path.name
+        for path in folder.iterdir()
+        if not path.name.startswith("pytest-of-") and path.stem not in sys.modules
+    ]

@@ -1,10 +1,12 @@
 """What the package shows, and what importing it and asking a command for help leave alone."""
 
 import ast
+import configparser
 import importlib.util
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -68,6 +70,18 @@ def test_control_starting_tensorflow_is_seen():
 
 def test_importing_the_package_imports_nothing_heavy():
     assert watched("import keras_transformer; dir(keras_transformer)") == [False, False, []]
+
+
+def test_the_version_is_that_of_the_changelog_s_first_section():
+    """`## 0.7 (unreleased)` stands in a tree that is 0.7.0.dev0, `## 0.7` in one that is 0.7.0."""
+    root = PACKAGE.parent
+    text = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    number, unreleased = re.search(r"^## (\S+)( \(unreleased\))?$", text, re.MULTILINE).groups()
+    expected = f"{number}.0" if number.count(".") == 1 else number
+    assert keras_transformer.__version__ == expected + (".dev0" if unreleased else "")
+    settings = configparser.ConfigParser()
+    settings.read(root / "setup.cfg", encoding="utf-8")
+    assert settings["metadata"]["version"] == "attr: keras_transformer.__version__"
 
 
 def test_public_names_are_those_of_their_homes():

@@ -5,6 +5,7 @@ The package takes seconds to import, and other corpora do without it.
 
 import logging
 import os
+import re
 import textwrap
 from collections.abc import Sequence
 
@@ -35,12 +36,20 @@ def builder_of(dataset: str | None, data_dir: str | os.PathLike | None, *languag
     return builder
 
 
-def _in_catalogue(dataset: str, data_dir: str | os.PathLike | None):
-    """The builder of a set that TFDS knows."""
+def package():
+    """The package, without the temporary folder that each of its builders would leave: it is for
+    files from a bucket that the package no longer reads.
+    """
     import tensorflow_datasets as tfds
 
+    tfds.core.DatasetInfo.initialize_from_bucket = lambda info: None
+    return tfds
+
+
+def _in_catalogue(dataset: str, data_dir: str | os.PathLike | None):
+    """The builder of a set that TFDS knows."""
     try:
-        return tfds.builder(dataset, data_dir=data_dir and os.path.expanduser(data_dir))
+        return package().builder(dataset, data_dir=data_dir and os.path.expanduser(data_dir))
     except Exception as error:  # A wrong name, configuration or version: each is another type.
         raise ValueError(
             "`dataset` must name a set of TFDS, such as wmt14_translate/de-en. Received: "
@@ -50,9 +59,7 @@ def _in_catalogue(dataset: str, data_dir: str | os.PathLike | None):
 
 
 def _check_languages(builder, dataset: str, languages: Sequence[str]) -> None:
-    import tensorflow_datasets as tfds
-
-    text = tfds.features.Text
+    text = package().features.Text
     known = sorted(
         name for name, feature in dict(builder.info.features).items() if isinstance(feature, text)
     )
@@ -95,10 +102,8 @@ def _open_folder(data_dir: str | os.PathLike | None):
             f"{folder} must hold nothing but files <language>.<split>.txt. Received: "
             f"{', '.join(strangers[:10])}. Move them away."
         )
-    import tensorflow_datasets as tfds
-
     try:
-        builder = tfds.TranslateFolder(root_dir=os.fspath(folder))
+        builder = package().TranslateFolder(root_dir=os.fspath(folder))
     except ValueError as error:
         raise ValueError(
             f"{folder} cannot be read as a TranslateFolder: {one_line(error)}. "
@@ -118,5 +123,6 @@ def _open_folder(data_dir: str | os.PathLike | None):
 
 
 def one_line(error: Exception) -> str:
-    """The type and the text of an error, in one line."""
-    return textwrap.shorten(f"{type(error).__name__}: {error}", 300, placeholder=" ...").rstrip(".")
+    """The type and the text of an error, in one line, without TensorFlow's names of nodes."""
+    text = re.sub(r"\{\{.*?\}\} ?", "", str(error))
+    return textwrap.shorten(f"{type(error).__name__}: {text}", 300, placeholder=" ...").rstrip(".")

@@ -17,6 +17,7 @@ from eager import eagerly
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 from tensorflow_serving.apis import prediction_log_pb2
 
+import keras_transformer
 from keras_transformer.artifacts import clean_process, golden, self_check, tf_serving_files
 from keras_transformer.artifacts.artifact import Artifact
 from keras_transformer.artifacts.saved_model import export
@@ -280,6 +281,7 @@ def test_the_card_says_what_it_is(exported):
     assert card["precision"] == "float32"
     assert card["decoding"]["beam_size"] == 2
     assert card["versions"]["tensorflow"] == tf.__version__
+    assert card["versions"]["keras_transformer"] == keras_transformer.__version__
     assert "| languages | words to reversed |" in text
     assert r"| signature of BLEU | nrefs:1\|case:mixed |" in text
     assert "serving_default, translate" in text

@@ -1,4 +1,6 @@
-"""Law: what bfloat16 learns at a bias is what float32 learns, however many positions add to it."""
+"""Law: what bfloat16 learns at a bias is what float32 learns, however many positions add to it.
+`tests/models/test_bfloat16_gradients.py` has the law of all weights.
+"""
 
 import keras
 import numpy as np
@@ -13,6 +15,12 @@ MAPS = {
     "linear": (Dense, keras.layers.Dense, {"units": 5, "activation": "relu"}),
     "linear, no bias": (Dense, keras.layers.Dense, {"units": 5, "use_bias": False}),
     "same": (Conv1D, keras.layers.Conv1D, {"filters": 5, "kernel_size": 3, "padding": "same"}),
+    "valid": (Conv1D, keras.layers.Conv1D, {"filters": 5, "kernel_size": 2}),
+    "same, even": (
+        Conv1D,
+        keras.layers.Conv1D,
+        {"filters": 5, "kernel_size": 4, "padding": "same"},
+    ),
     "causal": (
         Conv1D,
         keras.layers.Conv1D,
@@ -67,3 +75,10 @@ def test_control_a_sum_in_bfloat16_stops_counting(monkeypatch):
     bfloat16_sums.use(monkeypatch)
     ours, _, sizes = MAPS["linear"]
     assert bias_error(ours, sizes) > 0.1
+
+
+@pytest.mark.parametrize("refused", [{"strides": 2}, {"groups": 3}])
+def test_a_convolution_with_strides_or_groups_is_refused(refused):
+    layer = Conv1D(6, 3, **refused)
+    with pytest.raises(ValueError, match=r"`strides` and `groups` must be 1\. Received: strides="):
+        layer.build((None, None, 3))
