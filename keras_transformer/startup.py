@@ -2,9 +2,11 @@
 left alone.
 """
 
+import atexit
 import contextlib
 import importlib.util
 import os
+import pathlib
 import sys
 
 # TensorFlow imports these where they are installed, and does without them where they are not
@@ -35,8 +37,21 @@ def start_tensorflow() -> None:
             import tensorflow as tf
 
         tf.config.list_physical_devices()
+        atexit.register(_remove_compiled_graphs)
         if backend != "tensorflow":
             tf.config.set_visible_devices([], "GPU")
+
+
+def _remove_compiled_graphs():
+    """Remove what Python compiled of the programs that TensorFlow wrote into the temporary folder
+    to make graphs. TensorFlow removes the programs alone.
+    """
+    for name, module in list(sys.modules.items()):
+        if name.startswith("__autograph_generated_file"):
+            compiled = pathlib.Path(module.__cached__)
+            compiled.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # Another process has files in it, or removed it.
+                compiled.parent.rmdir()
 
 
 @contextlib.contextmanager

@@ -81,6 +81,8 @@ def pytest_collection_finish():
     """What was imported stays: looking through it for garbage, again and again, takes a while."""
     gc.collect()
     gc.freeze()
+    # Python would keep what it compiles of TensorFlow's temporary programs beside them.
+    sys.dont_write_bytecode = True
 
 
 @pytest.fixture(scope="session")
