@@ -7,7 +7,6 @@ import os
 import pathlib
 import random
 import shutil
-import sys
 import tempfile
 
 import pytest
@@ -16,6 +15,7 @@ from shell import Shell, WarmProgram
 
 LONG = "integration"
 TEMPORARY = pytest.StashKey[str]()
+REMOVED_AT_THE_END = ("pytest-of-", "__autograph_generated_file", "__pycache__")
 
 # What the commands set for themselves. JAX would set a lower level when a test imports it, and the
 # commands would inherit that.
@@ -81,8 +81,6 @@ def pytest_collection_finish():
     """What was imported stays: looking through it for garbage, again and again, takes a while."""
     gc.collect()
     gc.freeze()
-    # Python would keep what it compiles of TensorFlow's temporary programs beside them.
-    sys.dont_write_bytecode = True
 
 
 @pytest.fixture(scope="session")
@@ -132,12 +130,8 @@ def temporary_files_seen(temporary_files, request):
 
 
 def temporary():
-    """What is in the temporary folder, apart from pytest's own and the programs that TensorFlow
-    made for this process: it removes them as it ends.
+    """What is in the temporary folder, but for what pytest and TensorFlow remove as they end. Of
+    TensorFlow's programs a command that was killed leaves some.
     """
     folder = pathlib.Path(tempfile.gettempdir())
-    return [
-        path.name
-        for path in folder.iterdir()
-        if not path.name.startswith("pytest-of-") and path.stem not in sys.modules
-    ]
+    return [path.name for path in folder.iterdir() if not path.name.startswith(REMOVED_AT_THE_END)]
