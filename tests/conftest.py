@@ -10,12 +10,11 @@ import shutil
 import tempfile
 
 import pytest
-from shared import SharedFolders
+from shared import SharedFolders, TemporaryFolder
 from shell import Shell, WarmProgram
 
 LONG = "integration"
 TEMPORARY = pytest.StashKey[str]()
-REMOVED_AT_THE_END = ("pytest-of-", "__autograph_generated_file", "__pycache__")
 
 # What the commands set for themselves. JAX would set a lower level when a test imports it, and the
 # commands would inherit that.
@@ -113,25 +112,15 @@ def shared_folders_stay(shared):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def temporary_files():
-    """The first test that ended with each temporary file. When all have ended, there is none."""
-    first_seen = {}
-    yield first_seen
-    left = temporary()
-    assert {path: test for path, test in first_seen.items() if path in left} == {}
+def temporary_folder():
+    """The `TemporaryFolder` of this process."""
+    folder = TemporaryFolder(tempfile.gettempdir())
+    yield folder
+    assert folder.left() == {}
 
 
 @pytest.fixture(autouse=True)
-def temporary_files_seen(temporary_files, request):
-    """Watch what is in the temporary folder after each test."""
+def temporary_folder_watched(temporary_folder, request):
+    """Look into it after each test."""
     yield
-    for path in temporary():
-        temporary_files.setdefault(path, request.node.nodeid)
-
-
-def temporary():
-    """What is in the temporary folder, but for what pytest and TensorFlow remove as they end. Of
-    TensorFlow's programs a command that was killed leaves some.
-    """
-    folder = pathlib.Path(tempfile.gettempdir())
-    return [path.name for path in folder.iterdir() if not path.name.startswith(REMOVED_AT_THE_END)]
+    temporary_folder.look(request.node.nodeid)

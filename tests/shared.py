@@ -1,6 +1,9 @@
-"""Folders that several tests read, and none may change."""
+"""Folders that several tests read, and none may change; one that is empty in the end."""
 
 import pathlib
+
+# By pytest and TensorFlow. Of TensorFlow's programs a command that was killed leaves some.
+REMOVED_AT_THE_END = ("pytest-of-", "__autograph_generated_file", "__pycache__")
 
 
 class SharedFolders:
@@ -27,6 +30,27 @@ class SharedFolders:
             ]
             self.stamps[folder] = now
         return changed
+
+
+class TemporaryFolder:
+    """Remembers after which test each file and folder in it was there first."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.first = {}
+
+    def look(self, test):
+        """Call it after each test."""
+        for name in self._names():
+            self.first.setdefault(name, test)
+
+    def left(self):
+        """What is in it now, with the first test after which it was."""
+        return {name: self.first.get(name) for name in self._names()}
+
+    def _names(self):
+        names = sorted(path.name for path in self.folder.iterdir())
+        return [name for name in names if not name.startswith(REMOVED_AT_THE_END)]
 
 
 def stamps(folder):

@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from shared import SharedFolders
+from shared import SharedFolders, TemporaryFolder
 
 
 @pytest.fixture
@@ -47,3 +47,15 @@ def test_control_a_change_is_told_once(folder, how):
     told = [path.relative_to(folder).as_posix() for path in shared.changes()]
     assert set(paths) <= set(told) <= {".", *paths}
     assert shared.changes() == []
+
+
+def test_what_stays_in_a_temporary_folder_is_told_with_its_test(tmp_path):
+    folder = TemporaryFolder(tmp_path)
+    (tmp_path / "before").touch()
+    folder.look("first")
+    (tmp_path / "before").unlink()
+    for name in ("stays", "pytest-of-me", "__autograph_generated_file1.py"):
+        (tmp_path / name).touch()
+    folder.look("second")
+    folder.look("third")
+    assert folder.left() == {"stays": "second"}
