@@ -18,10 +18,11 @@ GROUPS = ("import", "model_dir", "export", "version")
 
 def main(FLAGS):
     from keras_transformer.artifacts import saved_model
-    from keras_transformer.imports import hugging_face
+    from keras_transformer.imports.hugging_face import PretrainedFolder
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.tasks import imported
     from keras_transformer.tasks.release import export_dir_of
+    from pipelines.whole_files import whole_folder
 
     origin = FLAGS["from"].value
     if not origin:
@@ -29,15 +30,17 @@ def main(FLAGS):
     run = RunFolder(flags.required_model_dir(FLAGS))
     if run.path.exists():
         raise FileExistsError(f"{run.path} exists. Name another --model_dir, or delete it.")
-    config = hugging_face.read_config(pathlib.Path(origin))
-    make = imported.maker(origin, config)
     export_dir = export_dir_of(run, FLAGS.export_dir)
-    # Before the run is written, which a second try would find there.
     saved_model.new_version(export_dir, FLAGS.version)
-    task, artifact = make(origin, config)
+    folder = PretrainedFolder(origin)
+    task, artifact = imported.artifact_of(folder)
     description = imported.description(task, artifact, origin)
-    imported.write_run(run, description, artifact)
-    path = saved_model.export(artifact, export_dir, description, version=FLAGS.version)
+    # If the export fails, no run is left, which a second try would find there.
+    with whole_folder(run.path) as temporary:
+        imported.write_run(temporary, description, artifact)
+        path = saved_model.export(artifact, export_dir, description, version=FLAGS.version)
+    if unused := folder.told():
+        print(unused)
     print(f"{task} in {run.path}, exported to {path}")
 
 

@@ -2,12 +2,12 @@
 
 import collections
 import itertools
-import json
 import os
 import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pipelines import json_files
 from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabulary import Vocabulary
 
@@ -31,14 +31,9 @@ def read_json(path: pathlib.Path) -> dict[str, Any] | None:
         ValueError: if the file is damaged.
     """
     try:
-        value = json.loads(path.read_bytes())
+        return json_files.read_object(path, f"Delete it. {AGAIN}", json_files.MOST_BYTES_OF_LISTS)
     except FileNotFoundError:
         return None
-    except ValueError as error:
-        raise ValueError(damaged(path, f"no JSON ({error})")) from error
-    if not isinstance(value, dict):
-        raise ValueError(damaged(path, "no JSON object"))
-    return value
 
 
 def read(folder: str | os.PathLike) -> dict[str, Any]:

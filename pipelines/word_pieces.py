@@ -9,11 +9,11 @@ import functools
 import hashlib
 import json
 import os
-import pathlib
 from collections.abc import Sequence
 
 import numpy as np
 
+from pipelines.json_files import MOST_BYTES_OF_LISTS, Schema, read_object, settings
 from pipelines.marks import Marks
 from pipelines.special_ids import PAD
 from pipelines.whole_files import write_json
@@ -28,12 +28,36 @@ SPECIAL = (PADDING, UNKNOWN, FIRST, LAST, MASK)
 SUFFIX = "##"
 # Of a word, in characters. A longer one is unknown.
 LONGEST_WORD = 100
+# Of a piece, in bytes without the suffix's mark.
+LONGEST_PIECE = 256
 # The most bytes that UTF-8 needs for a character.
 CHARACTER_BYTES = 4
 ACCENTS = r"\p{Mn}"
 # What BERT's own tokenizer leaves out; we part texts by the first of them.
 BETWEEN = "\x00"
 UNREADABLE = r"[^\P{C}\t\n\r]|\x{FFFD}"
+
+
+class Saved(Schema):
+    """What `WordPieces.save` writes."""
+
+    pieces: list[str]
+    lower_case: bool = True
+    strip_accents: bool | None = None
+
+
+def fault(pieces: Sequence[str]) -> tuple[int, str] | None:
+    """The first piece that TensorFlow's tokenizer cannot look up: its id, and what is wrong."""
+    first: dict[str, int] = {}
+    for number, piece in enumerate(pieces):
+        size = len(piece.removeprefix(SUFFIX).encode("utf-8", "surrogatepass"))
+        if size > LONGEST_PIECE:
+            return number, f"must have at most {LONGEST_PIECE} bytes. Received: {size:,}"
+        if "\0" in piece:
+            return number, "must not have the character NUL"
+        if first.setdefault(piece, number) != number:
+            return number, f"must be no other's. Received: {piece!r}, as that of id {first[piece]}"
+    return None
 
 
 class WordPieces:
@@ -49,7 +73,8 @@ class WordPieces:
         fingerprint: 16 hexadecimal digits; equal for equal vocabularies.
 
     Raises:
-        ValueError: if a special piece is missing, or the padding is not the first.
+        ValueError: if a special piece is missing, the padding is not the first, or a piece cannot
+            be looked up.
     """
 
     kind = "word_pieces"
@@ -71,6 +96,8 @@ class WordPieces:
                 f"the first of the word pieces must be {PADDING}. Received: {self.pieces[PAD]}. "
                 "Name the vocab.txt of a BERT."
             )
+        if found := fault(self.pieces):
+            raise ValueError(f"the word piece of id {found[0]} {found[1]}.")
         # Most vocabularies strip accents if they put text into lower case, as all once did.
         told = [] if self.strip_accents == lower_case else [self.strip_accents]
         text = json.dumps([lower_case, *told, self.pieces])
@@ -94,12 +121,12 @@ class WordPieces:
             FileNotFoundError: if there is no such file.
             ValueError: if the file is damaged.
         """
+        remedy = "Import the model again."
+        found, _ = settings(Saved, read_object(path, remedy, MOST_BYTES_OF_LISTS), path, remedy)
         try:
-            return cls(**json.loads(pathlib.Path(path).read_text(encoding="utf-8")))
-        except (TypeError, json.JSONDecodeError) as error:
-            raise ValueError(
-                f"{path} is no vocabulary of word pieces ({error}). Import the model again."
-            ) from error
+            return cls(found.pieces, found.lower_case, found.strip_accents)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error} {remedy}") from error
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the pieces, whole or not at all."""

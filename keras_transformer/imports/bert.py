@@ -2,12 +2,14 @@
 Pre-training of Deep Bidirectional Transformers for Language Understanding").
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Literal
 
 import keras
 import numpy as np
 
-from keras_transformer.imports.fixed_settings import refuse_no_choice, refuse_others
+from keras_transformer.imports import family_config
+from keras_transformer.imports.family_config import ANOTHER, Epsilon, Share, Size
 from keras_transformer.models import (
     BareTextEncoder,
     Hyperparameters,
@@ -15,15 +17,9 @@ from keras_transformer.models import (
     TextClassifier,
     TokenClassifier,
 )
+from pipelines.json_files import refuse
 
 MODEL_TYPE = "bert"
-SIZES = (
-    "vocab_size",
-    "num_hidden_layers",
-    "hidden_size",
-    "intermediate_size",
-    "num_attention_heads",
-)
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu", "silu": "swish"}
 PREFIX = "bert."
 # What checkpoints of TensorFlow, such as the original ones, call a norm's weights, and what
@@ -67,10 +63,18 @@ HEADS = {
     "labels/bias": ("classifier.bias", False),
 }
 
-WANTED = {"is_decoder": False, "add_cross_attention": False}
-# A head that guesses pieces multiplies by the table of the embeddings.
-WANTED_OF_PIECES = {"tie_word_embeddings": True}
-OF_PIECES = ("BertForMaskedLM", "BertForPreTraining")
+# What stands on the body, by class.
+PREDICTION = ("prediction", "output_bias")
+HEADS_OF = {
+    "BertModel": (),
+    "BertForMaskedLM": PREDICTION,
+    "BertForPreTraining": PREDICTION,
+    "BertForSequenceClassification": ("pooler", "labels"),
+    "BertForTokenClassification": ("labels",),
+}
+# The number of layers, and what the names of a layer's weights begin with.
+LAYERS = {"encoder.layer": "num_hidden_layers"}
+SEGMENTS = 2
 # By the class that a config.json names: what makes our model of sizes and a number of labels.
 HEADED = {
     "BertModel": lambda hyperparameters, labels: BareTextEncoder(hyperparameters),
@@ -81,86 +85,133 @@ HEADED = {
 }
 
 
-def model(config: Mapping) -> keras.Model:
-    """A new model of the class and the sizes of config.json.
+class Config(family_config.Config, kw_only=True):
+    """What a BERT's config.json may say."""
+
+    FIXED: ClassVar = {
+        **family_config.Config.FIXED,
+        "add_cross_attention": (False,),
+        "is_decoder": (False,),
+        "is_encoder_decoder": (False,),
+        "pad_token_id": (0, None),
+        "position_embedding_type": ("absolute",),
+        "type_vocab_size": (SEGMENTS,),
+    }
+    HARMLESS: ClassVar = (
+        *family_config.NOTES,
+        *("directionality", "pooler_fc_size", "pooler_num_attention_heads"),
+        *("pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"),
+    )
+
+    vocab_size: Size
+    num_hidden_layers: Size
+    hidden_size: Size
+    intermediate_size: Size
+    num_attention_heads: Size
+    max_position_embeddings: Size = 512
+    hidden_act: Literal[tuple(ACTIVATIONS)] = "gelu"
+    hidden_dropout_prob: Share = 0.1
+    attention_probs_dropout_prob: Share = 0.1
+    layer_norm_eps: Epsilon = 1e-12
+    tie_word_embeddings: bool = True
+
+
+def model(config: Config) -> keras.Model:
+    """A new model of the class and the sizes of config.json."""
+    return HEADED[_architecture(config)](hyperparameters(config), len(config.labels()))
+
+
+def _architecture(config):
+    return config.architecture("BertModel")
+
+
+def hyperparameters(config: Config) -> Hyperparameters:
+    """Sizes and variants from a `config.json`.
 
     Raises:
         ValueError: for what our encoder has not, and for a classifier whose logits are no choice of
             one among several labels.
     """
-    [architecture, *_] = config.get("architectures") or ["BertModel"]
+    architecture = _architecture(config)
     if architecture not in HEADED:
-        raise ValueError(
-            f"`architectures` of config.json must be one of {', '.join(HEADED)}. Received: "
-            f"{architecture}."
-        )
-    refuse_others(config, WANTED, "BERT")
-    if architecture in OF_PIECES:
-        refuse_others(config, WANTED_OF_PIECES, architecture)
-    count = len(labels(config))
+        wanted = f"one of {', '.join(HEADED)}"
+        refuse("architectures", "config.json", wanted, architecture, ANOTHER)
+    # A head that guesses pieces multiplies by the table of the embeddings.
+    if HEADS_OF[architecture] == PREDICTION and not config.tie_word_embeddings:
+        refuse("tie_word_embeddings", "config.json", f"true for {architecture}", False, ANOTHER)
     if HEADED[architecture] is TextClassifier:
-        refuse_no_choice(config, architecture, count)
-    return HEADED[architecture](hyperparameters(config), count)
-
-
-def labels(config: Mapping) -> list[str]:
-    """The names of the labels of a classifier, two if config.json names none."""
-    names = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
-    return [names[number] for number in sorted(names, key=int)]
-
-
-def hyperparameters(config: Mapping) -> Hyperparameters:
-    """Sizes and variants from a `config.json`.
-
-    Raises:
-        ValueError: for what our encoder has not.
-    """
-    activation = config.get("hidden_act", "gelu")
-    positions = config.get("position_embedding_type", "absolute")
-    if activation not in ACTIVATIONS or positions != "absolute":
-        raise ValueError(
-            f"config.json must have hidden_act={' or '.join(ACTIVATIONS)} and "
-            f"position_embedding_type=absolute. Received: hidden_act={activation}, "
-            f"position_embedding_type={positions}. Import another model."
-        )
+        config.refuse_no_choice(architecture)
     return Hyperparameters(
-        vocabulary_size=config["vocab_size"],
-        num_layers=config["num_hidden_layers"],
-        d_model=config["hidden_size"],
-        d_ff=config["intermediate_size"],
-        num_heads=config["num_attention_heads"],
-        dropout=config.get("hidden_dropout_prob", 0.1),
-        attention_dropout=config.get("attention_probs_dropout_prob", 0.1),
+        vocabulary_size=config.vocab_size,
+        num_layers=config.num_hidden_layers,
+        d_model=config.hidden_size,
+        d_ff=config.intermediate_size,
+        num_heads=config.num_attention_heads,
+        dropout=config.hidden_dropout_prob,
+        attention_dropout=config.attention_probs_dropout_prob,
         label_smoothing=0.0,
-        activation=ACTIVATIONS[activation],
+        activation=ACTIVATIONS[config.hidden_act],
         positions="learned",
-        max_positions=config.get("max_position_embeddings", 512),
+        max_positions=config.max_position_embeddings,
         attention_bias=True,
-        norm_epsilon=config.get("layer_norm_eps", 1e-12),
+        norm_epsilon=config.layer_norm_eps,
         scaled_embeddings=False,
     )
 
 
-def weights(config: Mapping, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Arrays by the paths of the variables: of the body, and of the heads that are there.
+def shapes(config: Config) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The weights of a model of config.json with their shapes, as `plain_name` calls them."""
+    d = config.hidden_size
+    count = len(config.labels())
+    others = {
+        "embeddings.word_embeddings.weight": (config.vocab_size, d),
+        "embeddings.position_embeddings.weight": (config.max_position_embeddings, d),
+        "embeddings.token_type_embeddings.weight": (SEGMENTS, d),
+        "intermediate.dense.weight": (config.intermediate_size, d),
+        "intermediate.dense.bias": (config.intermediate_size,),
+        "output.dense.weight": (d, config.intermediate_size),
+        "cls.predictions.bias": (config.vocab_size,),
+        "classifier.weight": (count, d),
+        "classifier.bias": (count,),
+    }
+    for name, is_matrix in (*EMBEDDINGS.values(), *_heads(config).values()):
+        yield name, others.get(name, (d, d) if is_matrix else (d,))
+    for number in range(config.num_hidden_layers):
+        for name, is_matrix in LAYER.values():
+            yield (
+                f"encoder.layer.{number}.{name}",
+                others.get(name, (d, d) if is_matrix else (d,)),
+            )
+
+
+def weights(config: Config, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Arrays by the paths of the variables, of the body and of the class's heads.
 
     Args:
-        config: config.json.
-        tensors: of any class of BERT, with or without the prefix "bert."; norms may have gamma and
-            beta in place of weight and bias.
+        config: config.json. Rows of the tables beyond its pieces are left out.
+        tensors: by their plain names.
     """
-    body = {_name(name): array for name, array in tensors.items()}
-    found = {ours: _array(body, *theirs) for ours, theirs in EMBEDDINGS.items()}
-    for number in range(config["num_hidden_layers"]):
+    arrays = {ours: _array(tensors, *theirs) for ours, theirs in EMBEDDINGS.items()}
+    for number in range(config.num_hidden_layers):
         for ours, (theirs, transposed) in LAYER.items():
             name = f"encoder.layer.{number}.{theirs}"
-            found[f"encoder/layer_{number}/{ours}"] = _array(body, name, transposed)
-    heads = {ours: theirs for ours, theirs in HEADS.items() if theirs[0] in body}
-    return {**found, **{ours: _array(body, *theirs) for ours, theirs in heads.items()}}
+            arrays[f"encoder/layer_{number}/{ours}"] = _array(tensors, name, transposed)
+    arrays |= {ours: _array(tensors, *theirs) for ours, theirs in _heads(config).items()}
+    for path in ("embedding/table", "output_bias/bias"):
+        if path in arrays:
+            arrays[path] = arrays[path][: config.vocab_size]
+    return arrays
 
 
-def _name(theirs):
-    """The name of a weight without the prefix, as PyTorch calls it."""
+def _heads(config):
+    parts = HEADS_OF[_architecture(config)]
+    return {ours: theirs for ours, theirs in HEADS.items() if ours.split("/")[0] in parts}
+
+
+def plain_name(theirs: str) -> str:
+    """The name of a weight without the prefix, as PyTorch calls it: norms may have gamma and beta
+    in place of weight and bias.
+    """
     theirs = theirs.removeprefix(PREFIX)
     for end, today in NORMS.items():
         if theirs.endswith(end):

@@ -3,84 +3,177 @@ tokenizer.json (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Tr
 Language Understanding").
 """
 
-import json
-import os
-import pathlib
+from typing import Any, ClassVar, Literal
 
-from pipelines.word_pieces import WordPieces
+from keras_transformer.imports.family_config import ANOTHER
+from keras_transformer.imports.settings_files import SettingsFiles
+from pipelines.json_files import MOST_BYTES_OF_LISTS, Schema, read_text, refuse
+from pipelines.word_pieces import LONGEST_WORD, SUFFIX, UNKNOWN, WordPieces, fault
 
-# Those of BERT's class in transformers.
-DEFAULTS = {"do_lower_case": True, "strip_accents": None, "tokenize_chinese_chars": True}
+VOCABULARY = "vocab.txt"
+TOKENIZER = "tokenizer.json"
+SETTINGS = "tokenizer_config.json"
+AGAIN = "Save the tokenizer again."
 # The classes that take everything from tokenizer.json instead.
 OF_ANY_MODEL = ("PreTrainedTokenizerFast", "TokenizersBackend")
+# Those that cut words into pieces; BertJapaneseTokenizer, say, has rules of words of its own.
+CLASSES = (
+    *("BertTokenizer", "BertTokenizerFast", "DistilBertTokenizer", "DistilBertTokenizerFast"),
+    *("ElectraTokenizer", "ElectraTokenizerFast", *OF_ANY_MODEL),
+)
 
 
-def load(folder: str | os.PathLike) -> WordPieces:
+class TokenizerConfig(Schema):
+    """What tokenizer_config.json may say."""
+
+    FIXED: ClassVar = {
+        "do_basic_tokenize": (True,),
+        "never_split": (None, []),
+        "tokenize_chinese_chars": (True,),
+    }
+    HARMLESS: ClassVar = (
+        *("additional_special_tokens", "added_tokens_decoder", "backend", "clean_up_tokenization"),
+        *("clean_up_tokenization_spaces", "cls_token", "extra_special_tokens", "is_local"),
+        *("local_files_only", "mask_token", "model_max_length", "name_or_path", "pad_token"),
+        *("padding_side", "sep_token", "special_tokens_map_file", "tokenizer_file", "unk_token"),
+        *("model_input_names", "truncation_side", "tokenizers_version"),
+    )
+
+    tokenizer_class: Literal[CLASSES] | None = None
+    do_lower_case: bool = True
+    # null: as lower_case.
+    strip_accents: bool | None = None
+
+
+class Tokenizer(Schema):
+    """What tokenizer.json may say. Padding and the length of texts are ours to choose."""
+
+    HARMLESS: ClassVar = ("added_tokens", "decoder", "padding", "truncation", "version")
+
+    model: dict[str, Any] | None = None
+    normalizer: dict[str, Any] | None = None
+    pre_tokenizer: dict[str, Any] | None = None
+    post_processor: dict[str, Any] | None = None
+
+
+class Model(Schema):
+    """The model in tokenizer.json."""
+
+    FIXED: ClassVar = {
+        "continuing_subword_prefix": (SUFFIX,),
+        "max_input_chars_per_word": (LONGEST_WORD,),
+        "unk_token": (UNKNOWN,),
+    }
+
+    type: Literal["WordPiece"]
+    vocab: dict[str, int]
+
+
+class Normalizer(Schema):
+    """The normalizer in tokenizer.json."""
+
+    FIXED: ClassVar = {"clean_text": (True,), "handle_chinese_chars": (True,)}
+
+    type: Literal["BertNormalizer"] = "BertNormalizer"
+    lowercase: bool = True
+    strip_accents: bool | None = None
+
+
+class PreTokenizer(Schema):
+    """What parts words in tokenizer.json."""
+
+    type: Literal["BertPreTokenizer"] = "BertPreTokenizer"
+
+
+class PostProcessor(Schema):
+    """What puts marks around a text in tokenizer.json."""
+
+    HARMLESS: ClassVar = ("cls", "pair", "sep", "single", "special_tokens")
+
+    type: Literal["TemplateProcessing", "BertProcessing"] = "TemplateProcessing"
+
+
+OF_TEXT = {
+    "normalizer": Normalizer,
+    "pre_tokenizer": PreTokenizer,
+    "post_processor": PostProcessor,
+}
+
+
+def load(files: SettingsFiles, most_pieces: int | None = None) -> WordPieces:
     """Read the vocabulary of a folder.
+
+    Args:
+        files: of the folder.
+        most_pieces: the rows of the model's table.
 
     Raises:
         FileNotFoundError: if there is none.
-        ValueError: if it is damaged, is not of word pieces, or cuts text as we cannot.
+        ValueError: if it is damaged, is not of word pieces, cuts text as we cannot, or has too many
+            pieces.
     """
-    folder = pathlib.Path(folder)
-    tokenizer = _json(folder / "tokenizer.json")
-    settings = _settings(folder, tokenizer)
-    path = folder / "vocab.txt"
-    if path.exists():
-        return WordPieces(_lines(path), **settings)
-    if not tokenizer:
+    config = files.read(TokenizerConfig, SETTINGS, AGAIN)
+    tokenizer = files.read(Tokenizer, TOKENIZER, AGAIN, MOST_BYTES_OF_LISTS)
+    path = files.path / VOCABULARY
+    pieces = _of_lines(path) if path.exists() else []
+    if tokenizer.model is not None:
+        numbers = files.of(Model, tokenizer.model, TOKENIZER, ANOTHER, "model").vocab
+        of_ids = _of_ids(numbers, files.path / TOKENIZER)
+        if pieces and pieces != of_ids:
+            raise ValueError(
+                f"{path} and {files.path / TOKENIZER} must have the same pieces. Received: others. "
+                "Delete the one that the model was not trained with."
+            )
+        path = path if pieces else files.path / TOKENIZER
+        pieces = of_ids
+    if not pieces:
         raise FileNotFoundError(
-            f"{folder} has no vocabulary: neither vocab.txt nor tokenizer.json. Save its tokenizer "
-            "there."
+            f"{files.path} has no vocabulary: neither {VOCABULARY} nor {TOKENIZER}. Save its "
+            "tokenizer there."
         )
-    model = tokenizer.get("model", {})
-    if model.get("type") != "WordPiece":
+    if most_pieces and len(pieces) > most_pieces:
         raise ValueError(
-            f"the tokenizer of {folder} must be of the type WordPiece. Received: "
-            f"{model.get('type')}. Import a BERT."
+            f"{path} must have at most {most_pieces:,} pieces, the `vocab_size` of config.json. "
+            f"Received: {len(pieces):,}. Take the vocabulary that was saved with the weights."
         )
-    numbers = model["vocab"]
-    return WordPieces(sorted(numbers, key=numbers.get), **settings)
+    lower_case, strip_accents = _cutting(files, config, tokenizer)
+    try:
+        return WordPieces(pieces, lower_case, strip_accents)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
-def _settings(folder, tokenizer):
-    """What is done to a text before it is cut. As in transformers it stands in
-    tokenizer_config.json, or in tokenizer.json for a tokenizer of no class of its own.
+def _cutting(files, config, tokenizer):
+    """Whether a text is put into lower case, and whether its accents are removed. As in
+    transformers it stands in tokenizer_config.json, or in tokenizer.json for a tokenizer of no
+    class of its own.
     """
-    config = _json(folder / "tokenizer_config.json")
-    theirs = {**DEFAULTS, **config}
-    if config.get("tokenizer_class") in OF_ANY_MODEL:
-        normalizer = tokenizer.get("normalizer") or {}
-        theirs = {
-            "do_lower_case": normalizer.get("lowercase", True),
-            "strip_accents": normalizer.get("strip_accents"),
-            "tokenize_chinese_chars": normalizer.get("handle_chinese_chars", True),
-        }
-    if not theirs["tokenize_chinese_chars"]:
-        raise ValueError(
-            f"the tokenizer of {folder} must have tokenize_chinese_chars=true in "
-            "tokenizer_config.json (handle_chinese_chars in tokenizer.json), for we make a word of "
-            "each Chinese character. Received: false. Import another model."
-        )
-    # null: as lower_case.
-    return {"lower_case": theirs["do_lower_case"], "strip_accents": theirs["strip_accents"]}
+    if config.tokenizer_class not in OF_ANY_MODEL:
+        return config.do_lower_case, config.strip_accents
+    parts = {
+        name: files.of(schema, getattr(tokenizer, name) or {}, TOKENIZER, ANOTHER, name)
+        for name, schema in OF_TEXT.items()
+    }
+    return parts["normalizer"].lowercase, parts["normalizer"].strip_accents
 
 
-def _lines(path):
+def _of_lines(path):
     """The lines of a file. Only a line feed parts them: a vocabulary may have pieces such as
     U+2028, at which `splitlines` would part too.
     """
-    # Of bytes, for `read_text` would take a lone carriage return for a line feed.
-    text = path.read_bytes().decode("utf-8")
-    lines = text.removesuffix("\n").split("\n")
-    return [line.removesuffix("\r") for line in lines] if lines[0].endswith("\r") else lines
+    lines = read_text(path, MOST_BYTES_OF_LISTS).removesuffix("\n").split("\n")
+    pieces = [line.removesuffix("\r") for line in lines] if lines[0].endswith("\r") else lines
+    if found := fault(pieces):
+        number, reason = found
+        raise ValueError(f"line {number + 1} of {path} {reason}. {AGAIN}")
+    return pieces
 
 
-def _json(path):
-    """What a file of JSON holds; {} if there is none."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged ({error}). Save the tokenizer again.") from error
+def _of_ids(numbers, path):
+    """Pieces in the order of their ids."""
+    pieces = sorted(numbers, key=numbers.get)
+    for number, piece in enumerate(pieces):
+        if numbers[piece] != number:
+            wanted = f"numbered from 0 without a gap, with a piece of id {number}"
+            refuse("vocab", f"`model` of {path}", wanted, numbers[piece], AGAIN)
+    return pieces

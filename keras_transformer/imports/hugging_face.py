@@ -1,20 +1,26 @@
 """A folder in Hugging Face's layout as one of our models: config.json says its family and sizes,
-`*.safetensors` hold its weights.
+`*.safetensors` hold its weights. What they say is compared before anything is built.
 """
 
-import json
 import os
 import pathlib
 from collections.abc import Mapping
 
 import keras
+import msgspec
 import numpy as np
 
 from keras_transformer.imports import bert, gpt2, t5, vit
+from keras_transformer.imports.family_config import AGAIN, ANOTHER
+from keras_transformer.imports.settings_files import SettingsFiles
+from keras_transformer.imports.weight_files import INDEX, WeightFiles, listed
+from pipelines.json_files import read_object, refuse, shown
 
 FAMILIES = {family.MODEL_TYPE: family for family in (bert, gpt2, t5, vit)}
-# What settings of sentence-transformers begin with that say how states become one vector.
-MODE = "pooling_mode_"
+CONFIG = "config.json"
+PICTURES = "preprocessor_config.json"
+# Of the names that are not used, as many are told of each file.
+MOST_TOLD = 8
 
 
 def load(folder: str | os.PathLike) -> keras.Model:
@@ -31,108 +37,105 @@ def load(folder: str | os.PathLike) -> keras.Model:
         ValueError: for another family, or if a file is damaged or lacks a size or a weight.
         ImportError: if safetensors is not installed.
     """
-    folder = pathlib.Path(folder)
-    config = read_config(folder)
-    family = FAMILIES[config["model_type"]]
-    model = family.model(config)
-    try:
-        arrays = family.weights(config, read_tensors(folder))
-    except KeyError as error:
-        raise ValueError(
-            f"{folder} lacks the weight {error}, which a model of the family "
-            f"{family.MODEL_TYPE} has. Check that the folder is whole."
-        ) from None
-    assign(model, arrays, folder)
-    return model
+    return PretrainedFolder(folder).model()
 
 
-def read_config(folder: pathlib.Path) -> dict:
-    """Read config.json, with what preprocessor_config.json says of pictures, if it is there, as its
-    "preprocessor".
+class PretrainedFolder:
+    """The folder of a model that others trained: it is checked when this is made, and nothing of
+    its size is allocated.
 
-    Raises:
-        FileNotFoundError, ValueError: as `load`.
-    """
-    path = folder / "config.json"
-    if not path.exists():
-        raise FileNotFoundError(
-            f"{folder} has no config.json: it must be a folder in Hugging Face's layout, with "
-            "config.json and model.safetensors."
-        )
-    config = _json(path)
-    if config.get("model_type") not in FAMILIES:
-        raise ValueError(
-            f"`model_type` of {path} must be one of {', '.join(FAMILIES)}. Received: "
-            f"{config.get('model_type')}."
-        )
-    sizes = FAMILIES[config["model_type"]].SIZES
-    missing = [name for name in sizes if name not in config]
-    if missing:
-        raise ValueError(
-            f"{path} lacks {', '.join(missing)}. Take the config.json that was saved with the "
-            "weights."
-        )
-    pictures = folder / "preprocessor_config.json"
-    return {**config, "preprocessor": _json(pictures)} if pictures.exists() else config
+    Args:
+        folder: as of `load`.
 
-
-def refuse_another_pooling(folder: str | os.PathLike) -> None:
-    """Refuse a folder of sentence-transformers whose vectors are no mean of the states, as ours
-    are.
-
-    Raises:
-        ValueError: naming what they are.
-    """
-    path = pathlib.Path(folder) / "1_Pooling" / "config.json"
-    settings = _json(path) if path.exists() else {}
-    # Newer versions write "pooling_mode": "cls", older ones "pooling_mode_cls_token": true.
-    used = [name for name, is_used in settings.items() if is_used is True]
-    modes = [name.removeprefix(MODE) for name in used if name.startswith(MODE)]
-    modes = [settings["pooling_mode"]] if "pooling_mode" in settings else modes
-    if modes and modes not in (["mean"], ["mean_tokens"]):
-        raise ValueError(
-            f"the pooling of {path} must be mean, as that of our vectors. Received: "
-            f"{', '.join(map(str, modes))}. Import another model, or delete 1_Pooling for vectors "
-            "that are the mean all the same."
-        )
-
-
-def _json(path):
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged ({error}).") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"{path} must have a JSON object. Received: {type(found).__name__}.")
-    return found
-
-
-def read_tensors(folder: pathlib.Path) -> dict[str, np.ndarray]:
-    """Read all weights of a folder as float32, by their names.
+    Attributes:
+        path: the folder.
+        family: its module, of `FAMILIES`.
+        config: what config.json says, by the family's schema.
+        files: its settings.
 
     Raises:
         FileNotFoundError, ValueError, ImportError: as `load`.
     """
-    try:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
-    except ImportError as error:
-        raise ImportError(
-            "safetensors is missing: pip install 'keras-transformer-nmt[imports]'."
-        ) from error
-    paths = sorted(folder.glob("*.safetensors"))
-    if not paths:
-        raise FileNotFoundError(
-            f"{folder} has no weights: a file that ends in .safetensors. Save the model again with "
-            "safe_serialization=True."
-        )
-    tensors = {}
-    for path in paths:
+
+    def __init__(self, folder: str | os.PathLike):
+        self.path = pathlib.Path(folder)
+        self.files = SettingsFiles(folder)
+        path = self.path / CONFIG
+        document = self._document()
+        self.family = FAMILIES[document["model_type"]]
+        self.config = self.files.of(self.family.Config, document, CONFIG, AGAIN)
         try:
-            tensors |= load_file(path)
-        except (SafetensorError, OSError) as error:
-            raise ValueError(f"{path} is damaged ({error}).") from error
-    return {name: np.asarray(array, np.float32) for name, array in tensors.items()}
+            self.family.hyperparameters(self.config)
+            self.config.labels()
+        except ValueError as error:
+            # Of a size of ours, where it names none of theirs.
+            where = "" if CONFIG in str(error) else f"{CONFIG}: "
+            raise ValueError(f"{where}{error}".replace(CONFIG, str(path), 1)) from error
+        self._extras = self._pictures()
+        self._tensors = WeightFiles(self.path, self.family.plain_name)
+        self._check_shapes(path)
+
+    def _document(self):
+        path = self.path / CONFIG
+        if not path.exists():
+            raise FileNotFoundError(
+                f"{self.path} has no {CONFIG}: it must be a folder in Hugging Face's layout, with "
+                f"{CONFIG} and model.safetensors. It has {listed(self.path)}."
+            )
+        document = read_object(path, AGAIN)
+        name = document.get("model_type")
+        if not isinstance(name, str) or name not in FAMILIES:
+            refuse("model_type", path, f"one of {', '.join(FAMILIES)}", name, ANOTHER)
+        return document
+
+    def _pictures(self):
+        """What preprocessor_config.json says, for a family that reads it."""
+        schema = getattr(self.family, "Pictures", None)
+        if schema is None:
+            return []
+        pictures = self.files.read(schema, PICTURES, ANOTHER)
+        self.family.check_pictures(pictures, self.config, self.path / PICTURES)
+        return [pictures]
+
+    def _check_shapes(self, path):
+        for name, shape in self.family.shapes(self.config):
+            self._tensors.check(name, shape, path, self.family.MODEL_TYPE)
+        for prefix, key in self.family.LAYERS.items():
+            count = getattr(self.config, key)
+            begin = f"{prefix}.{count}."
+            if more := next((name for name in self._tensors if name.startswith(begin)), None):
+                refuse(key, path, f"more, for the weights have {shown(more)}", count, AGAIN)
+
+    def model(self, pieces: int | None = None) -> keras.Model:
+        """Make the model, with its weights.
+
+        Args:
+            pieces: of its vocabulary, by default as many as the table has rows. Rows behind them
+                are left out.
+        """
+        config = self.config
+        if pieces:
+            config = msgspec.structs.replace(config, vocab_size=pieces)
+        arrays = self.family.weights(config, self._tensors, *self._extras)
+        model = self.family.model(config)
+        assign(model, arrays, self.path)
+        return model
+
+    def told(self) -> str:
+        """What of the folder is not used, in one line; "" if nothing is. Call it after `model`."""
+        files = {CONFIG, INDEX, *self.files.unused}
+        others = [path.name for path in sorted(self.path.glob("*.json")) if path.name not in files]
+        kinds = {
+            **self.files.unused,
+            "weights": self._tensors.unread(),
+            "files": [*others, *self._tensors.unused],
+        }
+        parts = []
+        for kind, names in kinds.items():
+            more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
+            if names:
+                parts.append(f"{kind}: {', '.join(map(shown, names[:MOST_TOLD]))}{more}")
+        return f"Not used of {self.path}: {'; '.join(parts)}." if parts else ""
 
 
 def assign(model: keras.Model, arrays: Mapping[str, np.ndarray], folder: pathlib.Path) -> None:

@@ -1,9 +1,10 @@
 """What `model.json` says of a run or of a SavedModel."""
 
-import json
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from pipelines.json_files import read_object
 
 
 def read_description(path: pathlib.Path) -> dict[str, Any]:
@@ -13,16 +14,7 @@ def read_description(path: pathlib.Path) -> dict[str, Any]:
         FileNotFoundError: if there is none.
         ValueError: if it is damaged.
     """
-    try:
-        description = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged ({error}).") from error
-    if not isinstance(description, dict):
-        raise ValueError(
-            f"{path} is damaged: it must hold a JSON object. Received: a "
-            f"{type(description).__name__}. Copy it again from where the model was trained."
-        )
-    return description
+    return read_object(path, "Copy it again from where the model was trained.")
 
 
 def hyperparameters_in(

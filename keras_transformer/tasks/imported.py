@@ -11,7 +11,8 @@ from keras_transformer import models
 from keras_transformer.artifacts import text_encoder_artifact as artifacts
 from keras_transformer.artifacts.artifact import Artifact
 from keras_transformer.artifacts.picture_artifact import PictureArtifact
-from keras_transformer.imports import bert, bert_vocabulary, hugging_face, vit
+from keras_transformer.imports import bert, bert_vocabulary, sentence_vectors, vit
+from keras_transformer.imports.hugging_face import PretrainedFolder
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks import IMPORTED_ALONE
 from keras_transformer.tasks.labelling import LABELS_FILE
@@ -20,40 +21,37 @@ from keras_transformer.translator import text_encoder_module as modules
 from keras_transformer.translator.picture_classifier import TASK
 from keras_transformer.translator.picture_module import PictureModule
 from keras_transformer.translator.tag_module import TagModule
-from pipelines.whole_files import whole_folder, write_json
+from pipelines.whole_files import write_json
 
 
-def maker(origin: str, config: Mapping):
-    """What makes a task's artifact of a folder in Hugging Face's layout: `of_text` or
-    `of_pictures`.
-
-    Args:
-        origin: the folder.
-        config: its config.json, as `hugging_face.read_config` gives it.
+def artifact_of(folder: PretrainedFolder) -> tuple[str, Artifact]:
+    """The name of the task of a model, and the artifact that it is exported as.
 
     Raises:
         ValueError: for a family that no task is for.
     """
-    kinds = {bert.MODEL_TYPE: of_text, vit.MODEL_TYPE: of_pictures}
-    if config["model_type"] not in kinds:
+    kinds = {bert.MODEL_TYPE: _of_text, vit.MODEL_TYPE: _of_pictures}
+    name = folder.family.MODEL_TYPE
+    if name not in kinds:
         raise ValueError(
-            f"`model_type` of {origin} must be {' or '.join(kinds)}: we cannot cut the text of "
-            f"others into pieces. Received: {config['model_type']}. `imports.hugging_face.load` "
-            "makes a model of it that takes ids."
+            f"`model_type` of {folder.path} must be {' or '.join(kinds)}: we cannot cut the text "
+            f"of others into pieces. Received: {name}. `imports.hugging_face.load` makes a model "
+            "of it that takes ids."
         )
-    return kinds[config["model_type"]]
+    return kinds[name](folder)
 
 
-def of_pictures(origin: str, config: Mapping) -> tuple[str, Artifact]:
-    """The task of a ViT, and what is exported of it."""
-    return TASK, PictureArtifact(PictureModule(hugging_face.load(origin), vit.classes(config)))
+def _of_pictures(folder):
+    return TASK, PictureArtifact(PictureModule(folder.model(), folder.config.labels()))
 
 
-def of_text(origin: str, config: Mapping) -> tuple[str, Artifact]:
-    """The name of the task of a BERT, and the artifact that it is exported as."""
-    model = hugging_face.load(origin)
-    vocabulary = bert_vocabulary.load(origin)
-    labels = bert.labels(config)
+def _of_text(folder):
+    # All that is read is told before the model is built.
+    vocabulary = bert_vocabulary.load(folder.files, folder.config.vocab_size)
+    if not bert.HEADS_OF[folder.config.architecture("BertModel")]:
+        sentence_vectors.refuse_others(folder.files)
+    model = folder.model(vocabulary.size)
+    labels = folder.config.labels()
     if isinstance(model, models.TokenClassifier):
         return "tagging", artifacts.TagArtifact(TagModule(model, vocabulary, labels))
     if isinstance(model, models.MaskedLanguageModel):
@@ -62,7 +60,6 @@ def of_text(origin: str, config: Mapping) -> tuple[str, Artifact]:
     if isinstance(model, models.TextClassifier):
         module = modules.LabelModule(model, vocabulary, labels)
         return "classification", artifacts.LabelArtifact(module)
-    hugging_face.refuse_another_pooling(origin)
     module = modules.TextEncoderModule(model, vocabulary)
     return IMPORTED_ALONE, artifacts.TextEncoderArtifact(module)
 
@@ -77,14 +74,13 @@ def description(task: str, artifact: Artifact, origin: str) -> dict:
     }
 
 
-def write_run(run: RunFolder, description: Mapping, artifact: Artifact) -> None:
-    """Write the run's folder, whole or not at all."""
-    with whole_folder(run.path) as temporary:
-        temporary.mkdir()
-        folder = RunFolder(temporary)
-        folder.describe(description)
-        artifact.write_files(temporary)
-        if labels := artifact.facts().get("labels"):
-            write_json(temporary / LABELS_FILE, labels["names"])
-        arrays = {WEIGHTS + path: array for path, array in artifact.module.arrays().items()}
-        write_archive(folder.averaged, arrays)
+def write_run(path: pathlib.Path, description: Mapping, artifact: Artifact) -> None:
+    """Write a run's folder at a path where none is."""
+    path.mkdir()
+    folder = RunFolder(path)
+    folder.describe(description)
+    artifact.write_files(path)
+    if labels := artifact.facts().get("labels"):
+        write_json(path / LABELS_FILE, labels["names"])
+    arrays = {WEIGHTS + name: array for name, array in artifact.module.arrays().items()}
+    write_archive(folder.averaged, arrays)

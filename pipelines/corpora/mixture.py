@@ -10,7 +10,6 @@ Example:
 """
 
 import itertools
-import json
 import os
 import re
 import sys
@@ -21,6 +20,7 @@ import numpy as np
 
 from pipelines.corpora.parallel_text import Corpus, Dropped, Origin, ParallelText
 from pipelines.corpora.refusals import READERS, check_member
+from pipelines.json_files import read_object
 
 TAG = re.compile(r"<[A-Za-z0-9_-]+>")
 NEEDED = ("corpus", "source_language", "target_language")
@@ -160,20 +160,12 @@ def members(path: str | os.PathLike | None) -> list[dict]:
         raise FileNotFoundError(
             f"`mixture` must be an existing JSON file. Received: {path}. Check the path."
         )
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(
-            f"{path} must be JSON in UTF-8. Received: {error}. Correct the file."
-        ) from error
-    said = content.get("corpora") if isinstance(content, dict) else None
+    content = read_object(file, "Correct the file.")
+    said = content.get("corpora")
     if not isinstance(said, list) or not said or len(content) != 1:
-        received = (
-            ", ".join(content) or "no key" if isinstance(content, dict) else type(content).__name__
-        )
         raise ValueError(
             f'{path} must be {{"corpora": [...]}}, with one member or more. Received: '
-            f"{received}. List the members."
+            f"{', '.join(content) or 'no key'}. List the members."
         )
     for number, member in enumerate(said, start=1):
         _check(f"{path}, member {number}", member)

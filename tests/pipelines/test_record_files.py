@@ -235,8 +235,8 @@ def test_what_is_missing_is_told_with_the_remedy(folder):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", "no JSON"),
-        ("[]", "no JSON object"),
+        ("", "it is no JSON"),
+        ("[]", "it must hold a JSON object. Received: []"),
         ('{"format": 1, "pairs": 3}', "it does not say dropped, shards, "),
     ],
 )

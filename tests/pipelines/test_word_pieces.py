@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.imports import bert_vocabulary
+from keras_transformer.imports.settings_files import SettingsFiles
 from pipelines import vocabularies
 from pipelines.word_pieces import SPECIAL, WordPieces
 
@@ -54,7 +55,7 @@ def test_accents_are_stripped_where_the_settings_say_so(tmp_path, lower_case, st
     )
     (tmp_path / "vocab.txt").write_text("\n".join(ACCENTED), encoding="utf-8")
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
-    found = bert_vocabulary.load(tmp_path).tokenize(tf.constant(texts)).to_list()
+    found = bert_vocabulary.load(SettingsFiles(tmp_path)).tokenize(tf.constant(texts)).to_list()
     assert found == [ids[1:] for ids in theirs(texts)["input_ids"]]
 
 
@@ -119,7 +120,7 @@ def test_it_is_a_vocabulary_of_a_folder(tmp_path):
     )
     assert again.fingerprint != WordPieces(PIECES).fingerprint
     (tmp_path / "vocabulary.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"is no vocabulary of word pieces \(.*\)\. Import the"):
+    with pytest.raises(ValueError, match=r"vocabulary\.json lacks pieces\. Import the"):
         vocabularies.load(tmp_path)
 
 
@@ -146,40 +147,40 @@ def test_the_tokenizer_is_set_where_transformers_looks(
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
     if with_text:
         (tmp_path / "vocab.txt").write_text("\n".join(PIECES), encoding="utf-8")
-    found = bert_vocabulary.load(tmp_path)
+    found = bert_vocabulary.load(SettingsFiles(tmp_path))
     assert (found.lower_case, found.strip_accents) == expected
 
 
 def test_chinese_that_is_not_cut_into_characters_is_refused(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(PIECES), encoding="utf-8")
-    words = r"must have tokenize_chinese_chars=true .* Received: false\. Import another"
+    words = r"(tokenize_chinese_chars|handle_chinese_chars)` of .*json must be true\. Received: false"
     (tmp_path / "tokenizer_config.json").write_text('{"tokenize_chinese_chars": false}')
     with pytest.raises(ValueError, match=words):
-        bert_vocabulary.load(tmp_path)
+        bert_vocabulary.load(SettingsFiles(tmp_path))
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(OF_ANY_MODEL))
     normalizer = {"handle_chinese_chars": False}
     (tmp_path / "tokenizer.json").write_text(json.dumps({"normalizer": normalizer}))
     with pytest.raises(ValueError, match=words):
-        bert_vocabulary.load(tmp_path)
+        bert_vocabulary.load(SettingsFiles(tmp_path))
 
 
 def test_a_folder_of_transformers_is_read(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"has no vocabulary: neither vocab\.txt nor"):
-        bert_vocabulary.load(tmp_path)
+        bert_vocabulary.load(SettingsFiles(tmp_path))
     model = {"type": "WordPiece", "vocab": {piece: n for n, piece in enumerate(PIECES)}}
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps({"model": model, "normalizer": {"lowercase": False}}))
-    found = bert_vocabulary.load(tmp_path)
+    found = bert_vocabulary.load(SettingsFiles(tmp_path))
     assert (found.pieces, found.lower_case) == (PIECES, True)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(OF_ANY_MODEL))
-    assert bert_vocabulary.load(tmp_path).lower_case is False
-    path.write_text(json.dumps({"model": {"type": "BPE"}}))
-    with pytest.raises(ValueError, match=r"must be of the type WordPiece\. Received: BPE"):
-        bert_vocabulary.load(tmp_path)
+    assert bert_vocabulary.load(SettingsFiles(tmp_path)).lower_case is False
+    path.write_text(json.dumps({"model": {"type": "BPE", "vocab": {}}}))
+    with pytest.raises(ValueError, match=r"`type` of `model` of .* must be one of WordPiece\. Received: BPE"):
+        bert_vocabulary.load(SettingsFiles(tmp_path))
     path.write_text("{")
-    with pytest.raises(ValueError, match=r"tokenizer\.json is damaged \("):
-        bert_vocabulary.load(tmp_path)
+    with pytest.raises(ValueError, match=r"tokenizer\.json is damaged: it is no JSON \("):
+        bert_vocabulary.load(SettingsFiles(tmp_path))
     (tmp_path / "tokenizer.json").unlink()
     (tmp_path / "vocab.txt").write_text("\n".join(PIECES[1:]), encoding="utf-8")
     with pytest.raises(ValueError, match=r"must have \[PAD\], .* one without \[PAD\]"):
-        bert_vocabulary.load(tmp_path)
+        bert_vocabulary.load(SettingsFiles(tmp_path))

@@ -54,9 +54,9 @@ def test_a_run_without_hyperparameters_is_told(refused, description):
     assert refused(description).startswith("RUN/model.json must have hyperparameters, the sizes")
 
 
-@pytest.mark.parametrize(("content", "kind"), [([1], "list"), ("x", "str"), (None, "NoneType")])
+@pytest.mark.parametrize(("content", "kind"), [([1], "a list"), ("x", "x"), (None, "null")])
 def test_what_is_no_object_is_told(tmp_path, content, kind):
     (tmp_path / "model.json").write_text(json.dumps(content))
     for reader in (read_card, lambda path: RunFolder(path).read_description()):
-        with pytest.raises(ValueError, match=rf"must hold a JSON object\. Received: a {kind}\."):
+        with pytest.raises(ValueError, match=rf"must hold a JSON object\. Received: {kind}\."):
             reader(tmp_path)

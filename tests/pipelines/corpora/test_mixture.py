@@ -267,9 +267,6 @@ def test_a_missing_key_is_named(tmp_path, key):
         {},
         {"corpora": []},
         {"corpora": {}},
-        [],
-        "3",
-        '"corpora"',
         {"corpora": [REVERSE], "weight": 2},
     ],
 )
@@ -279,14 +276,20 @@ def test_a_file_without_members_or_with_something_else_is_refused(tmp_path, cont
     )
 
 
+@pytest.mark.parametrize("content", [[], "3", '"corpora"'])
+def test_a_file_without_an_object_is_refused(tmp_path, content):
+    said = "mixture.json is damaged: it must hold a JSON object. Received: "
+    assert said in complaint(tmp_path, content)
+
+
 @pytest.mark.parametrize("content", ["", "{", '{"corpora": [,]}', "{'corpora': []}"])
 def test_a_file_that_is_no_json_is_refused(tmp_path, content):
-    assert "mixture.json must be JSON in UTF-8. Received: " in complaint(tmp_path, content)
+    assert "mixture.json is damaged: it is no JSON (" in complaint(tmp_path, content)
 
 
 def test_a_file_that_is_no_utf8_is_refused(tmp_path):
     (tmp_path / "mixture.json").write_bytes(b'{"corpora": "\xff"}')
-    with pytest.raises(ValueError, match=r"mixture\.json must be JSON in UTF-8\. Received: .*0xff"):
+    with pytest.raises(ValueError, match=r"mixture\.json is damaged: it must be UTF-8.* byte 13 is"):
         mixture.load(tmp_path / "mixture.json", corpora.load)
 
 

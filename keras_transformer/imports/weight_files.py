@@ -1,0 +1,176 @@
+"""The weights of a folder in Hugging Face's layout: what the headers of its `*.safetensors` say, and
+the arrays, which are read one by one.
+"""
+
+import os
+import pathlib
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from pipelines.json_files import Schema, read_object, regular_file, settings, shown
+
+INDEX = "model.safetensors.index.json"
+ENDING = ".safetensors"
+WHOLE = "Save the model again, all its files."
+FLOATS = ("F64", "F32", "F16", "BF16")
+
+
+class Index(Schema):
+    """The file of each weight, where there are several files."""
+
+    HARMLESS = ("metadata",)
+
+    weight_map: dict[str, str]
+
+
+class WeightFiles(Mapping):
+    """Arrays of float32 by the names that a family gives them.
+
+    Args:
+        folder: with one or several files.
+        plain_name: takes a weight's name in a file, and gives the family's.
+
+    Attributes:
+        unused: files of weights that the index does not name.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: if a file is damaged, or two weights have one name.
+        ImportError: if safetensors is not installed.
+    """
+
+    def __init__(self, folder: pathlib.Path, plain_name: Callable[[str], str] = str):
+        self._folder = folder
+        # Plain name -> (file, its name there).
+        self._places: dict[str, tuple[pathlib.Path, str]] = {}
+        self._headers: dict[str, tuple[tuple[int, ...], str]] = {}
+        self._read: set[str] = set()
+        all_paths = sorted(folder.glob(f"*{ENDING}"))
+        index = _index(folder)
+        paths = sorted({folder / name for name in index.values()}) if index else all_paths
+        if not paths:
+            raise FileNotFoundError(
+                f"{folder} has no weights: a file that ends in {ENDING}. It has "
+                f"{listed(folder)}. Save the model again with safe_serialization=True."
+            )
+        self.unused = [path.name for path in all_paths if path not in paths]
+        for path in paths:
+            self._add(path, plain_name)
+        for name, file in index.items():
+            if self._places.get(plain_name(name), (None,))[0] != folder / file:
+                raise ValueError(
+                    f"{folder / file} lacks the weight {shown(name)}, which {folder / INDEX} says "
+                    f"it has. {WHOLE}"
+                )
+
+    def _add(self, path, plain_name):
+        with _opened(path) as file:
+            names = {name: name for name in file.keys()}
+            # One that another shares its numbers with is stored once, and named here.
+            for name, kept in (file.metadata() or {}).items():
+                if kept in names:
+                    names.setdefault(name, kept)
+            for name, stored in names.items():
+                plain = plain_name(name)
+                if plain in self._places:
+                    raise ValueError(
+                        f"{self._folder} must have each weight once. Received: {shown(plain)} in "
+                        f"{self._places[plain][0].name} and in {path.name}. Delete the file that "
+                        "is not the model's."
+                    )
+                part = file.get_slice(stored)
+                self._places[plain] = (path, stored)
+                self._headers[plain] = (tuple(part.get_shape()), part.get_dtype())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def check(
+        self, name: str, shape: tuple[int, ...], config: str | os.PathLike, family: str
+    ) -> None:
+        """Refuse a weight whose header does not say what config.json makes of it.
+
+        Raises:
+            ValueError: naming it.
+        """
+        if name not in self._places:
+            raise ValueError(
+                f"{self._folder} lacks the weight '{name}', which a model of the family {family} "
+                f"has that is as {config} says. Check that the folder is whole."
+            )
+        path, stored = self._places[name]
+        found, dtype = self._headers[name]
+        if found != shape:
+            raise ValueError(
+                f"{path}: the weight {stored} is {found}, expected {shape}. Check that {config} "
+                "and the weights belong together."
+            )
+        if dtype not in FLOATS:
+            raise ValueError(
+                f"{path}: the weight {stored} must be of {', '.join(FLOATS)}. Received: {dtype}. "
+                "Save the model in float32."
+            )
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        path, stored = self._places[name]
+        self._read.add(name)
+        with _opened(path) as file, np.errstate(all="ignore"):
+            array = np.asarray(file.get_tensor(stored), np.float32)
+        if not np.isfinite(array).all():
+            raise ValueError(
+                f"{path}: the weight {stored} must have finite numbers in float32. Received: "
+                f"{(~np.isfinite(array)).sum():,} others. Import a model that was saved whole."
+            )
+        return array
+
+    def unread(self) -> list[str]:
+        """Names of the weights that were never asked for nor share their numbers with one."""
+        read = {self._places[name] for name in self._read}
+        return [name for name, place in self._places.items() if place not in read]
+
+
+def listed(folder: pathlib.Path, most: int = 5) -> str:
+    """What a folder holds, in words."""
+    if not folder.is_dir():
+        return "no files, for it is no folder" if folder.exists() else "no files: it does not exist"
+    names = sorted(path.name for path in folder.iterdir())
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(shown, names[:most])) + more if names else "no files"
+
+
+def _index(folder):
+    """The file of each weight by its name; none where all weights are in one file."""
+    path = folder / INDEX
+    try:
+        document = read_object(path, WHOLE)
+    except FileNotFoundError:
+        return {}
+    index, _ = settings(Index, document, path, WHOLE)
+    for name in index.weight_map.values():
+        if pathlib.Path(name).name != name or not name.endswith(ENDING) or "\0" in name:
+            raise ValueError(
+                f"`weight_map` of {path} must name files beside it that end in {ENDING}. Received: "
+                f"{shown(name)}. {WHOLE}"
+            )
+        if not (folder / name).exists():
+            raise FileNotFoundError(
+                f"{folder / name} does not exist, and {path} names it. {WHOLE}"
+            )
+    return index.weight_map
+
+
+def _opened(path):
+    try:
+        from safetensors import SafetensorError, safe_open
+    except ImportError as error:
+        raise ImportError(
+            "safetensors is missing: pip install 'keras-transformer-nmt[imports]'."
+        ) from error
+    try:
+        return safe_open(regular_file(path), framework="numpy")
+    except (SafetensorError, OSError) as error:
+        raise ValueError(f"{path} is damaged ({error}). {WHOLE}") from error

@@ -1,0 +1,181 @@
+"""JSON files and the schemas of what they say: one reader for all that others, or an earlier run of
+ours, wrote. It ends with one line, whatever the file is.
+"""
+
+import json
+import os
+import pathlib
+import re
+import stat
+import typing
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import msgspec
+
+# The largest of settings: names of 22,000 classes.
+MOST_BYTES = 2**24
+# tokenizer.json, or the manifest of many shards.
+MOST_BYTES_OF_LISTS = 2**26
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+}
+OF_JSON = {dict: "an object", list: "a list"}
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+LONGEST_SHOWN = 60
+
+
+class Schema(msgspec.Struct):
+    """What a JSON object may say: its fields are what is read, with types and bounds.
+
+    Attributes:
+        FIXED: of further keys, the values that each may have, the one to name first.
+        HARMLESS: further keys that change nothing of what we compute.
+    """
+
+    FIXED: typing.ClassVar[Mapping[str, Collection]] = {}
+    HARMLESS: typing.ClassVar[Collection[str]] = ()
+
+
+def regular_file(path: str | os.PathLike) -> pathlib.Path:
+    """The path of a file that can be read to its end, of links too. It is not opened.
+
+    Raises:
+        FileNotFoundError: if there is none.
+        ValueError: for a folder, a device, a FIFO or a socket.
+    """
+    kind = stat.S_IFMT(os.stat(path).st_mode)
+    if kind != stat.S_IFREG:
+        raise ValueError(f"{path} must be a file. Received: {KINDS.get(kind, 'something else')}.")
+    return pathlib.Path(path)
+
+
+def read_text(path: str | os.PathLike, most_bytes: int = MOST_BYTES) -> str:
+    """Read a file of UTF-8, line ends as they are.
+
+    Raises:
+        FileNotFoundError, ValueError: as `regular_file`, or for one that is too big or not UTF-8.
+    """
+    with open(regular_file(path), "rb") as file:
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise ValueError(f"{path} must have at most {most_bytes:,} bytes. Received: more.")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is damaged: it must be UTF-8. Received: byte {error.start} is not."
+        ) from error
+
+
+def read_json(path: str | os.PathLike, remedy: str, most_bytes: int = MOST_BYTES) -> Any:
+    """Read what a JSON file says.
+
+    Args:
+        path: the file.
+        remedy: sentences that tell what to do if it is damaged.
+        most_bytes: of the file.
+
+    Raises:
+        FileNotFoundError: if there is none.
+        ValueError: for what `read_text` refuses, and for what is no JSON, names a key twice, holds
+            half a character, or is nested too deeply.
+    """
+    try:
+        text = read_text(path, most_bytes)
+    except ValueError as error:
+        raise ValueError(f"{error} {remedy}") from error
+    try:
+        value = json.loads(text, object_pairs_hook=_once)
+        if SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except RecursionError:
+        raise ValueError(f"{path} is damaged: its brackets nest too deeply. {remedy}") from None
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: it is no JSON ({error}). {remedy}") from error
+    return value
+
+
+def read_object(
+    path: str | os.PathLike, remedy: str, most_bytes: int = MOST_BYTES
+) -> dict[str, Any]:
+    """Read a JSON object: as `read_json`, which see."""
+    value = read_json(path, remedy, most_bytes)
+    if not isinstance(value, dict):
+        raise ValueError(
+            f"{path} is damaged: it must hold a JSON object. Received: {shown(value)}. {remedy}"
+        )
+    return value
+
+
+def settings(
+    schema: type[Schema], document: Mapping[str, Any], place: str | os.PathLike, remedy: str
+) -> tuple[Any, list[str]]:
+    """What a JSON object says, by its schema.
+
+    Args:
+        schema: a `Schema`.
+        document: the object.
+        place: the file, for errors.
+        remedy: a sentence that tells what to do.
+
+    Returns:
+        The settings, and the keys that the schema does not know.
+
+    Raises:
+        ValueError: naming the key, what it must be and what it is.
+    """
+    fields = {field.encode_name: field for field in msgspec.structs.fields(schema)}
+    missing = [name for name, field in fields.items() if field.required and name not in document]
+    if missing:
+        raise ValueError(f"{place} lacks {', '.join(missing)}. {remedy}")
+    for name, values in schema.FIXED.items():
+        if name in document and not any(_same(document[name], value) for value in values):
+            refuse(name, place, " or ".join(map(shown, values)), document[name], remedy)
+    try:
+        made = msgspec.convert(document, schema)
+    except msgspec.ValidationError as error:
+        # Such as "Expected `int`, got `str` - at `$.size[0]`".
+        reason, _, where = str(error).partition(" - at `$.")
+        name = re.split(r"[.\[`]", where)[0]
+        if choices := typing.get_args(fields[name].type) if "enum" in reason else ():
+            wanted = f"one of {', '.join(map(str, choices))}"
+        else:
+            wanted = reason.removeprefix("Expected ").partition(", got")[0]
+        refuse(name, place, wanted, document[name], remedy)
+    known = {*fields, *schema.FIXED, *schema.HARMLESS}
+    return made, [name for name in document if name not in known]
+
+
+def refuse(name: str, place: str | os.PathLike, wanted: str, value: Any, remedy: str) -> None:
+    """Raise the ValueError for a key of a JSON object."""
+    raise ValueError(f"`{name}` of {place} must be {wanted}. Received: {shown(value)}. {remedy}")
+
+
+def shown(value: Any) -> str:
+    """A value as JSON has it, for an error: words without quotes, and of long ones the beginning.
+    A list or an object is named only.
+    """
+    if isinstance(value, dict | list) and value:
+        return OF_JSON[type(value)]
+    text = value if isinstance(value, str) else json.dumps(value)
+    text = text if text.isprintable() else ascii(text)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
+
+
+def _once(pairs):
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in made if names.count(name) > 1)
+        raise ValueError(f"an object names {shown(twice)} twice")
+    return made
+
+
+def _same(value, wanted):
+    """Whether two values are one in JSON, where true is not 1."""
+    return type(value) is type(wanted) and value == wanted

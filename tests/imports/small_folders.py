@@ -1,0 +1,76 @@
+"""A small good folder of a BERT or a ViT in Hugging Face's layout, without transformers."""
+
+import json
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from keras_transformer.imports import bert, gpt2, t5, vit
+from pipelines.json_files import settings
+from pipelines.word_pieces import SPECIAL
+
+PIECES = [*SPECIAL, "turn", "on", "the", "lamp", "##s"]
+SIZES = {
+    "num_hidden_layers": 1,
+    "hidden_size": 4,
+    "intermediate_size": 6,
+    "num_attention_heads": 2,
+}
+BERT = {
+    "model_type": "bert",
+    "architectures": ["BertForSequenceClassification"],
+    "vocab_size": len(PIECES),
+    "max_position_embeddings": 8,
+    "layer_norm_eps": 1e-12,
+    "hidden_act": "gelu",
+    "id2label": {"0": "a", "1": "b"},
+    **SIZES,
+}
+VIT = {"model_type": "vit", "image_size": 4, "patch_size": 2, "num_channels": 3, **SIZES}
+GPT2 = {"model_type": "gpt2", "n_layer": 1, "n_embd": 4, "n_head": 2, "n_positions": 4}
+T5 = {"model_type": "t5", "num_layers": 1, "d_model": 4, "d_kv": 2, "d_ff": 4, "num_heads": 2}
+CONFIGS = {
+    bert: BERT,
+    vit: VIT,
+    gpt2: {**GPT2, "vocab_size": 9},
+    t5: {**T5, "vocab_size": 9},
+}
+MEANS = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "do_normalize": True}
+VECTORS = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
+VECTORS += [{"idx": 1, "name": "1", "path": "1_Pooling", "type": "st.models.Pooling"}]
+TOKENIZER = {
+    "model": {"type": "WordPiece", "vocab": {piece: n for n, piece in enumerate(PIECES)}},
+    "normalizer": {"type": "BertNormalizer", "lowercase": True},
+}
+
+
+def config_of(family, document):
+    """A family's config of a JSON object."""
+    return settings(family.Config, document, "config.json", "Correct it.")[0]
+
+
+def tensors_of(family, document):
+    """Random weights of all sizes, by the names of a file."""
+    random = np.random.default_rng(1)
+    shapes = family.shapes(config_of(family, document))
+    return {name: random.normal(size=shape).astype(np.float32) for name, shape in shapes}
+
+
+def write(folder, family=bert, **changes):
+    """Write a whole folder; returns it."""
+    document = {**CONFIGS[family], **changes}
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(document))
+    save_file(tensors_of(family, document), folder / "model.safetensors")
+    if family is bert:
+        (folder / "vocab.txt").write_text("\n".join(PIECES))
+    if family is vit:
+        (folder / "preprocessor_config.json").write_text(json.dumps(MEANS))
+    return folder
+
+
+def change(folder, name="config.json", **changes):
+    """Set keys of a JSON object in a file."""
+    path = folder / name
+    document = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps({**document, **changes}))
