@@ -124,7 +124,7 @@ def settings(
         remedy: a sentence that tells what to do.
 
     Returns:
-        The settings, and the keys that the schema does not know.
+        The settings, and the keys that the schema does not know and that have a value.
 
     Raises:
         ValueError: naming the key, what it must be and what it is.
@@ -140,15 +140,15 @@ def settings(
         made = msgspec.convert(document, schema)
     except msgspec.ValidationError as error:
         # Such as "Expected `int`, got `str` - at `$.size[0]`".
-        reason, _, where = str(error).partition(" - at `$.")
-        name = re.split(r"[.\[`]", where)[0]
+        reason, _, where = str(error).rpartition(" - at ")
+        [name] = re.findall(r"`\$\.(\w+)", where)
         if choices := typing.get_args(fields[name].type) if "enum" in reason else ():
             wanted = f"one of {', '.join(map(str, choices))}"
         else:
             wanted = reason.removeprefix("Expected ").partition(", got")[0]
         refuse(name, place, wanted, document[name], remedy)
     known = {*fields, *schema.FIXED, *schema.HARMLESS}
-    return made, [name for name in document if name not in known]
+    return made, [name for name in document if name not in known and document[name] is not None]
 
 
 def refuse(name: str, place: str | os.PathLike, wanted: str, value: Any, remedy: str) -> None:

@@ -6,7 +6,7 @@ import msgspec
 
 from pipelines.json_files import Schema, refuse
 
-AGAIN = "Take the config.json that was saved with the weights."
+AGAIN = "Take the config.json that was saved with the weights, or import another model."
 ANOTHER = "Import another model."
 ONE_OF_SEVERAL = "single_label_classification"
 MOST = 2**31 - 1

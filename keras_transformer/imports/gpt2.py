@@ -44,7 +44,7 @@ class Config(family_config.Config, kw_only=True):
     }
     HARMLESS: ClassVar = (
         *family_config.NOTES,
-        *("n_ctx", "pad_token_id", "reorder_and_upcast_attn", "summary_activation"),
+        *("embd_pdrop", "n_ctx", "pad_token_id", "reorder_and_upcast_attn", "summary_activation"),
         *("summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj"),
     )
 

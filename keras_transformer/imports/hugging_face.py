@@ -14,7 +14,7 @@ from keras_transformer.imports import bert, gpt2, t5, vit
 from keras_transformer.imports.family_config import AGAIN, ANOTHER
 from keras_transformer.imports.settings_files import SettingsFiles
 from keras_transformer.imports.weight_files import INDEX, WeightFiles, listed
-from pipelines.json_files import read_object, refuse, shown
+from pipelines.json_files import Schema, read_object, refuse, shown
 
 FAMILIES = {family.MODEL_TYPE: family for family in (bert, gpt2, t5, vit)}
 CONFIG = "config.json"
@@ -113,13 +113,17 @@ class PretrainedFolder:
             pieces: of its vocabulary, by default as many as the table has rows. Rows behind them
                 are left out.
         """
-        config = self.config
-        if pieces:
-            config = msgspec.structs.replace(config, vocab_size=pieces)
-        arrays = self.family.weights(config, self._tensors, *self._extras)
+        config, arrays = self.arrays(pieces)
         model = self.family.model(config)
         assign(model, arrays, self.path)
         return model
+
+    def arrays(self, pieces: int | None = None) -> tuple[Schema, dict[str, np.ndarray]]:
+        """The config of the model that `model` makes, and its weights by their paths."""
+        config = self.config
+        if pieces:
+            config = msgspec.structs.replace(config, vocab_size=pieces)
+        return config, self.family.weights(config, self._tensors, *self._extras)
 
     def told(self) -> str:
         """What of the folder is not used, in one line; "" if nothing is. Call it after `model`."""

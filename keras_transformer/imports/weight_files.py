@@ -106,12 +106,12 @@ class WeightFiles(Mapping):
         found, dtype = self._headers[name]
         if found != shape:
             raise ValueError(
-                f"{path}: the weight {stored} is {found}, expected {shape}. Check that {config} "
+                f"{path}: the weight {shown(stored)} is {found}, expected {shape}. Check that {config} "
                 "and the weights belong together."
             )
         if dtype not in FLOATS:
             raise ValueError(
-                f"{path}: the weight {stored} must be of {', '.join(FLOATS)}. Received: {dtype}. "
+                f"{path}: the weight {shown(stored)} must be of {', '.join(FLOATS)}. Received: {dtype}. "
                 "Save the model in float32."
             )
 
@@ -122,7 +122,7 @@ class WeightFiles(Mapping):
             array = np.asarray(file.get_tensor(stored), np.float32)
         if not np.isfinite(array).all():
             raise ValueError(
-                f"{path}: the weight {stored} must have finite numbers in float32. Received: "
+                f"{path}: the weight {shown(stored)} must have finite numbers in float32. Received: "
                 f"{(~np.isfinite(array)).sum():,} others. Import a model that was saved whole."
             )
         return array
@@ -173,4 +173,5 @@ def _opened(path):
     try:
         return safe_open(regular_file(path), framework="numpy")
     except (SafetensorError, OSError) as error:
-        raise ValueError(f"{path} is damaged ({error}). {WHOLE}") from error
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path} is damaged ({reason}). {WHOLE}") from error

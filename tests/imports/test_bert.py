@@ -2,40 +2,33 @@
 
 import json
 
-import numpy as np
 import pytest
+import small_folders
+from small_folders import config_of
 
-from keras_transformer.imports import bert, bert_vocabulary, hugging_face
+from keras_transformer.imports import bert, bert_vocabulary, sentence_vectors
+from keras_transformer.imports.settings_files import SettingsFiles
 from pipelines.word_pieces import SPECIAL
 
-CONFIG = {"model_type": "bert", "num_hidden_layers": 2}
+CONFIG = {**small_folders.BERT, "num_hidden_layers": 2}
 
 
-def tensors():
-    """A number for each weight of all classes of BERT, by the name that PyTorch gives it."""
-    layers = [
-        f"bert.encoder.layer.{number}.{theirs}"
-        for number in range(CONFIG["num_hidden_layers"])
-        for theirs, _ in bert.LAYER.values()
-    ]
-    embeddings = [f"bert.{theirs}" for theirs, _ in bert.EMBEDDINGS.values()]
-    heads = [theirs for theirs, _ in bert.HEADS.values()]
-    return {name: np.array(n) for n, name in enumerate([*embeddings, *layers, *heads])}
-
-
-def test_norms_may_have_the_names_of_tensorflow():
+@pytest.mark.parametrize("architecture", list(bert.HEADED))
+def test_norms_may_have_the_names_of_tensorflow(architecture):
     """As those of bert-base-uncased and all other original ones have them, heads included."""
-    given = tensors()
-    original = {
+    config = config_of(bert, {**CONFIG, "architectures": [architecture]})
+    names = [f"bert.{name}" for name, _ in bert.shapes(config)]
+    original = [
         name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
             "LayerNorm.bias", "LayerNorm.beta"
-        ): array
-        for name, array in given.items()
-    }
-    assert len(set(original) - set(given)) == 2 * (1 + 2 * CONFIG["num_hidden_layers"] + 1)
-    expected = bert.weights(CONFIG, given)
-    assert len({int(number) for number in expected.values()}) == len(given)
-    assert bert.weights(CONFIG, original) == expected
+        )
+        for name in names
+    ]
+    norms = 1 + 2 * config.num_hidden_layers + bool(bert.HEADS_OF[architecture] == bert.PREDICTION)
+    assert len(set(original) - set(names)) == 2 * norms
+    assert [bert.plain_name(name) for name in original] == [
+        name.removeprefix("bert.") for name in names
+    ]
 
 
 @pytest.mark.parametrize(
@@ -47,9 +40,9 @@ def test_norms_may_have_the_names_of_tensorflow():
     ],
 )
 def test_logits_that_are_no_choice_of_one_label_are_refused(settings, received):
-    config = {"architectures": ["BertForSequenceClassification"], **settings}
+    config = config_of(bert, {**CONFIG, **settings})
     with pytest.raises(ValueError, match=rf"at least 2 labels .*Received: problem_type={received}"):
-        bert.model(config)
+        bert.hyperparameters(config)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -59,7 +52,7 @@ def test_only_line_feeds_part_the_pieces_of_a_vocabulary(tmp_path, end, closed):
     pieces = [*SPECIAL, "a", "\u2028", "\x85", "b"]
     text = end.join(pieces) + (end if closed else "")
     (tmp_path / "vocab.txt").write_bytes(text.encode())
-    assert bert_vocabulary.load(tmp_path).pieces == pieces
+    assert bert_vocabulary.load(SettingsFiles(tmp_path)).pieces == pieces
 
 
 @pytest.mark.parametrize(
@@ -76,11 +69,11 @@ def test_vectors_that_are_no_mean_are_refused(tmp_path, settings):
     path.parent.mkdir()
     path.write_text(json.dumps({"word_embedding_dimension": 8, **settings}))
     with pytest.raises(ValueError, match=r"config\.json must be mean, .* Received: cls"):
-        hugging_face.refuse_another_pooling(tmp_path)
+        sentence_vectors.refuse_others(SettingsFiles(tmp_path))
 
 
 def test_vectors_that_are_the_mean_are_taken(tmp_path):
-    hugging_face.refuse_another_pooling(tmp_path)
+    sentence_vectors.refuse_others(SettingsFiles(tmp_path))
     path = tmp_path / "1_Pooling" / "config.json"
     path.parent.mkdir()
     for settings in (
@@ -89,4 +82,4 @@ def test_vectors_that_are_the_mean_are_taken(tmp_path):
         {},
     ):
         path.write_text(json.dumps(settings))
-        hugging_face.refuse_another_pooling(tmp_path)
+        sentence_vectors.refuse_others(SettingsFiles(tmp_path))

@@ -1,22 +1,13 @@
 """Settings of config.json with which a model computes something else than ours are refused."""
 
+import json
+
 import pytest
+from small_folders import CONFIGS, config_of
 
-from keras_transformer.imports import bert, gpt2, t5
+from keras_transformer.imports import bert, gpt2, t5, vit
+from keras_transformer.imports.hugging_face import FAMILIES
 
-SIZES = {
-    "bert": {
-        "vocab_size": 9,
-        "num_hidden_layers": 1,
-        "hidden_size": 4,
-        "intermediate_size": 4,
-        "num_attention_heads": 2,
-        "max_position_embeddings": 4,
-    },
-    "gpt2": {"vocab_size": 9, "n_layer": 1, "n_embd": 4, "n_head": 2, "n_positions": 4},
-    "t5": {"vocab_size": 9, "num_layers": 1, "d_model": 4, "d_kv": 2, "d_ff": 4, "num_heads": 2},
-}
-FAMILIES = {"bert": bert, "gpt2": gpt2, "t5": t5}
 GUESSER = {"architectures": ["BertForMaskedLM"]}
 
 
@@ -34,34 +25,42 @@ GUESSER = {"architectures": ["BertForMaskedLM"]}
     ],
 )
 def test_a_setting_that_changes_the_logits_is_refused_by_name(family, name, is_ours):
-    config = SIZES[family] | (GUESSER if family == "bert" else {})
+    config = CONFIGS[FAMILIES[family]] | (GUESSER if family == "bert" else {})
     of_json = {True: "true", False: "false"}
     with pytest.raises(
         ValueError,
-        match=rf"^`{name}` of config\.json must be {of_json[is_ours]}: we have no .*\. Import "
-        rf"another model\. Received: {of_json[not is_ours]}\.$",
+        match=rf"^`{name}` of config\.json must be {of_json[is_ours]}.*\. Received: "
+        rf"{of_json[not is_ours]}\. [A-Z].*\.$",
     ):
-        FAMILIES[family].model({**config, name: not is_ours})
+        FAMILIES[family].hyperparameters(
+            config_of(FAMILIES[family], {**config, name: not is_ours})
+        )
 
 
-@pytest.mark.parametrize(
-    ("family", "settings"),
-    [
-        ("gpt2", gpt2.WANTED),
-        ("bert", GUESSER | bert.WANTED | bert.WANTED_OF_PIECES),
-        # Without a head that guesses pieces the setting changes nothing.
-        ("bert", {"tie_word_embeddings": False}),
-    ],
-)
-def test_control_our_own_settings_are_taken(family, settings):
-    assert FAMILIES[family].model({**SIZES[family], **settings}).count_params()
+@pytest.mark.parametrize("family", list(FAMILIES.values()))
+def test_control_our_own_settings_are_taken(family):
+    own = {name: values[0] for name, values in family.Config.FIXED.items() if values}
+    assert family.hyperparameters(config_of(family, {**CONFIGS[family], **own}))
 
 
-def test_our_settings_are_the_defaults_of_transformers():
-    """So a config.json that does not name them has them."""
+def test_control_without_a_head_that_guesses_pieces_tied_tables_change_nothing():
+    assert bert.hyperparameters(
+        config_of(bert, {**CONFIGS[bert], "tie_word_embeddings": False})
+    )
+
+
+@pytest.mark.parametrize("family", list(FAMILIES.values()))
+def test_all_that_transformers_writes_is_known_and_ours_by_default(family):
+    """So a config.json that does not name a fixed setting has it."""
     transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
-    for config, wanted in (
-        (transformers.GPT2Config(), gpt2.WANTED),
-        (transformers.BertConfig(), bert.WANTED | bert.WANTED_OF_PIECES),
-    ):
-        assert {name: getattr(config, name) for name in wanted} == wanted
+    classes = {
+        bert: transformers.BertConfig,
+        gpt2: transformers.GPT2Config,
+        t5: transformers.T5Config,
+        vit: transformers.ViTConfig,
+    }
+    written = json.loads(classes[family]().to_json_string(use_diff=False))
+    fields = {*family.Config.__struct_fields__, *family.Config.HARMLESS, *family.Config.FIXED}
+    unknown = [name for name, value in written.items() if name not in fields and value is not None]
+    assert unknown == []
+    config_of(family, written)

@@ -1,49 +1,46 @@
 """Pictures as ViTs of hubs scale them, without a model."""
 
-import json
-
 import numpy as np
 import pytest
+import small_folders
+from small_folders import config_of
 
-from keras_transformer.imports import hugging_face, vit
+from keras_transformer.imports import vit
+from keras_transformer.imports.family_config import ANOTHER
+from pipelines.json_files import settings as settings_of
 
-CONFIG = {**dict.fromkeys(vit.SIZES, 4), "model_type": "vit", "num_hidden_layers": 0}
-SIZE = 3
+SIZE = 2
+CONFIG = small_folders.VIT
+PATH = "preprocessor_config.json"
 IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
+
+
+def pictures_of(document):
+    """What preprocessor_config.json says, checked."""
+    pictures, _ = settings_of(vit.Pictures, document, PATH, ANOTHER)
+    vit.check_pictures(pictures, config_of(vit, CONFIG), PATH)
+    return pictures
 
 
 @pytest.fixture
 def tensors():
-    """The weights of a ViT without layers, of patches of 3 x 3."""
-    random = np.random.default_rng(1)
-    shapes = {
-        "embeddings.patch_embeddings.projection.weight": (4, 3, SIZE, SIZE),
-        "embeddings.patch_embeddings.projection.bias": (4,),
-        "embeddings.cls_token": (1, 1, 4),
-        "embeddings.position_embeddings": (1, 2, 4),
-        **dict.fromkeys(("layernorm.weight", "layernorm.bias"), (4,)),
-        "classifier.weight": (2, 4),
-        "classifier.bias": (2,),
-    }
-    return {name: random.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    """The weights of a ViT of patches of 2 x 2."""
+    return small_folders.tensors_of(vit, CONFIG)
 
 
 @pytest.mark.parametrize(
     ("preprocessor", "mean", "deviation"),
     [
-        (None, 0.5, 0.5),
+        ({}, 0.5, 0.5),
         ({"do_normalize": True, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}, 0.5, 0.5),
         (IMAGENET, *IMAGENET.values()),
         ({"do_normalize": False, **IMAGENET, "rescale_factor": 0.00392156862745098}, 0.0, 1.0),
     ],
 )
 def test_patches_are_those_of_pictures_scaled_as_the_folder_says(
-    tmp_path, tensors, preprocessor, mean, deviation
+    tensors, preprocessor, mean, deviation
 ):
-    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
-    if preprocessor is not None:
-        (tmp_path / "preprocessor_config.json").write_text(json.dumps(preprocessor))
-    found = vit.weights(hugging_face.read_config(tmp_path), tensors)
+    found = vit.weights(config_of(vit, CONFIG), tensors, pictures_of(preprocessor))
     picture = np.random.default_rng(2).uniform(size=(SIZE, SIZE, 3))
     kernel = tensors["embeddings.patch_embeddings.projection.weight"]
     scaled = (picture - np.array(mean)) / np.array(deviation)
@@ -54,15 +51,21 @@ def test_patches_are_those_of_pictures_scaled_as_the_folder_says(
     assert {array.dtype for array in found.values()} == {np.dtype(np.float32)}
 
 
-def test_pictures_that_are_not_scaled_to_1_are_refused(tensors):
-    for settings in ({"do_rescale": False}, {"rescale_factor": 1 / 127.5}):
-        with pytest.raises(ValueError, match=r"must have do_rescale=true and rescale_factor=1/255"):
-            vit.weights({**CONFIG, "preprocessor": settings}, tensors)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"do_rescale": False}, r"`do_rescale` of .*json must be true\. Received: false"),
+        ({"rescale_factor": 1 / 127.5}, r"`rescale_factor` of .*json must be 1/255\. Received"),
+    ],
+)
+def test_pictures_that_are_not_scaled_to_1_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        pictures_of(settings)
 
 
 def test_a_vit_without_classes_is_refused():
     with pytest.raises(ValueError, match=r"must be ViTForImageClassification\. Received: ViTModel"):
-        vit.model({**CONFIG, "architectures": ["ViTModel"]})
+        vit.hyperparameters(config_of(vit, {**CONFIG, "architectures": ["ViTModel"]}))
 
 
 @pytest.mark.parametrize(
@@ -74,4 +77,4 @@ def test_a_vit_without_classes_is_refused():
 )
 def test_logits_that_are_no_choice_of_one_class_are_refused(settings, received):
     with pytest.raises(ValueError, match=rf"at least 2 labels .*Received: problem_type={received}"):
-        vit.model({**CONFIG, **settings})
+        vit.hyperparameters(config_of(vit, {**CONFIG, **settings}))

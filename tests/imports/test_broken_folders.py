@@ -1,0 +1,518 @@
+"""Folders that somebody else wrote: what is good is read, what is not ends with one line that names
+the file, before anything is built or written.
+"""
+
+import datetime
+import json
+import os
+import re
+import struct
+import types
+
+import numpy as np
+import pytest
+import small_folders
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from small_folders import BERT, PIECES, TOKENIZER, VECTORS, change, tensors_of, write
+
+from keras_transformer import import_model
+from keras_transformer.artifacts import saved_model
+from keras_transformer.imports import bert, gpt2, hugging_face, t5, vit
+from keras_transformer.imports.hugging_face import PretrainedFolder
+from keras_transformer.tasks import imported
+from pipelines import json_files
+
+safetensors = pytest.importorskip("safetensors.numpy", reason="install the extra [imports]")
+TABLE = "embeddings.word_embeddings.weight"
+
+
+class Accepted(Exception):
+    """A folder was read to its end: only building the model is left."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_is_built():
+    """Before a model is made the test ends."""
+
+    def model(self, pieces=None):
+        self.arrays(pieces)
+        raise Accepted
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PretrainedFolder, "model", model)
+        yield
+
+
+def text(name, content):
+    return lambda folder: (folder / name).write_bytes(content)
+
+
+def setting(name="config.json", **changes):
+    return lambda folder: change(folder, name, **changes)
+
+
+def weight(changed, dtype=None, family=bert):
+    """Another array in place of a weight."""
+
+    def changes(folder):
+        tensors = tensors_of(family, small_folders.CONFIGS[family])
+        tensors[TABLE] = changed(tensors[TABLE])
+        safetensors.save_file(tensors, folder / "model.safetensors")
+
+    return changes
+
+
+def header(said, data=b"", before=None):
+    content = json.dumps(said).encode()
+    size = struct.pack("<Q", len(content) if before is None else before)
+    return text("model.safetensors", size + content + data)
+
+
+def fp8(folder):
+    path = folder / "model.safetensors"
+    content = path.read_bytes()
+    size = struct.unpack("<Q", content[:8])[0]
+    said = json.loads(content[8 : 8 + size])
+    begin, end = said[TABLE]["data_offsets"]
+    data = content[8 + size :]
+    data = data[:begin] + data[begin : begin + (end - begin) // 4] + data[end:]
+    for entry in said.values():
+        if entry["data_offsets"][0] >= end:
+            entry["data_offsets"] = [n - (end - begin) * 3 // 4 for n in entry["data_offsets"]]
+    said[TABLE] |= {"dtype": "F8_E4M3", "data_offsets": [begin, begin + (end - begin) // 4]}
+    header(said, data)(folder)
+
+
+def in_place_of(name, make):
+    def changes(folder):
+        (folder / name).unlink(missing_ok=True)
+        make(folder / name)
+
+    return changes
+
+
+def second_file(folder):
+    safetensors.save_file({f"bert.{TABLE}": np.ones(3)}, folder / "other.safetensors")
+
+
+def with_nan(array):
+    return np.where(array == array.max(), np.nan, array)
+
+
+def tokenizer(**changes):
+    """tokenizer.json in place of vocab.txt."""
+
+    def changed(folder):
+        (folder / "vocab.txt").unlink()
+        said = {**TOKENIZER, "model": {**TOKENIZER["model"], **changes}}
+        said["model"] = {key: value for key, value in said["model"].items() if value is not None}
+        (folder / "tokenizer.json").write_text(json.dumps(said))
+
+    return changed
+
+
+def lines(*pieces):
+    return text("vocab.txt", "\n".join([*PIECES, *pieces][: len(PIECES)]).encode())
+
+
+def instead(piece):
+    return text("vocab.txt", "\n".join([*PIECES[:-1], piece]).encode())
+
+
+def modules(*more):
+    def changed(folder):
+        change(folder, architectures=["BertModel"])
+        (folder / "modules.json").write_text(json.dumps([*VECTORS, *more]))
+
+    return changed
+
+
+def sharded(*, lost="", extra=False, **wrong):
+    """Two files of weights and their index."""
+
+    def changed(folder):
+        tensors = tensors_of(bert, BERT)
+        (folder / "model.safetensors").unlink()
+        names = ["model-1.safetensors", "model-2.safetensors"]
+        places = {name: names[number % 2] for number, name in enumerate(tensors)}
+        for file in names:
+            own = {name: tensors[name] for name, place in places.items() if place == file}
+            safetensors.save_file(own, folder / file)
+        if extra:
+            safetensors.save_file({"x": np.ones(2)}, folder / "more.safetensors")
+        said = {"metadata": {}, "weight_map": {**places, **wrong}}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(said))
+        (folder / lost).unlink() if lost else None
+
+    return changed
+
+
+NUL = b"\n".join(piece.encode() for piece in PIECES[:-1]) + b"\na\0b"
+HUGE = 10**9
+BROKEN = {
+    "fp8": (fp8, r"model\.safetensors: the weight embeddings\.word.* must be of F64, .* F8_E4M3"),
+    "family a list": (setting(model_type=["bert"]), r"`model_type` of .*Received: a list"),
+    "no family": (text("config.json", b"{}"), r"`model_type` of .*config\.json .*null"),
+    "act a list": (setting(hidden_act=["gelu"]), r"`hidden_act` of .*config\.json.*a list"),
+    "architectures 5": (setting(architectures=5), r"`architectures` of .*Received: 5"),
+    "labels 5": (setting(id2label=5), r"`id2label` of .*Received: 5"),
+    "labels with gaps": (setting(id2label={"0": "a", "2": "b"}), r"`id2label` of .*with 1"),
+    "epsilon": (setting(layer_norm_eps="x"), r"`layer_norm_eps` of .*`float`.*Received: x"),
+    "brackets": (text("config.json", b"[" * 200_000), r"config\.json .*brackets nest too deeply"),
+    "a list": (text("config.json", b"[1]"), r"config\.json .*JSON object\. Received: a list"),
+    "twice": (text("config.json", b'{"a": 1, "a": 2}'), r"config\.json .*names a twice"),
+    "half": (text("config.json", b'{"a": "\\ud800"}'), r"config\.json is damaged: it is no JSON"),
+    "UTF-8": (text("config.json", b'{"a": "\xff"}'), r"config\.json .*UTF-8.*byte 7"),
+    "layers": (setting(num_hidden_layers=HUGE), r"lacks the weight 'encoder\.layer\.1\."),
+    "width": (setting(hidden_size=HUGE), r"word_embeddings.* \(10, 4\), expected \(10, 1000000000\)"),
+    "too huge": (setting(hidden_size=10**30), r"`hidden_size` of .*Received: 1000000000000"),
+    "true": (setting(num_hidden_layers=True), r"`num_hidden_layers` of .*Received: true"),
+    "0": (setting(hidden_size=0), r"`hidden_size` of .*`int` >= 1\. Received: 0"),
+    "heads": (setting(num_attention_heads=3), r"config\.json: .*divisible"),
+    "dropout": (setting(hidden_dropout_prob=float("nan")), r"`hidden_dropout_prob` of .*NaN"),
+    "fewer layers": (
+        lambda folder: safetensors.save_file(
+            tensors_of(bert, {**BERT, "num_hidden_layers": 2}), folder / "model.safetensors"
+        ),
+        r"`num_hidden_layers` of .*for the weights have encoder\.layer\.1\..*Received: 1\.",
+    ),
+    "quantized": (setting(quantization_config={"x": 1}), r"`quantization_config` of .*null"),
+    "a device": (
+        in_place_of("config.json", lambda path: path.symlink_to("/dev/zero")),
+        r"config\.json must be a file\. Received: a device",
+    ),
+    "a FIFO": (in_place_of("config.json", os.mkfifo), r"config\.json must be a file.*a FIFO"),
+    "a folder": (in_place_of("vocab.txt", os.mkdir), r"vocab\.txt must be a file.*a folder"),
+    "weights a FIFO": (in_place_of("model.safetensors", os.mkfifo), r"safetensors must be a file"),
+    "dangling": (
+        in_place_of("config.json", lambda path: path.symlink_to("nowhere")),
+        r"has no config\.json",
+    ),
+    "empty": (
+        lambda folder: [path.unlink() for path in folder.iterdir()],
+        r"has no config\.json.*It has no files",
+    ),
+    "others": (in_place_of("config.json", lambda path: None), r"It has model\.safetensors, vocab"),
+    "NUL": (text("vocab.txt", NUL), r"line 10 of .*vocab\.txt must not have the character NUL"),
+    "long": (instead("é" * 129), r"line 10 of .*vocab\.txt must have at most 256 bytes.* 258"),
+    "twice a piece": (instead("on"), r"line 10 of .*vocab\.txt must be no other's.*'on'.* id 6"),
+    "no UTF-8": (text("vocab.txt", b"\xff"), r"vocab\.txt is damaged: it must be UTF-8"),
+    "no [PAD]": (text("vocab.txt", b"a\nb"), r"vocab\.txt: .*one without \[PAD\]"),
+    "more pieces": (
+        text("vocab.txt", "\n".join([*PIECES, "more"]).encode()),
+        r"vocab\.txt must have at most 10 pieces, the `vocab_size`.*Received: 11",
+    ),
+    "no vocab": (tokenizer(vocab=None), r"`model` of .*tokenizer\.json lacks vocab"),
+    "gaps": (
+        tokenizer(vocab={**TOKENIZER["model"]["vocab"], "turn": 20}),
+        r"`vocab` of `model` of .*tokenizer\.json .*without a gap, with a piece of id 5",
+    ),
+    "ids": (tokenizer(vocab={"a": True}), r"`vocab` of `model` of .*must be `int`"),
+    "suffix": (tokenizer(continuing_subword_prefix="@@"), r"`continuing_subword_prefix` of .*@@"),
+    "another cutter": (
+        setting("tokenizer_config.json", tokenizer_class="BertJapaneseTokenizer"),
+        r"`tokenizer_class` of .*tokenizer_config\.json must be one of .*BertJapanese",
+    ),
+    "two vocabularies": (
+        setting("tokenizer.json", model={**TOKENIZER["model"], "vocab": {"a": 0}}),
+        r"vocab\.txt and .*tokenizer\.json must have the same pieces",
+    ),
+    "NaN": (weight(with_nan), r"model\.safetensors: the weight embeddings\.word.* finite .* 1 oth"),
+    "infinite": (weight(lambda array: array * np.inf), r"must have finite numbers"),
+    "float64": (weight(lambda array: array.astype(float) * 1e300), r"must have finite numbers"),
+    "int8": (weight(lambda array: array.astype(np.int8)), r"must be of F64.*Received: I8"),
+    "bool": (weight(lambda array: array > 0), r"must be of F64.*Received: BOOL"),
+    "two files": (second_file, r"each weight once\. Received: embeddings\.word.* model\.saf.*other"),
+    "no weights": (in_place_of("model.safetensors", lambda path: None), r"has no weights"),
+    "header beyond": (header({}, before=2**40), r"model\.safetensors is damaged \("),
+    "empty weights": (text("model.safetensors", b""), r"model\.safetensors is damaged \("),
+    "overlap": (
+        header({n: {"dtype": "I8", "shape": [2], "data_offsets": [0, 2]} for n in "ab"}, b"12"),
+        r"model\.safetensors is damaged \(.*offset",
+    ),
+    "shard": (sharded(lost="model-2.safetensors"), r"model-2\.safetensors does not exist, and .*ind"),
+    "not there": (sharded(x="model-1.safetensors"), r"model-1\.safetensors lacks the weight x"),
+    "elsewhere": (sharded(x="../x.safetensors"), r"`weight_map` of .*beside it.*\.\./x"),
+    "Dense": (
+        modules({"idx": 2, "name": "2", "path": "2_Dense", "type": "st.models.Dense"}),
+        r"modules\.json must have the modules Transformer, Pooling, Normalize.*Dense",
+    ),
+    "modules": (modules(5), r"modules\.json is damaged: it must hold a list of objects"),
+}
+BROKEN_PICTURES = {
+    "mean": ({"image_mean": None}, r"`image_mean` of .*preprocessor_config\.json must .*null"),
+    "deviation 0": ({"image_std": 0}, r"`image_std` of .*`float` > .*Received: 0"),
+    "one of 0": ({"image_std": [0.5, 0, 0.5]}, r"`image_std` of .*Received: a list"),
+    "two channels": ({"image_mean": [0.5, 0.5]}, r"`image_mean` of .*3 numbers or one"),
+}
+
+
+def import_of(folder):
+    imported.artifact_of(PretrainedFolder(folder))
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_folder_ends_with_a_line(tmp_path, name):
+    folder = write(tmp_path / "folder")
+    changed, message = BROKEN[name]
+    changed(folder)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises((ValueError, OSError), match=message) as caught:
+        import_of(folder)
+    assert len(str(caught.value).splitlines()) == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", BROKEN_PICTURES)
+def test_broken_settings_of_pictures_end_with_a_line(tmp_path, name):
+    folder = write(tmp_path / "folder", vit)
+    changes, message = BROKEN_PICTURES[name]
+    change(folder, "preprocessor_config.json", **changes)
+    with pytest.raises(ValueError, match=message):
+        import_of(folder)
+    change(folder, "preprocessor_config.json", do_normalize=False, image_mean=None, image_std=0.1)
+    if "image_mean" in changes:
+        with pytest.raises(Accepted):
+            import_of(folder)
+
+
+def stored_once(folder):
+    """As `safetensors.torch.save_model` writes tied weights: keras-hub#3075."""
+    tensors = tensors_of(bert, {**BERT, "architectures": ["BertForMaskedLM"]})
+    bias = tensors.pop("cls.predictions.bias")
+    tensors["cls.predictions.decoder.bias"] = bias
+    path = folder / "model.safetensors"
+    named = {"cls.predictions.bias": "cls.predictions.decoder.bias", "format": "pt"}
+    safetensors.save_file(tensors, path, named)
+    change(folder, architectures=["BertForMaskedLM"])
+
+
+def padded(folder):
+    write(folder, vocab_size=16)
+
+
+def links(folder):
+    """As in the cache of Hugging Face's hub."""
+    for name in ("config.json", "model.safetensors"):
+        (folder / name).rename(folder.parent / f"blob-{name}")
+        (folder / name).symlink_to(f"../blob-{name}")
+
+
+GOOD = {
+    "as it is": (lambda folder: None, ""),
+    "padded": (padded, ""),
+    "stored once": (stored_once, ""),
+    "links": (links, ""),
+    "sharded": (sharded(), ""),
+    "an extra shard": (sharded(extra=True), "files: more.safetensors"),
+    "tokenizer": (tokenizer(), ""),
+    "unknown": (setting(rope=5, nothing=None), "config.json: rope"),
+    "other files": (setting("generation_config.json", a=1), "files: generation_config.json"),
+    "sentences": (modules(), ""),
+    "unread": (
+        lambda folder: safetensors.save_file(
+            {**tensors_of(bert, BERT), "embeddings.position_ids": np.arange(8)},
+            folder / "model.safetensors",
+        ),
+        "weights: embeddings.position_ids",
+    ),
+    "longest": (
+        lambda folder: (
+            change(folder, architectures=["BertModel"]),
+            change(folder, "sentence_bert_config.json", max_seq_length=4),
+        ),
+        "sentence_bert_config.json: max_seq_length",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_good_folder_is_read_and_what_is_not_used_is_named(tmp_path, name):
+    path = write(tmp_path / "folder")
+    changed, unused = GOOD[name]
+    changed(path)
+    folder = PretrainedFolder(path)
+    with pytest.raises(Accepted):
+        imported.artifact_of(folder)
+    if name in ("stored once", "sentences", "longest", "padded"):
+        assert unused in folder.told()
+    else:
+        assert folder.told() == (f"Not used of {path}: {unused}." if unused else "")
+
+
+def test_rows_behind_the_pieces_are_left_out(tmp_path):
+    folder = PretrainedFolder(write(tmp_path / "folder", vocab_size=16))
+    config, arrays = folder.arrays(len(PIECES))
+    assert config.vocab_size == len(PIECES)
+    table = tensors_of(bert, {**BERT, "vocab_size": 16})[TABLE]
+    np.testing.assert_array_equal(arrays["embedding/table"], table[: len(PIECES)])
+    assert len(folder.arrays()[1]["embedding/table"]) == 16
+
+
+@pytest.mark.parametrize("family", [gpt2, t5])
+@pytest.mark.parametrize("key", ["layers", "width", "positions"])
+def test_sizes_of_every_family_are_compared_before_anything_is_built(tmp_path, family, key):
+    names = {
+        gpt2: {"layers": "n_layer", "width": "n_embd", "positions": "n_positions"},
+        t5: {"layers": "num_layers", "width": "d_model", "positions": "d_ff"},
+    }
+    folder = write(tmp_path / "folder", family)
+    assert PretrainedFolder(folder).arrays()[1]
+    change(folder, **{names[family][key]: HUGE})
+    with pytest.raises(ValueError, match=r"lacks the weight|, expected \("):
+        hugging_face.load(folder)
+
+
+def test_an_export_that_fails_leaves_no_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "folder")
+
+    class Given(dict):
+        model_dir = "run"
+        export_dir = "saved"
+        version = None
+
+    def fails(*_, **__):
+        raise OSError("the disk is full")
+
+    made = types.SimpleNamespace(write_files=lambda path: None, facts=dict)
+    made.module = types.SimpleNamespace(arrays=dict)
+    monkeypatch.setattr(imported, "artifact_of", lambda folder: ("classification", made))
+    monkeypatch.setattr(imported, "description", lambda *_: {"task": "classification"})
+    monkeypatch.setattr(saved_model, "export", fails)
+    with pytest.raises(OSError, match="disk is full"):
+        import_model.main(Given({"from": types.SimpleNamespace(value="folder")}))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder"]
+
+
+def test_a_file_that_is_too_big_is_refused_without_being_read(tmp_path):
+    path = tmp_path / "config.json"
+    with path.open("wb") as file:
+        file.truncate(2**33)
+    with pytest.raises(ValueError, match=r"must have at most 16,777,216 bytes. Received: more"):
+        json_files.read_object(path, "Correct it.")
+
+
+# What `broken` may do to a file.
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(["", "gelu", "mean", "\x00", "BertModel", "../x", 10**9, 10**400, -1, 1e-9]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=6,
+)
+SETTINGS = {
+    "config.json": [*BERT, *bert.Config.FIXED, "problem_type", "tie_word_embeddings"],
+    "preprocessor_config.json": ["do_rescale", "rescale_factor", "image_mean", "image_std"],
+    "tokenizer_config.json": ["do_lower_case", "strip_accents", "tokenizer_class"],
+    "tokenizer.json": [*TOKENIZER, "post_processor", "pre_tokenizer"],
+    "1_Pooling/config.json": ["pooling_mode", "pooling_mode_cls_token"],
+    "sentence_bert_config.json": ["do_lower_case"],
+}
+CLASSES = ["BertModel", "BertForMaskedLM", "BertForSequenceClassification"]
+
+
+def mutated(draw, name, content):
+    """A file's bytes, broken."""
+    kind = draw(st.sampled_from(["keys", "keys", "bytes", "whole", "pieces"]))
+    if kind == "keys" and name in SETTINGS:
+        said = json.loads(content or b"{}")
+        for _ in range(draw(st.integers(1, 3))):
+            said[draw(st.sampled_from(SETTINGS[name]) | st.text(max_size=3))] = draw(JSON)
+        if name == "tokenizer.json" and isinstance(said["model"], dict) and draw(st.booleans()):
+            said["model"] = {**said["model"], draw(st.sampled_from(["vocab", "type"])): draw(JSON)}
+        return json.dumps(said).encode()
+    if kind == "keys" and name == "modules.json":
+        said = [*VECTORS, draw(JSON)]
+        said[0] = {**said[0], draw(st.sampled_from(["path", "type", "x"])): draw(JSON)}
+        return json.dumps(draw(st.permutations(said))).encode()
+    if kind == "keys" and name == "model.safetensors":
+        size = struct.unpack("<Q", content[:8])[0]
+        said = json.loads(content[8 : 8 + size])
+        for _ in range(draw(st.integers(1, 2))):
+            entry = draw(st.sampled_from(sorted(said)))
+            key = draw(st.sampled_from(["dtype", "shape", "data_offsets"]))
+            said[entry] = {**said[entry], key: draw(JSON | st.sampled_from(["I8", "F8_E5M2"]))}
+        changed = json.dumps(said).encode()
+        return struct.pack("<Q", len(changed)) + changed + content[8 + size :]
+    if kind == "pieces" and name == "vocab.txt":
+        pieces = draw(st.lists(st.sampled_from(PIECES) | st.text(max_size=300), max_size=4))
+        return "\n".join(draw(st.permutations([*PIECES, *pieces]))).encode("utf-8", "surrogatepass")
+    if kind == "whole":
+        return draw(st.binary(max_size=40)) or json.dumps(draw(JSON)).encode()
+    place = draw(st.integers(0, len(content)))
+    return content[:place] + draw(st.binary(max_size=3)) + content[place + draw(st.integers(0, 3)) :]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Folders of two families, each with all of its files; by path, the content of each."""
+    folders = [write(tmp_path_factory.mktemp(f.MODEL_TYPE), f) for f in (bert, vit)]
+    (folders[0] / "1_Pooling").mkdir()
+    (folders[0] / "modules.json").write_text(json.dumps(VECTORS))
+    for name in ("1_Pooling/config.json", "sentence_bert_config.json", "tokenizer_config.json"):
+        (folders[0] / name).write_text("{}")
+    (folders[0] / "tokenizer.json").write_text(json.dumps(TOKENIZER))
+    return {
+        folder: {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        for folder in folders
+    }
+
+
+def outcome(data, whole):
+    """What becomes of a folder that is broken at random."""
+    folder = data.draw(st.sampled_from(list(whole)))
+    if "architectures" in (config := json.loads(whole[folder][folder / "config.json"])):
+        config["architectures"] = [data.draw(st.sampled_from(CLASSES))]
+        (folder / "config.json").write_text(json.dumps(config))
+    paths = sorted(whole[folder])
+    changed = data.draw(st.lists(st.sampled_from(paths), min_size=1, max_size=2, unique=True))
+    try:
+        for path in changed:
+            name = str(path.relative_to(folder))
+            path.write_bytes(mutated(data.draw, name, path.read_bytes()))
+        # Half of them are read without vocab.txt.
+        if data.draw(st.booleans()):
+            (folder / "vocab.txt").unlink(missing_ok=True)
+        import_of(folder)
+    except Accepted:
+        return "accepted"
+    except (ValueError, OSError) as error:
+        # Any other is a traceback.
+        assert len(str(error).splitlines()) == 1, str(error)
+        assert re.search(re.escape(str(folder)), str(error)), str(error)
+        return "refused"
+    finally:
+        for path, content in whole[folder].items():
+            path.write_bytes(content)
+    raise AssertionError("neither refused nor read")
+
+
+QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.large_base_example]
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=QUIET)
+@given(data=st.data())
+def test_whatever_is_broken_is_told_in_one_line(data, whole):
+    outcome(data, whole)
+
+
+@pytest.mark.slow
+def test_ten_thousand_broken_folders(whole):
+    counts = dict.fromkeys(("accepted", "refused"), 0)
+
+    @settings(
+        max_examples=10_000, deadline=datetime.timedelta(seconds=5), suppress_health_check=QUIET
+    )
+    @given(data=st.data())
+    def breaks(data):
+        counts[outcome(data, whole)] += 1
+
+    breaks()
+    print(counts)
+    assert min(counts.values()) > 300
+    assert sum(counts.values()) >= 10_000
