@@ -34,10 +34,13 @@ def our_vectors(folder: pathlib.Path):
     """A function of sentences that gives our vectors, (B, d_model)."""
     import tensorflow as tf
 
-    from keras_transformer.imports import bert_vocabulary, hugging_face
+    from keras_transformer.imports import bert_vocabulary
+    from keras_transformer.imports.hugging_face import PretrainedFolder
     from keras_transformer.translator.text_encoder_module import TextEncoderModule
 
-    module = TextEncoderModule(hugging_face.load(folder), bert_vocabulary.load(folder))
+    read = PretrainedFolder(folder)
+    vocabulary = bert_vocabulary.load(read.files, read.config.vocab_size)
+    module = TextEncoderModule(read.model(vocabulary.size), vocabulary)
     return lambda sentences: module.embed(tf.constant(sentences))["vector"].numpy()
 
 

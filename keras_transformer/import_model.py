@@ -9,8 +9,6 @@ the model has such a head it also predicts masked words, labels or tags. A ViT's
 classifies images.
 """
 
-import pathlib
-
 from keras_transformer import flags
 
 GROUPS = ("import", "model_dir", "export", "version")

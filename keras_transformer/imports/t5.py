@@ -141,7 +141,7 @@ def rows(vocabulary_size: int) -> np.ndarray:
 def weights(config: Config, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Arrays by the paths of the model's variables."""
     # It scales the logits by d_model^-0.5, we the embeddings by d_model^0.5.
-    table = tensors["shared.weight"][rows(config.vocab_size)] * config.d_model ** -0.5
+    table = tensors["shared.weight"][rows(config.vocab_size)] * config.d_model**-0.5
     found = {"embedding/table": table}
     for stack, sublayers in SUBLAYERS.items():
         found[f"{stack}/final_norm/gamma"] = tensors[f"{stack}.final_layer_norm.weight"]

@@ -1,5 +1,5 @@
-"""The weights of a folder in Hugging Face's layout: what the headers of its `*.safetensors` say, and
-the arrays, which are read one by one.
+"""The weights of a folder in Hugging Face's layout: what the headers of its `*.safetensors` say,
+and the arrays, which are read one by one.
 """
 
 import os
@@ -66,7 +66,7 @@ class WeightFiles(Mapping):
 
     def _add(self, path, plain_name):
         with _opened(path) as file:
-            names = {name: name for name in file.keys()}
+            names = {name: name for name in list(file.keys())}
             # One that another shares its numbers with is stored once, and named here.
             for name, kept in (file.metadata() or {}).items():
                 if kept in names:
@@ -106,13 +106,13 @@ class WeightFiles(Mapping):
         found, dtype = self._headers[name]
         if found != shape:
             raise ValueError(
-                f"{path}: the weight {shown(stored)} is {found}, expected {shape}. Check that {config} "
-                "and the weights belong together."
+                f"{path}: the weight {shown(stored)} is {found}, expected {shape}. Check that "
+                f"{config} and the weights belong together."
             )
         if dtype not in FLOATS:
             raise ValueError(
-                f"{path}: the weight {shown(stored)} must be of {', '.join(FLOATS)}. Received: {dtype}. "
-                "Save the model in float32."
+                f"{path}: the weight {shown(stored)} must be of {', '.join(FLOATS)}. Received: "
+                f"{dtype}. Save the model in float32."
             )
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -122,8 +122,8 @@ class WeightFiles(Mapping):
             array = np.asarray(file.get_tensor(stored), np.float32)
         if not np.isfinite(array).all():
             raise ValueError(
-                f"{path}: the weight {shown(stored)} must have finite numbers in float32. Received: "
-                f"{(~np.isfinite(array)).sum():,} others. Import a model that was saved whole."
+                f"{path}: the weight {shown(stored)} must have finite numbers in float32. "
+                f"Received: {(~np.isfinite(array)).sum():,} others. Import a model that was saved whole."
             )
         return array
 
@@ -157,9 +157,7 @@ def _index(folder):
                 f"{shown(name)}. {WHOLE}"
             )
         if not (folder / name).exists():
-            raise FileNotFoundError(
-                f"{folder / name} does not exist, and {path} names it. {WHOLE}"
-            )
+            raise FileNotFoundError(f"{folder / name} does not exist, and {path} names it. {WHOLE}")
     return index.weight_map
 
 

@@ -5,13 +5,11 @@ the file, before anything is built or written.
 import datetime
 import json
 import os
-import re
 import struct
 import types
 
 import numpy as np
 import pytest
-import small_folders
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_folders import BERT, PIECES, TOKENIZER, VECTORS, change, tensors_of, write
@@ -52,11 +50,11 @@ def setting(name="config.json", **changes):
     return lambda folder: change(folder, name, **changes)
 
 
-def weight(changed, dtype=None, family=bert):
+def weight(changed):
     """Another array in place of a weight."""
 
     def changes(folder):
-        tensors = tensors_of(family, small_folders.CONFIGS[family])
+        tensors = tensors_of(bert, BERT)
         tensors[TABLE] = changed(tensors[TABLE])
         safetensors.save_file(tensors, folder / "model.safetensors")
 
@@ -165,7 +163,10 @@ BROKEN = {
     "half": (text("config.json", b'{"a": "\\ud800"}'), r"config\.json is damaged: it is no JSON"),
     "UTF-8": (text("config.json", b'{"a": "\xff"}'), r"config\.json .*UTF-8.*byte 7"),
     "layers": (setting(num_hidden_layers=HUGE), r"lacks the weight 'encoder\.layer\.1\."),
-    "width": (setting(hidden_size=HUGE), r"word_embeddings.* \(10, 4\), expected \(10, 1000000000\)"),
+    "width": (
+        setting(hidden_size=HUGE),
+        r"word_embeddings.* \(10, 4\), expected \(10, 1000000000\)",
+    ),
     "too huge": (setting(hidden_size=10**30), r"`hidden_size` of .*Received: 1000000000000"),
     "true": (setting(num_hidden_layers=True), r"`num_hidden_layers` of .*Received: true"),
     "0": (setting(hidden_size=0), r"`hidden_size` of .*`int` >= 1\. Received: 0"),
@@ -223,7 +224,10 @@ BROKEN = {
     "float64": (weight(lambda array: array.astype(float) * 1e300), r"must have finite numbers"),
     "int8": (weight(lambda array: array.astype(np.int8)), r"must be of F64.*Received: I8"),
     "bool": (weight(lambda array: array > 0), r"must be of F64.*Received: BOOL"),
-    "two files": (second_file, r"each weight once\. Received: embeddings\.word.* model\.saf.*other"),
+    "two files": (
+        second_file,
+        r"each weight once\. Received: embeddings\.word.* model\.saf.*other",
+    ),
     "no weights": (in_place_of("model.safetensors", lambda path: None), r"has no weights"),
     "header beyond": (header({}, before=2**40), r"model\.safetensors is damaged \("),
     "empty weights": (text("model.safetensors", b""), r"model\.safetensors is damaged \("),
@@ -231,7 +235,10 @@ BROKEN = {
         header({n: {"dtype": "I8", "shape": [2], "data_offsets": [0, 2]} for n in "ab"}, b"12"),
         r"model\.safetensors is damaged \(.*offset",
     ),
-    "shard": (sharded(lost="model-2.safetensors"), r"model-2\.safetensors does not exist, and .*ind"),
+    "shard": (
+        sharded(lost="model-2.safetensors"),
+        r"model-2\.safetensors does not exist, and .*ind",
+    ),
     "not there": (sharded(x="model-1.safetensors"), r"model-1\.safetensors lacks the weight x"),
     "elsewhere": (sharded(x="../x.safetensors"), r"`weight_map` of .*beside it.*\.\./x"),
     "Dense": (
@@ -445,7 +452,9 @@ def mutated(draw, name, content):
     if kind == "whole":
         return draw(st.binary(max_size=40)) or json.dumps(draw(JSON)).encode()
     place = draw(st.integers(0, len(content)))
-    return content[:place] + draw(st.binary(max_size=3)) + content[place + draw(st.integers(0, 3)) :]
+    return (
+        content[:place] + draw(st.binary(max_size=3)) + content[place + draw(st.integers(0, 3)) :]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -483,19 +492,19 @@ def outcome(data, whole):
         return "accepted"
     except (ValueError, OSError) as error:
         # Any other is a traceback.
-        assert len(str(error).splitlines()) == 1, str(error)
-        assert re.search(re.escape(str(folder)), str(error)), str(error)
-        return "refused"
+        told = str(error)
     finally:
         for path, content in whole[folder].items():
             path.write_bytes(content)
-    raise AssertionError("neither refused nor read")
+    assert len(told.splitlines()) == 1, told
+    assert str(folder) in told, told
+    return "refused"
 
 
 QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.large_base_example]
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=60, deadline=None, suppress_health_check=QUIET)
 @given(data=st.data())
 def test_whatever_is_broken_is_told_in_one_line(data, whole):
     outcome(data, whole)

@@ -32,9 +32,7 @@ def test_a_setting_that_changes_the_logits_is_refused_by_name(family, name, is_o
         match=rf"^`{name}` of config\.json must be {of_json[is_ours]}.*\. Received: "
         rf"{of_json[not is_ours]}\. [A-Z].*\.$",
     ):
-        FAMILIES[family].hyperparameters(
-            config_of(FAMILIES[family], {**config, name: not is_ours})
-        )
+        FAMILIES[family].hyperparameters(config_of(FAMILIES[family], {**config, name: not is_ours}))
 
 
 @pytest.mark.parametrize("family", list(FAMILIES.values()))
@@ -44,9 +42,7 @@ def test_control_our_own_settings_are_taken(family):
 
 
 def test_control_without_a_head_that_guesses_pieces_tied_tables_change_nothing():
-    assert bert.hyperparameters(
-        config_of(bert, {**CONFIGS[bert], "tie_word_embeddings": False})
-    )
+    assert bert.hyperparameters(config_of(bert, {**CONFIGS[bert], "tie_word_embeddings": False}))
 
 
 @pytest.mark.parametrize("family", list(FAMILIES.values()))

@@ -99,7 +99,8 @@ def test_what_cannot_be_read_is_told_in_one_line(gpt2, tmp_path):
         hugging_face.load(tmp_path)
     written.write_text(json.dumps([config]))
     with pytest.raises(
-        ValueError, match=r"config\.json is damaged: it must hold a JSON object\. Received: a list\."
+        ValueError,
+        match=r"config\.json is damaged: it must hold a JSON object\. Received: a list\.",
     ):
         hugging_face.load(tmp_path)
     written.write_text(json.dumps({"model_type": "gpt2", "n_layer": 2, "vocab_size": 20}))

@@ -289,7 +289,7 @@ def test_a_file_that_is_no_json_is_refused(tmp_path, content):
 
 def test_a_file_that_is_no_utf8_is_refused(tmp_path):
     (tmp_path / "mixture.json").write_bytes(b'{"corpora": "\xff"}')
-    with pytest.raises(ValueError, match=r"mixture\.json is damaged: it must be UTF-8.* byte 13 is"):
+    with pytest.raises(ValueError, match=r"mixture\.json is damaged: it must be UTF-8.* byte 13"):
         mixture.load(tmp_path / "mixture.json", corpora.load)
 
 
