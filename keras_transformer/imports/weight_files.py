@@ -123,7 +123,8 @@ class WeightFiles(Mapping):
         if not np.isfinite(array).all():
             raise ValueError(
                 f"{path}: the weight {shown(stored)} must have finite numbers in float32. "
-                f"Received: {(~np.isfinite(array)).sum():,} others. Import a model that was saved whole."
+                f"Received: {(~np.isfinite(array)).sum():,} others. Import a model that was saved "
+                "whole."
             )
         return array
 
