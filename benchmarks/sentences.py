@@ -19,7 +19,7 @@ LINES = flags.DEFINE_string("lines", None, "File of sentences. Default: the mode
 
 def newest_version():
     """Find the folder of the model's newest version."""
-    return pathlib.Path(MODEL.value) / str(versions.newest_version(MODEL.value))
+    return versions.newest_version(MODEL.value)
 
 
 def sentences(most):

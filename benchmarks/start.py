@@ -42,7 +42,7 @@ for line in model.signatures["serving_default"](text=lines)["translation"].numpy
 def commands():
     """The three command lines by name."""
     folder = pathlib.Path(SAVED_MODEL.value).resolve()
-    version = folder / str(newest_version(folder))
+    version = newest_version(folder)
     translate = [sys.executable, "-m", "keras_transformer.translate"]
     return {
         "bare": [sys.executable, "-c", BARE, str(version)],

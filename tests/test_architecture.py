@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "keras_transformer.evaluation": ["pipelines.trees"],
     "keras_transformer.models": [*GROUND, *ours("layers")],
     "keras_transformer.imports": ["pipelines", *ours("models")],
-    "keras_transformer.runs": ["pipelines", *ours("models", "training")],
+    "keras_transformer.runs": ["pipelines", *ours("models", "tensorflow_errors", "training")],
     "keras_transformer.translator": ["pipelines", *ours("decoding", "models", "runs")],
     "keras_transformer.artifacts": [
         "pipelines",
@@ -63,7 +63,8 @@ MAY_IMPORT = {
     **dict.fromkeys(ours(*(command for command in COMMANDS if command != "serve")), OURS),
     "keras_transformer.streams": ["pipelines"],
     "keras_transformer.startup": [],
-    "keras_transformer.flags": ours("flagfiles", "startup"),
+    "keras_transformer.tensorflow_errors": [],
+    "keras_transformer.flags": ours("flagfiles", "startup", "tensorflow_errors"),
     "keras_transformer.flagfiles": [],
     "keras_transformer.__init__": [],
 }

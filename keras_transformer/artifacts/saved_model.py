@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_transformer.artifacts import golden, model_card, self_check, tf_serving_files
 from keras_transformer.artifacts.artifact import Artifact
-from keras_transformer.runs.versions import next_version
+from keras_transformer.runs.versions import taken_numbers
 from pipelines.whole_files import whole_folder, write_json
 
 
@@ -57,13 +57,14 @@ def new_version(folder: pathlib.Path, version: int | None = None) -> pathlib.Pat
         FileExistsError: if there is such a version.
     """
     folder = pathlib.Path(folder).resolve()
-    final = folder / str(next_version(folder) if version is None else version)
-    if final.exists():
+    taken = taken_numbers(folder)
+    number = 1 + max(taken, default=0) if version is None else version
+    if number in taken:
         raise FileExistsError(
-            f"{final} exists: a served version is never changed. Leave --version out for the "
+            f"{taken[number]} exists: a served version is never changed. Leave --version out for the "
             "next free one."
         )
-    return final
+    return folder / str(number)
 
 
 def _write(artifact, path, name, description, examples):

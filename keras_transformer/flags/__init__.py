@@ -4,7 +4,6 @@ A command declares the flags that it reads (`declare`), so that its `--help` sho
 commands read them.
 """
 
-import itertools
 import sys
 from collections.abc import Callable, Sequence
 
@@ -14,6 +13,7 @@ from absl import flags as absl_flags
 from keras_transformer.flagfiles import expand_flagfiles
 from keras_transformer.flags.groups import GROUPS
 from keras_transformer.startup import start_tensorflow
+from keras_transformer.tensorflow_errors import reason_of
 
 FLAGS = absl_flags.FLAGS
 # absl shows in --help the key flags of the module that runs. This makes them the command's.
@@ -21,8 +21,6 @@ absl_flags.disclaim_key_flags()
 # A flag file's --batch_tokens is meant for training: for a decoder with its beams, so large batches
 # would take all memory.
 FOR_TRAINING_ALONE = "batch_tokens"
-# What TensorFlow's messages begin with where a graph fails.
-OF_GRAPHS = "Graph execution error:"
 
 
 def declare(*groups: str) -> absl_flags.FlagValues:
@@ -188,16 +186,7 @@ def _tell_errors(main):
     except (ValueError, OSError, ImportError, errors.OpError) as error:
         if FLAGS.traceback:
             raise
-        _exit(_reason(error))
-
-
-def _reason(error):
-    """The line of an error's message that says what is wrong."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if not lines or lines[0] != OF_GRAPHS:
-        return next(iter(lines), type(error).__name__)
-    # TensorFlow says where in the program it was, then what is wrong, then names the node.
-    return [*itertools.takewhile(lambda line: not line.startswith("[["), lines)][-1]
+        _exit(reason_of(error))
 
 
 def _exit(message: str, status: int = 1):

@@ -146,6 +146,7 @@ flags.DEFINE_integer(
     None,
     "Number of the exported version. Default: the next free one.",
     1,
+    2**63 - 1,
     flag_values=VERSION,
 )
 

@@ -20,6 +20,7 @@ from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 from keras_transformer.runs.reachable import reachable_graph
 from keras_transformer.runs.signature import Signature, TensorSpec, signature_of
 from keras_transformer.runs.text_operations import load_text_operations
+from keras_transformer.tensorflow_errors import reason_of
 
 __all__ = ["DEFAULT_SIGNATURE", "SavedModel", "Signature", "TensorSpec"]
 __all__ += ["damaged", "read_meta_graph", "reason_of", "reload"]
@@ -27,8 +28,6 @@ __all__ += ["damaged", "read_meta_graph", "reason_of", "reload"]
 DEFAULT_SIGNATURE = "serving_default"
 # Where a SavedModel names the operation that fills its tables.
 INITIALIZER = "saved_model_main_op"
-# What some messages of TensorFlow begin with.
-HEADING = "Graph execution error:"
 
 
 class SavedModel:
@@ -113,13 +112,6 @@ class SavedModel:
         gc.collect()
 
 
-def reason_of(error: tf.errors.OpError) -> str:
-    """The line of TensorFlow's message that says why a model refused its inputs."""
-    lines = [line.strip() for line in error.message.splitlines()]
-    reasons = [line for line in lines if line and line != HEADING and not line.startswith("[[")]
-    return next((line for line in reasons if "assertion failed" in line), [*reasons, HEADING][0])
-
-
 def read_meta_graph(folder: str | os.PathLike) -> Message:
     """Read the MetaGraphDef that a SavedModel serves.
 
@@ -199,5 +191,4 @@ def reload(version: str | os.PathLike) -> tf.Module:
 
 def damaged(version: str | os.PathLike, error: Exception) -> ValueError:
     """The error that says that a SavedModel cannot be loaded, and why."""
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return ValueError(f"{version} is no SavedModel that can be loaded: {reason}")
+    return ValueError(f"{version} is no SavedModel that can be loaded: {reason_of(error)}")

@@ -67,7 +67,7 @@ def hyperparameters_of(path: pathlib.Path | str) -> dict:
 
 def _version(path):
     """The SavedModel that a path may lead to."""
-    return path if (path / "saved_model.pb").exists() else path / str(newest_version(path))
+    return path if (path / "saved_model.pb").exists() else newest_version(path) or path
 
 
 def _vocabulary(folder):

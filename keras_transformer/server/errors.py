@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from keras_transformer.runs.session import HEADING
+from keras_transformer.runs.session import reason_of
 
 # As TF Serving's `ToHTTPStatusCode` has them; what is not here is the server's own fault.
 STATUSES = {
@@ -14,15 +14,6 @@ STATUSES = {
     tf.errors.RESOURCE_EXHAUSTED: 503,
     tf.errors.UNAVAILABLE: 503,
 }
-# How lines begin that say where in the graph an error came from.
-PLACES = (
-    HEADING,
-    "Detected at node",
-    "<stack traces unavailable>",
-    "File ",
-    "Node: ",
-    "[[",
-)
 
 
 class RequestError(Exception):
@@ -40,11 +31,5 @@ class RequestError(Exception):
 
 
 def of_tensorflow(error: tf.errors.OpError) -> RequestError:
-    """Turn an error of TensorFlow into a `RequestError` with the line that says what is wrong,
-    without the lines that say where in the graph.
-    """
-    lines = [line.strip() for line in (error.message or "").splitlines()]
-    telling = [line for line in lines if line and not line.startswith(PLACES)]
-    return RequestError(
-        STATUSES.get(error.error_code, 500), telling[0] if telling else type(error).__name__
-    )
+    """Turn an error of TensorFlow into a `RequestError` with the line that says what is wrong."""
+    return RequestError(STATUSES.get(error.error_code, 500), reason_of(error))

@@ -12,19 +12,25 @@ import pathlib
 import threading
 from collections.abc import Callable, Iterator
 
-from keras_transformer.runs.session import SavedModel
-from keras_transformer.runs.versions import newest_version
+from keras_transformer.runs.session import SavedModel, reason_of
+from keras_transformer.runs.versions import newest_version, number_of
 from keras_transformer.server.errors import RequestError
 
 
 def _content(folder):
-    """What changes whenever a file in a folder comes, grows or changes.
+    """What changes whenever a file in a folder comes, goes, grows or changes.
 
     A version that could not be loaded may be one that is still being copied.
     """
-    return [
-        (path, path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(folder.rglob("*"))
-    ]
+    return [(path, _stamp(path)) for path in sorted(folder.rglob("*"))]
+
+
+def _stamp(path):
+    """A file's size and time; None if it has gone, or is a link to nothing."""
+    with contextlib.suppress(OSError):
+        status = path.stat()
+        return status.st_size, status.st_mtime_ns
+    return None
 
 
 @dataclasses.dataclass
@@ -87,15 +93,16 @@ class Versions:
                 f"there is no folder {folder}: --model_base_path is saved_models/<name>, where "
                 "versions lie."
             )
-        if newest_version(folder) is None:
+        path = newest_version(folder)
+        if path is None:
             raise FileNotFoundError(
                 f"{folder} has no versions: folders named 1, 2, ... with a saved_model.pb. "
                 "Export one."
             )
         self.poll()
         if self._current is None:
-            number, state = next(iter(self.states.items()))
-            raise ValueError(f"{self.folder / str(number)} cannot be loaded: {state.error}")
+            [state] = self.states.values()
+            raise ValueError(f"{path} cannot be loaded: {state.error}")
 
     @contextlib.contextmanager
     def use(self, name: str, number: int | None = None) -> Iterator[Version]:
@@ -124,23 +131,22 @@ class Versions:
 
     def poll(self) -> None:
         """Serve the newest version in the folder, if another one is served now."""
-        number = newest_version(self.folder)
-        if number is None or (self._current and number == self._current.number):
+        path = newest_version(self.folder)
+        if path is None or (self._current and number_of(path) == self._current.number):
             return
-        stamp = _content(self.folder / str(number))
+        number = number_of(path)
+        stamp = _content(path)
         if self._broken.get(number) == stamp:
             return
         self.states[number] = State("LOADING")
         self._log("loading", version=number)
         try:
-            model = self._load(self.folder / str(number))
+            model = self._load(path)
             model.warm_up()
         # TensorFlow raises anything for a damaged file. The old version stays.
         except Exception as error:
             self._broken[number] = stamp
-            self.states[number] = State(
-                "END", str(error).strip().split("\n")[0] or type(error).__name__
-            )
+            self.states[number] = State("END", reason_of(error))
             self._log("broken", version=number, error=self.states[number].error)
             return
         with self._changed:

@@ -72,8 +72,7 @@ def saved_model(path: pathlib.Path) -> pathlib.Path | None:
         )
     if (path / "saved_model.pb").exists():
         return path
-    version = newest_version(path)
-    return path / str(version) if version else None
+    return newest_version(path)
 
 
 def exported_model(path: str | os.PathLike) -> pathlib.Path:

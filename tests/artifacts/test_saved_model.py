@@ -124,6 +124,16 @@ def test_versions_count_up_or_are_named_and_none_is_written_twice(module, tmp_pa
     assert sorted(path.name for path in folder.iterdir()) == ["1", "7", "8"]
 
 
+def test_a_version_with_leading_zeros_is_not_written_again_under_another_name(
+    module, tmp_path, quick
+):
+    (tmp_path / "m" / "00000007").mkdir(parents=True)
+    artifact = TranslatorArtifact(module)
+    with pytest.raises(FileExistsError, match="m/00000007 exists"):
+        export(artifact, tmp_path / "m", {}, version=7)
+    assert export(artifact, tmp_path / "m", {}).name == "8"
+
+
 @pytest.mark.parametrize("what", ["graph", "vocabulary"])
 def test_a_version_that_could_not_be_written_whole_is_none(
     module, tmp_path, monkeypatch, quick, what

@@ -5,6 +5,7 @@ import shutil
 import threading
 
 import pytest
+import tensorflow as tf
 
 pytest.importorskip("fastapi")
 
@@ -54,11 +55,95 @@ def served(versions):
         return version.number
 
 
-def test_versions_are_numbers_and_the_highest_is_the_newest(folder):
-    for name in ("10", "9", "x", "11.tmp"):
-        put(folder, name)
-    (folder / "12").mkdir()
-    assert newest_version(folder) == 10
+NO_VERSIONS = ("x", "11.tmp", "-12", "+13", " 14", "15 copy", "16.0", "1e2", "\u0661\u0667")
+
+
+@pytest.mark.parametrize(
+    ("names", "newest"),
+    [
+        (("10", "9"), "10"),
+        (("00000009", "00000010"), "00000010"),
+        (("00000002", "1"), "00000002"),
+        # As in TF Serving, whatever was written first.
+        (("1", "00000001"), "1"),
+        (("0",), "0"),
+        # A time in nanoseconds; and a number that has no 64 bits.
+        (("1764000000000000000", str(2**63)), "1764000000000000000"),
+        (("7", *NO_VERSIONS), "7"),
+    ],
+)
+def test_versions_are_numbers_and_the_highest_is_the_newest(tmp_path, names, newest):
+    for name in names:
+        put(tmp_path, name)
+    (tmp_path / "5000000000000000000").mkdir()
+    (tmp_path / "6000000000000000000").write_text("a file")
+    (tmp_path / "7000000000000000000").symlink_to("nowhere")
+    assert newest_version(tmp_path) == tmp_path / newest
+
+
+def test_a_version_whose_name_has_leading_zeros_is_served_by_its_number(tmp_path):
+    put(tmp_path, "00000001")
+    versions = Versions(tmp_path, Model)
+    assert served(versions) == 1
+    put(tmp_path, "00000002")
+    versions.poll()
+    assert served(versions) == 2
+    assert versions.states == {1: State("END"), 2: State("AVAILABLE")}
+    versions.close()
+
+
+def test_a_version_may_be_a_link_and_hold_links_to_nothing(tmp_path):
+    put(tmp_path / "elsewhere", "new")
+    (tmp_path / "elsewhere" / "new" / "notes").symlink_to("nowhere")
+    put(tmp_path / "m", 1)
+    (tmp_path / "m" / "2").symlink_to(tmp_path / "elsewhere" / "new")
+    versions = Versions(tmp_path / "m", Model)
+    assert served(versions) == 2
+    versions.close()
+
+
+def test_a_version_that_goes_while_it_is_loaded_leaves_the_old_one(versions, folder):
+    def vanish(path):
+        shutil.rmtree(path)
+        return Model(path)
+
+    put(folder, 2)
+    versions._load = vanish
+    versions.poll()
+    versions.poll()
+    assert served(versions) == 1
+    assert "No such file" in versions.states[2].error
+    put(folder, 2)
+    versions._load = Model
+    versions.poll()
+    assert served(versions) == 2
+
+
+def test_a_version_is_loaded_once_its_graph_is_there(versions, folder):
+    (folder / "2" / "variables").mkdir(parents=True)
+    versions.poll()
+    assert versions.states.keys() == {1}
+    (folder / "2" / "saved_model.pb").write_text("good")
+    versions.poll()
+    assert served(versions) == 2
+
+
+def test_of_a_graph_that_fails_the_cause_is_told(versions, folder):
+    """What TensorFlow says of weights that are lacking."""
+
+    def fail(path):
+        raise tf.errors.NotFoundError(
+            None,
+            None,
+            "Graph execution error:\n\n2 root error(s) found.\n"
+            "  (0) NOT_FOUND: {{function_node __inference_f_2}} Key w not found in checkpoint\n"
+            "\t [[{{node restore}}]]",
+        )
+
+    put(folder, 2)
+    versions._load = fail
+    versions.poll()
+    assert versions.states[2] == State("END", "Key w not found in checkpoint")
 
 
 def test_the_newest_is_served_warmed_up(folder):

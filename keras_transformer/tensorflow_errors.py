@@ -1,0 +1,21 @@
+"""What TensorFlow's errors say."""
+
+import re
+
+# How lines begin that say where in the program or in the graph an error came from.
+PLACES = re.compile(
+    r"Graph execution error:|Detected at node|<stack|File .+, line \d+, in |Node: '|\[\[\{\{|"
+    r"\d+ root error\(s\) found"
+)
+# What stands before the words of a line: "(0) INVALID_ARGUMENT: {{function_node ...}} ".
+BEFORE = re.compile(r"(\(\d+\) [A-Z_]+:\s*)?(\{\{function_node .*?\}\}\s*)?")
+
+
+def reason_of(error: Exception) -> str:
+    """The line of an error's message that says what is wrong: of TensorFlow's the first that does
+    not say where it was, of others the first.
+    """
+    message = getattr(error, "message", None) or str(error)
+    lines = [line.strip() for line in message.splitlines()]
+    reasons = [BEFORE.sub("", line, count=1) for line in lines if not PLACES.match(line)]
+    return next(filter(None, reasons), type(error).__name__)
