@@ -61,8 +61,8 @@ def new_version(folder: pathlib.Path, version: int | None = None) -> pathlib.Pat
     number = 1 + max(taken, default=0) if version is None else version
     if number in taken:
         raise FileExistsError(
-            f"{taken[number]} exists: a served version is never changed. Leave --version out for the "
-            "next free one."
+            f"{taken[number]} exists: a served version is never changed. Leave --version out "
+            "for the next free one."
         )
     return folder / str(number)
 
