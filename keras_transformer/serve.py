@@ -31,6 +31,7 @@ def main(FLAGS):
         FLAGS.rest_api_port,
         Limits(FLAGS.max_batch_size, FLAGS.max_text_bytes, FLAGS.max_request_bytes),
         FLAGS.file_system_poll_wait_seconds,
+        cors=FLAGS.rest_api_enable_cors_support,
         batch_timeout_micros=FLAGS.batch_timeout_micros,
         max_enqueued_batches=FLAGS.max_enqueued_batches,
         num_batch_threads=FLAGS.num_batch_threads or cores,

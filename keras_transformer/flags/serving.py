@@ -23,6 +23,12 @@ flags.DEFINE_string(
 flags.DEFINE_integer(
     "rest_api_port", 8501, "Port to listen at; 0: any free port.", 0, 65535, flag_values=SERVE
 )
+flags.DEFINE_bool(
+    "rest_api_enable_cors_support",
+    False,
+    "Let pages of other sites ask: answers have the CORS headers of TF Serving.",
+    SERVE,
+)
 flags.DEFINE_float(
     "file_system_poll_wait_seconds",
     1.0,

@@ -2,9 +2,7 @@
 that says all of it.
 """
 
-import asyncio
 import html
-import logging
 import pathlib
 import time
 from typing import Annotated
@@ -14,16 +12,19 @@ from fastapi import Path, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp
 
+from keras_transformer.runs import versions
 from keras_transformer.server import log, openapi, paths, schemas, to_json
+from keras_transformer.server.bodies import read_body
 from keras_transformer.server.counters import Metrics
 from keras_transformer.server.errors import RequestError
+from keras_transformer.server.every_path import EveryPath
 from keras_transformer.server.openapi import FINDING, PREDICT
 from keras_transformer.server.service import Service
 
 PAGE = pathlib.Path(__file__).with_name("page")
 SCRIPTS = ("elements", "attention", "tree", "next_pieces", "text_reading", "pictures", "page")
-BODY_SECONDS = 60
 # The page is all that it needs: a browser shall fetch nothing from elsewhere.
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src "
@@ -34,15 +35,19 @@ MODEL = "/v1/models/{name:model}"
 VERSION = "/v1/models/{name:model}/versions/{version:version}"
 LABEL = "/v1/models/{name:model}/labels/{label:model}"
 Name = Annotated[str, Path(description="The model's name.", pattern="^[^/:]+$")]
-Number = Annotated[int, Path(description="The version's number.", ge=0, lt=10**18)]
+Number = Annotated[
+    int,
+    Path(description="The version's number.", ge=0, json_schema_extra={"maximum": versions.MOST}),
+]
 
 
-def build(service: Service, metrics: Metrics | None = None) -> fastapi.FastAPI:
+def build(service: Service, metrics: Metrics | None = None, cors: bool = False) -> ASGIApp:
     """The ASGI application.
 
     Args:
         service: a `Service`.
         metrics: `Metrics`; by default its own.
+        cors: whether pages of other sites may ask.
     """
     paths.register()
     app = fastapi.FastAPI(
@@ -60,7 +65,7 @@ def build(service: Service, metrics: Metrics | None = None) -> fastapi.FastAPI:
     _answer_about_the_model(app, service)
     _predict_by_the_model(app, service, metrics)
     paths.ignore_case(app.routes)
-    return app
+    return EveryPath(app, cors)
 
 
 def _predict_by_the_model(app, service, metrics):
@@ -139,12 +144,13 @@ def _answer_about_the_server(app, service, metrics):
             {"ready": bool(served), "versions": served}, status_code=200 if served else 503
         )
 
-    @app.get(
-        "/metrics",
-        summary="Counters, for Prometheus",
-        response_class=Response,
-        responses={200: {"content": {"text/plain": {}}}},
-    )
+    as_text = {
+        "response_class": Response,
+        "responses": {200: {"content": {"text/plain": {}}}},
+    }
+
+    @app.get("/metrics", summary="Counters, for Prometheus", **as_text)
+    @app.get(paths.PROMETHEUS, summary="The same, where TF Serving has them", **as_text)
     async def show_metrics():
         return Response(metrics.page(), media_type=metrics.content_type)
 
@@ -159,14 +165,21 @@ def _answer_errors(app):
     @app.exception_handler(HTTPException)
     async def not_routed(request, error):
         path = request.url.path
+        if error.status_code == 405 and request.method == "OPTIONS":
+            return Response(headers={"Allow": _allowed(error)})
         if error.status_code == 404 and paths.is_of_tf_serving(path):
             return _error(400, f"Malformed request: {request.method} {path}")
         return _error(error.status_code, f"{error.detail}: {request.method} {path}", error.headers)
 
     @app.exception_handler(Exception)
     async def failed(request, error):
-        log.tell("failed", logging.ERROR, exc_info=(type(error), error, error.__traceback__))
         return _error(500, "The server failed. Its log says where.")
+
+
+def _allowed(error):
+    """The methods that a path takes, of the error that refused another."""
+    methods = {*error.headers["Allow"].split(", "), "OPTIONS"}
+    return ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
 
 
 def _error(status, message, headers=None):
@@ -181,7 +194,7 @@ async def _predict(service, metrics, request, name, version):
     status = 500
     began = time.perf_counter()
     try:
-        body = await _body(request, service.limits.max_request_bytes)
+        body = await read_body(request, service.limits.max_request_bytes)
         began = time.perf_counter()
         seen["bytes"] = len(body)
         answer = await service.predict(name, version, body, seen)
@@ -197,25 +210,6 @@ async def _predict(service, metrics, request, name, version):
         seconds = time.perf_counter() - began
         metrics.answered(seen["signature"], status, seconds)
         log.tell("predict", status=status, milliseconds=round(seconds * 1e3, 1), **seen)
-
-
-async def _body(request, most):
-    """The bytes of a request's body, read no further than is allowed."""
-    refusal = RequestError(413, f"The request must be no longer than {most:,} bytes.")
-    if int(request.headers.get("content-length", 0)) > most:
-        raise refusal
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > most:
-                    raise refusal
-    except TimeoutError as error:
-        raise RequestError(
-            400, f"The request's body did not come within {BODY_SECONDS} seconds."
-        ) from error
-    return bytes(body)
 
 
 def _served(service):

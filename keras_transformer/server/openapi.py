@@ -9,6 +9,7 @@ WORDS = {
     400: "Not as the signature, or a limit, has it.",
     404: "No such model, or version.",
     413: "Too many bytes.",
+    415: "A Content-Encoding that is not gzip.",
     503: "Try again later.",
 }
 
@@ -21,7 +22,7 @@ FINDING = errors(400, 404)
 PREDICT = {
     "responses": {
         200: {"model": schemas.Predictions | schemas.Outputs},
-        **errors(400, 404, 413, 503),
+        **errors(400, 404, 413, 415, 503),
     },
     "openapi_extra": {
         "requestBody": {

@@ -9,6 +9,8 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import BaseRoute
 
 ROOT = "/v1/"
+NAME = "[^/:]+"
+PROMETHEUS = "/monitoring/prometheus/metrics"
 # TF Serving finds these in upper case too, and then compares them letter by letter.
 EXACT = ("predict", "metadata")
 
@@ -16,7 +18,7 @@ EXACT = ("predict", "metadata")
 class _Name(Convertor):
     """A part of a path without a colon, which begins the method."""
 
-    regex = "[^/:]+"
+    regex = NAME
 
     def convert(self, value: str) -> str:
         return value
@@ -28,7 +30,7 @@ class _Name(Convertor):
 class _Number(Convertor):
     """A version's number, which is 64 bits wide in TF Serving."""
 
-    regex = "[0-9]{1,18}"
+    regex = "[0-9]{1,19}"
 
     def convert(self, value: str) -> int:
         return int(value)
@@ -41,6 +43,15 @@ def register() -> None:
     """Let routes say `{name:model}` and `{version:version}`."""
     register_url_convertor("model", _Name())
     register_url_convertor("version", _Number())
+
+
+def check_name(name: str) -> None:
+    """Refuse a model's name that no URL can have."""
+    if not re.fullmatch(NAME, name):
+        raise ValueError(
+            f"--model_name must be a name without / and :. Received: {name!r}. Its default is the "
+            "name of the folder --model_base_path."
+        )
 
 
 def ignore_case(routes: Iterable[BaseRoute]) -> None:

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
-from keras_transformer.server import app, log
+from keras_transformer.server import app, log, paths
 from keras_transformer.server.batcher import Batcher
 from keras_transformer.server.rows import Limits
 from keras_transformer.server.served_versions import Versions
@@ -26,6 +26,7 @@ def serve(
     port: int,
     limits: Limits,
     poll_seconds: float,
+    cors: bool = False,
     **batching,
 ) -> None:
     """Serve until SIGTERM or an interrupt. Then finish pending requests and return.
@@ -36,13 +37,15 @@ def serve(
         host, port: where to listen; port 0: any that is free.
         limits: `Limits`.
         poll_seconds: between two looks for new versions.
+        cors: whether pages of other sites may ask.
         **batching: arguments of `Batcher`.
 
     Raises:
         OSError: if the port is taken, or the host is none of ours, or there is no model.
-        ValueError: if the model cannot be loaded.
+        ValueError: if the model cannot be loaded, or no URL can have its name.
     """
     began = time.monotonic()
+    paths.check_name(name)
     log.start()
     # Imported modules are never garbage: the search for it, when a version ends, can skip them.
     gc.freeze()
@@ -51,7 +54,7 @@ def serve(
         batcher = Batcher(limits.max_batch_size, **batching)
         try:
             versions.watch(poll_seconds)
-            served = app.build(Service(name, versions, batcher, limits))
+            served = app.build(Service(name, versions, batcher, limits), cors=cors)
             # uvicorn raises the signal that ended it once more, when all is answered.
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: None)
@@ -82,10 +85,15 @@ class Server(uvicorn.Server):
         when_listening: called without arguments.
     """
 
-    def __init__(self, served: FastAPI, batcher: Batcher, when_listening: Callable[[], None]):
+    def __init__(self, served: ASGIApp, batcher: Batcher, when_listening: Callable[[], None]):
         super().__init__(
             uvicorn.Config(
-                served, log_config=None, access_log=False, lifespan="off", timeout_keep_alive=30
+                served,
+                ws="none",
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                timeout_keep_alive=30,
             )
         )
         self._batcher = batcher

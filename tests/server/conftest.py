@@ -19,7 +19,7 @@ def exported(tmp_path_factory):
 
 
 @contextlib.contextmanager
-def serving(folder, limits=None, **batching):
+def serving(folder, limits=None, name="m", cors=False, **batching):
     """A server of a folder, in a thread of this process.
 
     Gives:
@@ -38,8 +38,8 @@ def serving(folder, limits=None, **batching):
     batcher = Batcher(
         limits.max_batch_size, **{"batch_timeout_micros": 0, "num_batch_threads": 1, **batching}
     )
-    service = Service("m", versions, batcher, limits)
-    server = running.Server(app.build(service), batcher, listening.set)
+    service = Service(name, versions, batcher, limits)
+    server = running.Server(app.build(service, cors=cors), batcher, listening.set)
     with running.bind("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()

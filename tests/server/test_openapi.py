@@ -21,8 +21,8 @@ from keras_transformer.server.rows import Limits
 
 FEW = 4
 MANY = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "15"))
-OPERATIONS = 9
-ERRORS = {"400", "404", "413", "503"}
+OPERATIONS = 10
+ERRORS = {"400", "404", "413", "415", "503"}
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +77,7 @@ def test_the_document_has_every_url_and_every_answer(client):
         "/",
         "/health",
         "/metrics",
+        "/monitoring/prometheus/metrics",
         *(base + tail for base in (model, version) for tail in ("", ":predict", "/metadata")),
     }
     for base in (model, version):

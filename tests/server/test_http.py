@@ -1,0 +1,299 @@
+"""What HTTP clients may send: gzip, HEAD, OPTIONS, pages of other sites, and whatever goes over a
+socket.
+"""
+
+import gzip
+import http.client
+import json
+import socket
+import zlib
+
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("httpx")
+
+from keras_transformer.server import paths
+from keras_transformer.server.rows import Limits
+
+PREDICT = "/v1/models/m:predict"
+BODY = b'{"instances": ["a"]}'
+ANSWER = {"predictions": ["A"]}
+GZIP = {"Content-Encoding": "gzip"}
+ZIPPED = gzip.compress(BODY)
+METRICS = "/monitoring/prometheus/metrics"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [ZIPPED, gzip.compress(BODY[:7]) + gzip.compress(BODY[7:]), ZIPPED + gzip.compress(b"")],
+    ids=["one member", "two members", "an empty member"],
+)
+@pytest.mark.parametrize("is_in_pieces", [False, True])
+def test_a_gzip_body_is_what_it_is_inflated_to(client, body, is_in_pieces):
+    content = (body[at : at + 1] for at in range(len(body))) if is_in_pieces else body
+    response = client.post(PREDICT, content=content, headers=GZIP)
+    assert (response.status_code, response.json()) == (200, ANSWER)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        (ZIPPED[:-1], 400, "The gzip body ends before its end"),
+        (b"", 400, "The gzip body ends before its end"),
+        (ZIPPED + b"x", 400, "The gzip body ends before its end"),
+        (ZIPPED + b"rest", 400, "The body is not gzip"),
+        (ZIPPED[:-8] + bytes(8), 400, "The body is not gzip"),
+        (BODY, 400, "The body is not gzip"),
+        (zlib.compress(BODY), 400, "The body is not gzip"),
+        (gzip.compress(BODY + b" " * 2**20), 413, "no longer than 1,048,576 bytes"),
+        (gzip.compress(bytes(2**25)), 413, "no longer than 1,048,576 bytes"),
+        (gzip.compress(b"") * 60_000, 413, "no longer than 1,048,576 bytes"),
+        (gzip.compress(gzip.compress(BODY)), 400, "the body is not UTF-8"),
+    ],
+)
+def test_a_gzip_body_that_is_none_or_too_long_is_told(client, body, status, words):
+    for content in (body, iter([body])):
+        response = client.post(PREDICT, content=content, headers=GZIP)
+        assert (response.status_code, words in response.json()["error"]) == (status, True)
+
+
+@pytest.mark.parametrize("encoding", ["br", "deflate", "zstd", "gzip, gzip", "x" * 5000])
+def test_another_encoding_is_refused(client, encoding):
+    response = client.post(PREDICT, content=BODY, headers={"Content-Encoding": encoding})
+    assert response.status_code == 415
+    assert "Content-Encoding must be gzip, or left out." in response.json()["error"]
+
+
+@pytest.mark.parametrize("encoding", ["GZIP", "x-gzip", "identity", ""])
+def test_names_of_encodings(client, encoding):
+    body = ZIPPED if "gzip" in encoding.lower() else BODY
+    response = client.post(PREDICT, content=body, headers={"Content-Encoding": encoding})
+    assert response.json() == ANSWER
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/metrics", METRICS, "/v1/models/m", "/v2"])
+def test_head_is_get_without_a_body(client, path):
+    head = client.head(path)
+    get = client.get(path)
+    assert (head.status_code, head.content) == (get.status_code, b"")
+    assert head.headers["content-type"] == get.headers["content-type"]
+    assert head.headers.keys() == get.headers.keys()
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/health", "GET, HEAD, OPTIONS"),
+        ("/v1/models/m/metadata", "GET, HEAD, OPTIONS"),
+        (PREDICT, "OPTIONS, POST"),
+    ],
+)
+def test_options_are_the_methods_of_a_path(client, path, methods):
+    response = client.options(path)
+    assert (response.status_code, response.content) == (200, b"")
+    assert response.headers["allow"] == methods
+    assert client.options("/v2").status_code == 404
+
+
+def test_tf_serving_s_path_of_metrics_has_them(client):
+    assert client.get(METRICS).text.splitlines()[:2] == client.get("/metrics").text.splitlines()[:2]
+
+
+def test_pages_of_other_sites_may_ask_where_that_is_allowed(exported, start):
+    expected = {
+        "access-control-allow-origin": "*",
+        "access-control-allow-methods": "POST, GET",
+        "access-control-allow-headers": "Content-Type",
+    }
+    origin = {"Origin": "https://example.org"}
+    preflight = {"Access-Control-Request-Method": "POST"}
+    with start(exported / "m", cors=True) as client:
+        answers = [
+            client.options(PREDICT, headers=origin | preflight),
+            client.post(PREDICT, content=BODY, headers=origin),
+            client.post(PREDICT, content=b"no JSON", headers=origin),
+            client.get("/v1/models/m", headers=origin),
+        ]
+        client.service.versions._current.model.run = None
+        answers.append(client.post(PREDICT, content=BODY, headers=origin))
+        assert [answer.status_code for answer in answers] == [200, 200, 400, 200, 500]
+        for answer in answers:
+            assert expected.items() <= answer.headers.items()
+        # Counters and the page are for those who run the server.
+        assert not expected.keys() & client.get("/metrics", headers=origin).headers.keys()
+
+
+def test_control_without_the_flag_no_page_of_another_site_may_ask(client):
+    response = client.post(PREDICT, content=BODY, headers={"Origin": "https://example.org"})
+    assert "access-control-allow-origin" not in response.headers
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a:b", "a/"])
+def test_a_name_that_no_url_can_have_is_refused(name):
+    with pytest.raises(ValueError, match="--model_name must be a name without / and :"):
+        paths.check_name(name)
+
+
+@pytest.mark.parametrize("name", ["m", "my model", "übersetzer", "50%", "a?b#c", "a.b-c_d"])
+def test_a_name_is_asked_in_percent_signs(exported, start, name):
+    quoted = "".join(f"%{byte:02X}" for byte in name.encode())
+    with start(exported / "m", name=name) as client:
+        assert client.post(f"/v1/models/{quoted}:predict", content=BODY).json() == ANSWER
+        assert client.get(f"/v1/models/{quoted}").status_code == 200
+
+
+LENGTH = f"Content-Length: {len(BODY)}\r\n".encode()
+ASK = b"POST " + PREDICT.encode()
+CHUNKS = b"5\r\n" + BODY[:5] + b"\r\nf;a=b\r\n" + BODY[5:] + b"\r\n0\r\n\r\n"
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+SENT = {
+    "HTTP/1.0": (ASK + b" HTTP/1.0\r\n" + LENGTH + b"\r\n" + BODY, 200),
+    "HTTP/1.0 without a length": (ASK + b" HTTP/1.0\r\n\r\n" + BODY, 400),
+    "an absolute URI": (
+        ASK.replace(b" /", b" http://x:80/")
+        + b" HTTP/1.1\r\nHost: x\r\n"
+        + LENGTH
+        + b"\r\n"
+        + BODY,
+        200,
+    ),
+    "an absolute URI without a path": (b"GET HTTP://x HTTP/1.1\r\nHost: x\r\n\r\n", 200),
+    "chunks": (ASK + b" HTTP/1.1\r\nHost: x\r\n" + CHUNKED + b"\r\n" + CHUNKS, 200),
+    "a chunk of no length": (ASK + b" HTTP/1.1\r\nHost: x\r\n" + CHUNKED + b"\r\nx\r\n", 400),
+    "a chunk that is endless": (
+        ASK + b" HTTP/1.1\r\nHost: x\r\n" + CHUNKED + b"\r\n" + b"f" * 30 + b"\r\n",
+        400,
+    ),
+    "a length that is too short": (
+        ASK + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n" + BODY,
+        400,
+    ),
+    **{
+        f"length {length[:9]!r}": (
+            ASK + b" HTTP/1.1\r\nHost: x\r\nContent-Length: " + length + b"\r\n\r\n" + BODY,
+            status,
+        )
+        for length, status in [
+            (b"-1", 400),
+            (b"+20", 400),
+            (b"x", 400),
+            (b"20, 21", 400),
+            (b"9" * 19, 413),
+            (b"9" * 5000, 400),
+            (b"\xb2", 400),
+        ]
+    },
+    "a length and chunks": (
+        ASK + b" HTTP/1.1\r\nHost: x\r\n" + LENGTH + CHUNKED + b"\r\n" + CHUNKS,
+        200,
+    ),
+    "no host": (b"GET /health HTTP/1.1\r\n\r\n", 400),
+    "a header of 200 kB": (
+        b"GET /health HTTP/1.1\r\nHost: x\r\nA: " + b"a" * 200_000 + b"\r\n\r\n",
+        400,
+    ),
+    "5,000 headers": (b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"A: a\r\n" * 5000 + b"\r\n", 200),
+    "a path of 200 kB": (b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+    "a path of bytes": (b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+    "a path that is not UTF-8": (b"GET /v1/models/%FF HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+    "a path with a NUL": (b"GET /v1/models/%00 HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+    "a path with a slash": (b"GET /v1/models/a%2Fb HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+    "a path half escaped": (b"GET /v1/models/%zz%4 HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+    "a number of 64 bits": (
+        b"GET /v1/models/m/versions/9999999999999999999 HTTP/1.1\r\nHost: x\r\n\r\n",
+        404,
+    ),
+    "leading zeros": (b"GET /v1/models/m/versions/0000001 HTTP/1.1\r\nHost: x\r\n\r\n", 200),
+    "all of the server": (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+    "a tunnel": (b"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+    "an unknown method": (b"FROB /health HTTP/1.1\r\nHost: x\r\n\r\n", 405),
+    "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 404),
+    "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\r\n\r\n", 400),
+    "an upgrade": (
+        b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: x\r\n\r\n",
+        200,
+    ),
+}
+
+
+def connection(client):
+    return socket.create_connection((client.base_url.host, client.base_url.port), timeout=30)
+
+
+def answer(open_socket):
+    """The status of one answer, and its body."""
+    response = http.client.HTTPResponse(open_socket)
+    response.begin()
+    return response.status, response.read()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("which", SENT)
+def test_whatever_is_sent_is_answered(client, which):
+    sent, status = SENT[which]
+    with connection(client) as open_socket:
+        open_socket.sendall(sent)
+        try:
+            assert answer(open_socket)[0] == status
+        except ConnectionResetError:
+            # The rest of what was sent came after the answer and the end.
+            assert len(sent) > 2**16
+    assert client.post(PREDICT, content=BODY).json() == ANSWER
+
+
+def test_a_connection_goes_on_after_the_server_failed(exported, start):
+    with start(exported / "m") as client, connection(client) as open_socket:
+        request = ASK + b" HTTP/1.1\r\nHost: x\r\n" + LENGTH + b"\r\n" + BODY
+        model = client.service.versions._current.model
+        run = model.run
+        for broken, status in [(None, 500), (run, 200)]:
+            model.run = broken
+            open_socket.sendall(request)
+            assert answer(open_socket)[0] == status
+
+
+def test_a_connection_goes_on_after_what_was_refused(client):
+    head = b" HTTP/1.1\r\nHost: x\r\n"
+    with connection(client) as open_socket:
+        for sent, status in [
+            (ASK + head + b"Content-Length: 7\r\n\r\nno JSON", 400),
+            (b"GET /v2" + head + b"\r\n", 404),
+            (b"HEAD /health" + head + b"\r\n", None),
+            (ASK + head + LENGTH + b"Content-Encoding: br\r\n\r\n" + BODY, 415),
+            (ASK + head + LENGTH + b"\r\n" + BODY, 200),
+        ]:
+            open_socket.sendall(sent)
+            if status is None:
+                response = http.client.HTTPResponse(open_socket, method="HEAD")
+                response.begin()
+                assert (response.status, response.read()) == (200, b"")
+                continue
+            assert answer(open_socket)[0] == status
+
+
+@pytest.mark.parametrize(("length", "first"), [(len(BODY), 100), (2**30, 413)])
+def test_who_waits_for_100_gets_it_or_the_refusal(client, length, first):
+    with connection(client) as open_socket:
+        head = f" HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\nExpect: 100-continue\r\n\r\n"
+        open_socket.sendall(ASK + head.encode())
+        line = open_socket.makefile("rb").readline()
+        assert int(line.split()[1]) == first
+
+
+def test_all_requests_in_one_piece_are_answered(client):
+    with connection(client) as open_socket:
+        request = ASK + b" HTTP/1.1\r\nHost: x\r\n" + LENGTH + b"\r\n" + BODY
+        open_socket.sendall(
+            request * 3 + request.replace(b"Host: x", b"Connection: close\r\nHost: x")
+        )
+        text = open_socket.makefile("rb").read()
+    assert text.count(json.dumps(ANSWER).encode()) == 4
+
+
+def test_a_low_limit_holds_for_what_is_inflated(exported, start):
+    with start(exported / "m", Limits(max_request_bytes=len(BODY))) as client:
+        longer = gzip.compress(BODY + b" ", mtime=0)
+        assert client.post(PREDICT, content=BODY).status_code == 200
+        assert client.post(PREDICT, content=longer, headers=GZIP).status_code == 413
