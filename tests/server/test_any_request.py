@@ -1,0 +1,216 @@
+"""Whatever comes as a request's path, headers and body is answered: with what it asks for, or with
+what is wrong with it. Hypothesis makes it, and the application answers in this process.
+"""
+
+import asyncio
+import base64
+import gzip
+import json
+import pathlib
+import tarfile
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("fastapi")
+
+from keras_transformer.server import app as server_app
+from keras_transformer.server.batcher import Batcher
+from keras_transformer.server.rows import Limits
+from keras_transformer.server.served_versions import Versions
+from keras_transformer.server.service import Service
+
+RELEASE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_7"
+# A GPT, a classifier and so on, of the sizes of toys. Together 10,000 requests.
+TASKS = sorted(path.name.removesuffix(".tar.xz") for path in RELEASE.glob("*.tar.xz"))
+FEW = 150
+MANY = 1_430
+# What a request may be told. 500 is a fault of ours.
+TOLD = {400, 404, 405, 413, 415, 503}
+PREDICT = "/v1/models/m:predict"
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(30)).decode()
+
+TEXTS = st.text(st.characters(categories=None), max_size=20) | st.sampled_from(
+    ["", "\x00", "\ud800", "a <mask> b", "(S (NP a))", "a" * 6000, "A\u0301" * 40, "\u202e"]
+)
+NUMBERS = st.integers() | st.floats() | st.sampled_from([0, -1, 2**31 - 1, 2**31, 2**63, 10**400])
+SCALARS = st.none() | st.booleans() | NUMBERS | TEXTS
+BYTES = st.sampled_from(["YQ==", "YQ", "", "%", "a", PNG]) | TEXTS
+VALUES = st.recursive(
+    SCALARS | st.fixed_dictionaries({"b64": BYTES | SCALARS}),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+METHODS = st.sampled_from(["GET", "POST", "HEAD", "OPTIONS", "PUT", "FROB"])
+PARTS = st.sampled_from(
+    [
+        "v1",
+        "models",
+        "m",
+        "m:predict",
+        "versions",
+        "1",
+        "01",
+        "labels",
+        "stable:predict",
+        "metadata",
+    ]
+) | st.sampled_from(["", "\x00", "..", "http:", "*", "9" * 19, "9" * 5000])
+PATHS = st.lists(PARTS | TEXTS, max_size=6).map(lambda parts: "/" + "/".join(parts))
+HEADERS = st.dictionaries(
+    st.sampled_from([b"content-encoding", b"content-type", b"origin", b"accept-encoding"]),
+    st.sampled_from([b"gzip", b"identity", b"br", b"", b"application/json", b"https://x", b"\xff"]),
+)
+
+
+def documents(signatures):
+    """Objects that are nearly requests to these signatures."""
+    # Half of the values are of the right type, or no request would come as far as the model.
+    right = {"string": TEXTS | st.fixed_dictionaries({"b64": BYTES}), "bool": st.booleans()}
+
+    def of(signature):
+        fields = {
+            name: st.one_of(
+                right.get(spec.dtype.name, NUMBERS), right.get(spec.dtype.name, NUMBERS), VALUES
+            )
+            for name, spec in signature.inputs.items()
+        }
+        required = {name: fields[name] for name in signature.required}
+        optional = {name: fields[name] for name in signature.defaults}
+        optional |= {"other": VALUES}
+        row = st.fixed_dictionaries(required, optional=optional)
+        columns = st.fixed_dictionaries(
+            {name: st.lists(values, max_size=3) | values for name, values in required.items()},
+            optional={name: st.lists(values, max_size=3) for name, values in optional.items()},
+        )
+        rows = st.lists(row | fields[signature.plain_input], max_size=3)
+        return st.fixed_dictionaries({"instances": rows}) | st.fixed_dictionaries(
+            {"inputs": columns | st.lists(fields[signature.plain_input], max_size=3)}
+        )
+
+    named = [
+        of(signature).map(lambda document, name=name: {"signature_name": name, **document})
+        for name, signature in signatures.items()
+    ]
+    junk = st.fixed_dictionaries(
+        {}, optional=dict.fromkeys(("signature_name", "instances", "inputs", "other"), VALUES)
+    )
+    return st.one_of(*named, *named, junk, VALUES)
+
+
+@st.composite
+def bodies(draw, signatures):
+    """Bytes that are JSON, or were."""
+    document = draw(documents(signatures))
+    body = json.dumps(document).encode()
+    kind = draw(st.integers(0, 19))
+    at = draw(st.integers(0, len(body)))
+    if kind == 0:
+        return body[:at]
+    if kind == 1:
+        return body[:at] + draw(st.binary(max_size=4)) + body[at + 1 :]
+    if kind == 2:
+        return body[:at] + draw(st.sampled_from([b"[", b'{"a":'])) * 100_000 + body[at:]
+    if kind == 3:
+        return body[:-1] + b", " + body[1:]
+    if kind == 4:
+        return body.decode().encode("utf-16")
+    if kind == 5:
+        return b'{"instances": ' + b"9" * draw(st.sampled_from([400, 5000, 10**6])) + b"}"
+    if kind == 6:
+        return gzip.compress(body)[: draw(st.integers(0, 200))]
+    if kind == 7:
+        return json.dumps(document, ensure_ascii=False).encode("utf-8", errors="surrogatepass")
+    return body
+
+
+def ask(application, method, path, headers, body):
+    """The status and the body of an answer."""
+    messages = []
+
+    async def receive():
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message):
+        messages.append(message)
+
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": method,
+        "path": path,
+        "query_string": b"",
+        "headers": [*headers.items()],
+        "scheme": "http",
+        "server": ("x", 80),
+    }
+    asyncio.run(application(scope, receive, send))
+    return messages[0]["status"], b"".join(one.get("body", b"") for one in messages[1:])
+
+
+def judge(status, body):
+    """An answer is what was asked for, or one line that says what is wrong."""
+    assert status in {200, *TOLD}, (status, body[:500])
+    if status != 200:
+        error = json.loads(body)
+        assert error.keys() == {"error"}
+        assert "Traceback" not in error["error"]
+        assert "Graph execution error" not in error["error"]
+
+
+def asked(examples):
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+    )
+
+
+def check(folder, examples):
+    """Ask the SavedModel in a folder so many times."""
+    versions = Versions(folder)
+    batcher = Batcher(batch_timeout_micros=0, num_batch_threads=1)
+    try:
+        application = server_app.build(Service("m", versions, batcher, Limits()))
+
+        @asked(examples)
+        @given(st.data())
+        def one(data):
+            is_other = data.draw(st.integers(0, 4)) == 0
+            method = data.draw(METHODS) if is_other else "POST"
+            path = data.draw(PATHS) if is_other else PREDICT
+            headers = data.draw(HEADERS) if data.draw(st.integers(0, 4)) == 0 else {}
+            body = data.draw(bodies(versions._current.model.signatures))
+            status, answer = ask(application, method, path, headers, body)
+            if method == "OPTIONS" or path in ("/", "/metrics"):
+                assert status < 500
+                return
+            judge(status, answer)
+
+        one()
+    finally:
+        batcher.close()
+        versions.close()
+
+
+def test_any_request_is_answered(exported):
+    check(exported / "m", FEW)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+def test_any_request_to_a_model_of_any_task_is_answered(task, tmp_path):
+    with tarfile.open(RELEASE / f"{task}.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    (tmp_path / "m").mkdir()
+    (tmp_path / "saved_model").rename(tmp_path / "m" / "1")
+    check(tmp_path / "m", MANY)
+
+
+def test_control_a_failure_is_no_answer():
+    with pytest.raises(AssertionError):
+        judge(500, b'{"error": "The server failed. Its log says where."}')
