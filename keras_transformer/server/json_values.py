@@ -62,7 +62,9 @@ def array(value, dtype: tf.DType) -> np.ndarray:
     flat = []
     _flatten(value, shape, 0, dtype, flat)
     result = np.empty(len(flat), dtype=dtype.as_numpy_dtype)
-    result[:] = flat
+    # A number beyond float32 is infinite.
+    with np.errstate(over="ignore"):
+        result[:] = flat
     return result.reshape(shape)
 
 

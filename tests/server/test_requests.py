@@ -38,6 +38,11 @@ def test_numbers_come_back_from_json_to_the_last_bit(dtype, data):
     np.testing.assert_array_equal(found, array)
 
 
+def test_a_number_beyond_the_type_is_infinite():
+    expected = [np.inf, -np.inf, np.inf]
+    assert json_values.array([1e300, -1e39, 10**400], tf.float32).tolist() == expected
+
+
 def test_control_fewer_digits_are_another_number():
     assert np.float32("0.1234567") != np.float32("0.123457")
 
