@@ -56,6 +56,7 @@ def build(service: Service, metrics: Metrics | None = None, cors: bool = False) 
         description="TF Serving's REST.",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
     )
     app.openapi = lambda: openapi.document(app)
     metrics = metrics or Metrics(lambda: service.batcher.depth, lambda: len(_served(service)))

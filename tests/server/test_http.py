@@ -199,6 +199,11 @@ SENT = {
     "a path that is not UTF-8": (b"GET /v1/models/%FF HTTP/1.1\r\nHost: x\r\n\r\n", 404),
     "a path with a NUL": (b"GET /v1/models/%00 HTTP/1.1\r\nHost: x\r\n\r\n", 404),
     "a path with a slash": (b"GET /v1/models/a%2Fb HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+    "a slash behind a path": (b"GET /health/ HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+    "a slash behind a method": (
+        b"POST /v1/models/m:predict/ HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+        400,
+    ),
     "a path half escaped": (b"GET /v1/models/%zz%4 HTTP/1.1\r\nHost: x\r\n\r\n", 404),
     "a number of 64 bits": (
         b"GET /v1/models/m/versions/9999999999999999999 HTTP/1.1\r\nHost: x\r\n\r\n",
