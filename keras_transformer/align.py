@@ -10,7 +10,7 @@ found that layer the best.
 
 from keras_transformer import flags
 
-GROUPS = ("model_path", "batch_tokens", "files", "output")
+GROUPS = ("model_path", "decode_tokens", "files", "output")
 
 
 def main(FLAGS):
@@ -21,7 +21,7 @@ def main(FLAGS):
     model = flags.required_model(FLAGS)
     require_writable(FLAGS.output)
     sources, targets = line_files.read_aligned(*flags.required_files(FLAGS))
-    links = Translator.load(model).align(sources, targets, FLAGS.batch_tokens)
+    links = Translator.load(model).align(sources, targets, FLAGS.decode_tokens)
     write_lines(
         FLAGS.output, [" ".join(f"{source}-{target}" for source, target in line) for line in links]
     )

@@ -18,7 +18,7 @@ GROUPS = (
     "decoding",
     "seed",
     "precision",
-    "batch_tokens",
+    "decode_tokens",
     "evaluate",
     "tokenize",
     "json",
@@ -37,10 +37,12 @@ def main(FLAGS):
     # Reading a corpus may compute something.
     at_once = spread_over_cores()
     # Wrong flags are reported before anything is loaded.
+    task = task_of(description)
+    flags.refuse_foreign(task, model)
     values = flags.values(FLAGS, "evaluate", "tokenize", "files")
-    examination = examination_class(task_of(description))(description, model, values)
+    examination = examination_class(task)(description, model, values)
     _refuse(FLAGS, examination, model)
-    loading = flags.values(FLAGS, "precision", "batch_tokens")
+    loading = {"precision": FLAGS.precision, "batch_tokens": FLAGS.decode_tokens}
     loading["options"] = flags.decoding_options(FLAGS)
     found = examination.examine(loading, at_once)
     if "warning" in found:
@@ -54,20 +56,16 @@ def main(FLAGS):
 def _refuse(FLAGS, examination, model):
     """Flags of the command line that change nothing."""
     if not examination.searches:
-        groups = ("search", "decoding", "batch_tokens")
-        flags.refuse(FLAGS, groups, f"is for searches, and scoring {model} has none")
-    if examination.counts_words:
-        flags.refuse_flags(FLAGS, ["evalb_parameters"], f"is for trees, and {model} translates")
-    else:
-        flags.refuse(FLAGS, ("tokenize",), f"is for translations, and {model} makes none")
+        names = flags.of_groups("search", "decoding", "decode_tokens")
+        flags.refuse(names, f"is for searches, and scoring {model} has none")
     if not FLAGS.baseline_file:
         reason = "tests the difference from --baseline_file, which is missing"
-        flags.refuse_flags(FLAGS, ["significance"], reason)
+        flags.refuse(["significance"], reason)
     if FLAGS.source_file or FLAGS.reference_file:
         reason = "is for the corpus of the model, and --source_file or --reference_file is given"
-        flags.refuse_flags(FLAGS, ["split"], reason)
+        flags.refuse(["split"], reason)
     reason = "is for commands that write several translations of a line, and one is scored"
-    flags.refuse_flags(FLAGS, ["num_hypotheses"], reason)
+    flags.refuse(["num_hypotheses"], reason)
 
 
 if __name__ == "__main__":

@@ -18,10 +18,8 @@ def main(FLAGS):
     from keras_transformer.runs.task_name import task_of
 
     name = task_of(RunFolder(flags.required_model_dir(FLAGS)).read_description())
-    task = task_class(name)
-    others = {*TASK_GROUPS} - {*task.export_flag_groups}
-    flags.refuse(FLAGS, sorted(others), f"is no flag for a run of the task {name}")
-    export(task, FLAGS)
+    flags.refuse_foreign(name, FLAGS.model_dir)
+    export(task_class(name), FLAGS)
 
 
 def export(task, FLAGS):
@@ -35,7 +33,8 @@ def export(task, FLAGS):
     path = export_dir_of(folder, FLAGS.export_dir)
     kind = values.get("format", "saved_model")
     if kind != "saved_model":
-        flags.refuse(FLAGS, ("search", "decoding"), f"has no effect: {kind} has its own search")
+        own = flags.of_groups("search", "decoding")
+        flags.refuse(own, f"has no effect: {kind} has its own search")
         path = task.convert(folder, FLAGS.export_dir or f"{path}_{kind}", values)
     else:
         description = {**folder.read_description(), **folder.read_scores()}

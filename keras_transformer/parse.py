@@ -13,7 +13,7 @@ GROUPS = (
     "decoding",
     "seed",
     "precision",
-    "batch_tokens",
+    "decode_tokens",
     "input",
     "parse",
     "theme",
@@ -45,7 +45,7 @@ def main(FLAGS):
         tree_drawing.refuse_number(sum(1 for sentence in sentences if sentence.strip()))
     with speed_bar(len(sentences)) as report:
         trees = parser.translate(
-            sentences, batch_tokens=FLAGS.batch_tokens, batches_at_once=at_once, report=report
+            sentences, batch_tokens=FLAGS.decode_tokens, batches_at_once=at_once, report=report
         )
     if as_text:
         write_text(FLAGS.output, as_text(trees))

@@ -66,16 +66,13 @@ def main(FLAGS):
 
 def _refuse(FLAGS):
     """Flags of the command line that change nothing."""
-    from keras_transformer.tasks.corpus_settings import unread_flags
     from pipelines.given_vocabulary import given
 
-    for name, reason in unread_flags(FLAGS.corpus).items():
-        flags.refuse_flags(FLAGS, [name], reason)
     reason = "is for a vocabulary that is learned, and"
     if FLAGS.vocabulary:
-        flags.refuse_flags(FLAGS, OF_LEARNING, f"{reason} --vocabulary names one")
+        flags.refuse(OF_LEARNING, f"{reason} --vocabulary names one")
     elif given(None, pathlib.Path(FLAGS.output_dir).expanduser()):
-        flags.refuse_flags(FLAGS, OF_LEARNING, f"{reason} {FLAGS.output_dir} has one")
+        flags.refuse(OF_LEARNING, f"{reason} {FLAGS.output_dir} has one")
 
 
 def _stop_at_once(*_):

@@ -8,7 +8,7 @@ filter text, to rank translations of other systems, or to find what a model has 
 
 from keras_transformer import flags
 
-GROUPS = ("model_path", "batch_tokens", "files", "output")
+GROUPS = ("model_path", "decode_tokens", "files", "output")
 
 
 def main(FLAGS):
@@ -19,7 +19,7 @@ def main(FLAGS):
     model = flags.required_model(FLAGS)
     require_writable(FLAGS.output)
     sources, targets = line_files.read_aligned(*flags.required_files(FLAGS))
-    scores = Translator.load(model).score(sources, targets, batch_tokens=FLAGS.batch_tokens)
+    scores = Translator.load(model).score(sources, targets, batch_tokens=FLAGS.decode_tokens)
     write_lines(
         FLAGS.output, [f"{log_probability:.5f}\t{tokens}" for log_probability, tokens in scores]
     )

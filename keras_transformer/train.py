@@ -20,7 +20,6 @@ from keras_transformer.tasks import TASKS, task_class
 # What training any task reads; a task adds its own groups.
 GROUPS = (
     "seed",
-    "batch_tokens",
     "batches",
     "objective",
     "optimizer",
@@ -33,19 +32,7 @@ TASK_GROUPS = tuple({group: None for task in TASKS.values() for group in task.fl
 
 
 def main(FLAGS):
-    task = task_class(FLAGS.task)
-    others = {*TASK_GROUPS} - {*task.flag_groups}
-    flags.refuse(FLAGS, sorted(others), f"is no flag of --task={FLAGS.task}")
-    if "corpus" in task.flag_groups:
-        _refuse_unread(FLAGS)
-    train(task, FLAGS)
-
-
-def _refuse_unread(FLAGS):
-    from keras_transformer.tasks.corpus_settings import unread_flags
-
-    for name, reason in unread_flags(FLAGS.corpus).items():
-        flags.refuse_flags(FLAGS, [name], reason)
+    train(task_class(FLAGS.task), FLAGS)
 
 
 def train(task, FLAGS):

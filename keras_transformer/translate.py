@@ -15,7 +15,7 @@ GROUPS = (
     "decoding",
     "seed",
     "precision",
-    "batch_tokens",
+    "decode_tokens",
     "input",
     "translate",
     "json",
@@ -84,9 +84,9 @@ def _translate(FLAGS, translator, lines, prefixes, at_once, report):
     """What is written for each line."""
     if not FLAGS.json:
         return translator.translate(
-            lines, prefixes, FLAGS.split_sentences, FLAGS.batch_tokens, at_once, report
+            lines, prefixes, FLAGS.split_sentences, FLAGS.decode_tokens, at_once, report
         )
-    details = translator.translate_in_detail(lines, prefixes, FLAGS.batch_tokens, at_once, report)
+    details = translator.translate_in_detail(lines, prefixes, FLAGS.decode_tokens, at_once, report)
     return [_as_json(line, hypotheses) for line, hypotheses in zip(lines, details, strict=True)]
 
 

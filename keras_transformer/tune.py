@@ -13,7 +13,7 @@ GROUPS = (
     "model_path",
     "decoding",
     "precision",
-    "batch_tokens",
+    "decode_tokens",
     "tokenize",
     "tune",
     "files",
@@ -44,7 +44,7 @@ def main(FLAGS):
         translator.check(beam_size=size, length_penalty=alpha)
     if warning := examination.warning():
         print(f"warning: {warning}", file=sys.stderr)
-    how = {"batch_tokens": FLAGS.batch_tokens, "batches_at_once": at_once}
+    how = {"batch_tokens": FLAGS.decode_tokens, "batches_at_once": at_once}
     grid = _grid(translator, examination, tried, how)
     lines = f"the first {len(examination.sources):,} lines of"
     text = FLAGS.source_file or FLAGS.reference_file or "the validation split"
@@ -53,12 +53,13 @@ def main(FLAGS):
 
 def _examination(FLAGS, model):
     """What `evaluate` asks of the model, of the first sentences of the validation split."""
+    from keras_transformer.runs.task_name import task_of
     from keras_transformer.tasks.sentence_examination import validation_of
+    from keras_transformer.translator.loading import description_of
 
     values = {**flags.defaults("evaluate"), **flags.values(FLAGS, "tokenize", "files")}
+    flags.refuse_foreign(task_of(description_of(model)), model)
     examination = validation_of(model, values, "tune")
-    if not examination.counts_words:
-        flags.refuse(FLAGS, ("tokenize",), f"is for translations, and {model} makes none")
     if FLAGS.sentences:
         examination.keep_first(FLAGS.sentences)
     return examination

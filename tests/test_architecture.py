@@ -64,7 +64,7 @@ MAY_IMPORT = {
     "keras_transformer.streams": ["pipelines"],
     "keras_transformer.startup": [],
     "keras_transformer.tensorflow_errors": [],
-    "keras_transformer.flags": ours("flagfiles", "startup", "tensorflow_errors"),
+    "keras_transformer.flags": ours("flagfiles", "startup", "tasks.TASKS", "tensorflow_errors"),
     "keras_transformer.flagfiles": [],
     "keras_transformer.__init__": [],
 }

@@ -2,15 +2,15 @@
 
 import copy
 import dataclasses
+import os
 import re
 import types
 
 import pytest
 import tensorflow as tf
-from absl.testing import flagsaver
 
 from keras_transformer import flags
-from keras_transformer.flagfiles import FLAGFILES, expand_flagfiles
+from keras_transformer.flagfiles import FLAGFILES, expand_flagfiles, placed
 from keras_transformer.flags.path_flags import PathParser
 
 
@@ -61,22 +61,6 @@ def test_order_is_kept():
     )
 
 
-def test_what_other_commands_read_is_left_out_of_files_but_not_of_the_command_line(
-    tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.flags").write_text("--flagfile=toy.flags\n--d_model=32\n--noema\n")
-    expanded = expand_flagfiles(
-        ["--d_ff=1", "--flagfile=mine.flags", "--seed=2"], {"d_model", "d_ff", "noema"}
-    )
-    assert expanded[0] == "--d_ff=1"
-    assert expanded[-1] == "--seed=2"
-    assert not {"d_model", "d_ff", "noema"} & {
-        argument.lstrip("-").partition("=")[0] for argument in expanded[1:]
-    }
-    assert "--num_heads=4" in expanded
-
-
 def test_a_missing_flag_file_names_those_there_are():
     with pytest.raises(
         FileNotFoundError,
@@ -92,6 +76,48 @@ def test_a_flag_file_that_includes_itself_is_refused(tmp_path, monkeypatch):
     (tmp_path / "b.flags").write_text("--flagfile=a.flags\n")
     with pytest.raises(ValueError, match="includes itself"):
         expand_flagfiles(["--flagfile=a.flags"])
+
+
+WRONG_FILES = {
+    "latin1": (b"--seed=3\n# \xe9\n", r"mine.flags, line 2: must be UTF-8 text"),
+    "nul": (b"--seed=3\n\n--d_ff=\x00\n", r"mine.flags, line 3: holds a NUL"),
+    "huge": (b"#" * (10**6 + 1), r"flag file 'mine.flags' must have at most 1,000,000 bytes"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_FILES)
+def test_a_file_that_is_no_text_is_told_by_name(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    content, told = WRONG_FILES[kind]
+    (tmp_path / "mine.flags").write_bytes(content)
+    with pytest.raises(ValueError, match=f"^{told}"):
+        expand_flagfiles(["--flagfile=mine.flags"])
+    (tmp_path / "outer.flags").write_text("\n--flagfile=mine.flags\n")
+    with pytest.raises(ValueError, match=f"^outer.flags, line 2: {told}"):
+        expand_flagfiles(["--flagfile=outer.flags"])
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "device", "folder's name", "long name"])
+def test_what_is_no_file_is_no_flag_file(kind, tmp_path):
+    paths = {"device": "/dev/zero", "long name": "a" * 300, "folder's name": f"{tmp_path}/"}
+    path = paths.get(kind, tmp_path / "p")
+    if kind == "folder":
+        path.mkdir()
+    if kind == "pipe":
+        os.mkfifo(path)
+    told = "is neither in" if kind == "long name" else "must be a file of text, and is none"
+    with pytest.raises(OSError, match=told):
+        expand_flagfiles([f"--flagfile={path}"])
+
+
+def test_files_within_files_have_an_end(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for number in range(60):
+        (tmp_path / f"{number}.flags").write_text(f"--flagfile={number + 1}.flags\n")
+    (tmp_path / "60.flags").write_text("--seed=4\n")
+    assert expand_flagfiles(["--flagfile=20.flags"]) == ["--seed=4"]
+    with pytest.raises(ValueError, match=r"flag file '50\.flags' is the 51st that one includes"):
+        expand_flagfiles(["--flagfile=0.flags"])
 
 
 def every_flag():
@@ -162,24 +188,87 @@ def test_flags_and_options_have_the_same_defaults():
                 assert f"Default: {words}" in flag.help, name
 
 
+def give(monkeypatch, *arguments):
+    """Let a command have been given arguments."""
+    places = placed(arguments)
+    names = [argument.text.removeprefix("--").partition("=")[0] for argument in places]
+    monkeypatch.setattr(flags, "PLACES", dict(zip(names, places, strict=True)))
+
+
+@pytest.mark.parametrize("argument", ["--constrained=true", "--flagfile=parsing_small.flags"])
+def test_flags_that_change_nothing_are_refused_on_the_command_line_alone(argument, monkeypatch):
+    give(monkeypatch, "--seed=3", argument)
+    if argument.startswith("--flagfile"):
+        flags.refuse(flags.of_groups("search", "decoding"), "is for searches")
+        return
+    with pytest.raises(ValueError, match=r"^--constrained is for searches\. Leave it out\.$"):
+        flags.refuse(flags.of_groups("search", "decoding"), "is for searches")
+
+
 @pytest.mark.parametrize(
-    ("argv", "told"),
+    ("argument", "place"),
     [
-        (["--beam_size=3"], "--beam_size is for searches. Leave it out."),
-        (["-beam_size", "3"], "--beam_size is for searches. Leave it out."),
-        (["--noconstrained"], "--constrained is for searches. Leave it out."),
-        (["--flagfile=parsing_small.flags", "--seed=3"], None),
+        ("--constrained=true", "command line"),
+        ("--flagfile=parsing_small.flags", "parsing_small.flags, line 6"),
     ],
 )
-def test_flags_are_refused_on_the_command_line_alone(argv, told, monkeypatch):
-    declared = flags.declare("search", "decoding", "seed")
-    monkeypatch.setattr("sys.argv", ["evaluate", *argv])
-    if told is None:
-        flags.refuse(declared, ("search", "decoding"), "is for searches")
-        return
+def test_flags_that_the_task_of_a_model_has_no_use_for_are_refused(argument, place, monkeypatch):
+    give(monkeypatch, argument)
+    flags.refuse_foreign("parsing", "m")
     with pytest.raises(ValueError) as raised:
-        flags.refuse(declared, ("search", "decoding"), "is for searches")
-    assert str(raised.value) == told
+        flags.refuse_foreign("masking", "m")
+    assert str(raised.value).startswith(f"{place}: --")
+    assert "is for --task=" in str(raised.value)
+    assert str(raised.value).endswith(", and m is of the task masking. Leave it out.")
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("`d_model` must be even. Received: d_model=63.", " (--d_model: toy.flags, line 8)"),
+        (
+            "--d_ff and --d_model differ.",
+            " (--d_model: toy.flags, line 8; --d_ff: toy.flags, line 9)",
+        ),
+        ("Check `source_language`.", " (--source_language: toy.flags, line 4)"),
+        ("seed=3 and d_models=4 and --num_layers_=3", ""),
+    ],
+)
+def test_the_flag_file_that_is_to_blame_is_told(said, told, monkeypatch):
+    give(monkeypatch, "--flagfile=toy.flags", "--seed=3")
+    assert flags._with_places(said) == f"{said}{told}"
+
+
+def test_a_file_of_prefixes_is_told_by_any_of_them(monkeypatch):
+    give(monkeypatch, "--flagfile=multi30k.flags", "--test_prefix=test")
+    told = flags._with_places("Check `prefixes`.")
+    assert told == (
+        "Check `prefixes`. (--train_prefix: multi30k.flags, line 5; "
+        "--valid_prefix: multi30k.flags, line 6)"
+    )
+
+
+def test_an_error_of_the_system_names_the_flag_of_its_path(monkeypatch, tmp_path):
+    declared = flags.declare("model_dir", "export")
+    declared.mark_as_parsed()
+    monkeypatch.setattr(declared["model_dir"], "_value", str(tmp_path / "run"))
+    give(monkeypatch, f"--model_dir={tmp_path / 'run'}")
+    path = tmp_path / "run" / "model.json"
+    error = PermissionError(13, "Permission denied", str(path))
+    assert flags._reason(error) == (
+        f"--model_dir={tmp_path / 'run'}: Permission denied: {path}. Name another."
+    )
+    elsewhere = PermissionError(13, "Permission denied", "/x/y")
+    assert flags._reason(elsewhere) == "/x/y: Permission denied."
+
+
+def test_the_node_of_a_graph_is_no_part_of_a_reason():
+    said = (
+        "{{function_node __wrapped__SaveV2_dtypes_1_device_/job:localhost/replica:0}} a/b; "
+        "No space left on device [Op:SaveV2]"
+    )
+    error = tf.errors.ResourceExhaustedError(None, None, said)
+    assert flags._reason(error) == "a/b; No space left on device [Op:SaveV2]"
 
 
 def test_a_package_that_is_missing_is_told_in_a_line(monkeypatch, capsys):
@@ -264,7 +353,6 @@ def test_a_home_that_the_shell_left_alone_is_found(name, monkeypatch):
 
 # Their help speaks of files, and their values are none.
 NO_PATHS = {
-    "batch_tokens",
     "model_name",
     "pictures",
     "shards",
@@ -298,123 +386,52 @@ def test_flags_of_scores_that_change_nothing_are_refused(monkeypatch):
     declared = flags.declare(*evaluate.GROUPS)
     declared.mark_as_parsed()
 
-    def told(argument, searches, counts_words):
-        monkeypatch.setattr("sys.argv", ["evaluate", argument])
-        kind = types.SimpleNamespace(searches=searches, counts_words=counts_words)
+    def told(argument, searches):
+        give(monkeypatch, argument)
         try:
-            evaluate._refuse(declared, kind, "m")
+            evaluate._refuse(declared, types.SimpleNamespace(searches=searches), "m")
         except ValueError as error:
             return str(error)
         return None
 
-    assert told("--evalb_parameters=a", True, True) == (
-        "--evalb_parameters is for trees, and m translates. Leave it out."
+    assert told("--decode_tokens=9", False) == (
+        "--decode_tokens is for searches, and scoring m has none. Leave it out."
     )
-    assert told("--evalb_parameters=a", True, False) is None
-    for searches in (True, False):
-        assert told("--tokenize=none", searches, False) == (
-            "--tokenize is for translations, and m makes none. Leave it out."
-        )
-    assert told("--tokenize=none", True, True) is None
-    assert told("--batch_tokens=9", False, False) == (
-        "--batch_tokens is for searches, and scoring m has none. Leave it out."
-    )
-    assert told("--batch_tokens=9", True, True) is None
+    assert told("--decode_tokens=9", True) is None
     significance = "--significance=approximate_randomization"
-    assert told(significance, True, True) == (
+    assert told(significance, True) == (
         "--significance tests the difference from --baseline_file, which is missing. Leave it out."
     )
     monkeypatch.setattr(declared["baseline_file"], "_value", "b")
-    assert told(significance, True, True) is None
-    assert told("--num_hypotheses=2", True, True) == (
+    assert told(significance, True) is None
+    assert told("--num_hypotheses=2", True) == (
         "--num_hypotheses is for commands that write several translations of a line, and one is "
         "scored. Leave it out."
     )
-    assert told("--split=valid", True, True) is None
+    assert told("--split=valid", True) is None
     for name in ("source_file", "reference_file"):
         with monkeypatch.context() as patched:
             patched.setattr(declared[name], "_value", "a")
-            assert told("--split=valid", True, True) == (
+            assert told("--split=valid", True) == (
                 "--split is for the corpus of the model, and --source_file or --reference_file is "
                 "given. Leave it out."
             )
 
 
-OF_TFDS = "is for --corpus=tfds, and the corpus is"
-OF_FILES = "is for --corpus=text_files or lines or spans or treebank, and the corpus is"
-LEARNED = "is for a vocabulary that is learned, and"
-
-
 @pytest.mark.parametrize(
-    ("command", "given", "told"),
-    [
-        ("train", ["--corpus=tfds", "--test_prefix=a"], f"--test_prefix {OF_FILES} tfds"),
-        ("train", ["--corpus=mixture", "--train_prefix=a"], f"--train_prefix {OF_FILES} mixture"),
-        ("prepare", ["--corpus=tfds", "--valid_prefix=a"], f"--valid_prefix {OF_FILES} tfds"),
-        ("train", ["--corpus=intents", "--valid_prefix=a"], f"--valid_prefix {OF_FILES} intents"),
-        ("train", ["--corpus=text_files", "--splits=a,b,c"], f"--splits {OF_TFDS} text_files"),
-        ("prepare", ["--corpus=lines", "--dataset=a/b"], f"--dataset {OF_TFDS} lines"),
-        (
-            "train",
-            ["--corpus=records", "--vocabulary_size=9"],
-            f"--vocabulary_size {LEARNED} records have theirs",
-        ),
-        *(
-            ("prepare", ["--vocabulary=a", flag], f"{name} {LEARNED} --vocabulary names one")
-            for flag, name in (
-                ("--vocabulary_size=9", "--vocabulary_size"),
-                ("--vocabularies=separate", "--vocabularies"),
-                ("--vocabulary_model=unigram", "--vocabulary_model"),
-                ("--vocabulary_sentences=9", "--vocabulary_sentences"),
-            )
-        ),
-        ("train", ["--corpus=tfds", "--splits=a,b,c", "--dataset=a/b"], None),
-        (
-            "prepare",
-            ["--corpus=treebank", "--test_prefix=a", "--vocabulary_size=9", "--output_dir=nowhere"],
-            None,
-        ),
-        ("train", ["--flagfile=base.flags", "--corpus=text_files"], None),
-        ("train", ["--flagfile=multi30k.flags", "--corpus=records"], None),
-        ("prepare", ["--flagfile=multi30k.flags", "--corpus=reverse", "--vocabulary=a"], None),
-    ],
+    "name", ["vocabulary_size", "vocabularies", "vocabulary_model", "vocabulary_sentences"]
 )
-def test_flags_that_a_corpus_does_not_read_are_refused(command, given, told, monkeypatch):
-    from keras_transformer import prepare, train
+def test_flags_of_learning_are_refused_beside_a_vocabulary(name, monkeypatch, tmp_path):
+    from keras_transformer import prepare
 
-    groups = {"train": ("task", *train.GROUPS, *train.TASK_GROUPS), "prepare": prepare.GROUPS}
-    refuse = {"train": train._refuse_unread, "prepare": prepare._refuse}[command]
-    declared = flags.declare(*groups[command])
-    monkeypatch.setattr("sys.argv", [command, *given])
-    foreign = {name for _, name in every_flag()} - {
-        name for group in groups[command] for name in flags.GROUPS[group]
-    }
-    with flagsaver.flagsaver():
-        declared.unparse_flags()
-        declared([command, *expand_flagfiles(given, foreign)])
-        if told is None:
-            refuse(declared)
-            return
-        with pytest.raises(ValueError) as raised:
-            refuse(declared)
-    assert str(raised.value) == f"{told}. Leave it out."
-
-
-@pytest.mark.parametrize("counts_words", [True, False])
-def test_a_parser_is_not_tuned_by_words(counts_words, monkeypatch):
-    from keras_transformer import tune
-    from keras_transformer.tasks import sentence_examination
-
-    declared = flags.declare(*tune.GROUPS)
-    declared.mark_as_parsed()
-    monkeypatch.setattr("sys.argv", ["tune", "--tokenize=none"])
-    found = types.SimpleNamespace(counts_words=counts_words, keep_first=lambda count: None)
-    monkeypatch.setattr(sentence_examination, "validation_of", lambda *_: found)
-    if counts_words:
-        assert tune._examination(declared, "m") is found
-        return
-    with pytest.raises(ValueError, match=r"^--tokenize is for translations, and m makes none\."):
-        tune._examination(declared, "m")
+    FLAGS = types.SimpleNamespace(vocabulary="a", output_dir=str(tmp_path))
+    give(monkeypatch, f"--{name}=9")
+    with pytest.raises(ValueError) as raised:
+        prepare._refuse(FLAGS)
+    assert str(raised.value) == (
+        f"--{name} is for a vocabulary that is learned, and --vocabulary names one. Leave it out."
+    )
+    prepare._refuse(types.SimpleNamespace(vocabulary=None, output_dir=str(tmp_path)))
 
 
 def test_another_engine_s_search_has_no_flags(monkeypatch, tmp_path):
@@ -427,10 +444,10 @@ def test_another_engine_s_search_has_no_flags(monkeypatch, tmp_path):
     monkeypatch.setattr(declared["model_dir"], "_value", str(tmp_path))
     monkeypatch.setattr(declared["format"], "_value", "ctranslate2")
     kind = types.SimpleNamespace(export_flag_groups=groups, convert=lambda *_: "written")
-    monkeypatch.setattr("sys.argv", ["export", "--format=ctranslate2", "--max_length=9"])
+    give(monkeypatch, "--format=ctranslate2", "--max_length=9")
     with pytest.raises(ValueError, match=r"^--max_length has no effect: ctranslate2 has its own"):
         export.export(kind, declared)
-    monkeypatch.setattr("sys.argv", ["export", "--format=ctranslate2"])
+    give(monkeypatch, "--format=ctranslate2")
     export.export(kind, declared)
 
 

@@ -3,59 +3,125 @@ folder.
 """
 
 import pathlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 FLAGFILES = pathlib.Path(__file__).parent
+# A recipe has some forty lines, and includes a file or two.
+MOST_BYTES = 10**6
+MOST_NESTED = 50
 
 
-def expand_flagfiles(argv, foreign=(), including=()):
+class Argument(NamedTuple):
+    """An argument of a command.
+
+    Attributes:
+        text: as it was written.
+        file: the flag file that it stands in; "": the command line.
+        line: its number in the file.
+    """
+
+    text: str
+    file: str = ""
+    line: int = 0
+
+    @property
+    def place(self) -> str:
+        """Where it stands, in words."""
+        return f"{self.file}, line {self.line}" if self.file else "command line"
+
+
+def expand_flagfiles(argv: Sequence[str]) -> list[str]:
     """Replace each --flagfile by the flags in it, those of the files that it includes too.
 
     A name is looked up in the working folder, then among the package's own flag files.
 
     Args:
         argv: arguments.
-        foreign: names of flags that other commands read. In a file they are left out, so that one
-            file serves all commands of a job.
-        including: files that are being read, outermost first.
 
     Returns:
         Arguments without --flagfile, in order, so that a later flag overrides an earlier one.
 
     Raises:
-        FileNotFoundError: if there is no such file, naming those the package has.
-        ValueError: if a file includes itself.
+        OSError: if there is no such file, naming those the package has; if it cannot be read.
+        ValueError: if a file includes itself, or is no text.
     """
-    expanded = []
-    arguments = iter(argv)
+    return [argument.text for argument in placed(argv)]
+
+
+def placed(argv: Sequence[str]) -> list[Argument]:
+    """The same, each argument with its place."""
+    return list(_expanded(map(Argument, argv), ()))
+
+
+def _expanded(arguments: Iterator[Argument], including) -> Iterator[Argument]:
     for argument in arguments:
-        name, equals, value = argument.partition("=")
-        if name not in ("--flagfile", "-flagfile"):
-            expanded.append(argument)
+        flag, equals, name = argument.text.partition("=")
+        if flag not in ("--flagfile", "-flagfile"):
+            yield argument
             continue
-        path = _find(value if equals else next(arguments, ""))
-        if path in including:
-            raise ValueError(
-                f"flag file {path} includes itself, by way of {', '.join(map(str, including))}."
-            )
-        lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
-        inner = [line for line in lines if line and not line.startswith(("#", "//"))]
-        expanded += expand_flagfiles(
-            [line for line in inner if _name(line) not in foreign], foreign, (*including, path)
+        if not equals:
+            name = next(arguments, Argument("")).text
+        try:
+            path = _find(name)
+            if path in including:
+                files = ", ".join(map(str, including))
+                raise ValueError(f"flag file {path} includes itself, by way of {files}.")
+            if len(including) == MOST_NESTED:
+                raise ValueError(
+                    f"flag file {name!r} is the {MOST_NESTED + 1}st that one includes in another. "
+                    "Join some of them."
+                )
+            inner = _lines(name, path)
+        except (OSError, ValueError) as error:
+            if not argument.file:
+                raise
+            raise type(error)(f"{argument.place}: {error}") from error
+        yield from _expanded(inner, (*including, path))
+
+
+def _lines(name, path) -> Iterator[Argument]:
+    """The flags of a file, without comments."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise type(error)(f"flag file {name!r} cannot be read: {error.strerror}.") from error
+    if len(content) > MOST_BYTES:
+        raise ValueError(
+            f"flag file {name!r} must have at most {MOST_BYTES:,} bytes. Is it a flag file?"
         )
-    return expanded
-
-
-def _name(argument):
-    return argument.lstrip("-").partition("=")[0]
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        number = content.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"{name}, line {number}: must be UTF-8 text. Save it as UTF-8.") from error
+    lines = [line.strip() for line in text.split("\n")]
+    for number, line in enumerate(lines, 1):
+        if "\0" in line:
+            raise ValueError(f"{name}, line {number}: holds a NUL. Save it as UTF-8 text.")
+    return (
+        Argument(line, name, number)
+        for number, line in enumerate(lines, 1)
+        if line and not line.startswith(("#", "//"))
+    )
 
 
 def _find(name):
     for folder in (pathlib.Path(), FLAGFILES):
-        path = (folder / name).expanduser()
-        if name and path.is_file():
-            return path.resolve()
+        try:
+            path = (folder / name).expanduser()
+            if name and path.is_file():
+                return path.resolve()
+            is_there = bool(name) and path.exists()
+        except (OSError, ValueError, RuntimeError):
+            # A name that is too long, or has a NUL, or another's home.
+            continue
+        if is_there:
+            raise OSError(f"flag file {name!r} must be a file of text, and is none. Name a file.")
     files = sorted(path.relative_to(FLAGFILES).as_posix() for path in FLAGFILES.rglob("*.flags"))
+    shown = name if len(name) < 100 else f"{name[:97]}..."
     raise FileNotFoundError(
-        f"flag file {name!r} is neither in the working folder nor one of the package's own: "
+        f"flag file {shown!r} is neither in the working folder nor one of the package's own: "
         f"{', '.join(files)}."
     )

@@ -4,23 +4,29 @@ A command declares the flags that it reads (`declare`), so that its `--help` sho
 commands read them.
 """
 
+import pathlib
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from absl import app, logging
 from absl import flags as absl_flags
 
-from keras_transformer.flagfiles import expand_flagfiles
+from keras_transformer.flagfiles import Argument
+from keras_transformer.flags.arguments import parse
 from keras_transformer.flags.groups import GROUPS
+from keras_transformer.flags.path_flags import PathParser
+from keras_transformer.flags.scopes import tasks_of
 from keras_transformer.startup import start_tensorflow
 from keras_transformer.tensorflow_errors import reason_of
 
 FLAGS = absl_flags.FLAGS
 # absl shows in --help the key flags of the module that runs. This makes them the command's.
 absl_flags.disclaim_key_flags()
-# A flag file's --batch_tokens is meant for training: for a decoder with its beams, so large batches
-# would take all memory.
-FOR_TRAINING_ALONE = "batch_tokens"
+# Where each flag stands that the command was given, by name.
+PLACES: dict[str, Argument] = {}
+# How errors name flags, and arguments that are called as they are.
+MENTIONED = re.compile(r"--(\w+)|`(\w+)`|\b(\w+)=")
 
 
 def declare(*groups: str) -> absl_flags.FlagValues:
@@ -41,14 +47,6 @@ def values(FLAGS: absl_flags.FlagValues, *groups: str) -> dict:
 def defaults(*groups: str) -> dict:
     """The defaults of the flags of some groups, by name, for a command that does not take them."""
     return {name: GROUPS[group][name].default for group in groups for name in GROUPS[group]}
-
-
-def _foreign():
-    """Names of the flags that this command does not read, with those that negate them."""
-    names = {name for group in GROUPS.values() for name in group} - set(FLAGS)
-    if "max_train_length" in names:
-        names.add(FOR_TRAINING_ALONE)
-    return names | {f"no{name}" for name in names}
 
 
 def required_model_dir(FLAGS: absl_flags.FlagValues) -> str:
@@ -101,26 +99,33 @@ def decoding_options(FLAGS: absl_flags.FlagValues) -> dict:
     return given
 
 
-def refuse(FLAGS: absl_flags.FlagValues, groups: Sequence[str], reason: str) -> None:
-    """Refuse flags of some groups on the command line. In a flag file they are left alone: it may
-    say more than one model has a use for.
+def of_groups(*groups: str) -> list[str]:
+    """The names of the flags of some groups."""
+    return [name for group in groups for name in GROUPS[group]]
+
+
+def refuse(names: Iterable[str], reason: str) -> None:
+    """Refuse flags that change nothing, on the command line. In a flag file they are left alone:
+    it serves several commands.
 
     Args:
-        FLAGS: the parsed flags.
-        groups: keys of `GROUPS`.
+        names: of the flags.
         reason: why, after the flag's name: "is for ...".
     """
-    refuse_flags(FLAGS, [name for group in groups for name in GROUPS[group]], reason)
-
-
-def refuse_flags(FLAGS: absl_flags.FlagValues, flags: Sequence[str], reason: str) -> None:
-    """Refuse some flags on the command line, by their names, as `refuse` does those of groups."""
-    names = {name for name in flags if name in FLAGS}
-    for argument in sys.argv[1:]:
-        name = argument.lstrip("-").partition("=")[0]
-        name = name if name in names else name.removeprefix("no")
-        if argument.startswith("-") and name in names:
+    for name in names:
+        if name in PLACES and not PLACES[name].file:
             raise ValueError(f"--{name} {reason}. Leave it out.")
+
+
+def refuse_foreign(task: str, model: str) -> None:
+    """Refuse flags that the task of a model has no use for, wherever they stand."""
+    for name, argument in PLACES.items():
+        tasks = tasks_of(name)
+        if task not in tasks:
+            raise ValueError(
+                f"{argument.place}: --{name} is for --task={' or '.join(tasks)}, and {model} is of "
+                f"the task {task}. Leave it out."
+            )
 
 
 def check_stream(FLAGS: absl_flags.FlagValues, **others: bool) -> None:
@@ -157,15 +162,12 @@ def run(main: Callable, groups: Sequence[str]) -> None:
 
 def _parse(argv):
     try:
-        rest = FLAGS(expand_flagfiles(argv, _foreign()))
-    except (absl_flags.Error, OSError, ValueError) as error:
+        places = parse(FLAGS, argv[1:])
+    except (OSError, ValueError) as error:
         _exit(" ".join(str(error).split()), status=2)
-    if len(rest) > 1:
-        _exit(
-            f"unexpected argument {rest[1]!r}: every argument is a flag, --name=value. See --help.",
-            status=2,
-        )
-    return rest
+    PLACES.clear()
+    PLACES.update(places)
+    return argv[:1]
 
 
 def _call(main):
@@ -186,7 +188,38 @@ def _tell_errors(main):
     except (ValueError, OSError, ImportError, errors.OpError) as error:
         if FLAGS.traceback:
             raise
-        _exit(reason_of(error))
+        _exit(_with_places(_reason(error)))
+
+
+def _reason(error):
+    """The line of an error that says what is wrong, of the system's with the flag to blame."""
+    if isinstance(error, OSError) and error.errno and isinstance(error.filename, str):
+        return _of_a_file(error)
+    return reason_of(error)
+
+
+def _of_a_file(error):
+    """What an error of the system says, and the flag that named the file or a folder above it."""
+    path = pathlib.Path(error.filename).absolute()
+    for name in PLACES:
+        if isinstance(FLAGS[name].parser, PathParser):
+            for given in filter(None, FLAGS[name].value.split(",")):
+                if path.is_relative_to(pathlib.Path(given).absolute()):
+                    return f"--{name}={given}: {error.strerror}: {path}. Name another."
+    return f"{error.filename}: {error.strerror}."
+
+
+def _with_places(reason):
+    """A reason, with the place of each flag that it names and that stands in a flag file."""
+    names = {name for found in MENTIONED.findall(reason) for name in found}
+    if "prefixes" in names:
+        names |= {"train_prefix", "valid_prefix", "test_prefix"}
+    places = [
+        f"--{name}: {argument.place}"
+        for name, argument in PLACES.items()
+        if argument.file and name in names
+    ]
+    return f"{reason} ({'; '.join(places)})" if places else reason
 
 
 def _exit(message: str, status: int = 1):

@@ -20,11 +20,11 @@ flags.DEFINE_bool("traceback", False, "Show where in the program an error came f
 
 GROUPS = {
     "averaging": learning.AVERAGING,
-    "batch_tokens": learning.BATCH_TOKENS,
     "batches": learning.BATCHES,
     "labelling": reading.LABELLING,
     "classification": reading.CLASSIFICATION,
     "corpus": text.CORPUS,
+    "decode_tokens": translating.DECODE_TOKENS,
     "decoding": translating.DECODING,
     "errors": ERRORS,
     "evaluate": evaluating.EVALUATE,

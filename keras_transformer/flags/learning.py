@@ -9,22 +9,19 @@ flags.DEFINE_integer(
     "Random seed for weights, dropout, batch order, sampling and synthetic text. Members of a "
     "mixture have seeds of their own.",
     0,
+    2**32 - 1,
     flag_values=SEED,
 )
 
-BATCH_TOKENS = flags.FlagValues()
+BATCHES = flags.FlagValues()
 flags.DEFINE_integer(
     "batch_tokens",
-    None,
-    "Training: tokens in one update, over all replicas and accumulated batches, without padding: "
-    "the mean of source and target tokens, so that 512 may be 468 source and 551 target tokens. "
-    "Default: 25,000. Translating: source tokens in a batch, with padding. Default: 2,048, "
-    "whatever a flag file says.",
+    25000,
+    "Tokens in one update, over all replicas and accumulated batches, without padding: the mean of "
+    "source and target tokens, so that 512 may be 468 source and 551 target tokens.",
     1,
-    flag_values=BATCH_TOKENS,
+    flag_values=BATCHES,
 )
-
-BATCHES = flags.FlagValues()
 flags.DEFINE_integer(
     "max_train_length",
     256,
@@ -172,7 +169,10 @@ flags.DEFINE_float(
 flags.DEFINE_float(
     "ema",
     None,
-    "Momentum of a moving average of the weights, which is scored and exported if this is given.",
+    "Momentum of a moving average of the weights, which is scored and exported if this is given, "
+    "such as 0.999.",
+    1e-9,
+    1 - 1e-9,
     flag_values=OPTIMIZER,
 )
 

@@ -8,6 +8,7 @@ from typing import Any
 from absl import flags as absl_flags
 
 from keras_transformer.flagfiles import expand_flagfiles
+from keras_transformer.flags.arguments import parse
 from keras_transformer.flags.groups import GROUPS
 
 # Flags that records refuse.
@@ -51,14 +52,11 @@ def recipe(text: str, *groups: str) -> Mapping[str, Any]:
     for group in groups:
         for name in GROUPS[group]:
             values[name] = copy.deepcopy(GROUPS[group][name])
-    known = set(values)
-    foreign = {name for group in GROUPS.values() for name in group} - known
-    foreign |= {f"no{name}" for name in foreign}
     arguments = [
         word if word.startswith("-") else f"--flagfile={word}" for word in shlex.split(text)
     ]
     try:
-        values(["recipe", *expand_flagfiles(arguments, foreign)])
-    except absl_flags.Error as error:
+        parse(values, arguments)
+    except ValueError as error:
         raise ValueError(f"{text}: {error}") from error
-    return {name: values[name].value for name in known}
+    return values.flag_values_dict()

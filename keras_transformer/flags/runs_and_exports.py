@@ -2,7 +2,7 @@
 
 from absl import flags
 
-from keras_transformer.flags.path_flags import DEFINE_path
+from keras_transformer.flags.path_flags import DEFINE_folder, DEFINE_path
 
 TASK = flags.FlagValues()
 flags.DEFINE_enum(
@@ -124,7 +124,7 @@ DEFINE_path(
 )
 
 MODEL_DIR = flags.FlagValues()
-DEFINE_path(
+DEFINE_folder(
     "model_dir",
     None,
     "Folder of the run. Default for training a translator: runs/<corpus>_<source>_<target>; other "
@@ -133,7 +133,7 @@ DEFINE_path(
 )
 
 EXPORT = flags.FlagValues()
-DEFINE_path(
+DEFINE_folder(
     "export_dir",
     None,
     "Folder of the exported versions. Default: saved_models/<name of the model_dir>.",

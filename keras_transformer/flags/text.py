@@ -2,7 +2,7 @@
 
 from absl import flags
 
-from keras_transformer.flags.path_flags import DEFINE_path
+from keras_transformer.flags.path_flags import DEFINE_folder, DEFINE_path
 
 CORPUS = flags.FlagValues()
 flags.DEFINE_string(
@@ -69,7 +69,7 @@ flags.DEFINE_string(
     "records and mixtures, their own.",
     CORPUS,
 )
-DEFINE_path(
+DEFINE_folder(
     "cache_dir",
     None,
     "Folder for downloads. Default: the user's cache folder, which the variable XDG_CACHE_HOME "
@@ -112,7 +112,7 @@ flags.DEFINE_enum(
 )
 
 PREPARE = flags.FlagValues()
-DEFINE_path(
+DEFINE_folder(
     "output_dir",
     None,
     "Folder of the prepared corpus. The same command again makes only what is missing.",

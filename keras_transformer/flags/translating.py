@@ -116,6 +116,15 @@ flags.DEFINE_float(
     flag_values=DECODING,
 )
 
+DECODE_TOKENS = flags.FlagValues()
+flags.DEFINE_integer(
+    "decode_tokens",
+    None,
+    "Source tokens in a batch that is decoded, with padding. Default: 2,048.",
+    1,
+    flag_values=DECODE_TOKENS,
+)
+
 PRECISION = flags.FlagValues()
 flags.DEFINE_enum(
     "precision",

@@ -52,21 +52,10 @@ def chosen(values: Mapping[str, Any]) -> AnyHyperparameters:
         values: of all flags of the model and of `vocabulary_size`, by name.
 
     Raises:
-        ValueError: if a flag is set that the architecture has no use for, or a value makes no
-            sense.
+        ValueError: if there is no such architecture, or a value makes no sense.
     """
     kind = _of_name(values["architecture"]).hyperparameters
-    own = [field.name for field in dataclasses.fields(kind)]
-    for other in ARCHITECTURES.values():
-        for field in dataclasses.fields(other.hyperparameters):
-            value = values[field.name]
-            if field.name not in own and value != field.default:
-                raise ValueError(
-                    f"`{field.name}` is no hyperparameter of architecture="
-                    f"{values['architecture']}, which has {', '.join(own)}. Received: "
-                    f"{field.name}={value}. Leave it out."
-                )
-    return kind(**{name: values[name] for name in own})
+    return kind(**{field.name: values[field.name] for field in dataclasses.fields(kind)})
 
 
 def described(description: Mapping[str, Any]) -> AnyHyperparameters:

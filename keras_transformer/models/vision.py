@@ -20,7 +20,6 @@ from keras_transformer.models.hyperparameter_checks import (
     check_sizes,
     from_dictionary,
 )
-from keras_transformer.models.hyperparameters import Hyperparameters
 from keras_transformer.models.variants import (
     ACTIVATIONS,
     NORMS,
@@ -105,18 +104,9 @@ class VisionHyperparameters:
             **of_pictures: height, width, channels and classes, which the pictures say.
 
         Raises:
-            ValueError: if a flag is set that this model has no use for, or a value makes no sense.
+            ValueError: if a value makes no sense.
         """
         own = [field.name for field in dataclasses.fields(cls) if field.name not in OF_PICTURES]
-        for field in dataclasses.fields(Hyperparameters):
-            # One without a default, the size of the vocabulary, is no flag of the model's.
-            is_foreign = field.name not in own and field.default is not dataclasses.MISSING
-            value = values.get(field.name, field.default)
-            if is_foreign and value != field.default:
-                raise ValueError(
-                    f"`{field.name}` is no hyperparameter of a model of pictures, which has "
-                    f"{', '.join(own)}. Received: {field.name}={value}. Leave it out."
-                )
         return cls(**of_pictures, **{name: values[name] for name in own})
 
     @classmethod

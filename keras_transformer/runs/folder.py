@@ -199,14 +199,14 @@ class RunFolder:
 
 
 def _differences(before, now):
-    """Each value that is not what it was, in words."""
-    return [
+    """Each value that is not what it was, in words; two parts may have the same."""
+    return dict.fromkeys(
         f"{name} was {before.get(part, {}).get(name)}, now {value}"
         for part, values in now.items()
         if part != "task"
         for name, value in values.items()
         if before.get(part, {}).get(name) != value
-    ]
+    )
 
 
 def named_run(path: pathlib.Path | str) -> RunFolder:

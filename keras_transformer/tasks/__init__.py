@@ -2,6 +2,8 @@
 
 import dataclasses
 import importlib
+from collections.abc import Mapping
+from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,12 +14,14 @@ class Registered:
         home: module and class.
         examination: module and class of what `evaluate` asks of it: see `examination.Examination`.
         flag_groups, export_flag_groups: see `task.Task`.
+        defaults: of flags that have another default for this task, by name.
     """
 
     home: str
     examination: str
     flag_groups: tuple[str, ...]
     export_flag_groups: tuple[str, ...]
+    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 # By the name that a run's `model.json` says; "translation" where it says none: a run of 0.5.
@@ -75,6 +79,19 @@ TASKS = {
         "keras_transformer.tasks.picture_examination:PictureExamination",
         flag_groups=("pictures", "strict", "model"),
         export_flag_groups=(),
+        # Those of `VisionHyperparameters`.
+        defaults={
+            "num_layers": 12,
+            "d_model": 768,
+            "d_ff": 3072,
+            "num_heads": 12,
+            "dropout": 0.0,
+            "label_smoothing": 0.0,
+            "norm": "pre",
+            "activation": "gelu",
+            "attention_bias": True,
+            "norm_epsilon": 1e-12,
+        },
     ),
     "parsing": Registered(
         "keras_transformer.tasks.parsing:Parsing",

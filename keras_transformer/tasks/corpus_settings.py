@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pipelines import corpora
 from pipelines.corpora import OWN_LANGUAGES, Corpus, intents, spans, treebank
 from pipelines.corpora.mixture import members
-from pipelines.corpora.refusals import READERS, READERS_OF_DEFAULTS, check_languages
+from pipelines.corpora.refusals import check_languages
 
 LANGUAGES = {"source_language": "en", "target_language": "de"}
 # What the targets of some corpora are called, by the source language and --target_language.
@@ -17,12 +17,6 @@ TARGETS: dict[str, Callable[[str, str], str]] = {
     "intents": lambda source, target: intents.SLOTS if target == intents.SLOTS else intents.INTENT,
 }
 PREFIXES = ("train_prefix", "valid_prefix", "test_prefix")
-# Flags that only some corpora read. A flag file may have them for another corpus.
-FLAG_READERS = {
-    "dataset": READERS["dataset"],
-    "splits": READERS_OF_DEFAULTS["splits"],
-    **dict.fromkeys(PREFIXES, READERS_OF_DEFAULTS["prefixes"]),
-}
 
 
 def corpus_settings(values: Mapping) -> dict:
@@ -36,30 +30,13 @@ def corpus_settings(values: Mapping) -> dict:
         "name": values["corpus"],
         **{name: values[name] if has_own else language(values, name) for name in LANGUAGES},
         "data_dir": _absolute(values["data_dir"]),
-        # base.flags names a data set: it does not count for another corpus.
-        "dataset": values["dataset"] if values["corpus"] == "tfds" else None,
+        "dataset": values["dataset"],
         "splits": values["splits"],
         "mixture": _absolute(values["mixture"]),
         "prefixes": [values[name] for name in PREFIXES],
         "seed": values["seed"],
         "tree_leaves": values["tree_leaves"],
     }
-
-
-def unread_flags(corpus: str) -> dict[str, str]:
-    """The flags that a corpus does not read, each with the reason to refuse it on a command line.
-
-    Args:
-        corpus: its name.
-    """
-    unread = {
-        name: f"is for --corpus={' or '.join(readers)}, and the corpus is {corpus}"
-        for name, readers in FLAG_READERS.items()
-        if corpus not in readers
-    }
-    if corpus == "records":
-        unread["vocabulary_size"] = "is for a vocabulary that is learned, and records have theirs"
-    return unread
 
 
 def language(values: Mapping, name: str) -> str:

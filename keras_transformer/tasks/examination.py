@@ -14,7 +14,6 @@ class Examination(abc.ABC):
 
     Attributes:
         searches: whether its answers depend on the flags of a search.
-        counts_words: whether it scores translations, whose words --tokenize cuts apart.
 
     Args:
         description: what the model is: its `model.json`.
@@ -27,7 +26,6 @@ class Examination(abc.ABC):
     """
 
     searches: bool = False
-    counts_words: bool = False
 
     @abc.abstractmethod
     def __init__(self, description: Mapping, model: str, values: Mapping):

@@ -32,14 +32,6 @@ class Labelling(TextReading):
     kind_of_labels = "labels"
     carried_over = BODY
 
-    def __init__(self, values):
-        super().__init__(values)
-        if values["tie_embeddings"] != "three_way":
-            raise ValueError(
-                f"--task={self.name} has one table of embeddings, and none to share it with. "
-                f"Received: tie_embeddings={values['tie_embeddings']}. Leave it out."
-            )
-
     @classmethod
     def fixed(cls, description):
         """All but `tie_embeddings`, which an earlier version took though it has no effect."""

@@ -22,16 +22,6 @@ class OneLanguage(Task):
     def __init__(self, values: Mapping):
         super().__init__(values)
         self.hyperparameters = chosen(values)
-        if self.hyperparameters.architecture != "transformer":
-            raise ValueError(
-                f"--task={self.name} trains a Transformer. Received: architecture="
-                f"{self.hyperparameters.architecture}. Leave it out."
-            )
-        if values["vocabularies"] != "joint":
-            raise ValueError(
-                f"--task={self.name} has text of one language, so one vocabulary. Received: "
-                f"vocabularies={values['vocabularies']}. Leave it out."
-            )
         self._corpus_settings = corpus_settings.corpus_settings(values)
 
     @functools.cached_property

@@ -13,6 +13,7 @@ from keras_transformer.runs.exclusive import exclusive
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.fine_tuning import start_from
 from keras_transformer.tasks.release import choose_weights, export_dir_of, release
+from keras_transformer.tasks.resumed_flags import describe
 from keras_transformer.tasks.task import Task
 from keras_transformer.tasks.watchers import Watchers, cross_entropy_of, measures, window_of
 from keras_transformer.training import fit, replicas
@@ -25,9 +26,6 @@ from keras_transformer.training.optimizer import averaged_weights, optimizer
 from keras_transformer.training.schedule import schedule
 from pipelines import batching, bucketing
 from pipelines.whole_files import write_json
-
-# Section 5.1.
-BATCH_TOKENS = 25000
 
 
 def train(task_class: type[Task], values: Mapping) -> None:
@@ -66,10 +64,14 @@ class TrainingRun:
                 f"Received: --keep_checkpoints={values['keep_checkpoints']}. Keep more, or average "
                 "fewer."
             )
+        if values["schedule"] == "cosine" and values["max_steps"] <= values["warmup_steps"]:
+            raise ValueError(
+                f"--schedule=cosine needs --max_steps above --warmup_steps={values['warmup_steps']}"
+                f". Received: --max_steps={values['max_steps']}. Train longer, or warm up less."
+            )
         self.values = values
         self.strategy = strategy
         self.is_chief = replicas.is_chief(strategy)
-        self.batch_tokens = values["batch_tokens"] or BATCH_TOKENS
         self.folder = RunFolder(values["model_dir"] or task_class.default_model_dir(values))
         self.task = task_class(values)
         self.objective = self.task.objective()
@@ -106,18 +108,19 @@ class TrainingRun:
         task.read_files(folder)
         description = task.description()
         description["training"] = {
-            "batch_tokens": self.batch_tokens,
+            "batch_tokens": self.values["batch_tokens"],
             **description.get("training", {}),
             "seed": self.values["seed"],
         }
-        if self.is_chief:
-            folder.describe({"task": task.name, **description}, task.fixed)
+        description["task"] = task.name
+        if self.is_chief and (told := describe(folder, description, self.values, task.fixed)):
+            print(f"not as before: {'; '.join(told)}")
 
     def _batches(self):
         static = self.values["static_shapes"]
         return batching.training_batches(
             self.task.examples(),
-            self.batch_tokens,
+            self.values["batch_tokens"],
             self.values["seed"],
             self.task.example_weights(),
             parts=self.strategy.num_replicas_in_sync * self.values["accumulate"],
@@ -126,7 +129,7 @@ class TrainingRun:
         )
 
     def _validation_batches(self):
-        longest = max(self.batch_tokens, self.values["max_train_length"])
+        longest = max(self.values["batch_tokens"], self.values["max_train_length"])
         return batching.evaluation_batches(self.task.validation_examples(), longest)
 
     def _train(self, batches, measure):

@@ -12,7 +12,6 @@ from pipelines.corpora import line_files
 class TranslationExamination(SentenceExamination):
     """Sources and their references."""
 
-    counts_words = True
     unit = "BLEU"
 
     def __init__(self, description, model, values):

@@ -62,8 +62,13 @@ def existing_folder(data_dir: str | os.PathLike) -> Path:
     return folder
 
 
-def locate(folder: Path, name: str) -> Path:
+def locate(folder: Path, name: str, *arguments: str) -> Path:
     """Find a file or its gzipped form, of which there must be one.
+
+    Args:
+        folder: where.
+        name: of the file, without .gz.
+        *arguments: of `corpora.load`, which the name was made of.
 
     Raises:
         FileNotFoundError: if there is none, with what the folder holds.
@@ -82,7 +87,7 @@ def locate(folder: Path, name: str) -> Path:
         raise FileNotFoundError(
             f"Neither {candidates[0]} nor {candidates[1].name} exists. The folder holds: "
             f"{listed or 'nothing'}. "
-            "Check the names."
+            f"Check {' and '.join(f'`{one}`' for one in arguments) or 'the names'}."
         )
     return found[0]
 

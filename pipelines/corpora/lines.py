@@ -40,7 +40,9 @@ def load(
             f"{data_dir!r}. Pass --data_dir=FOLDER."
         )
     folder = existing_folder(data_dir)
-    paths = [locate(folder, f"{prefix}.{language}") for prefix in prefixes]
+    paths = [
+        locate(folder, f"{prefix}.{language}", "source_language", "prefixes") for prefix in prefixes
+    ]
     dropped = Dropped(strict=strict)
     texts = [_kept(path, dropped) for path in paths]
     return Corpus("lines", language, language, *texts, dropped=dropped)

@@ -110,8 +110,10 @@ def _paths(source_language, target_language, data_dir, prefix):
             "twice. Name two languages."
         )
     folder = existing_folder(data_dir)
+    languages = {"source_language": source_language, "target_language": target_language}
     return [
-        locate(folder, f"{prefix}.{language}") for language in (source_language, target_language)
+        locate(folder, f"{prefix}.{language}", argument, "prefixes")
+        for argument, language in languages.items()
     ]
 
 

@@ -113,7 +113,7 @@ def _path(data_dir, prefix):
             "--train_prefix, --valid_prefix and --test_prefix; a member of a mixture may have null "
             "for no trees."
         )
-    return locate(existing_folder(data_dir), f"{prefix}.trees")
+    return locate(existing_folder(data_dir), f"{prefix}.trees", "prefixes")
 
 
 def _pairs(path, dropped, leaves):

@@ -23,25 +23,24 @@ FLAGS = """
 --norelease
 """
 SMALL = """
---vocabulary_size=400
 --num_layers=1
 --d_model=32
 --d_ff=64
 --num_heads=2
 --max_steps=20
---validation_sentences=2
 --norelease
 """
+OF_TRANSLATORS = f"{SMALL}--vocabulary_size=400\n--validation_sentences=2\n"
 # Likewise, on the treebank of the tests, and on the text of `write_files`.
 OF_TASKS = {
-    "parsing_small.flags": f"--task=parsing\n--corpus=treebank{SMALL}",
+    "parsing_small.flags": f"--task=parsing\n--corpus=treebank{OF_TRANSLATORS}",
     "gpt.flags": f"--task=language_modelling{SMALL}--vocabulary_size=290\n",
     "bert.flags": f"--task=masking{SMALL}--vocabulary_size=290\n",
     "bert_intents.flags": f"--task=classification\n--corpus=intents{SMALL}--vocabulary_size=290\n",
     "bert_slots.flags": "--task=tagging\n--corpus=intents\n--target_language=slots"
     f"{SMALL}--vocabulary_size=290\n",
     "vit.flags": f"--task=image_classification\n--patch_size=2{SMALL}",
-    "t5.flags": f"--corpus=mixture\n--norm=pre_rms\n--positions=relative{SMALL}",
+    "t5.flags": f"--corpus=mixture\n--norm=pre_rms\n--positions=relative{OF_TRANSLATORS}",
 }
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
 # In the pages, and in its place here.

@@ -68,7 +68,7 @@ WRONG = {
             *("evaluate", "--model=saved_models/reverse_words_reversed"),
             "--evalb_parameters=a.prm",
         ),
-        b"--evalb_parameters is for trees, and saved_models/reverse_words_reversed translates",
+        b"--evalb_parameters is for --task=parsing, and saved_models/reverse_words_reversed is of",
     ),
     "tuned coverage": (
         ("tune", f"--model={RUN}", "--coverage_penalty=0.2"),

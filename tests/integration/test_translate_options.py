@@ -57,7 +57,7 @@ def written(toy, tmp_path_factory, sentences):
             lines,
             "--json",
             "--num_hypotheses=2",
-            "--batch_tokens=20",
+            "--decode_tokens=20",
         ],
         "prefixed": [*translate, "--input=sources.options", "--prefix_file=prefixes.options"],
         "ensemble": ["translate", f"--model={','.join(map(str, checkpoints))}", lines],

@@ -198,11 +198,11 @@ def test_a_description_without_an_architecture_is_a_transformer_s():
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ("--architecture=recurrent --num_heads=4", "`num_heads` is no hyperparameter of"),
-        ("--architecture=recurrent --kernel_size=5", "`kernel_size` is no hyperparameter of"),
-        ("--architecture=convolutional --norm=pre", "`norm` is no hyperparameter of"),
-        ("--kernel_size=5", "`kernel_size` is no hyperparameter of architecture=transformer"),
-        ("tiny.flags --architecture=recurrent", "`d_ff` is no hyperparameter of"),
+        ("--architecture=recurrent --num_heads=4", "--num_heads is for --architecture=transformer"),
+        ("--architecture=recurrent --kernel_size=5", "--kernel_size is for --architecture=convol"),
+        ("--architecture=convolutional --norm=pre", "--norm is for --architecture=transformer"),
+        ("--kernel_size=3", "--kernel_size is for --architecture=convolutional"),
+        ("tiny.flags --architecture=recurrent", "tiny.flags, line 7: --d_ff is for --architecture"),
         ("--architecture=convolutional --kernel_size=4", "Received: kernel_size=4. Try 5."),
         ("--architecture=convolutional --positions=rotary", "learned or sinusoidal or none"),
         ("--architecture=recurrent --d_model=7", "Received: d_model=7. Try 8."),

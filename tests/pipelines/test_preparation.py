@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keras_transformer import flags, prepare
+from keras_transformer.flagfiles import Argument
 from keras_transformer.flags.recipes import recipe_of_records
 from pipelines import beam, corpora, vocabularies
 from pipelines.filtering import Filters
@@ -325,7 +326,7 @@ def test_flags_of_learning_are_refused_beside_a_vocabulary_in_the_folder(
     folder = tmp_path / "given"
     folder.mkdir()
     shutil.copy(copy / "vocabulary.model", folder)
-    monkeypatch.setattr("sys.argv", ["prepare", "--vocabulary_size=99"])
+    monkeypatch.setattr("keras_transformer.flags.PLACES", {"vocabulary_size": Argument("")})
     with pytest.raises(
         ValueError, match=r"--vocabulary_size is for .* and .*given has one\. Leave"
     ):

@@ -82,8 +82,6 @@ def test_it_says_what_it_learns(make, capsys):
             r"--shift must be below the 4 pixels of a picture.*--shift=4\. Try --shift=2",
         ),
         ("--patch_size=4", r"`patch_size` must divide height and width.*width=6\. Try 2"),
-        ("--positions=rotary", r"`positions` is no hyperparameter of a model of pictures, which"),
-        ("--attention=linear", r"Received: attention=linear\. Leave it out"),
         ("--num_heads=3", r"`d_model` must be divisible by `num_heads`"),
     ],
 )

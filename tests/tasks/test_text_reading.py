@@ -155,20 +155,11 @@ def test_a_row_of_tags_too_long_is_told_and_refused_by_strict(task_of, text, tmp
     ("arguments", "said"),
     [
         (["--max_train_length=128"], r"--max_train_length=128 and the mark .*Try .*=127\."),
-        (["--architecture=recurrent"], r"is no hyperparameter of|trains a Transformer"),
     ],
 )
 def test_what_does_not_go_together_is_told(values_of, arguments, said):
     with pytest.raises(ValueError, match=said):
         Masking(values_of(Masking, *FLAGS, *arguments))
-
-
-@pytest.mark.parametrize("kind", [Classification, Tagging])
-def test_labels_share_no_table_of_embeddings(values_of, kind):
-    with pytest.raises(ValueError, match=r"none to share it with\. Received: tie_embeddings=none"):
-        kind(values_of(kind, *FLAGS, "--tie_embeddings=none"))
-    # A control: who guesses pieces has a projection to them.
-    Masking(values_of(Masking, *FLAGS, "--tie_embeddings=none"))
 
 
 @pytest.mark.parametrize("kind", [LabelExamination, MaskingExamination])

@@ -1,0 +1,131 @@
+"""What a flag is for: tasks, architectures, or what another flag says."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+from keras_transformer.flags.groups import GROUPS
+from keras_transformer.tasks import TASKS
+
+TRANSLATORS = ("translation", "parsing")
+OF_TEXT = tuple(task for task in TASKS if task != "image_classification")
+# Groups of commands that serve some tasks only, besides those of `TASKS`.
+OF_COMMANDS = {"translate": TRANSLATORS, "parse": ("parsing",), "tune": TRANSLATORS}
+# Groups that export reads for some tasks, and other commands for all.
+OF_ALL = ("precision",)
+# Flags of a group that only some of its tasks have a use for.
+OF_TASKS = {
+    **dict.fromkeys(("architecture", "kernel_size", "vocabularies"), TRANSLATORS),
+    **dict.fromkeys(("validation_sentences", "coverage_penalty"), TRANSLATORS),
+    **dict.fromkeys(("attention", "d_k", "d_v", "positions", "max_positions"), OF_TEXT),
+    **dict.fromkeys(("scaled_embeddings", "token_dropout", "max_train_length"), OF_TEXT),
+    "tie_embeddings": (*TRANSLATORS, "language_modelling", "masking"),
+    "target_language": tuple(task for task in OF_TEXT if task != "parsing"),
+    "constrained": ("parsing",),
+    "tree_leaves": ("parsing", "translation"),
+    "evalb_parameters": ("parsing",),
+}
+# Flags of a model that not all architectures have.
+OF_ARCHITECTURES = {
+    name: ("transformer",)
+    for name in GROUPS["model"]
+    if name
+    not in (
+        *("architecture", "num_layers", "d_model", "dropout", "label_smoothing"),
+        *("token_dropout", "tie_embeddings"),
+    )
+} | {
+    **dict.fromkeys(("positions", "max_positions"), ("transformer", "convolutional")),
+    "kernel_size": ("convolutional",),
+}
+
+
+class Condition(NamedTuple):
+    """What a flag has no effect without.
+
+    Attributes:
+        on: the flags that it depends on.
+        words: what they must be.
+        holds: takes what is said, by flag; tells whether they are.
+    """
+
+    on: Collection[str]
+    words: str
+    holds: Callable[[Mapping[str, str]], bool]
+
+
+def _only(name, *choices):
+    words = f"--{name}={' or '.join(choices)}"
+    return Condition((name,), words, lambda said: said[name] in choices)
+
+
+def _but(name, *choices):
+    words = f"any --{name} but {', '.join(choices)}"
+    return Condition((name,), words, lambda said: said[name] not in choices)
+
+
+_FILES = _only("corpus", "text_files", "lines", "spans", "treebank")
+_DAMAGED = Condition(
+    ("corpus",),
+    "--corpus=text_files or lines or spans or treebank or tfds or mixture, and for pictures",
+    lambda said: (
+        said["corpus"] in ("text_files", "lines", "spans", "treebank", "tfds", "mixture")
+        or said.get("task") == "image_classification"
+    ),
+)
+_LEARNED = Condition(
+    ("corpus",),
+    "a vocabulary that is learned, and --corpus=records has one: for any other --corpus",
+    lambda said: said["corpus"] != "records",
+)
+CONDITIONS = {
+    "data_dir": _only("corpus", "text_files", "lines", "spans", "treebank", "records", "tfds"),
+    **dict.fromkeys(("dataset", "splits"), _only("corpus", "tfds")),
+    "mixture": _only("corpus", "mixture"),
+    "strict": _DAMAGED,
+    **dict.fromkeys(("train_prefix", "valid_prefix", "test_prefix"), _FILES),
+    "tree_leaves": _only("corpus", "treebank", "mixture"),
+    "target_language": _but("corpus", "lines", "spans", "treebank"),
+    **dict.fromkeys(("vocabulary_size", "vocabulary_model", "vocabularies"), _LEARNED),
+    "pictures_dir": _only("pictures", "folder", "fashion_mnist"),
+    "learning_rate": _only("schedule", "cosine", "constant"),
+    "tpu": _only("distribution", "tpu"),
+    "scheduled_sampling_steps": Condition(
+        ("scheduled_sampling",),
+        "--scheduled_sampling above 0",
+        lambda said: said["scheduled_sampling"].strip("0.") != "",
+    ),
+    "max_positions": Condition(
+        ("positions", "attention"),
+        "--positions=learned or --attention=low_rank:K",
+        lambda said: said["positions"] == "learned" or said["attention"].startswith("low_rank"),
+    ),
+}
+
+
+def _tasks_of_groups():
+    found: dict[str, set[str]] = {}
+    for task, entry in TASKS.items():
+        for group in {*entry.flag_groups, *entry.export_flag_groups} - {*OF_ALL}:
+            found.setdefault(group, set()).add(task)
+    return {**found, **OF_COMMANDS}
+
+
+TASKS_OF_GROUPS = _tasks_of_groups()
+_GROUP_OF = {name: group for group, flags in GROUPS.items() for name in flags}
+
+
+def tasks_of(flag: str) -> list[str]:
+    """The tasks that have a use for a flag, in the order of `TASKS`."""
+    group = TASKS_OF_GROUPS.get(_GROUP_OF.get(flag, ""), TASKS)
+    return [task for task in TASKS if task in group and task in OF_TASKS.get(flag, TASKS)]
+
+
+def foreign_to(flag: str, task: str | None, architecture: str) -> str | None:
+    """Say what a flag is for, if a task or an architecture has no use for it; None: any task."""
+    tasks = tasks_of(flag)
+    if task and task not in tasks:
+        return f"--task={' or '.join(tasks)}"
+    architectures = OF_ARCHITECTURES.get(flag, (architecture,))
+    if architecture not in architectures:
+        return f"--architecture={' or '.join(architectures)}"
+    return None

@@ -1,0 +1,64 @@
+"""What differs from the run that is resumed is refused or told, each once."""
+
+import pytest
+
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.tasks import resumed_flags
+from keras_transformer.tasks.resumed_flags import FIXED, FREE, TOLD
+from keras_transformer.training import checkpoint
+
+BEGUN = {**dict.fromkeys((*FIXED, *TOLD, *FREE), 1), "schedule": "transformer", "seed": 1}
+
+
+def resume(folder, values, **parts):
+    return resumed_flags.describe(folder, {"task": "t", **parts}, values, dict)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    run = RunFolder(tmp_path)
+    assert resume(run, BEGUN) == []
+    checkpoint.write_archive(checkpoint.path_of(run.checkpoints, 1), {})
+    assert resume(run, BEGUN) == []
+    return run
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_what_was_decided_at_the_beginning_is_refused(folder, name):
+    with pytest.raises(ValueError, match=rf"holds another run: {name} was 1, now 2\. Name another"):
+        resume(folder, {**BEGUN, name: 2})
+    assert resume(folder, BEGUN) == []
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_the_rest_of_the_run_does_otherwise_is_told(folder, name):
+    before = BEGUN[name]
+    assert resume(folder, {**BEGUN, name: 2}) == [f"{name} was {before}, now 2"]
+    assert resume(folder, {**BEGUN, name: 2}) == []
+    assert resume(folder, {**BEGUN, name: None}) == [f"{name} was 2, now not given"]
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_limits_and_paths_are_free(folder, name):
+    assert resume(folder, {**BEGUN, name: 2}) == []
+
+
+def test_the_end_of_a_cosine_is_told(folder):
+    cosine = {**BEGUN, "schedule": "cosine"}
+    assert resume(folder, cosine) == ["schedule was transformer, now cosine"]
+    assert resume(folder, {**cosine, "max_steps": 2}) == ["max_steps was 1, now 2"]
+
+
+def test_what_two_parts_say_is_told_once(tmp_path):
+    run = RunFolder(tmp_path)
+    resume(run, BEGUN, corpus={"seed": 1}, training={"seed": 1})
+    checkpoint.write_archive(checkpoint.path_of(run.checkpoints, 1), {})
+    with pytest.raises(ValueError, match=r"another run: seed was 1, now 5\. Name another"):
+        resume(run, BEGUN, corpus={"seed": 5}, training={"seed": 5})
+
+
+def test_a_run_of_an_earlier_version_goes_on(tmp_path):
+    run = RunFolder(tmp_path)
+    run.describe({"task": "t", "sizes": {"width": 3}})
+    checkpoint.write_archive(checkpoint.path_of(run.checkpoints, 1), {})
+    assert resume(run, {**BEGUN, "vocabulary_size": 7}, sizes={"width": 3}) == []

@@ -1,0 +1,367 @@
+"""A flag that changes nothing is refused in one line, wherever it stands, and the line says what it
+is for.
+"""
+
+import copy
+import dataclasses
+import functools
+import importlib
+import re
+
+import pytest
+from absl import flags as absl_flags
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_architecture import COMMANDS
+
+from keras_transformer import flags, train
+from keras_transformer.flagfiles import FLAGFILES
+from keras_transformer.flags.arguments import EVERY_FLAG, WrongFlag, parse
+from keras_transformer.flags.path_flags import PathParser
+from keras_transformer.flags.scopes import CONDITIONS, OF_ARCHITECTURES, foreign_to, tasks_of
+from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.resumed_flags import DESCRIBED, FIXED, FREE, TOLD
+
+GROUPS = {
+    command: importlib.import_module(f"keras_transformer.{command}").GROUPS for command in COMMANDS
+}
+GROUPS["train"] = ("task", *train.GROUPS, *train.TASK_GROUPS)
+GROUPS["export"] = (*GROUPS["export"], "search", "decoding", "precision", "format")
+OF_TRAINING = [name for group in GROUPS["train"] for name in flags.GROUPS[group]]
+
+
+def flags_of(command):
+    """Fresh flags of a command, as `flags.run` declares them."""
+    values = absl_flags.FlagValues()
+    for name in flags.of_groups("errors", *GROUPS[command]):
+        values[name] = copy.deepcopy(EVERY_FLAG[name])
+    return values
+
+
+def values_of(command, *arguments):
+    FLAGS = flags_of(command)
+    parse(FLAGS, arguments)
+    return FLAGS.flag_values_dict()
+
+
+# What is refused sets nothing that counts.
+SHARED = functools.cache(flags_of)
+
+
+def told(command, *arguments):
+    with pytest.raises(WrongFlag) as raised:
+        parse(SHARED(command), arguments)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def some_value(name):
+    """A value that the flag may have."""
+    flag = EVERY_FLAG[name]
+    if flag.boolean:
+        return "true"
+    if flag.default is not None:
+        return flag.serialize().partition("=")[2]
+    if isinstance(flag.parser, absl_flags.EnumParser):
+        return flag.parser.enum_values[0]
+    return {"ema": "0.9", "source_language": "x"}.get(name, "1")
+
+
+FOREIGN = [(task, name) for task in TASKS for name in EVERY_FLAG if task not in tasks_of(name)]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_flag_of_another_task_is_refused_and_its_task_named(task, tmp_path):
+    foreign = [name for other, name in FOREIGN if other == task]
+    path = tmp_path / "my.flags"
+    for name in foreign:
+        argument = f"--{name}={some_value(name)}"
+        expected = f"--{name} is for --task={' or '.join(tasks_of(name))}. Leave it out."
+        path.write_text(f"# A comment.\n{argument}\n", encoding="utf-8")
+        in_file = told("train", f"--task={task}", f"--flagfile={path}")
+        assert in_file == f"{path}, line 2: {expected}"
+        assert told("train", argument, f"--task={task}") == f"command line: {expected}"
+        # Commands that do not train refuse it in a file that says its task.
+        path.write_text(f"{argument}\n--task={task}\n", encoding="utf-8")
+        assert told("evaluate", f"--flagfile={path}") == f"{path}, line 1: {expected}"
+
+
+def test_the_foreign_flags_are_many():
+    assert len(FOREIGN) > 100
+    assert ("translation", "mask_share") in FOREIGN
+    assert ("image_classification", "max_train_length") in FOREIGN
+
+
+@pytest.mark.parametrize("architecture", ["transformer", "recurrent", "convolutional"])
+def test_a_flag_of_another_architecture_is_refused(architecture, tmp_path):
+    from keras_transformer.models.architectures import ARCHITECTURES
+
+    own = {field.name for field in dataclasses.fields(ARCHITECTURES[architecture].hyperparameters)}
+    path = tmp_path / "my.flags"
+    for name in flags.GROUPS["model"]:
+        readers = OF_ARCHITECTURES.get(name, [*ARCHITECTURES])
+        assert (architecture in readers) == (name in own), name
+        if name in own:
+            continue
+        argument = f"--{name}={some_value(name)}"
+        expected = f"--{name} is for --architecture={' or '.join(readers)}. Leave it out."
+        path.write_text(f"{argument}\n", encoding="utf-8")
+        choice = f"--architecture={architecture}"
+        assert told("train", argument, choice) == f"command line: {expected}"
+        assert told("train", choice, f"--flagfile={path}") == f"{path}, line 1: {expected}"
+
+
+def test_flags_and_defaults_of_pictures_are_those_of_their_model():
+    from keras_transformer.models import VisionHyperparameters
+
+    fields = {field.name: field.default for field in dataclasses.fields(VisionHyperparameters)}
+    task = "image_classification"
+    for name in flags.GROUPS["model"]:
+        assert (foreign_to(name, task, "transformer") is None) == (name in fields), name
+    found = values_of("train", f"--task={task}")
+    assert {name: found[name] for name in fields if name in found} == {
+        name: default for name, default in fields.items() if name in found
+    }
+    assert values_of("train", f"--task={task}", "--num_layers=2")["num_layers"] == 2
+    # A control: the next command has the paper's.
+    assert values_of("train")["num_layers"] == 6
+
+
+def test_what_a_corpus_reads_is_what_it_says():
+    from pipelines import corpora
+    from pipelines.corpora.refusals import READERS, READERS_OF_DEFAULTS
+
+    readers = {**READERS, "splits": READERS_OF_DEFAULTS["splits"]}
+    readers |= dict.fromkeys(
+        ("train_prefix", "valid_prefix", "test_prefix"), READERS_OF_DEFAULTS["prefixes"]
+    )
+    for name, own in readers.items():
+        for corpus in corpora.CORPORA:
+            assert CONDITIONS[name].holds({"corpus": corpus}) == (corpus in own), (name, corpus)
+
+
+CHOICES = {
+    "corpus": ["home_assistant", "lines", "text_files", "tfds", "records", "mixture", "treebank"],
+    "distribution": ["one", "tpu"],
+    "pictures": ["digits", "folder"],
+    "scheduled_sampling": ["0", "0.0", "0.25"],
+    "positions": ["rotary", "learned"],
+    "attention": ["linear", "low_rank:2"],
+    "schedule": ["transformer", "cosine"],
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_a_flag_that_nothing_asks_for_is_refused(name, tmp_path):
+    condition = CONDITIONS[name]
+    task = tasks_of(name)[0]
+    path = tmp_path / "my.flags"
+    argument = f"--{name}={some_value(name)}"
+    path.write_text(f"{argument}\n", encoding="utf-8")
+    held = set()
+    for choice in CHOICES[condition.on[0]]:
+        said = {**dict.fromkeys(condition.on, "x"), condition.on[0]: choice}
+        chosen = [f"--task={task}", f"--{condition.on[0]}={choice}"]
+        holds = condition.holds(said)
+        held.add(holds)
+        if holds:
+            values_of("train", *chosen, argument)
+            values_of("train", *chosen, f"--flagfile={path}")
+            continue
+        expected = f"--{name} is for {condition.words}. Received: "
+        assert told("train", argument, *chosen).startswith(f"command line: {expected}")
+        assert told("train", *chosen, f"--flagfile={path}").startswith(
+            f"{path}, line 1: {expected}"
+        )
+        # What a later flag replaced that stands elsewhere counts no more.
+        assert values_of("train", f"--flagfile={path}", *chosen)[name] == EVERY_FLAG[name].default
+    assert held == {True, False}
+
+
+def test_in_one_file_the_order_excuses_nothing(tmp_path):
+    path = tmp_path / "my.flags"
+    path.write_text("--dataset=a/b\n--corpus=lines\n", encoding="utf-8")
+    assert "line 1: --dataset is for --corpus=tfds" in told("train", f"--flagfile={path}")
+
+
+@pytest.mark.parametrize("path", sorted(FLAGFILES.rglob("*.flags")), ids=lambda path: path.name)
+def test_each_recipe_is_read_by_every_command_of_its_task(path):
+    for command in COMMANDS:
+        values_of(command, f"--flagfile={path}")
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "line"),
+    [
+        ("train", ["--d_modle=3"], "--d_modle does not exist. Did you mean --d_model?"),
+        ("train", ["--qqqqqqq"], "--qqqqqqq does not exist. See --help."),
+        ("train", ["--noema"], "--noema does not exist. Did you mean --ema?"),
+        ("train", ["--d_model"], "--d_model needs a value: --d_model=VALUE."),
+        ("train", ["--norelease=1"], "--norelease takes no value. Received: 1"),
+        ("train", ["--max_minutes=nan"], "--max_minutes=nan must be a finite number."),
+        ("train", ["--seed=4294967296"], "--seed=4294967296: 4294967296 is not an integer in"),
+        ("train", ["--ema=1"], "--ema=1: 1.0 is not a number in the range"),
+        ("translate", ["--d_model=3"], "--d_model is a flag of other commands. Leave it out."),
+        ("train", ["tiny.flags"], "unexpected argument 'tiny.flags': every argument is a flag"),
+        ("train", ["--", "x"], "unexpected argument '--'"),
+    ],
+)
+def test_what_is_wrong_on_the_command_line_is_told(command, arguments, line):
+    assert told(command, *arguments).startswith(f"command line: {line}")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("--d_model 64", "--d_model 64 does not exist. Write --d_model=64."),
+        ("--d_modle=64", "--d_modle does not exist. Did you mean --d_model?"),
+        ("--d_model", "--d_model needs a value: --d_model=VALUE."),
+        ("d_model=64", "unexpected argument 'd_model=64': every argument is a flag"),
+        ("--d_model=x", "--d_model=x: invalid literal for int()"),
+    ],
+)
+@pytest.mark.parametrize("command", ["train", "translate"])
+def test_what_is_wrong_in_a_file_is_told_with_its_line(command, text, line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wrong.flags").write_text(f"// mine\n--seed=3\n\n{text}\n", encoding="utf-8")
+    (tmp_path / "outer.flags").write_text("--flagfile=wrong.flags\n", encoding="utf-8")
+    found = told(command, "--flagfile=outer.flags")
+    assert found.startswith(f"wrong.flags, line 4: {line}")
+
+
+@pytest.mark.parametrize("spoiled", ["nan", "inf", "-inf", "1e999"])
+def test_no_number_is_none(spoiled):
+    numbers = [
+        name for name in EVERY_FLAG if type(EVERY_FLAG[name].parser).__name__ == "FloatParser"
+    ]
+    assert len(numbers) > 20
+    for name in numbers:
+        [command, *_] = [one for one in COMMANDS if name in flags_of(one)]
+        task = [f"--task={tasks_of(name)[0]}"] if command == "train" else []
+        choice = ["--schedule=cosine"] if name == "learning_rate" else []
+        assert f"--{name}={spoiled}" in told(command, *task, *choice, f"--{name}={spoiled}")
+
+
+PATHS = [name for name in EVERY_FLAG if isinstance(EVERY_FLAG[name].parser, PathParser)]
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_path_that_cannot_be_is_told_before_anything_is_done(name, tmp_path):
+    [command, *_] = [one for one in COMMANDS if name in flags_of(one)]
+    task = [f"--task={tasks_of(name)[0]}"] if command == "train" else []
+    choice = {"data_dir": ["--corpus=lines"], "mixture": ["--corpus=mixture"]}.get(name, [])
+    choice = choice or (["--pictures=folder"] if name == "pictures_dir" else [])
+    arguments = [*task, *choice]
+    for path in ("a" * 256, f"b/{'ä' * 128}", "a/" * 2048):
+        found = told(command, *arguments, f"--{name}={path}")
+        assert found.startswith(f"command line: --{name}=")
+        assert len(found) < 300
+    values_of(command, *arguments, f"--{name}={'a' * 255}")
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        argument = f"--{name}={path}"
+        if EVERY_FLAG[name].parser.is_folder:
+            assert f"{tmp_path / 'file'} is no folder" in told(command, *arguments, argument)
+        else:
+            values_of(command, *arguments, argument)
+
+
+def test_every_flag_of_training_is_refused_told_or_free_when_a_run_is_resumed():
+    homes = {
+        name: [home for home in (DESCRIBED, FIXED, TOLD, FREE) if name in home]
+        for name in OF_TRAINING
+    }
+    assert [name for name, found in homes.items() if len(found) != 1] == []
+    assert {*DESCRIBED, *FIXED, *TOLD, *FREE} == {*OF_TRAINING}
+
+
+NAMES = st.sampled_from([*EVERY_FLAG])
+WORDS = st.one_of(
+    NAMES,
+    NAMES.map(lambda name: f"no{name}"),
+    st.text(max_size=12),
+    st.sampled_from(["flagfile", "", "help_me", "d_modle"]),
+)
+VALUES = st.one_of(
+    st.sampled_from(
+        [
+            *("", "nan", "inf", "-1", "0", "1", "1.5", "9" * 400, "1e999", "true", "a,b", '"', "~"),
+            *(
+                "~nobody/x",
+                "-",
+                "translation",
+                "masking",
+                "lines",
+                "a" * 300,
+                "/dev/null",
+                "\ud800",
+            ),
+            *("toy.flags", "f.flags", "bert.flags", "nowhere.flags", "/dev/zero", "."),
+        ]
+    ),
+    st.text(max_size=20),
+)
+ARGUMENTS = st.one_of(
+    st.builds("{}{}={}".format, st.sampled_from(["--", "-", "", "---"]), WORDS, VALUES),
+    st.builds("--{}".format, WORDS),
+    VALUES,
+)
+FILES = st.one_of(
+    st.binary(max_size=60),
+    st.lists(ARGUMENTS, max_size=5).map(
+        lambda lines: "\n".join(lines).encode("utf-8", "surrogatepass")
+    ),
+)
+BROKEN = given(
+    command=st.sampled_from(COMMANDS),
+    arguments=st.lists(ARGUMENTS, max_size=4),
+    content=st.one_of(st.none(), FILES),
+)
+
+
+def check_broken(folder, command, arguments, content):
+    """Whatever is written, the command goes on or ends with one line and status 2."""
+    if content is not None:
+        (folder / "f.flags").write_bytes(content)
+        arguments = [*arguments, "--flagfile=f.flags"]
+    try:
+        parse(SHARED(command), arguments)
+    except (OSError, ValueError) as error:
+        # These are what `flags.run` ends with status 2 for.
+        line = " ".join(str(error).split())
+        assert line
+        assert len(line) < 3000
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def broken_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("broken")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder)
+        yield folder
+
+
+QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=QUIET)
+@BROKEN
+def test_whatever_is_written_is_answered_in_a_line(broken_folder, command, arguments, content):
+    check_broken(broken_folder, command, arguments, content)
+
+
+@pytest.mark.slow
+@settings(max_examples=10_000, deadline=None, suppress_health_check=QUIET)
+@BROKEN
+def test_ten_thousand_of_them(broken_folder, command, arguments, content):
+    check_broken(broken_folder, command, arguments, content)
+
+
+def test_the_command_ends_with_that_line_and_status_2(monkeypatch, capsys):
+    for argument in ("--d_modle=3", "--flagfile=none.flags", "--flagfile=/dev/zero"):
+        with pytest.raises(SystemExit) as ended:
+            flags._parse(["train", argument])
+        assert ended.value.code == 2
+        assert re.fullmatch("error: [^\n]+\n", capsys.readouterr().err)
