@@ -63,7 +63,6 @@ def test_text_is_drawn_unless_a_search_is_asked_for(task_of):
     [
         ("--constrained", r"^`constrained` needs a source, which a language model has not"),
         ("--coverage_penalty=0.1", r"^`coverage_penalty` needs a source"),
-        ("--vocabularies=separate", r"has text of one language.* Received: vocabularies=separate"),
         ("--corpus=records", r"^--task=language_modelling reads text\. Received: corpus=records"),
     ],
 )
