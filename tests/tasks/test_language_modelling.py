@@ -140,5 +140,5 @@ def test_a_test_line_that_could_not_be_scored_is_told_before_training(task_of, f
     run.path.mkdir()
     task.write_files(run)
     task.read_files(run)
-    with pytest.raises(ValueError, match=r"^source 2 of the test split has .* Split it, or leave"):
+    with pytest.raises(ValueError, match=r"test.en, line 2 has .* Split it, or leave"):
         task.introduce()
