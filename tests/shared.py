@@ -3,7 +3,7 @@
 import pathlib
 
 # By pytest and TensorFlow. Of TensorFlow's programs a command that was killed leaves some.
-REMOVED_AT_THE_END = ("pytest-of-", "__autograph_generated_file", "__pycache__")
+REMOVED_AT_THE_END = ("pytest-of-", "__autograph_generated_file", "__pycache__", "torchinductor_")
 
 
 class SharedFolders:

@@ -65,9 +65,8 @@ def _encoding(model, length):
 
 def _relative(model, length):
     def bias(attention, row):
-        nothing = np.zeros((1, attention.num_heads, length, length), np.float32)
-        added = attention.heads.positions.added(nothing, nothing)
-        return ops.convert_to_numpy(added)[0, :, row]
+        nothing = np.zeros((1, attention.num_heads, length, attention.d_k), np.float32)
+        return ops.convert_to_numpy(attention.heads.positions.score_bias(nothing, nothing))[:, row]
 
     # The middle of a sequence sees both directions; a decoder sees what lies after its end.
     rows = {"encoder": length // 2, "decoder": length - 1}

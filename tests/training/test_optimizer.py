@@ -331,7 +331,7 @@ def run(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("run") / "step-000000004.npz"
     model = model_in_training(**settings)
     fit(model, 2)
-    checkpoint.save(path, model, {})
+    checkpoint.save(path, model, {"step": 4, "seconds": 1.0})
     fit(model, 2)
     return settings, path, weights_of(model), averaged_weights(model)
 
