@@ -19,10 +19,11 @@ from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from keras_transformer.runs.reachable import reachable_graph
 from keras_transformer.runs.signature import Signature, TensorSpec, signature_of
+from keras_transformer.runs.stopping import StoppableRuns, Stop, Stopped
 from keras_transformer.runs.text_operations import load_text_operations
 from keras_transformer.tensorflow_errors import reason_of
 
-__all__ = ["DEFAULT_SIGNATURE", "SavedModel", "Signature", "TensorSpec"]
+__all__ = ["DEFAULT_SIGNATURE", "SavedModel", "Signature", "Stop", "Stopped", "TensorSpec"]
 __all__ += ["damaged", "read_meta_graph", "reason_of", "reload"]
 
 DEFAULT_SIGNATURE = "serving_default"
@@ -67,29 +68,36 @@ class SavedModel:
         except Exception:
             self._session.close()
             raise
+        # A server runs a batch for each core, and long requests beside them.
+        runs = StoppableRuns(self._session, os.cpu_count() + 2)
         self._functions = {
-            name: self._session.make_callable(
+            name: runs.function(
                 [spec.name for spec in signature.outputs.values()],
                 [spec.name for spec in signature.inputs.values()],
             )
             for name, signature in self.signatures.items()
         }
 
-    def run(self, name: str, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def run(
+        self, name: str, inputs: dict[str, np.ndarray], stop: Stop | None = None
+    ) -> dict[str, np.ndarray]:
         """Call a signature, from any thread.
 
         Args:
             name: the signature's.
             inputs: an array for each of its inputs.
+            stop: what another thread may stop it by.
 
         Returns:
             An array for each of its outputs.
 
         Raises:
+            Stopped: if it was stopped.
             tf.errors.OpError: if TensorFlow refuses the inputs, or fails.
         """
         signature = self.signatures[name]
-        outputs = self._functions[name](*(inputs[one] for one in signature.inputs))
+        arrays = (inputs[one] for one in signature.inputs)
+        outputs = self._functions[name](stop or Stop(), *arrays)
         return dict(zip(signature.outputs, outputs, strict=True))
 
     def warm_up(self) -> None:
