@@ -7,30 +7,33 @@ refuse. Outputs whose name ends in "_bytes" are base64.
 
 import base64
 import json
+from collections.abc import Iterator
 
 import numpy as np
+import orjson
 
 from keras_transformer.server.errors import RequestError
 
+# Values written by one call, which holds Python's lock.
+PIECE = 2**14
+_WORDS = {float("inf"): b"Infinity", -float("inf"): b"-Infinity"}
 
-def response(outputs: dict[str, np.ndarray], in_rows: bool) -> bytes:
-    """The body of a response.
+
+def response(outputs: dict[str, np.ndarray], in_rows: bool) -> Iterator[bytes]:
+    """The body of a response, piece by piece.
 
     Args:
         outputs: arrays by name.
         in_rows: whether the request had "instances".
 
     Returns:
-        Bytes, UTF-8. What is not UTF-8 in a string is replaced.
+        An iterator of bytes, UTF-8. What is not UTF-8 in a string is replaced.
 
     Raises:
         RequestError: in rows, if the outputs have no rows, or not as many.
     """
-    values = {
-        name: plain(array, name.endswith("_bytes")) for name, array in sorted(outputs.items())
-    }
     if not in_rows:
-        return encode({"outputs": values if len(values) > 1 else next(iter(values.values()))})
+        return _columns(outputs)
     sizes = {name: array.shape[0] if array.ndim else None for name, array in outputs.items()}
     if None in sizes.values() or len(set(sizes.values())) > 1:
         raise RequestError(
@@ -38,28 +41,77 @@ def response(outputs: dict[str, np.ndarray], in_rows: bool) -> bytes:
             f"The outputs have no batch dimension, or different ones: {sizes}. Ask for them with "
             "'inputs'.",
         )
-    if len(values) == 1:
-        return encode({"predictions": next(iter(values.values()))})
-    return encode(
-        {
-            "predictions": [
-                dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)
-            ]
-        }
-    )
+    return _rows(outputs)
 
 
-def plain(array: np.ndarray, as_base64: bool = False):
-    """An array as JSON has it, nested lists of strings, numbers or truth values."""
+def _columns(outputs):
+    yield b'{"outputs": '
+    yield from _member_values(outputs) if len(outputs) > 1 else _only(outputs)
+    yield b"}"
+
+
+def _rows(outputs):
+    yield b'{"predictions": '
+    if len(outputs) == 1:
+        yield from _only(outputs)
+    else:
+        for number in range(len(next(iter(outputs.values())))):
+            yield b", " if number else b"["
+            yield from _member_values({name: array[number] for name, array in outputs.items()})
+        yield b"]" if len(next(iter(outputs.values()))) else b"[]"
+    yield b"}"
+
+
+def _only(outputs):
+    [(name, array)] = outputs.items()
+    return values(array, name.endswith("_bytes"))
+
+
+def _member_values(outputs):
+    for number, (name, array) in enumerate(sorted(outputs.items())):
+        yield (b", " if number else b"{") + orjson.dumps(name) + b": "
+        yield from values(array, name.endswith("_bytes"))
+    yield b"}"
+
+
+def values(array: np.ndarray | np.generic | bytes, as_base64: bool = False) -> Iterator[bytes]:
+    """An array as JSON has it, nested lists of strings, numbers or truth values, in pieces."""
+    # A row of strings (B,) is one string.
+    array = np.asarray(array, dtype=object if isinstance(array, (bytes, str)) else None)
+    if array.size <= PIECE:
+        yield _piece(array, as_base64)
+        return
+    several = max(1, PIECE * len(array) // array.size)
+    for start in range(0, len(array), several):
+        yield b"," if start else b"["
+        if several == 1:
+            yield from values(array[start], as_base64)
+        else:
+            yield _piece(array[start : start + several], as_base64)[1:-1]
+    yield b"]"
+
+
+def _piece(array, as_base64):
     if array.dtype == object or array.dtype.kind == "S":
         show = _base64 if as_base64 else _text
         flat = np.empty(array.size, dtype=object)
         flat[:] = [show(one) for one in array.reshape(-1)]
-        return flat.reshape(array.shape).tolist()
-    if array.dtype.kind == "f" and array.dtype.itemsize < 8:
-        # The shortest digits that mean this float32: as float64 it has digits that mean nothing.
-        return array.astype(np.float32).astype(str).astype(np.float64).tolist()
-    return array.tolist()
+        return orjson.dumps(flat.reshape(array.shape).tolist())
+    if array.dtype.itemsize < 4 and array.dtype.kind not in "biu":
+        array = array.astype(np.float32)  # float16, and bfloat16, of kind "V"
+    array = np.ascontiguousarray(array).reshape(array.shape)
+    if not array.ndim:
+        return _piece(array[None], as_base64)[1:-1]
+    written = orjson.dumps(array, option=orjson.OPT_SERIALIZE_NUMPY)
+    if array.dtype.kind != "f":
+        return written
+    # orjson writes null for each number that is not finite.
+    strange = array[~np.isfinite(array)]
+    between = written.split(b"null")
+    words = [_WORDS.get(float(one), b"NaN") for one in strange]
+    return b"".join(
+        part for pair in zip(between, [*words, b""], strict=True) for part in pair
+    )
 
 
 def encode(document) -> bytes:

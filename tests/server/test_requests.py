@@ -26,7 +26,7 @@ SEARCH = Signature(
 
 
 def through_json(array, dtype):
-    return json_values.array(json.loads(to_json.encode(to_json.plain(array))), dtype)
+    return json_values.array(json.loads(b"".join(to_json.values(array))), dtype)
 
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.float64, tf.int32, tf.int64, tf.bool])
@@ -41,6 +41,21 @@ def test_numbers_come_back_from_json_to_the_last_bit(dtype, data):
 def test_a_number_beyond_the_type_is_infinite():
     expected = [np.inf, -np.inf, np.inf]
     assert json_values.array([1e300, -1e39, 10**400], tf.float32).tolist() == expected
+
+
+@pytest.mark.parametrize("piece", [1, 3, 7, 100])
+def test_an_answer_in_pieces_is_the_answer(monkeypatch, piece):
+    monkeypatch.setattr(to_json, "PIECE", piece)
+    numbers = np.arange(24, dtype=np.float32).reshape(2, 3, 4) / 7
+    numbers[1, 1, 1:] = [np.nan, -np.inf, np.inf]
+    outputs = {"text": np.array([b"a", b"\xff"], dtype=object), "numbers": numbers}
+    for in_rows in (True, False):
+        whole = json.loads(b"".join(to_json.response(outputs, in_rows)))
+        found = whole["outputs"]["numbers"] if not in_rows else [
+            row["numbers"] for row in whole["predictions"]
+        ]
+        np.testing.assert_array_equal(np.array(found, np.float32), numbers)
+    assert whole["outputs"]["text"] == ["a", "\ufffd"]
 
 
 def test_control_fewer_digits_are_another_number():
