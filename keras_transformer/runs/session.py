@@ -41,6 +41,7 @@ class SavedModel:
         threads_per_operation: how many cores one operation may use; 0: all.
 
     Attributes:
+        folder: where it lies.
         definitions: every SignatureDef by name, as it lies in the folder.
         signatures: each loaded `Signature` by name.
 
@@ -54,6 +55,7 @@ class SavedModel:
         only: tuple[str, ...] | None = None,
         threads_per_operation: int = 1,
     ):
+        self.folder = pathlib.Path(folder)
         meta_graph = read_meta_graph(folder)
         self.definitions = dict(meta_graph.signature_def)
         self.signatures = {
@@ -69,9 +71,9 @@ class SavedModel:
             self._session.close()
             raise
         # A server runs a batch for each core, and long requests beside them.
-        runs = StoppableRuns(self._session, os.cpu_count() + 2)
+        self._runs = StoppableRuns(self._session, os.cpu_count() + 2)
         self._functions = {
-            name: runs.function(
+            name: self._runs.function(
                 [spec.name for spec in signature.outputs.values()],
                 [spec.name for spec in signature.inputs.values()],
             )
@@ -112,11 +114,12 @@ class SavedModel:
             )
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Give the memory back, when all runs have ended."""
+        self._runs.close()
         self._functions.clear()
         self._session.close()
         # Session and graph refer to each other, and Python would find that out much later.
-        del self._session
+        del self._session, self._runs
         gc.collect()
 
 

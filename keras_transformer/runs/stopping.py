@@ -68,6 +68,7 @@ class StoppableRuns:
 
     def __init__(self, session: tf.compat.v1.Session, most: int):
         self._session = session
+        self._most = most
         self._free = queue.SimpleQueue()
         for number in range(most):
             self._free.put(number)
@@ -114,6 +115,11 @@ class StoppableRuns:
                 self._free.put(number)
 
         return run
+
+    def close(self) -> None:
+        """Return when all runs have ended, and let none begin."""
+        for _ in range(self._most):
+            self._free.get()
 
     def _send(self, word):
         return tf.raw_ops.QueueEnqueueV2(handle=self._queue, components=[word])

@@ -3,16 +3,25 @@ TF Serving's.
 
 A batch is open until it has `max_batch_size` rows, or its first request has waited
 `batch_timeout_micros` and a thread is free. Requests whose keys differ never share one.
+
+Batches begin only while the memory that they are expected to take is free. Of the large ones, which
+take more than a quarter of it, one is worked on at a time, by a thread more than the small ones
+have: they cannot keep small ones from being answered.
 """
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import threading
 import time
 from collections.abc import Callable
 
+from keras_transformer.runs.session import Stop
 from keras_transformer.server import rows
 from keras_transformer.server.errors import RequestError
+
+# What share of the memory a small batch may take.
+SMALL = 4
 
 
 @dataclasses.dataclass
@@ -25,10 +34,21 @@ class _Batch:
     run: object
     opened: float
     tasks: list = dataclasses.field(default_factory=list)
+    stop: Stop = dataclasses.field(default_factory=Stop)
 
     @property
     def count(self):
         return sum(task.count for task, _ in self.tasks)
+
+    @property
+    def memory(self):
+        """Bytes that it may take: every row is as long as the longest."""
+        return self.count * max(task.row_memory for task, _ in self.tasks)
+
+    @property
+    def is_wanted(self):
+        """Whether anybody waits for an answer."""
+        return not all(future.cancelled() for _, future in self.tasks)
 
 
 class Batcher:
@@ -38,7 +58,8 @@ class Batcher:
         max_batch_size: rows of a batch.
         batch_timeout_micros: how long the first request of a batch waits for others.
         max_enqueued_batches: batches that wait for a thread.
-        num_batch_threads: batches that are worked on at a time.
+        num_batch_threads: small batches that are worked on at a time.
+        memory: bytes that all batches may take that are worked on at a time.
 
     Attributes:
         on_batch: called with the number of rows of each batch before it is run.
@@ -50,20 +71,31 @@ class Batcher:
         batch_timeout_micros: int = 5000,
         max_enqueued_batches: int = 100,
         num_batch_threads: int = 2,
+        memory: int = 2**31,
     ):
         self.max_batch_size = max_batch_size
         self.max_enqueued_batches = max_enqueued_batches
         self._timeout = batch_timeout_micros / 1e6
         self.on_batch = lambda rows: None
+        self._memory = memory
         self._waiting = []
+        self._running = []
         self._changed = threading.Condition()
         self._is_closed = False
         self._threads = [
             threading.Thread(target=self._work, name=f"batch-{number}")
-            for number in range(num_batch_threads)
+            for number in range(num_batch_threads + 1)
         ]
+        self._most_small = num_batch_threads
+        # The loop that notices that a client has left must not wait for TensorFlow.
+        self._stopping = concurrent.futures.ThreadPoolExecutor(1, "stop")
         for thread in self._threads:
             thread.start()
+
+    @property
+    def most_memory(self) -> int:
+        """Bytes that one batch may take: half of all, so that small ones go on beside it."""
+        return self._memory // 2
 
     @property
     def depth(self) -> int:
@@ -71,17 +103,18 @@ class Batcher:
         return len(self._waiting)
 
     def submit(
-        self, task: rows.Rows, run: Callable[[dict], dict], key: tuple | None = None
+        self, task: rows.Rows, run: Callable[[dict, Stop], dict], key: tuple | None = None
     ) -> concurrent.futures.Future:
         """Put a request into the queue.
 
         Args:
             task: `Rows`.
-            run: takes arrays by name, gives arrays by name.
+            run: takes arrays by name and a `Stop`, gives arrays by name.
             key: equal for requests that may share a batch; None: with none.
 
         Returns:
-            A future of the request's outputs.
+            A future of the request's outputs. If it is cancelled, the batch is stopped as soon as
+            nobody waits for any of it.
 
         Raises:
             RequestError: if the queue is full, or closed.
@@ -102,8 +135,18 @@ class Batcher:
                 batch = _Batch(key, run, time.monotonic())
                 self._waiting.append(batch)
             batch.tasks.append((task, future))
-            self._changed.notify()
+            self._changed.notify_all()
+        future.add_done_callback(lambda _: self._end_if_unwanted(batch))
         return future
+
+    def _end_if_unwanted(self, batch):
+        with self._changed:
+            if batch.is_wanted:
+                return
+            if batch in self._waiting:
+                self._waiting.remove(batch)
+                return
+        self._stopping.submit(batch.stop.set)
 
     def hurry(self) -> None:
         """Stop waiting for more requests to join a batch, from now on."""
@@ -118,6 +161,7 @@ class Batcher:
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
+        self._stopping.shutdown()
 
     def _open_batch(self, task, key):
         if key is None:
@@ -125,62 +169,100 @@ class Batcher:
         fitting = (
             batch
             for batch in self._waiting
-            if batch.key == key and batch.count + task.count <= self.max_batch_size
+            if batch.key == key
+            and batch.count + task.count <= self.max_batch_size
+            and (batch.count + task.count) * max(task.row_memory, batch.memory // batch.count)
+            <= self._memory // SMALL
         )
         return next(fitting, None)
 
     def _work(self):
         while (batch := self._next()) is not None:
-            self.on_batch(batch.count)
-            _answer(batch)
+            try:
+                self.on_batch(batch.count)
+                _answer(batch)
+            finally:
+                with self._changed:
+                    self._running.remove(batch)
+                    self._changed.notify_all()
 
     def _next(self):
-        """The oldest batch that waits for no more requests; None when there will be none."""
+        """The oldest batch that waits for no more requests and for which there is room; None when
+        there will be none.
+        """
         with self._changed:
             while True:
                 now = time.monotonic()
-                for batch in self._waiting:
-                    if (
-                        batch.key is None
-                        or self._is_closed
-                        or batch.count >= self.max_batch_size
-                        or batch.opened + self._timeout <= now
-                    ):
-                        self._waiting.remove(batch)
-                        return batch
-                if self._is_closed:
+                ready = [batch for batch in self._waiting if self._is_ready(batch, now)]
+                for batch in filter(self._has_room, ready):
+                    self._waiting.remove(batch)
+                    self._running.append(batch)
+                    return batch
+                if self._is_closed and not self._waiting:
                     return None
                 self._changed.wait(
                     min(
-                        (batch.opened + self._timeout - now for batch in self._waiting),
+                        (
+                            batch.opened + self._timeout - now
+                            for batch in self._waiting
+                            if batch not in ready
+                        ),
                         default=None,
                     )
                 )
 
+    def _is_ready(self, batch, now):
+        return (
+            batch.key is None
+            or self._is_closed
+            or batch.count >= self.max_batch_size
+            or batch.opened + self._timeout <= now
+        )
+
+    def _has_room(self, batch):
+        large = [one for one in self._running if self._is_large(one)]
+        if self._is_large(batch):
+            if large:
+                return False
+        elif len(self._running) - len(large) >= self._most_small:
+            return False
+        taken = sum(one.memory for one in self._running)
+        return not self._running or taken + batch.memory <= self._memory
+
+    def _is_large(self, batch):
+        return batch.memory > self._memory // SMALL
+
 
 def _answer(batch):
     """Run a batch. If it fails, run each request alone, so that only the bad one fails."""
-    tasks = [
-        (task, future) for task, future in batch.tasks if future.set_running_or_notify_cancel()
-    ]
+    tasks = [(task, future) for task, future in batch.tasks if not future.cancelled()]
     if not tasks:
         return
     together = [task for task, _ in tasks]
     try:
-        answers = rows.parted(batch.run(rows.joined(together)), [task.count for task in together])
+        joined = rows.joined(together)
+        answers = rows.parted(batch.run(joined, batch.stop), [task.count for task in together])
     except Exception as error:
         if len(tasks) == 1:
-            tasks[0][1].set_exception(error)
+            _settle(tasks[0][1].set_exception, error)
             return
         for task, future in tasks:
-            _answer_alone(batch.run, task, future)
+            _answer_alone(batch, task, future)
         return
     for (_, future), answer in zip(tasks, answers, strict=True):
-        future.set_result(answer)
+        _settle(future.set_result, answer)
 
 
-def _answer_alone(run, task, future):
+def _answer_alone(batch, task, future):
     try:
-        future.set_result(run(rows.joined([task])))
+        answer = batch.run(rows.joined([task]), batch.stop)
     except Exception as error:
-        future.set_exception(error)
+        _settle(future.set_exception, error)
+    else:
+        _settle(future.set_result, answer)
+
+
+def _settle(settle, value):
+    """Unless it was cancelled meanwhile."""
+    with contextlib.suppress(concurrent.futures.InvalidStateError):
+        settle(value)

@@ -21,11 +21,15 @@ class Limits:
         max_batch_size: rows, of a request and of a batch of several requests.
         max_text_bytes: of one string, in UTF-8; a picture may be as long as a request.
         max_request_bytes: of a request's body.
+        max_response_bytes: of an answer, as large as it may become.
+        request_timeout_ms: milliseconds from a request's last byte to its answer.
     """
 
     max_batch_size: int = 64
     max_text_bytes: int = 5000
     max_request_bytes: int = 2**20
+    max_response_bytes: int = 2**28
+    request_timeout_ms: int = 30000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,11 +40,13 @@ class Rows:
         count: how many rows.
         inputs: arrays by name, each with so many rows.
         options: arrays by name, without rows, or with one that holds for all.
+        row_memory: bytes that a row may take while it is worked on.
     """
 
     count: int
     inputs: dict
     options: dict
+    row_memory: int = 0
 
     @property
     def options_key(self) -> tuple:
@@ -135,6 +141,18 @@ def _refuse_long_texts(arrays, limits):
                     f"`{name}` must be no longer than {limits.max_text_bytes:,} bytes. Received: "
                     f"{longest:,}. Split the text.",
                 )
+
+
+def in_parts(whole: Rows, most: int) -> list[Rows]:
+    """Part `Rows` into several of at most so many rows."""
+    return [
+        dataclasses.replace(
+            whole,
+            count=min(most, whole.count - start),
+            inputs={name: array[start : start + most] for name, array in whole.inputs.items()},
+        )
+        for start in range(0, whole.count, most)
+    ]
 
 
 def joined(several: list[Rows]) -> dict[str, np.ndarray]:
