@@ -29,12 +29,19 @@ def main(FLAGS):
         FLAGS.model_name or folder.resolve().name,
         FLAGS.host,
         FLAGS.rest_api_port,
-        Limits(FLAGS.max_batch_size, FLAGS.max_text_bytes, FLAGS.max_request_bytes),
+        Limits(
+            FLAGS.max_batch_size,
+            FLAGS.max_text_bytes,
+            FLAGS.max_request_bytes,
+            FLAGS.max_response_bytes,
+            FLAGS.request_timeout_ms,
+        ),
         FLAGS.file_system_poll_wait_seconds,
         cors=FLAGS.rest_api_enable_cors_support,
         batch_timeout_micros=FLAGS.batch_timeout_micros,
         max_enqueued_batches=FLAGS.max_enqueued_batches,
         num_batch_threads=FLAGS.num_batch_threads or cores,
+        memory=FLAGS.max_memory_bytes,
     )
 
 

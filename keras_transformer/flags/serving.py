@@ -70,3 +70,28 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "max_text_bytes", 5000, "Limit of a text in bytes of UTF-8.", 1, flag_values=SERVE
 )
+flags.DEFINE_integer(
+    "max_response_bytes",
+    2**28,
+    "Limit of an answer in bytes, as large as texts of so many bytes may make it. A request beyond "
+    "it is answered with 400 before anything is computed.",
+    1,
+    flag_values=SERVE,
+)
+flags.DEFINE_integer(
+    "max_memory_bytes",
+    2**31,
+    "Limit of the memory that requests may take beside the model, in bytes, worked out from their "
+    "shapes and options. A request may take half of it; what takes more than a quarter is computed "
+    "one at a time. A request's rows are computed in parts where that suffices.",
+    1,
+    flag_values=SERVE,
+)
+flags.DEFINE_integer(
+    "request_timeout_ms",
+    30000,
+    "Limit of the milliseconds from a request's last byte to its answer, which is 504 then. A "
+    "request may ask for less, by the header grpc-timeout or x-envoy-expected-rq-timeout-ms.",
+    1,
+    flag_values=SERVE,
+)

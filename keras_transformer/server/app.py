@@ -2,20 +2,22 @@
 that says all of it.
 """
 
+import asyncio
 import html
+import itertools
 import pathlib
 import time
 from typing import Annotated
 
 import fastapi
 from fastapi import Path, Request
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 from keras_transformer.runs import versions
-from keras_transformer.server import log, openapi, paths, schemas, to_json
+from keras_transformer.server import deadline, log, openapi, paths, schemas, to_json
 from keras_transformer.server.bodies import read_body
 from keras_transformer.server.counters import Metrics
 from keras_transformer.server.errors import RequestError
@@ -25,6 +27,8 @@ from keras_transformer.server.service import Service
 
 PAGE = pathlib.Path(__file__).with_name("page")
 SCRIPTS = ("elements", "attention", "tree", "next_pieces", "text_reading", "pictures", "page")
+# Bytes of an answer that are sent with its length.
+WHOLE = 2**18
 # The page is all that it needs: a browser shall fetch nothing from elsewhere.
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src "
@@ -198,9 +202,13 @@ async def _predict(service, metrics, request, name, version):
         body = await read_body(request, service.limits.max_request_bytes)
         began = time.perf_counter()
         seen["bytes"] = len(body)
-        answer = await service.predict(name, version, body, seen)
+        answer = await deadline.within(
+            deadline.seconds(request.headers, service.limits.request_timeout_ms),
+            request,
+            service.predict(name, version, body, seen),
+        )
         status = 200
-        return Response(answer, media_type="application/json")
+        return await _written(answer)
     except RequestError as error:
         status = error.status
         raise
@@ -211,6 +219,23 @@ async def _predict(service, metrics, request, name, version):
         seconds = time.perf_counter() - began
         metrics.answered(seen["signature"], status, seconds)
         log.tell("predict", status=status, milliseconds=round(seconds * 1e3, 1), **seen)
+
+
+async def _written(pieces):
+    """A short answer whole, a long one piece by piece, as the client takes it."""
+
+    def begin():
+        first = bytearray()
+        for piece in pieces:
+            first += piece
+            if len(first) > WHOLE:
+                break
+        return bytes(first)
+
+    first = await asyncio.to_thread(begin)
+    if len(first) <= WHOLE:
+        return Response(first, media_type="application/json")
+    return StreamingResponse(itertools.chain([first], pieces), media_type="application/json")
 
 
 def _served(service):

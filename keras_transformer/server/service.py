@@ -1,15 +1,17 @@
 """Answer a request's body with a body, without HTTP."""
 
 import asyncio
+from collections.abc import Iterator
 
+import numpy as np
 import tensorflow as tf
 from google.protobuf import json_format
 
-from keras_transformer.runs.session import DEFAULT_SIGNATURE
-from keras_transformer.server import from_json, to_json
+from keras_transformer.runs.session import DEFAULT_SIGNATURE, Stopped
+from keras_transformer.server import costs, from_json, to_json
 from keras_transformer.server.batcher import Batcher
 from keras_transformer.server.errors import RequestError, of_tensorflow
-from keras_transformer.server.rows import Limits, rows
+from keras_transformer.server.rows import Limits, in_parts, rows
 from keras_transformer.server.served_versions import Versions
 
 
@@ -29,7 +31,9 @@ class Service:
         self.batcher = batcher
         self.limits = limits
 
-    async def predict(self, name: str, number: int | None, body: bytes, seen: dict) -> bytes:
+    async def predict(
+        self, name: str, number: int | None, body: bytes, seen: dict
+    ) -> Iterator[bytes]:
         """Answer a request.
 
         Args:
@@ -40,7 +44,7 @@ class Service:
                 number of rows, its version.
 
         Returns:
-            The body of the answer, bytes.
+            The body of the answer, in pieces.
 
         Raises:
             RequestError: if it is refused, or fails.
@@ -55,18 +59,35 @@ class Service:
                     400, f'Serving signature name: "{signature_name}" not found in signature def'
                 )
             seen["signature"] = signature_name
-            task, in_rows = await asyncio.to_thread(self._read, document, signature)
+            task, in_rows = await asyncio.to_thread(
+                self._read, document, signature_name, version.model
+            )
             seen["rows"] = task.count
             key = (
                 (version.number, signature_name, task.options_key)
                 if signature.is_mergeable
                 else None
             )
-            future = self.batcher.submit(
-                task, lambda inputs: _run(version.model, signature_name, inputs), key
-            )
-            outputs = await asyncio.wrap_future(future)
-        return await asyncio.to_thread(to_json.response, outputs, in_rows)
+            most_rows = self.batcher.most_memory // max(task.row_memory, 1)
+            futures = [
+                self.batcher.submit(
+                    part,
+                    lambda inputs, stop: _run(version.model, signature_name, inputs, stop),
+                    key,
+                )
+                for part in in_parts(task, min(most_rows, self.limits.max_batch_size))
+            ]
+            # The first failure, or a cancellation, cancels all.
+            try:
+                parts = await asyncio.gather(*map(asyncio.wrap_future, futures))
+            finally:
+                for future in futures:
+                    future.cancel()
+        outputs = {
+            name: np.concatenate([part[name] for part in parts]) if len(parts) > 1 else array
+            for name, array in parts[0].items()
+        }
+        return to_json.response(outputs, in_rows)
 
     def status(self, name: str, number: int | None = None) -> dict:
         """The states of all versions, or of one, as TF Serving's GetModelStatusResponse."""
@@ -101,20 +122,26 @@ class Service:
             raise RequestError(404, f"Servable not found for request: {asked}")
         return self.versions.use(name, number)
 
-    def _read(self, document, signature):
+    def _read(self, document, name, model):
         """A parsed request as `Rows`, and whether it has "instances"."""
+        signature = model.signatures[name]
         try:
             given, in_rows = from_json.arrays(document, signature)
         except RecursionError as error:
             raise RequestError(400, "JSON Parse error: lists too deep") from error
-        return rows(given, signature, self.limits), in_rows
+        task = rows(given, signature, self.limits)
+        sizes = costs.Sizes.of(model.folder)
+        most = self.batcher.most_memory
+        return costs.within_limits(name, signature, task, sizes, self.limits, most), in_rows
 
 
-def _run(model, signature_name, inputs):
+def _run(model, signature_name, inputs, stop):
     try:
-        return model.run(signature_name, inputs)
+        return model.run(signature_name, inputs, stop)
     except tf.errors.OpError as error:
         raise of_tensorflow(error) from error
+    except Stopped as error:
+        raise RequestError(503, "The request was cancelled.") from error
 
 
 def _status(number, state):

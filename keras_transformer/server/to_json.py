@@ -109,9 +109,7 @@ def _piece(array, as_base64):
     strange = array[~np.isfinite(array)]
     between = written.split(b"null")
     words = [_WORDS.get(float(one), b"NaN") for one in strange]
-    return b"".join(
-        part for pair in zip(between, [*words, b""], strict=True) for part in pair
-    )
+    return b"".join(part for pair in zip(between, [*words, b""], strict=True) for part in pair)
 
 
 def encode(document) -> bytes:

@@ -51,9 +51,11 @@ def test_an_answer_in_pieces_is_the_answer(monkeypatch, piece):
     outputs = {"text": np.array([b"a", b"\xff"], dtype=object), "numbers": numbers}
     for in_rows in (True, False):
         whole = json.loads(b"".join(to_json.response(outputs, in_rows)))
-        found = whole["outputs"]["numbers"] if not in_rows else [
-            row["numbers"] for row in whole["predictions"]
-        ]
+        found = (
+            whole["outputs"]["numbers"]
+            if not in_rows
+            else [row["numbers"] for row in whole["predictions"]]
+        )
         np.testing.assert_array_equal(np.array(found, np.float32), numbers)
     assert whole["outputs"]["text"] == ["a", "\ufffd"]
 

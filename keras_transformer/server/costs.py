@@ -1,0 +1,153 @@
+"""What a request may take, worked out from shapes and options before anything is computed.
+
+A text of n bytes has at most n + 2 tokens. So the bounds hold for every text, and are several times
+what a usual one takes.
+"""
+
+import dataclasses
+import json
+import math
+import pathlib
+
+import numpy as np
+
+from keras_transformer.runs.session import Signature
+from keras_transformer.server.errors import RequestError
+from keras_transformer.server.rows import PICTURE, Limits, Rows
+
+FLOAT = 4
+# Of a float32 in JSON, with its comma.
+WRITTEN = 14
+# Tokens beyond a source where nothing says how long a result may be, and the most that a request
+# may ask for.
+BEYOND = 64
+LONGEST = 2048
+WIDEST = 32
+SEARCHES = ("serving_default", "translate", "nbest", "sample")
+READINGS = ("score", "next_pieces")
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """Sizes of a model; those of the paper's base model for a SavedModel that says none.
+
+    Args:
+        num_layers, d_model, d_ff, num_heads, vocabulary_size: hyperparameters.
+        beam_size: as exported; 0: the model does not search.
+    """
+
+    num_layers: int = 6
+    d_model: int = 512
+    d_ff: int = 2048
+    num_heads: int = 8
+    vocabulary_size: int = 37000
+    beam_size: int = 4
+
+    @classmethod
+    def of(cls, folder: pathlib.Path) -> "Sizes":
+        """Read `model.json` of a SavedModel, if it has one."""
+        try:
+            card = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+            given = card["hyperparameters"]
+            decoding = card.get("decoding")
+            names = [field.name for field in dataclasses.fields(cls)]
+            sizes = {name: given[name] for name in names if isinstance(given.get(name), int)}
+            if decoding is None:
+                beam = 0
+            else:
+                beam = max(decoding.get(name) or 1 for name in ("beam_size", "samples"))
+            return cls(**{**sizes, "beam_size": beam})
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return cls()
+
+
+def row_memory(name: str, signature: Signature, task: Rows, sizes: Sizes) -> int:
+    """Bytes that one row may take while a signature works on it.
+
+    Args:
+        name: the signature's.
+        signature: it.
+        task: `Rows`.
+        sizes: the model's.
+    """
+    lengths = _lengths(signature, task)
+    longest = max(lengths)
+    read = FLOAT * longest * (8 * sizes.d_model + 2 * sizes.d_ff)
+    read += 3 * FLOAT * sizes.num_heads * longest**2
+    if name in SEARCHES and sizes.beam_size:
+        return read + _search_memory(task, sizes, longest)
+    if name in READINGS:
+        return read + 3 * FLOAT * longest * sizes.vocabulary_size
+    return read + 3 * FLOAT * sum(_numbers(signature, lengths))
+
+
+def _search_memory(task, sizes, source):
+    beam = min(_option(task, "beam_size", sizes.beam_size), WIDEST)
+    asked = min(_option(task, "max_length", 0), LONGEST)
+    positions = source + (asked or BEYOND)
+    remembered = 2 * FLOAT * sizes.num_layers * sizes.d_model
+    # Each step makes new ones of the remembered keys and values.
+    return beam * (2 * remembered * positions + 6 * FLOAT * sizes.vocabulary_size)
+
+
+def response_bytes(signature: Signature, task: Rows) -> int:
+    """Bytes that the numbers of an answer may take."""
+    return task.count * WRITTEN * sum(_numbers(signature, _lengths(signature, task)))
+
+
+def _numbers(signature, lengths):
+    """How many a row has of each output that holds numbers for pairs of tokens."""
+    for spec in signature.outputs.values():
+        if spec.dtype.is_floating and spec.shape:
+            known = math.prod(size for size in spec.shape[1:] if size)
+            free = spec.shape[1:].count(None)
+            # Between two texts, or between one text and itself.
+            between = (lengths * 2)[:free] if len(lengths) < free else lengths[:free]
+            yield known * math.prod(between)
+
+
+def _lengths(signature, task):
+    """The most tokens of each text; pictures have a fixed number."""
+    texts = [
+        max(map(len, array.reshape(-1)), default=0) + 2
+        for name, array in task.inputs.items()
+        if array.dtype == object and name != PICTURE and name in signature.required
+    ]
+    return texts or [LONGEST // 4]
+
+
+def _option(task, name, default):
+    array = {**task.inputs, **task.options}.get(name)
+    return default if array is None else max(int(np.max(array, initial=0)), 0) or default
+
+
+def within_limits(
+    name: str, signature: Signature, task: Rows, sizes: Sizes, limits: Limits, most_memory: int
+) -> Rows:
+    """A request with the memory that its rows may take.
+
+    Args:
+        most_memory: bytes that one batch may take.
+
+    Raises:
+        RequestError: if its answer or its memory may become larger than is allowed.
+    """
+    answer = response_bytes(signature, task)
+    if answer > limits.max_response_bytes:
+        raise RequestError(
+            400,
+            f"The answer of `{name}` to {task.count} rows of {max(_lengths(signature, task)):,} "
+            f"tokens may have {answer:,} bytes; --max_response_bytes={limits.max_response_bytes:,}."
+            " Send fewer rows, or shorter texts.",
+        )
+    memory = row_memory(name, signature, task, sizes)
+    at_once = 1 if signature.is_mergeable else task.count
+    if memory * at_once > most_memory:
+        raise RequestError(
+            400,
+            f"`{name}` may take {memory * at_once:,} bytes of memory for {at_once} rows of "
+            f"{max(_lengths(signature, task)):,} tokens; half of --max_memory_bytes is "
+            f"{most_memory:,}. Send fewer rows, shorter texts, or a smaller beam_size or "
+            "max_length.",
+        )
+    return dataclasses.replace(task, row_memory=memory)
