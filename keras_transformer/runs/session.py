@@ -19,7 +19,7 @@ from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from keras_transformer.runs.reachable import reachable_graph
 from keras_transformer.runs.signature import Signature, TensorSpec, signature_of
-from keras_transformer.runs.stopping import StoppableRuns, Stop, Stopped
+from keras_transformer.runs.stopping import Stop, StoppableRuns, Stopped
 from keras_transformer.runs.text_operations import load_text_operations
 from keras_transformer.tensorflow_errors import reason_of
 

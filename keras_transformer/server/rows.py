@@ -151,7 +151,7 @@ def in_parts(whole: Rows, most: int) -> list[Rows]:
             count=min(most, whole.count - start),
             inputs={name: array[start : start + most] for name, array in whole.inputs.items()},
         )
-        for start in range(0, whole.count, most)
+        for start in range(0, max(whole.count, 1), most)
     ]
 
 
