@@ -1,5 +1,6 @@
 """Requests that share a batch get what they would get alone."""
 
+import dataclasses
 import threading
 
 import numpy as np
@@ -164,3 +165,43 @@ def test_each_batch_is_told(make, run):
     batcher.on_batch = told.append
     results([batcher.submit(task(*values), run, "key") for values in ([1, 2], [3], [4])])
     assert told == [2, 2]
+
+
+def test_a_batch_that_nobody_waits_for_is_stopped_and_others_are_not(make):
+    batcher = make(max_batch_size=2)
+    begun = threading.Event()
+    stopped = threading.Event()
+
+    def run(inputs, stop):
+        with stop.reaching(stopped.set):
+            begun.set()
+            stopped.wait()
+
+    first, second = (batcher.submit(task(value), run, "key") for value in (1, 2))
+    begun.wait()
+    first.cancel()
+    assert not stopped.is_set()
+    second.cancel()
+    assert stopped.wait(60)
+
+
+def test_a_batch_that_nobody_waits_for_is_not_begun(make, run):
+    batcher = make()
+    batcher.submit(task(1), run, "key").cancel()
+    assert batcher.depth == 0
+    assert run.batches == []
+
+
+def test_large_batches_are_run_one_at_a_time_and_small_ones_beside_them(make, run):
+    batcher = make(memory=100, batch_timeout_micros=0)
+    run.gate.clear()
+    large = [
+        batcher.submit(dataclasses.replace(task(value), row_memory=50), run) for value in (1, 2)
+    ]
+    run.at_work.acquire()
+    small_run = Recorder()
+    small = batcher.submit(dataclasses.replace(task(3), row_memory=1), small_run)
+    assert results([small]) == [[6]]
+    assert batcher.depth == 1
+    run.gate.set()
+    assert results(large) == [[2], [4]]

@@ -196,7 +196,7 @@ def test_the_metadata_are_tf_serving_s_message(client, exported, path):
 
 def test_numbers_have_the_digits_that_mean_a_float32(client):
     assert (
-        b'"scores": [-0.2, -Infinity]'
+        b'"scores": [-0.2,-Infinity]'
         in client.post(PREDICT, json={**NBEST, "instances": ["a"]}).content
     )
 
