@@ -100,6 +100,7 @@ class StoppableRuns:
             sizes = [tf.raw_ops.Size(input=graph.get_tensor_by_name(name)) for name in outputs]
             done = self._send(tf.reduce_all(tf.stack(sizes) >= 0))
         call = self._session.make_callable([*outputs, self._watch, done], [*inputs, self._number])
+        plain = self._session.make_callable(outputs, inputs)
 
         def run(stop, *arrays):
             number = self._free.get()
@@ -110,6 +111,9 @@ class StoppableRuns:
                 self._forget(number)
                 if stop.is_set:
                     raise Stopped from error
+                if isinstance(error, tf.errors.CancelledError):
+                    # The failure has ended the wait, and that was told in its place.
+                    return plain(*arrays)
                 raise
             finally:
                 self._free.put(number)

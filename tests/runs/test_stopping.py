@@ -17,7 +17,8 @@ class Endless(tf.Module):
         [done] = tf.while_loop(
             lambda done: done < steps[0], lambda done: [done + 1], [tf.constant(0, tf.int64)]
         )
-        return {"done": done}
+        with tf.control_dependencies([tf.debugging.assert_positive(steps, message="no steps")]):
+            return {"done": tf.identity(done)}
 
 
 @pytest.fixture(scope="module")
@@ -58,3 +59,9 @@ def test_what_was_stopped_before_does_not_begin(model):
     stop.set()
     with pytest.raises(Stopped):
         run(model, 2**62, stop)
+
+
+def test_a_failure_is_told_and_not_that_the_run_ended(model):
+    for _ in range(20):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="no steps"):
+            run(model, 0)
