@@ -7,6 +7,7 @@ reads a vocabulary takes the side that it needs, and does not ask which kind it 
 
 import dataclasses
 import itertools
+import logging
 import os
 import pathlib
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,8 @@ from collections.abc import Iterable, Sequence
 from pipelines import vocabulary
 from pipelines.vocabulary import Vocabulary
 from pipelines.word_pieces import WordPieces
+
+logger = logging.getLogger(__name__)
 
 # The files of source and target, by kind.
 FILES = {
@@ -75,16 +78,24 @@ def learn(
     Args:
         sources, targets: text of the training side only.
         kind: "joint" or "separate".
-        size, tags, model_type: of each, as in `vocabulary.learn`.
+        size, tags, model_type: of each, as in `vocabulary.learn`. If one of two texts holds fewer
+            pieces, both vocabularies have as many as that one.
 
     Raises:
         ValueError: as `vocabulary.learn`.
     """
     lines = {}
     for name, side in zip(FILES[kind], (sources, targets), strict=True):
-        lines[name] = itertools.chain(lines.get(name, ()), side)
-    learned = {name: vocabulary.learn(side, size, tags, model_type) for name, side in lines.items()}
-    return OF_SIDES[kind](*(learned[name] for name in FILES[kind]))
+        lines[name] = [*lines.get(name, ()), *side]
+    while True:
+        learned = [vocabulary.learn(lines[name], size, tags, model_type) for name in lines]
+        smallest = min(one.size for one in learned)
+        if all(one.size == smallest for one in learned):
+            break
+        logger.info("%s pieces a language: a model needs as many of each", f"{smallest:,}")
+        size = smallest
+    by_name = dict(zip(lines, learned, strict=True))
+    return OF_SIDES[kind](*(by_name[name] for name in FILES[kind]))
 
 
 def save(both: Vocabulary | SeparateVocabularies, folder: str | os.PathLike) -> None:

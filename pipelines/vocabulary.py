@@ -9,6 +9,7 @@ import contextlib
 import functools
 import hashlib
 import io
+import logging
 import os
 import pathlib
 import tempfile
@@ -18,6 +19,7 @@ import numpy as np
 import sentencepiece
 
 from pipelines.marks import Marks
+from pipelines.rare_characters import without_rarest
 from pipelines.special_ids import BOS, EOS, PAD, UNK
 from pipelines.whole_files import write_whole
 
@@ -41,23 +43,30 @@ NO_FILE = b"\x1a\x02\x32\x00"
 # pieces, which no library learns in a form that text can be restored from.
 MODELS = ("bpe", "unigram")
 
+logger = logging.getLogger(__name__)
+
 
 def learn(
-    lines: Iterable[str], size: int, tags: Iterable[str] = (), model_type: str = "bpe"
+    lines: Iterable[str],
+    size: int,
+    tags: Iterable[str] = (),
+    model_type: str = "bpe",
 ) -> "Vocabulary":
-    """Learn a vocabulary.
+    """Learn a vocabulary. If it is smaller than asked for, or leaves characters to bytes because
+    there are too many, that is logged.
 
     Args:
         lines: text of the training side only, of all languages that share it.
-        size: V, number of pieces, with the 4 special ones, 256 bytes and the tags.
+        size: most pieces, with the 4 special ones, 256 bytes and the tags. A text that holds fewer
+            gives all that it holds; one with more characters leaves the rarest to bytes.
         tags: strings such as "<2de>" that tell the model what to do. Each is one piece wherever it
             stands, and no other piece crosses it.
         model_type: "bpe", byte-pair encoding (Sennrich et al. 2016), which merges the most frequent
             pairs; or "unigram" (Kudo 2018), which keeps the pieces that make the text most likely.
 
     Raises:
-        ValueError: if the text does not hold that many pieces, `size` leaves no room for any, or a
-            tag is given twice or is a piece already.
+        ValueError: if the text has no characters, `size` leaves no room for any, or a tag is given
+            twice or is a piece already.
     """
     tags = list(tags)
     if taken := sorted({tag for tag in tags if tag in RESERVED or tags.count(tag) > 1}):
@@ -65,28 +74,31 @@ def learn(
             "`tags` must differ from each other and from the special pieces and bytes. "
             f"Received: {', '.join(taken)}. Choose another name."
         )
-    smallest = BYTES + 5 + len(tags)
-    if size < smallest:
-        held = (
-            f"4 special pieces, 256 bytes, {len(tags)} tags, 1 of text"
-            if tags
-            else "4 special pieces, 256 bytes, 1 of text"
-        )
+    room = size - BYTES - 4 - len(tags)
+    if room < 1:
+        of_tags = f"{len(tags)} tags, " if tags else ""
         raise ValueError(
-            f"`vocabulary_size` must be at least {smallest}: {held}. Received: {size}."
+            f"`vocabulary_size` must be at least {size - room + 1}: 4 special pieces, 256 bytes, "
+            f"{of_tags}1 of text. Received: {size}."
         )
-    try:
+    lines = list(lines)
+    with contextlib.suppress(RuntimeError):
         return Vocabulary(_train(lines, size, tags, model_type))
+    common = without_rarest(lines, room, tags)
+    try:
+        learned = Vocabulary(_train(common, size, tags, model_type, hard_vocab_limit=False))
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[-1]
-        remedy = "larger" if "smaller than" in reason else "smaller"
         raise ValueError(
-            f"`vocabulary_size`={size} could not be learned from the training text: {reason}. "
-            f"Try a {remedy} one."
+            f"no vocabulary could be learned from the {len(lines):,} lines of the training text: "
+            f"{reason}. Check the text."
         ) from error
+    if learned.size < size:
+        logger.info("%s pieces, all that this text holds", f"{learned.size:,}")
+    return learned
 
 
-def _train(lines, size, tags, model_type):
+def _train(lines, size, tags, model_type, **limits):
     """The bytes of a SentencePiece model."""
     model = io.BytesIO()
     with tempfile.NamedTemporaryFile("w", suffix=".tsv") as rules:
@@ -107,6 +119,7 @@ def _train(lines, size, tags, model_type):
             # SentencePiece leaves out longer ones, by default those over 4,192 bytes.
             max_sentence_length=LONGEST_IN_BYTES,
             minloglevel=2,
+            **limits,
         )
     named = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue() + NO_FILE)
     return named.serialized_model_proto()

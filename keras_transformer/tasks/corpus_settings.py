@@ -89,13 +89,28 @@ def described(settings: Mapping, corpus: Corpus) -> dict:
     return parts
 
 
+def training(values: Mapping) -> dict:
+    """What a run says of the flags that decide what is learned of its text, as the part "training"
+    of its description.
+    """
+    # Records have their own vocabulary, whatever the flag says.
+    learned = (
+        {} if values["corpus"] == "records" else {"vocabulary_size": values["vocabulary_size"]}
+    )
+    return {**learned, "max_length": values["max_train_length"]}
+
+
 def fixed(description: Mapping) -> dict:
     """What of a run's description must not change.
 
     Earlier versions wrote the languages of the flags. Records and mixtures have their own, so that
     theirs are left out: their vocabulary distinguishes texts. The targets of `TARGETS` are called
-    as today. Earlier versions did not write the members of a mixture: those of today are taken.
+    as today. Earlier versions did not write the members of a mixture: those of today are taken; and
+    wrote no --vocabulary_size, which then was the number of pieces.
     """
+    if training := description.get("training"):
+        pieces = description["hyperparameters"].get("vocabulary_size")
+        description = {**description, "training": {"vocabulary_size": pieces, **training}}
     settings = _with_its_target(description["corpus"].get("name"), description["corpus"])
     left_out = LANGUAGES if settings.get("name") in OWN_LANGUAGES else ()
     kept = {name: value for name, value in settings.items() if name not in left_out}

@@ -51,9 +51,6 @@ class LanguageModelling(OneLanguage):
         )
         vocabularies.save(learned, folder.path)
 
-    def read_files(self, folder):
-        self.vocabulary = vocabularies.load(folder.path)
-
     def examples(self):
         return self._examples(self.corpus.train)
 

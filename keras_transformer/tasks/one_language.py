@@ -2,6 +2,7 @@
 a Transformer.
 """
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 
@@ -52,6 +53,13 @@ class OneLanguage(Task):
             )
         return corpus
 
+    def read_files(self, folder):
+        """Read the vocabulary: its size is the model's."""
+        self.vocabulary = vocabularies.load(folder.path).source
+        self.hyperparameters = dataclasses.replace(
+            self.hyperparameters, vocabulary_size=self.vocabulary.size
+        )
+
     @property
     def pieces(self):
         return vocabularies.pieces_by_side(self.vocabulary)
@@ -65,7 +73,7 @@ class OneLanguage(Task):
             "hyperparameters": self.hyperparameters.as_dict(),
             **corpus_settings.described(self._corpus_settings, self.corpus),
             "vocabulary": {"fingerprint": self.vocabulary.fingerprint},
-            "training": {"max_length": self.values["max_train_length"]},
+            "training": corpus_settings.training(self.values),
         }
 
     @classmethod

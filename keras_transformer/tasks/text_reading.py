@@ -51,11 +51,11 @@ class TextReading(OneLanguage):
         return found
 
     def read_files(self, folder):
-        self.vocabulary = vocabularies.load(folder.path).source
+        super().read_files(folder)
         size = self.vocabulary.size
-        if size != self.hyperparameters.vocabulary_size:
+        if size > self.values["vocabulary_size"]:
             raise ValueError(
-                f"--vocabulary_size must be {size}, the pieces of the vocabulary in "
-                f"{folder.path}. Received: {self.hyperparameters.vocabulary_size}. Pass "
+                f"--vocabulary_size must be at least {size}, the pieces of the vocabulary in "
+                f"{folder.path}. Received: {self.values['vocabulary_size']}. Pass "
                 f"--vocabulary_size={size}."
             )

@@ -104,10 +104,10 @@ class Translation(Task):
     def read_files(self, folder):
         self.vocabulary = vocabularies.load(folder.path)
         check_vocabulary(self.values, self.vocabulary.kind, self.vocabulary.size)
+        self.hyperparameters = dataclasses.replace(
+            self.hyperparameters, vocabulary_size=self.vocabulary.size
+        )
         if prepared := self._prepared_vocabulary():
-            self.hyperparameters = dataclasses.replace(
-                self.hyperparameters, vocabulary_size=self.vocabulary.size
-            )
             refuse_other_vocabulary(folder.path, self.vocabulary, prepared)
 
     def _prepared_vocabulary(self):
@@ -120,7 +120,7 @@ class Translation(Task):
             "hyperparameters": self.hyperparameters.as_dict(),
             **corpus_settings.described(self._corpus_settings, self.corpus),
             "vocabulary": {"fingerprint": self.vocabulary.fingerprint},
-            "training": {"max_length": self.values["max_train_length"]},
+            "training": corpus_settings.training(self.values),
             "decoding": remembered(self._options),
         }
 

@@ -190,9 +190,17 @@ def test_a_checkpoint_is_examined_by_its_weights(kind, tmp_path, monkeypatch):
 
 def test_a_vocabulary_of_another_size_is_told(task_of, values_of, tmp_path):
     task_of(Masking).vocabulary.save(tmp_path / "vocabulary.model")
-    task = Masking(values_of(Masking, *FLAGS, "--vocabulary_size=300"))
-    with pytest.raises(ValueError, match=r"--vocabulary_size must be 290, .*Received: 300\. Pass"):
+    task = Masking(values_of(Masking, *FLAGS, "--vocabulary_size=280"))
+    with pytest.raises(ValueError, match=r"size must be at least 290, .*Received: 280\. Pass"):
         task.read_files(RunFolder(tmp_path))
+    # It is the most.
+    task = Masking(values_of(Masking, *FLAGS, "--vocabulary_size=300"))
+    task.read_files(RunFolder(tmp_path))
+    assert (
+        task.hyperparameters.vocabulary_size
+        == task.description()["hyperparameters"]["vocabulary_size"]
+        == 290
+    )
 
 
 def test_the_body_is_carried_over_and_the_heads_stay(task_of):
