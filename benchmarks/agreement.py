@@ -20,6 +20,7 @@ from absl import app, flags
 from keras_transformer.artifacts import ctranslate2_model
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
+from keras_transformer.evaluation.metrics import tokenizer_of
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.startup import spread_over_cores, start_tensorflow
 from keras_transformer.translator.trained import load_trained
@@ -104,8 +105,9 @@ def second_engine(folder, sources, references):
     }
 
 
-def quality(folder, test, at_once):
-    """Translate the test split with greedy search and with beam 4, so many batches at once.
+def quality(folder, test, at_once, tokenize):
+    """Translate the test split with greedy search and with beam 4, so many batches at once, and
+    count BLEU with a tokenizer.
 
     Returns:
         (translations by "greedy" and "beam 4", rows of the table).
@@ -118,7 +120,7 @@ def quality(folder, test, at_once):
         began = time.perf_counter()
         outputs[name] = translator.translate(test.sources, batches_at_once=at_once)
         speed = len(test) / (time.perf_counter() - began)
-        scores = bleu.score(outputs[name], test.targets)
+        scores = bleu.score(outputs[name], test.targets, tokenize)
         rows[f"{name}: BLEU, chrF, sentences/s"] = (
             f"{scores['bleu']}, {scores['chrf']}, {speed:.0f}"
         )
@@ -151,8 +153,9 @@ def main(_):
     # Before a corpus is loaded, which may compute something.
     at_once = spread_over_cores()
     folder = RunFolder(MODEL.value)
-    test = corpora.load(**folder.read_description()["corpus"]).test
-    outputs, rows = quality(folder, test, at_once)
+    corpus = corpora.load(**folder.read_description()["corpus"])
+    test = corpus.test
+    outputs, rows = quality(folder, test, at_once, tokenizer_of(corpus.target_language))
     rows |= with_itself(folder, test.sources[:1000], outputs)
     rows |= second_engine(folder, test.sources[:1000], test.targets[:1000])
     for name, value in rows.items():

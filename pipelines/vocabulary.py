@@ -84,9 +84,11 @@ def learn(
     lines = list(lines)
     with contextlib.suppress(RuntimeError):
         return Vocabulary(_train(lines, size, tags, model_type))
-    common = without_rarest(lines, room, tags)
     try:
-        learned = Vocabulary(_train(common, size, tags, model_type, hard_vocab_limit=False))
+        for common in without_rarest(lines, room, tags):
+            learned = Vocabulary(_train(common, size, tags, model_type, hard_vocab_limit=False))
+            if learned.size == size:
+                break
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[-1]
         raise ValueError(

@@ -2,6 +2,7 @@
 section 6.1, gives BLEU alone; Post 2018, "A Call for Clarity in Reporting BLEU Scores").
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,25 @@ RESAMPLES = 1000
 # Tokenizers that sacrebleu has for one language, and the extra of sacrebleu that each needs.
 OF_LANGUAGE = {"zh": ("zh", None), "ja": ("ja-mecab", "ja"), "ko": ("ko-mecab", "ko")}
 OWN_TOKENIZER = "bleu_language"
+# Languages in whose text spaces do not part words, by ISO 639, and scripts of such text. Korean has
+# spaces, but its words are too long to be counted whole.
+JAPANESE = ("ja", "jpn")
+KOREAN = ("ko", "kor")
+OF_CHARACTERS = {
+    "zh": {
+        *("zh", "zho", "chi", "cmn", "yue", "wuu", "gan", "hak", "hsn", "lzh", "cdo", "cjy"),
+        *("hans", "hant", "hani", "hanb"),
+    },
+    "char": {
+        *(*JAPANESE, *KOREAN, "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bur", "bo"),
+        *("bod", "tib", "dz", "dzo", "shn", "mnw", "nod", "khb", "ksw", "rki", "jpan", "hira"),
+        *("kana", "hrkt", "kore", "hang", "thai", "laoo", "khmr", "mymr", "tibt", "java", "lana"),
+    },
+}
+# Code, another code or none, script or none, region or none, in lower case.
+LANGUAGE_TAG = re.compile(r"([a-z]{2,3})(?:-[a-z]{3})?(?:-([a-z]{4}))?(?:-(?:[a-z]{2}|\d{3}))?")
+# These count what stands between spaces.
+OF_SPACES = ("bleu_intl", "bleu_compounds", "chrf++")
 
 
 class Named(NamedTuple):
@@ -22,6 +42,31 @@ class Named(NamedTuple):
 
     label: str
     metric: Metric
+
+
+def tokenizer_of(language: str, asked: str | None = None) -> str:
+    """The tokenizer that BLEU is counted with, wherever this package counts it.
+
+    Args:
+        language: of the target, such as "de", "zh_TW" or "yue-Hant"; of a mixture several, joined
+            by "+". What is no language, such as "reversed", has words between spaces.
+        asked: the value of --tokenize, which overrides; None if it was not given.
+
+    Returns:
+        "zh" for Chinese, which parts its characters and leaves other words whole; "char" where
+        finding words needs a dictionary; else "13a". Of several languages the finest.
+    """
+    if asked:
+        return asked
+    needed = {_cutting(one) for one in language.split("+")}
+    return next((name for name in ("char", "zh") if name in needed), "13a")
+
+
+def _cutting(language):
+    tag = LANGUAGE_TAG.fullmatch(language.lower().replace("_", "-"))
+    code, script = tag.groups() if tag else ("", None)
+    # Pinyin, zh-Latn, has spaces.
+    return next((name for name, of in OF_CHARACTERS.items() if (script or code) in of), "13a")
 
 
 def bleu_of(tokenize: str, lowercase: bool = False) -> Metric:
@@ -77,27 +122,34 @@ METRICS = {
     "bleu_compounds": _compounds,
     "chrf": lambda tokenize, language: Named("chrF2", sacrebleu.CHRF()),
     "chrf++": lambda tokenize, language: Named("chrF2++", sacrebleu.CHRF(word_order=2)),
-    "ter": lambda tokenize, language: Named("TER, lower is better", sacrebleu.TER()),
+    "ter": lambda tokenize, language: Named("TER, lower is better", _ter(language)),
 }
 
 
+def _ter(language):
+    """TER; of Chinese and Japanese with each ideograph a word, as sacrebleu has it."""
+    asian = tokenizer_of(language) == "zh" or language in JAPANESE
+    return sacrebleu.TER(normalized=asian, asian_support=asian)
+
+
 def choose(
-    names: Iterable[str] | None, tokenize: str = "13a", language: str = ""
+    names: Iterable[str] | None, tokenize: str | None = None, language: str = ""
 ) -> dict[str, Named]:
     """Make metrics by their names.
 
     Args:
-        names: keys of `METRICS`; None: all that the language has.
-        tokenize: sacrebleu's tokenizer for `bleu` and `bleu_lc`.
+        names: keys of `METRICS`; None: all that say something of the language.
+        tokenize: sacrebleu's tokenizer for `bleu` and `bleu_lc`; None: `tokenizer_of` the language.
         language: the target language's code, such as "de" or "zh-Hans"; "" if it is not known.
 
     Raises:
         ValueError: for an unknown name, a tokenizer that is not installed, or `bleu_language` of
             a language for which sacrebleu has no tokenizer.
     """
-    language = language.replace("_", "-").partition("-")[0].lower()
+    tokenize = tokenizer_of(language, tokenize)
     if names is None:
-        names = [name for name in METRICS if name != OWN_TOKENIZER or language in OF_LANGUAGE]
+        names = _of_language_by_default(language, tokenize)
+    language = language.replace("_", "-").partition("-")[0].lower()
     for name in names:
         if name not in METRICS:
             raise ValueError(
@@ -111,6 +163,18 @@ def choose(
                 f"{language or 'not known'}. Leave it out, or pass --tokenize."
             )
     return {name: METRICS[name](tokenize, language) for name in names}
+
+
+def _of_language_by_default(language, tokenize):
+    code = language.replace("_", "-").partition("-")[0].lower()
+    own, _ = OF_LANGUAGE.get(code, (tokenize, None))
+    left_out = [] if own != tokenize else [OWN_TOKENIZER]
+    cut = tokenizer_of(language)
+    if cut != "13a" and code not in KOREAN:
+        left_out += OF_SPACES
+    if cut == "char" and code not in (*JAPANESE, *KOREAN):
+        left_out.append("ter")
+    return [name for name in METRICS if name not in left_out]
 
 
 def measure(

@@ -19,7 +19,7 @@ flags.DEFINE_list(
     None,
     "Metrics to print, joined by commas: bleu, bleu_intl, bleu_lc (lower-cased), bleu_language "
     "(the tokenizer of the target language), bleu_compounds (the paper's), chrf, chrf++, ter. "
-    "Default: all.",
+    "Default: all, of languages without spaces between words only those that need none.",
     flag_values=EVALUATE,
 )
 flags.DEFINE_bool(
@@ -51,9 +51,12 @@ DEFINE_path(
 TOKENIZE = flags.FlagValues()
 flags.DEFINE_enum(
     "tokenize",
-    "13a",
+    None,
     ["13a", "intl", "none", "char", "zh", "ja-mecab", "ko-mecab"],
-    "Tokenizer of sacrebleu that BLEU is counted with. none: for text that is tokenized already.",
+    "Tokenizer of sacrebleu that BLEU is counted with. none: for text that is tokenized already. "
+    "Default: by the target language: zh for Chinese; char for Japanese, Korean, Thai, Lao, Khmer, "
+    "Burmese and other languages without spaces between words; 13a for the rest. A run that is "
+    "resumed keeps its own.",
     TOKENIZE,
 )
 

@@ -90,7 +90,9 @@ VOCABULARY = flags.FlagValues()
 flags.DEFINE_integer(
     "vocabulary_size",
     37000,
-    "Number of pieces in the vocabulary; with --vocabularies=separate, in each of the two.",
+    "Most pieces in the vocabulary; with --vocabularies=separate, in each of the two. A text that "
+    "holds fewer gives all that it holds; of more characters than fit, the rarest are spelled in "
+    "bytes.",
     1,
     flag_values=VOCABULARY,
 )

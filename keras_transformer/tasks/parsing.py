@@ -36,6 +36,12 @@ class Parsing(Translation):
     def default_model_dir(cls, values):
         return f"runs/parsing_{language(values, 'source_language')}"
 
+    def description(self):
+        """Without the tokenizer of BLEU, which is not counted of trees."""
+        parts = super().description()
+        del parts["evaluation"]
+        return parts
+
     def doubt(self):
         return None
 

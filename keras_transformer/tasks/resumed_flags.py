@@ -16,11 +16,11 @@ DESCRIBED = (
     *("corpus", "data_dir", "dataset", "splits", "mixture", "tree_leaves"),
     *("train_prefix", "valid_prefix", "test_prefix", "source_language", "target_language"),
     *("seed", "batch_tokens", "max_train_length", "mask_share", "labelled_examples", "pooling"),
-    *("pictures", "pictures_dir", "patch_size", "shift", "task"),
+    *("pictures", "pictures_dir", "patch_size", "shift", "task", "vocabulary_size"),
 )
 # What was decided when the run began: another value would be passed over, or spoil the run.
 FIXED = (
-    *("vocabulary_size", "vocabulary_model", "vocabularies", "vocabulary_from"),
+    *("vocabulary_model", "vocabularies", "vocabulary_from"),
     *("init_from", "embedding_initialization", "optimizer", "ema", "static_shapes"),
 )
 # What the rest of the run does otherwise.

@@ -23,6 +23,7 @@ from keras_transformer.tasks.translation_options import (
     scheduled_sampling,
     segmentations,
     start,
+    tokenizer_of_run,
 )
 from keras_transformer.tasks.trial import trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
@@ -35,6 +36,7 @@ from pipelines.record_files import Records
 
 SHOWN = 5
 KEPT_EXAMPLES = 12
+MAY_CHANGE = ("decoding", "evaluation")
 
 
 class Translation(Task):
@@ -67,6 +69,7 @@ class Translation(Task):
         self.module_class.check(self._options)
         self._segmentations = segmentations(values)
         check_flags(values)
+        self._tokenize = values.get("tokenize")
         self.hyperparameters = chosen(values)
 
     @classmethod
@@ -109,6 +112,7 @@ class Translation(Task):
         )
         if prepared := self._prepared_vocabulary():
             refuse_other_vocabulary(folder.path, self.vocabulary, prepared)
+        self._tokenize = tokenizer_of_run(folder, self._tokenize, self.corpus.target_language)
 
     def _prepared_vocabulary(self):
         """That of the records; None of a corpus that is text."""
@@ -122,13 +126,14 @@ class Translation(Task):
             "vocabulary": {"fingerprint": self.vocabulary.fingerprint},
             "training": corpus_settings.training(self.values),
             "decoding": remembered(self._options),
+            "evaluation": {"tokenize": self._tokenize},
         }
 
     @classmethod
     def fixed(cls, description):
-        """All but the decoding; hyperparameters new since an earlier version had their default."""
+        """All but decoding and scoring; hyperparameters new since a version had their default."""
         hyperparameters = described(description["hyperparameters"])
-        parts = {name: part for name, part in description.items() if name != "decoding"}
+        parts = {name: description[name] for name in description if name not in MAY_CHANGE}
         return corpus_settings.fixed({**parts, "hyperparameters": hyperparameters.as_dict()})
 
     @functools.cached_property
@@ -163,7 +168,7 @@ class Translation(Task):
 
     def doubt(self) -> str | None:
         """What to tell somebody whose scores may not be what they seem."""
-        return bleu.doubt(self.corpus.test.targets, self.values["tokenize"])
+        return bleu.doubt(self.corpus.test.targets, self._tokenize)
 
     def examples(self):
         return self._pairs[0].examples(self._segmentations(self.vocabulary))
@@ -204,7 +209,7 @@ class Translation(Task):
     def validation_quality(self, translations: Sequence[str]) -> float:
         """The `quality` of translations of the first validation sentences: BLEU."""
         references = self.corpus.valid.targets[: len(translations)]
-        return bleu.score(translations, references, self.values["tokenize"])["bleu"]
+        return bleu.score(translations, references, self._tokenize)["bleu"]
 
     def artifact(self, model):
         return self.artifact_class(self.module_class(model, self.vocabulary, self._options))
@@ -219,7 +224,7 @@ class Translation(Task):
         """BLEU and chrF of the test set, translated as the options say."""
         test = self.corpus.test
         translations = Translator(artifact.module).translate(test.sources)
-        scores = bleu.score(translations, test.targets, self.values["tokenize"])
+        scores = bleu.score(translations, test.targets, self._tokenize)
         beam_size = self._options.search().beam_size
         shown = list(zip(test.sources, translations, test.targets, strict=True))[:SHOWN]
         report = [

@@ -20,10 +20,11 @@ class TranslationExamination(SentenceExamination):
         self._values = values
         self.sources, self._references = held_out_text(description, model, values["split"], *files)
         language = description.get("corpus", {}).get("target_language", "")
-        self._chosen = (values["metrics"], values["tokenize"], language)
+        self._tokenize = metrics.tokenizer_of(language, values["tokenize"])
+        self._chosen = (values["metrics"], self._tokenize, language)
         self._baseline = _read_baseline(values["baseline_file"], self._references)
         self._metrics = metrics.choose(*self._chosen)
-        self._bleu = metrics.bleu_of(values["tokenize"])
+        self._bleu = metrics.bleu_of(self._tokenize)
 
     @property
     def measure(self):
@@ -39,7 +40,7 @@ class TranslationExamination(SentenceExamination):
         return self._bleu.corpus_score(answers, [self._references]).score
 
     def warning(self):
-        return tokenized_text.warning(self._references, self._values["tokenize"])
+        return tokenized_text.warning(self._references, self._tokenize)
 
     def score(self, answers):
         confidence = self._values["confidence"]

@@ -8,6 +8,8 @@ import keras
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.remembered_options import options_of_run
+from keras_transformer.evaluation.metrics import tokenizer_of
+from keras_transformer.runs.folder import RunFolder
 from keras_transformer.training.embedding_start import start_embeddings
 from keras_transformer.training.objective import ScheduledSampling
 from pipelines import vocabularies
@@ -143,6 +145,35 @@ def refuse_other_vocabulary(
             f"{prepared.fingerprint}. Name another --model_dir, or prepare the records with "
             f"--vocabulary={','.join(files)}."
         )
+
+
+def tokenizer_of_run(folder: RunFolder, asked: str | None, language: str) -> str:
+    """The tokenizer that a run's BLEU is counted with: all its life the same, so that --keep_best
+    compares numbers of one scale. A run of 0.7 does not say it: there the default was 13a.
+
+    Args:
+        folder: of the run.
+        asked: the value of --tokenize; None if it was not given.
+        language: of the target.
+
+    Raises:
+        ValueError: if the run is resumed with another.
+    """
+    if not folder.is_started:
+        return tokenizer_of(language, asked)
+    before = folder.read_description().get("evaluation", {}).get("tokenize")
+    if asked and before and asked != before:
+        raise ValueError(
+            f"--tokenize must be {before}, as BLEU was counted in {folder.path} so far. Received: "
+            f"{asked}. Leave it out; evaluate --tokenize={asked} counts the other."
+        )
+    kept = asked or before or "13a"
+    if kept != tokenizer_of(language, asked or before):
+        print(
+            f"BLEU is counted with the tokenizer {kept} as before, so that --keep_best compares "
+            f"numbers of one scale; evaluate counts it with {tokenizer_of(language)}"
+        )
+    return kept
 
 
 def segmentations(

@@ -73,16 +73,93 @@ def test_an_interval_of_nothing_right_is_0():
     assert (scored["score"], scored["mean"], scored["interval"]) == (0, 0, 0)
 
 
+OF_WORDS = ("bleu_intl", "bleu_compounds", "chrf++")
+
+
 @pytest.mark.parametrize(
-    ("language", "label"),
-    [("zh", "BLEU zh"), ("zh-Hans", "BLEU zh"), ("zh_TW", "BLEU zh"), ("de", None), ("", None)],
+    ("language", "label", "left_out"),
+    [
+        ("zh", "BLEU zh", OF_WORDS),
+        ("zh-Hans", "BLEU zh", OF_WORDS),
+        ("zh_TW", "BLEU zh", OF_WORDS),
+        ("th", None, ("bleu_language", *OF_WORDS, "ter")),
+        ("de", None, ("bleu_language",)),
+        ("", None, ("bleu_language",)),
+    ],
 )
-def test_by_default_all_metrics_of_the_language_are_chosen(language, label):
+def test_by_default_all_metrics_of_the_language_are_chosen(language, label, left_out):
     chosen = metrics.choose(None, "13a", language)
-    expected = [name for name in metrics.METRICS if label or name != "bleu_language"]
-    assert list(chosen) == expected
+    assert list(chosen) == [name for name in metrics.METRICS if name not in left_out]
     if label:
         assert chosen["bleu_language"].label == label
+        # Counted by the same tokenizer, it would be the same row twice.
+        assert "bleu_language" not in metrics.choose(None, None, language)
+
+
+@pytest.mark.parametrize("language", ["ja", "ko"])
+def test_japanese_and_korean_have_a_row_of_words_beside_characters(language):
+    chosen = metrics.choose(None, None, language)
+    assert chosen["bleu"].label == "BLEU char"
+    assert "bleu_language" in chosen
+    assert ("chrf++" in chosen) == (language == "ko")
+
+
+# By the tokenizer that sacrebleu's README advises, or characters where it needs a dictionary.
+CODES = {
+    "zh": "zh ZH zh-Hans zh_TW zh-Hant-HK zh-yue zho_Hans yue wuu cmn-Hans de+zh zh-CN+en",
+    "char": "ja ko th km lo my bo dz ja-JP ko_KR jpn_Jpan kor_Hang tha_Thai khm_Khmr mya_Mymr th+de "
+    "zh+ja jv-Java",
+    "13a": "de pt-BR sr-Latn en_GB zh-Latn ja-Latn vi jv id hi reversed trees intent slots words "
+    "my_text de+fr ja.tok thai lower th_words",
+}
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "language"),
+    [(name, code) for name in CODES for code in ("", *CODES[name].split())][1:],
+)
+def test_the_language_decides_the_tokenizer_unless_one_is_asked_for(tokenizer, language):
+    expected = tokenizer if language else "13a"
+    assert metrics.tokenizer_of(language) == expected
+    assert metrics.tokenizer_of(language, "intl") == "intl"
+    assert metrics.choose(["bleu"], None, language)["bleu"].label == f"BLEU {expected}"
+
+
+# Made up, by language: too short for 4 words between spaces.
+WITHOUT_SPACES = {
+    "zh": ["请打开大的门。", "我们晚上把灯关掉。"],
+    "ja": ["大きなドアを開けてください。", "夜に電気を消します。"],
+    "ko": ["큰 문을 열어 주세요.", "밤에 불을 끕니다."],
+    "th": ["กรุณาเปิดประตูบานใหญ่", "เราปิดไฟตอนกลางคืน"],
+    "km": ["សូមបើកទ្វារធំ", "យើងបិទភ្លើងនៅពេលយប់"],
+    "lo": ["ກະລຸນາເປີດປະຕູໃຫຍ່", "ພວກເຮົາປິດໄຟໃນຕອນກາງຄືນ"],
+    "my": ["တံခါးကြီးကိုဖွင့်ပါ", "ကျွန်တော်တို့ညမှာမီးပိတ်တယ်"],
+}
+
+
+@pytest.mark.parametrize("language", WITHOUT_SPACES)
+def test_a_perfect_translation_into_a_language_without_spaces_has_the_best_score_of_each_metric(
+    language,
+):
+    lines = WITHOUT_SPACES[language]
+    [bleu] = metrics.measure(metrics.choose(["bleu"], None, language), lines, lines).values()
+    assert f"|tok:{metrics.tokenizer_of(language)}|" in bleu["signature"]
+    for name, found in metrics.measure(metrics.choose(None, None, language), lines, lines).items():
+        if name != "bleu_language":
+            assert found["score"] == pytest.approx(0 if name == "ter" else 100), name
+    # The control: sacrebleu#147.
+    if language != "ko":
+        assert metrics.measure(metrics.choose(["bleu"], "13a"), lines, lines)["bleu"]["score"] == 0
+
+
+def test_an_ideograph_is_a_word_of_ter():
+    """One of 7 characters is another, of 8 tokens with the full stop."""
+    [found] = metrics.measure(
+        metrics.choose(["ter"], None, "zh"), ["请打开小的门。"], ["请打开大的门。"]
+    ).values()
+    assert found["score"] == pytest.approx(100 / 7, abs=0.01)
+    assert "norm:yes" in found["signature"]
+    assert "asian:yes" in found["signature"]
 
 
 @pytest.mark.parametrize("language", ["ja", "ko"])

@@ -48,7 +48,7 @@ def test_it_learns_the_lines_of_a_folder(task_of, tmp_path):
     assert len(examples) >= 30
     assert examples.lengths.max() <= 9
     assert task.default_model_dir(task.values) == "runs/lines_en"
-    assert task.description()["training"] == {"max_length": 9}
+    assert task.description()["training"] == {"vocabulary_size": 290, "max_length": 9}
     assert task.model("float32")(np.array([[2, 5]])).shape == (1, 2, 290)
 
 
