@@ -9,7 +9,11 @@ from keras_transformer.evaluation import metrics
 
 # By the arguments of sacrebleu's command line, what it then prints: our names and its own.
 ARGUMENTS = {
-    "-m bleu chrf ter": {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"},
+    "-m bleu chrf ter --ter-normalized --ter-asian-support": {
+        "bleu": "BLEU",
+        "chrf": "chrF2",
+        "ter": "TER",
+    },
     "-m bleu chrf -tok intl --chrf-word-order 2": {"bleu_intl": "BLEU", "chrf++": "chrF2++"},
     "-m bleu -lc": {"bleu_lc": "BLEU"},
     "-m bleu -tok zh": {"bleu_language": "BLEU"},

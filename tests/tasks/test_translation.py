@@ -724,7 +724,7 @@ def test_a_task_has_the_flags_of_its_name_or_its_own():
 def test_the_text_is_found_again_from_any_folder(values_of, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = ("--corpus=text_files", "--data_dir=here", "--train_prefix=a", "--test_prefix=c")
-    settings = corpus_settings(values_of(Translation, *names, "--dataset=unread", "--seed=4"))
+    settings = corpus_settings(values_of(Translation, *names, "--seed=4"))
     assert settings == {
         "name": "text_files",
         "source_language": "en",
