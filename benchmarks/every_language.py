@@ -49,9 +49,10 @@ def row(language: str, steps: int) -> tuple[str, bool]:
         # The corpus has some codes with a handful of texts.
         return f"| {language} | {error} |", "has too little" in str(error)
     learned = vocabularies.learn(corpus.train.sources, corpus.train.targets, "joint", 4000)
-    test = corpus.test.targets
+    # Not the test side alone: of the smallest it has no four words in a row, and no BLEU.
+    texts = [text for side in (corpus.test, corpus.valid, corpus.train) for text in side.targets]
     chosen = metrics.choose(["bleu", "chrf"], None, language)
-    scores = metrics.measure(chosen, test, test)
+    scores = metrics.measure(chosen, texts[:2000], texts[:2000])
     told = [f"{len(corpus.train):,}", f"{learned.source.size:,}", metrics.tokenizer_of(language)]
     told += [f"{scores[name]['score']:.1f}" for name in chosen]
     well = all(scores[name]["score"] > 99.99 for name in chosen)
