@@ -10,6 +10,7 @@ import gc
 import logging
 import os
 import pathlib
+import threading
 
 import numpy as np
 import tensorflow as tf
@@ -19,11 +20,10 @@ from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from keras_transformer.runs.reachable import reachable_graph
 from keras_transformer.runs.signature import Signature, TensorSpec, signature_of
-from keras_transformer.runs.stopping import Stop, StoppableRuns, Stopped
 from keras_transformer.runs.text_operations import load_text_operations
 from keras_transformer.tensorflow_errors import reason_of
 
-__all__ = ["DEFAULT_SIGNATURE", "SavedModel", "Signature", "Stop", "Stopped", "TensorSpec"]
+__all__ = ["DEFAULT_SIGNATURE", "SavedModel", "Signature", "TensorSpec"]
 __all__ += ["damaged", "read_meta_graph", "reason_of", "reload"]
 
 DEFAULT_SIGNATURE = "serving_default"
@@ -70,36 +70,46 @@ class SavedModel:
         except Exception:
             self._session.close()
             raise
-        # A server runs a batch for each core, and long requests beside them.
-        self._runs = StoppableRuns(self._session, os.cpu_count() + 2)
+        self._running = 0
+        self._ended = threading.Condition()
         self._functions = {
-            name: self._runs.function(
+            name: self._session.make_callable(
                 [spec.name for spec in signature.outputs.values()],
                 [spec.name for spec in signature.inputs.values()],
+                accept_options=True,
             )
             for name, signature in self.signatures.items()
         }
 
     def run(
-        self, name: str, inputs: dict[str, np.ndarray], stop: Stop | None = None
+        self, name: str, inputs: dict[str, np.ndarray], milliseconds: int = 0
     ) -> dict[str, np.ndarray]:
         """Call a signature, from any thread.
 
         Args:
             name: the signature's.
             inputs: an array for each of its inputs.
-            stop: what another thread may stop it by.
+            milliseconds: most that it may take; then it ends between two operations, also inside a
+                loop. 0: any time.
 
         Returns:
             An array for each of its outputs.
 
         Raises:
-            Stopped: if it was stopped.
+            tf.errors.DeadlineExceededError: if its time is over.
             tf.errors.OpError: if TensorFlow refuses the inputs, or fails.
         """
         signature = self.signatures[name]
         arrays = (inputs[one] for one in signature.inputs)
-        outputs = self._functions[name](stop or Stop(), *arrays)
+        options = tf.compat.v1.RunOptions(timeout_in_ms=milliseconds)
+        with self._ended:
+            self._running += 1
+        try:
+            outputs = self._functions[name](*arrays, options=options)
+        finally:
+            with self._ended:
+                self._running -= 1
+                self._ended.notify_all()
         return dict(zip(signature.outputs, outputs, strict=True))
 
     def warm_up(self) -> None:
@@ -115,11 +125,12 @@ class SavedModel:
 
     def close(self) -> None:
         """Give the memory back, when all runs have ended."""
-        self._runs.close()
+        with self._ended:
+            self._ended.wait_for(lambda: not self._running)
         self._functions.clear()
         self._session.close()
         # Session and graph refer to each other, and Python would find that out much later.
-        del self._session, self._runs
+        del self._session
         gc.collect()
 
 

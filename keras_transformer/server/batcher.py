@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable
 
-from keras_transformer.runs.session import Stop
 from keras_transformer.server import rows
 from keras_transformer.server.errors import RequestError
 
@@ -34,7 +33,6 @@ class _Batch:
     run: object
     opened: float
     tasks: list = dataclasses.field(default_factory=list)
-    stop: Stop = dataclasses.field(default_factory=Stop)
 
     @property
     def count(self):
@@ -87,8 +85,6 @@ class Batcher:
             for number in range(num_batch_threads + 1)
         ]
         self._most_small = num_batch_threads
-        # The loop that notices that a client has left must not wait for TensorFlow.
-        self._stopping = concurrent.futures.ThreadPoolExecutor(1, "stop")
         for thread in self._threads:
             thread.start()
 
@@ -103,18 +99,17 @@ class Batcher:
         return len(self._waiting)
 
     def submit(
-        self, task: rows.Rows, run: Callable[[dict, Stop], dict], key: tuple | None = None
+        self, task: rows.Rows, run: Callable[[dict], dict], key: tuple | None = None
     ) -> concurrent.futures.Future:
         """Put a request into the queue.
 
         Args:
             task: `Rows`.
-            run: takes arrays by name and a `Stop`, gives arrays by name.
+            run: takes arrays by name, gives arrays by name.
             key: equal for requests that may share a batch; None: with none.
 
         Returns:
-            A future of the request's outputs. If it is cancelled, the batch is stopped as soon as
-            nobody waits for any of it.
+            A future of the request's outputs. A batch that nobody waits for any more is not begun.
 
         Raises:
             RequestError: if the queue is full, or closed.
@@ -136,17 +131,13 @@ class Batcher:
                 self._waiting.append(batch)
             batch.tasks.append((task, future))
             self._changed.notify_all()
-        future.add_done_callback(lambda _: self._end_if_unwanted(batch))
+        future.add_done_callback(lambda _: self._drop_if_unwanted(batch))
         return future
 
-    def _end_if_unwanted(self, batch):
+    def _drop_if_unwanted(self, batch):
         with self._changed:
-            if batch.is_wanted:
-                return
-            if batch in self._waiting:
+            if not batch.is_wanted and batch in self._waiting:
                 self._waiting.remove(batch)
-                return
-        self._stopping.submit(batch.stop.set)
 
     def hurry(self) -> None:
         """Stop waiting for more requests to join a batch, from now on."""
@@ -161,7 +152,6 @@ class Batcher:
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
-        self._stopping.shutdown()
 
     def _open_batch(self, task, key):
         if key is None:
@@ -241,7 +231,7 @@ def _answer(batch):
     together = [task for task, _ in tasks]
     try:
         joined = rows.joined(together)
-        answers = rows.parted(batch.run(joined, batch.stop), [task.count for task in together])
+        answers = rows.parted(batch.run(joined), [task.count for task in together])
     except Exception as error:
         if len(tasks) == 1:
             _settle(tasks[0][1].set_exception, error)
@@ -255,7 +245,7 @@ def _answer(batch):
 
 def _answer_alone(batch, task, future):
     try:
-        answer = batch.run(rows.joined([task]), batch.stop)
+        answer = batch.run(rows.joined([task]))
     except Exception as error:
         _settle(future.set_exception, error)
     else:

@@ -13,6 +13,7 @@ STATUSES = {
     tf.errors.UNIMPLEMENTED: 501,
     tf.errors.RESOURCE_EXHAUSTED: 503,
     tf.errors.UNAVAILABLE: 503,
+    tf.errors.DEADLINE_EXCEEDED: 504,
 }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf import json_format
 
-from keras_transformer.runs.session import DEFAULT_SIGNATURE, Stopped
+from keras_transformer.runs.session import DEFAULT_SIGNATURE
 from keras_transformer.server import costs, from_json, to_json
 from keras_transformer.server.batcher import Batcher
 from keras_transformer.server.errors import RequestError, of_tensorflow
@@ -72,7 +72,7 @@ class Service:
             futures = [
                 self.batcher.submit(
                     part,
-                    lambda inputs, stop: _run(version.model, signature_name, inputs, stop),
+                    lambda inputs: self._run(version.model, signature_name, inputs),
                     key,
                 )
                 for part in in_parts(task, min(most_rows, self.limits.max_batch_size))
@@ -122,6 +122,12 @@ class Service:
             raise RequestError(404, f"Servable not found for request: {asked}")
         return self.versions.use(name, number)
 
+    def _run(self, model, signature_name, inputs):
+        try:
+            return model.run(signature_name, inputs, self.limits.request_timeout_ms)
+        except tf.errors.OpError as error:
+            raise of_tensorflow(error) from error
+
     def _read(self, document, name, model):
         """A parsed request as `Rows`, and whether it has "instances"."""
         signature = model.signatures[name]
@@ -133,15 +139,6 @@ class Service:
         sizes = costs.Sizes.of(model.folder)
         most = self.batcher.most_memory
         return costs.within_limits(name, signature, task, sizes, self.limits, most), in_rows
-
-
-def _run(model, signature_name, inputs, stop):
-    try:
-        return model.run(signature_name, inputs, stop)
-    except tf.errors.OpError as error:
-        raise of_tensorflow(error) from error
-    except Stopped as error:
-        raise RequestError(503, "The request was cancelled.") from error
 
 
 def _status(number, state):

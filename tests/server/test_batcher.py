@@ -32,7 +32,7 @@ class Recorder:
         self.gate.set()
         self.at_work = threading.Semaphore(0)
 
-    def __call__(self, inputs, stop):
+    def __call__(self, inputs):
         self.at_work.release()
         self.gate.wait()
         self.batches.append(inputs["x"].tolist())
@@ -117,7 +117,7 @@ def test_a_request_that_fails_fails_no_other(make, run):
 def test_outputs_that_cannot_be_parted_are_asked_for_one_by_one(make):
     batcher = make(max_batch_size=2)
     futures = [
-        batcher.submit(task(value), lambda inputs, _: {"y": inputs["x"].sum(keepdims=True)}, "key")
+        batcher.submit(task(value), lambda inputs: {"y": inputs["x"].sum(keepdims=True)}, "key")
         for value in (1, 2)
     ]
     assert results(futures) == [[1], [2]]
@@ -165,24 +165,6 @@ def test_each_batch_is_told(make, run):
     batcher.on_batch = told.append
     results([batcher.submit(task(*values), run, "key") for values in ([1, 2], [3], [4])])
     assert told == [2, 2]
-
-
-def test_a_batch_that_nobody_waits_for_is_stopped_and_others_are_not(make):
-    batcher = make(max_batch_size=2)
-    begun = threading.Event()
-    stopped = threading.Event()
-
-    def run(inputs, stop):
-        with stop.reaching(stopped.set):
-            begun.set()
-            stopped.wait()
-
-    first, second = (batcher.submit(task(value), run, "key") for value in (1, 2))
-    begun.wait()
-    first.cancel()
-    assert not stopped.is_set()
-    second.cancel()
-    assert stopped.wait(60)
 
 
 def test_a_batch_that_nobody_waits_for_is_not_begun(make, run):
