@@ -53,7 +53,7 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "max_enqueued_batches",
     100,
-    "Limit of waiting batches. A request beyond it is answered with 503.",
+    "Limit of waiting batches, of small and of large ones each. Beyond it: 503.",
     1,
     flag_values=SERVE,
 )

@@ -55,7 +55,7 @@ class Batcher:
     Args:
         max_batch_size: rows of a batch.
         batch_timeout_micros: how long the first request of a batch waits for others.
-        max_enqueued_batches: batches that wait for a thread.
+        max_enqueued_batches: batches that wait for a thread, of the small and of the large ones.
         num_batch_threads: small batches that are worked on at a time.
         memory: bytes that all batches may take that are worked on at a time.
 
@@ -119,17 +119,22 @@ class Batcher:
             if self._is_closed:
                 raise RequestError(503, "The server is shutting down.")
             batch = self._open_batch(task, key)
-            if batch is None:
-                if len(self._waiting) >= self.max_enqueued_batches:
+            if batch:
+                batch.tasks.append((task, future))
+            else:
+                batch = _Batch(key, run, time.monotonic(), [(task, future)])
+                # Large ones fill no place of the small ones.
+                alike = [
+                    one for one in self._waiting if self._is_large(one) == self._is_large(batch)
+                ]
+                if len(alike) >= self.max_enqueued_batches:
                     raise RequestError(
                         503,
                         "The batch scheduling queue to which this task was submitted is full: "
                         f"{self.max_enqueued_batches} batches wait. "
                         "Try again later.",
                     )
-                batch = _Batch(key, run, time.monotonic())
                 self._waiting.append(batch)
-            batch.tasks.append((task, future))
             self._changed.notify_all()
         future.add_done_callback(lambda _: self._drop_if_unwanted(batch))
         return future

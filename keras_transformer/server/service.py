@@ -69,19 +69,17 @@ class Service:
                 else None
             )
             most_rows = self.batcher.most_memory // max(task.row_memory, 1)
-            futures = [
-                self.batcher.submit(
+            parts = []
+            # One after the other: large batches are worked on so, and each takes one place.
+            for part in in_parts(task, min(most_rows, self.limits.max_batch_size)):
+                future = self.batcher.submit(
                     part,
                     lambda inputs: self._run(version.model, signature_name, inputs),
                     key,
                 )
-                for part in in_parts(task, min(most_rows, self.limits.max_batch_size))
-            ]
-            # The first failure, or a cancellation, cancels all.
-            try:
-                parts = await asyncio.gather(*map(asyncio.wrap_future, futures))
-            finally:
-                for future in futures:
+                try:
+                    parts.append(await asyncio.wrap_future(future))
+                finally:
                     future.cancel()
         outputs = {
             name: np.concatenate([part[name] for part in parts]) if len(parts) > 1 else array

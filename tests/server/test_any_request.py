@@ -128,9 +128,13 @@ def bodies(draw, signatures):
 def ask(application, method, path, headers, body):
     """The status and the body of an answer."""
     messages = []
+    sent = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive():
-        return {"type": "http.request", "body": body, "more_body": False}
+        if not sent:
+            # The client waits for its answer.
+            await asyncio.Event().wait()
+        return sent.pop()
 
     async def send(message):
         messages.append(message)

@@ -187,3 +187,17 @@ def test_large_batches_are_run_one_at_a_time_and_small_ones_beside_them(make, ru
     assert batcher.depth == 1
     run.gate.set()
     assert results(large) == [[2], [4]]
+
+
+def test_large_batches_that_wait_take_no_place_of_small_ones(make, run):
+    batcher = make(memory=100, batch_timeout_micros=0, max_enqueued_batches=1)
+    run.gate.clear()
+    large = dataclasses.replace(task(1), row_memory=50)
+    futures = [batcher.submit(large, run)]
+    run.at_work.acquire()
+    futures.append(batcher.submit(large, run))
+    with pytest.raises(RequestError, match="is full"):
+        batcher.submit(large, run)
+    assert results([batcher.submit(task(3), Recorder())]) == [[6]]
+    run.gate.set()
+    assert results(futures) == [[2], [2]]

@@ -1,0 +1,204 @@
+"""Long work over HTTP: who waits for it is told when the time is over, nobody else waits, and what
+is not wanted is not begun; a long answer is bounded, and comes in pieces.
+"""
+
+import concurrent.futures
+import contextlib
+import json
+import socket
+import threading
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("httpx")
+
+from keras_transformer.server.rows import Limits
+
+PREDICT = "/v1/models/m:predict"
+SLOW = {"instances": ["slow"]}
+QUICK = (200, {"predictions": ["A"]})
+HOUR = 3600 * 10**6
+
+
+def predict(client, text="a", **headers):
+    response = client.post(PREDICT, json={"instances": [text]}, headers=headers)
+    return response.status_code, response.json()
+
+
+class Work:
+    """Stands in for a model's work: on the text "slow" it ends only when `end` is set."""
+
+    def __init__(self, client):
+        model = client.service.versions._current.model
+        self._run = model.run
+        self.begun = threading.Semaphore(0)
+        self.end = threading.Event()
+        model.run = self
+
+    def __call__(self, name, inputs, milliseconds):
+        if b"slow" in inputs["text"]:
+            self.begun.release()
+            self.end.wait()
+        return self._run(name, inputs, milliseconds)
+
+
+def leaving(client, document):
+    """A connection that has asked. To close it is to leave."""
+    connection = socket.create_connection((client.base_url.host, client.base_url.port))
+    body = json.dumps(document).encode()
+    head = f"POST {PREDICT} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+    connection.sendall(head.encode() + body)
+    return contextlib.closing(connection)
+
+
+def wait_for(client, status):
+    """Until an answer of this status was counted."""
+    while f'status="{status}"' not in client.get("/metrics").text:
+        pass
+
+
+def is_idle(client):
+    batcher = client.service.batcher
+    return not batcher._running and not batcher.depth
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "headers"),
+    [
+        (50, {}),
+        (60_000, {"grpc-timeout": "50m"}),
+        (60_000, {"x-envoy-expected-rq-timeout-ms": "50"}),
+    ],
+)
+def test_who_waits_is_told_when_the_time_is_over(exported, start, milliseconds, headers):
+    with start(exported / "m", Limits(request_timeout_ms=milliseconds)) as client:
+        work = Work(client)
+        status, answer = predict(client, "slow", **headers)
+        words = "Timed out waiting for notification: it took longer than 0.05 s."
+        assert (status, answer) == (504, {"error": words})
+        work.end.set()
+        client.service.limits = Limits()
+        assert predict(client) == QUICK
+        while not is_idle(client):
+            pass
+
+
+def test_work_that_waits_is_never_begun_when_its_client_leaves(exported, start):
+    with start(exported / "m") as client:
+        work = Work(client)
+        with leaving(client, SLOW):
+            work.begun.acquire()
+            with leaving(client, SLOW):
+                while not client.service.batcher.depth:
+                    pass
+            while client.service.batcher.depth:
+                pass
+        work.end.set()
+        assert predict(client) == QUICK
+        assert not work.begun.acquire(blocking=False)
+
+
+def test_control_work_goes_on_for_the_other_client_of_its_batch(exported, start):
+    with (
+        start(exported / "m", batch_timeout_micros=HOUR) as client,
+        concurrent.futures.ThreadPoolExecutor(1) as pool,
+    ):
+        client.service.batcher.max_batch_size = 2
+        work = Work(client)
+        with leaving(client, SLOW):
+            stays = pool.submit(predict, client)
+            work.begun.acquire()
+        wait_for(client, 499)
+        assert not stays.done()
+        work.end.set()
+        assert stays.result() == QUICK
+
+
+def test_health_is_answered_while_all_threads_are_held(exported, start):
+    with (
+        start(exported / "m", num_batch_threads=2) as client,
+        concurrent.futures.ThreadPoolExecutor(20) as pool,
+    ):
+        work = Work(client)
+        # More than the threads that parse.
+        held = [pool.submit(predict, client, "slow") for _ in range(20)]
+        for _ in range(2):
+            work.begun.acquire()
+        while client.service.batcher.depth == 0:
+            pass
+        assert client.get("/health").json() == {"ready": True, "versions": [1]}
+        assert "serve_loaded_versions 1.0" in client.get("/metrics").text
+        assert client.get("/v1/models/m").status_code == 200
+        assert not any(one.done() for one in held)
+        work.end.set()
+        assert {one.result()[0] for one in held} == {200}
+
+
+def test_an_answer_that_may_be_too_long_is_refused_before_it_is_computed(exported, start):
+    with start(exported / "m", Limits(max_response_bytes=20)) as client:
+        model = client.service.versions._current.model
+        run, asked = model.run, []
+        model.run = lambda *arguments: asked.append(arguments) or run(*arguments)
+        rows = [{"text": "ab", "reference": "c"}] * 2
+        document = {"signature_name": "score", "instances": rows}
+        response = client.post(PREDICT, json=document)
+        assert response.status_code == 400
+        assert "--max_response_bytes=20. Send fewer rows" in response.json()["error"]
+        assert not asked
+        document["instances"].pop()
+        assert client.post(PREDICT, json=document).status_code == 200
+        assert len(asked) == 1
+
+
+@pytest.fixture
+def numbers():
+    """Float32 numbers whose JSON is longer than what is sent whole."""
+    array = np.random.default_rng(1).normal(size=(1, 200, 300)).astype(np.float32)
+    array[0, 0, :3] = [np.nan, np.inf, -np.inf]
+    return array
+
+
+def test_a_long_answer_comes_in_pieces(exported, start, numbers):
+    with start(exported / "m") as client:
+        client.service.versions._current.model.run = lambda *_: {"score": numbers}
+        with client.stream("POST", PREDICT, json=SLOW) as response:
+            assert response.headers["transfer-encoding"] == "chunked"
+            body = b"".join(response.iter_bytes())
+        read = np.array(json.loads(body)["predictions"], np.float32)
+        np.testing.assert_array_equal(read, numbers)
+        # A short one tells its length.
+        client.service.versions._current.model.run = lambda *_: {"score": numbers[:, :9]}
+        assert "content-length" in client.post(PREDICT, json=SLOW).headers
+
+
+def test_a_client_that_leaves_within_a_long_answer_harms_nobody(exported, start, numbers):
+    with start(exported / "m") as client:
+        model = client.service.versions._current.model
+        run = model.run
+        model.run = lambda *_: {"score": np.tile(numbers, (1, 100, 1))}
+        with leaving(client, SLOW) as connection:
+            assert connection.recv(15) == b"HTTP/1.1 200 OK"
+        model.run = run
+        assert predict(client) == QUICK
+
+
+def test_a_request_in_parts_takes_one_place_of_the_queue(exported, start):
+    # So little memory that each row is a part of its own.
+    with (
+        start(exported / "m", memory=40_000_000, max_enqueued_batches=1) as client,
+        concurrent.futures.ThreadPoolExecutor(1) as pool,
+    ):
+        work = Work(client)
+        with leaving(client, SLOW):
+            work.begun.acquire()
+            parts = pool.submit(client.post, PREDICT, json={"instances": ["a", "b", "c", "d"]})
+            while not client.service.batcher.depth:
+                pass
+            response = client.post(PREDICT, json={"instances": ["a"] * 4})
+            assert response.status_code == 503
+            assert "is full" in response.json()["error"]
+            assert client.service.batcher.depth == 1
+            work.end.set()
+        assert parts.result().json() == {"predictions": ["A", "B", "C", "D"]}
