@@ -21,10 +21,12 @@ DESCRIBED = (
 # What was decided when the run began: another value would be passed over, or spoil the run.
 FIXED = (
     *("vocabulary_model", "vocabularies", "vocabulary_from"),
-    *("init_from", "embedding_initialization", "optimizer", "ema", "static_shapes"),
+    *("embedding_initialization", "optimizer", "ema", "static_shapes"),
 )
 # What the rest of the run does otherwise.
 TOLD = (
+    # It has had its effect.
+    "init_from",
     *("schedule", "warmup_steps", "learning_rate", "learning_rate_scale", "weight_decay"),
     *("clip_norm", "r_drop", "bpe_dropout", "subword_regularization", "scheduled_sampling"),
     *("scheduled_sampling_steps", "accumulate", "distribution", "jit_compile", "mixed_precision"),

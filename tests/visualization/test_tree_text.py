@@ -74,7 +74,7 @@ def test_too_many_trees_for_a_picture_are_told_before_they_are_parsed(monkeypatc
         stream=False,
         input=str(lines),
         output="a.svg",
-        batch_tokens=None,
+        decode_tokens=2048,
     )
     with pytest.raises(ValueError, match=r"room for 1 to 20 trees\. Received: 21 sentences"):
         parse_command.main(asked)
