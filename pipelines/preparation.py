@@ -203,7 +203,7 @@ def _vocabulary(preparation, folder, filters, tags):
         )
     size = preparation.vocabulary_size
     print(
-        f"learning a vocabulary of {size:,} pieces{EACH[preparation.vocabularies]} from "
+        f"learning a vocabulary of at most {size:,} pieces{EACH[preparation.vocabularies]} from "
         f"{2 * len(pairs):,} sentences",
         flush=True,
     )

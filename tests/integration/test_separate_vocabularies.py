@@ -133,7 +133,7 @@ def test_records_say_by_themselves_that_they_are_of_two(fresh_shell):
     text = ("--corpus=text_files", "--data_dir=text", "--source_language=words")
     text = (*text, "--target_language=reversed", "--vocabulary_size=275", "--shards=1")
     told = done(fresh_shell("prepare", *text, "--vocabularies=separate", "--output_dir=prepared"))
-    assert "learning a vocabulary of 275 pieces a language from 1,598 sentences" in told
+    assert "learning a vocabulary of at most 275 pieces a language from 1,598 sentences" in told
     assert told.endswith("--data_dir=prepared --tie_embeddings=decoder\n")
     train = ("train", "--flagfile=toy.flags", "--corpus=records", "--data_dir=prepared")
     train = (*train, "--max_steps=2", "--norelease", "--validation_sentences=0")

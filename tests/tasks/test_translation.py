@@ -440,6 +440,75 @@ def test_scores_are_counted_by_the_tokenizer_of_the_flags(run_of):
     assert score != bleu.score(glued, references)["bleu"]
 
 
+@pytest.fixture
+def chinese(run_of, tmp_path):
+    """A function of flags: a prepared run into Chinese, resumed where a description is given."""
+    for split in ("train", "valid", "test"):
+        (tmp_path / f"{split}.en").write_text("please open the big door\nwe turn the lamp off\n")
+        (tmp_path / f"{split}.zh").write_text("请打开大的门。\n我们把灯关掉。\n", encoding="utf-8")
+
+    def run(*flags, before=None):
+        of_text = ("--corpus=text_files", f"--data_dir={tmp_path}", "--source_language=en")
+        made = run_of(*of_text, "--target_language=zh", "--vocabulary_size=400", *flags)
+        if before is not None:
+            made.folder.checkpoints.mkdir(exist_ok=True)
+            checkpoint.path_of(made.folder.checkpoints, 1).touch()
+            made.folder.description.write_text(json.dumps(before))
+        made._prepare_folder()
+        return made
+
+    return run
+
+
+def scale(run):
+    """What a run counts BLEU with, and what it says of that."""
+    references = run.task.corpus.valid.targets
+    written = run.folder.read_description()["evaluation"]["tokenize"]
+    return written, run.task.validation_quality(references)
+
+
+def test_a_run_into_a_language_without_spaces_counts_characters_and_goes_on_so(chinese, capsys):
+    run = chinese()
+    assert scale(run) == ("zh", 100)
+    description = run.folder.read_description()
+    assert scale(chinese(before=description)) == ("zh", 100)
+    assert scale(chinese("--tokenize=zh", before=description)) == ("zh", 100)
+    with pytest.raises(
+        ValueError, match=r"^--tokenize must be zh, .*Received: 13a\. Leave it out; "
+    ):
+        chinese("--tokenize=13a", before=description)
+    assert "--keep_best" not in capsys.readouterr().out
+
+
+def test_a_run_of_0_7_keeps_its_scale(chinese, capsys):
+    description = chinese().folder.read_description()
+    del description["evaluation"]
+    assert scale(chinese(before=description)) == ("13a", 0)
+    told = "BLEU is counted with the tokenizer 13a as before, so that --keep_best compares"
+    assert told in capsys.readouterr().out
+    # Unless somebody asks for another.
+    assert scale(chinese("--tokenize=char", before=description)) == ("char", 100)
+
+
+def test_the_size_of_a_vocabulary_is_that_of_its_text_wherever_it_is_said(chinese):
+    run = chinese()
+    size = run.task.vocabulary.size
+    assert 261 < size < 400
+    description = run.folder.read_description()
+    assert description["hyperparameters"]["vocabulary_size"] == size
+    assert description["training"]["vocabulary_size"] == 400
+    assert run.task.model("float32").hyperparameters.vocabulary_size == size
+    # What was asked for, not what came of it, must be the same when the run is resumed.
+    chinese(before=description)
+    with pytest.raises(ValueError, match=r"vocabulary_size was 400, now 300\. Name another"):
+        chinese("--vocabulary_size=300", before=description)
+    # A run of 0.7 had as many pieces as were asked for, and did not say it twice.
+    del description["training"]["vocabulary_size"]
+    chinese(f"--vocabulary_size={size}", before=description)
+    with pytest.raises(ValueError, match=rf"vocabulary_size was {size}, now 300\. Name another"):
+        chinese("--vocabulary_size=300", before=description)
+
+
 def test_validation_translates_greedily_by_the_rules_of_the_flags(run_of, monkeypatch):
     found = []
     rules = {"min_length": "1", "max_length": "80", "no_repeat_ngram_size": 3}
