@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipelines.special_ids import BOS, EOS, PAD, UNK
-from pipelines.vocabulary import BYTES, MODELS, SPACE, Vocabulary, learn
+from pipelines.vocabulary import BYTES, MODELS, SPACE, Vocabulary, _train, learn
 
 LINES = [
     "the house is big and the lamp is small",
@@ -258,6 +258,18 @@ def test_a_text_of_any_size_and_alphabet_gives_as_many_pieces_as_it_holds(
         assert (told in caplog.messages) == (learned.size < size)
         assert [there_and_back(learned, line) for line in lines[:2]] == lines[:2]
         assert not np.isin(UNK, learned.tokenize(tagged[:200]).flat_values)
+
+
+@pytest.mark.parametrize("model_type", MODELS)
+@pytest.mark.parametrize("tags", [(), ("<2de>",)])
+def test_where_the_size_fits_it_is_the_model_that_every_version_learned(model_type, tags, caplog):
+    """Byte for byte, so that runs of before go on: SentencePiece's own, with its hard limit."""
+    caplog.set_level("INFO", "pipelines")
+    expected = _train(LINES, 290, list(tags), model_type)
+    assert learn(LINES, 290, tags, model_type).model == expected
+    assert caplog.messages == []
+    # The control: with the soft limit the model says so.
+    assert _train(LINES, 290, list(tags), model_type, hard_vocab_limit=False) != expected
 
 
 def test_the_rarest_characters_are_left_to_bytes_and_frequent_words_are_pieces(caplog):
