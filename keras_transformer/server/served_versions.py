@@ -7,6 +7,7 @@ is loaded before the old one goes, and the old one goes when its last request is
 
 import contextlib
 import dataclasses
+import functools
 import os
 import pathlib
 import threading
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 
 from keras_transformer.runs.session import SavedModel, reason_of
 from keras_transformer.runs.versions import newest_version, number_of
+from keras_transformer.server import costs
 from keras_transformer.server.errors import RequestError
 
 
@@ -45,6 +47,11 @@ class Version:
     number: int
     model: SavedModel
     users: int = 0
+
+    @functools.cached_property
+    def sizes(self) -> costs.Sizes:
+        """What the costs of its requests depend on, read once."""
+        return costs.Sizes.of(self.model.folder)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -59,9 +59,7 @@ class Service:
                     400, f'Serving signature name: "{signature_name}" not found in signature def'
                 )
             seen["signature"] = signature_name
-            task, in_rows = await asyncio.to_thread(
-                self._read, document, signature_name, version.model
-            )
+            task, in_rows = await asyncio.to_thread(self._read, document, signature_name, version)
             seen["rows"] = task.count
             key = (
                 (version.number, signature_name, task.options_key)
@@ -126,17 +124,16 @@ class Service:
         except tf.errors.OpError as error:
             raise of_tensorflow(error) from error
 
-    def _read(self, document, name, model):
+    def _read(self, document, name, version):
         """A parsed request as `Rows`, and whether it has "instances"."""
-        signature = model.signatures[name]
+        signature = version.model.signatures[name]
         try:
             given, in_rows = from_json.arrays(document, signature)
         except RecursionError as error:
             raise RequestError(400, "JSON Parse error: lists too deep") from error
         task = rows(given, signature, self.limits)
-        sizes = costs.Sizes.of(model.folder)
         most = self.batcher.most_memory
-        return costs.within_limits(name, signature, task, sizes, self.limits, most), in_rows
+        return costs.within_limits(name, signature, task, version.sizes, self.limits, most), in_rows
 
 
 def _status(number, state):
