@@ -1,4 +1,6 @@
-"""The groups of flags that commands declare, by name. Each is an absl `FlagValues`."""
+"""The groups of flags that commands declare, by name. Each is an absl `FlagValues`, as
+`definition.flag_values` makes one of dataclasses of options.
+"""
 
 from absl import flags
 

@@ -1,0 +1,182 @@
+"""A setting is declared once, as a field of the dataclass that uses it. Flag, `--help`, default,
+check, error and the docs' tables come from that line.
+
+    @dataclasses.dataclass(frozen=True)
+    class Sizes(Options):
+        "Model"
+
+        num_layers: int = option(6, "Number of layers ...", at_least=1)
+
+Modules that declare options import neither TensorFlow nor Keras: `--help` does not wait for them.
+"""
+
+import dataclasses
+import functools
+import math
+import types
+import typing
+from collections.abc import Collection, Mapping
+from typing import Any
+
+# What a resumed run may change of an option:
+DESCRIBED = "described"  # What the task says in `Task.fixed`: the value is part of its description.
+FIXED = "fixed"  # Nothing: it was decided when the run began.
+TOLD = "told"  # The rest of the run does otherwise, and a line says so.
+FREE = "free"  # All: when the run ends, where it lies, what is done at its end.
+RESUMED = (DESCRIBED, FIXED, TOLD, FREE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """What `option` says of a field.
+
+    Attributes:
+        help: one or two sentences.
+        at_least, at_most: bounds of a number, both allowed.
+        choices: of a string.
+        path: True: the value is a path, or several joined by commas; "folder": of a folder that
+            is made if there is none.
+        only: by the name of another option, the values of it that this one has a use for.
+        only_words: how `only` is said, where its values alone do not say it.
+        resumed: one of `RESUMED`.
+        is_unset: whether the flag that is not given is None, and the default that of the model, of
+            the run or of the command.
+    """
+
+    help: str
+    at_least: float | None = None
+    at_most: float | None = None
+    choices: Collection[str] | None = None
+    path: bool | str = False
+    only: Mapping[str, Collection] | None = None
+    only_words: str = ""
+    resumed: str = DESCRIBED
+    is_unset: bool = False
+
+
+def option(default: Any, help: str, **more: Any) -> Any:
+    """Declare a field of an `Options` dataclass; `more` as in `Setting`."""
+    metadata = {"setting": Setting(help, **more)}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def again(kind: type["Options"], name: str, default: Any = dataclasses.MISSING, **more: Any) -> Any:
+    """Declare the option of another class once more, with another default or other bounds."""
+    one = settings(kind)[name]
+    changed = dataclasses.replace(one.setting, **more)
+    value = one.default if default is dataclasses.MISSING else default
+    return dataclasses.field(default=value, metadata={"setting": changed})
+
+
+class Declared(typing.NamedTuple):
+    """An option of a class.
+
+    Attributes:
+        name: of the field and of the flag.
+        type: bool, int, float, str or list (of strings, in the program a tuple).
+        is_optional: whether it may be None.
+        default: None where there is none.
+        setting: what is said of it.
+    """
+
+    name: str
+    type: type
+    is_optional: bool
+    default: Any
+    setting: Setting
+
+    def check(self, value: Any) -> None:
+        """Refuse a value that this option cannot have.
+
+        Raises:
+            ValueError: naming the option, what it must be, and what came.
+        """
+        if value is None and (self.is_optional or self.setting.is_unset):
+            return
+        if wrong := self._wrong(value):
+            raise ValueError(
+                f"`{self.name}` must be {wrong}. Received: {self.name}={_shown(value)}."
+            )
+
+    def _wrong(self, value):
+        kinds = {float: (float, int), list: (list, tuple)}.get(self.type, (self.type,))
+        if not isinstance(value, kinds) or isinstance(value, bool) != (self.type is bool):
+            return KINDS[self.type]
+        if self.setting.choices is not None and value not in self.setting.choices:
+            return f"one of {', '.join(self.setting.choices)}"
+        if self.type in (int, float):
+            return self._wrong_number(value)
+        return None
+
+    def _wrong_number(self, value):
+        least = self.setting.at_least
+        most = self.setting.at_most
+        if not math.isfinite(value):
+            return "a finite number"
+        if (least is None or value >= least) and (most is None or value <= most):
+            return None
+        if most is None:
+            return f"{KINDS[self.type]}, at least {least}"
+        if least is None:
+            return f"{KINDS[self.type]}, at most {most}"
+        return f"{KINDS[self.type]} from {least} to {most}"
+
+
+KINDS = {
+    bool: "True or False",
+    int: "an integer",
+    float: "a number",
+    str: "a string",
+    list: "a list",
+}
+
+
+@functools.cache
+def settings(kind: type["Options"]) -> Mapping[str, Declared]:
+    """The options of a class, by name, in their order."""
+    hints = typing.get_type_hints(kind)
+    declared = {}
+    for field in dataclasses.fields(kind):
+        if "setting" in field.metadata:
+            kinds = typing.get_args(hints[field.name]) or (hints[field.name],)
+            if typing.get_origin(hints[field.name]) in (list, tuple):
+                kinds = (list,)
+            plain = next(one for one in kinds if one is not types.NoneType)
+            declared[field.name] = Declared(
+                field.name,
+                plain,
+                types.NoneType in kinds,
+                field.default,
+                field.metadata["setting"],
+            )
+    return types.MappingProxyType(declared)
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """A section of options. The first line of its docstring is its title in `--help`."""
+
+    def __post_init__(self):
+        for name, one in settings(type(self)).items():
+            one.check(getattr(self, name))
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> typing.Self:
+        """Make one of a mapping, which may hold other names too; what is unset has its default."""
+        given = {}
+        for field in dataclasses.fields(cls):
+            if field.name in values:
+                setting = field.metadata.get("setting")
+                if values[field.name] is not None or not (setting and setting.is_unset):
+                    given[field.name] = values[field.name]
+        return cls(**given)
+
+    @classmethod
+    def title(cls) -> str:
+        """What the section is called."""
+        return (cls.__doc__ or cls.__name__).strip().splitlines()[0].rstrip(".")
+
+
+def _shown(value, most=100):
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
