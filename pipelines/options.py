@@ -72,7 +72,7 @@ class Declared(typing.NamedTuple):
     """An option of a class.
 
     Attributes:
-        name: of the field and of the flag.
+        name: of the flag; the field's, without the "_" that keeps it apart from Python's words.
         type: bool, int, float, str or list (of strings, in the program a tuple).
         is_optional: whether it may be None.
         default: None where there is none.
@@ -138,12 +138,13 @@ def settings(kind: type["Options"]) -> Mapping[str, Declared]:
     declared = {}
     for field in dataclasses.fields(kind):
         if "setting" in field.metadata:
-            kinds = typing.get_args(hints[field.name]) or (hints[field.name],)
-            if typing.get_origin(hints[field.name]) in (list, tuple):
-                kinds = (list,)
+            hint = hints[field.name]
+            kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
             plain = next(one for one in kinds if one is not types.NoneType)
-            declared[field.name] = Declared(
-                field.name,
+            plain = list if typing.get_origin(plain) is tuple else plain
+            name = field.name.removesuffix("_")
+            declared[name] = Declared(
+                name,
                 plain,
                 types.NoneType in kinds,
                 field.default,
@@ -157,18 +158,20 @@ class Options:
     """A section of options. The first line of its docstring is its title in `--help`."""
 
     def __post_init__(self):
-        for name, one in settings(type(self)).items():
-            one.check(getattr(self, name))
+        for field in dataclasses.fields(self):
+            if one := settings(type(self)).get(field.name.removesuffix("_")):
+                one.check(getattr(self, field.name))
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> typing.Self:
         """Make one of a mapping, which may hold other names too; what is unset has its default."""
         given = {}
         for field in dataclasses.fields(cls):
-            if field.name in values:
-                setting = field.metadata.get("setting")
-                if values[field.name] is not None or not (setting and setting.is_unset):
-                    given[field.name] = values[field.name]
+            value = values.get(field.name.removesuffix("_"), dataclasses.MISSING)
+            setting = field.metadata.get("setting")
+            is_unset = value is None and setting is not None and setting.is_unset
+            if value is not dataclasses.MISSING and not is_unset:
+                given[field.name] = value
         return cls(**given)
 
     @classmethod

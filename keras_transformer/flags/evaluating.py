@@ -2,78 +2,73 @@
 section 6.1).
 """
 
-from absl import flags
+import dataclasses
 
-from keras_transformer.flags.path_flags import DEFINE_path
+from pipelines.options import Options, option
 
-EVALUATE = flags.FlagValues()
-flags.DEFINE_enum(
-    "split",
-    "test",
-    ["train", "valid", "test"],
-    "Split to evaluate of the corpus that the model was trained on.",
-    EVALUATE,
-)
-flags.DEFINE_list(
-    "metrics",
-    None,
-    "Metrics to print, joined by commas: bleu, bleu_intl, bleu_lc (lower-cased), bleu_language "
-    "(the tokenizer of the target language), bleu_compounds (the paper's), chrf, chrf++, ter. "
-    "Default: all, of languages without spaces between words only those that need none.",
-    flag_values=EVALUATE,
-)
-flags.DEFINE_bool(
-    "confidence",
-    False,
-    "Print 95 % intervals, by 1,000 bootstrap resamples of the sentences.",
-    EVALUATE,
-)
-DEFINE_path(
-    "baseline_file",
-    None,
-    "File of another system's translations, line by line, to test the difference for significance.",
-    EVALUATE,
-)
-flags.DEFINE_enum(
-    "significance",
-    "bootstrap",
-    ["bootstrap", "approximate_randomization"],
-    "Paired test of the difference from --baseline_file.",
-    EVALUATE,
-)
-DEFINE_path(
-    "evalb_parameters",
-    None,
-    "EVALB's parameter file that trees are scored by. Default: what COLLINS.prm says.",
-    EVALUATE,
-)
 
-TOKENIZE = flags.FlagValues()
-flags.DEFINE_enum(
-    "tokenize",
-    None,
-    ["13a", "intl", "none", "char", "zh", "ja-mecab", "ko-mecab"],
-    "Tokenizer of sacrebleu that BLEU is counted with. none: for text that is tokenized already. "
-    "Default: by the target language: zh for Chinese; char for Japanese, Korean, Thai, Lao, Khmer, "
-    "Burmese and other languages without spaces between words; 13a for the rest. A run that is "
-    "resumed keeps its own.",
-    TOKENIZE,
-)
+@dataclasses.dataclass(frozen=True)
+class ScoringOptions(Options):
+    """Scoring."""
 
-TUNE = flags.FlagValues()
-flags.DEFINE_list(
-    "beam_sizes", ["1", "2", "4", "8"], "Beam sizes to try, joined by commas.", flag_values=TUNE
-)
-flags.DEFINE_list(
-    "length_penalties",
-    ["0", "0.2", "0.4", "0.6", "0.8", "1.0"],
-    "Exponents of the length penalty to try, joined by commas.",
-    flag_values=TUNE,
-)
-flags.DEFINE_integer(
-    "sentences",
-    500,
-    "Number of validation sentences to translate, the first ones; 0: all.",
-    0,
-    flag_values=TUNE,
-)
+    split: str = option(
+        "test",
+        "Split to evaluate of the corpus that the model was trained on.",
+        choices=("train", "valid", "test"),
+    )
+    metrics: tuple[str, ...] | None = option(
+        None,
+        "Metrics to print, joined by commas: bleu, bleu_intl, bleu_lc (lower-cased), "
+        "bleu_language (the tokenizer of the target language), bleu_compounds (the paper's), "
+        "chrf, chrf++, ter. Default: all, of languages without spaces between words only those "
+        "that need none.",
+    )
+    confidence: bool = option(
+        False, "Print 95 % intervals, by 1,000 bootstrap resamples of the sentences."
+    )
+    baseline_file: str | None = option(
+        None,
+        "File of another system's translations, line by line, to test the difference for "
+        "significance.",
+        path=True,
+    )
+    significance: str = option(
+        "bootstrap",
+        "Paired test of the difference from --baseline_file.",
+        choices=("bootstrap", "approximate_randomization"),
+    )
+    evalb_parameters: str | None = option(
+        None,
+        "EVALB's parameter file that trees are scored by. Default: what COLLINS.prm says.",
+        path=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Tokenizer(Options):
+    """Tokenizer of BLEU."""
+
+    tokenize: str | None = option(
+        None,
+        "Tokenizer of sacrebleu that BLEU is counted with. none: for text that is tokenized "
+        "already. Default: by the target language: zh for Chinese; char for Japanese, Korean, "
+        "Thai, Lao, Khmer, Burmese and other languages without spaces between words; 13a for "
+        "the rest. A run that is resumed keeps its own.",
+        choices=("13a", "intl", "none", "char", "zh", "ja-mecab", "ko-mecab"),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class TuningOptions(Options):
+    """Tuning."""
+
+    beam_sizes: tuple[str, ...] = option(
+        ("1", "2", "4", "8"), "Beam sizes to try, joined by commas."
+    )
+    length_penalties: tuple[str, ...] = option(
+        ("0", "0.2", "0.4", "0.6", "0.8", "1.0"),
+        "Exponents of the length penalty to try, joined by commas.",
+    )
+    sentences: int = option(
+        500, "Number of validation sentences to translate, the first ones; 0: all.", at_least=0
+    )

@@ -1,8 +1,6 @@
-"""The groups of flags that commands declare, by name. Each is an absl `FlagValues`, as
-`definition.flag_values` makes one of dataclasses of options.
-"""
+"""The groups of flags that commands declare, by name. Each is a section of options."""
 
-from absl import flags
+import dataclasses
 
 from keras_transformer.flags import (
     architecture,
@@ -16,52 +14,61 @@ from keras_transformer.flags import (
     translating,
     visualizing,
 )
+from keras_transformer.flags.definition import flag_values
+from pipelines.options import Options, option
 
-ERRORS = flags.FlagValues()
-flags.DEFINE_bool("traceback", False, "Show where in the program an error came from.", ERRORS)
 
-GROUPS = {
-    "averaging": learning.AVERAGING,
-    "batches": learning.BATCHES,
-    "labelling": reading.LABELLING,
-    "classification": reading.CLASSIFICATION,
-    "corpus": text.CORPUS,
-    "decode_tokens": translating.DECODE_TOKENS,
-    "decoding": translating.DECODING,
-    "errors": ERRORS,
-    "evaluate": evaluating.EVALUATE,
-    "export": runs_and_exports.EXPORT,
-    "files": translating.FILES,
-    "format": runs_and_exports.FORMAT,
-    "import": reading.IMPORT,
-    "input": translating.INPUT,
-    "json": translating.JSON,
-    "masking": reading.MASKING,
-    "model": architecture.MODEL,
-    "model_dir": runs_and_exports.MODEL_DIR,
-    "model_path": translating.MODEL_PATH,
-    "objective": learning.OBJECTIVE,
-    "optimizer": learning.OPTIMIZER,
-    "output": translating.OUTPUT,
-    "parse": translating.PARSE,
-    "pictures": seeing.PICTURES,
-    "precision": translating.PRECISION,
-    "predict": translating.PREDICT,
-    "prepare": text.PREPARE,
-    "reading": reading.READING,
-    "sampling": learning.SAMPLING,
-    "search": translating.SEARCH,
-    "seed": learning.SEED,
-    "serve": serving.SERVE,
-    "start": learning.START,
-    "strict": text.STRICT,
-    "task": runs_and_exports.TASK,
-    "theme": visualizing.THEME,
-    "tokenize": evaluating.TOKENIZE,
-    "training": runs_and_exports.TRAINING,
-    "translate": translating.TRANSLATE,
-    "tune": evaluating.TUNE,
-    "version": runs_and_exports.VERSION,
-    "visualize": visualizing.VISUALIZE,
-    "vocabulary": text.VOCABULARY,
+@dataclasses.dataclass(frozen=True)
+class Errors(Options):
+    """Errors."""
+
+    traceback: bool = option(False, "Show where in the program an error came from.")
+
+
+SECTIONS = {
+    "averaging": learning.Averaging,
+    "batches": learning.Batches,
+    "labelling": reading.LabellingOptions,
+    "classification": reading.ClassificationOptions,
+    "corpus": text.CorpusOptions,
+    "decode_tokens": translating.DecodeTokens,
+    "decoding": translating.DecodingFlags,
+    "errors": Errors,
+    "evaluate": evaluating.ScoringOptions,
+    "export": runs_and_exports.ExportOptions,
+    "files": translating.Files,
+    "format": runs_and_exports.Format,
+    "import": reading.ImportOptions,
+    "input": translating.Lines,
+    "json": translating.JsonOutput,
+    "masking": reading.MaskingOptions,
+    "model": architecture.ModelOptions,
+    "model_dir": runs_and_exports.RunOptions,
+    "model_path": translating.ModelToUse,
+    "objective": learning.ObjectiveOptions,
+    "optimizer": learning.OptimizerOptions,
+    "output": translating.Output,
+    "parse": translating.ParseOptions,
+    "pictures": seeing.PictureOptions,
+    "precision": translating.Precision,
+    "predict": translating.PredictOptions,
+    "prepare": text.PreparationOptions,
+    "reading": reading.VocabularySource,
+    "sampling": learning.Augmentation,
+    "search": translating.SearchOptions,
+    "seed": learning.Seed,
+    "serve": serving.ServeOptions,
+    "start": learning.EmbeddingStart,
+    "strict": text.Strictness,
+    "task": runs_and_exports.TaskChoice,
+    "theme": visualizing.ThemeOptions,
+    "tokenize": evaluating.Tokenizer,
+    "training": runs_and_exports.Course,
+    "translate": translating.TranslateOptions,
+    "tune": evaluating.TuningOptions,
+    "version": runs_and_exports.Version,
+    "visualize": visualizing.VisualizeOptions,
+    "vocabulary": text.VocabularyOptions,
 }
+# The flags of each.
+GROUPS = {name: flag_values(section) for name, section in SECTIONS.items()}

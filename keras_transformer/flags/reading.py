@@ -2,52 +2,63 @@
 Bidirectional Transformers for Language Understanding").
 """
 
-from absl import flags
+import dataclasses
 
-from keras_transformer.flags.path_flags import DEFINE_path
+from pipelines.options import Options, option
 
-READING = flags.FlagValues()
-DEFINE_path(
-    "vocabulary_from",
-    None,
-    "Run or SavedModel whose vocabulary is used. Default: that of --init_from, else one learned "
-    "from the text.",
-    READING,
-)
 
-MASKING = flags.FlagValues()
-flags.DEFINE_float(
-    "mask_share",
-    0.15,
-    "Share of a text's pieces that are predicted. Of these, 80 % are replaced by the mask, 10 % by "
-    "a random piece, and 10 % are left unchanged.",
-    0.01,
-    1,
-    flag_values=MASKING,
-)
+@dataclasses.dataclass(frozen=True)
+class VocabularySource(Options):
+    """Vocabulary of another model."""
 
-LABELLING = flags.FlagValues()
-flags.DEFINE_integer(
-    "labelled_examples",
-    None,
-    "Number of labelled examples to train on, drawn by --seed. Default: all.",
-    1,
-    flag_values=LABELLING,
-)
+    vocabulary_from: str | None = option(
+        None,
+        "Run or SavedModel whose vocabulary is used. Default: that of --init_from, else one "
+        "learned from the text.",
+        path=True,
+    )
 
-CLASSIFICATION = flags.FlagValues()
-flags.DEFINE_enum(
-    "pooling",
-    "first",
-    ["first", "mean"],
-    "What classifies a text: the state of its first token, as in BERT, or the mean of all states.",
-    CLASSIFICATION,
-)
 
-IMPORT = flags.FlagValues()
-DEFINE_path(
-    "from",
-    None,
-    "Folder of the model to import, in Hugging Face's layout: config.json and *.safetensors.",
-    IMPORT,
-)
+@dataclasses.dataclass(frozen=True)
+class MaskingOptions(Options):
+    """Masked pieces."""
+
+    mask_share: float = option(
+        0.15,
+        "Share of a text's pieces that are predicted. Of these, 80 % are replaced by the mask, "
+        "10 % by a random piece, and 10 % are left unchanged.",
+        at_least=0.01,
+        at_most=1,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class LabellingOptions(Options):
+    """Labelled examples."""
+
+    labelled_examples: int | None = option(
+        None, "Number of labelled examples to train on, drawn by --seed. Default: all.", at_least=1
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassificationOptions(Options):
+    """Classification."""
+
+    pooling: str = option(
+        "first",
+        "What classifies a text: the state of its first token, as in BERT, or the mean of all "
+        "states.",
+        choices=("first", "mean"),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ImportOptions(Options):
+    """Import."""
+
+    from_: str | None = option(
+        None,
+        "Folder of the model to import, in Hugging Face's layout: config.json and *.safetensors.",
+        path=True,
+    )
