@@ -17,15 +17,15 @@ import sentencepiece
 import tensorflow as tf
 from absl import app, flags
 
-from keras_transformer.artifacts import ctranslate2_model
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
 from keras_transformer.evaluation.metrics import tokenizer_of
+from keras_transformer.inference.trained import load_trained
+from keras_transformer.inference.translation_module import TranslationModule
+from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.folder import RunFolder
+from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.startup import spread_over_cores, start_tensorflow
-from keras_transformer.translator.trained import load_trained
-from keras_transformer.translator.translation_module import TranslationModule
-from keras_transformer.translator.translator import Translator
 from pipelines import corpora
 from pipelines.special_ids import BOS, EOS, PAD
 

@@ -95,9 +95,9 @@ def show(rule, loss, paths):
 
 def score(weights):
     """What `evaluate` says of some weights on the test set."""
+    from keras_transformer.inference.loading import description_of
     from keras_transformer.runs.task_name import task_of
     from keras_transformer.tasks import examination_class
-    from keras_transformer.translator.loading import description_of
 
     description = description_of(str(weights))
     groups = our_flags.defaults("evaluate", "tokenize", "files")

@@ -116,9 +116,9 @@ def train(folder, core, start, rate, seed):
 def score(path):
     """Write the accuracies of a run on the validation and the test templates."""
     from keras_transformer.evaluation import label_score
+    from keras_transformer.inference.text_reader import TextReader
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.tasks.classification import Classification
-    from keras_transformer.translator.text_reader import TextReader
     from pipelines.corpora import intents
 
     reader = TextReader.of(Classification.reload(RunFolder(path), {"precision": "float32"}).module)

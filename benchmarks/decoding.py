@@ -13,15 +13,15 @@ from absl import flags
 from benchmarks import environments, our_training
 from benchmarks.sizes import SIZES
 from benchmarks.turns import Trainer
-from keras_transformer.artifacts import ctranslate2_model
-from keras_transformer.artifacts.saved_model import export
-from keras_transformer.artifacts.translator_artifact import TranslatorArtifact
 from keras_transformer.decoding.options import DecodingOptions
+from keras_transformer.inference.trained import load_trained
+from keras_transformer.inference.translation_module import TranslationModule
+from keras_transformer.inference.translator_artifact import TranslatorArtifact
 from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.runs.folder import RunFolder
+from keras_transformer.saved_models import ctranslate2_model
+from keras_transformer.saved_models.write import export
 from keras_transformer.training import checkpoint
-from keras_transformer.translator.trained import load_trained
-from keras_transformer.translator.translation_module import TranslationModule
 from pipelines.vocabulary import learn
 
 OURS = "benchmarks.translators.saved_model"

@@ -17,8 +17,8 @@ from nltk.lm.smoothing import KneserNey
 from nltk.util import ngrams
 
 from benchmarks.tables import print_table
+from keras_transformer.inference.generator import Generator
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.translator.generator import Generator
 from pipelines import corpora, vocabularies
 
 MODEL = flags.DEFINE_string("model", None, "Folder of the run.", required=True)

@@ -36,7 +36,7 @@ def our_vectors(folder: pathlib.Path):
 
     from keras_transformer.imports import bert_vocabulary
     from keras_transformer.imports.hugging_face import PretrainedFolder
-    from keras_transformer.translator.text_encoder_module import TextEncoderModule
+    from keras_transformer.inference.text_encoder_module import TextEncoderModule
 
     read = PretrainedFolder(folder)
     vocabulary = bert_vocabulary.load(read.files, read.config.vocab_size)

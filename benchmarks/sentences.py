@@ -9,7 +9,7 @@ import pathlib
 
 from absl import flags
 
-from keras_transformer.runs import versions
+from keras_transformer.saved_models import versions
 
 MODEL = flags.DEFINE_string(
     "model_base_path", "saved_models/home_assistant_en_de", "Folder of a SavedModel's versions."

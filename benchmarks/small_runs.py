@@ -159,7 +159,7 @@ def score(folder: pathlib.Path) -> None:
     """Write what a trained run reaches on the development set, and what it cost, if it says so."""
     from keras_transformer import Translator
     from keras_transformer.evaluation import bleu
-    from keras_transformer.translator.held_out_text import held_out_text
+    from keras_transformer.inference.held_out_text import held_out_text
     from pipelines import vocabularies
 
     translator = Translator.load(last_weights(folder), beam_size=4, length_penalty=0.6)

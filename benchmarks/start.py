@@ -16,7 +16,7 @@ from absl import app, flags
 
 from benchmarks.tables import print_table
 from benchmarks.turns import ROOT
-from keras_transformer.runs.versions import newest_version
+from keras_transformer.saved_models.versions import newest_version
 
 SAVED_MODEL = flags.DEFINE_string(
     "saved_model", "saved_models/home_assistant_en_de", "Folder of a SavedModel's versions."

@@ -22,7 +22,7 @@ _HOMES = {
     "PositionalEmbedding": "keras_transformer.layers",
     "Transformer": "keras_transformer.models",
     "TransformerSchedule": "keras_transformer.training.schedule",
-    "Translator": "keras_transformer.translator.translator",
+    "Translator": "keras_transformer.inference.translator",
 }
 __all__ = list(_HOMES)
 

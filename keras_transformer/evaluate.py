@@ -27,10 +27,10 @@ GROUPS = (
 
 
 def main(FLAGS):
+    from keras_transformer.inference.loading import description_of
     from keras_transformer.runs.task_name import task_of
     from keras_transformer.startup import spread_over_cores
     from keras_transformer.tasks import examination_class
-    from keras_transformer.translator.loading import description_of
 
     model = flags.required_model(FLAGS)
     description = description_of(model)

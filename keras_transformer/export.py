@@ -24,8 +24,8 @@ def main(FLAGS):
 
 def export(task, FLAGS):
     """Export a run of a task as the flags say."""
-    from keras_transformer.artifacts import saved_model
     from keras_transformer.runs.folder import RunFolder
+    from keras_transformer.saved_models import write
     from keras_transformer.tasks.release import export_dir_of
 
     folder = RunFolder(flags.required_model_dir(FLAGS))
@@ -39,9 +39,7 @@ def export(task, FLAGS):
     else:
         description = {**folder.read_description(), **folder.read_scores()}
         artifact = task.reload(folder, values)
-        path = saved_model.export(
-            artifact, path, description, folder.read_examples(), FLAGS.version
-        )
+        path = write.export(artifact, path, description, folder.read_examples(), FLAGS.version)
     print(f"exported to {path}")
 
 

@@ -19,7 +19,7 @@ GROUPS = (
 
 def main(FLAGS):
     from keras_transformer import streams
-    from keras_transformer.translator.generator import Generator
+    from keras_transformer.inference.generator import Generator
 
     model = flags.required_model(FLAGS)
     _refuse(FLAGS)

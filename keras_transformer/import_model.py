@@ -15,9 +15,9 @@ GROUPS = ("import", "model_dir", "export", "version")
 
 
 def main(FLAGS):
-    from keras_transformer.artifacts import saved_model
     from keras_transformer.imports.hugging_face import PretrainedFolder
     from keras_transformer.runs.folder import RunFolder
+    from keras_transformer.saved_models import write
     from keras_transformer.tasks import imported
     from keras_transformer.tasks.release import export_dir_of
     from pipelines.whole_files import whole_folder
@@ -29,14 +29,14 @@ def main(FLAGS):
     if run.path.exists():
         raise FileExistsError(f"{run.path} exists. Name another --model_dir, or delete it.")
     export_dir = export_dir_of(run, FLAGS.export_dir)
-    saved_model.new_version(export_dir, FLAGS.version)
+    write.new_version(export_dir, FLAGS.version)
     folder = PretrainedFolder(origin)
     task, artifact = imported.artifact_of(folder)
     description = imported.description(task, artifact, origin)
     # If the export fails, no run is left, which a second try would find there.
     with whole_folder(run.path) as temporary:
         imported.write_run(temporary, description, artifact)
-        path = saved_model.export(artifact, export_dir, description, version=FLAGS.version)
+        path = write.export(artifact, export_dir, description, version=FLAGS.version)
     if unused := folder.told():
         print(unused)
     print(f"{task} in {run.path}, exported to {path}")

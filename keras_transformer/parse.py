@@ -22,10 +22,10 @@ GROUPS = (
 
 
 def main(FLAGS):
+    from keras_transformer.inference.speed_bar import speed_bar
+    from keras_transformer.inference.translator import Translator
     from keras_transformer.startup import spread_over_cores
     from keras_transformer.streams import answer_lines, read_lines, require_writable, write_text
-    from keras_transformer.translator.speed_bar import speed_bar
-    from keras_transformer.translator.translator import Translator
     from keras_transformer.visualization import tree_drawing, tree_text
     from pipelines.penn_words import split_words
 

@@ -14,7 +14,7 @@ GROUPS = ("model_path", "predict", "input", "json", "output")
 
 def main(FLAGS):
     from keras_transformer import streams
-    from keras_transformer.translator.predictor import Predictor
+    from keras_transformer.inference.predictor import Predictor
 
     model = flags.required_model(FLAGS)
     flags.check_stream(FLAGS)

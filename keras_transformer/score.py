@@ -12,8 +12,8 @@ GROUPS = ("model_path", "decode_tokens", "files", "output")
 
 
 def main(FLAGS):
+    from keras_transformer.inference.translator import Translator
     from keras_transformer.streams import require_writable, write_lines
-    from keras_transformer.translator.translator import Translator
     from pipelines.corpora import line_files
 
     model = flags.required_model(FLAGS)

@@ -25,9 +25,9 @@ GROUPS = (
 
 def main(FLAGS):
     from keras_transformer import streams
+    from keras_transformer.inference.speed_bar import speed_bar
+    from keras_transformer.inference.translator import Translator
     from keras_transformer.startup import spread_over_cores
-    from keras_transformer.translator.speed_bar import speed_bar
-    from keras_transformer.translator.translator import Translator
 
     model = flags.required_model(FLAGS)
     _refuse(FLAGS)

@@ -25,9 +25,9 @@ def main(FLAGS):
     import sys
 
     from keras_transformer.evaluation import tuning
+    from keras_transformer.inference.translator import Translator
     from keras_transformer.startup import spread_over_cores
     from keras_transformer.streams import require_writable
-    from keras_transformer.translator.translator import Translator
 
     model = flags.required_model(FLAGS)
     tried = (
@@ -53,9 +53,9 @@ def main(FLAGS):
 
 def _examination(FLAGS, model):
     """What `evaluate` asks of the model, of the first sentences of the validation split."""
+    from keras_transformer.inference.loading import description_of
     from keras_transformer.runs.task_name import task_of
     from keras_transformer.tasks.sentence_examination import validation_of
-    from keras_transformer.translator.loading import description_of
 
     values = {**flags.defaults("evaluate"), **flags.values(FLAGS, "tokenize", "files")}
     flags.refuse_foreign(task_of(description_of(model)), model)
@@ -70,7 +70,7 @@ def _grid(translator, examination, tried, how):
     import functools
 
     from keras_transformer.evaluation import tuning
-    from keras_transformer.translator.speed_bar import speed_bar
+    from keras_transformer.inference.speed_bar import speed_bar
 
     sources = examination.sources
     beam_sizes, _ = tried

@@ -41,10 +41,10 @@ from keras_transformer import (
     TransformerSchedule,
     Translator,
 )
-from keras_transformer.artifacts.saved_model import export
-from keras_transformer.artifacts.translator_artifact import TranslatorArtifact
 from keras_transformer.evaluation import bleu
-from keras_transformer.translator.translation_module import TranslationModule
+from keras_transformer.inference.translation_module import TranslationModule
+from keras_transformer.inference.translator_artifact import TranslatorArtifact
+from keras_transformer.saved_models.write import export
 from keras_transformer.visualization import attention_lines, attention_matrix, line_chart
 from keras_transformer.visualization.attended import attended
 from keras_transformer.visualization.line_chart import Panel

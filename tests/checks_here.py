@@ -8,13 +8,13 @@ import json
 
 import pytest
 
-from keras_transformer.artifacts import clean_process, self_check
+from keras_transformer.saved_models import self_check
 
 
 def report_here(folder):
     """What `self_check.report` gives."""
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        clean_process.main(folder)
+        self_check.main(folder)
     return json.loads(printed.getvalue())
 
 

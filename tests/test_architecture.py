@@ -47,23 +47,30 @@ MAY_IMPORT = {
     "keras_transformer.evaluation": ["pipelines.trees"],
     "keras_transformer.models": [*GROUND, *ours("layers")],
     "keras_transformer.imports": ["pipelines", *ours("models")],
-    "keras_transformer.runs": ["pipelines", *ours("models", "tensorflow_errors", "training")],
-    "keras_transformer.translator": ["pipelines", *ours("decoding", "models", "runs")],
-    "keras_transformer.artifacts": [
+    "keras_transformer.saved_models": [
         "pipelines",
-        *ours("__version__", "decoding", "layers", "models", "runs", "translator"),
+        *ours("__version__", "models", "tensorflow_errors"),
+    ],
+    "keras_transformer.runs": ["pipelines", *ours("saved_models", "training")],
+    "keras_transformer.inference": [
+        "pipelines",
+        *ours("decoding", "models", "runs", "saved_models"),
     ],
     "keras_transformer.tasks": [
         "pipelines",
-        *ours("artifacts", "decoding", "evaluation", "imports", "models", "runs", "training"),
-        *ours("translator"),
+        *ours("decoding", "evaluation", "imports", "inference", "models", "runs", "saved_models"),
+        *ours("training"),
     ],
     "keras_transformer.visualization": [
         "pipelines",
-        *ours("decoding", "evaluation", "layers", "models", "runs", "training", "translator"),
+        *ours("decoding", "evaluation", "inference", "layers", "models", "runs", "saved_models"),
+        *ours("training"),
     ],
     # The server knows SavedModels only, whoever made them.
-    "keras_transformer.server": ["pipelines.options", *ours("runs.session", "runs.versions")],
+    "keras_transformer.server": [
+        "pipelines.options",
+        *ours("saved_models.session", "saved_models.signature", "saved_models.versions"),
+    ],
     "keras_transformer.serve": ours("flags", "server", "startup"),
     **dict.fromkeys(ours(*(command for command in COMMANDS if command != "serve")), OURS),
     "keras_transformer.streams": ["pipelines"],
@@ -187,8 +194,8 @@ DOCSTRING = '"""Section 3."""\n'
         ("evaluation.x", "import keras_transformer", "imports keras_transformer"),
         ("models.x", "import keras_transformer.flags as f", "imports keras_transformer.flags"),
         ("decoding.x", "def f():\n    from pipelines.beam import a", "imports pipelines.beam.a"),
-        ("translator.x", "import keras_transformer.tasks", "imports keras_transformer.tasks"),
-        ("runs.x", "import keras_transformer.translator", "imports keras_transformer.translator"),
+        ("inference.x", "import keras_transformer.tasks", "imports keras_transformer.tasks"),
+        ("runs.x", "import keras_transformer.inference", "imports keras_transformer.inference"),
         (
             "server.x",
             "from keras_transformer.runs import folder",
@@ -230,7 +237,7 @@ def test_control_a_layer_that_does_not_say_what_it_implements_is_reported(docstr
             "from keras import ops\nfrom keras_transformer.layers.masks import causal_mask",
         ),
         ("layers.x", "from . import masks\na, b = f()"),
-        ("translator.x", "from keras_transformer.runs import folder\nimport pipelines.vocabulary"),
+        ("inference.x", "from keras_transformer.runs import folder\nimport pipelines.vocabulary"),
         ("decoding.x", "import tensorflow as tf\nfrom pipelines.special_ids import EOS"),
         ("train", "from pipelines import batching\nfrom keras_transformer import flags, models"),
     ],

@@ -3,8 +3,8 @@
 import sentencepiece
 
 from benchmarks.translators.service import in_batches, serve
+from keras_transformer.inference.translator import Translator
 from keras_transformer.startup import spread_over_cores, start_tensorflow
-from keras_transformer.translator.translator import Translator
 
 # With forced lengths every sentence costs the same, and batches of equal size leave no core idle.
 # 64 is our fastest size.

@@ -19,7 +19,7 @@ REFERENCE = {
     "models": "keras_transformer.models",
     "training": "keras_transformer.training",
     "decoding": "keras_transformer.decoding",
-    "translator": "keras_transformer.translator",
+    "inference": "keras_transformer.inference",
     "evaluation": "keras_transformer.evaluation",
     "visualization": "keras_transformer.visualization",
     "tasks": "keras_transformer.tasks",

@@ -1,1 +1,1 @@
-"""A run's folder, which training writes and other commands read; versions; starting points."""
+"""A run's folder, which training writes and other commands read; what a new run starts from."""

@@ -7,8 +7,8 @@ import pathlib
 import numpy as np
 
 from keras_transformer.runs.folder import RunFolder, run_of
-from keras_transformer.runs.session import reload
-from keras_transformer.runs.versions import newest_version
+from keras_transformer.saved_models.session import reload
+from keras_transformer.saved_models.versions import newest_version
 from keras_transformer.training import checkpoint
 from pipelines import vocabularies
 from pipelines.vocabularies import SeparateVocabularies

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
-from keras_transformer.runs import versions
+from keras_transformer.saved_models import versions
 from keras_transformer.server import deadline, log, openapi, paths, schemas, to_json
 from keras_transformer.server.bodies import read_body
 from keras_transformer.server.counters import Metrics

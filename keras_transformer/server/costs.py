@@ -11,7 +11,7 @@ import pathlib
 
 import numpy as np
 
-from keras_transformer.runs.session import Signature
+from keras_transformer.saved_models.session import Signature
 from keras_transformer.server.errors import RequestError
 from keras_transformer.server.rows import PICTURE, Limits, Rows
 

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from keras_transformer.runs.session import reason_of
+from keras_transformer.saved_models.session import reason_of
 
 # As TF Serving's `ToHTTPStatusCode` has them; what is not here is the server's own fault.
 STATUSES = {

@@ -8,7 +8,7 @@ import json
 
 import numpy as np
 
-from keras_transformer.runs.session import Signature
+from keras_transformer.saved_models.session import Signature
 from keras_transformer.server.errors import RequestError
 from keras_transformer.server.json_values import array, is_object, shown
 

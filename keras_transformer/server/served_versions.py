@@ -13,8 +13,8 @@ import pathlib
 import threading
 from collections.abc import Callable, Iterator
 
-from keras_transformer.runs.session import SavedModel, reason_of
-from keras_transformer.runs.versions import newest_version, number_of
+from keras_transformer.saved_models.session import SavedModel, reason_of
+from keras_transformer.saved_models.versions import newest_version, number_of
 from keras_transformer.server import costs
 from keras_transformer.server.errors import RequestError
 

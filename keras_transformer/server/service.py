@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf import json_format
 
-from keras_transformer.runs.session import DEFAULT_SIGNATURE
+from keras_transformer.saved_models.session import DEFAULT_SIGNATURE
 from keras_transformer.server import costs, from_json, to_json
 from keras_transformer.server.batcher import Batcher
 from keras_transformer.server.errors import RequestError, of_tensorflow

@@ -5,12 +5,12 @@ Vaswani et al. 2017 show a translator's).
 import pathlib
 from collections.abc import Callable
 
+from keras_transformer.inference.loading import saved_model
 from keras_transformer.runs.folder import named_run
-from keras_transformer.runs.session import reload
 from keras_transformer.runs.task_name import task_of
+from keras_transformer.saved_models.session import reload
 from keras_transformer.tasks import TASKS, task_class
 from keras_transformer.tasks.one_language import OneLanguage
-from keras_transformer.translator.loading import saved_model
 
 
 def attend_of(model: str) -> Callable[..., dict] | None:

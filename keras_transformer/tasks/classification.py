@@ -2,13 +2,13 @@
 Bidirectional Transformers for Language Understanding", section 4.1).
 """
 
-from keras_transformer.artifacts.text_encoder_artifact import LabelArtifact
 from keras_transformer.evaluation import label_score
+from keras_transformer.inference.text_encoder_artifact import LabelArtifact
+from keras_transformer.inference.text_encoder_module import LabelModule
+from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.models import TextClassifier, described, translation_policy
 from keras_transformer.tasks.labelling import Labelling, names_of
 from keras_transformer.tasks.task import Evaluation
-from keras_transformer.translator.text_encoder_module import LabelModule
-from keras_transformer.translator.text_reader import TextReader
 from pipelines import labelled_texts, vocabularies
 
 SHOWN = 5

@@ -7,14 +7,14 @@ import os
 
 import numpy as np
 
-from keras_transformer.artifacts.picture_artifact import PictureArtifact
 from keras_transformer.evaluation import confusion
+from keras_transformer.inference.picture_artifact import PictureArtifact
+from keras_transformer.inference.picture_classifier import TASK, PictureClassifier
+from keras_transformer.inference.picture_module import PictureModule
 from keras_transformer.models import VisionHyperparameters, VisionTransformer
 from keras_transformer.tasks.picture_examination import scores_of
 from keras_transformer.tasks.task import Evaluation, Task
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.translator.picture_classifier import TASK, PictureClassifier
-from keras_transformer.translator.picture_module import PictureModule
 from pipelines import shifted_pictures
 from pipelines.corpora import images, picture_folder
 from pipelines.corpora.parallel_text import Dropped

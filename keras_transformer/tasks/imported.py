@@ -8,19 +8,19 @@ import pathlib
 from collections.abc import Mapping
 
 from keras_transformer import models
-from keras_transformer.artifacts import text_encoder_artifact as artifacts
-from keras_transformer.artifacts.artifact import Artifact
-from keras_transformer.artifacts.picture_artifact import PictureArtifact
 from keras_transformer.imports import bert, bert_vocabulary, sentence_vectors, vit
 from keras_transformer.imports.hugging_face import PretrainedFolder
+from keras_transformer.inference import text_encoder_artifact as artifacts
+from keras_transformer.inference import text_encoder_module as modules
+from keras_transformer.inference.picture_artifact import PictureArtifact
+from keras_transformer.inference.picture_classifier import TASK
+from keras_transformer.inference.picture_module import PictureModule
+from keras_transformer.inference.tag_module import TagModule
 from keras_transformer.runs.folder import RunFolder
+from keras_transformer.saved_models.artifact import Artifact
 from keras_transformer.tasks import IMPORTED_ALONE
 from keras_transformer.tasks.labelling import LABELS_FILE
 from keras_transformer.training.checkpoint import WEIGHTS, write_archive
-from keras_transformer.translator import text_encoder_module as modules
-from keras_transformer.translator.picture_classifier import TASK
-from keras_transformer.translator.picture_module import PictureModule
-from keras_transformer.translator.tag_module import TagModule
 from pipelines.whole_files import write_json
 
 

@@ -3,11 +3,11 @@
 import functools
 
 from keras_transformer.evaluation import label_score
+from keras_transformer.inference.loading import refuse_precision, saved_model
+from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.runs.folder import RunFolder, named_run
 from keras_transformer.tasks.classification import Classification
 from keras_transformer.tasks.examination import Examination
-from keras_transformer.translator.loading import refuse_precision, saved_model
-from keras_transformer.translator.text_reader import TextReader
 from pipelines import corpora, labelled_texts
 from pipelines.corpora.line_files import read_lines, unequal
 from pipelines.corpora.parallel_text import Dropped, Origin, ParallelText

@@ -2,7 +2,10 @@
 "Improving Language Understanding by Generative Pre-Training").
 """
 
-from keras_transformer.artifacts.generator_artifact import GeneratorArtifact
+from keras_transformer.inference.generation_module import GenerationModule
+from keras_transformer.inference.generator import Generator, module_of_run
+from keras_transformer.inference.generator_artifact import GeneratorArtifact
+from keras_transformer.inference.perplexity import in_words
 from keras_transformer.models import LanguageModel
 from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.one_language import OneLanguage
@@ -11,9 +14,6 @@ from keras_transformer.tasks.task import Evaluation, label_measures, with_perple
 from keras_transformer.tasks.translation_options import given_options
 from keras_transformer.tasks.trial import trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.translator.generation_module import GenerationModule
-from keras_transformer.translator.generator import Generator, module_of_run
-from keras_transformer.translator.perplexity import in_words
 from pipelines import texts, vocabularies, vocabulary
 
 SHOWN = 5

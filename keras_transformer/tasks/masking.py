@@ -6,14 +6,14 @@ Understanding", section 3.1).
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.artifacts.text_encoder_artifact import MaskedTextArtifact
+from keras_transformer.inference.perplexity import in_words, rounded_perplexity
+from keras_transformer.inference.text_encoder_artifact import MaskedTextArtifact
+from keras_transformer.inference.text_encoder_module import MaskedTextModule
 from keras_transformer.models import MaskedLanguageModel, described, translation_policy
 from keras_transformer.tasks.task import Evaluation, label_measures, with_perplexity
 from keras_transformer.tasks.text_reading import TextReading
 from keras_transformer.tasks.trial import trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.translator.perplexity import in_words, rounded_perplexity
-from keras_transformer.translator.text_encoder_module import MaskedTextModule
 from pipelines import batching, hidden_pieces, texts, vocabularies
 
 SHOWN = 5

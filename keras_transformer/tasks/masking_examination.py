@@ -1,12 +1,12 @@
 """How well a masked language model predicts masked pieces of text that it has not seen."""
 
+from keras_transformer.inference.loading import saved_model
+from keras_transformer.inference.perplexity import in_words
 from keras_transformer.models import described
 from keras_transformer.runs.description import hyperparameters_in
 from keras_transformer.runs.folder import RunFolder, named_run
 from keras_transformer.tasks.examination import Examination
 from keras_transformer.tasks.masking import BATCH_TOKENS, Masking, measured
-from keras_transformer.translator.loading import saved_model
-from keras_transformer.translator.perplexity import in_words
 from pipelines import batching, corpora, hidden_pieces, texts
 from pipelines.corpora.line_files import read_lines
 

@@ -2,13 +2,13 @@
 al. 2017, section 6.3).
 """
 
-from keras_transformer.artifacts.parser_artifact import ParserArtifact
 from keras_transformer.evaluation import parser_score
+from keras_transformer.inference.parser_artifact import ParserArtifact
+from keras_transformer.inference.parsing_module import ParsingModule
+from keras_transformer.inference.translator import Translator
 from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.task import Evaluation
 from keras_transformer.tasks.translation import KEPT_EXAMPLES, Translation
-from keras_transformer.translator.parsing_module import ParsingModule
-from keras_transformer.translator.translator import Translator
 from pipelines.corpora import gold_trees, treebank
 
 SHOWN = 3

@@ -1,8 +1,8 @@
 """The perplexity of text that a language model has not seen."""
 
+from keras_transformer.inference.generator import Generator
+from keras_transformer.inference.perplexity import in_words
 from keras_transformer.tasks.examination import Examination
-from keras_transformer.translator.generator import Generator
-from keras_transformer.translator.perplexity import in_words
 from pipelines import corpora
 from pipelines.corpora.line_files import read_lines
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from keras_transformer.evaluation import confusion
+from keras_transformer.inference.picture_classifier import PictureClassifier
 from keras_transformer.tasks.examination import Examination
-from keras_transformer.translator.picture_classifier import PictureClassifier
 from pipelines.corpora import images
 from pipelines.corpora.images import Split
 

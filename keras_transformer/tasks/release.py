@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 import keras
 import numpy as np
 
-from keras_transformer.artifacts.saved_model import export
 from keras_transformer.runs.folder import RunFolder
+from keras_transformer.saved_models.write import export
 from keras_transformer.tasks.task import Task
 from keras_transformer.training import averaging
 from keras_transformer.training.early_stopping import kept_step

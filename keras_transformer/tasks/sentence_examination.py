@@ -6,12 +6,12 @@
 import abc
 from collections.abc import Mapping, Sequence
 
+from keras_transformer.inference.loading import description_of
+from keras_transformer.inference.speed_bar import speed_bar
+from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.task_name import task_of
 from keras_transformer.tasks import examination_class
 from keras_transformer.tasks.examination import Examination
-from keras_transformer.translator.loading import description_of
-from keras_transformer.translator.speed_bar import speed_bar
-from keras_transformer.translator.translator import Translator
 
 
 class SentenceExamination(Examination):

@@ -4,13 +4,13 @@ Pre-training of Deep Bidirectional Transformers for Language Understanding", sec
 
 import functools
 
-from keras_transformer.artifacts.text_encoder_artifact import TagArtifact
 from keras_transformer.evaluation import span_score
+from keras_transformer.inference.tag_module import TagModule
+from keras_transformer.inference.text_encoder_artifact import TagArtifact
+from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.models import TokenClassifier, described, translation_policy
 from keras_transformer.tasks.labelling import Labelling, names_of
 from keras_transformer.tasks.task import Evaluation
-from keras_transformer.translator.tag_module import TagModule
-from keras_transformer.translator.text_reader import TextReader
 from pipelines import labelled_words, vocabularies
 
 SHOWN = 5

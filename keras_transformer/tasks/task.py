@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 import keras
 import numpy as np
 
-from keras_transformer.artifacts.artifact import Artifact
+from keras_transformer.inference.perplexity import perplexity
 from keras_transformer.runs.folder import RunFolder
+from keras_transformer.saved_models.artifact import Artifact
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.label_metrics import LabelAccuracy, LabelCrossEntropy
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.objective import LIKELIHOOD, Objective, RDrop
-from keras_transformer.translator.perplexity import perplexity
 from pipelines.batching import Examples
 
 

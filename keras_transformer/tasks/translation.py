@@ -7,11 +7,14 @@ from collections.abc import Sequence
 
 import keras
 
-from keras_transformer.artifacts import ctranslate2_model
-from keras_transformer.artifacts.translator_artifact import TranslatorArtifact
 from keras_transformer.decoding.remembered_options import remembered
 from keras_transformer.evaluation import bleu
+from keras_transformer.inference.trained import load_trained
+from keras_transformer.inference.translation_module import TranslationModule
+from keras_transformer.inference.translator import Translator
+from keras_transformer.inference.translator_artifact import TranslatorArtifact
 from keras_transformer.models import chosen, described, model_of
+from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.tasks import corpus_settings
 from keras_transformer.tasks.scored_lines import refuse_long_lines
 from keras_transformer.tasks.task import Evaluation, Task, label_measures, with_perplexity
@@ -27,9 +30,6 @@ from keras_transformer.tasks.translation_options import (
 )
 from keras_transformer.tasks.trial import trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.translator.trained import load_trained
-from keras_transformer.translator.translation_module import TranslationModule
-from keras_transformer.translator.translator import Translator
 from pipelines import batching, vocabularies
 from pipelines.corpora.parallel_text import Dropped
 from pipelines.record_files import Records

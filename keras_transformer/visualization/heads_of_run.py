@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from keras_transformer.inference.held_out_text import held_out_text
+from keras_transformer.inference.loading import module_of
+from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer
 from keras_transformer.runs.task_name import task_of
-from keras_transformer.translator.held_out_text import held_out_text
-from keras_transformer.translator.loading import module_of
-from keras_transformer.translator.translator import Translator
 from keras_transformer.visualization import head_ablation
 from keras_transformer.visualization.attended import require_shares
 from keras_transformer.visualization.bracket_trees import Phrases, agreement, by_chance, together

@@ -5,7 +5,7 @@ section 6.1, for the search that finds them).
 import dataclasses
 from collections.abc import Sequence
 
-from keras_transformer.translator.hypothesis import Hypothesis
+from keras_transformer.inference.hypothesis import Hypothesis
 
 
 @dataclasses.dataclass(frozen=True)

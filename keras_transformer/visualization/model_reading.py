@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
+from keras_transformer.inference.live import as_pieces
+from keras_transformer.inference.loading import OF_SENTENCES, saved_model
+from keras_transformer.inference.trained import load_trained
+from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer
 from keras_transformer.runs.folder import RunFolder, run_of
 from keras_transformer.runs.task_name import task_of
-from keras_transformer.translator.live import as_pieces
-from keras_transformer.translator.loading import OF_SENTENCES, saved_model
-from keras_transformer.translator.trained import load_trained
-from keras_transformer.translator.translator import Translator
 from keras_transformer.visualization.attended import Attended, attended
 from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabulary import Vocabulary

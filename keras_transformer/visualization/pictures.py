@@ -150,8 +150,8 @@ def lengths(model: str, **_: Any) -> Draw:
 def n_best(model: str, line: str | None, options: Mapping, **_: Any) -> Draw:
     """The best hypotheses as a tree."""
     from keras_transformer.decoding.remembered_options import kept_in, options_of_run
-    from keras_transformer.translator.loading import description_of
-    from keras_transformer.translator.translator import Translator
+    from keras_transformer.inference.loading import description_of
+    from keras_transformer.inference.translator import Translator
     from keras_transformer.visualization import hypothesis_drawing, hypothesis_tree
     from keras_transformer.visualization.model_reading import required_line
 
@@ -178,7 +178,7 @@ def heads(
 ) -> Draw:
     """What heads do. The table is printed."""
     from keras_transformer.evaluation.table import aligned
-    from keras_transformer.translator.translator import Translator
+    from keras_transformer.inference.translator import Translator
     from keras_transformer.visualization import head_maps, heads_of_run
     from keras_transformer.visualization.bracket_trees import read_phrases
     from keras_transformer.visualization.head_survey import table
@@ -207,8 +207,8 @@ def heads(
 @_picture
 def patches(model: str, png: str | None, **_: Any) -> Draw:
     """The patches that a Vision Transformer attends to. The class that it predicts is printed."""
-    from keras_transformer.translator.loading import description_of
-    from keras_transformer.translator.picture_classifier import PictureClassifier
+    from keras_transformer.inference.loading import description_of
+    from keras_transformer.inference.picture_classifier import PictureClassifier
     from keras_transformer.visualization import patch_attention
     from pipelines import picture_files
     from pipelines.corpora.images import load

@@ -67,7 +67,7 @@ NOT_RUN = {
     "docker run": "needs Docker and TF Serving",
     "hugging_face.load(": "needs the weights of another package; see tests/imports",
     "import_model --from": "needs the weights of another package; see tests/imports",
-    "import grpc": "needs a server; tests/artifacts/test_grpc.py brings one and runs it",
+    "import grpc": "needs a server; tests/saved_models/test_grpc.py brings one and runs it",
 }
 
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from small_folders import BERT, PIECES, TOKENIZER, VECTORS, change, tensors_of, write
 
 from keras_transformer import import_model
-from keras_transformer.artifacts import saved_model
 from keras_transformer.imports import bert, gpt2, hugging_face, t5, vit
 from keras_transformer.imports.hugging_face import PretrainedFolder
+from keras_transformer.saved_models import write as written
 from keras_transformer.tasks import imported
 from pipelines import json_files
 
@@ -387,7 +387,7 @@ def test_an_export_that_fails_leaves_no_run(tmp_path, monkeypatch):
     made.module = types.SimpleNamespace(arrays=dict)
     monkeypatch.setattr(imported, "artifact_of", lambda folder: ("classification", made))
     monkeypatch.setattr(imported, "description", lambda *_: {"task": "classification"})
-    monkeypatch.setattr(saved_model, "export", fails)
+    monkeypatch.setattr(written, "export", fails)
     with pytest.raises(OSError, match="disk is full"):
         import_model.main(Given({"from": types.SimpleNamespace(value="folder")}))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder"]

@@ -7,7 +7,7 @@ import pickle
 import pytest
 from shell import Shell
 
-from keras_transformer.translator.translator import Translator
+from keras_transformer.inference.translator import Translator
 
 TRAIN = ["train", "--flagfile=toy.flags", "--mixed_precision=float32", "--seed=3"]
 TRAIN += ["--max_epochs=15"]

@@ -8,7 +8,7 @@ import random
 import pytest
 from shell import Shell
 
-from keras_transformer.translator.translator import Translator
+from keras_transformer.inference.translator import Translator
 
 pytestmark = pytest.mark.slow
 

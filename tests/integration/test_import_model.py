@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from keras_transformer.translator.text_reader import TextReader
+from keras_transformer.inference.text_reader import TextReader
 from pipelines.word_pieces import SPECIAL
 
 torch = pytest.importorskip("torch", reason="install the extra [oracles]")

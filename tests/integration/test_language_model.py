@@ -10,9 +10,9 @@ import pytest
 import tensorflow as tf
 from shell import read_until
 
+from keras_transformer.inference.generator import Generator, module_of_run
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.training import checkpoint
-from keras_transformer.translator.generator import Generator, module_of_run
 from pipelines.corpora import treebank
 from pipelines.special_ids import BOS, EOS, PAD
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from shell import Shell
 
-from keras_transformer.translator.translator import Translator
+from keras_transformer.inference.translator import Translator
 from pipelines.trees import escaped, parse
 
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"

@@ -11,8 +11,8 @@ import pytest
 from shell import read_until
 
 from keras_transformer.evaluation.parser_score import measure
+from keras_transformer.inference.translator import Translator
 from keras_transformer.training import checkpoint
-from keras_transformer.translator.translator import Translator
 from pipelines.corpora import treebank
 from pipelines.trees import escaped, parse
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from keras_transformer.translator.translator import Translator
+from keras_transformer.inference.translator import Translator
 from pipelines import corpora
 
 RUN = "runs/reverse_words_reversed"

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from shell import read_until
 
+from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.classification import Classification
 from keras_transformer.tasks.masking import Masking
 from keras_transformer.tasks.tagging import Tagging
 from keras_transformer.training import checkpoint
-from keras_transformer.translator.text_reader import TextReader
 from pipelines.corpora import treebank
 
 pytestmark = pytest.mark.slow

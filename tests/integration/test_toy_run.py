@@ -10,9 +10,9 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.evaluation.metrics import METRICS
+from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.starting_point import starting_point
 from keras_transformer.training import checkpoint
-from keras_transformer.translator.translator import Translator
 from pipelines import corpora
 
 RUN = "runs/reverse_words_reversed"

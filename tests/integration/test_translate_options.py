@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from keras_transformer.translator.translator import Translator
+from keras_transformer.inference.translator import Translator
 
 RUN = "runs/reverse_words_reversed"
 SEVERAL = ["a b c! d e! f g h", "", "i j! k l", "m n o"]

@@ -7,9 +7,9 @@ import pytest
 import sacrebleu
 
 from keras_transformer.flagfiles import expand_flagfiles
-from keras_transformer.runs.session import SavedModel
-from keras_transformer.translator.exported import Exported
-from keras_transformer.translator.translator import Translator
+from keras_transformer.inference.exported import Exported
+from keras_transformer.inference.translator import Translator
+from keras_transformer.saved_models.session import SavedModel
 from pipelines import corpora
 
 RUN = "runs/reverse_words_reversed"

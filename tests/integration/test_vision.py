@@ -8,9 +8,9 @@ import pytest
 import tensorflow as tf
 from shell import read_until
 
-from keras_transformer.runs.session import SavedModel
+from keras_transformer.inference.picture_classifier import PictureClassifier
+from keras_transformer.saved_models.session import SavedModel
 from keras_transformer.training import checkpoint
-from keras_transformer.translator.picture_classifier import PictureClassifier
 from pipelines import picture_files
 from pipelines.corpora import images
 

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_text
 
-SOURCE = pathlib.Path(__file__).parents[1] / "artifacts" / "translate.cc"
+SOURCE = pathlib.Path(__file__).parents[1] / "saved_models" / "translate.cc"
 LIBRARY = pathlib.Path(tf.sysconfig.get_lib())
 OPS = (
     pathlib.Path(tensorflow_text.__file__).parent / "python" / "ops" / "_sentencepiece_tokenizer.so"

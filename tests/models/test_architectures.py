@@ -5,7 +5,6 @@ a difference, and refused what they have no use for.
 import numpy as np
 import pytest
 
-from keras_transformer.artifacts import ctranslate2_model
 from keras_transformer.flags.recipes import recipe
 from keras_transformer.models import (
     ARCHITECTURES,
@@ -22,6 +21,7 @@ from keras_transformer.models import (
     model_of,
     translation_policy,
 )
+from keras_transformer.saved_models import ctranslate2_model
 
 V = 11
 SOURCE = np.array([[4, 5, 6, 7, 2], [8, 9, 2, 0, 0]], np.int32)

@@ -8,10 +8,10 @@ import tarfile
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.training import checkpoint, schedule
 from keras_transformer.training.optimizer import optimizer
-from keras_transformer.translator.translator import Translator
 
 RELEASE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5"
 RUN = RELEASE / "run"

@@ -6,8 +6,8 @@ import tensorflow as tf
 
 pytest.importorskip("fastapi")
 
-from keras_transformer.runs.session import Signature
-from keras_transformer.runs.signature import TensorSpec
+from keras_transformer.saved_models.session import Signature
+from keras_transformer.saved_models.signature import TensorSpec
 from keras_transformer.server import costs, deadline
 from keras_transformer.server.errors import RequestError
 from keras_transformer.server.rows import Limits, Rows

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays_of
 
 pytest.importorskip("fastapi")
 
-from keras_transformer.runs.session import Signature, TensorSpec
+from keras_transformer.saved_models.session import Signature, TensorSpec
 from keras_transformer.server import from_json, json_values, to_json
 from keras_transformer.server.errors import RequestError
 from keras_transformer.server.rows import Limits, joined, parted, rows

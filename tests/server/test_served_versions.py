@@ -9,7 +9,7 @@ import tensorflow as tf
 
 pytest.importorskip("fastapi")
 
-from keras_transformer.runs.versions import newest_version
+from keras_transformer.saved_models.versions import newest_version
 from keras_transformer.server.errors import RequestError
 from keras_transformer.server.served_versions import State, Versions
 

@@ -13,8 +13,8 @@ import tensorflow as tf
 from keras import ops
 
 from keras_transformer import export, train
-from keras_transformer.artifacts.artifact import Artifact
 from keras_transformer.runs.folder import RunFolder
+from keras_transformer.saved_models.artifact import Artifact
 from keras_transformer.tasks.task import Evaluation, Task
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from pipelines.batching import Examples

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from eager import eagerly
 
+from keras_transformer.inference.picture_classifier import PictureClassifier
 from keras_transformer.models import VisionHyperparameters
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks import examination_class, task_class
 from keras_transformer.tasks.picture_examination import PictureExamination, scores_of
 from keras_transformer.training import checkpoint
-from keras_transformer.translator.picture_classifier import PictureClassifier
 from pipelines import picture_files
 from pipelines.corpora.images import Split
 

@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
+from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.translation import Translation
-from keras_transformer.translator.translator import Translator
 
 RELEASE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5"
 SOURCES = json.loads((RELEASE / "outputs.json").read_text(encoding="utf-8"))["sources"]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.models import Hyperparameters, MaskedLanguageModel, TextClassifier
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.classification import Classification
@@ -19,7 +20,6 @@ from keras_transformer.tasks.masking_examination import MaskingExamination
 from keras_transformer.tasks.tagging import Tagging
 from keras_transformer.training.checkpoint import WEIGHTS
 from keras_transformer.training.initialization import initialize
-from keras_transformer.translator.text_reader import TextReader
 from pipelines.batching import evaluation_batches
 from pipelines.corpora.parallel_text import ParallelText
 

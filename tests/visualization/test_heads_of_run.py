@@ -7,8 +7,8 @@ from eager import eagerly
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
-from keras_transformer.translator.translation_module import TranslationModule
-from keras_transformer.translator.translator import Translator
+from keras_transformer.inference.translation_module import TranslationModule
+from keras_transformer.inference.translator import Translator
 from keras_transformer.visualization.bracket_trees import agreement, by_chance, together
 from keras_transformer.visualization.head_ablation import attentions_of, losses, without_head
 from keras_transformer.visualization.head_survey import survey

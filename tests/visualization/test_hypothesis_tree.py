@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 import pytest
 
-from keras_transformer.translator.hypothesis import Hypothesis
+from keras_transformer.inference.hypothesis import Hypothesis
 from keras_transformer.visualization.hypothesis_drawing import boxes
 from keras_transformer.visualization.hypothesis_tree import tree
 

@@ -5,9 +5,9 @@ import types
 import numpy as np
 import pytest
 
-from keras_transformer.translator import loading
-from keras_transformer.translator.picture_classifier import PictureClassifier
-from keras_transformer.translator.translator import Translator
+from keras_transformer.inference import loading
+from keras_transformer.inference.picture_classifier import PictureClassifier
+from keras_transformer.inference.translator import Translator
 from keras_transformer.visualization import model_reading
 from keras_transformer.visualization.attended import Attended
 from keras_transformer.visualization.pictures import PICTURES

@@ -8,7 +8,7 @@ import pytest
 
 from keras_transformer import parse as parse_command
 from keras_transformer import startup
-from keras_transformer.translator.translator import Translator
+from keras_transformer.inference.translator import Translator
 from keras_transformer.visualization.tree_text import drawn
 from pipelines.trees import parse
 

@@ -1,0 +1,1 @@
+"""Trained models in Python: strings or pictures in; text, labels, vectors or attention out."""

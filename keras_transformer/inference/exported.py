@@ -1,0 +1,233 @@
+"""A SavedModel called from Python: its signatures run in a session, without Keras."""
+
+import pathlib
+import threading
+from collections.abc import Mapping
+
+import numpy as np
+import sentencepiece
+import tensorflow as tf
+from google.protobuf.message import Message
+
+from keras_transformer.inference.exported_options import limits, request
+from keras_transformer.inference.hypothesis import Hypothesis
+from keras_transformer.inference.live import Live, as_bytes, as_strings
+from keras_transformer.saved_models.session import SavedModel, damaged, read_meta_graph, reload
+from pipelines import bracketing
+from pipelines.linearization import alphabet_of
+from pipelines.vocabulary import RESERVED, fingerprint_of
+
+# What a parser's text is called: `ParsingModule.output`, which would import Keras.
+TREE = "tree"
+# A missing hypothesis has the lowest number as its score, because JSON has no infinity.
+NO_SCORE = np.finfo(np.float32).min
+
+
+class Exported:
+    """What `Translator` calls of a SavedModel. A signature is loaded when it is first used.
+
+    Args:
+        folder: where `saved_model.pb` lies.
+        options: arguments of `DecodingOptions` that replace the exported ones; None: as exported.
+        threads_per_operation: see `SavedModel`.
+        description: its `model.json`, {} where another program exported it.
+
+    Raises:
+        ValueError: if the SavedModel is damaged, or does not take an option.
+    """
+
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        options: dict,
+        threads_per_operation: int = 0,
+        description: Mapping | None = None,
+    ):
+        self._folder = folder
+        self._threads = threads_per_operation
+        self._loaded = {}
+        self._lock = threading.Lock()
+        try:
+            meta_graph = read_meta_graph(folder)
+        except (OSError, ValueError) as error:
+            raise damaged(folder, error) from error
+        self._signatures = set(meta_graph.signature_def)
+        # What the text that comes out is called: "translation", "tree".
+        self._output = _only_output(meta_graph.signature_def, folder)
+        self._source_tokenizer, self._target_tokenizer = tokenizers_of(
+            meta_graph.graph_def, folder, description or {}
+        )
+        self._tree_leaves = None
+        if self._output == TREE:
+            pieces = map(self._target_tokenizer.id_to_piece, range(len(self._target_tokenizer)))
+            self._tree_leaves = alphabet_of(list(pieces)).leaves
+        self._limits = limits(description or {})
+        exported = (description or {}).get("decoding", {}).get("beam_size")
+        self._translating, self._options = request(options, exported)
+        self.check(self._options)
+        self._require(self._translating)
+
+    def check(self, options: Mapping) -> None:
+        """Refuse options that the SavedModel would clamp."""
+        for name, most in self._limits.items():
+            if float(options.get(name, 0)) > most:
+                raise ValueError(
+                    f"{name}={options[name]}: {self._folder} takes at most {most:g}. Pass less, or "
+                    "name the folder of its run."
+                )
+
+    def lengths(self, lines: list[str]) -> list[int]:
+        """How many tokens each line has, EOS included."""
+        return [len(ids) + 1 for ids in self._source_tokenizer.encode(lines)]
+
+    def has_piece(self, piece: str) -> bool:
+        """Whether the source's vocabulary has a piece that is text or a tag."""
+        tokenizer = self._source_tokenizer
+        return piece not in RESERVED and tokenizer.piece_to_id(piece) != tokenizer.unk_id()
+
+    def target_lengths(self, references: list[str]) -> list[int]:
+        """How many tokens each translation has, likewise. Of a tree, that is its symbols."""
+        if self._tree_leaves:
+            symbols = bracketing.symbols(tf.constant(references, tf.string), self._tree_leaves)
+            references = as_strings(symbols.numpy())
+        return [len(ids) + 1 for ids in self._target_tokenizer.encode(references)]
+
+    def translate(self, lines: list[str]) -> list[str]:
+        """The best translation of each line, or the one that is drawn."""
+        given = self._run(self._translating, text=lines, **self._options)
+        if self._translating == "translate":
+            return as_strings(given[f"{self._output}s"][:, 0])
+        return as_strings(given[self._output])
+
+    def translate_in_detail(self, lines: list[str], prefixes: list[str]) -> list[list[Hypothesis]]:
+        """The hypotheses of each line, best first.
+
+        Raises:
+            ValueError: for samples, of which no scores are known, and for prefixes together with
+                other options than the exported ones.
+        """
+        if self._translating == "serving_default":
+            return self._module().translate_in_detail(lines, prefixes)
+        if self._translating == "sample":
+            raise ValueError(
+                "a SavedModel gives no scores of samples: leave out `samples` or --json, or name "
+                "the folder of its run."
+            )
+        if any(prefixes):
+            raise ValueError(
+                f"prefixes and {', '.join(self._options)} exclude each other with a SavedModel: "
+                "leave one out, or name the folder of its run."
+            )
+        given = self._run("translate", text=lines, **self._options)
+        return [
+            [
+                Hypothesis(text, float(score), None, None)
+                for text, score in zip(as_strings(texts), scores, strict=True)
+                if score > NO_SCORE
+            ]
+            for texts, scores in zip(given[f"{self._output}s"], given["scores"], strict=True)
+        ]
+
+    def translate_with_penalties(
+        self, beam_size: int, length_penalties: list[float], lines: list[str]
+    ) -> list[list[str]]:
+        """The best translation of each line by each length penalty, a search for each."""
+        if self._translating == "sample":
+            raise ValueError("samples are drawn without a length penalty: leave out `samples`.")
+        columns = []
+        for penalty in length_penalties:
+            options = {**self._options, "beam_size": beam_size, "length_penalty": penalty}
+            given = self._run("translate", text=lines, **options)
+            columns.append(as_strings(given[f"{self._output}s"][:, 0]))
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:
+        """Log P(Y | X) in nats and |Y| of each pair."""
+        given = self._run("score", text=lines, reference=references)
+        return list(zip(given["log_probability"].tolist(), given["tokens"].tolist(), strict=True))
+
+    def attention(self, lines: list[str], references: list[str]) -> dict[str, np.ndarray]:
+        """What every layer's heads attend to: see `Live.attention`."""
+        self._require("align")
+        return self._module().attention(lines, references)
+
+    def cross_attention(
+        self, lines: list[str], references: list[str]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Source and target pieces and the attention between: see `Live.cross_attention`."""
+        given = self._run("align", text=lines, reference=references)
+        return given["source_pieces"], given["target_pieces"], given["attention"]
+
+    def _require(self, signature):
+        if signature not in self._signatures:
+            raise ValueError(
+                f"{self._folder} has no signature `{signature}`: an ensemble has no attention of "
+                "its own, an export that draws has no search, and one made before 0.4 has only "
+                "`serving_default`. Name the folder of one run, or export it again."
+            )
+
+    def _run(self, signature, **inputs):
+        """Call a signature with lists of strings and with options that hold for all of them."""
+        model = self._once(signature, self._load)
+        types = model.signatures[signature].inputs
+        arrays = {
+            name: as_bytes(value)
+            if isinstance(value, list)
+            else np.array([value], types[name].dtype.as_numpy_dtype)
+            for name, value in inputs.items()
+        }
+        return model.run(signature, model.signatures[signature].defaults | arrays)
+
+    def _load(self, signature):
+        self._require(signature)
+        try:
+            return SavedModel(self._folder, (signature,), self._threads)
+        except (OSError, ValueError, tf.errors.OpError) as error:
+            raise damaged(self._folder, error) from error
+
+    def _module(self):
+        """The exported module with the functions that are no signatures."""
+        return self._once("module", lambda _: Live(reload(self._folder), gives_attention=True))
+
+    def _once(self, name, load):
+        """What `load` gives for a name, loaded by the first thread that asks."""
+        with self._lock:
+            if name not in self._loaded:
+                self._loaded[name] = load(name)
+            return self._loaded[name]
+
+
+def _only_output(signatures, folder):
+    outputs = [*signatures["serving_default"].outputs] if "serving_default" in signatures else []
+    if len(outputs) != 1:
+        raise ValueError(
+            f"{folder} must give one string for each line by `serving_default`. Received: "
+            f"{', '.join(sorted(outputs)) or 'no such signature'}. It is no translator of ours."
+        )
+    return outputs[0]
+
+
+def tokenizers_of(graph: Message, folder: pathlib.Path, description: Mapping) -> tuple:
+    """The tokenizers inside a SavedModel: of the source, and of the target.
+
+    Args:
+        graph: its GraphDef.
+        folder: where it lies, for errors.
+        description: its `model.json`, {} where another program exported it.
+
+    Returns:
+        Two `SentencePieceProcessor`s.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    found = [node.attr["model"].s for node in graph.node if node.op == "SentencepieceOp"]
+    if not found:
+        raise ValueError(f"{folder} has no SentencePiece tokenizer: it is no translator of ours.")
+    by_fingerprint = {fingerprint_of(model): model for model in found}
+    fingerprint = description.get("vocabulary", {}).get("fingerprint", "")
+    named = [by_fingerprint[one] for one in fingerprint.split("-") if one in by_fingerprint]
+    loaded = [
+        sentencepiece.SentencePieceProcessor(model_proto=model) for model in named or found[:1]
+    ]
+    return loaded[0], loaded[-1]

@@ -1,0 +1,126 @@
+"""A `TranslationModule` called from Python: lists of strings in, Python's values out."""
+
+import functools
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.inference.hypothesis import Hypothesis
+from pipelines.vocabulary import RESERVED
+
+
+class Live:
+    """What `Translator` calls of a module, in memory or reloaded.
+
+    Args:
+        module: a `TranslationModule`.
+        gives_attention: whether its model has attention of its own, as an ensemble has not.
+    """
+
+    def __init__(self, module, gives_attention: bool):
+        self._module = module
+        self._gives_attention = gives_attention
+
+    def lengths(self, lines: list[str]) -> list[int]:
+        """How many tokens each line has, EOS included."""
+        return self._module.source_lengths(as_bytes(lines)).numpy().tolist()
+
+    def target_lengths(self, references: list[str]) -> list[int]:
+        """How many tokens each translation has, likewise."""
+        return self._module.target_lengths(as_bytes(references)).numpy().tolist()
+
+    def has_piece(self, piece: str) -> bool:
+        """Whether the source's vocabulary has a piece that is text or a tag."""
+        return piece not in RESERVED and piece in self._module.vocabulary.source.pieces
+
+    def check(self, options: Mapping) -> None:
+        """Refuse options that are out of range."""
+        DecodingOptions(**options)
+
+    def translate(self, lines: list[str]) -> list[str]:
+        """The best translation of each line."""
+        [output] = self._module.translate(as_bytes(lines)).values()
+        return as_strings(output.numpy())
+
+    def translate_in_detail(self, lines: list[str], prefixes: list[str]) -> list[list[Hypothesis]]:
+        """The hypotheses of each line, best first, that begin with its prefix."""
+        given = self._module.translate_in_detail(as_bytes(lines), as_bytes(prefixes))
+        names = ("translations", "scores", "pieces", "log_probabilities")
+        found = zip(*(given[name].numpy() for name in names), strict=True)
+        return [
+            [_hypothesis(*one) for one in zip(*sentence, strict=True) if one[1] > -np.inf]
+            for sentence in found
+        ]
+
+    def translate_with_penalties(
+        self, beam_size: int, length_penalties: list[float], lines: list[str]
+    ) -> list[list[str]]:
+        """The best translation of each line by each length penalty, from one search."""
+        penalties = np.array(length_penalties, np.float32)
+        texts = self.sweep(as_bytes(lines), np.array([beam_size], np.int32), penalties)
+        return [as_strings(row) for row in texts.numpy()]
+
+    @functools.cached_property
+    def sweep(self) -> Callable:
+        """See `sweep_of`."""
+        from keras_transformer.inference.sweeping import sweep_of
+
+        return sweep_of(self._module)
+
+    def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:
+        """Log P(Y | X) in nats and |Y| of each pair."""
+        given = self._module.score(as_bytes(lines), as_bytes(references))
+        names = ("log_probability", "tokens")
+        return list(zip(*(given[name].numpy().tolist() for name in names), strict=True))
+
+    def attention(self, lines: list[str], references: list[str]) -> dict[str, np.ndarray]:
+        """What every layer's heads attend to: "encoder" (B, N, h, S, S), "decoder" (B, N, h, T, T),
+        "cross" (B, N, h, T, S), and "source_pieces" (B, S) and "target_pieces" (B, T), bytes.
+
+        Raises:
+            ValueError: if the model is an ensemble.
+        """
+        if not self._gives_attention:
+            raise ValueError(
+                "an ensemble has no attention of its own: name the folder of one of its runs."
+            )
+        given = self._module.attention(as_bytes(lines), as_bytes(references))
+        return {name: tensor.numpy() for name, tensor in given.items()}
+
+    def cross_attention(
+        self, lines: list[str], references: list[str]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Source pieces (B, S), target pieces (B, T), and the attention between them, (B, N, h, T,
+        S).
+
+        Raises:
+            ValueError: as `attention`.
+        """
+        given = self.attention(lines, references)
+        return given["source_pieces"], given["target_pieces"], given["cross"]
+
+
+def as_bytes(lines: list[str]) -> np.ndarray:
+    """Strings as TensorFlow takes them, (B,)."""
+    return np.array([line.encode("utf-8", errors="replace") for line in lines], dtype=object)
+
+
+def as_strings(array: np.ndarray) -> list[str]:
+    """TensorFlow's strings (B,) as Python's."""
+    return [one.decode("utf-8", errors="replace") for one in array]
+
+
+def as_pieces(rows: np.ndarray) -> list[list[str]]:
+    """Lists of strings from bytes (B, L) in which "" is padding."""
+    return [as_strings([piece for piece in row if piece]) for row in rows]
+
+
+def _hypothesis(text, score, pieces, log_probabilities):
+    [pieces] = as_pieces([pieces])
+    return Hypothesis(
+        text.decode("utf-8", errors="replace"),
+        float(score),
+        pieces,
+        log_probabilities[: len(pieces)].tolist(),
+    )

@@ -1,0 +1,101 @@
+"""The parser as one TensorFlow graph: sentences in, trees out (Vaswani et al. 2017, section
+6.3).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding.constraints import under
+from keras_transformer.decoding.options import MAX_SOURCE_LENGTH
+from keras_transformer.decoding.tree_constraints import TreeConstraints
+from keras_transformer.inference.translation_module import TranslationModule
+from keras_transformer.models import EncoderDecoder, Ensemble
+from pipelines import bracketing
+from pipelines.linearization import alphabet_of
+from pipelines.special_ids import PAD
+from pipelines.vocabularies import SeparateVocabularies
+from pipelines.vocabulary import Vocabulary
+
+
+class ParsingModule(TranslationModule):
+    """A `TranslationModule` from words, which stand between white space, into trees in brackets.
+
+    Whatever symbols the model writes become a tree over exactly the words, by the rules of
+    `pipelines.linearization`. By the option `constrained` the model writes no other symbols than
+    those of such a tree. References are trees in brackets, prefixes are symbols.
+
+    Args:
+        model, vocabulary, options: see `TranslationModule`.
+
+    Raises:
+        ValueError: if the vocabulary has no pieces for trees, or another width than the model.
+    """
+
+    output = "tree"
+    # Section 6.3. The end may come first: what is missing is repaired.
+    default_options: Mapping[str, Any] = {"max_length": "+300", "min_length": 1}
+
+    def __init__(
+        self,
+        model: EncoderDecoder | Ensemble,
+        vocabulary: Vocabulary | SeparateVocabularies,
+        options: DecodingOptions | None = None,
+    ):
+        super().__init__(model, vocabulary, options)
+        self._alphabet = alphabet_of(vocabulary.target.pieces)
+
+    @classmethod
+    def check(cls, options):
+        """Refuse nothing: a parser can have all options."""
+
+    def search(self, search, text, prefixes=None, limits=None):
+        """Search as `TranslationModule` does, but with `constrained` only among well-formed
+        trees over the words of `text`.
+        """
+        if self.options.constrained:
+            rules = self.options.constraints(
+                TreeConstraints,
+                opens=self._alphabet.opens,
+                closes=self._alphabet.closes,
+                is_leaf=self._alphabet.is_leaf,
+                **self._leaves(text),
+            )
+            search = under(search, rules)
+        return super().search(search, text, prefixes, limits)
+
+    def _leaves(self, text):
+        """How many leaves a tree over the words of `text` has, and which ones if they are words.
+
+        Words after the cut of the source are not read: the repair puts them in.
+        """
+        if self._alphabet.leaves != "words":
+            words = tf.strings.split(text).row_lengths()
+            return {"count": tf.minimum(words, MAX_SOURCE_LENGTH)}
+        pieces = self.target_tokenizer.tokenize(_spaced(text))[:, :-1][:, :MAX_SOURCE_LENGTH]
+        # A word that is written like a symbol cannot be distinguished from it.
+        pieces = tf.ragged.boolean_mask(pieces, tf.gather(self._alphabet.is_leaf, pieces))
+        return {
+            "count": pieces.row_lengths(),
+            "leaves": pieces.to_tensor(PAD),
+            "begins_word": self._alphabet.takes >= 0,
+        }
+
+    def source_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Sentences (B,) to ragged ids (B, None), whatever white space is between words."""
+        return super().source_ids(_spaced(text))
+
+    def target_tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Trees in brackets, or their symbols, (B,) to ragged ids, each row closed by EOS."""
+        return super().target_tokens(bracketing.symbols(text, self._alphabet.leaves))
+
+    def target_text(self, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
+        """Ids (B, L) to trees over the words of `text`, strings (B,), empty where it is blank."""
+        return bracketing.trees(self._alphabet, ids, text)
+
+
+def _spaced(text):
+    """Strings (B,) with one space between words, as a treebank gives them to training."""
+    return tf.strings.reduce_join(tf.strings.split(text), axis=-1, separator=" ")

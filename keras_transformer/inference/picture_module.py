@@ -1,0 +1,119 @@
+"""A `VisionTransformer` as one TensorFlow graph (Dosovitskiy et al. 2021, "An Image is Worth 16x16
+Words: Transformers for Image Recognition at Scale"): pictures in; classes, or what it looked at,
+out. Shapes: B pictures of H x W pixels with C channels; K classes; N layers of h heads.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.inference.graphs import traced
+from keras_transformer.models import VisionTransformer
+from pipelines import picture_files
+
+WHITE = 255.0
+# Any size: another one than the model's is told, and not taken for something else.
+PICTURE = tf.TensorSpec([None, None, None, None], tf.float32, name="picture")
+PNG = tf.TensorSpec([None], tf.string, name="png")
+
+
+class PictureModule(tf.Module):
+    """A classifier of pictures.
+
+    Args:
+        model: built.
+        classes: names of the K classes, in the order of the logits.
+
+    Raises:
+        ValueError: if there are not as many names as classes.
+    """
+
+    def __init__(self, model: VisionTransformer, classes: Sequence[str]):
+        super().__init__(name="picture_classifier")
+        hp = model.hyperparameters
+        if len(classes) != hp.classes:
+            raise ValueError(
+                f"`classes` must be {hp.classes} names, as many as the model has classes. "
+                f"Received: {len(classes)}."
+            )
+        self.classes = list(classes)
+        self.what = model.what
+        # Only the variables are tracked, not the Keras model: with both, an export is twice as big.
+        self.weights = [variable.value for variable in model.weights]
+        self.hyperparameters = hp
+        self._paths = [variable.path for variable in model.weights]
+        self.size = (hp.height, hp.width, hp.channels)
+        self._grid = hp.grid
+        fitting = tf.TensorSpec([None, *self.size], tf.float32)
+        self._logits = traced(lambda pictures: model(pictures, training=False), fitting)
+        self._weights = traced(
+            lambda pictures: model.attention_weights(pictures)["encoder"], fitting
+        )
+        self.classify = traced(self._classify, PICTURE)
+        self.classify_png = traced(self._classify_png, PNG)
+        self.attend = traced(self._attend, PICTURE)
+        self.attend_png = traced(self._attend_png, PNG)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The model's weights by their paths."""
+        pairs = zip(self._paths, self.weights, strict=True)
+        return {path: variable.numpy() for path, variable in pairs}
+
+    def _classify(self, picture):
+        """Pictures (B, H, W, C), from 0 to 1, to the likeliest class (B,), and all classes and
+        their probabilities, each (B, K), in one order for all pictures.
+        """
+        probabilities = tf.nn.softmax(self._logits(self._fitting(picture)))
+        classes = tf.constant(self.classes)
+        return {
+            "class": tf.gather(classes, tf.argmax(probabilities, axis=-1)),
+            "classes": tf.broadcast_to(classes, tf.shape(probabilities)),
+            "probabilities": probabilities,
+        }
+
+    def _classify_png(self, png):
+        """PNG or JPEG files (B,) to what `classify` gives."""
+        return self.classify(self._decoded(png))
+
+    def _attend(self, picture):
+        """Pictures to what the class token looks at, (B, N, h, H / P, W / P): the share of each
+        patch. What is missing to 1 is the share of the class token itself.
+        """
+        weights = self._weights(self._fitting(picture))[:, :, :, 0, 1:]
+        shape = tf.shape(weights)[:3]
+        return {"attention": tf.reshape(weights, tf.concat([shape, self._grid], axis=0))}
+
+    def _attend_png(self, png):
+        """PNG or JPEG files (B,) to what `attend` gives, and the pictures that the model saw,
+        (B, H, W, C).
+        """
+        seen = self._decoded(png)
+        return {"seen": tf.ensure_shape(seen, [None, *self.size]), **self.attend(seen)}
+
+    def _decoded(self, png):
+        def decoded(one):
+            shape = tf.concat([picture_files.size_of(one), self.size[-1:]], axis=0)
+            with tf.control_dependencies([self._told(shape)]):
+                pixels = picture_files.decoded(tf.identity(one), self.size[-1])
+            return tf.ensure_shape(pixels, self.size)
+
+        pixels = tf.map_fn(decoded, png, fn_output_signature=tf.TensorSpec(self.size, tf.uint8))
+        return tf.cast(pixels, tf.float32) / WHITE
+
+    def _fitting(self, picture):
+        """The pictures, which are refused if they have another size or other values."""
+        values = tf.reduce_all((picture >= 0) & (picture <= 1))
+        told = tf.debugging.Assert(
+            values, ["the values of a picture must be from 0 to 1. Divide bytes by 255."]
+        )
+        with tf.control_dependencies([self._told(tf.shape(picture)[1:]), told]):
+            return tf.ensure_shape(tf.identity(picture), [None, *self.size])
+
+    def _told(self, shape):
+        """The assertion that a picture's shape, (H, W, C), is that of the model."""
+        height, width, channels = self.size
+        said = f"a picture must be {height} x {width} x {channels} (height, width, channels)."
+        return tf.debugging.Assert(
+            tf.reduce_all(shape == self.size), [f"{said} Resize it. Received:", shape]
+        )

@@ -1,0 +1,248 @@
+"""`Translator.load(path).translate(lines)`: the same for a run's folder and for a SavedModel."""
+
+import functools
+import os
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from keras_transformer.inference.alignment import link_words
+from keras_transformer.inference.batches import SHORTEN, TARGET, checked_lengths, in_batches
+from keras_transformer.inference.hypothesis import Hypothesis
+from keras_transformer.inference.live import Live, as_pieces
+from keras_transformer.inference.loading import load_model
+
+__all__ = ["Hypothesis", "Translator"]
+
+
+class Translator:
+    """Translates lists of strings. What a line gives does not depend on the others.
+
+    Args:
+        module: a `TranslationModule`.
+        description: what the model is: its `model.json`.
+
+    Example:
+        translator = Translator.load("runs/home_assistant_en_de")
+        translator.translate(["Turn off the lights."])
+    """
+
+    def __init__(self, module, description: dict | None = None):
+        self._model = Live(module, module.gives_attention)
+        self.description = description or {}
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike | Sequence[str | os.PathLike],
+        precision: str = "float32",
+        **options,
+    ) -> "Translator":
+        """Load what was trained or exported.
+
+        Args:
+            path: a run's folder; a checkpoint in one (.npz); several of them for an ensemble,
+                listed or joined by commas; the folder of a SavedModel, or of numbered versions of
+                it, of which the newest is taken.
+            precision: "float32", or "bfloat16" for weights of half the bytes, faster on processors
+                that multiply them. A SavedModel has its own.
+            options: those of `DecodingOptions`; None: what the run was trained with, or what the
+                SavedModel was exported with. A SavedModel takes beam_size, length_penalty,
+                max_length and num_hypotheses, or samples=1, temperature and seed.
+
+        Raises:
+            FileNotFoundError: if there is no model.
+            ValueError: if it is damaged, or for options that are out of range, exclude each other,
+                or that a SavedModel does not take.
+        """
+        translator = cls.__new__(cls)
+        translator._model, translator.description = load_model(path, precision, options)
+        return translator
+
+    def translate(
+        self,
+        lines: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        split_sentences: bool = False,
+        batch_tokens: int | None = None,
+        batches_at_once: int = 1,
+        report: Callable[[int], None] | None = None,
+    ) -> list[str]:
+        """Translate lines.
+
+        Args:
+            lines: strings.
+            prefixes: as many strings, which the translations begin with; "" for any beginning.
+            split_sentences: translate each sentence of a line on its own, and join the translations
+                by a space. A tag before the line, such as "<2de>", counts for each of them.
+            batch_tokens: tokens of the sources decoded at once, with padding; those of similar
+                length together. Default: 2,048, or fewer where so few lines would leave a thread
+                without work.
+            batches_at_once: how many threads decode a batch each; see `spread_over_cores`.
+            report: called with a number of lines (sentences, if these are split) whenever so many
+                more are done.
+
+        Returns:
+            As many strings, in the same order; "" for an empty or blank line.
+
+        Raises:
+            ValueError: naming the first line that is longer than the model takes, before anything
+                is translated.
+        """
+        how = (batch_tokens, batches_at_once, report)
+        if split_sentences:
+            if prefixes is not None:
+                raise ValueError(
+                    "`split_sentences` and `prefixes` exclude each other: a prefix belongs to "
+                    "one sentence."
+                )
+            return self._translate_sentences(lines, how)
+        if prefixes is not None:
+            details = self.translate_in_detail(lines, prefixes, *how)
+            return [hypotheses[0].text if hypotheses else "" for hypotheses in details]
+        return self._in_batches(self._model.translate, how, lines)
+
+    def translate_in_detail(
+        self,
+        lines: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        batch_tokens: int | None = None,
+        batches_at_once: int = 1,
+        report: Callable[[int], None] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Translate lines, and give the other hypotheses too, with log P and scores.
+
+        Args:
+            as in `translate`.
+
+        Returns:
+            For each line up to `num_hypotheses` of `Hypothesis`, best first.
+
+        Raises:
+            ValueError: as `translate`, and for what a SavedModel cannot give.
+        """
+        lines = list(lines)
+        prefixes = [""] * len(lines) if prefixes is None else prefixes
+        how = (batch_tokens, batches_at_once, report)
+        search = self._model.translate_in_detail
+        return self._in_batches(search, how, lines, prefixes, named="of the prefixes, line {}")
+
+    def translate_with_penalties(
+        self,
+        lines: Sequence[str],
+        beam_size: int,
+        length_penalties: Sequence[float],
+        batch_tokens: int | None = None,
+        batches_at_once: int = 1,
+        report: Callable[[int], None] | None = None,
+    ) -> list[list[str]]:
+        """Translate lines by each of several length penalties, to choose one. A run's model
+        searches once for all of them, a SavedModel once for each.
+
+        Args:
+            lines, batch_tokens, batches_at_once, report: as in `translate`.
+            beam_size, length_penalties: take the place of the options of `load`.
+
+        Returns:
+            For each line as many translations as there are penalties, in their order.
+        """
+        search = functools.partial(
+            self._model.translate_with_penalties, beam_size, list(length_penalties)
+        )
+        return self._in_batches(search, (batch_tokens, batches_at_once, report), lines)
+
+    def check(self, **options) -> None:
+        """Refuse options that a search by `translate_with_penalties` cannot have.
+
+        Raises:
+            ValueError: naming the option.
+        """
+        self._model.check(options)
+
+    def score(
+        self, lines: Sequence[str], references: Sequence[str], batch_tokens: int | None = None
+    ) -> list[tuple[float, int]]:
+        """How likely the model finds given translations.
+
+        Args:
+            lines: strings.
+            references: as many, their translations.
+            batch_tokens: as in `translate`.
+
+        Returns:
+            For each pair log P(Y | X) in nats and |Y|, the number of its tokens, EOS included in
+            both.
+
+        Raises:
+            ValueError: for unequal numbers of strings, a line or reference that is too long, or a
+                SavedModel that cannot do this.
+        """
+        return self._in_batches(self._model.score, (batch_tokens,), lines, references)
+
+    def align(
+        self, lines: Sequence[str], references: Sequence[str], batch_tokens: int | None = None
+    ) -> list[list[tuple[int, int]]]:
+        """Which words of lines and of their translations belong together.
+
+        Args:
+            lines, references, batch_tokens: as in `score`.
+
+        Returns:
+            For each pair a list of (source word, target word), words between spaces counted from 0,
+            one for each target word.
+
+        Raises:
+            ValueError: as in `attention` and `score`.
+        """
+        return self._in_batches(self._links, (batch_tokens,), lines, references)
+
+    def attention(self, line: str, translation: str) -> dict[str, np.ndarray | list[str]]:
+        """What every layer's heads attend to when the model reads a line and writes a translation
+        of it.
+
+        Returns:
+            A dictionary: "source_pieces" and "target_pieces", lists of S and T strings, EOS the
+            last; "encoder" (N, h, S, S), "decoder" (N, h, T, T) and "cross" (N, h, T, S), float32
+            arrays, of which row t belongs to the step that gives target piece t.
+
+        Raises:
+            ValueError: if the model is an ensemble, or a SavedModel that cannot do this.
+        """
+        checked_lengths(self._model.lengths, [line])
+        checked_lengths(self._model.target_lengths, [translation], "the translation", SHORTEN)
+        given = self._model.attention([line], [translation])
+        pieces = {name: as_pieces(given[name])[0] for name in ("source_pieces", "target_pieces")}
+        return {name: array[0] for name, array in given.items()} | pieces
+
+    def _translate_sentences(self, lines, how):
+        # Only who splits sentences pays for the import of the rules of all languages.
+        from keras_transformer.inference import long_text
+
+        language = self.description.get("corpus", {}).get("source_language", "en")
+        sentences, counts = long_text.split(lines, language, self._model.has_piece)
+        checked_lengths(self._model.lengths, sentences, "sentence {} of all", SHORTEN)
+        return long_text.join(self.translate(sentences, None, False, *how), counts)
+
+    def _links(self, lines, references):
+        """Word links by the mean of the heads of the last layer but one, or of the only one."""
+        sources, targets, attention = self._model.cross_attention(lines, references)
+        layer = max(attention.shape[1] - 2, 0)
+        pairs = zip(
+            as_pieces(sources), as_pieces(targets), attention[:, layer].mean(axis=1), strict=True
+        )
+        return [link_words(*pair) for pair in pairs]
+
+    def _in_batches(self, function, how, *columns, named=TARGET):
+        """What a function of lists gives for each line; errors call one of the others `named`."""
+        lines, *others = map(list, columns)
+        of_others = []
+        for other in others:
+            if len(other) != len(lines):
+                raise ValueError(
+                    f"there must be as many of the one as of the other. Received: {len(lines):,} "
+                    f"and {len(other):,} lines."
+                )
+            of_others.append(checked_lengths(self._model.target_lengths, other, named, SHORTEN))
+        of_lines = checked_lengths(self._model.lengths, lines)
+        lengths = [max(row) for row in zip(of_lines, *of_others, strict=True)]
+        return in_batches(function, [lines, *others], lengths, *how)

@@ -1,0 +1,224 @@
+"""Check a SavedModel in a process that imports only TensorFlow and tensorflow_text, as a server
+does: does it give its golden outputs, and which operations does it need?
+
+`check` runs this file by its path, with the folder of a version. It prints one JSON object:
+
+    different   the golden examples with other outputs: what was expected and what came
+    ops         all operations that the graph uses
+    not_served  those of them that a stock TF Serving lacks. It has all of TensorFlow's own but
+                calls of Python, and all of tensorflow_text's
+    modules     the packages that were imported
+"""
+
+import base64
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.python.framework import op_def_registry
+
+PROGRAM = pathlib.Path(__file__)
+PYTHON = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
+# Of floats: a batch is summed in another order than one row.
+RELATIVE = 1e-4
+ABSOLUTE = 1e-5
+
+
+def check(folder: pathlib.Path) -> None:
+    """Ask a SavedModel for its golden examples in a clean process, alone and in a batch, and check
+    its operations.
+
+    Args:
+        folder: of a version, with `assets.extra/golden.jsonl`.
+
+    Raises:
+        ValueError: if it cannot be loaded, gives another output, or needs what stock TF Serving
+            does not link.
+    """
+    found = report(folder)
+    if found["different"]:
+        first = found["different"][0]
+        raise ValueError(
+            f"nothing was exported: {len(found['different'])} golden examples come out otherwise "
+            "than from the live model. The first, "
+            f"{first['way']}: {first['inputs']} to {first['came']}, expected {first['expected']}."
+        )
+    if found["not_served"]:
+        raise ValueError(
+            "nothing was exported: stock TF Serving does not link "
+            f"{', '.join(found['not_served'])}."
+        )
+
+
+def report(folder: pathlib.Path) -> dict:
+    """Run this file on a version, and give what it prints."""
+    # From another folder, and isolated (-I), so that no package of ours is on its path by chance.
+    process = subprocess.run(
+        [sys.executable, "-I", PROGRAM, pathlib.Path(folder).resolve()],
+        capture_output=True,
+        cwd="/",
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        check=False,
+    )
+    if process.returncode:
+        reason = (
+            process.stderr.decode(errors="replace").strip() or f"status {process.returncode}"
+        ).splitlines()[-1]
+        raise ValueError(
+            "nothing was exported: what was written does not run in a process of its own "
+            f"({reason})."
+        )
+    return json.loads(process.stdout)
+
+
+def main(folder):
+    """What the process does."""
+    folder = pathlib.Path(folder)
+    graph = saved_model_pb2.SavedModel.FromString(
+        (folder / "saved_model.pb").read_bytes()
+    ).meta_graphs[0]
+    ops = ops_of(graph)
+    # Before tensorflow_text is imported, so that its ops are not among TensorFlow's.
+    core = {op for op in ops if op_def_registry.get(op)}
+    import tensorflow_text  # noqa: F401
+
+    model = tf.saved_model.load(str(folder))
+    lines = (folder / "assets.extra" / "golden.jsonl").read_text(encoding="utf-8").splitlines()
+    golden = [json.loads(line) for line in lines]
+    default = graph.signature_def["serving_default"]
+    infos = infos_of(graph.signature_def, default)
+    for name, definition in graph.signature_def.items():
+        if name in model.signatures:
+            ask(model.signatures[name], definition, typed(golden[0], infos))
+    report = {
+        "different": different(
+            model.signatures["serving_default"], default, [typed(line, infos) for line in golden]
+        ),
+        "ops": sorted(ops),
+        "not_served": sorted(
+            op for op in ops if op in PYTHON or not (op in core or op_def_registry.get(op))
+        ),
+        "modules": sorted({name.partition(".")[0] for name in sys.modules}),
+    }
+    json.dump(report, sys.stdout)
+
+
+def ops_of(graph):
+    """Names of all operations of a MetaGraphDef."""
+    functions = graph.graph_def.library.function
+    nodes = [*graph.graph_def.node, *(node for function in functions for node in function.node_def)]
+    return {node.op for node in nodes} - {function.signature.name for function in functions}
+
+
+def infos_of(definitions, default):
+    """What a name in golden.jsonl is: an input or output of the default signature, or an input of
+    another one.
+    """
+    others = {name: info for one in definitions.values() for name, info in one.inputs.items()}
+    return {**others, **default.inputs, **default.outputs}
+
+
+def typed(line, infos):
+    """A line of golden.jsonl as arrays, by name."""
+    return {
+        name: np.array(from_json(value), tf.as_dtype(infos[name].dtype).as_numpy_dtype)
+        for name, value in line.items()
+    }
+
+
+def from_json(value):
+    """Strings to bytes, in lists too; {"b64": ...} stands for bytes that are no UTF-8."""
+    if isinstance(value, list):
+        return [from_json(one) for one in value]
+    if isinstance(value, dict):
+        return base64.b64decode(value["b64"])
+    return value.encode() if isinstance(value, str) else value
+
+
+def arguments(dtypes, example):
+    """What a signature is asked for a golden example.
+
+    Args:
+        dtypes: of its inputs that have no default, by name.
+        example: arrays by name, the inputs first, without the axis of the batch.
+
+    Returns:
+        An array with a batch of one for each input: the one of its name in the example, else the
+        first of its dtype.
+    """
+    arrays = {}
+    for name, dtype in dtypes.items():
+        fitting = [array for array in example.values() if tf.as_dtype(array.dtype) == dtype]
+        arrays[name] = np.asarray(example[name] if name in example else fitting[0])[None]
+    return arrays
+
+
+def ask(signature, definition, example):
+    """One example through a signature, the defaults filled in as a server does."""
+    options = {
+        name: tf.constant(tf.make_ndarray(value)) for name, value in definition.defaults.items()
+    }
+    dtypes = {
+        name: tf.as_dtype(info.dtype)
+        for name, info in definition.inputs.items()
+        if name not in options
+    }
+    given = arguments(dtypes, example)
+    signature(**{name: tf.constant(given[name], dtypes[name]) for name in given}, **options)
+
+
+def different(serve, definition, examples):
+    """The golden examples that come out otherwise, alone or in a batch of all of their shapes."""
+    batches = {}
+    for example in examples:
+        shapes = tuple(example[name].shape for name in definition.inputs)
+        batches.setdefault(shapes, []).append(example)
+    ways = [("in a batch", batch) for batch in batches.values()]
+    ways += [("alone", [example]) for example in examples]
+    return [
+        told(way, example, outputs, definition)
+        for way, batch in ways
+        for example, outputs in zip(batch, answers(serve, definition, batch), strict=True)
+        if not all(equal(outputs[name], example[name]) for name in outputs if name in example)
+    ]
+
+
+def answers(serve, definition, batch):
+    """The outputs of each example of a batch, arrays by name."""
+    inputs = {
+        name: tf.constant(np.stack([example[name] for example in batch]), info.dtype)
+        for name, info in definition.inputs.items()
+    }
+    outputs = {name: tensor.numpy() for name, tensor in serve(**inputs).items()}
+    return [{name: array[row] for name, array in outputs.items()} for row in range(len(batch))]
+
+
+def equal(came, expected):
+    came = np.asarray(came)
+    if came.shape != expected.shape or came.dtype.kind not in "fc":
+        return np.array_equal(came, expected)
+    return np.allclose(came, expected, RELATIVE, ABSOLUTE, equal_nan=True)
+
+
+def told(way, example, outputs, definition):
+    """A difference in words."""
+
+    def words(arrays):
+        values = {name: np.asarray(array).tolist() for name, array in arrays.items()}
+        return repr(next(iter(values.values())) if len(values) == 1 else values)
+
+    return {
+        "inputs": words({name: example[name] for name in definition.inputs}),
+        "way": way,
+        "expected": words({name: example[name] for name in outputs if name in example}),
+        "came": words(outputs),
+    }
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

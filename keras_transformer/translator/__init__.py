@@ -1,1 +1,0 @@
-"""The trained translator, strings to strings, in Python."""

@@ -1,0 +1,344 @@
+"""A SavedModel asked from Python, and what it refuses: with one that release 0.5 exported."""
+
+import functools
+import json
+import pathlib
+import tarfile
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_text
+
+from keras_transformer.inference import exported as product
+from keras_transformer.inference.alignment import link_words
+from keras_transformer.inference.exported_options import request
+from keras_transformer.inference.live import Live
+from keras_transformer.inference.parsing_module import ParsingModule
+from keras_transformer.inference.translator import Translator
+from keras_transformer.saved_models import session
+
+FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5"
+OUTPUTS = json.loads((FIXTURE / "outputs.json").read_text(encoding="utf-8"))
+SOURCES = OUTPUTS["sources"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A version that release 0.5 exported, in a folder of versions."""
+    version = tmp_path_factory.mktemp("release_0_5") / "1"
+    with tarfile.open(FIXTURE / "saved_model.tar.gz") as archive:
+        archive.extractall(version, filter="data")
+    return version.parent
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded_once():
+    """A signature of a folder is loaded once for all translators."""
+    load = product.Exported._load
+    signatures = {}
+
+    def kept(self, signature):
+        key = self._folder, signature
+        if key not in signatures:
+            signatures[key] = load(self, signature)
+        return signatures[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(product.Exported, "_load", kept)
+        patch.setattr(product, "reload", functools.cache(session.reload))
+        yield
+
+
+@pytest.fixture(scope="module")
+def exported(folder):
+    return Translator.load(folder)
+
+
+@pytest.fixture(scope="module")
+def reloaded(folder):
+    """TensorFlow's own reload, the oracle."""
+    return product.reload(folder / "1")
+
+
+@pytest.fixture
+def loaded(folder):
+    """Gives the `Translator` with some options."""
+    return functools.partial(Translator.load, folder)
+
+
+def test_release_0_5_is_translated_as_it_was(exported):
+    assert exported.translate(SOURCES) == OUTPUTS["beam_4"]
+
+
+def test_control_the_likeliest_and_the_second_differ():
+    assert OUTPUTS["beam_4"] != OUTPUTS["second"]
+
+
+def test_penalties_are_options_of_one_request_each(loaded):
+    penalties = [0.0, 5.0]
+    lines = SOURCES[:8]
+    given = loaded().translate_with_penalties(lines, 4, penalties)
+    columns = [
+        loaded(beam_size=4, length_penalty=penalty).translate(lines) for penalty in penalties
+    ]
+    assert given == [list(row) for row in zip(*columns, strict=True)]
+    assert columns[0] != columns[1]
+    with pytest.raises(ValueError, match="leave out `samples`"):
+        loaded(samples=1).translate_with_penalties(lines, 4, penalties)
+
+
+def test_beam_size_is_an_option(loaded):
+    assert loaded(beam_size=1).translate(SOURCES) == OUTPUTS["greedy"]
+    assert loaded(beam_size=4).translate(SOURCES) == OUTPUTS["beam_4"]
+
+
+def test_hypotheses_and_scores_are_an_option(loaded):
+    details = loaded(num_hypotheses=2, beam_size=None).translate_in_detail(SOURCES)
+    assert [found[0].text for found in details] == OUTPUTS["beam_4"]
+    assert [found[1].text for found in details] == OUTPUTS["second"]
+    np.testing.assert_allclose([found[0].score for found in details], OUTPUTS["scores"], rtol=1e-4)
+    assert list(details[0][0].as_dict()) == ["translation", "score"]
+
+
+def test_fewer_hypotheses_than_asked_for_are_not_made_up(folder, monkeypatch):
+    translator = Translator.load(folder, num_hypotheses=2)
+    scores = np.array([[-1.5, np.finfo(np.float32).min]], np.float32)
+    given = {"translations": np.array([[b"a", b""]], object), "scores": scores}
+    monkeypatch.setattr(translator._model, "_run", lambda *_, **__: given)
+    [[only]] = translator.translate_in_detail(["a"])
+    assert only == ("a", -1.5, None, None)
+
+
+def test_length_options_are_those_of_the_signature(loaded, reloaded):
+    def expected(**options):
+        signature = reloaded.signatures["translate"]
+        # TensorFlow's reload knows no defaults; these are the exported ones.
+        own = {
+            "beam_size": tf.constant([4]),
+            "length_penalty": tf.constant([0.6]),
+            "max_length": tf.constant([0]),
+            "num_hypotheses": tf.constant([1]),
+        }
+        given = signature(text=tf.constant(SOURCES), **own | options)
+        return [text.decode() for text in given["translations"].numpy()[:, 0]]
+
+    short = loaded(max_length="4").translate(SOURCES)
+    assert short == expected(max_length=tf.constant([4]))
+    assert max(len(line.split()) for line in short) <= 3
+    steep = loaded(length_penalty=5.0).translate(SOURCES)
+    assert steep == expected(length_penalty=tf.constant([5.0]))
+    assert len({tuple(OUTPUTS["beam_4"]), tuple(short), tuple(steep)}) == 3
+
+
+def test_one_sample_of_a_temperature_and_a_seed(loaded, reloaded):
+    def expected(seed):
+        given = reloaded.signatures["sample"](
+            text=tf.constant(SOURCES),
+            temperature=tf.constant([2.0]),
+            seed=tf.constant([seed], tf.int64),
+        )
+        return [text.decode() for text in given["translation"].numpy()]
+
+    drawn = loaded(samples=1, temperature=2.0, seed=3).translate(SOURCES)
+    assert drawn == expected(3)
+    assert drawn != expected(4)
+    assert loaded(samples=1, temperature=2.0, seed=3).translate(SOURCES[5:7]) == drawn[5:7]
+
+
+@pytest.mark.parametrize("options", [{}, {"beam_size": 3, "max_length": 6}])
+def test_a_line_gives_what_it_gives_alone(loaded, options):
+    translator = loaded(**options)
+    together = translator.translate(SOURCES)
+    assert together == [translator.translate([line])[0] for line in SOURCES]
+    assert translator.translate(SOURCES, batch_tokens=9, batches_at_once=2) == together
+    assert translator.translate(["", " ", SOURCES[0]]) == ["", "", together[0]]
+
+
+def test_scores_are_those_of_release_0_5(exported):
+    found = exported.score(SOURCES, OUTPUTS["greedy"])
+    np.testing.assert_allclose(found, OUTPUTS["reference_scores"], rtol=1e-4)
+
+
+def test_pieces_and_prefixes_come_from_the_exported_module(exported, reloaded):
+    lines = SOURCES[:4]
+    prefixes = ["", "e", "", "c"]
+    details = exported.translate_in_detail(lines, prefixes)
+    expected = reloaded.translate_in_detail(tf.constant(lines), tf.constant(prefixes))
+    assert [found[0].text for found in details] == [
+        texts[0].decode() for texts in expected["translations"].numpy()
+    ]
+    for [best, *_], prefix in zip(details, prefixes, strict=True):
+        assert best.text.startswith(prefix)
+        assert best.pieces[-1] == "</s>"
+        assert len(best.pieces) == len(best.log_probabilities)
+    assert exported.translate(lines, prefixes) == [found[0].text for found in details]
+
+
+def test_words_are_aligned_by_the_signature_as_by_the_module(exported):
+    line = SOURCES[0]
+    translation = OUTPUTS["beam_4"][0]
+    attention = exported.attention(line, translation)
+    layer = max(attention["cross"].shape[0] - 2, 0)
+    links = link_words(
+        attention["source_pieces"], attention["target_pieces"], attention["cross"][layer].mean(0)
+    )
+    assert exported.align([line], [translation]) == [links]
+    assert len(links) == len(translation.split())
+
+
+def test_tokens_are_counted_as_the_graph_counts_them(exported, reloaded):
+    lines = [*SOURCES, "", "  a  b ", "Größe ﬁ ½ 日本 \u200b🙂", "x" * 50]
+    expected = reloaded.source_lengths(tf.constant(lines)).numpy().tolist()
+    assert exported._model.lengths(lines) == expected
+    with pytest.raises(ValueError, match="line 2 has 6,001 tokens"):
+        exported.translate(["a", "a " * 3000])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"coverage_penalty": 0.2}, "coverage_penalty=0.2: a SavedModel takes beam_size, length_"),
+        ({"samples": 1, "top_k": 3}, "top_k=3: a SavedModel takes temperature, seed and no other"),
+        ({"min_length": "3"}, "min_length=3: a SavedModel takes"),
+        ({"repetition_penalty": 1.2, "beam_size": 2}, "repetition_penalty=1.2: a SavedModel"),
+        ({"samples": 2}, "samples=2: a SavedModel draws one translation of a line"),
+        ({"max_length": "2x+10"}, r"max_length=2x\+10: a SavedModel takes a number of tokens"),
+        ({"precision": "bfloat16"}, "precision=bfloat16: .* was exported with its own precision"),
+        ({"beam_size": 0}, "beam_size"),
+        ({"beam_size": 33}, r"^beam_size=33: .* takes at most 32\. Pass less, or name the folder "),
+        ({"length_penalty": 10.5}, r"^length_penalty=10\.5: .* takes at most 10\. "),
+        ({"max_length": "2049"}, r"^max_length=2049: .* takes at most 2048\. "),
+        ({"samples": 1, "beam_size": 2}, "exclude each other"),
+    ],
+)
+def test_what_a_saved_model_does_not_take_is_refused_by_name(folder, options, words):
+    with pytest.raises(ValueError, match=words):
+        Translator.load(folder, **options)
+
+
+def test_what_it_would_clamp_can_be_refused_before_a_search(loaded):
+    for allowed in ({"beam_size": 32}, {"length_penalty": 10.0}):
+        loaded().check(**allowed)
+    with pytest.raises(ValueError, match=r"^beam_size=64: .* takes at most 32\."):
+        loaded().check(beam_size=64, length_penalty=0.6)
+
+
+def test_an_export_with_a_wider_beam_takes_that(folder):
+    described = product.Exported(folder / "1", {}, description={"decoding": {"beam_size": 40}})
+    described.check({"beam_size": 40})
+    with pytest.raises(ValueError, match=r"takes at most 40\."):
+        described.check({"beam_size": 41})
+
+
+def test_it_knows_the_pieces_of_its_source_but_for_special_ones(exported):
+    tokenizer = exported._model._source_tokenizer
+    live = types.SimpleNamespace(pieces=list(map(tokenizer.id_to_piece, range(len(tokenizer)))))
+    live = Live(types.SimpleNamespace(vocabulary=types.SimpleNamespace(source=live)), False)
+    text = tokenizer.id_to_piece(len(tokenizer) - 1)
+    for model in (exported._model, live):
+        assert model.has_piece(text)
+        for unknown in ("<2de>", "<unk>", "</s>", "<0x41>"):
+            assert not model.has_piece(unknown)
+
+
+def test_it_knows_a_parser_by_what_its_text_is_called():
+    assert ParsingModule.output == product.TREE
+
+
+def test_what_a_saved_model_cannot_tell_is_refused(loaded):
+    with pytest.raises(ValueError, match="prefixes and beam_size exclude each other"):
+        loaded(beam_size=1).translate(["a"], ["b"])
+    with pytest.raises(ValueError, match="no scores of samples"):
+        loaded(samples=1).translate_in_detail(["a"])
+
+
+@pytest.fixture(scope="module")
+def poor(tmp_path_factory):
+    """Makes SavedModels with a few signatures, upper case as translation."""
+    tokenizer = tensorflow_text.SentencepieceTokenizer(
+        model=(FIXTURE / "run" / "vocabulary.model").read_bytes()
+    )
+
+    class Upper(tf.Module):
+        def __init__(self, has_tokenizer):
+            super().__init__()
+            self.tokenizer = tokenizer if has_tokenizer else None
+            text = tf.TensorSpec([None], tf.string, name="text")
+            self.upper = tf.function(self._upper, input_signature=[text])
+
+        def _upper(self, text):
+            pieces = self.tokenizer.tokenize(text) if self.tokenizer else text
+            with tf.control_dependencies([tf.identity(pieces)]):
+                return {"translation": tf.strings.upper(text)}
+
+    def make(has_tokenizer):
+        path = tmp_path_factory.mktemp("poor")
+        module = Upper(has_tokenizer)
+        tf.saved_model.save(module, str(path), signatures={"serving_default": module.upper})
+        return path
+
+    return make
+
+
+def test_a_missing_signature_is_named(poor):
+    path = poor(has_tokenizer=True)
+    translator = Translator.load(path)
+    assert translator.translate(["a b"]) == ["A B"]
+    assert translator.description == {}
+    with pytest.raises(ValueError, match="has no signature `score`"):
+        translator.score(["a"], ["b"])
+    for function in (translator.align, translator.attention):
+        with pytest.raises(ValueError, match="has no signature `align`"):
+            function(["a"], ["b"]) if function == translator.align else function("a", "b")
+    with pytest.raises(ValueError, match="has no signature `translate`"):
+        Translator.load(path, beam_size=2)
+
+
+def test_a_model_without_a_tokenizer_is_no_translator(poor):
+    with pytest.raises(ValueError, match="no SentencePiece tokenizer"):
+        Translator.load(poor(has_tokenizer=False))
+
+
+@pytest.mark.parametrize("content", [b"", b"damaged"])
+def test_a_damaged_file_is_told_in_a_line(tmp_path, content):
+    (tmp_path / "saved_model.pb").write_bytes(content)
+    with pytest.raises(ValueError, match="is no SavedModel that can be loaded: ") as refused:
+        Translator.load(tmp_path)
+    assert "\n" not in str(refused.value)
+
+
+def test_lost_weights_are_told_in_a_line(folder, tmp_path):
+    (tmp_path / "saved_model.pb").write_bytes((folder / "1" / "saved_model.pb").read_bytes())
+    with pytest.raises(ValueError, match="is no SavedModel that can be loaded: ") as refused:
+        Translator.load(tmp_path).translate(["a"])
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("task", ["language_modelling", "tagging"])
+def test_what_another_task_exported_is_refused(task, tmp_path):
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    (tmp_path / "model.json").write_text(json.dumps({"task": task}))
+    with pytest.raises(ValueError, match=f"of the task {task}\\. Language models continue"):
+        Translator.load(tmp_path)
+    # The control: of a translator's the rest is read.
+    (tmp_path / "model.json").write_text("{}")
+    with pytest.raises(ValueError, match="holds no graph"):
+        Translator.load(tmp_path)
+
+
+@pytest.mark.parametrize("outputs", [{}, {"label": 1, "labels": 2}])
+def test_an_export_that_gives_no_string_a_line_is_told(outputs):
+    signatures = {"serving_default": types.SimpleNamespace(outputs=outputs)} if outputs else {}
+    with pytest.raises(ValueError, match=r"Received: (label, labels|no such signature)"):
+        product._only_output(signatures, pathlib.Path("here"))
+
+
+def test_hypotheses_are_counted_by_the_exported_beam():
+    assert request({"num_hypotheses": 6}, 8) == ("translate", {"num_hypotheses": 6})
+    assert request({"num_hypotheses": 4}, None) == ("translate", {"num_hypotheses": 4})
+    for options, beam_size in (({"num_hypotheses": 6}, None), ({"num_hypotheses": 4}, 2)):
+        with pytest.raises(ValueError, match="num_hypotheses"):
+            request(options, beam_size)
+    assert request({"samples": 1}, 8) == ("sample", {})

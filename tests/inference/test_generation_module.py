@@ -1,0 +1,139 @@
+"""A language model's module, with drawn weights: what it continues, and how likely text is."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from eager import eagerly
+
+from keras_transformer.inference.generation_module import GenerationModule
+from keras_transformer.inference.generator import Generator
+from keras_transformer.inference.generator_artifact import GeneratorArtifact
+from keras_transformer.models import LanguageModel
+from pipelines.special_ids import BOS, EOS, PAD
+
+PROMPTS = ["two dogs", "", "a", "日本 <b>"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_graphs():
+    with eagerly():
+        yield
+
+
+@pytest.fixture(scope="module")
+def model():
+    sizes = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
+    model = LanguageModel(vocabulary_size=300, norm="pre", positions="rotary", **sizes)
+    random = np.random.default_rng(1)
+    model.set_weights([random.normal(w, 0.3) for w in model.get_weights()])
+    return model
+
+
+@pytest.fixture
+def module_of(model, pieces):
+    return lambda **options: GenerationModule(model, pieces, GenerationModule.options_of(options))
+
+
+def recomputed(model, pieces, prompt, new):
+    """Greedy search by the whole text again for each piece."""
+    ids = pieces.tokenize([prompt]).numpy()[0].tolist()[:-1]
+    end = len(ids) + new
+    while len(ids) < end:
+        logits = np.array(model(np.array([[BOS, *ids]])))[0, -1]
+        logits[[PAD, BOS]] = -np.inf
+        ids.append(EOS if len(ids) == end - 1 else int(logits.argmax()))
+        if ids[-1] == EOS:
+            break
+    return ids
+
+
+def test_greedy_search_gives_what_recomputing_gives(module_of, model, pieces):
+    module = module_of(beam_size=1, max_length="+6", min_length=1)
+    ids, _ = module.search(module.options.search(), tf.constant(PROMPTS))
+    for prompt, row in zip(PROMPTS, ids[:, 0].numpy(), strict=True):
+        # The length of a prompt counts its end, which is not there, so one piece more may come.
+        assert row[row != PAD].tolist() == recomputed(model, pieces, prompt, 7)
+
+
+@pytest.mark.parametrize("options", [{}, {"beam_size": 3}, {"samples": 2, "temperature": 2.0}])
+def test_a_text_begins_with_its_prompt_whoever_stands_beside_it(module_of, options):
+    module = module_of(max_length="+4", **options)
+    texts = Generator.of(module).generate(PROMPTS, at_once=4)
+    alone = Generator.of(module).generate(PROMPTS, at_once=1)
+    assert texts == alone
+    for prompt, text in zip(PROMPTS, texts, strict=True):
+        assert text.startswith(prompt)
+        assert len(text) > len(prompt)
+
+
+def test_without_a_search_text_is_drawn(module_of):
+    assert module_of().options.samples == 1
+    assert module_of().options.top_p == 0.9
+    assert module_of(top_p=0.5).options.top_p == 0.5
+    assert module_of(beam_size=2, seed=3).options.samples == 0
+    assert module_of(seed=3).options.seed == 3
+    assert module_of(samples=0).options.samples == 0
+
+
+def test_a_text_that_the_model_would_cut_is_refused(module_of):
+    generator = Generator.of(module_of(samples=0, max_length="+1"))
+    fits = "b" * 1023
+    assert generator._lengths(["a", fits]) == [2, 1024]
+    generator.perplexities([fits])  # A control.
+    with pytest.raises(ValueError, match=r"^line 2 has 1,025 tokens.* Shorten it\.$"):
+        generator.generate(["a", f"{fits}b"])
+    with pytest.raises(ValueError, match=r"^line 2 has 1,025 tokens.* Split it into several lines"):
+        generator.perplexities(["a", f"{fits}b"])
+
+
+def test_a_text_is_as_likely_as_the_model_says(module_of, model, pieces):
+    [scored] = [module_of().score(tf.constant(["two dogs"]))]
+    ids = pieces.tokenize(["two dogs"]).numpy()[0]
+    logits = np.array(model(np.array([[BOS, *ids[:-1]]])), np.float64)[0]
+    log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    expected = log_p[np.arange(len(ids)), ids].sum()
+    assert scored["log_probability"].numpy()[0] == pytest.approx(expected, rel=1e-5)
+    assert scored["tokens"].numpy().tolist() == [len(ids)]
+
+
+def test_perplexities_are_over_pieces_and_over_words(module_of):
+    lines = ["two dogs", "a"]
+    generator = Generator.of(module_of())
+    found = generator.perplexities(lines, at_once=1)
+    scored = module_of().score(tf.constant(lines))
+    nats = -float(tf.reduce_sum(scored["log_probability"]))
+    pieces = int(tf.reduce_sum(scored["tokens"]))
+    # It has three decimals, of some 2,000: float32 has seven digits.
+    assert found == {
+        "lines": 2,
+        "pieces": pieces,
+        "perplexity": pytest.approx(math.exp(nats / pieces), rel=2e-6),
+        "perplexity_of_words": pytest.approx(math.exp(nats / 5), rel=1e-4),
+    }
+    together = generator.perplexities(lines)
+    assert together["perplexity"] == pytest.approx(found["perplexity"], rel=2e-6)
+
+
+@pytest.mark.parametrize("option", [{"constrained": True}, {"coverage_penalty": 0.1}])
+def test_what_needs_a_source_is_refused(module_of, option):
+    with pytest.raises(ValueError, match=rf"^`{next(iter(option))}` needs a source"):
+        module_of(**option)
+
+
+def test_the_signatures_agree_with_each_other(module_of):
+    module = module_of(beam_size=2, max_length="+3")
+    served = GeneratorArtifact(module).signatures()
+    text = tf.constant(["two dogs", "a"])
+    best = served["serving_default"](text)["generated"]
+    several = served["nbest"](text)
+    assert several["generated"].shape == (2, 2)
+    assert best.numpy().tolist() == several["generated"][:, 0].numpy().tolist()
+    cold = served["sample"](text, tf.constant([1e-3]), tf.constant([1], tf.int64), tf.constant([3]))
+    greedy = module_of(beam_size=1, max_length="+3", min_length=2).generate(text)
+    assert cold["generated"].numpy().tolist() == greedy["generated"].numpy().tolist()
+    one = tf.constant([1.0])
+    bars = served["next_pieces"](text, tf.constant([""]), one, tf.constant([0]), one)
+    assert bars["pieces"].shape == (2, 20)
+    assert (np.diff(bars["model_probabilities"].numpy(), axis=1) <= 0).all()

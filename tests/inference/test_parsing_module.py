@@ -1,0 +1,175 @@
+"""A parser's module, with drawn weights: every output is a tree over the sentence's words."""
+
+import pathlib
+import types
+
+import pytest
+import tensorflow as tf
+from drawn_models import drawn
+from eager import eagerly
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.inference import exported
+from keras_transformer.inference.loading import load_model
+from keras_transformer.inference.parser_artifact import ParserArtifact
+from keras_transformer.inference.parsing_module import ParsingModule
+from keras_transformer.inference.translation_module import TranslationModule
+from keras_transformer.inference.translator import Translator
+from pipelines.corpora import treebank
+from pipelines.linearization import to_symbols
+from pipelines.trees import escaped, parse, plain
+from pipelines.vocabulary import learn
+
+TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
+LINES = ["The (", "x", " ", "1/2 bird"]
+
+
+@pytest.fixture(scope="module")
+def both():
+    """A parser and a translator of the same model."""
+    corpus = treebank.load("en", data_dir=TREEBANK)
+    vocabulary = learn(corpus.train.sources + corpus.train.targets, 400, corpus.tags)
+    model = drawn(vocabulary_size=400)
+    options = DecodingOptions(beam_size=2, num_hypotheses=2, max_length=6, min_length=1)
+    return ParsingModule(model, vocabulary, options), TranslationModule(model, vocabulary, options)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_graphs():
+    with eagerly():
+        yield
+
+
+def test_whatever_the_model_writes_is_a_tree_over_the_words(both):
+    parser, _ = map(Translator, both)
+    found = parser.translate_in_detail(LINES)
+    for line, hypotheses in zip(LINES, found, strict=True):
+        assert len(hypotheses) == 2
+        words = list(map(escaped, line.split()))
+        for one in hypotheses:
+            assert (parse(one.text).words if words else one.text) == (words or "")
+    assert parser.translate(LINES) == [hypotheses[0].text for hypotheses in found]
+    # A control: what the model wrote was no tree.
+    assert not any(")S" in piece for one in found for piece in one[0].pieces)
+
+
+def test_a_tree_is_scored_as_its_symbols(both):
+    parser, translator = map(Translator, both)
+    tree = parse("(S (NP (XX The) (XX cat)) (VP (XX sings)))")
+    symbols = " ".join(to_symbols(tree))
+    sentence = "The cat sings"
+    [(log_probability, tokens)] = parser.score([sentence], [str(tree)])
+    assert tokens == len(symbols.split()) + 1
+    assert [(log_probability, tokens)] == translator.score([sentence], [symbols])
+    assert [(log_probability, tokens)] == parser.score([sentence], [symbols])
+    # A control: as text, brackets and words are other pieces.
+    assert translator.score([sentence], [str(tree)])[0][1] > tokens
+
+
+def test_an_export_counts_the_symbols_of_a_tree_too(both, monkeypatch):
+    """It needs no run: the SavedModel is read as far as its signatures and its tokenizer."""
+    parser, translator = both
+
+    def lengths(output):
+        model = types.SimpleNamespace(s=parser.vocabulary.model)
+        node = types.SimpleNamespace(op="SentencepieceOp", attr={"model": model})
+        signature = types.SimpleNamespace(outputs={output: None})
+        meta_graph = types.SimpleNamespace(
+            signature_def={"serving_default": signature},
+            graph_def=types.SimpleNamespace(node=[node]),
+        )
+        monkeypatch.setattr(exported, "read_meta_graph", lambda folder: meta_graph)
+        return exported.Exported(pathlib.Path("here"), {}).target_lengths(trees)
+
+    trees = ["(S (NP (XX The) (XX cat)) (VP (XX sings)))", "(S XX )S", ""]
+    assert lengths("tree") == Translator(parser)._model.target_lengths(trees)
+    # A control: a translator's references are text.
+    assert lengths("translation") == Translator(translator)._model.target_lengths(trees)
+    assert lengths("tree")[0] < lengths("translation")[0]
+
+
+@pytest.fixture(scope="module", params=["parts_of_speech", "words"])
+def leaves(request):
+    """What a parser keeps of a tree beside its brackets."""
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def other_module(leaves):
+    corpus = treebank.load("en", data_dir=TREEBANK, leaves=leaves)
+    vocabulary = learn(corpus.train.sources + corpus.train.targets, 420, corpus.tags)
+    options = DecodingOptions(beam_size=2, constrained=True)
+    return ParsingModule(drawn(vocabulary_size=420), vocabulary, options)
+
+
+@pytest.fixture(scope="module")
+def other_parser(other_module, leaves):
+    """A parser that keeps more of a tree than its brackets, and which that is."""
+    return Translator(other_module), leaves
+
+
+def test_a_parser_may_write_parts_of_speech_or_words(other_parser):
+    parser, leaves = other_parser
+    found = parser.translate_in_detail(LINES)
+    known = {
+        leaf.label for gold in treebank.trees(TREEBANK, "train") for leaf in gold.preterminals()
+    }
+    said = set()
+    for line, [one] in zip(LINES, found, strict=True):
+        if not line.strip():
+            continue
+        tree = parse(one.text)
+        assert tree.words == list(map(escaped, line.split()))
+        said |= {leaf.label for leaf in tree.preterminals()}
+        # Constrained: the search wrote the tree itself, and the words are those of the sentence.
+        assert parser.score([line], [one.text])[0][1] == len(one.pieces)
+        assert ("".join(one.pieces).count("XX") == 0) == (leaves == "words")
+    assert said == {"XX"} if leaves == "words" else said <= known
+    assert len(said) > 1 or leaves == "words"
+
+
+def test_any_white_space_parts_words(other_module, leaves):
+    """The source and the leaves that the search may write see the words that mending sees."""
+    texts = ["The dog sees", "The\tdog  sees\n", " The\x0bdog\r\nsees"]
+    found = other_module._leaves(tf.constant(texts))
+    names = ["count", "leaves"] if leaves == "words" else ["count"]
+    for ids in (other_module.source_ids(texts), *(found[name] for name in names)):
+        expected, *others = ids.numpy().tolist()
+        assert others == [expected] * 2
+
+
+def test_it_scores_them_too(other_parser):
+    parser, leaves = other_parser
+    [gold, *_] = treebank.trees(TREEBANK, "test")
+    sentence = treebank.words_of(gold)
+    [(with_them, tokens)] = parser.score([sentence], [str(gold)])
+    symbols = " ".join(to_symbols(gold, leaves))
+    assert parser.score([sentence], [symbols]) == [(with_them, tokens)]
+    others = str(gold).replace("(DT ", "(NN ")
+    is_other = parser.score([sentence], [others])[0][0] != with_them
+    assert is_other == (leaves == "parts_of_speech")
+
+
+def test_tags_of_a_gold_tree_make_no_difference(both):
+    parser, _ = map(Translator, both)
+    [gold, *_] = treebank.trees(TREEBANK, "test")
+    without = str(plain(gold)).replace("(DT ", "(XX ").replace("(NN ", "(XX ")
+    sentence = treebank.words_of(gold)
+    assert parser.score([sentence], [str(gold)]) == parser.score([sentence], [without])
+
+
+def test_the_signatures_give_trees(both):
+    functions = ParserArtifact(both[0]).signatures()
+    assert list(functions["serving_default"](["a b"])) == ["tree"]
+    found = functions["nbest"](["a b"])
+    assert list(found) == ["trees", "scores"]
+    for tree in found["trees"].numpy().ravel():
+        assert parse(tree.decode()).words == ["a", "b"]
+
+
+def test_a_run_of_another_program_s_task_has_no_text(tmp_path):
+    (tmp_path / "model.json").write_text('{"task": "drawing"}', encoding="utf-8")
+    with pytest.raises(
+        ValueError, match=r"of the tasks translation, parsing\. Received: one of the task drawing"
+    ):
+        load_model(str(tmp_path), "float32", {})

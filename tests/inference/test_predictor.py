@@ -1,0 +1,196 @@
+"""Lines in, what a SavedModel says of each out: the signature's own answers, one by one."""
+
+import io
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from string_model import StringModel, StringReader
+
+from keras_transformer.inference.predictor import Predictor
+from keras_transformer.inference.text_reader import TextReader
+from pipelines import picture_files
+
+TEXTS = ["a", "", "ccc dd", "漢", *map(str, range(150))]
+SIZE = (2, 3, 1)
+
+
+class Eyes(tf.Module):
+    """Bright or dark, as our classifiers of pictures tell it; pictures of one size."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="png")])
+    def classify_png(self, png):
+        def light(file):
+            pixels = tf.io.decode_png(file, 1)
+            tf.debugging.assert_equal(tf.shape(pixels), SIZE, "a picture must be 2 x 3 x 1.")
+            return tf.reduce_mean(tf.cast(pixels, tf.float32)) / 255
+
+        lights = tf.map_fn(light, png, fn_output_signature=tf.float32)
+        return {
+            "class": tf.where(lights > 0.5, "bright", "dark"),
+            "classes": tf.broadcast_to(tf.constant(["bright", "dark"]), [tf.size(png), 2]),
+            "probabilities": tf.stack([lights, 1 - lights], axis=1),
+        }
+
+    @tf.function(input_signature=[tf.TensorSpec([None, *SIZE], name="picture")])
+    def serving_default(self, picture):
+        return {"class": tf.fill(tf.shape(picture)[:1], "asked for pixels")}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A folder with a SavedModel by each name."""
+    folder = tmp_path_factory.mktemp("models")
+    StringModel("!").write(folder / "upper" / "1")
+    StringReader().write(folder / "reader" / "1")
+    eyes = Eyes()
+    signatures = {"serving_default": eyes.serving_default, "classify_png": eyes.classify_png}
+    tf.saved_model.save(eyes, str(folder / "eyes" / "1"), signatures=signatures)
+    return folder
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """Names of a bright and a dark picture, one of another size, one that is none, and no file."""
+    for name, value, size in (("bright", 204, SIZE), ("dark", 51, SIZE), ("large", 0, (3, 3, 1))):
+        picture_files.write(tmp_path / f"{name}.png", np.full(size, value, np.uint8))
+    (tmp_path / "text.png").write_text("no picture")
+    names = ("bright", "dark", "large", "text", "none")
+    return {name: str(tmp_path / f"{name}.png") for name in names}
+
+
+def test_a_line_for_a_line(models):
+    assert Predictor.load(models / "upper").lines(TEXTS) == [f"{text.upper()}!" for text in TEXTS]
+    assert Predictor.load(models / "upper" / "1").lines([]) == []
+
+
+def test_objects_have_the_input_and_every_output(models):
+    found = list(Predictor.load(models / "upper", "raw").objects(TEXTS))
+    assert found == [
+        {"text": text, "text_bytes": text, "length": len(text.encode())} for text in TEXTS
+    ]
+
+
+def test_no_text_is_padded_for_another(models):
+    predictor = Predictor.load(models / "upper", "width")
+    assert [one["characters"] for one in predictor.objects(["abc", "", "d"])] == [
+        ["a", "b", "c"],
+        [],
+        ["d"],
+    ]
+
+
+def test_numbers_have_the_digits_of_a_float32(models):
+    [found] = Predictor.load(models / "reader", "fill_mask").objects(["a <mask>"])
+    assert found == {
+        "text": "a <mask>",
+        "filled": "a dog",
+        "pieces": [["dog", "cat"]],
+        "probabilities": [[0.75, 0.25]],
+    }
+    [found] = Predictor.load(models / "reader", "embed").objects(["ab"])
+    assert found["vector"] == pytest.approx([np.cos(0.1), np.sin(0.1)], abs=1e-7)
+    assert len(json.dumps(found["vector"][0])) <= len("0.12345678")
+
+
+def test_a_line_of_pictures_names_a_file(models, pictures):
+    predictor = Predictor.load(models / "eyes")
+    names = [pictures["dark"], pictures["bright"]]
+    assert predictor.lines(names) == ["dark", "bright"]
+    first, _ = predictor.objects(names)
+    assert first == {
+        "png": pictures["dark"],
+        "class": "dark",
+        "classes": ["bright", "dark"],
+        "probabilities": [0.2, 0.8],
+    }
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [("large", "a picture must be 2 x 3 x 1"), ("text", "Unknown image file format")],
+)
+def test_the_picture_that_is_refused_is_named(models, pictures, wrong, words):
+    predictor = Predictor.load(models / "eyes")
+    with pytest.raises(ValueError, match=re.escape(pictures[wrong])) as caught:
+        predictor.lines([pictures["dark"], pictures[wrong], pictures["bright"]])
+    assert words in str(caught.value)
+    with pytest.raises(FileNotFoundError, match=r"none\.png"):
+        predictor.lines([pictures["none"]])
+
+
+@pytest.mark.parametrize(
+    ("name", "signature", "words"),
+    [
+        ("upper", "none", r"that takes one string: .*raw, sample.*width\. Received: 'none'"),
+        ("upper", "score", r"must be one of .* Received: 'score'"),
+        ("eyes", "serving_default", r"takes one string: classify_png\. Received"),
+    ],
+)
+def test_a_signature_that_takes_something_else_is_refused(models, name, signature, words):
+    with pytest.raises(ValueError, match=words):
+        Predictor.load(models / name, signature)
+
+
+def test_what_is_no_line_needs_json(models):
+    with pytest.raises(ValueError, match=r"^embed gives vector, .* Add --json\.$"):
+        Predictor.load(models / "reader", "embed").lines(["a"])
+
+
+def test_a_text_without_a_mask_is_refused_where_masks_are_guessed(models):
+    filling = Predictor.load(models / "reader")
+    assert filling.lines(["a <mask>"]) == ["a dog"]
+    for ask in (filling.lines, lambda texts: list(filling.objects(texts))):
+        with pytest.raises(ValueError, match=r"must have a mask, .* Received: text 2, 'a cat'"):
+            ask(["a <mask>", "a cat"])
+    assert list(Predictor.load(models / "reader", "embed").objects(["a cat"]))
+
+
+def test_the_mask_is_the_model_s_own(models, tmp_path):
+    """That of another vocabulary is text, for which nothing is guessed."""
+    shutil.copytree(models / "reader" / "1", tmp_path / "1")
+    (tmp_path / "1" / "model.json").write_text('{"mask": "[MASK]"}')
+    filling = Predictor.load(tmp_path)
+    # What this reader hides a word by is text of another: it is not refused, and stays.
+    assert filling.lines(["a [MASK]"]) == ["a [MASK]"]
+    reader = TextReader.load(tmp_path)
+    for ask in (filling.lines, reader.filled, reader.guesses):
+        with pytest.raises(
+            ValueError, match=r"must have a mask, \[MASK\], in .*text 1, 'a <mask>'"
+        ):
+            ask(["a <mask>"])
+
+
+def test_a_damaged_model_is_told(models, tmp_path):
+    shutil.copytree(models / "reader" / "1", tmp_path / "1")
+    (tmp_path / "1" / "saved_model.pb").write_bytes(b"\xff\xff")
+    with pytest.raises(ValueError, match=r"1 is no SavedModel that can be loaded: "):
+        Predictor.load(tmp_path)
+
+
+def test_a_folder_without_a_saved_model_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"is no SavedModel\. Export the run: "):
+        Predictor.load(tmp_path)
+    with pytest.raises(FileNotFoundError, match="there is no model at"):
+        Predictor.load(tmp_path / "nowhere")
+
+
+def test_the_command_writes_what_the_predictor_gives(models, fresh_shell):
+    def told(*arguments, stdin=b"a\nbb\n"):
+        answer = fresh_shell("predict", f"--model={models}/upper", *arguments, stdin=stdin)
+        assert (answer.returncode, answer.stderr) == (0, b"")
+        return answer.stdout.decode()
+
+    assert told() == told("--stream") == "A!\nBB!\n"
+    assert list(map(json.loads, io.StringIO(told("--json", "--signature=raw")))) == [
+        {"text": "a", "text_bytes": "a", "length": 1},
+        {"text": "bb", "text_bytes": "bb", "length": 2},
+    ]
+    answer = fresh_shell("predict", f"--model={models}/upper", "--stream", "--output=x")
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(b"error: --stream answers lines of standard input")
+    answer = fresh_shell("predict", stdin=b"a\n")
+    assert answer.stderr.startswith(b"error: --model is missing")

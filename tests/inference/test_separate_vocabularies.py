@@ -1,0 +1,140 @@
+"""A translator whose languages have a vocabulary each: the source is read by the one, and what is
+written, scored or shown of the target is the other's.
+"""
+
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+from checks_here import checks_here
+from drawn_models import drawn
+from eager import eagerly
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.inference.translation_module import TranslationModule
+from keras_transformer.inference.translator import Translator
+from keras_transformer.inference.translator_artifact import TranslatorArtifact
+from keras_transformer.runs.starting_point import starting_point
+from keras_transformer.saved_models import ctranslate2_model
+from keras_transformer.saved_models.write import export
+from pipelines import vocabularies
+from pipelines.special_ids import BOS, EOS
+from pipelines.vocabularies import SeparateVocabularies
+
+# Of both languages; each lacks the other's.
+LETTERS = ("abcdefgh", "stuvwxyz")
+SIZE = 272
+LINES = ["a b c d", "d d", "e a b c", "b"]
+REFERENCES = ["z y x w", "w", "v x y z z", "y y y"]
+
+
+@pytest.fixture(scope="module")
+def both():
+    random = np.random.default_rng(1)
+    sides = ([" ".join(random.choice(list(letters), 9)) for _ in range(300)] for letters in LETTERS)
+    return vocabularies.learn(*sides, "separate", SIZE)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return drawn(vocabulary_size=SIZE, tie_embeddings="decoder")
+
+
+@pytest.fixture(scope="module")
+def module(model, both):
+    options = DecodingOptions(beam_size=2, max_length=9, min_length=1)
+    return TranslationModule(model, both, options)
+
+
+def ids_of(side, line):
+    return sentencepiece.SentencePieceProcessor(model_proto=side.model).encode(line)
+
+
+def log_probability(model, source, target):
+    """Log P of a target by the model alone, in float64."""
+    logits = model((np.array([source]), np.array([[BOS, *target[:-1]]])))[0]
+    logits = np.asarray(logits, np.float64)
+    each = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    return each[np.arange(len(target)), target].sum()
+
+
+def scores(module, lines=LINES, references=REFERENCES):
+    with eagerly():
+        return Translator(module).score(lines, references)
+
+
+def test_scores_are_those_of_each_sides_own_ids(model, both, module):
+    expected = [
+        log_probability(model, [*ids_of(both.source, line), EOS], [*ids_of(both.target, one), EOS])
+        for line, one in zip(LINES, REFERENCES, strict=True)
+    ]
+    found = scores(module)
+    np.testing.assert_allclose([score for score, _ in found], expected, rtol=0, atol=1e-4)
+    lengths = [len(ids_of(both.target, one)) + 1 for one in REFERENCES]
+    assert [tokens for _, tokens in found] == lengths
+    # The control: with the sides changed the ids are others.
+    swapped = TranslationModule(model, SeparateVocabularies(both.target, both.source))
+    assert not np.allclose(scores(swapped), found)
+
+
+def test_translations_are_text_of_the_target_alone(both, module):
+    with eagerly():
+        hypotheses = Translator(module).translate_in_detail(LINES, ["z y", "", "", ""])
+    for found in hypotheses:
+        ids = tf.ragged.constant([[both.target.pieces.index(one) for one in found[0].pieces]])
+        assert found[0].text == both.target.detokenize(ids).numpy()[0].decode()
+    assert hypotheses[0][0].text.startswith("z y")
+
+
+def test_each_side_is_measured_and_shown_by_its_own_pieces(both, module):
+    translator = Translator(module)
+    with eagerly():
+        shown = translator.attention("a b", "z y x")
+        foreign = "a" * 800
+        lengths = [len(ids_of(side, foreign)) + 1 for side in (both.target, both.source)]
+        assert translator._model.target_lengths([foreign]) == lengths[:1]
+        assert translator._model.lengths([foreign]) == lengths[1:]
+    for name, side, text in (
+        ("source_pieces", both.source, "a b"),
+        ("target_pieces", both.target, "z y x"),
+    ):
+        assert shown[name] == [*(side.pieces[number] for number in ids_of(side, text)), "</s>"]
+
+
+@pytest.mark.slow
+def test_a_saved_model_holds_both_and_gives_what_the_live_model_gives(module, both, tmp_path):
+    with checks_here():
+        version = export(TranslatorArtifact(module), tmp_path / "m", {}, LINES)
+    exported = Translator.load(tmp_path / "m")
+    live = Translator(module)
+    assert exported.translate(LINES) == live.translate(LINES)
+    np.testing.assert_allclose(exported.score(LINES, REFERENCES), scores(module), atol=1e-4)
+    assert exported.align(LINES, REFERENCES) == live.align(LINES, REFERENCES)
+    assert exported.translate(LINES[:1], ["z y"]) == live.translate(LINES[:1], ["z y"])
+    for text in ("a b c", "z y x", "a" * 50):
+        assert exported._model.lengths([text]) == live._model.lengths([text])
+        assert exported._model.target_lengths([text]) == live._model.target_lengths([text])
+    weights, vocabulary = starting_point(version)
+    assert vocabulary.fingerprint == both.fingerprint
+    assert "weights/source_embedding/table" in weights
+
+
+@pytest.mark.slow
+def test_ctranslate2_with_two_vocabularies_gives_the_same(module, model, both, tmp_path):
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    folder = ctranslate2_model.convert(model, both, tmp_path / "c", {})
+    split = [
+        sentencepiece.SentencePieceProcessor(model_file=str(path))
+        for path in vocabularies.paths("separate", folder)
+    ]
+    engine = ctranslate2.Translator(str(folder), compute_type="float32")
+    sides = [
+        one.encode(side, out_type=str) for one, side in zip(split, (LINES, REFERENCES), strict=True)
+    ]
+    theirs = [sum(result.log_probs) for result in engine.score_batch(*sides)]
+    np.testing.assert_allclose([one for one, _ in scores(module)], theirs, rtol=0, atol=1e-3)
+    results = engine.translate_batch(sides[0], beam_size=1, max_decoding_length=8)
+    options = DecodingOptions(beam_size=1, max_length=9, min_length=1)
+    greedy = Translator(TranslationModule(model, both, options))
+    with eagerly():
+        assert [split[1].decode(one.hypotheses[0]) for one in results] == greedy.translate(LINES)

@@ -1,0 +1,249 @@
+"""Strings in, strings out: the graph around the model."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from eager import eagerly
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.inference.translation_module import MAX_SOURCE_LENGTH, TranslationModule
+from keras_transformer.inference.translator import Translator
+from keras_transformer.models import Ensemble, Transformer
+from pipelines import vocabulary
+
+
+@pytest.fixture(scope="module")
+def module(model, pieces):
+    return TranslationModule(model, pieces, DecodingOptions(beam_size=2))
+
+
+def translate(module, text):
+    return [
+        line.decode()
+        for line in module.translate(tf.constant(text, tf.string))["translation"].numpy()
+    ]
+
+
+def test_no_sentences_give_no_translations(module):
+    assert translate(module, []) == []
+
+
+def test_blank_lines_stay_empty_and_others_do_not(module):
+    assert translate(module, ["", "   ", "\t"]) == ["", "", ""]
+    assert translate(module, ["", "a b c"])[1] != ""
+
+
+def test_a_source_is_cut_at_its_limit(module):
+    ids = module.source_ids(tf.constant(["a b", "a " * 3000]))
+    assert ids.row_lengths().numpy().tolist() == [3, MAX_SOURCE_LENGTH]
+    assert ids[1, -1] == vocabulary.EOS
+
+
+def test_lengths_count_the_end_of_sentence(module):
+    assert module.source_lengths(tf.constant(["", "a b"])).numpy().tolist() == [1, 3]
+
+
+def test_a_vocabulary_of_another_width_is_refused(pieces):
+    other = Transformer(vocabulary_size=299, num_layers=1, d_model=16, d_ff=32, num_heads=2)
+    with pytest.raises(ValueError, match="299 pieces"):
+        TranslationModule(other, pieces)
+
+
+def test_one_graph_serves_every_shape(module):
+    for text in (["a"], ["a b c d", "b"], ["c"] * 7, []):
+        translate(module, text)
+    assert module.translate.experimental_get_tracing_count() == 1
+
+
+def test_lines_come_back_in_their_order(module):
+    lines = ["a b c d e f", "b", "", "c d", "e " * 9]
+    translator = Translator(module)
+    assert translator.translate(lines, batch_tokens=12) == [
+        translator.translate([line])[0] for line in lines
+    ]
+
+
+def test_batches_decoded_at_once_give_what_one_by_one_gives(module, monkeypatch):
+    lines, translator = [f"{word} b c d" for word in "abcdefghijk"], Translator(module)
+    assert translator.translate(lines, batch_tokens=12, batches_at_once=3) == translator.translate(
+        lines, batch_tokens=12
+    )
+
+    def gone(text):
+        raise OSError("gone")
+
+    monkeypatch.setattr(module, "translate", gone)
+    with pytest.raises(OSError, match="gone"):
+        translator.translate(lines, batch_tokens=12, batches_at_once=3)
+
+
+def test_scores_come_in_order_and_are_those_of_each_pair_alone(module):
+    lines, references = ["a b c d e f", "b", "c d"], ["f e", "b b b b b b", ""]
+    translator = Translator(module)
+    together = translator.score(lines, references, batch_tokens=12)
+    assert [tokens for _, tokens in together] == [3, 7, 1]
+    alone = [
+        translator.score([line], [reference])[0]
+        for line, reference in zip(lines, references, strict=True)
+    ]
+    assert together == [(pytest.approx(score, rel=1e-5), tokens) for score, tokens in alone]
+    assert all(score < 0 for score, _ in together)
+
+
+def test_what_cannot_be_scored_is_told(module):
+    translator = Translator(module)
+    with pytest.raises(
+        ValueError,
+        match=r"there must be as many of the one as of the other. Received: 2 and 1 lines.",
+    ):
+        translator.score(["a", "b"], ["a"])
+    with pytest.raises(ValueError, match="line 1 has 3,001 tokens"):
+        translator.score(["a"], ["a " * 3000])
+
+
+def test_a_line_that_is_too_long_is_named_before_anything_is_translated(module):
+    with pytest.raises(ValueError, match="line 2 has 3,001 tokens"):
+        Translator(module).translate(["a", "a " * 3000])
+
+
+def test_hypotheses_come_best_first_with_what_each_piece_costs(model, pieces):
+    translator = Translator(
+        TranslationModule(
+            model, pieces, DecodingOptions(beam_size=4, num_hypotheses=3, max_length=6)
+        )
+    )
+    lines = ["a b c d e f", "b", ""]
+    with eagerly():
+        found = translator.translate_in_detail(lines)
+        translations = translator.translate(lines)
+    for hypotheses in found:
+        assert len(hypotheses) == 3
+        assert [one.score for one in hypotheses] == sorted(
+            (one.score for one in hypotheses), reverse=True
+        )
+        for one in hypotheses:
+            assert one.pieces[-1] == "</s>"
+            assert len(one.pieces) == len(one.log_probabilities) <= 6
+            penalty = ((5 + len(one.pieces)) / 6) ** 0.6
+            assert sum(one.log_probabilities) / penalty == pytest.approx(one.score, rel=1e-5)
+    assert [hypotheses[0].text for hypotheses in found] == translations
+
+
+def test_a_translation_begins_with_its_prefix(module):
+    translator, lines, prefixes = Translator(module), ["a b c", "d", "e f"], ["c", "", "f e d"]
+    translations = translator.translate(lines, prefixes)
+    assert [
+        translation.startswith(prefix)
+        for translation, prefix in zip(translations, prefixes, strict=True)
+    ] == [True] * 3
+    assert translations[1] == translator.translate(lines)[1]
+    assert translations == [
+        translator.translate([line], [prefix])[0]
+        for line, prefix in zip(lines, prefixes, strict=True)
+    ]
+    with pytest.raises(ValueError, match="Received: 3 and 1 lines"):
+        translator.translate(lines, ["c"])
+
+
+def test_each_sentence_of_a_line_is_translated_on_its_own(module):
+    translator = Translator(module)
+    both, one, other = translator.translate(
+        ["The dog runs. The cat sleeps.", "The dog runs.", "The cat sleeps."], split_sentences=True
+    )
+    assert both == f"{one} {other}"
+    assert [one, other] == translator.translate(["The dog runs.", "The cat sleeps."])
+    long = " ".join(["The dog runs."] * 500)
+    assert translator.translate([long], split_sentences=True) == [
+        " ".join(translator.translate(["The dog runs."]) * 500)
+    ]
+    with pytest.raises(ValueError, match="exclude each other"):
+        translator.translate(["a"], ["b"], split_sentences=True)
+
+
+def test_the_tag_of_a_line_is_that_of_each_of_its_sentences(module, pieces, monkeypatch):
+    asked = []
+
+    def translate(lines):
+        asked.extend(lines)
+        return lines
+
+    translator = Translator(module)
+    monkeypatch.setattr(translator._model, "translate", translate)
+    monkeypatch.setitem(vars(pieces), "pieces", [*pieces.pieces, "<2de>"])
+    lines = [f"{tag} The dog runs. The cat sleeps." for tag in ("<2de>", "<2fr>")]
+    assert translator.translate(lines, split_sentences=True) == [
+        "<2de> The dog runs. <2de> The cat sleeps.",
+        lines[1],
+    ]
+    assert len(asked) == 4
+    assert {"<2de> The cat sleeps.", "The cat sleeps."} < set(asked)
+
+
+def test_what_is_done_is_reported(module):
+    done = []
+    Translator(module).translate(["a", "b c", "d"] * 3, batch_tokens=6, report=done.append)
+    assert sum(done) == 9
+    assert len(done) > 2
+
+
+def test_attention_is_that_of_the_pair_alone_without_padding(module, model):
+    translator = Translator(module)
+    attention = translator.attention("a b", "b a c")
+    source, target = attention["source_pieces"], attention["target_pieces"]
+    assert (source[-1], target[-1]) == ("</s>", "</s>")
+    sizes = (1, 2)
+    assert attention["encoder"].shape == (*sizes, len(source), len(source))
+    assert attention["decoder"].shape == (*sizes, len(target), len(target))
+    assert attention["cross"].shape == (*sizes, len(target), len(source))
+    np.testing.assert_allclose(attention["cross"].sum(-1), 1, atol=1e-5)
+    ids = module.source_ids(tf.constant(["a b", "b a c"]))
+    shifted = [[vocabulary.BOS, *ids[1, :-1].numpy()]]
+    np.testing.assert_allclose(
+        attention["cross"],
+        model.attention_weights(ids[:1].to_tensor(), np.array(shifted))["cross"][0],
+        atol=1e-6,
+    )
+
+
+def test_words_are_aligned_in_any_company(module):
+    translator, lines, references = Translator(module), ["a b c", "d", ""], ["c b", "d d d", "a"]
+    links = translator.align(lines, references)
+    assert links == [
+        translator.align([line], [reference])[0]
+        for line, reference in zip(lines, references, strict=True)
+    ]
+    assert [[target for _, target in line] for line in links] == [[0, 1], [0, 1, 2], []]
+
+
+def test_what_is_drawn_depends_on_the_line_and_the_seed_alone(model, pieces):
+    first, second = (
+        Translator(
+            TranslationModule(model, pieces, DecodingOptions(samples=2, seed=seed, max_length="+3"))
+        )
+        for seed in (1, 2)
+    )
+    lines = ["a b c", "d", "e f g h i", "a b c"]
+    drawn = first.translate(lines)
+    assert drawn[0] == drawn[3]
+    assert first.translate(lines[::-1]) == drawn[::-1]
+    assert first.translate(lines[1:2]) == drawn[1:2]
+    with eagerly():
+        assert first.translate(lines[1:2]) == drawn[1:2]
+        assert second.translate(lines[1:2]) != drawn[1:2]
+
+
+def test_an_ensemble_translates_scores_and_has_no_attention(model, pieces):
+    other = Transformer(vocabulary_size=300, num_layers=1, d_model=24, d_ff=32, num_heads=2)
+    ensemble = Ensemble([model, other])
+    for coverage_penalty in (0.0, 0.5):
+        options = DecodingOptions(
+            beam_size=2, length_penalty=0.0, coverage_penalty=coverage_penalty, max_length=2
+        )
+        translator = Translator(TranslationModule(ensemble, pieces, options))
+        with eagerly():
+            [[best]] = translator.translate_in_detail(["a b c"])
+        lost = sum(best.log_probabilities) - best.score
+        assert lost > 0.01 if coverage_penalty else lost == pytest.approx(0, abs=1e-4)
+    assert translator.score(["a b c"], ["b"])[0][0] < 0
+    with pytest.raises(ValueError, match="an ensemble has no attention of its own"):
+        translator.align(["a"], ["b"])

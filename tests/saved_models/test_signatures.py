@@ -1,0 +1,261 @@
+"""What a server may be asked for. That a SavedModel has the same: test_saved_model.py.
+
+What a request gives comes from a graph; what it is compared with is computed without one.
+"""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from eager import eagerly
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.inference.request_limits import MOST_HYPOTHESES
+from keras_transformer.inference.signatures import served
+from keras_transformer.inference.translation_module import TranslationModule
+from keras_transformer.inference.translator import Translator
+from keras_transformer.models import Ensemble
+
+SENTENCES = [
+    "a b c d",
+    "",
+    "d d",
+    "   ",
+    "e a b c d f g",
+    b"\xff\xfea",
+    "\a\t\x00b",
+    "日本語 😀",
+    "a " * 40,
+]
+
+
+@pytest.fixture(scope="module")
+def module(model, pieces):
+    return TranslationModule(model, pieces, DecodingOptions(beam_size=3, max_length="+2"))
+
+
+@pytest.fixture(scope="module")
+def ask(module):
+    """The outputs of a signature, as arrays, for lines and what else is given."""
+    functions = served(module)
+
+    def ask(name, text, **given):
+        return {
+            key: tensor.numpy()
+            for key, tensor in functions[name](tf.constant(text, tf.string), **given).items()
+        }
+
+    ask.names = set(functions)
+    return ask
+
+
+def translator(model, pieces, **options):
+    return Translator(
+        TranslationModule(model, pieces, DecodingOptions(**{"max_length": "+2", **options}))
+    )
+
+
+def hypotheses(model, pieces, line, beam_size=3, **options):
+    """What the live model gives for one line, best first, with a beam of 3 or as told."""
+    with eagerly():
+        [found] = translator(model, pieces, beam_size=beam_size, **options).translate_in_detail(
+            [line]
+        )
+    return found
+
+
+def texts(rows):
+    return [text.decode() for text in rows]
+
+
+def test_what_comes_alone_comes_in_a_batch(ask):
+    for name in ("serving_default", "sample"):
+        together = ask(name, SENTENCES)["translation"].tolist()
+        assert together == [ask(name, [text])["translation"][0] for text in SENTENCES]
+        assert [together[1], together[3]] == [b"", b""]
+    batch, alone = ask("nbest", SENTENCES), [ask("nbest", [text]) for text in SENTENCES]
+    assert batch["translations"].tolist() == [one["translations"][0].tolist() for one in alone]
+    np.testing.assert_allclose(batch["scores"], [one["scores"][0] for one in alone], rtol=1e-5)
+
+
+def test_no_sentences_give_nothing(ask):
+    for name in ask.names - {"score", "align"}:
+        assert all(len(output) == 0 for output in ask(name, []).values())
+    for name in ("score", "align"):
+        assert all(
+            len(output) == 0
+            for output in ask(name, [], reference=tf.constant([], tf.string)).values()
+        )
+
+
+def test_left_out_options_are_those_of_the_export(ask):
+    assert (
+        ask("translate", SENTENCES)["translations"][:, 0].tolist()
+        == ask("serving_default", SENTENCES)["translation"].tolist()
+    )
+
+
+def test_each_sentence_of_a_request_may_have_options_of_its_own(ask, model, pieces):
+    lines = ["a b c", "d d", "a b c", "e f"]
+    widths, alphas, longest, counts = [1, 4, 2, 3], [0.6, 0.0, 1.0, 2.0], [0, 5, 3, 0], [1, 3, 2, 3]
+    given = ask(
+        "translate",
+        lines,
+        beam_size=tf.constant(widths),
+        length_penalty=tf.constant(alphas),
+        max_length=tf.constant(longest),
+        num_hypotheses=tf.constant(counts),
+    )
+    for row, (line, width, alpha, limit, count) in enumerate(
+        zip(lines, widths, alphas, longest, counts, strict=True)
+    ):
+        options = {"beam_size": width, "length_penalty": alpha, "num_hypotheses": count} | (
+            {"max_length": limit} if limit else {}
+        )
+        expected = hypotheses(model, pieces, line, **options)
+        assert texts(given["translations"][row])[:count] == [one.text for one in expected]
+        if width > 1:  # greedy search is not ranked by the penalty
+            np.testing.assert_allclose(
+                given["scores"][row][:count], [one.score for one in expected], rtol=1e-5
+            )
+        assert given["translations"][row][count:].tolist() == [b""] * (4 - 1 - count)
+        assert (given["scores"][row][count:] == np.finfo(np.float32).min).all()
+
+
+def test_options_out_of_range_count_as_the_nearest_end(ask):
+    line = ["a b c d"]
+    for wrong, nearest in (
+        ({"beam_size": [0]}, {"beam_size": [1]}),
+        ({"beam_size": [10**6]}, {"beam_size": [MOST_HYPOTHESES]}),
+        ({"num_hypotheses": [9]}, {"num_hypotheses": [3]}),
+        ({"num_hypotheses": [-1]}, {"num_hypotheses": [1]}),
+        ({"length_penalty": [float("nan")]}, {"length_penalty": [0.0]}),
+        ({"max_length": [-3]}, {"max_length": [0]}),
+    ):
+        found, expected = (
+            ask("translate", line, **{name: tf.constant(value) for name, value in given.items()})
+            for given in (wrong, nearest)
+        )
+        assert found["translations"].tolist() == expected["translations"].tolist()
+        assert found["scores"].tolist() == expected["scores"].tolist()
+
+
+def test_nbest_is_the_whole_beam(ask, model, pieces):
+    given = ask("nbest", ["a b c d"])
+    expected = hypotheses(model, pieces, "a b c d", num_hypotheses=3)
+    assert texts(given["translations"][0]) == [one.text for one in expected]
+    np.testing.assert_allclose(given["scores"][0], [one.score for one in expected], rtol=1e-5)
+
+
+def test_a_sample_is_its_seed_s(ask, model, pieces):
+    line = ["a b c d"]
+    first, again, other = (
+        ask("sample", line, seed=tf.constant([seed], tf.int64))["translation"][0]
+        for seed in (5, 5, 6)
+    )
+    assert first == again != other
+    with eagerly():
+        assert translator(model, pieces, samples=1, seed=5).translate(line) == texts([first])
+
+
+def test_the_next_piece_is_as_likely_as_the_search_says(ask, model, pieces):
+    [found] = hypotheses(model, pieces, "a b c d", num_hypotheses=1)
+    count = len(found.pieces) - 1  # The end comes because the limit forces it.
+    assert count > 2
+    prefixes = [" ".join(found.pieces[:place]) for place in range(count)]
+    given = ask("next_pieces", ["a b c d"] * count, prefix=tf.constant(prefixes))
+    assert given["pieces"].shape == given["probabilities"].shape == (count, 20)
+    expected = np.exp(found.log_probabilities)
+    for row in range(count):
+        place = texts(given["pieces"][row]).index(found.pieces[row])
+        assert given["model_probabilities"][row][place] == pytest.approx(expected[row], rel=1e-4)
+    # Left out, the prefix is empty.
+    alone = ask("next_pieces", ["a b c d"], top_k=tf.constant([1]))
+    assert alone["pieces"].tolist() == given["pieces"][:1].tolist()
+    assert alone["probabilities"].tolist() == [[1.0] + [0.0] * 19]
+
+
+def test_options_of_the_next_piece_that_are_out_of_range_are_clamped(ask):
+    lines = ["a b"] * 4
+    given = ask(
+        "next_pieces",
+        lines,
+        temperature=tf.constant([0.0, 1.0, 1.0, np.nan]),
+        top_k=tf.constant([-1, 0, 0, 0]),
+        top_p=tf.constant([1.0, 7.0, -1.0, np.nan]),
+        prefix=tf.constant([b"no\xff piece"]),
+    )
+    assert (given["pieces"] == given["pieces"][:1]).all()
+    for name in ("probabilities", "model_probabilities"):
+        np.testing.assert_allclose(given[name], np.tile(given[name][:1], (4, 1)), rtol=1e-5)
+    np.testing.assert_array_less(0.0, given["probabilities"])
+
+
+def test_scores_and_pieces_are_those_of_the_live_model(ask, module):
+    lines, references = ["a b c", "d"], tf.constant(["c b", "d d d"])
+    given, live = (
+        ask("score", lines, reference=references),
+        Translator(module).score(lines, ["c b", "d d d"]),
+    )
+    np.testing.assert_allclose(given["log_probability"], [log_p for log_p, _ in live], rtol=1e-5)
+    assert given["tokens"].tolist() == [tokens for _, tokens in live]
+    aligned = ask("align", lines, reference=references)
+    assert texts(aligned["source_pieces"][1])[:2] == ["▁d", "</s>"]
+    assert aligned["attention"].shape == (
+        2,
+        1,
+        2,
+        aligned["target_pieces"].shape[1],
+        aligned["source_pieces"].shape[1],
+    )
+
+
+def test_what_an_export_cannot_do_it_does_not_promise(model, pieces):
+    assert "align" not in served(TranslationModule(Ensemble([model, model]), pieces))
+    drawing = served(
+        TranslationModule(
+            model, pieces, DecodingOptions(samples=4, num_hypotheses=2, max_length="+2")
+        )
+    )
+    names = {"serving_default", "nbest", "score", "sample", "next_pieces", "align"}
+    assert set(drawing) == names
+    with eagerly():
+        # All samples, of which the export itself would return 2.
+        assert drawing["nbest"](tf.constant(["a b c"]))["translations"].shape == (1, 4)
+
+
+def test_whatever_beam_was_exported_any_may_be_asked_for(model, pieces):
+    line = tf.constant(["a b c d"])
+    greedy, wide = (
+        served(TranslationModule(model, pieces, DecodingOptions(beam_size=size, max_length=4)))
+        for size in (1, 40)
+    )
+    [expected] = hypotheses(model, pieces, "a b c d", max_length=4)
+    with eagerly():
+        found = greedy["translate"](line, beam_size=tf.constant([3]))
+        assert wide["nbest"](line)["translations"].shape == (1, 40)
+    assert texts(found["translations"].numpy()[0]) == [expected.text]
+    np.testing.assert_allclose(found["scores"], [[expected.score]], rtol=1e-5)
+
+
+def test_greedy_search_scores_by_log_p_alone_as_a_run_does(ask, model, pieces):
+    """Whatever the penalty: one request's beam of 1, and an export with a beam of 1."""
+    line = ["a b c d"]
+    [expected] = hypotheses(model, pieces, line[0], beam_size=1)
+    assert expected.score == pytest.approx(sum(expected.log_probabilities), rel=1e-5)
+    alone = ask("translate", line, beam_size=tf.constant([1]), length_penalty=tf.constant([2.0]))
+    both = ask("translate", line * 2, beam_size=tf.constant([1, 3]))
+    np.testing.assert_allclose(alone["scores"], [[expected.score]], rtol=1e-5)
+    np.testing.assert_allclose(both["scores"][0, 0], expected.score, rtol=1e-5)
+    # A control: a wider beam is ranked by the penalty.
+    wide = hypotheses(model, pieces, line[0])[0]
+    np.testing.assert_allclose(both["scores"][1, 0], wide.score, rtol=1e-5)
+    assert wide.score != pytest.approx(sum(wide.log_probabilities), rel=1e-3)
+    greedy = served(TranslationModule(model, pieces, DecodingOptions(beam_size=1, max_length="+2")))
+    with eagerly():
+        nbest = greedy["nbest"](tf.constant(line))["scores"]
+    np.testing.assert_allclose(nbest, [[expected.score]], rtol=1e-5)
+
+
+def test_a_source_of_ten_thousand_words_is_cut(ask):
+    words = ask("score", ["a " * 10000, "a " * 1023], reference=tf.constant(["b", "b"]))
+    assert words["log_probability"][0] == words["log_probability"][1]

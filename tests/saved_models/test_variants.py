@@ -1,0 +1,162 @@
+"""Variants in what leaves: CTranslate2 gives what the model gives, or refuses it; a SavedModel of
+each gives what the live model gives (of the paper's: test_saved_model.py).
+"""
+
+import random
+
+import numpy as np
+import pytest
+from checks_here import checks_here
+from drawn_models import drawn
+from eager import eagerly
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.inference.translation_module import TranslationModule
+from keras_transformer.inference.translator import Translator
+from keras_transformer.inference.translator_artifact import TranslatorArtifact
+from keras_transformer.saved_models import ctranslate2_model
+from keras_transformer.saved_models.write import export
+
+SLOW = pytest.mark.slow
+VARIANTS = [
+    {"norm": "pre", "activation": "gelu"},
+    pytest.param({"norm": "post", "activation": "swish"}, marks=SLOW),
+    pytest.param({"norm": "post", "activation": "gelu"}, marks=SLOW),
+    pytest.param({"norm": "pre", "activation": "relu"}, marks=SLOW),
+    pytest.param({"norm": "pre", "activation": "swish"}, marks=SLOW),
+    {
+        "activation": "swiglu",
+        "positions": "learned",
+        "max_positions": 4,
+        "tie_embeddings": "none",
+    },
+    {"positions": "rotary"},
+    pytest.param({"positions": "none"}, marks=SLOW),
+    pytest.param({"tie_embeddings": "decoder"}, marks=SLOW),
+]
+LINES = ["a b c d", "d d", "e a b c d f g", "b"]
+REFERENCES = ["d c b a", "d", "g f d c b a e", "c c c"]
+
+
+def transformer(**variant):
+    return drawn(**variant, num_layers=2)
+
+
+def name_of(variant):
+    return ",".join(str(value) for value in variant.values())
+
+
+def log_probabilities(scored):
+    return [log_probability for log_probability, _ in scored]
+
+
+@pytest.fixture(scope="module")
+def engine_of(pieces, tmp_path_factory):
+    """A model in CTranslate2: its log-probabilities and greedy translations of `LINES`."""
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    sentencepiece = pytest.importorskip("sentencepiece")
+
+    def converted(model):
+        folder = tmp_path_factory.mktemp("converted") / "model"
+        ctranslate2_model.convert(model, pieces, folder, {})
+        split = sentencepiece.SentencePieceProcessor(model_file=str(folder / "vocabulary.model"))
+        engine = ctranslate2.Translator(str(folder), compute_type="float32")
+        sides = [split.encode(side, out_type=str) for side in (LINES, REFERENCES)]
+        scores = [sum(result.log_probs) for result in engine.score_batch(*sides)]
+        results = engine.translate_batch(sides[0], beam_size=1, max_decoding_length=8)
+        return scores, [split.decode(result.hypotheses[0]) for result in results]
+
+    return converted
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=name_of)
+def test_ctranslate2_gives_the_same_log_probabilities_and_translations(pieces, engine_of, variant):
+    model = transformer(**variant)
+    options = DecodingOptions(beam_size=1, max_length=9, min_length=1)
+    live = Translator(TranslationModule(model, pieces, options))
+    scores, translations = engine_of(model)
+    with eagerly():
+        expected = log_probabilities(live.score(LINES, REFERENCES))
+        assert translations == live.translate(LINES)
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-3)
+
+
+def test_control_ctranslate2_with_another_activation_gives_other_ones(
+    pieces, engine_of, monkeypatch
+):
+    model = transformer(norm="pre", activation="gelu")
+    expected, _ = engine_of(model)
+    monkeypatch.setitem(ctranslate2_model.ACTIVATIONS, "gelu", "SWISH")
+    assert np.abs(np.subtract(engine_of(model)[0], expected)).max() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "known"),
+    [
+        ("positions", "relative", "sinusoidal or learned or none or rotary"),
+        ("attention", "local:4", "scaled_dot_product"),
+        ("attention_bias", True, "False"),
+        ("scaled_embeddings", False, "True"),
+    ],
+)
+def test_what_ctranslate2_has_not_are_refused_in_a_line(pieces, tmp_path, name, value, known):
+    pytest.importorskip("ctranslate2")
+    with pytest.raises(ValueError) as raised:
+        ctranslate2_model.convert(drawn(**{name: value}), pieces, tmp_path / "model", {})
+    assert str(raised.value) == (
+        f"CTranslate2 knows only {known} as `{name}`. Received: {name}={value!r}. Export a "
+        "SavedModel."
+    )
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(("name", "variant"), [("norm", "pre"), ("activation", "gelu")])
+def test_a_variant_that_ctranslate2_has_not_is_refused_in_a_line(
+    pieces, tmp_path, monkeypatch, name, variant
+):
+    pytest.importorskip("ctranslate2")
+    known = {"norm": ctranslate2_model.PRE_NORM, "activation": ctranslate2_model.ACTIVATIONS}[name]
+    monkeypatch.delitem(known, variant)
+    model = transformer(**{"norm": "post", "activation": "relu", name: variant})
+    with pytest.raises(ValueError) as raised:
+        ctranslate2_model.convert(model, pieces, tmp_path / "model", {})
+    assert str(raised.value) == (
+        f"CTranslate2 knows only {' or '.join(known)} as `{name}`. Received: {name}={variant!r}. "
+        "Export a SavedModel."
+    )
+    assert not (tmp_path / "model").exists()
+
+
+EXPORTED = [
+    {"norm": "pre", "activation": "gelu"},
+    {"norm": "pre_rms", "activation": "swish"},
+    {"attention": "dot_product", "positions": "relative", "activation": "gelu_tanh"},
+    {"attention": "additive"},
+    {"attention": "local:3", "positions": "rotary"},
+    {"attention": "sparse:3", "positions": "shaw"},
+    {"attention": "low_rank:4", "positions": "none"},
+    {"attention": "linear", "tie_embeddings": "decoder"},
+    {"positions": "learned", "max_positions": 5, "activation": "swiglu", "tie_embeddings": "none"},
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", EXPORTED, ids=name_of)
+def test_a_saved_model_gives_what_the_live_one_gives(pieces, tmp_path, variant):
+    """100 sentences, in a batch and their first ones alone."""
+    draw = random.Random(2)
+    lines = [" ".join(draw.choices("abcdefgh", k=draw.randint(1, 9))) for _ in range(100)]
+    options = DecodingOptions(beam_size=2, max_length="+3")
+    module = TranslationModule(drawn(**variant), pieces, options)
+    with checks_here():
+        folder = export(TranslatorArtifact(module), tmp_path / "m", {}, lines[:3])
+    live, reloaded = Translator(module), Translator.load(folder)
+    translations = live.translate(lines)
+    assert reloaded.translate(lines) == translations
+    assert [reloaded.translate([line])[0] for line in lines[:5]] == translations[:5]
+    assert reloaded.translate([]) == []
+    assert len(set(translations)) > 20
+    scores = [log_probabilities(one.score(LINES, REFERENCES)) for one in (live, reloaded)]
+    np.testing.assert_allclose(*scores, rtol=0, atol=1e-4)
+    attention = reloaded.attention(LINES[0], REFERENCES[0])
+    assert {len(attention[part].shape) for part in ("encoder", "decoder", "cross")} == {4}
