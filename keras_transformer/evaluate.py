@@ -15,7 +15,6 @@ from keras_transformer import flags
 GROUPS = (
     "model_path",
     "search",
-    "decoding",
     "seed",
     "precision",
     "decode_tokens",
@@ -56,7 +55,7 @@ def main(FLAGS):
 def _refuse(FLAGS, examination, model):
     """Flags of the command line that change nothing."""
     if not examination.searches:
-        names = flags.of_groups("search", "decoding", "decode_tokens")
+        names = flags.of_groups("search", "decode_tokens")
         flags.refuse(names, f"is for searches, and scoring {model} has none")
     if not FLAGS.baseline_file:
         reason = "tests the difference from --baseline_file, which is missing"

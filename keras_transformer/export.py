@@ -33,7 +33,7 @@ def export(task, FLAGS):
     path = export_dir_of(folder, FLAGS.export_dir)
     kind = values.get("format", "saved_model")
     if kind != "saved_model":
-        own = flags.of_groups("search", "decoding")
+        own = flags.of_groups("search")
         flags.refuse(own, f"has no effect: {kind} has its own search")
         path = task.convert(folder, FLAGS.export_dir or f"{path}_{kind}", values)
     else:

@@ -9,7 +9,6 @@ from keras_transformer import flags
 GROUPS = (
     "model_path",
     "search",
-    "decoding",
     "seed",
     "precision",
     "input",

@@ -12,7 +12,6 @@ from keras_transformer import flags
 GROUPS = (
     "model_path",
     "search",
-    "decoding",
     "seed",
     "precision",
     "decode_tokens",

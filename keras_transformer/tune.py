@@ -11,7 +11,7 @@ from keras_transformer import flags
 
 GROUPS = (
     "model_path",
-    "decoding",
+    "tuned_search",
     "precision",
     "decode_tokens",
     "tokenize",
@@ -34,7 +34,7 @@ def main(FLAGS):
         tuning.beam_sizes_of(FLAGS.beam_sizes),
         tuning.length_penalties_of(FLAGS.length_penalties),
     )
-    tuning.refuse_other_searches(flags.values(FLAGS, "decoding"), tried[0])
+    tuning.refuse_other_searches(flags.values(FLAGS, "tuned_search"), tried[0])
     require_writable(FLAGS.output)
     # Reading a corpus may compute something.
     at_once = spread_over_cores()

@@ -10,7 +10,7 @@ import functools
 
 from keras_transformer import flags
 
-GROUPS = ("model_path", "visualize", "theme", "search", "decoding", "seed", "files", "output")
+GROUPS = ("model_path", "visualize", "theme", "search", "seed", "files", "output")
 WITHOUT_MODEL = ("learning_rate",)
 
 

@@ -68,6 +68,25 @@ def again(kind: type["Options"], name: str, default: Any = dataclasses.MISSING, 
     return dataclasses.field(default=value, metadata={"setting": changed})
 
 
+def without(kind: type["Options"], *names: str) -> type["Options"]:
+    """The section of another class, without some of its options: what a task has no use for."""
+    hints = typing.get_type_hints(kind)
+    fields = [
+        (field.name, hints[field.name], field_again(field))
+        for field in dataclasses.fields(kind)
+        if "setting" in field.metadata and field.name not in names
+    ]
+    namespace = {"__doc__": kind.__doc__}
+    return dataclasses.make_dataclass(
+        kind.__name__, fields, bases=(Options,), namespace=namespace, frozen=True
+    )
+
+
+def field_again(field: dataclasses.Field) -> Any:
+    """A field like another, for a class of its own."""
+    return dataclasses.field(default=field.default, metadata=field.metadata)
+
+
 class Declared(typing.NamedTuple):
     """An option of a class.
 

@@ -26,7 +26,7 @@ GROUPS = {
     command: importlib.import_module(f"keras_transformer.{command}").GROUPS for command in COMMANDS
 }
 GROUPS["train"] = ("task", *train.GROUPS, *train.TASK_GROUPS)
-GROUPS["export"] = (*GROUPS["export"], "search", "decoding", "precision", "format")
+GROUPS["export"] = (*GROUPS["export"], "search", "precision", "format")
 OF_TRAINING = [name for group in GROUPS["train"] for name in flags.GROUPS[group]]
 
 

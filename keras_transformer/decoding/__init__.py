@@ -40,9 +40,20 @@ The result for a sentence does not depend on the other sentences of its batch. A
 leaves the batch.
 """
 
-from keras_transformer.decoding.beam_search import BeamSearch, length_penalty
-from keras_transformer.decoding.greedy import GreedySearch
-from keras_transformer.decoding.options import DecodingOptions
-from keras_transformer.decoding.sampling import Sampling
+import importlib
 
-__all__ = ["BeamSearch", "DecodingOptions", "GreedySearch", "Sampling", "length_penalty"]
+# Imported when first used: commands read options without TensorFlow.
+_HOMES = {
+    "BeamSearch": "beam_search",
+    "DecodingOptions": "options",
+    "GreedySearch": "greedy",
+    "Sampling": "sampling",
+    "length_penalty": "beam_search",
+}
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str):
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

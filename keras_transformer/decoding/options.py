@@ -1,89 +1,160 @@
 """All options of decoding: section 6.1's beam search by default, and what else users of translators
-expect.
+expect; and which of them a run remembers.
 """
 
 import dataclasses
-import math
-import re
-from fractions import Fraction
+import types
+from collections.abc import Mapping
+from typing import Any
 
-import tensorflow as tf
+from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, in_tokens, limits, parse_length
+from pipelines.options import Options, option
 
-from keras_transformer.decoding.beam_search import BeamSearch
-from keras_transformer.decoding.constraints import Constraints
-from keras_transformer.decoding.greedy import GreedySearch
-from keras_transformer.decoding.penalty_sweep import PenaltySweep
-from keras_transformer.decoding.sampling import Sampling
-
-# A longer source is cut in the graph, and refused before it gets there.
-MAX_SOURCE_LENGTH = 1024
-MOST_TOKENS = 2**31 - 1
-LENGTH = re.compile(r"(?:(?P<factor>\d+(?:\.\d+)?)x)?(?P<extra>\+?\d+)?")
+OR_ITS_OWN = (
+    "or the value that a SavedModel was exported with, or a run of a translator or parser trained "
+    "with."
+)
+# Of a flag that is not given, the model has its own value.
+ITS_OWN = types.MappingProxyType({"is_unset": True, "resumed": "told"})
+# What samples do without.
+OF_SEARCH = ("beam_size", "length_penalty", "coverage_penalty")
+# Neither how many hypotheses are shown nor how samples are drawn.
+REMEMBERED = (
+    *OF_SEARCH,
+    "max_length",
+    "min_length",
+    "no_repeat_ngram_size",
+    "repetition_penalty",
+    "constrained",
+)
 
 
 @dataclasses.dataclass(frozen=True)
-class DecodingOptions:
-    """How to decode. Options that exclude each other are refused.
+class DecodingOptions(Options):
+    """Search.
 
-    Lengths count tokens with EOS: 80 means 80 tokens, "+50" 50 more than the source has, "1.5x" one
-    and a half times as many as the source, "2x+10" both.
-
-    Args:
-        beam_size: K, hypotheses kept; 1 is greedy search. Default: the paper's 4.
-        length_penalty: alpha of ((5 + |Y|) / 6)^alpha. Default: the paper's 0.6.
-        coverage_penalty: beta of Wu et al. 2016, eq. 14; 0: no penalty.
-        num_hypotheses: how many translations of a sentence to return, best first.
-        max_length: the longest translation; by default the paper's "+50".
-        min_length: the shortest translation; by default a word and EOS, because the likeliest
-            translation of a hard sentence is often empty.
-        no_repeat_ngram_size: n; no n tokens in a row come twice in a translation. 0: no such rule.
-        repetition_penalty: above 1, tokens that have come before get less likely.
-        constrained: search only among what is well formed, where a task knows what that is: a
-            parser's trees.
-        samples: draw so many translations instead of searching, and return the likeliest of them;
-            0: search.
-        temperature, top_k, top_p, seed: how translations are drawn, see `Sampling`. Defaults: 1,
-            all tokens, all of the probability, 1.
+    Options that exclude each other are refused. Lengths count tokens with EOS: 80 means 80 tokens,
+    "+50" 50 more than the source has, "1.5x" one and a half times as many as the source, "2x+10"
+    both.
 
     Raises:
         ValueError: naming the argument, or the arguments that exclude each other and why.
     """
 
-    beam_size: int | None = None
-    length_penalty: float | None = None
-    coverage_penalty: float = 0.0
-    num_hypotheses: int = 1
-    max_length: int | str = "+50"
-    min_length: int | str = "2"
-    no_repeat_ngram_size: int = 0
-    repetition_penalty: float = 1.0
-    constrained: bool = False
-    samples: int = 0
-    temperature: float | None = None
-    top_k: int | None = None
-    top_p: float | None = None
+    beam_size: int | None = option(
+        None,
+        "Number of hypotheses that beam search keeps; 1 is greedy search. Default: 4, "
+        f"{OR_ITS_OWN} The command generate samples, unless this or another flag asks for a "
+        "search.",
+        at_least=1,
+        **ITS_OWN,
+    )
+    length_penalty: float | None = option(
+        None,
+        "Exponent alpha of the length penalty ((5 + length) / 6)^alpha; 0: no penalty. Default: "
+        f"0.6, {OR_ITS_OWN}",
+        at_least=0,
+        **ITS_OWN,
+    )
+    coverage_penalty: float = option(
+        0.0,
+        "Weight beta of the penalty for source words that were not attended to (Wu et al. 2016, "
+        f"eq. 14); 0: no penalty. Default: 0, {OR_ITS_OWN}",
+        at_least=0,
+        **ITS_OWN,
+    )
+    num_hypotheses: int = option(
+        1,
+        "Number of translations of a line, best first. More than one: translate needs --json.",
+        at_least=1,
+        resumed="told",
+    )
+    # By default as long as the paper's.
+    max_length: str = option(
+        "+50",
+        'Limit of a translation in pieces, its end included: 80, "+50" more than the source, '
+        f'"1.5x" the source, or "2x+10". Default: +50, for a parser +300, {OR_ITS_OWN}',
+        **ITS_OWN,
+    )
+    # By default a word and EOS: the likeliest translation of a hard sentence is often empty.
+    min_length: str = option(
+        "2",
+        "Fewest pieces of a translation, its end included, written as --max_length. Default: 2, "
+        f"for a parser 1, {OR_ITS_OWN}",
+        **ITS_OWN,
+    )
+    no_repeat_ngram_size: int = option(
+        0,
+        "Number n: no n pieces in a row may come twice in a translation; 0: all may repeat. "
+        f"Default: 0, {OR_ITS_OWN}",
+        at_least=0,
+        **ITS_OWN,
+    )
+    repetition_penalty: float = option(
+        1.0,
+        "Factor above 1 that makes pieces less likely once they have come before. Default: 1, "
+        f"{OR_ITS_OWN}",
+        at_least=1e-9,
+        **ITS_OWN,
+    )
+    constrained: bool = option(
+        False,
+        "Let a parser write only well-formed trees over the words of the sentence. Otherwise its "
+        f"output is repaired afterwards. Default: no, {OR_ITS_OWN}",
+        **ITS_OWN,
+    )
+    samples: int = option(
+        0,
+        "Number of translations to draw instead of a search; the likeliest is given. 0: search. "
+        "generate draws one if no flag asks for a search.",
+        at_least=0,
+        resumed="told",
+    )
+    temperature: float | None = option(
+        None,
+        "Temperature of samples; below 1, likely pieces are drawn more often. Default: 1.",
+        at_least=1e-9,
+        resumed="told",
+    )
+    top_k: int | None = option(
+        None,
+        "Number of likeliest pieces that samples are drawn from. Default: all pieces.",
+        at_least=0,
+        resumed="told",
+    )
+    top_p: float | None = option(
+        None,
+        "Samples are drawn from the likeliest pieces that hold this share of the probability. "
+        "Default: 1, in generate 0.9.",
+        at_least=1e-9,
+        at_most=1,
+        resumed="told",
+    )
     seed: int | None = None
 
     def __post_init__(self):
-        if not isinstance(self.samples, int) or self.samples < 0:
-            raise ValueError(
-                f"`samples` must be an integer, at least 0. Received: samples={self.samples}."
-            )
-        self._refuse_what_excludes_each_other()
         # 80 and "80" mean the same.
         for name in ("min_length", "max_length"):
             object.__setattr__(self, name, str(getattr(self, name)))
+        super().__post_init__()
+        self._refuse_what_excludes_each_other()
         shortest = parse_length("min_length", self.min_length)
         longest = parse_length("max_length", self.max_length)
         if all(
-            _tokens(shortest, source) > _tokens(longest, source)
+            in_tokens(shortest, source) > in_tokens(longest, source)
             for source in (1, 2, MAX_SOURCE_LENGTH)
         ):
             raise ValueError(
                 "`min_length` must not be above `max_length`. Received: "
                 f"min_length={self.min_length}, max_length={self.max_length}."
             )
-        self.search()
+        kept = "samples" if self.samples else "beam_size"
+        most = self.samples or self.beam_size or 4
+        if self.num_hypotheses > most:
+            raise ValueError(
+                f"`num_hypotheses` must lie in 1..{kept}={most}. Received: "
+                f"num_hypotheses={self.num_hypotheses}."
+            )
 
     def _refuse_what_excludes_each_other(self):
         def given(*names):
@@ -126,14 +197,16 @@ class DecodingOptions:
                 "beam_size=1 has one. Raise beam_size."
             )
 
-    def search(self) -> BeamSearch | GreedySearch:
+    def search(self):
         """The search of these options: a `BeamSearch`, a `GreedySearch` or its kind `Sampling`."""
+        from keras_transformer.decoding.greedy import GreedySearch
+
         if self.samples:
             return self.sampling(samples=self.samples, num_hypotheses=self.num_hypotheses)
         beam = self.beam()
         return GreedySearch(self.constraints()) if beam.beam_size == 1 else beam
 
-    def search_for_all(self) -> BeamSearch | GreedySearch:
+    def search_for_all(self):
         """The same search, which returns all that it keeps: the whole beam, or all samples."""
         kept = self.samples or self.beam().beam_size
         return dataclasses.replace(self, num_hypotheses=kept).search()
@@ -149,22 +222,23 @@ class DecodingOptions:
         )
         return DecodingOptions(beam_size=1, **self._given(*names))
 
-    def beam(self, **other) -> BeamSearch:
+    def beam(self, **other):
         """The `BeamSearch` of these options; `other` replaces some of them."""
+        from keras_transformer.decoding.beam_search import BeamSearch
+
         names = ("beam_size", "length_penalty", "num_hypotheses", "coverage_penalty")
         return BeamSearch(**self._given(*names) | other, constraints=self.constraints())
 
-    def sweep(self, beam_size: tf.Tensor, length_penalties: tf.Tensor) -> PenaltySweep:
-        """The search of these options for several length penalties at once.
+    def sweep(self, beam_size, length_penalties):
+        """The search of these options for several length penalties at once: float32 (A,)."""
+        from keras_transformer.decoding.penalty_sweep import PenaltySweep
 
-        Args:
-            beam_size: K, (1,).
-            length_penalties: float32 (A,).
-        """
         return PenaltySweep(beam_size, length_penalties, self.coverage_penalty, self.constraints())
 
-    def sampling(self, **other) -> Sampling:
+    def sampling(self, **other):
         """The `Sampling` of one translation by these options; `other` replaces some of them."""
+        from keras_transformer.decoding.sampling import Sampling
+
         return Sampling(
             **self._given("temperature", "top_k", "top_p", "seed") | other,
             constraints=self.constraints(),
@@ -173,68 +247,46 @@ class DecodingOptions:
     def _given(self, *names):
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
-    def constraints(self, kind: type[Constraints] = Constraints, **more) -> Constraints:
-        """The rules on tokens of these options.
+    def constraints(self, kind: type | None = None, **more):
+        """The rules on tokens of these options: `Constraints`, or a subclass that needs more."""
+        from keras_transformer.decoding.constraints import Constraints
 
-        Args:
-            kind: `Constraints` or a subclass.
-            more: what that needs besides.
-        """
-        return kind(self.no_repeat_ngram_size, self.repetition_penalty, **more)
+        return (kind or Constraints)(self.no_repeat_ngram_size, self.repetition_penalty, **more)
 
-    def limits(self, source_lengths: tf.Tensor) -> tf.Tensor:
-        """Most tokens of each translation, int32 (B,).
+    def limits(self, source_lengths):
+        """Most tokens of each translation, int32 (B,), for sources of so many with EOS, (B,)."""
+        return limits(parse_length("max_length", self.max_length), source_lengths)
 
-        Args:
-            source_lengths: tokens of each source with EOS, integers (B,).
-        """
-        return _limits(parse_length("max_length", self.max_length), source_lengths)
-
-    def minima(self, source_lengths: tf.Tensor) -> tf.Tensor | None:
+    def minima(self, source_lengths):
         """Fewest tokens of each translation, int32 (B,), or None if one is enough for all."""
         shortest = parse_length("min_length", self.min_length)
-        return None if shortest == (0, 1) else _limits(shortest, source_lengths)
+        return None if shortest == (0, 1) else limits(shortest, source_lengths)
 
 
-def parse_length(name: str, length: int | str) -> tuple[Fraction, int]:
-    """Read a length: a factor on the source's tokens, and how many more.
+def remembered(options: DecodingOptions) -> dict[str, Any]:
+    """What a run keeps of its options: arguments of `DecodingOptions`, as JSON."""
+    values = dataclasses.asdict(options)
+    return {name: values[name] for name in REMEMBERED if values[name] is not None}
 
-    Args:
-        name: the name of the argument, for the error.
-        length: such as 80, "80", "+50", "1.5x" or "2x+10".
 
-    Returns:
-        (factor, extra).
+def kept_in(description: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run's `model.json` has of `remembered`; {} in one of 0.6 or earlier."""
+    kept = description.get("decoding", {})
+    if not isinstance(kept, dict) or not kept.keys() <= set(REMEMBERED):
+        raise ValueError(
+            f"`decoding` of model.json must hold some of {', '.join(REMEMBERED)}. Received: "
+            f"{kept}. Copy the file again from where the model was trained."
+        )
+    return kept
 
-    Raises:
-        ValueError: if it is not of that form, less than one token, or more than an int32 of the
-            longest source.
+
+def options_of_run(given: Mapping[str, Any], kept: Mapping[str, Any]) -> DecodingOptions:
+    """The options of a run: those that are given, and for the rest those that it kept. A kept one
+    that something given excludes is left out: samples are not searched for, and greedy search has
+    no coverage penalty.
     """
-    match = LENGTH.fullmatch(str(length))
-    factor, extra = match.groups() if match else (None, None)
-    # "2x10" lacks a sign between its two numbers.
-    if not (factor or extra) or (factor and extra and not extra.startswith("+")):
-        raise ValueError(
-            f'`{name}` must be such as 80, "+50", "1.5x" or "2x+10". Received: {name}={length}.'
-        )
-    relative = Fraction(factor) if factor else Fraction(extra.startswith("+"))
-    tokens = relative, int(extra or 0)
-    if not any(tokens):
-        raise ValueError(f"`{name}` must be at least one token. Received: {name}={length}.")
-    if _tokens(tokens, MAX_SOURCE_LENGTH) > MOST_TOKENS:
-        raise ValueError(
-            f"`{name}` must be at most {MOST_TOKENS:,} tokens for a source of "
-            f"{MAX_SOURCE_LENGTH:,}. Received: {name}={length}."
-        )
-    return tokens
-
-
-def _tokens(length, source):
-    return math.ceil(length[0] * source) + length[1]
-
-
-def _limits(length, source_lengths):
-    factor, extra = length
-    # In integers, because in float64 1.1 times 50 is more than 55.
-    relative = -(-tf.cast(source_lengths, tf.int64) * factor.numerator // factor.denominator)
-    return tf.maximum(tf.cast(relative, tf.int32) + extra, 1)
+    excluded = OF_SEARCH if given.get("samples") else ()
+    if given.get("beam_size") == 1:
+        excluded = ("coverage_penalty",)
+    usable = {name: value for name, value in kept.items() if name not in excluded}
+    return DecodingOptions(**{**usable, **given})

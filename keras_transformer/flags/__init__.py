@@ -88,10 +88,10 @@ def required_files(FLAGS: absl_flags.FlagValues) -> tuple[str, str]:
 
 
 def decoding_options(FLAGS: absl_flags.FlagValues) -> dict:
-    """The flags of the groups "search" and "decoding" that were given, as `DecodingOptions` takes
-    them. What was not given stays as it is, in a SavedModel as it was exported.
+    """The options of `DecodingOptions` that flags give. What was not given stays as it is, in a
+    SavedModel as it was exported.
     """
-    names = [*GROUPS["search"], *GROUPS["decoding"], *GROUPS["seed"]]
+    names = [*GROUPS["search"], *GROUPS["seed"]]
     given = {name: FLAGS[name].value for name in names if name in FLAGS and FLAGS[name].present}
     if not given.get("samples"):
         # Training, which draws no translations, has a seed as well, and so has its flag file.

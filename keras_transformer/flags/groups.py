@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.flags import (
     architecture,
     evaluating,
@@ -15,7 +16,7 @@ from keras_transformer.flags import (
     visualizing,
 )
 from keras_transformer.flags.definition import flag_values
-from pipelines.options import Options, option
+from pipelines.options import Options, option, without
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +33,6 @@ SECTIONS = {
     "classification": reading.ClassificationOptions,
     "corpus": text.CorpusOptions,
     "decode_tokens": translating.DecodeTokens,
-    "decoding": translating.DecodingFlags,
     "errors": Errors,
     "evaluate": evaluating.ScoringOptions,
     "export": runs_and_exports.ExportOptions,
@@ -55,7 +55,8 @@ SECTIONS = {
     "prepare": text.PreparationOptions,
     "reading": reading.VocabularySource,
     "sampling": learning.Augmentation,
-    "search": translating.SearchOptions,
+    "search": DecodingOptions,
+    "tuned_search": without(DecodingOptions, "beam_size", "length_penalty"),
     "seed": learning.Seed,
     "serve": serving.ServeOptions,
     "start": learning.EmbeddingStart,

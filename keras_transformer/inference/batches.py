@@ -3,7 +3,7 @@
 import concurrent.futures
 from collections.abc import Callable, Sequence
 
-from keras_transformer.decoding.options import MAX_SOURCE_LENGTH
+from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 
 BATCH_TOKENS = 2048
 # What may be done about it.

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.decoding.options import MAX_SOURCE_LENGTH
+from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.decoding.scoring import token_log_probabilities
 from keras_transformer.inference.graphs import IDS, shifted, traced
 from keras_transformer.models import LanguageModel

@@ -171,7 +171,7 @@ def module_of(model, vocabulary, description: Mapping, path: str | os.PathLike, 
 
 def _options_of(description, path, given):
     """The `DecodingOptions` of a run: those that are given, else what it was trained with."""
-    from keras_transformer.decoding.remembered_options import options_of_run
+    from keras_transformer.decoding.options import options_of_run
 
     return options_of_run(given, _module_class(description, path).defaults(description))
 

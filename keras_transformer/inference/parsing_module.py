@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.constraints import under
-from keras_transformer.decoding.options import MAX_SOURCE_LENGTH
+from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.decoding.tree_constraints import TreeConstraints
 from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.models import EncoderDecoder, Ensemble

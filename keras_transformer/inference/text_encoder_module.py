@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.decoding.options import MAX_SOURCE_LENGTH
+from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.inference.graphs import IDS, traced
 from keras_transformer.models import BareTextEncoder, MaskedLanguageModel, TextClassifier
 from pipelines.marked_texts import read

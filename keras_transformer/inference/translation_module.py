@@ -8,8 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.decoding.options import MAX_SOURCE_LENGTH
-from keras_transformer.decoding.remembered_options import kept_in
+from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
+from keras_transformer.decoding.options import kept_in
 from keras_transformer.inference.graphs import IDS, graphs_of, traced
 from keras_transformer.models import EncoderDecoder, Ensemble
 from pipelines.special_ids import EOS, PAD

@@ -37,16 +37,15 @@ TASKS = {
             "sampling",
             "start",
             "search",
-            "decoding",
             "tokenize",
         ),
-        export_flag_groups=("search", "decoding", "precision", "format"),
+        export_flag_groups=("search", "precision", "format"),
     ),
     "language_modelling": Registered(
         "keras_transformer.tasks.language_modelling:LanguageModelling",
         "keras_transformer.tasks.perplexity_examination:PerplexityExamination",
-        flag_groups=("corpus", "strict", "vocabulary", "model", "search", "decoding"),
-        export_flag_groups=("search", "decoding", "precision"),
+        flag_groups=("corpus", "strict", "vocabulary", "model", "search"),
+        export_flag_groups=("search", "precision"),
     ),
     "masking": Registered(
         "keras_transformer.tasks.masking:Masking",
@@ -104,9 +103,8 @@ TASKS = {
             "sampling",
             "start",
             "search",
-            "decoding",
         ),
-        export_flag_groups=("search", "decoding", "precision", "format"),
+        export_flag_groups=("search", "precision", "format"),
     ),
 }
 

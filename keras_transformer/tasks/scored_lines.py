@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.decoding.options import MAX_SOURCE_LENGTH
+from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from pipelines.corpora import Corpus
 from pipelines.tokenization import slices
 from pipelines.vocabularies import SeparateVocabularies

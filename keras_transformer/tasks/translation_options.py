@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import keras
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.decoding.remembered_options import options_of_run
+from keras_transformer.decoding.options import options_of_run
 from keras_transformer.evaluation.metrics import tokenizer_of
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.training.embedding_start import start_embeddings

@@ -149,7 +149,7 @@ def lengths(model: str, **_: Any) -> Draw:
 @_picture
 def n_best(model: str, line: str | None, options: Mapping, **_: Any) -> Draw:
     """The best hypotheses as a tree."""
-    from keras_transformer.decoding.remembered_options import kept_in, options_of_run
+    from keras_transformer.decoding.options import kept_in, options_of_run
     from keras_transformer.inference.loading import description_of
     from keras_transformer.inference.translator import Translator
     from keras_transformer.visualization import hypothesis_drawing, hypothesis_tree

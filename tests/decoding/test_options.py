@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from keras_transformer.decoding import BeamSearch, DecodingOptions, GreedySearch, Sampling
 from keras_transformer.decoding.constraints import Constraints
-from keras_transformer.decoding.options import parse_length
+from keras_transformer.decoding.lengths import parse_length
 
 SOURCES = [1, 2, 3, 7, 10, 50, 99, 1000, 1024, 100000]
 

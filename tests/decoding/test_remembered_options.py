@@ -6,7 +6,7 @@ import json
 import pytest
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.decoding.remembered_options import options_of_run, remembered
+from keras_transformer.decoding.options import options_of_run, remembered
 
 TRAINED = {
     "beam_size": 12,

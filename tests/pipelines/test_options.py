@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from pipelines.options import Options, again, option, settings
+from pipelines.options import Options, again, option, settings, without
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,3 +70,10 @@ def test_an_option_again_has_another_default_and_the_same_bounds():
     assert (Room.title(), Hall.title()) == ("Room", "Hall")
     with pytest.raises(ValueError, match="at least 1"):
         Hall(chairs=0)
+
+
+def test_a_section_without_some_of_its_options():
+    small = without(Hall, "guests", "name")
+    assert [*settings(small)] == ["chairs", "share", "colour", "is_open", "height"]
+    assert small().chairs == 100
+    assert small.title() == "Hall"

@@ -1,0 +1,48 @@
+"""Lengths of translations that depend on the source's: "input length + 50" (section 6.1)."""
+
+import math
+import re
+from fractions import Fraction
+
+# A longer source is cut in the graph, and refused before it gets there.
+MAX_SOURCE_LENGTH = 1024
+MOST_TOKENS = 2**31 - 1
+LENGTH = re.compile(r"(?:(?P<factor>\d+(?:\.\d+)?)x)?(?P<extra>\+?\d+)?")
+
+
+def parse_length(name: str, length: int | str) -> tuple[Fraction, int]:
+    """Read a length such as 80, "80", "+50", "1.5x" or "2x+10": (factor on the source's tokens, how
+    many more); `name` is the argument's, for the error.
+    """
+    match = LENGTH.fullmatch(str(length))
+    factor, extra = match.groups() if match else (None, None)
+    # "2x10" lacks a sign between its two numbers.
+    if not (factor or extra) or (factor and extra and not extra.startswith("+")):
+        raise ValueError(
+            f'`{name}` must be such as 80, "+50", "1.5x" or "2x+10". Received: {name}={length}.'
+        )
+    relative = Fraction(factor) if factor else Fraction(extra.startswith("+"))
+    tokens = relative, int(extra or 0)
+    if not any(tokens):
+        raise ValueError(f"`{name}` must be at least one token. Received: {name}={length}.")
+    if in_tokens(tokens, MAX_SOURCE_LENGTH) > MOST_TOKENS:
+        raise ValueError(
+            f"`{name}` must be at most {MOST_TOKENS:,} tokens for a source of "
+            f"{MAX_SOURCE_LENGTH:,}. Received: {name}={length}."
+        )
+    return tokens
+
+
+def in_tokens(length: tuple[Fraction, int], source: int) -> int:
+    """A length for a source of so many tokens."""
+    return math.ceil(length[0] * source) + length[1]
+
+
+def limits(length: tuple[Fraction, int], source_lengths):
+    """A length for sources of so many tokens, integers (B,): int32 (B,), at least 1."""
+    import tensorflow as tf
+
+    factor, extra = length
+    # In integers, because in float64 1.1 times 50 is more than 55.
+    relative = -(-tf.cast(source_lengths, tf.int64) * factor.numerator // factor.denominator)
+    return tf.maximum(tf.cast(relative, tf.int32) + extra, 1)
