@@ -27,7 +27,7 @@ def main(FLAGS):
     from keras_transformer.tasks import task_class
     from keras_transformer.tasks.task import label_measures
     from keras_transformer.training import averaging, checkpoint
-    from pipelines import batching
+    from pipelines.batches import batching
 
     kind = task_class(FLAGS.task)
     values = our_flags.values(FLAGS, *train.GROUPS, *kind.flag_groups)

@@ -22,7 +22,7 @@ from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.saved_models.write import export
 from keras_transformer.training import checkpoint
-from pipelines.vocabulary import learn
+from pipelines.vocabularies.vocabulary import learn
 
 OURS = "benchmarks.translators.saved_model"
 ENGINE = "benchmarks.translators.ctranslate2_model"

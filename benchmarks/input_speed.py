@@ -12,7 +12,7 @@ from absl import app, flags
 
 from benchmarks import our_training
 from benchmarks.tables import print_table
-from pipelines.vocabulary import learn
+from pipelines.vocabularies.vocabulary import learn
 
 EPOCHS = 5
 

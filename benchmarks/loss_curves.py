@@ -40,7 +40,7 @@ def train(precision, seed):
 
     from benchmarks import our_training
     from benchmarks.sizes import DROPOUT, LABEL_SMOOTHING, SIZES
-    from pipelines.vocabulary import learn
+    from pipelines.vocabularies.vocabulary import learn
 
     text = our_training.read_text(DATA_DIR.value)
     vocabulary = learn(text.sources + text.targets, 8000)

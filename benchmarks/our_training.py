@@ -19,10 +19,11 @@ from keras_transformer.training.optimizer import optimizer
 from keras_transformer.training.progress import ProgressBar
 from keras_transformer.training.replicas import make_strategy
 from keras_transformer.training.schedule import TransformerSchedule
-from pipelines import batching, corpora
-from pipelines.pairs import TokenizedPairs
-from pipelines.record_files import Records
-from pipelines.token_ids import TokenIds
+from pipelines import corpora
+from pipelines.batches import batching
+from pipelines.batches.pairs import TokenizedPairs
+from pipelines.batches.token_ids import TokenIds
+from pipelines.prepare.record_files import Records
 
 SEED = 1
 PREFIXES = ("train", "val", "test_2016_flickr")
@@ -47,7 +48,7 @@ def tokenize(text, vocabulary):
 
 
 def read_records(folder):
-    """What `pipelines.preparation` left to what `batches` takes."""
+    """What `pipelines.prepare.preparation` left to what `batches` takes."""
     return Records(folder).pairs(max_length=256)
 
 

@@ -9,7 +9,7 @@ than a minute.
 import numpy as np
 from absl import app, flags
 
-from pipelines.bucketing import bucket
+from pipelines.batches.bucketing import bucket
 
 PAIRS = flags.DEFINE_integer("pairs", 4_500_000, "Pairs of sentences.", lower_bound=1)
 BATCH_TOKENS = flags.DEFINE_integer("batch_tokens", 25_000, "Tokens of an update on either side.")

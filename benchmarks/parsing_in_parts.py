@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks.kept import refuse_others
-from pipelines.linearization import to_symbols
 from pipelines.trees import parse
+from pipelines.trees.linearization import to_symbols
 from pipelines.whole_files import write_json
 
 PART = 200

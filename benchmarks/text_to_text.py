@@ -44,8 +44,8 @@ def _bleu(answers, sources, targets):
 def _f1(answers, sources, targets):
     """Of trees made of symbols, whatever they are."""
     from keras_transformer.evaluation import parser_score
-    from pipelines.linearization import from_symbols
     from pipelines.trees import escaped
+    from pipelines.trees.linearization import from_symbols
 
     def trees(written):
         return [

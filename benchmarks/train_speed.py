@@ -21,7 +21,7 @@ from benchmarks import batches, environments, input_speed, our_training, trainin
 from benchmarks.sizes import SIZES, training_flops
 from benchmarks.tables import print_table
 from benchmarks.turns import Trainer
-from pipelines.vocabulary import learn
+from pipelines.vocabularies.vocabulary import learn
 
 OURS = "benchmarks.trainers.ours"
 TORCH = "benchmarks.trainers.torch_transformer"
@@ -59,7 +59,7 @@ INPUT = flags.DEFINE_bool("input", True, "Measure the input pipeline alone.")
 RECORDS = flags.DEFINE_string(
     "records",
     None,
-    "Folder that pipelines.preparation filled: measure the input pipeline from there, too.",
+    "Folder that pipelines.prepare.preparation filled: measure the input pipeline from there, too.",
 )
 
 

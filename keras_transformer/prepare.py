@@ -41,8 +41,9 @@ TIES = {"joint": "", "separate": " --tie_embeddings=decoder"}
 def main(FLAGS):
     from keras_transformer.flags.recipes import recipe_of_records
     from keras_transformer.tasks.corpus_settings import corpus_settings
-    from pipelines import manifest, vocabularies
-    from pipelines.preparation import Preparation, prepare
+    from pipelines import vocabularies
+    from pipelines.prepare import manifest
+    from pipelines.prepare.preparation import Preparation, prepare
 
     started = time.monotonic()
     if not FLAGS.output_dir:
@@ -66,7 +67,7 @@ def main(FLAGS):
 
 def _refuse(FLAGS):
     """Flags of the command line that change nothing."""
-    from pipelines.given_vocabulary import given
+    from pipelines.prepare.given_vocabulary import given
 
     reason = "is for a vocabulary that is learned, and"
     if FLAGS.vocabulary:

@@ -36,9 +36,9 @@ from keras_transformer.models.vision import VisionTransformer
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.visualization import attention_matrix, patch_attention
 from keras_transformer.visualization.shown import Shown
+from pipelines.batches.hidden_pieces import Masking
 from pipelines.corpora.spans import cut, restored
-from pipelines.hidden_pieces import Masking
-from pipelines.marks import Marks
+from pipelines.special_ids import Marks
 
 keras.utils.set_random_seed(1)
 draw = np.random.default_rng(1)

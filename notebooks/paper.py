@@ -40,7 +40,7 @@ from keras_transformer.visualization.learning_rates import learning_rates
 from keras_transformer.visualization.line_chart import Panel
 from keras_transformer.visualization.position_values import Map
 from keras_transformer.visualization.shown import Shown
-from pipelines.bucketing import bucket
+from pipelines.batches.bucketing import bucket
 
 # benchmarks/ is next to the package.
 sys.path.insert(0, str(pathlib.Path(keras_transformer.__file__).parents[1]))

@@ -49,8 +49,9 @@ from keras_transformer.visualization import attention_lines, attention_matrix, l
 from keras_transformer.visualization.attended import attended
 from keras_transformer.visualization.line_chart import Panel
 from keras_transformer.visualization.shown import Shown
-from pipelines import batching, vocabulary
+from pipelines.batches import batching
 from pipelines.corpora.parallel_text import ParallelText
+from pipelines.vocabularies import vocabulary
 
 keras.utils.set_random_seed(1)
 

@@ -1,4 +1,5 @@
-"""Random numbers by counting: each follows from a seed and its place, and from nothing else.
+"""Random numbers by counting: each follows from a seed and its place, and from nothing else; and
+random orders, computed one place at a time.
 
 So what is drawn for a place does not depend on how many were drawn before it, nor on its neighbours
 in a batch. It is arithmetic on tensors, and so a part of any graph.
@@ -11,6 +12,8 @@ import tensorflow as tf
 GOLDEN = 0x9E3779B97F4A7C15
 FIRST = 0xBF58476D1CE4E5B9
 SECOND = 0x94D049BB133111EB
+# Of a permutation: a thing is moved by no round with probability 2^-24.
+ROUNDS = 24
 
 
 def key(seed: int, *numbers) -> tf.Tensor:
@@ -42,3 +45,40 @@ def mix(number: tf.Tensor) -> tf.Tensor:
     number = (number ^ tf.bitwise.right_shift(number, 30)) * FIRST
     number = (number ^ tf.bitwise.right_shift(number, 27)) * SECOND
     return number ^ tf.bitwise.right_shift(number, 31)
+
+
+def permuted(places: tf.Tensor, size: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
+    """Where a random permutation of 0 .. size-1 takes some places.
+
+    "Swap or not" (Hoang, Morris and Rogaway 2012, "An Enciphering Scheme Based on a Card Shuffle"):
+    in each round a random number k pairs place x with place (k - x) mod n, and a random bit of the
+    pair decides whether the two swap. Each round permutes 0 .. n-1, so all rounds together do, for
+    any n. The cost of a place does not depend on n.
+
+    TensorFlow's `tf.random.experimental.index_shuffle` is not good enough: its four rounds leave
+    38 % too many things in their places, and of each number of its seed it reads 8 bits (a seed
+    that counts gives 256 orders of up to 65,536 things). One place of 10 things costs it 0.2 ms.
+
+    Args:
+        places: int64 (L,), each from 0 to its size - 1.
+        size: int64 of the key's shape, at least 1.
+        key: uint64, a scalar; or (L,): places of one key and size are permuted together.
+
+    Returns:
+        int64 (L,), each from 0 to its size - 1.
+    """
+    places = tf.cast(places, tf.uint64)
+    size = tf.cast(size, tf.uint64)
+    rounds = tf.reshape(tf.range(1, ROUNDS + 1, dtype=tf.int64), [-1] + [1] * key.shape.rank)
+    keys = mix(key + GOLDEN * tf.cast(rounds, tf.uint64))
+    # One size more than k, for (k - x) must not be negative.
+    pairings = tf.math.floormod(mix(keys), size) + size
+
+    def swap(number, places):
+        partners = tf.math.floormod(pairings[number] - places, size)
+        coins = mix(tf.maximum(places, partners) + keys[number])
+        return number + 1, tf.where(coins < 2**63, places, partners)
+
+    # A loop keeps the graph small, which is traced and optimized for each dataset.
+    _, places = tf.while_loop(lambda number, _: number < ROUNDS, swap, (0, places))
+    return tf.cast(places, tf.int64)

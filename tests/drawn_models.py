@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from keras_transformer.models import Transformer
-from pipelines import corpora, vocabulary
+from pipelines import corpora
+from pipelines.vocabularies import vocabulary
 
 PIECES = 300
 

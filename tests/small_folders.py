@@ -7,7 +7,7 @@ import pytest
 
 from keras_transformer.imports import bert, gpt2, t5, vit
 from pipelines.json_files import settings
-from pipelines.word_pieces import SPECIAL
+from pipelines.vocabularies.word_pieces import SPECIAL
 
 PIECES = [*SPECIAL, "turn", "on", "the", "lamp", "##s"]
 SIZES = {

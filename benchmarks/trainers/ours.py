@@ -11,7 +11,7 @@ from benchmarks.batches import Batches
 from benchmarks.sizes import DROPOUT, LABEL_SMOOTHING
 from benchmarks.turns import Clock, Parent
 from pipelines.special_ids import PAD
-from pipelines.vocabulary import Vocabulary
+from pipelines.vocabularies.vocabulary import Vocabulary
 
 
 class TakeTurns(keras.callbacks.Callback):

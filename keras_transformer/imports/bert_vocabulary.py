@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from keras_transformer.imports.family_config import ANOTHER
 from keras_transformer.imports.settings_files import SettingsFiles
 from pipelines.json_files import MOST_BYTES_OF_LISTS, Schema, read_text, refuse
-from pipelines.word_pieces import LONGEST_WORD, SUFFIX, UNKNOWN, WordPieces, fault
+from pipelines.vocabularies.word_pieces import LONGEST_WORD, SUFFIX, UNKNOWN, WordPieces, fault
 
 VOCABULARY = "vocab.txt"
 TOKENIZER = "tokenizer.json"

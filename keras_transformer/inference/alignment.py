@@ -4,7 +4,7 @@ section 3.2.3; appendix's pictures).
 
 import numpy as np
 
-from pipelines.vocabulary import SPACE
+from pipelines.vocabularies.vocabulary import SPACE
 
 
 def link_words(

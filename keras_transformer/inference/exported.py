@@ -13,9 +13,9 @@ from keras_transformer.inference.exported_options import limits, request
 from keras_transformer.inference.hypothesis import Hypothesis
 from keras_transformer.inference.live import Live, as_bytes, as_strings
 from keras_transformer.saved_models.session import SavedModel, damaged, read_meta_graph, reload
-from pipelines import bracketing
-from pipelines.linearization import alphabet_of
-from pipelines.vocabulary import RESERVED, fingerprint_of
+from pipelines.trees import bracketing
+from pipelines.trees.linearization import alphabet_of
+from pipelines.vocabularies.vocabulary import RESERVED, fingerprint_of
 
 # What a parser's text is called: `ParsingModule.output`, which would import Keras.
 TREE = "tree"

@@ -13,7 +13,7 @@ from keras_transformer.decoding.scoring import token_log_probabilities
 from keras_transformer.inference.graphs import IDS, shifted, traced
 from keras_transformer.models import LanguageModel
 from pipelines.special_ids import BOS, EOS, PAD
-from pipelines.vocabulary import Vocabulary
+from pipelines.vocabularies.vocabulary import Vocabulary
 
 # Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration": the likeliest text is dull.
 TOP_P = 0.9

@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference.hypothesis import Hypothesis
-from pipelines.vocabulary import RESERVED
+from pipelines.vocabularies.vocabulary import RESERVED
 
 
 class Live:

@@ -13,18 +13,18 @@ from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.decoding.tree_constraints import TreeConstraints
 from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.models import EncoderDecoder, Ensemble
-from pipelines import bracketing
-from pipelines.linearization import alphabet_of
 from pipelines.special_ids import PAD
+from pipelines.trees import bracketing
+from pipelines.trees.linearization import alphabet_of
 from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabulary import Vocabulary
+from pipelines.vocabularies.vocabulary import Vocabulary
 
 
 class ParsingModule(TranslationModule):
     """A `TranslationModule` from words, which stand between white space, into trees in brackets.
 
     Whatever symbols the model writes become a tree over exactly the words, by the rules of
-    `pipelines.linearization`. By the option `constrained` the model writes no other symbols than
+    `trees.linearization`. By the option `constrained` the model writes no other symbols than
     those of such a tree. References are trees in brackets, prefixes are symbols.
 
     Args:

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from keras_transformer.inference.graphs import traced
 from keras_transformer.models import VisionTransformer
-from pipelines import picture_files
+from pipelines.batches import picture_files
 
 WHITE = 255.0
 # Any size: another one than the model's is told, and not taken for something else.

@@ -10,11 +10,11 @@ import tensorflow as tf
 from keras_transformer.inference.graphs import IDS, traced
 from keras_transformer.inference.text_encoder_module import TEXT, TextEncoderModule
 from keras_transformer.models import TokenClassifier
-from pipelines.labelled_words import NOWHERE, in_words
-from pipelines.marked_texts import opened
+from pipelines.batches.labelled_words import NOWHERE, in_words
+from pipelines.batches.marked_texts import opened
 from pipelines.special_ids import PAD
-from pipelines.vocabulary import Vocabulary
-from pipelines.word_pieces import WordPieces
+from pipelines.vocabularies.vocabulary import Vocabulary
+from pipelines.vocabularies.word_pieces import WordPieces
 
 OUTSIDE = "O"
 

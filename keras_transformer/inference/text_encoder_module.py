@@ -11,10 +11,10 @@ import tensorflow as tf
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.inference.graphs import IDS, traced
 from keras_transformer.models import BareTextEncoder, MaskedLanguageModel, TextClassifier
-from pipelines.marked_texts import read
+from pipelines.batches.marked_texts import read
 from pipelines.special_ids import PAD
-from pipelines.vocabulary import Vocabulary
-from pipelines.word_pieces import WordPieces
+from pipelines.vocabularies.vocabulary import Vocabulary
+from pipelines.vocabularies.word_pieces import WordPieces
 
 GUESSES = 10
 TEXT = tf.TensorSpec([None], tf.string, name="text")

@@ -6,7 +6,7 @@ from keras_transformer.models import EncoderDecoder, described, model_of, transl
 from keras_transformer.runs.folder import RunFolder
 from pipelines import vocabularies
 from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabulary import Vocabulary
+from pipelines.vocabularies.vocabulary import Vocabulary
 
 
 def load_trained(

@@ -14,7 +14,7 @@ from keras_transformer.inference.graphs import IDS, graphs_of, traced
 from keras_transformer.models import EncoderDecoder, Ensemble
 from pipelines.special_ids import EOS, PAD
 from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabulary import Vocabulary
+from pipelines.vocabularies.vocabulary import Vocabulary
 
 
 class TranslationModule(tf.Module):

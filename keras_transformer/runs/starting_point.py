@@ -12,7 +12,7 @@ from keras_transformer.saved_models.versions import newest_version
 from keras_transformer.training import checkpoint
 from pipelines import vocabularies
 from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabulary import Vocabulary
+from pipelines.vocabularies.vocabulary import Vocabulary
 
 
 def starting_point(

@@ -11,7 +11,7 @@ from keras_transformer.models import Transformer
 from pipelines import vocabularies
 from pipelines.special_ids import EOS, UNK
 from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabulary import Vocabulary
+from pipelines.vocabularies.vocabulary import Vocabulary
 from pipelines.whole_files import whole_folder, write_json
 
 POSITIONS = 2048

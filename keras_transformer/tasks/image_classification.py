@@ -15,7 +15,7 @@ from keras_transformer.models import VisionHyperparameters, VisionTransformer
 from keras_transformer.tasks.picture_examination import scores_of
 from keras_transformer.tasks.task import Evaluation, Task
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from pipelines import shifted_pictures
+from pipelines.batches import shifted_pictures
 from pipelines.corpora import images, picture_folder
 from pipelines.corpora.parallel_text import Dropped
 

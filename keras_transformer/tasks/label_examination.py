@@ -8,7 +8,8 @@ from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.runs.folder import RunFolder, named_run
 from keras_transformer.tasks.classification import Classification
 from keras_transformer.tasks.examination import Examination
-from pipelines import corpora, labelled_texts
+from pipelines import corpora
+from pipelines.batches import labelled_texts
 from pipelines.corpora.line_files import read_lines, unequal
 from pipelines.corpora.parallel_text import Dropped, Origin, ParallelText
 

@@ -14,7 +14,9 @@ from keras_transformer.tasks.task import Evaluation, label_measures, with_perple
 from keras_transformer.tasks.translation_options import given_options
 from keras_transformer.tasks.trial import trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from pipelines import texts, vocabularies, vocabulary
+from pipelines import vocabularies
+from pipelines.batches import texts
+from pipelines.vocabularies import vocabulary
 
 SHOWN = 5
 KEPT_EXAMPLES = 12

@@ -14,7 +14,8 @@ from keras_transformer.tasks.task import Evaluation, label_measures, with_perple
 from keras_transformer.tasks.text_reading import TextReading
 from keras_transformer.tasks.trial import trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from pipelines import batching, hidden_pieces, texts, vocabularies
+from pipelines import vocabularies
+from pipelines.batches import batching, hidden_pieces, texts
 
 SHOWN = 5
 KEPT_EXAMPLES = 12

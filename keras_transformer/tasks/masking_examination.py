@@ -7,7 +7,8 @@ from keras_transformer.runs.description import hyperparameters_in
 from keras_transformer.runs.folder import RunFolder, named_run
 from keras_transformer.tasks.examination import Examination
 from keras_transformer.tasks.masking import BATCH_TOKENS, Masking, measured
-from pipelines import batching, corpora, hidden_pieces, texts
+from pipelines import corpora
+from pipelines.batches import batching, hidden_pieces, texts
 from pipelines.corpora.line_files import read_lines
 
 # BERT's.

@@ -12,7 +12,7 @@ from keras_transformer.tasks.task import Task
 from pipelines import vocabularies
 from pipelines.corpora import spans
 from pipelines.corpora.parallel_text import Dropped
-from pipelines.record_files import Records
+from pipelines.prepare.record_files import Records
 
 
 class OneLanguage(Task):

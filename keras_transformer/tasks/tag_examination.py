@@ -3,7 +3,7 @@
 from keras_transformer.evaluation import span_score
 from keras_transformer.tasks.label_examination import LabelExamination
 from keras_transformer.tasks.tagging import Tagging
-from pipelines import labelled_words
+from pipelines.batches import labelled_words
 
 
 class TagExamination(LabelExamination):

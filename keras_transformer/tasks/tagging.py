@@ -11,7 +11,8 @@ from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.models import TokenClassifier, described, translation_policy
 from keras_transformer.tasks.labelling import Labelling, names_of
 from keras_transformer.tasks.task import Evaluation
-from pipelines import labelled_words, vocabularies
+from pipelines import vocabularies
+from pipelines.batches import labelled_words
 
 SHOWN = 5
 KEPT_EXAMPLES = 12

@@ -19,7 +19,7 @@ from keras_transformer.tasks import TASKS
 from keras_transformer.training.label_metrics import LabelAccuracy, LabelCrossEntropy
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.objective import LIKELIHOOD, Objective, RDrop
-from pipelines.batching import Examples
+from pipelines.batches.batching import Examples
 
 
 @dataclasses.dataclass(frozen=True)

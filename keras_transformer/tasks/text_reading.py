@@ -5,7 +5,8 @@ Pre-training of Deep Bidirectional Transformers for Language Understanding").
 from keras_transformer.runs.starting_point import starting_point
 from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.one_language import OneLanguage
-from pipelines import vocabularies, vocabulary
+from pipelines import vocabularies
+from pipelines.vocabularies import vocabulary
 
 
 class TextReading(OneLanguage):

@@ -24,7 +24,7 @@ from keras_transformer.training.feeding import attach
 from keras_transformer.training.mixed_precision import dtype_policy, in_words
 from keras_transformer.training.optimizer import averaged_weights, optimizer
 from keras_transformer.training.schedule import schedule
-from pipelines import batching, bucketing
+from pipelines.batches import batching, bucketing
 from pipelines.whole_files import write_json
 
 

@@ -30,9 +30,10 @@ from keras_transformer.tasks.translation_options import (
 )
 from keras_transformer.tasks.trial import trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from pipelines import batching, vocabularies
+from pipelines import vocabularies
+from pipelines.batches import batching
 from pipelines.corpora.parallel_text import Dropped
-from pipelines.record_files import Records
+from pipelines.prepare.record_files import Records
 
 SHOWN = 5
 KEPT_EXAMPLES = 12

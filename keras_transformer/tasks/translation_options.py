@@ -13,13 +13,13 @@ from keras_transformer.runs.folder import RunFolder
 from keras_transformer.training.embedding_start import start_embeddings
 from keras_transformer.training.objective import ScheduledSampling
 from pipelines import vocabularies
-from pipelines.bpe_dropout import BpeDropout
-from pipelines.cooccurrence import check_size, cooccurrences
-from pipelines.pairs import TokenizedPairs
-from pipelines.segmentation import Segmentation
-from pipelines.subword_regularization import SubwordRegularization
+from pipelines.batches.cooccurrence import check_size, cooccurrences
+from pipelines.batches.pairs import TokenizedPairs
 from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabulary import Vocabulary
+from pipelines.vocabularies.bpe_dropout import BpeDropout
+from pipelines.vocabularies.segmentation import Segmentation
+from pipelines.vocabularies.subword_regularization import SubwordRegularization
+from pipelines.vocabularies.vocabulary import Vocabulary
 
 # What may share a table of embeddings, by the kind of the vocabulary.
 TIES_OF_VOCABULARIES = {"joint": ("three_way", "decoder", "none"), "separate": ("decoder", "none")}

@@ -28,7 +28,7 @@ def start_embeddings(model: keras.Model, counts: np.ndarray, seed: int) -> None:
 
     Args:
         model: its tables are (V, d_model).
-        counts: how often two pieces come together, from `pipelines.cooccurrence`: (V, V), or (2 V,
+        counts: how often two pieces come together, from `cooccurrences`: (V, V), or (2 V,
             2 V) of the source's pieces and the target's after them.
         seed: a non-negative integer.
     """

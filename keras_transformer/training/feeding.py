@@ -23,7 +23,7 @@ def attach(
 
     Args:
         model, strategy, accumulate, static_shapes, jit_compile, objective: see `TrainFunction`.
-        batches: `pipelines.batching.TrainingBatches` of R times K parts, or an object with its
+        batches: `TrainingBatches` of R times K parts, or an object with its
             methods `dataset` and `arrays`.
 
     Raises:

@@ -120,7 +120,7 @@ def distribute(
 
     Args:
         strategy: from `make_strategy`.
-        batches: `pipelines.batching.TrainingBatches`, or an object with its method `dataset`.
+        batches: `TrainingBatches`, or an object with its method `dataset`.
         start: number of the first part, a multiple of R.
     """
     replicas = strategy.num_replicas_in_sync

@@ -17,7 +17,7 @@ from keras_transformer.visualization.words import between_words, words_of
 from pipelines.corpora import treebank
 from pipelines.trees import plain
 from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabulary import Vocabulary
+from pipelines.vocabularies.vocabulary import Vocabulary
 
 IN_PHRASE = "in its phrase"
 

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from pipelines.bucketing import Buckets, bucket
+from pipelines.batches.bucketing import Buckets, bucket
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ from keras_transformer.runs.folder import RunFolder, run_of
 from keras_transformer.runs.task_name import task_of
 from keras_transformer.visualization.attended import Attended, attended
 from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabulary import Vocabulary
+from pipelines.vocabularies.vocabulary import Vocabulary
 
 
 def attended_by(

@@ -132,7 +132,8 @@ def lengths(model: str, **_: Any) -> Draw:
     """The lengths and buckets of the text that a run learned from."""
     from keras_transformer.visualization import length_charts, length_counts
     from keras_transformer.visualization.model_reading import run_of_pairs
-    from pipelines import batching, corpora, vocabularies
+    from pipelines import corpora, vocabularies
+    from pipelines.batches import batching
 
     folder = run_of_pairs(model, "lengths")
     description = folder.read_description()
@@ -210,7 +211,7 @@ def patches(model: str, png: str | None, **_: Any) -> Draw:
     from keras_transformer.inference.loading import description_of
     from keras_transformer.inference.picture_classifier import PictureClassifier
     from keras_transformer.visualization import patch_attention
-    from pipelines import picture_files
+    from pipelines.batches import picture_files
     from pipelines.corpora.images import load
 
     description = description_of(model)

@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pipelines.linearization import WORD
 from pipelines.trees import Tree, fold, unescaped
+from pipelines.trees.linearization import WORD
 
 # Levels of a tree that can be drawn. Only an untrained parser writes more.
 DEEPEST = 200

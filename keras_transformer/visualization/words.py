@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipelines.vocabulary import SPACE
-from pipelines.word_pieces import FIRST, LAST, SUFFIX
+from pipelines.vocabularies.vocabulary import SPACE
+from pipelines.vocabularies.word_pieces import FIRST, LAST, SUFFIX
 
 # How special pieces are shown. Each is a word of its own.
 SPECIAL = {"<s>": "(start)", "</s>": "(end)", FIRST: "(start)", LAST: "(end)"}

@@ -9,15 +9,17 @@ Example:
 """
 
 import dataclasses
+import gzip
 import os
 import pathlib
+import struct
+import zlib
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from pipelines.corpora import picture_folder
 from pipelines.corpora.parallel_text import Dropped
-from pipelines.idx_files import idx
 
 # Where Debian's package dataset-fashion-mnist puts its files.
 FASHION = "/usr/share/datasets/fashion-mnist"
@@ -154,8 +156,8 @@ def _fashion_mnist(folder):
     names = {"train": "train", "test": "t10k"}
     train, test = (
         Split(
-            idx(_located(place, f"{prefix}-images-idx3-ubyte"))[..., None],
-            idx(_located(place, f"{prefix}-labels-idx1-ubyte")).astype(np.int32),
+            _idx(_located(place, f"{prefix}-images-idx3-ubyte"))[..., None],
+            _idx(_located(place, f"{prefix}-labels-idx1-ubyte")).astype(np.int32),
         )
         for prefix in names.values()
     )
@@ -167,6 +169,28 @@ def _fashion_mnist(folder):
         valid=train.part(order[:OF_FASHION_TO_VALIDATE]),
         test=test,
     )
+
+
+def _idx(path: pathlib.Path) -> np.ndarray:
+    """The bytes of a file in MNIST's format, idx[.gz]: 2 bytes 0, the type 8, the number of
+    dimensions, their sizes in big-endian order, and the bytes.
+    """
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rb") as file:
+            content = file.read()
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path} is damaged ({error}). Fetch it again.") from error
+    if content[:3] != b"\0\0\x08" or len(content) < 4 + 4 * content[3]:
+        raise ValueError(f"{path} is no idx file of bytes. Fetch it again.")
+    shape = struct.unpack(f">{content[3]}I", content[4 : 4 + 4 * content[3]])
+    numbers = np.frombuffer(content, np.uint8, offset=4 + 4 * len(shape))
+    if numbers.size != np.prod(shape):
+        raise ValueError(
+            f"{path} must hold {np.prod(shape)} bytes after its header. Received: {numbers.size}. "
+            "Fetch it again."
+        )
+    return numbers.reshape(shape).copy()
 
 
 def _located(place, name):

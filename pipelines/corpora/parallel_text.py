@@ -171,7 +171,7 @@ class Corpus:
         source_language: language code of the sources.
         target_language: language code of the targets.
         train: pairs to learn from: text; or `Records`, whose `pairs()` are ids, if
-            `pipelines.preparation` tokenized the corpus.
+            `pipelines.prepare.preparation` tokenized the corpus.
         valid: pairs to watch while learning.
         test: pairs to report on.
         dropped: reason -> number of pairs left out for it, of all splits together.

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pipelines.batches.picture_files import ENDINGS, UnreadablePicture, read
 from pipelines.corpora.parallel_text import Dropped
-from pipelines.picture_files import ENDINGS, UnreadablePicture, read
 
 
 def files_of(folder: str | os.PathLike) -> dict[str, list[pathlib.Path]]:

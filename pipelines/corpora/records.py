@@ -1,4 +1,4 @@
-"""A corpus that `pipelines.preparation` has tokenized: training pairs as ids, the other splits as
+"""A corpus that `prepare` has tokenized: training pairs as ids, the other splits as
 text (Vaswani et al. 2017, section 5.1).
 """
 
@@ -7,17 +7,17 @@ from pathlib import Path
 
 from pipelines.corpora.line_files import read_lines
 from pipelines.corpora.parallel_text import Corpus, ParallelText
-from pipelines.manifest import AGAIN
+from pipelines.prepare.manifest import AGAIN
 
 
 def load(data_dir: str | os.PathLike | None) -> Corpus:
     """Open the corpus. `Corpus.train.pairs()` reads its records.
 
     Args:
-        data_dir: the folder that `pipelines.preparation` filled.
+        data_dir: the folder that `pipelines.prepare.preparation` filled.
 
     Returns:
-        The `Corpus`, its `train` a `pipelines.record_files.Records`, its languages those that it
+        The `Corpus`, its `train` a `Records`, its languages those that it
         was prepared with.
 
     Raises:
@@ -30,7 +30,9 @@ def load(data_dir: str | os.PathLike | None) -> Corpus:
             "Corpus records needs `data_dir`, the folder that keras_transformer.prepare filled. "
             f"Received: {data_dir!r}. Pass --data_dir=FOLDER."
         )
-    from pipelines.record_files import Records  # TensorFlow's: the other corpora do without it.
+    from pipelines.prepare.record_files import (
+        Records,  # TensorFlow's: the other corpora do without it.
+    )
 
     records = Records(data_dir)
     manifest = records.manifest

@@ -1,7 +1,7 @@
 """A treebank: sentences and their constituency trees (Vaswani et al. 2017, section 6.3), from files
 of brackets, `<data_dir>/<prefix>.trees[.gz]`.
 
-A parser learns it as a translation, from words into the symbols of `pipelines.linearization`.
+A parser learns it as a translation, from words into the symbols of `pipelines.trees.linearization`.
 """
 
 import os
@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from pipelines.corpora.line_files import byte_lines, decode, existing_folder, locate, open_bytes
 from pipelines.corpora.parallel_text import Corpus, Dropped, ParallelText, objection
 from pipelines.corpora.tree_files import read
-from pipelines.linearization import is_symbol, to_symbols
 from pipelines.trees import Tree, plain, unescaped
-from pipelines.vocabulary import SPACE
+from pipelines.trees.linearization import is_symbol, to_symbols
+from pipelines.vocabularies.vocabulary import SPACE
 
 # What a tree is called as a language.
 LANGUAGE = "trees"

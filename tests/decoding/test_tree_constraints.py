@@ -12,7 +12,7 @@ from oracles.enumeration import BOS, EOS, PAD, UNK, Table, decode, length_penalt
 from keras_transformer.decoding import BeamSearch, GreedySearch, Sampling
 from keras_transformer.decoding.candidates import FREE
 from keras_transformer.decoding.tree_constraints import TreeConstraints
-from pipelines.linearization import alphabet_of, from_symbols, to_symbols
+from pipelines.trees.linearization import alphabet_of, from_symbols, to_symbols
 
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>"]
 # The label of no opening bracket is no label.

@@ -8,7 +8,7 @@ import shutil
 
 import numpy as np
 
-from pipelines import picture_files
+from pipelines.batches import picture_files
 
 # A flag file is looked up in the working folder first, so that these take the place of the
 # package's own: 20 steps on words to reverse.

@@ -8,7 +8,7 @@ from small_folders import config_of
 
 from keras_transformer.imports import bert, bert_vocabulary, sentence_vectors
 from keras_transformer.imports.settings_files import SettingsFiles
-from pipelines.word_pieces import SPECIAL
+from pipelines.vocabularies.word_pieces import SPECIAL
 
 CONFIG = {**small_folders.BERT, "num_hidden_layers": 2}
 

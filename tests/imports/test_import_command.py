@@ -11,7 +11,7 @@ from small_folders import BERT
 from keras_transformer import import_model
 from keras_transformer.imports.hugging_face import PretrainedFolder
 from keras_transformer.tasks import imported
-from pipelines.word_pieces import SPECIAL
+from pipelines.vocabularies.word_pieces import SPECIAL
 
 PIECES = [*SPECIAL, "turn", "on", "the", "lamp", "##s", "off", "kitchen"]
 TEXTS = ["turn on the kitchen lamps", "off"]

@@ -11,10 +11,10 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference.parsing_module import ParsingModule
 from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.inference.translator import Translator
-from pipelines import vocabulary
 from pipelines.corpora import treebank
-from pipelines.linearization import LEAVES, WORD, to_symbols
 from pipelines.trees import escaped, parse
+from pipelines.trees.linearization import LEAVES, WORD, to_symbols
+from pipelines.vocabularies import vocabulary
 
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
 END = "</s>"

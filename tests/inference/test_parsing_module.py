@@ -16,9 +16,9 @@ from keras_transformer.inference.parsing_module import ParsingModule
 from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.inference.translator import Translator
 from pipelines.corpora import treebank
-from pipelines.linearization import to_symbols
 from pipelines.trees import escaped, parse, plain
-from pipelines.vocabulary import learn
+from pipelines.trees.linearization import to_symbols
+from pipelines.vocabularies.vocabulary import learn
 
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
 LINES = ["The (", "x", " ", "1/2 bird"]

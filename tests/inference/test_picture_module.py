@@ -9,7 +9,7 @@ from keras_transformer.inference.picture_artifact import PictureArtifact
 from keras_transformer.inference.picture_classifier import PictureClassifier
 from keras_transformer.inference.picture_module import PictureModule
 from keras_transformer.models import VisionTransformer
-from pipelines import picture_files
+from pipelines.batches import picture_files
 
 CLASSES = ["cat", "dog", "hen"]
 PIXELS = np.random.default_rng(6).integers(0, 256, (5, 4, 6, 3), np.uint8)

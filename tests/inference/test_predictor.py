@@ -12,7 +12,7 @@ from string_model import StringModel, StringReader
 
 from keras_transformer.inference.predictor import Predictor
 from keras_transformer.inference.text_reader import TextReader
-from pipelines import picture_files
+from pipelines.batches import picture_files
 
 TEXTS = ["a", "", "ccc dd", "漢", *map(str, range(150))]
 SIZE = (2, 3, 1)

@@ -7,8 +7,9 @@ from eager import eagerly
 
 from keras_transformer.inference.tag_module import TagModule
 from keras_transformer.models import Hyperparameters, TokenClassifier
-from pipelines import labelled_words, vocabulary
-from pipelines.batching import evaluation_batches
+from pipelines.batches import labelled_words
+from pipelines.batches.batching import evaluation_batches
+from pipelines.vocabularies import vocabulary
 
 KNOWN = [f"B-{letter}" for letter in "abcdefgh"]
 TEXTS = ["turn <mask> on the lamp", "turn on the lamp", "<mask> <mask> the lamp now"]

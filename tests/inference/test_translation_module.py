@@ -9,7 +9,7 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference.translation_module import MAX_SOURCE_LENGTH, TranslationModule
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Ensemble, Transformer
-from pipelines import vocabulary
+from pipelines.vocabularies import vocabulary
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.inference.text_reader import TextReader
-from pipelines.word_pieces import SPECIAL
+from pipelines.vocabularies.word_pieces import SPECIAL
 
 torch = pytest.importorskip("torch", reason="install the extra [oracles]")
 transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")

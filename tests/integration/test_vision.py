@@ -11,7 +11,7 @@ from shell import read_until
 from keras_transformer.inference.picture_classifier import PictureClassifier
 from keras_transformer.saved_models.session import SavedModel
 from keras_transformer.training import checkpoint
-from pipelines import picture_files
+from pipelines.batches import picture_files
 from pipelines.corpora import images
 
 pytest.importorskip("sklearn", reason="install the extra [vision]")

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pipelines.batching import evaluation_batches, training_batches
-from pipelines.pairs import TokenizedPairs
-from pipelines.token_ids import TokenIds
+from pipelines.batches.batching import evaluation_batches, training_batches
+from pipelines.batches.pairs import TokenizedPairs
+from pipelines.batches.token_ids import TokenIds
 
 PYTHON = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
 BATCHES = 12

@@ -7,8 +7,8 @@ import itertools
 
 import pytest
 
-from pipelines.bpe_dropout import BpeDropout
-from pipelines.vocabulary import SPACE, learn
+from pipelines.vocabularies.bpe_dropout import BpeDropout
+from pipelines.vocabularies.vocabulary import SPACE, learn
 from tests.pipelines.test_segmentation import LINES, TAG, UNUSUAL, cut, packed, plain
 
 

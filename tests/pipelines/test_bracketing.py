@@ -8,10 +8,9 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines import bracketing, linearization
-from pipelines.linearization import alphabet_of, from_symbols, to_symbols
-from pipelines.trees import escaped, parse, plain
-from pipelines.vocabulary import SPACE
+from pipelines.trees import bracketing, escaped, linearization, parse, plain
+from pipelines.trees.linearization import alphabet_of, from_symbols, to_symbols
+from pipelines.vocabularies.vocabulary import SPACE
 
 LABELS = ("S", "NP", "VP", "ADVP|PRT")
 # What is no symbol. What begins with a space is a word: text that begins with a bracket, brackets

@@ -10,8 +10,7 @@ from home_assistant_wheel import cached_wheel, pairs_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines import vocabulary
-from pipelines.bucketing import (
+from pipelines.batches.bucketing import (
     MOST_PADDING,
     MOST_PADDING_STATIC,
     MOST_SHAPES,
@@ -20,6 +19,7 @@ from pipelines.bucketing import (
     merge,
 )
 from pipelines.corpora import text_files
+from pipelines.vocabularies import vocabulary
 
 MULTI30K = pathlib.Path(__file__).parents[3] / "shared" / "data" / "multi30k"
 LENGTHS = st.integers(1, 300)

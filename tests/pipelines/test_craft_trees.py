@@ -9,10 +9,9 @@ import pathlib
 import pytest
 import tensorflow as tf
 
-from pipelines import bracketing
 from pipelines.corpora import treebank
-from pipelines.linearization import LEAVES, WORD, from_symbols, to_symbols
-from pipelines.trees import Tree, escaped, fold, plain, unescaped
+from pipelines.trees import Tree, bracketing, escaped, fold, plain, unescaped
+from pipelines.trees.linearization import LEAVES, WORD, from_symbols, to_symbols
 
 CRAFT = pathlib.Path(__file__).parents[3] / "shared" / "data" / "craft"
 # Trees of each split that the graph writes.

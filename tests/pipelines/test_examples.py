@@ -8,9 +8,9 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.batching import Examples, evaluation_batches, training_batches
-from pipelines.examples import padded
-from pipelines.token_ids import TokenIds
+from pipelines.batches.batching import Examples, evaluation_batches, training_batches
+from pipelines.batches.examples import padded
+from pipelines.batches.token_ids import TokenIds
 
 SENTENCES = st.lists(st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=8), min_size=1)
 DTYPES = st.sampled_from([np.uint16, np.int32])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.corpora.parallel_text import LONGEST_LINE
-from pipelines.filtering import SHORT, Filters, is_written_in, scripts_of
+from pipelines.prepare.filtering import SHORT, Filters, is_written_in, scripts_of
 
 for package in ("babel", "regex"):
     pytest.importorskip(package)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pipelines import hidden_pieces, texts
-from pipelines.batching import evaluation_batches, training_batches
-from pipelines.hidden_pieces import Masking
-from pipelines.marked_texts import closed, read
-from pipelines.marks import Marks
-from pipelines.token_ids import TokenIds
+from pipelines.batches import hidden_pieces, texts
+from pipelines.batches.batching import evaluation_batches, training_batches
+from pipelines.batches.hidden_pieces import Masking
+from pipelines.batches.marked_texts import closed, read
+from pipelines.batches.token_ids import TokenIds
+from pipelines.special_ids import Marks
 
 FIRST, LAST, MASK, SPACE = 2, 3, 4, 5
 SIZE = 105
@@ -123,7 +123,7 @@ def test_texts_are_cut_and_a_space_before_a_mask_is_left_out():
 
 
 def test_a_vocabulary_without_the_mask_is_refused_with_the_remedy():
-    from pipelines import vocabulary
+    from pipelines.vocabularies import vocabulary
 
     lines = ["turn on the lamp in the kitchen", "what is the time"]
     with pytest.raises(ValueError, match=r"must have the piece <mask> .* --task=masking"):

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pipelines import labelled_texts, vocabulary
-from pipelines.batching import evaluation_batches
+from pipelines.batches import labelled_texts
+from pipelines.batches.batching import evaluation_batches
 from pipelines.corpora.parallel_text import Origin, ParallelText
+from pipelines.vocabularies import vocabulary
 
 TEXTS = ["turn on the lamp", "what is the time", "turn off the lamp in the kitchen"]
 

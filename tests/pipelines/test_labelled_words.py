@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pipelines import labelled_words, vocabulary
-from pipelines.batching import evaluation_batches
+from pipelines.batches import labelled_words
+from pipelines.batches.batching import evaluation_batches
 from pipelines.corpora.parallel_text import Corpus, Origin, ParallelText
-from pipelines.word_pieces import SPECIAL, WordPieces
+from pipelines.vocabularies import vocabulary
+from pipelines.vocabularies.word_pieces import SPECIAL, WordPieces
 
 TEXTS = ["turn on the lamp", "what is the time", "turn off the lamp in the living room"]
 TAGS = ["O O O B-name", "O O O O", "O O O B-name O O B-area I-area"]
@@ -97,7 +98,7 @@ def test_many_texts_are_tagged_in_parts_as_they_are_at_once(learned, monkeypatch
         return {name: ids.flat.tolist() for name, ids in columns.items()}
 
     whole = flats()
-    monkeypatch.setattr("pipelines.tokenization.LINES_A_CALL", 2)
+    monkeypatch.setattr("pipelines.batches.token_ids.LINES_A_CALL", 2)
     assert flats() == whole
 
 

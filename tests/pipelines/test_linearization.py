@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.linearization import WORD, from_symbols, to_symbols
 from pipelines.trees import Tree, parse
+from pipelines.trees.linearization import WORD, from_symbols, to_symbols
 
 LABELS = st.sampled_from(["S", "NP", "VP", "PP", "ADVP|PRT", "."])
 WORDS = st.text("abc", min_size=1, max_size=3)

@@ -16,8 +16,9 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines import ordering, permutation
-from pipelines.ordering import BatchOrder
+from pipelines import random_numbers
+from pipelines.batches import ordering
+from pipelines.batches.ordering import BatchOrder
 from pipelines.random_numbers import key
 
 
@@ -28,7 +29,7 @@ def compiled(*shape):
         tf.TensorSpec(shape, tf.int64),
         tf.TensorSpec(shape, tf.uint64),
     ]
-    return tf.function(permutation.permuted, input_signature=signature, autograph=False)
+    return tf.function(random_numbers.permuted, input_signature=signature, autograph=False)
 
 
 PERMUTED = {0: compiled(), 1: compiled(None)}

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from pipelines.penn_words import split_words
+from pipelines.trees.penn_words import split_words
 
 
 def test_contractions_punctuation_and_quotes_are_words():

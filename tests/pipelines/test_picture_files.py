@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pipelines import picture_files
+from pipelines.batches import picture_files
 from pipelines.corpora import picture_folder
 from pipelines.corpora.parallel_text import Dropped
 

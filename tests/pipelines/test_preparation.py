@@ -21,12 +21,13 @@ from hypothesis import strategies as st
 from keras_transformer import flags, prepare
 from keras_transformer.flagfiles import Argument
 from keras_transformer.flags.recipes import recipe_of_records
-from pipelines import beam, corpora, vocabularies
-from pipelines.filtering import Filters
-from pipelines.record_files import Records
-from pipelines.sharding import digest, kept, sample
-from pipelines.vocabulary import Vocabulary, learn
-from pipelines.word_pieces import SPECIAL, WordPieces
+from pipelines import corpora, vocabularies
+from pipelines.prepare import beam
+from pipelines.prepare.filtering import Filters
+from pipelines.prepare.record_files import Records
+from pipelines.prepare.sharding import digest, kept, sample
+from pipelines.vocabularies.vocabulary import Vocabulary, learn
+from pipelines.vocabularies.word_pieces import SPECIAL, WordPieces
 
 for package in ("apache_beam", "babel", "regex"):
     pytest.importorskip(package)

@@ -12,17 +12,18 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines import corpora, manifest
-from pipelines import record_files as records
+from pipelines import corpora
+from pipelines.batches.pairs import TokenizedPairs
+from pipelines.batches.token_ids import TokenIds
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 from pipelines.corpora.refusals import check_languages
-from pipelines.filtering import Filters
-from pipelines.pairs import TokenizedPairs
-from pipelines.record_files import Records, deserialize, read_shard, serialize, write_shard
-from pipelines.sharding import Shards, kept, tokenized
+from pipelines.prepare import manifest
+from pipelines.prepare import record_files as records
+from pipelines.prepare.filtering import Filters
+from pipelines.prepare.record_files import Records, deserialize, read_shard, serialize, write_shard
+from pipelines.prepare.sharding import Shards, kept, tokenized
 from pipelines.special_ids import EOS
-from pipelines.token_ids import TokenIds
-from pipelines.vocabulary import Vocabulary, learn
+from pipelines.vocabularies.vocabulary import Vocabulary, learn
 from pipelines.whole_files import write_json
 
 SHARDS = 3

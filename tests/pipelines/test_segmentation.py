@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pipelines.batching import training_batches
-from pipelines.bpe_dropout import BpeDropout
-from pipelines.pairs import TokenizedPairs
+from pipelines.batches.batching import training_batches
+from pipelines.batches.pairs import TokenizedPairs
+from pipelines.batches.token_ids import TokenIds
 from pipelines.special_ids import EOS
-from pipelines.subword_regularization import SubwordRegularization
-from pipelines.token_ids import TokenIds
-from pipelines.vocabulary import learn
+from pipelines.vocabularies.bpe_dropout import BpeDropout
+from pipelines.vocabularies.subword_regularization import SubwordRegularization
+from pipelines.vocabularies.vocabulary import learn
 
 LINES = [
     "the house is big and the lamp is small",

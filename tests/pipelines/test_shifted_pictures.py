@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pipelines import batching, shifted_pictures
+from pipelines.batches import batching, shifted_pictures
 from pipelines.corpora.images import Split
 from pipelines.random_numbers import key
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import sentencepiece
 
-from pipelines.subword_regularization import SubwordRegularization
-from pipelines.vocabulary import SPACE, learn
+from pipelines.vocabularies.subword_regularization import SubwordRegularization
+from pipelines.vocabularies.vocabulary import SPACE, learn
 from tests.pipelines.test_segmentation import LINES, TAG, UNUSUAL, cut, packed, plain
 
 # Words of few letters, which many pieces overlap in.

@@ -5,10 +5,10 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines import texts
+from pipelines.batches import texts
+from pipelines.batches.token_ids import TokenIds
 from pipelines.special_ids import BOS, EOS
-from pipelines.token_ids import TokenIds
-from pipelines.vocabulary import learn
+from pipelines.vocabularies.vocabulary import learn
 
 LENGTHS = st.lists(st.integers(1, 50), min_size=1, max_size=20)
 

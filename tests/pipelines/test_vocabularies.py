@@ -7,11 +7,11 @@ import re
 import pytest
 import tensorflow as tf
 
-from pipelines import vocabularies, vocabulary
-from pipelines.batching import tokenize_pairs
+from pipelines import vocabularies
+from pipelines.batches.batching import tokenize_pairs
 from pipelines.corpora import ParallelText
-from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabulary import Vocabulary
+from pipelines.vocabularies import SeparateVocabularies, vocabulary
+from pipelines.vocabularies.vocabulary import Vocabulary
 
 ENGLISH = ["the house is big and the lamp is small", "turn off the lights in the kitchen"] * 3
 GERMAN = ["das Haus ist groß und die Lampe ist klein", "schalte die Lichter in der Küche aus"] * 3

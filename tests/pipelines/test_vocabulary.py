@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipelines.special_ids import BOS, EOS, PAD, UNK
-from pipelines.vocabulary import BYTES, MODELS, SPACE, Vocabulary, _train, learn
+from pipelines.vocabularies.vocabulary import BYTES, MODELS, SPACE, Vocabulary, _train, learn
 
 LINES = [
     "the house is big and the lamp is small",

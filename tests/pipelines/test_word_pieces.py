@@ -9,7 +9,7 @@ import tensorflow as tf
 from keras_transformer.imports import bert_vocabulary
 from keras_transformer.imports.settings_files import SettingsFiles
 from pipelines import vocabularies
-from pipelines.word_pieces import SPECIAL, WordPieces
+from pipelines.vocabularies.word_pieces import SPECIAL, WordPieces
 
 WORDS = ("the", "cafe", "straße", "don", "t", "stop", "##ped", "##s", "1", "##0", "日", "x", "##y")
 PIECES = [*SPECIAL, *WORDS, *"%,.!?'()-²½😀", "ﬁ"]

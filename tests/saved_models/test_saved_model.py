@@ -27,7 +27,7 @@ from keras_transformer.saved_models import golden, self_check, tf_serving_files
 from keras_transformer.saved_models.artifact import Artifact
 from keras_transformer.saved_models.versions import newest_version
 from keras_transformer.saved_models.write import export
-from pipelines import vocabulary
+from pipelines.vocabularies import vocabulary
 
 EXAMPLES = ["a b c d", "d d", "e f g h i j"]
 

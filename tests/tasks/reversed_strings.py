@@ -17,8 +17,8 @@ from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.artifact import Artifact
 from keras_transformer.tasks.task import Evaluation, Task
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from pipelines.batching import Examples
-from pipelines.token_ids import TokenIds
+from pipelines.batches.batching import Examples
+from pipelines.batches.token_ids import TokenIds
 
 CLASSES = ("in order", "reversed")
 CHARACTERS = 128

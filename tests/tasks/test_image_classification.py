@@ -13,7 +13,7 @@ from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks import examination_class, task_class
 from keras_transformer.tasks.picture_examination import PictureExamination, scores_of
 from keras_transformer.training import checkpoint
-from pipelines import picture_files
+from pipelines.batches import picture_files
 from pipelines.corpora.images import Split
 
 SMALL = ("--num_layers=1", "--d_model=8", "--d_ff=16", "--num_heads=2", "--patch_size=2")

@@ -5,8 +5,8 @@ import types
 import pytest
 
 from keras_transformer.tasks.scored_lines import refuse_long_lines
-from pipelines import vocabulary
 from pipelines.corpora import ParallelText
+from pipelines.vocabularies import vocabulary
 
 LONG = "ab " * 1100
 

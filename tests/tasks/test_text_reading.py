@@ -20,7 +20,7 @@ from keras_transformer.tasks.masking_examination import MaskingExamination
 from keras_transformer.tasks.tagging import Tagging
 from keras_transformer.training.checkpoint import WEIGHTS
 from keras_transformer.training.initialization import initialize
-from pipelines.batching import evaluation_batches
+from pipelines.batches.batching import evaluation_batches
 from pipelines.corpora.parallel_text import ParallelText
 
 SIZES = ("--num_layers=1", "--vocabulary_size=290", "--d_model=16", "--d_ff=16", "--num_heads=2")

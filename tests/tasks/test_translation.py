@@ -28,7 +28,8 @@ from keras_transformer.training import checkpoint, fit, replicas
 from keras_transformer.training.early_stopping import BestSoFar
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.objective import LIKELIHOOD, RDrop, ScheduledSampling
-from pipelines import corpora, vocabularies, vocabulary
+from pipelines import corpora, vocabularies
+from pipelines.vocabularies import vocabulary
 
 TINY = (
     "--flagfile=toy.flags",

@@ -19,9 +19,9 @@ from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.optimizer import optimizer
 from keras_transformer.training.replicas import make_strategy
 from keras_transformer.training.schedule import TransformerSchedule
-from pipelines.batching import training_batches
-from pipelines.pairs import TokenizedPairs
-from pipelines.token_ids import TokenIds
+from pipelines.batches.batching import training_batches
+from pipelines.batches.pairs import TokenizedPairs
+from pipelines.batches.token_ids import TokenIds
 
 STEPS = 10
 

@@ -22,9 +22,9 @@ from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.optimizer import averaged_weights, optimizer
 from keras_transformer.training.replicas import distribute, make_strategy
 from keras_transformer.training.train_function import TrainFunction
-from pipelines.batching import training_batches
-from pipelines.pairs import TokenizedPairs
-from pipelines.token_ids import TokenIds
+from pipelines.batches.batching import training_batches
+from pipelines.batches.pairs import TokenizedPairs
+from pipelines.batches.token_ids import TokenIds
 
 STEPS = 20
 

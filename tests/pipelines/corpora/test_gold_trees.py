@@ -7,7 +7,7 @@ import pytest
 
 from pipelines import corpora
 from pipelines.corpora import gold_trees, treebank
-from pipelines.linearization import LEAVES, to_symbols
+from pipelines.trees.linearization import LEAVES, to_symbols
 
 TREEBANK = pathlib.Path(__file__).parents[2] / "treebank"
 MEMBER = {"corpus": "treebank", "source_language": "en", "target_language": "trees"}

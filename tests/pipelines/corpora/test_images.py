@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from pipelines import picture_files
+from pipelines.batches import picture_files
 from pipelines.corpora import images, picture_folder
 
 RNG = np.random.default_rng(2)

@@ -6,8 +6,8 @@ import pytest
 
 from pipelines import corpora
 from pipelines.corpora import treebank
-from pipelines.linearization import from_symbols
-from pipelines.vocabulary import learn
+from pipelines.trees.linearization import from_symbols
+from pipelines.vocabularies.vocabulary import learn
 
 GO = "( (S (NP-SBJ (-NONE- *)) (VP (VB Go) (NP (NN home))) (. .)) )"
 CALL = r"(S (NP-SBJ-1 (PRP I)) (VP (VBP call) (NP (CD 1\/2) (-LRB- -LRB-) (NN it) (-RRB- -RRB-))))"

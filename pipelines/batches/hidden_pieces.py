@@ -1,0 +1,122 @@
+"""Hidden pieces that a model guesses (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional
+Transformers for Language Understanding", section 3.1 and appendix A.1).
+
+It is arithmetic on tensors, and so a part of a tf.data graph. What is drawn follows from a key by
+counting: an interrupted run draws the same again. Shapes: B texts; T tokens of the longest; M
+guesses of the longest.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from pipelines.batches.examples import KEYS, Examples
+from pipelines.batches.marked_texts import opened
+from pipelines.batches.token_ids import TokenIds
+from pipelines.random_numbers import GOLDEN, mix
+from pipelines.special_ids import Marks
+
+# Of ten pieces to guess, so many are hidden, and so many are another piece. The rest stay.
+HIDDEN = 8
+REPLACED = 1
+
+
+class Masked(NamedTuple):
+    """Texts with hidden pieces.
+
+    Attributes:
+        tokens: what the model reads, int32 (B, T).
+        places: the numbers of the tokens to guess, int32 (B, M).
+        pieces: what stands there in truth, int32 (B, M).
+        weights: 1.0 where there is something to guess, else 0.0, float32 (B, M).
+    """
+
+    tokens: tf.Tensor
+    places: tf.Tensor
+    pieces: tf.Tensor
+    weights: tf.Tensor
+
+
+class Masking:
+    """Choose some pieces of each text, and hide most of them: of ten, eight become the mask, one
+    becomes a piece drawn from all, and one stays, for at work nothing is hidden.
+
+    A text of n pieces has max(1, round(share n)) to guess. Marks and padding are never chosen.
+
+    Args:
+        marks: of the vocabulary.
+        size: V, number of pieces of the vocabulary.
+        share: of the pieces, in (0, 1]; BERT takes 0.15.
+
+    Call arguments:
+        tokens: texts between their marks, padded with 0, int32 (B, T).
+        keys: what a text draws by, uint64 (B,).
+
+    Returns:
+        `Masked`; M is what a text of T pieces would have.
+    """
+
+    def __init__(self, marks: Marks, size: int, share: float = 0.15):
+        self._mask = marks.mask
+        self._ordinary = marks.ordinary.astype(np.int32)
+        self._is_ordinary = np.isin(np.arange(size), marks.ordinary)
+        self._share = share
+
+    def __call__(self, tokens: tf.Tensor, keys: tf.Tensor) -> Masked:
+        length = tf.shape(tokens)[1] if tokens.shape[1] is None else tokens.shape[1]
+        numbers = tf.cast(tf.range(length) + 1, tf.uint64)
+        draws = mix(keys[:, None] + GOLDEN * numbers)
+        eligible = tf.gather(self._is_ordinary, tokens)
+        # The pieces with the largest draws are chosen. Half of 2^64 numbers fit into int64.
+        rank = tf.where(eligible, tf.cast(tf.bitwise.right_shift(draws, 1), tf.int64), -1)
+        _, places = tf.math.top_k(rank, self._count(length))
+        eligible = tf.reduce_sum(tf.cast(eligible, tf.int32), axis=1)
+        chosen = (
+            tf.range(self._count(length)) < tf.minimum(self._count(eligible), eligible)[:, None]
+        )
+        pieces = tf.gather(tokens, places, batch_dims=1)
+        hidden = self._hidden(pieces, tf.gather(draws, places, batch_dims=1))
+        rows = tf.broadcast_to(tf.range(tf.shape(tokens)[0])[:, None], tf.shape(places))
+        masked = tf.tensor_scatter_nd_update(
+            tokens, tf.stack([rows, places], axis=-1), tf.where(chosen, hidden, pieces)
+        )
+        return Masked(masked, places, pieces, tf.cast(chosen, tf.float32))
+
+    def _count(self, pieces):
+        """How many of so many pieces are guessed, at least 1; int32, or of a Python integer one."""
+        if isinstance(pieces, int):
+            return max(1, int(np.floor(pieces * self._share + 0.5)))
+        shared = tf.cast(pieces, tf.float64) * self._share
+        return tf.maximum(1, tf.cast(tf.floor(shared + 0.5), tf.int32))
+
+    def _hidden(self, pieces, draws):
+        """What the model reads in place of pieces (B, M)."""
+        fate = mix(draws + GOLDEN)
+        tenth = tf.math.floormod(fate, tf.constant(10, tf.uint64))
+        number = tf.math.floormod(mix(fate + GOLDEN), len(self._ordinary))
+        another = tf.gather(self._ordinary, tf.cast(number, tf.int32))
+        replaced = tf.where(tenth < HIDDEN + REPLACED, another, pieces)
+        return tf.where(tenth < HIDDEN, self._mask, replaced)
+
+
+def examples(texts: TokenIds, marks: Marks, masking: Masking, seed: int) -> Examples:
+    """Texts as `Examples` of masked language modelling.
+
+    A batch is `((tokens, segments, places), pieces, weights)`, of `Masked`; segments are 0. A text
+    has other pieces hidden each time that it is trained on, and always the same where it is
+    measured.
+
+    Args:
+        texts: each closed by the mark of the end.
+        marks: of the vocabulary.
+        masking: what hides pieces.
+        seed: of what is drawn, at least 0.
+    """
+
+    def to_batch(columns):
+        masked = masking(opened(columns["text"], marks), columns[KEYS])
+        inputs = (masked.tokens, tf.zeros_like(masked.tokens), masked.places)
+        return inputs, masked.pieces, masked.weights
+
+    return Examples({"text": texts}, {}, to_batch, draws=seed)

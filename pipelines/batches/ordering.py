@@ -1,0 +1,155 @@
+"""In which order examples are trained on: an endless stream of full batches that can be entered at
+any place.
+
+Each bucket has a stream of its own: its examples in one random order after another, cut into full
+batches; what does not fill a batch in one epoch waits for the next. Epoch e of the run holds the
+batches that its examples complete, those of all buckets mixed. All of it follows from the seed by
+counting, so that an interrupted run resumes at batch n without replaying those before.
+
+The counting is arithmetic on tensors, and so a part of a tf.data graph. Shapes: B buckets; K kinds
+of examples, each of one weight; L places in a stream.
+"""
+
+import bisect
+import math
+
+import numpy as np
+import tensorflow as tf
+
+from pipelines.random_numbers import key, permuted
+
+# What a random number is drawn for.
+ORDER, MIX, BATCHES = range(3)
+
+
+class BatchOrder:
+    """Which examples make batch 0, 1, 2 ...
+
+    Args:
+        bucket_of: the bucket of each example, integers (examples,).
+        batch_sizes: examples in a batch of each bucket, integers (B,).
+        seed: of the order, at least 0.
+        weights: how often each example comes in an epoch, positive (examples,), of few different
+            values: 0.5 is every second epoch. None: once.
+    """
+
+    def __init__(self, bucket_of, batch_sizes, seed: int, weights=None):
+        bucket_of = np.asarray(bucket_of, np.int64)
+        self.batch_sizes = np.asarray(batch_sizes, np.int64)
+        self.seed = seed
+        kinds, kind_of = (
+            (np.ones(1), 0) if weights is None else np.unique(weights, return_inverse=True)
+        )
+        self.kinds = len(kinds)
+        stream_of = bucket_of * self.kinds + kind_of
+        counts = np.bincount(stream_of, minlength=len(self.batch_sizes) * self.kinds)
+        # How many examples of each kind an epoch adds to a bucket's stream: float64 (B, K).
+        self.rates = kinds * counts.reshape(-1, self.kinds)
+        with tf.device("CPU:0"):
+            # All examples, bucket by bucket and there kind by kind, and where each kind begins.
+            self._examples = tf.constant(np.argsort(stream_of, kind="stable"))
+            self._counts = tf.constant(counts)
+            self._begins = tf.constant(np.cumsum(counts) - counts)
+
+    @property
+    def batches_per_epoch(self) -> float:
+        """How many batches an epoch holds on average; it need not be whole."""
+        return float((self.rates.sum(axis=1) / self.batch_sizes).sum())
+
+    def locate(self, number: int) -> tuple[int, int]:
+        """Find batch `number` of the stream.
+
+        Returns:
+            Its epoch, and how many batches of this epoch come before it.
+        """
+        # The estimate is never too late but for rounding, since what waits for a full batch is not
+        # counted yet. At most so many epochs' worth of batches wait:
+        waiting = (1 + self.kinds / self.batch_sizes).sum()
+        low = max(0, int(number / self.batches_per_epoch) - 1)
+        high = low + 4 + math.ceil(waiting / self.batches_per_epoch)
+        epoch = low + bisect.bisect_right(range(low, high), number, key=self._batches_before) - 1
+        return epoch, number - self._batches_before(epoch)
+
+    def _batches_before(self, epoch):
+        """How many batches all buckets have filled when an epoch begins."""
+        return int((np.floor(self.rates * epoch).sum(axis=1) // self.batch_sizes).sum())
+
+    def epoch(self, number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The batches of one epoch in order.
+
+        Args:
+            number: of the epoch, int64.
+
+        Returns:
+            The bucket of each batch, and where in that bucket's stream it begins; int64 (batches,).
+        """
+        first = self._batches_filled(number)
+        counts = self._batches_filled(number + 1) - first
+        total = tf.reduce_sum(counts)
+        # Bucket by bucket, the batches in the order of their streams.
+        buckets = tf.repeat(tf.range(len(self.batch_sizes), dtype=tf.int64), counts)
+        batches = tf.range(total) + tf.gather(first - tf.cumsum(counts, exclusive=True), buckets)
+        # Each bucket has random slots of the epoch, and fills them from the first to the last.
+        slots = permuted(tf.range(total), tf.maximum(total, 1), key(self.seed, BATCHES, number))
+        order = tf.argsort(tf.sort(buckets * total + slots) - buckets * total)
+        buckets = tf.gather(buckets, order)
+        return buckets, tf.gather(batches, order) * tf.gather(self.batch_sizes, buckets)
+
+    def _batches_filled(self, epoch):
+        """How many batches each bucket has filled when an epoch begins, int64 (B,)."""
+        came = tf.floor(self.rates * tf.cast(epoch, tf.float64))
+        return tf.cast(tf.reduce_sum(came, axis=1), tf.int64) // self.batch_sizes
+
+    def examples(self, bucket: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+        """The examples at some places of a bucket's stream.
+
+        Args:
+            bucket: int64, a scalar; or (L,), one for each place.
+            places: int64 (L,).
+
+        Returns:
+            Numbers of examples, int64 (L,).
+        """
+        rates = tf.gather(self.rates, bucket)
+        epoch = self._epoch_of(places, rates)
+        # What each kind has given before the epoch, and what it gives in it: int64 (L, K).
+        before = _given(rates, epoch)
+        given = _given(rates, epoch + 1) - before
+        place = places - tf.reduce_sum(before, axis=1)
+        if self.kinds > 1:
+            place = permuted(
+                place, tf.reduce_sum(given, axis=1), key(self.seed, MIX, bucket, epoch)
+            )
+        ends = tf.cumsum(given, axis=1)
+        kind = tf.reduce_sum(tf.cast(ends <= place[:, None], tf.int64), axis=1)
+        place += tf.gather(before + given - ends, kind, batch_dims=1)
+        # Examples of one kind come in laps, each in an order of its own.
+        stream = bucket * self.kinds + kind
+        count = tf.gather(self._counts, stream)
+        lap = place // count
+        place = permuted(place - lap * count, count, key(self.seed, ORDER, stream, lap))
+        return tf.gather(self._examples, tf.gather(self._begins, stream) + place)
+
+    def _epoch_of(self, places, rates):
+        """The epochs that give some places of a stream, int64 (L,)."""
+        # Rounding apart, the estimate is never too late, for it counts fractions of examples; nor
+        # earlier than the time in which K kinds give an example each.
+        totals = self.rates.sum(axis=1)
+        late = 4 + self.kinds / totals[totals > 0].min()
+        epoch = tf.cast(tf.cast(places, tf.float64) / tf.reduce_sum(rates, axis=-1), tf.int64)
+        epoch = tf.maximum(epoch - 1, 0)
+        for bit in reversed(range(math.ceil(math.log2(late)))):
+            later = epoch + 2**bit
+            is_given = tf.reduce_sum(_given(rates, later), axis=1) <= places
+            epoch = tf.where(is_given, later, epoch)
+        return epoch
+
+
+def _given(rates, epoch):
+    """How many examples of each kind come before an epoch, int64 (L, K).
+
+    Args:
+        rates: float64 (K,) or (L, K).
+        epoch: int64 (L,).
+    """
+    return tf.cast(tf.floor(rates * tf.cast(epoch, tf.float64)[:, None]), tf.int64)

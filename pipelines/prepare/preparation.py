@@ -1,0 +1,227 @@
+"""Tokenize a corpus once, into sharded and compressed records (Vaswani et al. 2017, section 5.1).
+
+For corpora that are trained on often, or that do not fit into memory as text. Preparing again goes
+on where it was interrupted: a shard that is whole is not made again.
+"""
+
+import dataclasses
+import gzip
+import os
+import pathlib
+from typing import Any
+
+from pipelines import corpora, vocabularies
+from pipelines.corpora.mixture import members
+from pipelines.corpora.parallel_text import Corpus, Dropped
+from pipelines.corpora.records import text_paths
+from pipelines.corpora.refusals import check_languages
+from pipelines.prepare import beam, manifest
+from pipelines.prepare.filtering import Filters, scripts_of
+from pipelines.prepare.given_vocabulary import given, with_tags
+from pipelines.prepare.manifest import PREPARATION, read_json
+from pipelines.prepare.sharding import Shards, kept, sample
+from pipelines.whole_files import write_json, write_whole
+
+# How the kinds of vocabularies are named.
+EACH = {"joint": "", "separate": " a language"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Preparation:
+    """What to prepare, and how.
+
+    Args:
+        corpus: arguments of `corpora.load`, but for `cache_dir`; all of them JSON.
+        cache_dir: folder for downloads; None: the user's cache folder.
+        vocabulary: path of a `vocabulary.model` to take, or two, joined by a comma, of source and
+            target; None: that of the prepared folder, or one that is learned.
+        vocabularies: "joint" to learn one for both languages, "separate" one for each.
+        vocabulary_size: V, pieces to learn.
+        vocabulary_model: how they are chosen, see `vocabulary.learn`.
+        vocabulary_sentences: most sentences to learn from.
+        shards: files to cut the training side into.
+        deduplicate: keep one of several equal pairs.
+        max_length_ratio: drop pairs with a side this many times longer than the other, in
+            characters; None: keep all.
+        filter_untranslated: drop pairs with equal sides.
+        filter_scripts: drop pairs with a side mostly in letters that its language is not written
+            in.
+        shards_at_a_time: shards made in one reading of the text; None: all.
+        parts: workers that read the text at a time; None: one a processor.
+        beam_options: options of Apache Beam, as a shell has them.
+        strict: whether pairs that a corpus would drop are refused; those of filters are not.
+    """
+
+    corpus: dict[str, Any]
+    cache_dir: str | os.PathLike | None
+    vocabulary: str | None
+    vocabularies: str
+    vocabulary_size: int
+    vocabulary_model: str
+    vocabulary_sentences: int
+    shards: int
+    deduplicate: bool
+    max_length_ratio: float | None
+    filter_untranslated: bool
+    filter_scripts: bool
+    shards_at_a_time: int | None
+    parts: int | None
+    beam_options: str
+    strict: bool = False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All arguments of `corpora.load`."""
+        return {**self.corpus, "cache_dir": self.cache_dir, "strict": self.strict or None}
+
+    def decides(self, folder: pathlib.Path) -> dict[str, Any]:
+        """What decides what the records of a folder hold, as JSON."""
+        taken = given(self.vocabulary, folder)
+        if taken is not None:
+            vocabulary = taken.fingerprint
+        else:
+            vocabulary = (
+                f"{self.vocabulary_size} pieces{EACH[self.vocabularies]}, "
+                f"{self.vocabulary_model}, of {self.vocabulary_sentences} sentences"
+            )
+        mixture = self.corpus.get("mixture")
+        # A mixture has languages of its own.
+        unasked = [f"{side}_language" for side in ("source", "target")] if mixture else []
+        return {
+            "format": manifest.FORMAT,
+            **{name: value for name, value in self.corpus.items() if name not in unasked},
+            **({"members": members(mixture)} if mixture else {}),
+            "vocabulary": vocabulary,
+            "shards": self.shards,
+            "deduplicate": self.deduplicate,
+            "max_length_ratio": self.max_length_ratio,
+            "filter_untranslated": self.filter_untranslated,
+            "filter_scripts": self.filter_scripts,
+        }
+
+
+def prepare(preparation: Preparation, folder: str | os.PathLike) -> dict[str, Any]:
+    """Make what is missing of a prepared corpus.
+
+    Args:
+        preparation: what to prepare, and how.
+        folder: where to; all workers of Beam must see it.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        ValueError: if the folder holds another preparation, or the text or an option cannot be
+            used.
+        OSError: if a file cannot be read or written.
+    """
+    options = beam.beam_options(preparation.beam_options)
+    folder = pathlib.Path(folder).expanduser()
+    _refuse_differences(folder / PREPARATION, preparation.decides(folder))
+    if not _is_finished(folder):
+        _make(preparation, folder, options)
+    return manifest.read(folder)
+
+
+def _refuse_differences(path, decides):
+    before = read_json(path) or decides
+    differences = [
+        f"{name} was {before.get(name)}, now {value}"
+        for name, value in decides.items()
+        if name in before and before[name] != value
+    ]
+    if differences:
+        raise ValueError(
+            f"{path.parent} holds another preparation: {'; '.join(differences)}. Name another "
+            "--output_dir, or delete this one."
+        )
+
+
+def _is_finished(folder):
+    try:
+        corpora.records.load(folder)
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+def _make(preparation, folder, options):
+    held_out = corpora.held_out(**preparation.settings)
+    check_languages(held_out, preparation.corpus)
+    filters = _filters(preparation, held_out)
+    vocabulary = _vocabulary(preparation, folder, filters, held_out.tags)
+    decides = {**preparation.decides(folder), "fingerprint": vocabulary.fingerprint}
+    _refuse_differences(folder / PREPARATION, decides)
+    write_json(folder / PREPARATION, decides)
+    vocabularies.save(vocabulary, folder)
+    for path in folder.glob(".*.tmp"):  # A killed run left them.
+        path.unlink()
+    _write_held_out(folder, held_out)
+    shards = Shards(folder, preparation.shards, vocabulary, preparation.deduplicate)
+    dropped = _make_shards(shards, preparation, filters, options)
+    counts = [shards.counts(shard) for shard in range(preparation.shards)]
+    if None in counts:
+        raise OSError(
+            f"{shards.path(counts.index(None))} is not there. Name an --output_dir that all "
+            "workers of Beam see."
+        )
+    summary = manifest.make(decides, held_out, vocabulary, counts, dropped)
+    write_json(folder / manifest.MANIFEST, summary)
+
+
+def _make_shards(shards, preparation, filters, options):
+    """Make the shards that are missing. Returns reason -> number of pairs left out."""
+    wanted = [shard for shard in range(preparation.shards) if not shards.counts(shard)]
+    whole = preparation.shards - len(wanted)
+    if whole:
+        print(f"going on: {whole} of {preparation.shards} shards are whole", flush=True)
+    parts = preparation.parts or os.cpu_count()
+    return beam.make_shards(
+        shards, wanted, preparation.settings, filters, parts, preparation.shards_at_a_time, options
+    )
+
+
+def _filters(preparation, held_out):
+    languages = (held_out.source_language, held_out.target_language)
+    scripts = [scripts_of(one) if preparation.filter_scripts else None for one in languages]
+    return Filters(preparation.max_length_ratio, preparation.filter_untranslated, *scripts)
+
+
+def _vocabulary(preparation, folder, filters, tags):
+    """The vocabulary that is asked for, else the folder's own, else a new one."""
+    found = given(preparation.vocabulary, folder)
+    if found is None and vocabularies.exist(folder):
+        found = vocabularies.load(folder)
+    if found is not None:
+        return with_tags(found, tags, preparation.vocabulary or folder)
+    dropped = Dropped()
+    stream = corpora.stream(**preparation.settings, dropped=dropped)
+    pairs = sample(kept(stream, filters, dropped), preparation.vocabulary_sentences // 2)
+    if not pairs:
+        raise ValueError(
+            f"no pair is left to learn a vocabulary from: {manifest.enumeration(dropped)} were "
+            "dropped."
+        )
+    size = preparation.vocabulary_size
+    print(
+        f"learning a vocabulary of at most {size:,} pieces{EACH[preparation.vocabularies]} from "
+        f"{2 * len(pairs):,} sentences",
+        flush=True,
+    )
+    sides = zip(*pairs, strict=True)
+    kind = preparation.vocabularies
+    return vocabularies.learn(*sides, kind, size, tags, preparation.vocabulary_model)
+
+
+def _write_held_out(folder, held_out: Corpus):
+    for split in ("valid", "test"):
+        text = getattr(held_out, split)
+        for path, lines in zip(
+            text_paths(folder, split), (text.sources, text.targets), strict=True
+        ):
+            _write_lines(path, lines)
+
+
+def _write_lines(path, lines):
+    text = "".join(line.replace("\n", " ") + "\n" for line in lines).encode("utf-8")
+    write_whole(path, lambda temporary: temporary.write_bytes(gzip.compress(text, mtime=0)))

@@ -1,0 +1,219 @@
+"""Token ids on disk, for corpora that are tokenized once and read many times (Vaswani et al. 2017,
+section 5.1).
+
+    manifest.json                      languages, vocabulary, counts, shards; written last
+    vocabulary.model                   or vocabulary.source.model and vocabulary.target.model
+    train-00000-of-00016.tfrecord.gz   blocks of pairs
+    train-00000-of-00016.json          the counts of that shard; written when the shard is whole
+    valid.source.gz valid.target.gz    the text of the other two splits, one sentence a line
+    test.source.gz test.target.gz
+
+A record is a `tf.train.Example` with a block of up to 1,024 pairs in four byte strings, so that
+reading it is copying. `source_ids` and `target_ids` are little-endian uint16, or int32 for a
+vocabulary above 65,536, each sentence closed by EOS. `source_lengths` and `target_lengths`, the
+tokens of each sentence, are little-endian int32.
+"""
+
+import concurrent.futures
+import os
+import pathlib
+from collections.abc import Iterable
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf import message
+
+from pipelines import vocabularies
+from pipelines.batches.pairs import TokenizedPairs
+from pipelines.batches.token_ids import TokenIds, smallest_dtype
+from pipelines.prepare import manifest
+from pipelines.prepare.manifest import AGAIN, damaged
+from pipelines.whole_files import write_whole
+
+BLOCK = 1024
+LENGTH = np.dtype("<i4")
+
+
+class Records:
+    """The training side of a prepared corpus.
+
+    Args:
+        folder: that `keras_transformer.prepare` filled.
+
+    Attributes:
+        manifest: what `manifest.json` says.
+        vocabulary: of the ids: one `Vocabulary` for both languages, or `SeparateVocabularies`.
+        source_language, target_language: language codes.
+
+    Raises:
+        FileNotFoundError: if the manifest, the vocabulary or a shard is missing.
+        ValueError: if a file is damaged, of another version, or of another vocabulary.
+    """
+
+    def __init__(self, folder: str | os.PathLike):
+        self.folder = pathlib.Path(folder).expanduser()
+        self.manifest = manifest.read(self.folder)
+        self.source_language = self.manifest["source_language"]
+        self.target_language = self.manifest["target_language"]
+        for shard in self.manifest["shards"]:
+            path = self.folder / shard["file"]
+            if not path.exists():
+                raise FileNotFoundError(f"{path} is missing. {AGAIN}")
+            if path.stat().st_size != shard["bytes"]:
+                raise ValueError(
+                    f"{path} must have {shard['bytes']:,} bytes. Received: "
+                    f"{path.stat().st_size:,}. {AGAIN}"
+                )
+        self.vocabulary = _vocabulary(self.folder, self.manifest["vocabulary"]["fingerprint"])
+
+    def __len__(self) -> int:
+        return self.manifest["pairs"]
+
+    def pairs(self, max_length: int | None = None) -> TokenizedPairs:
+        """Read the ids of all pairs, shard by shard in the order of the files.
+
+        Args:
+            max_length: tokens, EOS among them; pairs with a side above it are dropped and counted.
+                None keeps every pair.
+
+        Returns:
+            `TokenizedPairs`.
+
+        Raises:
+            ValueError: if a shard is truncated or damaged.
+        """
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            parts = list(
+                pool.map(lambda shard: self._read(shard, max_length), self.manifest["shards"])
+            )
+        sides = (
+            TokenIds.concatenate(getattr(part, side) for part in parts)
+            for side in ("sources", "targets")
+        )
+        return TokenizedPairs(*sides, too_long=sum(part.too_long for part in parts))
+
+    def _read(self, shard, max_length):
+        pairs = read_shard(
+            self.folder / shard["file"], smallest_dtype(self.vocabulary.size), shard["pairs"]
+        )
+        return pairs if max_length is None else pairs.up_to(max_length)
+
+
+def _vocabulary(folder, fingerprint):
+    """The vocabulary of the ids in a folder."""
+    try:
+        vocabulary = vocabularies.load(folder)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error.filename} is missing. {AGAIN}") from error
+    if vocabulary.fingerprint != fingerprint:
+        names = " and ".join(str(path) for path in vocabularies.paths(vocabulary.kind, folder))
+        raise ValueError(
+            f"{names} must be the vocabulary of the token ids beside it, fingerprint "
+            f"{fingerprint}. "
+            f"Received: {vocabulary.fingerprint}. Put the right one back, or delete it, "
+            "and run keras_transformer.prepare again."
+        )
+    return vocabulary
+
+
+def read_shard(path: str | os.PathLike, dtype: np.dtype, number: int) -> TokenizedPairs:
+    """Read the pairs of one file.
+
+    Args:
+        path: the file.
+        dtype: of the ids.
+        number: of pairs that it must hold.
+
+    Returns:
+        `TokenizedPairs`.
+
+    Raises:
+        ValueError: if it is truncated or damaged.
+    """
+    try:
+        records = tf.data.TFRecordDataset(str(path), compression_type="GZIP").prefetch(4)
+        pairs = deserialize(records.as_numpy_iterator(), dtype)
+    except (tf.errors.OpError, ValueError) as error:
+        raise ValueError(damaged(path, str(error).splitlines()[0])) from error
+    if len(pairs) != number:  # TensorFlow takes a truncated gzip file for a whole one.
+        raise ValueError(
+            damaged(path, f"it should hold {number:,} pairs, and {len(pairs):,} can be read")
+        )
+    return pairs
+
+
+def write_shard(path: str | os.PathLike, pairs: TokenizedPairs) -> None:
+    """Write the pairs of a shard, whole or not at all, in blocks.
+
+    Args:
+        path: the file.
+        pairs: `TokenizedPairs`; the dtype of its ids is that on disk.
+    """
+
+    def write(temporary):
+        with tf.io.TFRecordWriter(
+            str(temporary), tf.io.TFRecordOptions(compression_type="GZIP")
+        ) as file:
+            for start in range(0, len(pairs), BLOCK):
+                file.write(
+                    serialize(
+                        *(
+                            _rows(side, start, start + BLOCK)
+                            for side in (pairs.sources, pairs.targets)
+                        )
+                    )
+                )
+
+    write_whole(path, write)
+
+
+def _rows(ids, start, end):
+    starts = ids.starts[start : end + 1]
+    return TokenIds(ids.flat[starts[0] : starts[-1]], starts - starts[0])
+
+
+def serialize(sources: TokenIds, targets: TokenIds) -> bytes:
+    """A block of pairs as the bytes of a record. Both sides have as many sentences."""
+
+    def feature(array, dtype):
+        return tf.train.Feature(
+            bytes_list=tf.train.BytesList(value=[array.astype(dtype, copy=False).tobytes()])
+        )
+
+    features = {}
+    for side, ids in (("source", sources), ("target", targets)):
+        features[f"{side}_ids"] = feature(ids.flat, ids.flat.dtype.newbyteorder("<"))
+        features[f"{side}_lengths"] = feature(ids.lengths, LENGTH)
+    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString(
+        deterministic=True
+    )
+
+
+def deserialize(records: Iterable[bytes], dtype: np.dtype) -> TokenizedPairs:
+    """The pairs of some records, in order.
+
+    Args:
+        records: bytes as `serialize` gives them.
+        dtype: of the ids.
+
+    Returns:
+        `TokenizedPairs`.
+
+    Raises:
+        ValueError: if bytes are no block of pairs.
+    """
+    try:
+        blocks = [tf.train.Example.FromString(record).features.feature for record in records]
+        return TokenizedPairs(
+            *(_side(blocks, name, np.dtype(dtype)) for name in ("source", "target"))
+        )
+    except (message.DecodeError, IndexError) as error:
+        raise ValueError("a record that is no block of pairs") from error
+
+
+def _side(blocks, name, dtype):
+    def arrays(kind, dtype):
+        buffers = [block[f"{name}_{kind}"].bytes_list.value[0] for block in blocks]
+        return np.frombuffer(b"".join(buffers), dtype.newbyteorder("<")).astype(dtype, copy=False)
+
+    return TokenIds.of_lengths(arrays("ids", dtype), arrays("lengths", LENGTH))

@@ -1,0 +1,203 @@
+"""Symbols of trees to trees in brackets, and back, as TensorFlow graphs: a SavedModel takes words
+and gives trees (Vaswani et al. 2017, section 6.3).
+
+The rules that repair symbols are those of `linearization`, applied to a batch at once.
+"""
+
+import re
+
+import tensorflow as tf
+
+from pipelines.trees import BRACKETS, ESCAPES
+from pipelines.trees.linearization import ROOT, WORD, Alphabet
+
+# In the text of a tree: a part of speech with its word; a label with its function tags.
+PRETERMINAL = r"\(([-=][^()\s]*|[^-=()\s]+)[^()\s]*\s+([^()\s]+)\)"
+TAGGED = r"^(\([^-=][^-=]*)[-=].*"
+
+
+def trees(alphabet: Alphabet, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
+    """Make trees of symbols: `linearization.from_symbols`.
+
+    Args:
+        alphabet: of the vocabulary.
+        ids: symbols, int32 (B, L).
+        text: sentences, strings (B,), whose words stand between ASCII white space.
+
+    Returns:
+        Strings (B,): brackets over exactly the words, escaped; "" for a sentence without words.
+    """
+    words = tf.strings.split(text)
+    counts = tf.cast(words.row_lengths(), tf.int32)
+    opens = tf.gather(tf.constant(alphabet.opens), ids)
+    closed_at = _closed_at(opens, tf.gather(tf.constant(alphabet.closes), ids))
+    number = tf.gather(tf.constant(alphabet.takes), ids)
+    is_word = tf.cast(number >= 0, tf.int32)
+    # Rule 3: what would take a word when none is left is nothing.
+    before = tf.minimum(tf.cumsum(is_word, axis=1, exclusive=True), counts[:, None])
+    takes = (is_word > 0) & (before < counts[:, None])
+    # Rule 6. What is open at the end has the words that are left: rule 5.
+    before_or_end = tf.concat([before, counts[:, None]], axis=1)
+    kept = (opens >= 0) & (tf.gather(before_or_end, closed_at, batch_dims=1) > before)
+    closings = _closings(kept, closed_at)
+    # Rule 4: a root that was not written is left out around a single child.
+    adds_root = ~_writes_root(opens) & (_outside(kept, takes, closings, counts) != 1)
+    escaped = _escaped(words)
+    taken = tf.reduce_sum(tf.cast(takes, tf.int32), axis=1)
+    bodies = tf.strings.join(
+        [
+            _opening_brackets(alphabet.labels, opens, kept),
+            _leaves(
+                tf.gather(alphabet.parts_of_speech, tf.maximum(number, 0)),
+                tf.gather(escaped, before, batch_dims=1),
+                takes,
+            ),
+            _closing_brackets(closings[:, :-1]),
+        ]
+    )
+    parts = [
+        tf.where(adds_root, f" ({ROOT}", ""),
+        tf.strings.reduce_join(bodies, axis=1),
+        _rest(escaped, taken, counts),
+        _closing_brackets(closings[:, -1] + tf.cast(adds_root, tf.int32)),
+    ]
+    return tf.where(counts > 0, tf.strings.strip(tf.strings.join(parts)), "")
+
+
+def _closed_at(opens, closes):
+    """Where each constituent ends: the position of the symbol that closes it, L at the end, int32
+    (B, L). Rule 2: a symbol closes the innermost one of its label, and all that is open within.
+    """
+    length = tf.shape(opens)[1]
+    positions = tf.range(length)
+    # Rule 4: the root, which the first symbol opens, is closed at the end only.
+    inner = (opens >= 0) & (positions > 0)
+
+    def close(now, closed_at):
+        is_open = inner & (positions < now) & (closed_at == length)
+        fits = is_open & (opens == closes[:, now, None])
+        innermost = tf.reduce_max(tf.where(fits, positions, -1), axis=1, keepdims=True)
+        ends = is_open & (innermost >= 0) & (positions >= innermost)
+        return now + 1, tf.where(ends, now, closed_at)
+
+    _, closed_at = tf.while_loop(
+        lambda now, _: now < length, close, (0, tf.fill(tf.shape(opens), length))
+    )
+    return closed_at
+
+
+def _closings(kept, closed_at):
+    """How many constituents that are kept end at each position and at the end, (B, L + 1)."""
+    rows, length = tf.unstack(tf.shape(kept))
+    numbers = tf.broadcast_to(tf.range(rows)[:, None], [rows, length])
+    return tf.tensor_scatter_nd_add(
+        tf.zeros([rows, length + 1], tf.int32),
+        tf.stack([numbers, closed_at], axis=-1),
+        tf.cast(kept, tf.int32),
+    )
+
+
+def _writes_root(opens):
+    """Whether the first symbol opens a constituent, (B,)."""
+    return tf.reduce_any(opens[:, :1] >= 0, axis=1)
+
+
+def _outside(kept, takes, closings, counts):
+    """How many constituents and words stand outside of all others, (B,)."""
+    opened = tf.cumsum(tf.cast(kept, tf.int32), axis=1, exclusive=True)
+    depths = opened - tf.cumsum(closings[:, :-1], axis=1, exclusive=True)
+    outside = tf.math.count_nonzero((kept | takes) & (depths == 0), axis=1, dtype=tf.int32)
+    left = counts - tf.reduce_sum(tf.cast(takes, tf.int32), axis=1)
+    return outside + tf.where(closings[:, -1] == 0, left, 0)
+
+
+def _opening_brackets(labels, opens, kept):
+    table = tf.constant([*(f" ({label}" for label in labels), ""])
+    return tf.gather(table, tf.where(kept, opens, len(labels)))
+
+
+def _closing_brackets(counts):
+    """So many closing brackets, strings of the shape of the counts."""
+    most = tf.strings.reduce_join(tf.fill([tf.maximum(tf.reduce_max(counts), 0)], ")"))
+    return tf.strings.substr(tf.fill(tf.shape(counts), most), tf.zeros_like(counts), counts)
+
+
+def _escaped(words):
+    """The words as they stand in brackets, (B, W + 1), and after them "" to fill up with."""
+    escaped = words.flat_values
+    for bracket, escape in ESCAPES.items():
+        escaped = tf.strings.regex_replace(escaped, re.escape(bracket), escape)
+    escaped = words.with_flat_values(escaped).to_tensor("")
+    return tf.concat([escaped, tf.fill([tf.shape(escaped)[0], 1], "")], axis=1)
+
+
+def _leaves(parts_of_speech, words, kept):
+    """Words in brackets, "" where none is kept, of one shape."""
+    return tf.where(kept, tf.strings.join([" (", parts_of_speech, " ", words, ")"]), "")
+
+
+def _rest(words, taken, counts):
+    """The words after those that are taken, in brackets, joined, (B,)."""
+    numbers = tf.range(tf.shape(words)[1])
+    is_left = (numbers >= taken[:, None]) & (numbers < counts[:, None])
+    return tf.strings.reduce_join(_leaves(WORD, words, is_left), axis=1)
+
+
+# What is written in place of a `PRETERMINAL`, of `linearization.LEAVES`.
+LEAVES = {"xx": f" {WORD} ", "parts_of_speech": rf" {WORD}-\1 ", "words": r" \2 "}
+
+
+def symbols(text: tf.Tensor, leaves: str = "xx") -> tf.Tensor:
+    """Write trees as symbols: `linearization.to_symbols`, without function tags and indices.
+
+    Args:
+        text: strings (B,): trees in brackets, each part of speech and its word as "(DT the)",
+            without traces; or symbols, which stay as they are but for words that are brackets.
+        leaves: a key of `linearization.LEAVES`.
+
+    Returns:
+        Symbols joined by spaces, strings (B,).
+    """
+    text = tf.strings.regex_replace(text, PRETERMINAL, LEAVES[leaves])
+    text = tf.strings.regex_replace(text, f" {WORD}-{WORD} ", f" {WORD} ")
+    text = tf.strings.regex_replace(text, r"\(", " (")
+    # Matches do not overlap: of three brackets the first two are parted first.
+    for _ in range(2):
+        text = tf.strings.regex_replace(text, r"\)\)", ") )")
+    tokens = tf.strings.regex_replace(tf.strings.split(text).to_tensor(""), TAGGED, r"\1")
+    opening = tf.strings.regex_replace(tokens, r"^\(", ")")
+    named = tf.where(tokens == ")", _before_on_level(tokens, opening), tokens)
+    # What has no label is left out, as around the trees of the Penn Treebank.
+    joined = tf.strings.reduce_join(
+        tf.strings.regex_replace(named, r"^[()]$", ""), axis=1, separator=" "
+    )
+    symbols = tf.strings.strip(tf.strings.regex_replace(joined, r"\s+", " "))
+    return _unescaped(symbols) if leaves == "words" else symbols
+
+
+def _unescaped(symbols):
+    """Words as they stand in the text: `trees.unescaped`."""
+    words = tf.strings.split(symbols, " ")
+    flat = words.flat_values
+    for escape, bracket in BRACKETS.items():
+        flat = tf.strings.regex_replace(flat, escape, bracket)
+    flat = tf.strings.regex_replace(flat, r"\\([/*])", r"\1")
+    # Labels stay as they are.
+    is_symbol = tf.strings.regex_full_match(words.flat_values, "[()].*")
+    flat = tf.where(is_symbol, words.flat_values, flat)
+    return tf.strings.reduce_join(words.with_flat_values(flat), axis=1, separator=" ")
+
+
+def _before_on_level(tokens, values):
+    """Of each bracket, the value of the bracket before it on its level, (B, L): of a closing one,
+    that of its fellow.
+    """
+    opens = tf.cast(tf.strings.regex_full_match(tokens, r"\(.*"), tf.int32)
+    closes = tf.cast(tf.strings.regex_full_match(tokens, r"\).*"), tf.int32)
+    levels = tf.cumsum(opens, axis=1) - tf.cumsum(closes, axis=1, exclusive=True)
+    # Words come first, so that brackets of a level stand side by side.
+    keys = tf.where(opens + closes > 0, levels, tf.int32.min)
+    order = tf.argsort(keys, axis=1, stable=True)
+    sorted_values = tf.gather(values, order, batch_dims=1)
+    before = tf.concat([sorted_values[:, :1], sorted_values[:, :-1]], axis=1)
+    return tf.gather(before, tf.argsort(order, axis=1), batch_dims=1)

@@ -1,0 +1,154 @@
+"""The vocabulary of two languages: one that they share, as in the paper, or one a language (Vaswani
+et al. 2017, section 5.1); or the word pieces of an imported model.
+
+Either has a `source` and a `target`, each a `Vocabulary`; those of a shared one are itself. So who
+reads a vocabulary takes the side that it needs, and does not ask which kind it is.
+"""
+
+import dataclasses
+import itertools
+import logging
+import os
+import pathlib
+from collections.abc import Iterable, Sequence
+
+from pipelines.vocabularies import vocabulary
+from pipelines.vocabularies.vocabulary import Vocabulary
+from pipelines.vocabularies.word_pieces import WordPieces
+
+logger = logging.getLogger(__name__)
+
+# The files of source and target, by kind.
+FILES = {
+    "joint": ("vocabulary.model", "vocabulary.model"),
+    "separate": ("vocabulary.source.model", "vocabulary.target.model"),
+    "word_pieces": ("vocabulary.json", "vocabulary.json"),
+}
+# What reads a file, by the end of its name.
+READERS = {".model": Vocabulary.load, ".json": WordPieces.load}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SeparateVocabularies:
+    """A vocabulary for each language.
+
+    Args:
+        source, target: of equal size, for a model has one V.
+
+    Raises:
+        ValueError: if their sizes differ.
+    """
+
+    source: Vocabulary
+    target: Vocabulary
+    kind = "separate"
+
+    def __post_init__(self):
+        if self.source.size != self.target.size:
+            raise ValueError(
+                "vocabularies of source and target must have the same number of pieces. Received: "
+                f"{self.source.size} and {self.target.size}. Learn both with one --vocabulary_size."
+            )
+
+    @property
+    def size(self) -> int:
+        """V, the number of pieces of each."""
+        return self.source.size
+
+    @property
+    def fingerprint(self) -> str:
+        """Those of both, joined by "-"."""
+        return f"{self.source.fingerprint}-{self.target.fingerprint}"
+
+
+# From the source's and the target's vocabulary to both as one thing, by kind.
+OF_SIDES = {"joint": lambda source, target: source, "separate": SeparateVocabularies}
+
+
+def learn(
+    sources: Iterable[str],
+    targets: Iterable[str],
+    kind: str,
+    size: int,
+    tags: Iterable[str] = (),
+    model_type: str = "bpe",
+) -> Vocabulary | SeparateVocabularies:
+    """Learn a vocabulary, or one a language.
+
+    Args:
+        sources, targets: text of the training side only.
+        kind: "joint" or "separate".
+        size, tags, model_type: of each, as in `vocabulary.learn`. If one of two texts holds fewer
+            pieces, both vocabularies have as many as that one.
+
+    Raises:
+        ValueError: as `vocabulary.learn`.
+    """
+    lines = {}
+    for name, side in zip(FILES[kind], (sources, targets), strict=True):
+        lines[name] = [*lines.get(name, ()), *side]
+    while True:
+        learned = [vocabulary.learn(lines[name], size, tags, model_type) for name in lines]
+        smallest = min(one.size for one in learned)
+        if all(one.size == smallest for one in learned):
+            break
+        logger.info("%s pieces a language: a model needs as many of each", f"{smallest:,}")
+        size = smallest
+    by_name = dict(zip(lines, learned, strict=True))
+    return OF_SIDES[kind](*(by_name[name] for name in FILES[kind]))
+
+
+def save(both: Vocabulary | SeparateVocabularies, folder: str | os.PathLike) -> None:
+    """Write the files of a vocabulary into a folder, and remove those of another kind."""
+    folder = pathlib.Path(folder)
+    for name in set(itertools.chain(*FILES.values())) - set(FILES[both.kind]):
+        (folder / name).unlink(missing_ok=True)
+    sides = zip(FILES[both.kind], (both.source, both.target), strict=True)
+    for name, side in dict(sides).items():
+        side.save(folder / name)
+
+
+def exist(folder: str | os.PathLike) -> bool:
+    """Whether a folder has all files of a vocabulary."""
+    folder = pathlib.Path(folder)
+    return any(all((folder / name).exists() for name in names) for names in FILES.values())
+
+
+def load(folder: str | os.PathLike) -> Vocabulary | SeparateVocabularies:
+    """Read what `save` wrote.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: if a file is not a SentencePiece model.
+    """
+    folder = pathlib.Path(folder)
+    found = [
+        kind for kind, names in FILES.items() if any((folder / name).exists() for name in names)
+    ]
+    [kind, *_] = [*found, "joint"]
+    return of_files(paths(kind, folder))
+
+
+def of_files(files: Sequence[str | os.PathLike]) -> Vocabulary | SeparateVocabularies:
+    """Read one file that both languages share, or that of the source and that of the target.
+
+    Raises:
+        FileNotFoundError, ValueError: as `load`; and if there are more than two files.
+    """
+    if len(files) not in (1, 2):
+        raise ValueError(
+            "a vocabulary is one file for both languages, or one for the source and one for the "
+            f"target. Received: {', '.join(map(str, files))}. Name one file, or two."
+        )
+    loaded = [READERS.get(pathlib.Path(file).suffix, Vocabulary.load)(file) for file in files]
+    return loaded[0] if len(loaded) == 1 else SeparateVocabularies(*loaded)
+
+
+def pieces_by_side(both: Vocabulary | SeparateVocabularies) -> dict[str, list[str]]:
+    """The pieces by id of "source" and of "target"."""
+    return {"source": both.source.pieces, "target": both.target.pieces}
+
+
+def paths(kind: str, folder: str | os.PathLike) -> list[pathlib.Path]:
+    """The files of a kind of vocabulary in a folder."""
+    return [pathlib.Path(folder) / name for name in dict.fromkeys(FILES[kind])]

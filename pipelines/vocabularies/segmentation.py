@@ -1,0 +1,106 @@
+"""Another segmentation of the same text each time it is seen, so that a model learns from several
+spellings of the pieces of section 5.1 (Vaswani et al. 2017).
+
+It is arithmetic on tensors, and so a part of a tf.data graph. What is drawn follows from the seed
+and the place in the stream by counting, so that an interrupted run draws the same again. Shapes: B
+sentences; N characters of all sentences in a row; W words.
+"""
+
+import abc
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from pipelines.batches.token_ids import TokenIds
+from pipelines.random_numbers import GOLDEN, key, mix
+from pipelines.vocabularies.vocabulary import SPACE
+
+
+class Characters(NamedTuple):
+    """The characters of sentences. What has none, such as a tag or EOS, counts as one.
+
+    Attributes:
+        ids: of the pieces that hold one character each, int64 (N,).
+        words: the word of each, counted through all sentences, int64 (N,). No piece holds
+            characters of two words.
+        sentences: the sentence of each, (N,).
+        draws: a random number of each, which follows from its sentence's key and its place there,
+            uint64 (N,).
+    """
+
+    ids: tf.Tensor
+    words: tf.Tensor
+    sentences: tf.Tensor
+    draws: tf.Tensor
+
+
+class Segmentation(abc.ABC):
+    """Cut sentences into characters, and join these to pieces anew.
+
+    Args:
+        ids: the pieces of text, with their ids. Each character of a piece is a piece as well.
+        size: V, the number of pieces of the vocabulary.
+        seed: of what is drawn, at least 0.
+
+    Call arguments:
+        flat, starts: sentences in their plain segmentation, as in `TokenIds`, tensors.
+        rows: numbers of sentences, int64 (B,).
+        keys: from `keys`, uint64 (B,).
+
+    Returns:
+        int32 (B, L), padded with 0 to the longest, L.
+    """
+
+    def __init__(self, ids: Mapping[str, int], size: int, seed: int):
+        self.seed = seed
+        self.size = size
+        characters = [[number] for number in range(size)]
+        for piece, number in ids.items():
+            characters[number] = [ids[character] for character in piece]
+        lengths = [len(one) for one in characters]
+        self._characters = TokenIds.of_lengths(np.concatenate(characters), lengths)
+        inside = [number for piece, number in ids.items() if len(piece) == 1 and piece != SPACE]
+        self._begins_word = ~np.isin(np.arange(size), inside)
+
+    @abc.abstractmethod
+    def join(self, characters: Characters) -> tuple[tf.Tensor, tf.Tensor]:
+        """Join characters to pieces.
+
+        Returns:
+            The ids of the pieces, int64, and their sentences, both of one length.
+        """
+
+    def keys(self, buckets: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+        """The numbers that examples at places of their buckets' streams draw by, uint64 (B,)."""
+        return key(self.seed, buckets, places)
+
+    def __call__(
+        self, flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, keys: tf.Tensor
+    ) -> tf.Tensor:
+        ids, sentences = self.join(self._cut(flat, starts, rows, keys))
+        rows_of_ids = tf.RaggedTensor.from_value_rowids(
+            tf.cast(ids, tf.int32), sentences, nrows=tf.size(rows, tf.int64), validate=False
+        )
+        return rows_of_ids.to_tensor()
+
+    def _cut(self, flat, starts, rows, keys):
+        pieces = _taken(flat, starts, rows)
+        characters = _taken(self._characters.flat, self._characters.starts, pieces.values)
+        sentences = tf.gather(pieces.value_rowids(), characters.value_rowids())
+        counts = tf.math.bincount(tf.cast(sentences, tf.int32), minlength=tf.size(rows))
+        # A character draws by its sentence and its place there, whatever stands beside it.
+        places = tf.ragged.range(tf.cast(counts, tf.int64)).flat_values
+        draws = mix(tf.gather(keys, sentences) + GOLDEN * tf.cast(places + 1, tf.uint64))
+        begins = tf.gather(self._begins_word, characters.values) | (places == 0)
+        words = tf.cumsum(tf.cast(begins, tf.int64)) - 1
+        return Characters(characters.values, words, sentences, draws)
+
+
+def _taken(flat, starts, rows):
+    """Some sequences, ragged int64."""
+    begins = tf.gather(starts, rows)
+    ends = tf.gather(starts, rows + 1)
+    places = tf.ragged.range(begins, ends)
+    return places.with_values(tf.cast(tf.gather(flat, places.values), tf.int64))

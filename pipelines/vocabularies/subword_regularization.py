@@ -1,0 +1,175 @@
+"""Subword regularization (Kudo 2018): segmentations drawn by how likely they are, for the
+vocabularies of section 5.1 (Vaswani et al. 2017) that are unigram language models.
+
+SentencePiece draws the same, by random numbers of its own that cannot be set in a graph: a run that
+is resumed would see other pieces. Shapes: N characters of all sentences in a row; W words; K the
+characters of the longest piece.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from pipelines.vocabularies.segmentation import Characters, Segmentation
+from pipelines.vocabularies.vocabulary import Vocabulary
+
+
+class SubwordRegularization(Segmentation):
+    """Draw each word's segmentation x from all that the vocabulary allows.
+
+        P(x) = prod_i P(x_i)^alpha / Z
+
+    Forward filtering sums the weights of all segmentations of each beginning of a word. Backward
+    sampling then draws the last piece, the one before it, and so on. With alpha = 0 all
+    segmentations are equally likely; with a large one the likeliest is drawn, which is the plain
+    one.
+
+    Args:
+        vocabulary: of a unigram language model.
+        alpha: how strongly likelier segmentations are preferred, at least 0. The author takes 0.1
+            to 0.5.
+        seed: of what is drawn, at least 0.
+
+    Raises:
+        ValueError: if the vocabulary is of another kind.
+
+    Reference: Kudo 2018, "Subword Regularization: Improving Neural Network Translation Models with
+        Multiple Subword Candidates", section 3.2.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, alpha: float, seed: int):
+        weights = vocabulary.log_probabilities
+        if weights is None:
+            raise ValueError(
+                "`subword_regularization` needs a vocabulary of a unigram language model. "
+                "Received: one of another kind. Learn it with --vocabulary_model=unigram, or leave "
+                "--subword_regularization out."
+            )
+        number_of = {piece: number for number, piece in enumerate(vocabulary.pieces)}
+        super().__init__({piece: number_of[piece] for piece in weights}, vocabulary.size, seed)
+        self.alpha = alpha
+        self._longest = max(map(len, weights))
+        self._grow(weights, number_of)
+
+    def _grow(self, weights, number_of):
+        """Number the prefixes of pieces: a character's prefix has its id, and longer ones follow.
+
+        What a prefix becomes by one character more is a sorted table of pairs. What has no
+        characters, such as a tag, is a prefix of its own and a piece with the weight 0.
+        """
+        prefix_of = {piece: number_of[piece] for piece in weights if len(piece) == 1}
+        longer = {}
+        for piece in weights:
+            for end in range(2, len(piece) + 1):
+                if piece[:end] not in prefix_of:
+                    prefix_of[piece[:end]] = self.size + len(longer)
+                    longer[prefix_of[piece[: end - 1]], number_of[piece[end - 1]]] = piece[:end]
+        pairs = {
+            prefix * self.size + character: prefix_of[text]
+            for (prefix, character), text in longer.items()
+        }
+        self._pairs = np.array([*sorted(pairs), np.iinfo(np.int64).max])
+        # The last prefix is that of no piece.
+        self._none = np.int64(self.size + len(longer))
+        self._next = np.array([*(pairs[pair] for pair in sorted(pairs)), self._none])
+        self._piece_of = np.arange(self._none + 1)
+        self._weight_of = np.full(self._none + 1, -np.inf)
+        self._weight_of[: self.size] = 0.0
+        for piece, weight in weights.items():
+            self._piece_of[prefix_of[piece]] = number_of[piece]
+            self._weight_of[prefix_of[piece]] = self.alpha * weight
+
+    def join(self, characters: Characters) -> tuple[tf.Tensor, tf.Tensor]:
+        """Draw the segmentation of each word."""
+        prefixes = self._prefixes_by_end(characters)
+        weights = tf.gather(self._weight_of, prefixes)
+        begins, lengths = _words(characters.words)
+        drawn = _filter(weights, characters.draws, begins, lengths)
+        is_end = _trace(drawn, begins, lengths)
+        chosen = tf.gather(prefixes, drawn - 1, axis=1, batch_dims=1)
+        ids = tf.gather(self._piece_of, tf.boolean_mask(chosen, is_end))
+        return ids, tf.boolean_mask(characters.sentences, is_end)
+
+    def _prefixes_by_end(self, characters):
+        """The prefix that the last 1 to K characters up to each one are, (N, K)."""
+        ids = characters.ids
+        goes_on = characters.words[1:] == characters.words[:-1]
+
+        def extended(prefixes, _):
+            """The prefixes of one character more."""
+            pairs = prefixes[:-1] * self.size + ids[1:]
+            places = tf.searchsorted(self._pairs, pairs, out_type=tf.int64)
+            known = goes_on & (tf.gather(self._pairs, places) == pairs)
+            longer = tf.where(known, tf.gather(self._next, places), self._none)
+            return tf.concat([[self._none], longer], axis=0)
+
+        longer = tf.scan(extended, tf.range(2, self._longest + 1), ids)
+        return tf.transpose(tf.concat([ids[None], longer], axis=0))
+
+
+def _filter(weights, draws, begins, lengths):
+    """Draw, for each character, how long a piece that ends there would be, as if one did.
+
+    Args:
+        weights: of the pieces of 1 to K characters that end at each character, float64 (N, K).
+        draws: uint64 (N,).
+        begins, lengths: of the words, int64 (W,).
+
+    Returns:
+        Numbers of characters, int64 (N,).
+    """
+    count, longest = (tf.shape(weights, tf.int64)[axis] for axis in (0, 1))
+    thresholds = tf.cast(tf.bitwise.right_shift(draws, 32), tf.float64) * 2.0**-32
+    # A word of n characters has n + 1 sums: that of its first 0, 1, ... n characters.
+    firsts = begins + tf.range(tf.size(begins, tf.int64))
+
+    def step(place, sums, drawn):
+        first = tf.boolean_mask(firsts, lengths > place)
+        ends = tf.boolean_mask(begins, lengths > place) + place
+        before = tf.maximum(first[:, None] + place - tf.range(longest), first[:, None])
+        joint = tf.gather(sums, before) + tf.gather(weights, ends)
+        top = tf.reduce_max(joint, axis=1)
+        shares = tf.cumsum(tf.exp(joint - top[:, None]), axis=1)
+        total = shares[:, -1]
+        below = shares <= (tf.gather(thresholds, ends) * total)[:, None]
+        found = 1 + tf.math.count_nonzero(below, axis=1)
+        drawn = tf.tensor_scatter_nd_update(drawn, ends[:, None], found)
+        after = (first + place + 1)[:, None]
+        sums = tf.tensor_scatter_nd_update(sums, after, top + tf.math.log(total))
+        return place + 1, sums, drawn
+
+    sums = tf.zeros([count + tf.size(begins, tf.int64)], tf.float64)
+    _, _, drawn = tf.while_loop(
+        lambda place, *_: place < tf.reduce_max(lengths),
+        step,
+        (tf.constant(0, tf.int64), sums, tf.ones([count], tf.int64)),
+    )
+    return drawn
+
+
+def _trace(drawn, begins, lengths):
+    """Go back from each word's end by the lengths drawn: which characters end a piece, booleans
+    (N,).
+    """
+
+    def step(first, ends, is_end):
+        is_end = tf.tensor_scatter_nd_update(is_end, ends[:, None], tf.ones_like(ends, tf.bool))
+        ends -= tf.gather(drawn, ends)
+        goes_on = ends >= first
+        return tf.boolean_mask(first, goes_on), tf.boolean_mask(ends, goes_on), is_end
+
+    state = (begins, begins + lengths - 1, tf.zeros_like(drawn, tf.bool))
+    _, _, is_end = tf.while_loop(
+        lambda first, *_: tf.size(first) > 0,
+        step,
+        state,
+        shape_invariants=(tf.TensorShape([None]),) * 3,
+    )
+    return is_end
+
+
+def _words(words):
+    """Where words begin, and how many characters each has, int64 (W,) both; from those of
+    characters (N,).
+    """
+    lengths = tf.math.bincount(tf.cast(words, tf.int32), dtype=tf.int64)
+    return tf.cumsum(lengths, exclusive=True), lengths

@@ -1,0 +1,249 @@
+"""Text to ids and back: a SentencePiece vocabulary, by default shared by both languages (Vaswani et
+al. 2017, section 5.1).
+
+Text is not normalized, and byte fallback spells what no piece covers. So any text survives the
+round trip, apart from runs of spaces, and a model can write every character.
+"""
+
+import contextlib
+import functools
+import hashlib
+import io
+import logging
+import os
+import pathlib
+import tempfile
+from collections.abc import Iterable
+
+import numpy as np
+import sentencepiece
+
+from pipelines.special_ids import BOS, EOS, PAD, UNK, Marks
+from pipelines.vocabularies.rare_characters import without_rarest
+from pipelines.whole_files import write_whole
+
+BYTES = 256
+# What stands for a hidden piece: a tag of vocabularies that hide any.
+MASK = "<mask>"
+# How SentencePiece writes a space.
+SPACE = "\u2581"
+# Four bytes for each of the 100,000 characters that corpora allow.
+LONGEST_IN_BYTES = 400_000
+RESERVED = {"<pad>", "<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(BYTES))}
+
+
+# U+2581 becomes a space. SentencePiece writes spaces so, and cannot tell the two apart anyway. With
+# no rule at all, its TensorFlow operation writes a line to stderr whenever a model is loaded.
+NORMALIZATION = "2581\t20\n"
+# A model says which file its rules came from, here a temporary one. Protocol buffers are merged by
+# joining them: this is a ModelProto whose NormalizerSpec (field 3) names no file (field 6).
+NO_FILE = b"\x1a\x02\x32\x00"
+# How pieces are chosen. The paper has byte pairs for English-German; for English-French it has word
+# pieces, which no library learns in a form that text can be restored from.
+MODELS = ("bpe", "unigram")
+
+logger = logging.getLogger(__name__)
+
+
+def learn(
+    lines: Iterable[str],
+    size: int,
+    tags: Iterable[str] = (),
+    model_type: str = "bpe",
+) -> "Vocabulary":
+    """Learn a vocabulary. If it is smaller than asked for, or leaves characters to bytes because
+    there are too many, that is logged.
+
+    Args:
+        lines: text of the training side only, of all languages that share it.
+        size: most pieces, with the 4 special ones, 256 bytes and the tags. A text that holds fewer
+            gives all that it holds; one with more characters leaves the rarest to bytes.
+        tags: strings such as "<2de>" that tell the model what to do. Each is one piece wherever it
+            stands, and no other piece crosses it.
+        model_type: "bpe", byte-pair encoding (Sennrich et al. 2016), which merges the most frequent
+            pairs; or "unigram" (Kudo 2018), which keeps the pieces that make the text most likely.
+
+    Raises:
+        ValueError: if the text has no characters, `size` leaves no room for any, or a tag is given
+            twice or is a piece already.
+    """
+    tags = list(tags)
+    if taken := sorted({tag for tag in tags if tag in RESERVED or tags.count(tag) > 1}):
+        raise ValueError(
+            "`tags` must differ from each other and from the special pieces and bytes. "
+            f"Received: {', '.join(taken)}. Choose another name."
+        )
+    room = size - BYTES - 4 - len(tags)
+    if room < 1:
+        of_tags = f"{len(tags)} tags, " if tags else ""
+        raise ValueError(
+            f"`vocabulary_size` must be at least {size - room + 1}: 4 special pieces, 256 bytes, "
+            f"{of_tags}1 of text. Received: {size}."
+        )
+    lines = list(lines)
+    with contextlib.suppress(RuntimeError):
+        return Vocabulary(_train(lines, size, tags, model_type))
+    try:
+        for common in without_rarest(lines, room, tags):
+            learned = Vocabulary(_train(common, size, tags, model_type, hard_vocab_limit=False))
+            if learned.size == size:
+                break
+    except RuntimeError as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise ValueError(
+            f"no vocabulary could be learned from the {len(lines):,} lines of the training text: "
+            f"{reason}. Check the text."
+        ) from error
+    if learned.size < size:
+        logger.info("%s pieces, all that this text holds", f"{learned.size:,}")
+    return learned
+
+
+def _train(lines, size, tags, model_type, **limits):
+    """The bytes of a SentencePiece model."""
+    model = io.BytesIO()
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv") as rules:
+        rules.write(NORMALIZATION)
+        rules.flush()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=model,
+            vocab_size=size,
+            model_type=model_type,
+            byte_fallback=True,
+            normalization_rule_tsv=rules.name,
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            user_defined_symbols=tags,
+            # SentencePiece leaves out longer ones, by default those over 4,192 bytes.
+            max_sentence_length=LONGEST_IN_BYTES,
+            minloglevel=2,
+            **limits,
+        )
+    named = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue() + NO_FILE)
+    return named.serialized_model_proto()
+
+
+def fingerprint_of(model: bytes) -> str:
+    """16 hexadecimal digits of the SHA-256 of a SentencePiece model."""
+    return hashlib.sha256(model).hexdigest()[:16]
+
+
+class Vocabulary:
+    """A learned SentencePiece model.
+
+    Args:
+        model: its bytes.
+
+    Attributes:
+        size: V, the number of pieces.
+        pieces: the V pieces by id, strings.
+        fingerprint: 16 hexadecimal digits of the model's SHA-256; equal for equal vocabularies.
+    """
+
+    kind = "joint"
+
+    def __init__(self, model: bytes):
+        self.model = model
+        self.size = sentencepiece.SentencePieceProcessor(model_proto=model).vocab_size()
+        self.fingerprint = fingerprint_of(model)
+
+    @property
+    def source(self) -> "Vocabulary":
+        """Of the source language: itself, where both share it."""
+        return self
+
+    @property
+    def target(self) -> "Vocabulary":
+        """Of the target language, likewise."""
+        return self
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "Vocabulary":
+        """Read what `save` wrote.
+
+        Raises:
+            FileNotFoundError: if there is no such file.
+            ValueError: if the file is not a SentencePiece model.
+        """
+        model = pathlib.Path(path).read_bytes()
+        # SentencePiece accepts an empty file, as a model without pieces.
+        with contextlib.suppress(RuntimeError):
+            if model:
+                return cls(model)
+        raise ValueError(
+            f"{path} is not a SentencePiece model, or is damaged. Every export of its run has a "
+            f"copy: assets.extra/{pathlib.Path(path).name}."
+        )
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the model, whole or not at all."""
+        write_whole(path, lambda temporary: temporary.write_bytes(self.model))
+
+    @functools.cached_property
+    def pieces(self) -> list[str]:
+        """V strings by id; a space is "\u2581"."""
+        processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
+        return [processor.id_to_piece(number) for number in range(self.size)]
+
+    @functools.cached_property
+    def merges(self) -> dict[str, int] | None:
+        """The pieces of a byte-pair encoding that merges make, and their characters, with their
+        ids: the smaller the id, the sooner the merge. None for another kind of vocabulary.
+        """
+        processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
+        scores = [processor.get_score(number) for number in range(self.size)]
+        # Special pieces, bytes and tags have the score 0, as the first merge has.
+        first = max((number for number, score in enumerate(scores) if score == 0), default=0)
+        if scores[first:] != [-float(rank) for rank in range(self.size - first)]:
+            return None
+        return {self.pieces[number]: number for number in range(first, self.size)}
+
+    @functools.cached_property
+    def log_probabilities(self) -> dict[str, float] | None:
+        """The pieces of text of a unigram language model, with log P of each, in nats. None for
+        another kind of vocabulary.
+        """
+        if self.merges is not None:
+            return None
+        processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
+        scores = {piece: processor.get_score(number) for number, piece in enumerate(self.pieces)}
+        # Special pieces, bytes and tags have the score 0.
+        found = {piece: score for piece, score in scores.items() if score < 0}
+        spelled = all(character in found for piece in found for character in piece)
+        return found if spelled else None
+
+    @functools.cached_property
+    def marks(self) -> Marks:
+        """The marks of a vocabulary that was learned with the tag `MASK`.
+
+        Raises:
+            ValueError: if it was learned without.
+        """
+        if MASK not in self.pieces:
+            raise ValueError(
+                f"a vocabulary must have the piece {MASK} to hide others. Received: one of "
+                f"{self.size} pieces without it. Learn it by --task=masking."
+            )
+        mask = self.pieces.index(MASK)
+        ordinary = np.setdiff1d(np.arange(self.size), (PAD, UNK, BOS, EOS, mask))
+        return Marks(BOS, EOS, mask, MASK, ordinary, self.pieces.index(SPACE))
+
+    @functools.cached_property
+    def tokenizer(self):
+        """The same model as an operation of TensorFlow. A module whose graph uses it must track it,
+        or it is not saved.
+        """
+        from pipelines.vocabularies.sentencepiece_operation import tokenizer_of
+
+        return tokenizer_of(self.model, f"sentencepiece_{self.fingerprint}")
+
+    def tokenize(self, text):
+        """Strings (B,) to a ragged tensor of ids (B, None), each row closed by EOS."""
+        return self.tokenizer.tokenize(text)
+
+    def detokenize(self, ids):
+        """A ragged tensor of ids (B, None) to strings (B,), without the special ids."""
+        return self.tokenizer.detokenize(ids)
