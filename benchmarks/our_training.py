@@ -22,8 +22,8 @@ from keras_transformer.training.schedule import TransformerSchedule
 from pipelines import corpora
 from pipelines.batches import batching
 from pipelines.batches.pairs import TokenizedPairs
-from pipelines.batches.token_ids import TokenIds
-from pipelines.prepare.record_files import Records
+from pipelines.corpora.record_files import Records
+from pipelines.vocabularies.token_ids import TokenIds
 
 SEED = 1
 PREFIXES = ("train", "val", "test_2016_flickr")

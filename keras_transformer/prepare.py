@@ -42,7 +42,7 @@ def main(FLAGS):
     from keras_transformer.flags.recipes import recipe_of_records
     from keras_transformer.tasks.corpus_settings import corpus_settings
     from pipelines import vocabularies
-    from pipelines.prepare import manifest
+    from pipelines.corpora import manifest
     from pipelines.prepare.preparation import Preparation, prepare
 
     started = time.monotonic()

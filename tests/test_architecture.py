@@ -43,6 +43,14 @@ GROUND = [
 # is its room.
 MAY_IMPORT = {
     "pipelines": [],
+    "pipelines.vocabularies": [*GROUND, "pipelines.json_files"],
+    "pipelines.trees": ["pipelines.special_ids", "pipelines.vocabularies"],
+    "pipelines.batches": [*GROUND, "pipelines.dropped", "pipelines.vocabularies"],
+    "pipelines.corpora": [
+        *(*GROUND, "pipelines.json_files", "pipelines.dropped", "pipelines.vocabularies"),
+        *("pipelines.trees", "pipelines.batches"),
+    ],
+    "pipelines.prepare": ["pipelines"],
     **dict.fromkeys(ours("layers", "decoding", "training"), GROUND),
     "keras_transformer.evaluation": ["pipelines.trees"],
     "keras_transformer.models": [*GROUND, *ours("layers")],
@@ -193,7 +201,7 @@ DOCSTRING = '"""Section 3."""\n'
         ("training.x", "import keras_transformer.layers.a", "imports keras_transformer.layers.a"),
         ("evaluation.x", "import keras_transformer", "imports keras_transformer"),
         ("models.x", "import keras_transformer.flags as f", "imports keras_transformer.flags"),
-        ("decoding.x", "def f():\n    from pipelines.beam import a", "imports pipelines.beam.a"),
+        ("decoding.x", "def f():\n    from pipelines.trees import a", "imports pipelines.trees.a"),
         ("inference.x", "import keras_transformer.tasks", "imports keras_transformer.tasks"),
         ("runs.x", "import keras_transformer.inference", "imports keras_transformer.inference"),
         (
@@ -237,7 +245,7 @@ def test_control_a_layer_that_does_not_say_what_it_implements_is_reported(docstr
             "from keras import ops\nfrom keras_transformer.layers.masks import causal_mask",
         ),
         ("layers.x", "from . import masks\na, b = f()"),
-        ("inference.x", "from keras_transformer.runs import folder\nimport pipelines.vocabulary"),
+        ("inference.x", "from keras_transformer.runs import folder\nimport pipelines.vocabularies"),
         ("decoding.x", "import tensorflow as tf\nfrom pipelines.special_ids import EOS"),
         ("train", "from pipelines import batching\nfrom keras_transformer import flags, models"),
     ],

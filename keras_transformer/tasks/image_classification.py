@@ -17,7 +17,7 @@ from keras_transformer.tasks.task import Evaluation, Task
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from pipelines.batches import shifted_pictures
 from pipelines.corpora import images, picture_folder
-from pipelines.corpora.parallel_text import Dropped
+from pipelines.dropped import Dropped
 
 KEPT_EXAMPLES = 8
 

@@ -11,7 +11,8 @@ from keras_transformer.tasks.examination import Examination
 from pipelines import corpora
 from pipelines.batches import labelled_texts
 from pipelines.corpora.line_files import read_lines, unequal
-from pipelines.corpora.parallel_text import Dropped, Origin, ParallelText
+from pipelines.corpora.parallel_text import Origin, ParallelText
+from pipelines.dropped import Dropped
 
 # Flags of `evaluate` that are for translations.
 OF_TRANSLATIONS = ("metrics", "confidence", "baseline_file", "evalb_parameters")

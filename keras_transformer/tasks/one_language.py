@@ -11,8 +11,8 @@ from keras_transformer.tasks import corpus_settings
 from keras_transformer.tasks.task import Task
 from pipelines import vocabularies
 from pipelines.corpora import spans
-from pipelines.corpora.parallel_text import Dropped
-from pipelines.prepare.record_files import Records
+from pipelines.corpora.record_files import Records
+from pipelines.dropped import Dropped
 
 
 class OneLanguage(Task):

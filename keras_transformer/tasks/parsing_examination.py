@@ -6,7 +6,7 @@ from keras_transformer.evaluation import parser_score
 from keras_transformer.evaluation.evalb_parameters import COLLINS, read_parameters
 from keras_transformer.tasks.sentence_examination import SentenceExamination
 from pipelines.corpora import gold_trees, treebank
-from pipelines.corpora.parallel_text import Dropped
+from pipelines.dropped import Dropped
 from pipelines.trees import plain
 
 # Flags of `evaluate` that count words of translations.

@@ -5,9 +5,9 @@ import tensorflow as tf
 
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from pipelines.corpora import Corpus
-from pipelines.tokenization import slices
 from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabulary import Vocabulary
+from pipelines.vocabularies.token_ids import slices
+from pipelines.vocabularies.vocabulary import Vocabulary
 
 
 def refuse_long_lines(

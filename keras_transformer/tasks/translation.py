@@ -32,8 +32,8 @@ from keras_transformer.tasks.trial import trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from pipelines import vocabularies
 from pipelines.batches import batching
-from pipelines.corpora.parallel_text import Dropped
-from pipelines.prepare.record_files import Records
+from pipelines.corpora.record_files import Records
+from pipelines.dropped import Dropped
 
 SHOWN = 5
 KEPT_EXAMPLES = 12

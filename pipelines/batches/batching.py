@@ -14,9 +14,8 @@ from pipelines.batches.bucketing import MOST_PADDING, Buckets, bucket
 from pipelines.batches.examples import Examples
 from pipelines.batches.ordering import BatchOrder
 from pipelines.batches.pairs import TokenizedPairs
-from pipelines.batches.token_ids import packed, slices
-from pipelines.prepare.record_files import Records
 from pipelines.vocabularies import SeparateVocabularies
+from pipelines.vocabularies.token_ids import packed, slices
 from pipelines.vocabularies.vocabulary import Vocabulary
 
 __all__ = [
@@ -38,11 +37,11 @@ def tokenize_pairs(
     """Turn text into ids, and drop pairs with a side above `max_length`.
 
     Args:
-        text: a `ParallelText`; or `Records`, whose ids are read.
+        text: a `ParallelText`; or records, whose method `pairs` reads their ids.
         vocabulary: of both languages, or one for each.
         max_length: tokens, EOS among them; None keeps every pair.
     """
-    if isinstance(text, Records):
+    if hasattr(text, "pairs"):
         return text.pairs(max_length)
     pairs = TokenizedPairs(
         _tokenize(text.sources, vocabulary.source), _tokenize(text.targets, vocabulary.target)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipelines.batches.token_ids import TokenIds
+from pipelines.vocabularies.token_ids import TokenIds
 
 # A few matrices of all pieces by all pieces must fit into memory: 1 GB each of this many.
 MOST_PIECES = 16000

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import tensorflow as tf
 
-from pipelines.batches.token_ids import ALIGNMENT, TokenIds
 from pipelines.random_numbers import key
 from pipelines.vocabularies.segmentation import Segmentation
+from pipelines.vocabularies.token_ids import ALIGNMENT, TokenIds
 
 # The column of what examples draw by, in what `to_batch` takes.
 KEYS = "keys"

@@ -13,9 +13,9 @@ import tensorflow as tf
 
 from pipelines.batches.examples import KEYS, Examples
 from pipelines.batches.marked_texts import opened
-from pipelines.batches.token_ids import TokenIds
 from pipelines.random_numbers import GOLDEN, mix
 from pipelines.special_ids import Marks
+from pipelines.vocabularies.token_ids import TokenIds
 
 # Of ten pieces to guess, so many are hidden, and so many are another piece. The rest stay.
 HIDDEN = 8

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from pipelines.batches.examples import Examples
 from pipelines.batches.marked_texts import closed, opened
-from pipelines.batches.token_ids import TokenIds, packed, slices
+from pipelines.vocabularies.token_ids import TokenIds, packed, slices
 from pipelines.vocabularies.vocabulary import Vocabulary
 
 

@@ -13,8 +13,8 @@ import tensorflow as tf
 from pipelines.batches.examples import Examples
 from pipelines.batches.labelled_texts import numbers_of
 from pipelines.batches.marked_texts import opened
-from pipelines.batches.token_ids import packed, slices
-from pipelines.corpora.parallel_text import Corpus, Dropped
+from pipelines.dropped import Dropped
+from pipelines.vocabularies.token_ids import packed, slices
 from pipelines.vocabularies.vocabulary import Vocabulary
 from pipelines.vocabularies.word_pieces import WordPieces
 
@@ -123,11 +123,11 @@ def check(
     numbers_of(" ".join(tags).split(), known, lambda number: place(texts[number]))
 
 
-def without_unequal(corpus: Corpus, strict: bool = False) -> Corpus:
+def without_unequal(corpus, strict: bool = False):
     """A corpus without the texts that have not a tag for each word, which are counted.
 
     Args:
-        corpus: texts, and as targets their tags.
+        corpus: a `Corpus`: texts, and as targets their tags.
         strict: whether the first is refused.
 
     Raises:

@@ -7,9 +7,9 @@ import numpy as np
 import tensorflow as tf
 
 from pipelines.batches.examples import Examples
-from pipelines.batches.token_ids import TokenIds
 from pipelines.special_ids import BOS, PAD
 from pipelines.vocabularies.segmentation import Segmentation
+from pipelines.vocabularies.token_ids import TokenIds
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

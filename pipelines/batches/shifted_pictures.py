@@ -8,7 +8,6 @@ counting: an interrupted run draws the same again.
 import tensorflow as tf
 
 from pipelines.batches.examples import KEYS, Examples
-from pipelines.corpora.images import Split
 from pipelines.random_numbers import GOLDEN, mix
 
 WHITE = 255.0
@@ -38,14 +37,14 @@ def shifted(pictures: tf.Tensor, most: int, keys: tf.Tensor) -> tf.Tensor:
     return tf.ensure_shape(tf.gather(framed, columns, axis=2, batch_dims=1), pictures.shape)
 
 
-def examples(split: Split, positions: int, most: int = 0, seed: int = 0) -> Examples:
+def examples(split, positions: int, most: int = 0, seed: int = 0) -> Examples:
     """Pictures as `Examples` of classification.
 
     A batch is `(pictures, classes, weights)`: pictures from 0 to 1, float32 (B, H, W, C). A picture
     is moved otherwise each time that it is trained on, and always alike where it is measured.
 
     Args:
-        split: pixels and classes.
+        split: an `images.Split`: pixels and classes.
         positions: what a picture counts of `batch_tokens`, such as the number of its patches.
         most: pixels that pictures are moved by; 0: they are not.
         seed: of what is drawn, at least 0.

@@ -6,8 +6,8 @@ import numpy as np
 import tensorflow as tf
 
 from pipelines.batches.examples import Examples
-from pipelines.batches.token_ids import TokenIds, packed, slices
 from pipelines.special_ids import BOS, PAD
+from pipelines.vocabularies.token_ids import TokenIds, packed, slices
 from pipelines.vocabularies.vocabulary import Vocabulary
 
 

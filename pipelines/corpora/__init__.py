@@ -22,8 +22,9 @@ from pipelines.corpora import (
     treebank,
 )
 from pipelines.corpora.mixture import load as load_mixture
-from pipelines.corpora.parallel_text import Corpus, Dropped, ParallelText
+from pipelines.corpora.parallel_text import Corpus, ParallelText
 from pipelines.corpora.refusals import OWN_LANGUAGES, check_settings
+from pipelines.dropped import Dropped
 
 __all__ = ["CORPORA", "OWN_LANGUAGES", "Corpus", "ParallelText", "held_out", "load", "stream"]
 

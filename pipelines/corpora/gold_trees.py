@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pipelines.corpora import treebank
 from pipelines.corpora.mixture import members
-from pipelines.corpora.parallel_text import Dropped
+from pipelines.dropped import Dropped
 from pipelines.trees import Tree
 
 SPLITS = ("train", "valid", "test")

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from pipelines.corpora import picture_folder
-from pipelines.corpora.parallel_text import Dropped
+from pipelines.dropped import Dropped
 
 # Where Debian's package dataset-fashion-mnist puts its files.
 FASHION = "/usr/share/datasets/fashion-mnist"

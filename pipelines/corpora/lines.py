@@ -7,7 +7,8 @@ import os
 from collections.abc import Sequence
 
 from pipelines.corpora.line_files import existing_folder, locate, read_lines
-from pipelines.corpora.parallel_text import Corpus, Dropped, Origin, ParallelText, objection
+from pipelines.corpora.parallel_text import Corpus, Origin, ParallelText, objection
+from pipelines.dropped import Dropped
 
 
 def load(

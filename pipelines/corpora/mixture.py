@@ -18,8 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.corpora.parallel_text import Corpus, Dropped, Origin, ParallelText
+from pipelines.corpora.parallel_text import Corpus, Origin, ParallelText
 from pipelines.corpora.refusals import READERS, check_member
+from pipelines.dropped import Dropped
 from pipelines.json_files import read_object
 
 TAG = re.compile(r"<[A-Za-z0-9_-]+>")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipelines.batches.picture_files import ENDINGS, UnreadablePicture, read
-from pipelines.corpora.parallel_text import Dropped
+from pipelines.dropped import Dropped
 
 
 def files_of(folder: str | os.PathLike) -> dict[str, list[pathlib.Path]]:

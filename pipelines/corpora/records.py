@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from pipelines.corpora.line_files import read_lines
+from pipelines.corpora.manifest import AGAIN
 from pipelines.corpora.parallel_text import Corpus, ParallelText
-from pipelines.prepare.manifest import AGAIN
 
 
 def load(data_dir: str | os.PathLike | None) -> Corpus:
@@ -30,7 +30,7 @@ def load(data_dir: str | os.PathLike | None) -> Corpus:
             "Corpus records needs `data_dir`, the folder that keras_transformer.prepare filled. "
             f"Received: {data_dir!r}. Pass --data_dir=FOLDER."
         )
-    from pipelines.prepare.record_files import (
+    from pipelines.corpora.record_files import (
         Records,  # TensorFlow's: the other corpora do without it.
     )
 

@@ -11,7 +11,8 @@ import random
 from collections.abc import Sequence
 
 from pipelines.corpora import lines
-from pipelines.corpora.parallel_text import Corpus, Dropped, ParallelText
+from pipelines.corpora.parallel_text import Corpus, ParallelText
+from pipelines.dropped import Dropped
 
 # What the restored text is called as a language.
 LANGUAGE = "spans"

@@ -15,7 +15,8 @@ from pipelines.corpora.line_files import (
     open_bytes,
     unequal,
 )
-from pipelines.corpora.parallel_text import Corpus, Dropped, ParallelText, objection
+from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
+from pipelines.dropped import Dropped
 
 
 def load(

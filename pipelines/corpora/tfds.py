@@ -5,8 +5,9 @@
 import os
 from collections.abc import Iterator, Sequence
 
-from pipelines.corpora.parallel_text import Corpus, Dropped, ParallelText, objection
+from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
 from pipelines.corpora.tfds_builder import builder_of, one_line
+from pipelines.dropped import Dropped
 
 EXAMPLES_A_READ = 1024
 

@@ -4,7 +4,7 @@ damaged ones.
 
 from collections.abc import Iterable, Iterator
 
-from pipelines.corpora.parallel_text import Dropped
+from pipelines.dropped import Dropped
 from pipelines.trees import DamagedTree, Tree, side_by_side, without_empty_label
 
 

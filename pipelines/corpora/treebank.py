@@ -8,8 +8,9 @@ import os
 from collections.abc import Iterator, Sequence
 
 from pipelines.corpora.line_files import byte_lines, decode, existing_folder, locate, open_bytes
-from pipelines.corpora.parallel_text import Corpus, Dropped, ParallelText, objection
+from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
 from pipelines.corpora.tree_files import read
+from pipelines.dropped import Dropped
 from pipelines.trees import Tree, plain, unescaped
 from pipelines.trees.linearization import is_symbol, to_symbols
 from pipelines.vocabularies.vocabulary import SPACE

@@ -10,9 +10,9 @@ import re
 import shlex
 
 from pipelines import corpora
-from pipelines.corpora.parallel_text import Dropped
+from pipelines.corpora.manifest import read_json
+from pipelines.dropped import Dropped
 from pipelines.prepare import sharding
-from pipelines.prepare.manifest import read_json
 from pipelines.whole_files import write_json
 
 DROPPED = ".dropped.json"

@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Sequence
 
 from pipelines import vocabularies
-from pipelines.prepare.manifest import PREPARATION, read_json
+from pipelines.corpora.manifest import PREPARATION, read_json
 from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabularies.vocabulary import Vocabulary
 

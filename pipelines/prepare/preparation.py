@@ -11,14 +11,16 @@ import pathlib
 from typing import Any
 
 from pipelines import corpora, vocabularies
+from pipelines.corpora import manifest
+from pipelines.corpora.manifest import PREPARATION, read_json
 from pipelines.corpora.mixture import members
-from pipelines.corpora.parallel_text import Corpus, Dropped
+from pipelines.corpora.parallel_text import Corpus
 from pipelines.corpora.records import text_paths
 from pipelines.corpora.refusals import check_languages
-from pipelines.prepare import beam, manifest
+from pipelines.dropped import Dropped
+from pipelines.prepare import beam
 from pipelines.prepare.filtering import Filters, scripts_of
 from pipelines.prepare.given_vocabulary import given, with_tags
-from pipelines.prepare.manifest import PREPARATION, read_json
 from pipelines.prepare.sharding import Shards, kept, sample
 from pipelines.whole_files import write_json, write_whole
 

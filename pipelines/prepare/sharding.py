@@ -20,9 +20,9 @@ import struct
 import numpy as np
 
 from pipelines.batches.pairs import TokenizedPairs
-from pipelines.batches.token_ids import TokenIds, smallest_dtype
-from pipelines.prepare.manifest import read_json
-from pipelines.prepare.record_files import write_shard
+from pipelines.corpora.manifest import read_json
+from pipelines.corpora.record_files import write_shard
+from pipelines.vocabularies.token_ids import TokenIds, smallest_dtype
 from pipelines.whole_files import write_json
 
 BATCH = 8192

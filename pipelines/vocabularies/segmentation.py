@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from pipelines.batches.token_ids import TokenIds
 from pipelines.random_numbers import GOLDEN, key, mix
+from pipelines.vocabularies.token_ids import TokenIds
 from pipelines.vocabularies.vocabulary import SPACE
 
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from pipelines.batches.batching import evaluation_batches, training_batches
 from pipelines.batches.pairs import TokenizedPairs
-from pipelines.batches.token_ids import TokenIds
+from pipelines.vocabularies.token_ids import TokenIds
 
 PYTHON = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
 BATCHES = 12

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from pipelines.batches import batching
 from pipelines.batches.batching import tokenize_pairs
 from pipelines.batches.pairs import TokenizedPairs
-from pipelines.batches.token_ids import TokenIds
 from pipelines.corpora.parallel_text import ParallelText
 from pipelines.special_ids import BOS, EOS
+from pipelines.vocabularies.token_ids import TokenIds
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=25)
 BUDGET = 24
@@ -388,7 +388,7 @@ def test_without_a_limit_every_pair_stays():
 
 def test_many_lines_are_tokenized_in_parts_and_in_order(monkeypatch):
     lines = [str(number) for number in range(10, 20)]
-    monkeypatch.setattr("pipelines.batches.token_ids.LINES_A_CALL", 3)
+    monkeypatch.setattr("pipelines.vocabularies.token_ids.LINES_A_CALL", 3)
     assert listed(tokenize_pairs(ParallelText(lines, lines[::-1]), WORDS).sources) == [
         [number, EOS] for number in range(10, 20)
     ]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipelines.batches import cooccurrence
 from pipelines.batches.cooccurrence import cooccurrences
-from pipelines.batches.token_ids import TokenIds
+from pipelines.vocabularies.token_ids import TokenIds
 
 V = 12
 SENTENCES = st.lists(st.lists(st.integers(0, V - 1), max_size=7), min_size=1, max_size=6)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipelines.batches.batching import Examples, evaluation_batches, training_batches
 from pipelines.batches.examples import padded
-from pipelines.batches.token_ids import TokenIds
+from pipelines.vocabularies.token_ids import TokenIds
 
 SENTENCES = st.lists(st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=8), min_size=1)
 DTYPES = st.sampled_from([np.uint16, np.int32])

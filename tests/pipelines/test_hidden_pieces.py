@@ -10,8 +10,8 @@ from pipelines.batches import hidden_pieces, texts
 from pipelines.batches.batching import evaluation_batches, training_batches
 from pipelines.batches.hidden_pieces import Masking
 from pipelines.batches.marked_texts import closed, read
-from pipelines.batches.token_ids import TokenIds
 from pipelines.special_ids import Marks
+from pipelines.vocabularies.token_ids import TokenIds
 
 FIRST, LAST, MASK, SPACE = 2, 3, 4, 5
 SIZE = 105

@@ -98,7 +98,7 @@ def test_many_texts_are_tagged_in_parts_as_they_are_at_once(learned, monkeypatch
         return {name: ids.flat.tolist() for name, ids in columns.items()}
 
     whole = flats()
-    monkeypatch.setattr("pipelines.batches.token_ids.LINES_A_CALL", 2)
+    monkeypatch.setattr("pipelines.vocabularies.token_ids.LINES_A_CALL", 2)
     assert flats() == whole
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.batches.pairs import TokenizedPairs
-from pipelines.batches.token_ids import TokenIds
+from pipelines.vocabularies.token_ids import TokenIds
 
 PAIRS = st.lists(
     st.tuples(*[st.lists(st.integers(4, 99), min_size=1, max_size=9)] * 2), max_size=12

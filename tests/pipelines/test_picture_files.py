@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from pipelines.batches import picture_files
 from pipelines.corpora import picture_folder
-from pipelines.corpora.parallel_text import Dropped
+from pipelines.dropped import Dropped
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is the oracle")
 RNG = np.random.default_rng(4)

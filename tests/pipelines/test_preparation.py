@@ -22,9 +22,9 @@ from keras_transformer import flags, prepare
 from keras_transformer.flagfiles import Argument
 from keras_transformer.flags.recipes import recipe_of_records
 from pipelines import corpora, vocabularies
+from pipelines.corpora.record_files import Records
 from pipelines.prepare import beam
 from pipelines.prepare.filtering import Filters
-from pipelines.prepare.record_files import Records
 from pipelines.prepare.sharding import digest, kept, sample
 from pipelines.vocabularies.vocabulary import Vocabulary, learn
 from pipelines.vocabularies.word_pieces import SPECIAL, WordPieces

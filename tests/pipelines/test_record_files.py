@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from pipelines import corpora
 from pipelines.batches.pairs import TokenizedPairs
-from pipelines.batches.token_ids import TokenIds
+from pipelines.corpora import manifest
+from pipelines.corpora import record_files as records
 from pipelines.corpora.parallel_text import Corpus, ParallelText
+from pipelines.corpora.record_files import Records, deserialize, read_shard, serialize, write_shard
 from pipelines.corpora.refusals import check_languages
-from pipelines.prepare import manifest
-from pipelines.prepare import record_files as records
 from pipelines.prepare.filtering import Filters
-from pipelines.prepare.record_files import Records, deserialize, read_shard, serialize, write_shard
 from pipelines.prepare.sharding import Shards, kept, tokenized
 from pipelines.special_ids import EOS
+from pipelines.vocabularies.token_ids import TokenIds
 from pipelines.vocabularies.vocabulary import Vocabulary, learn
 from pipelines.whole_files import write_json
 

@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from pipelines.batches.batching import training_batches
 from pipelines.batches.pairs import TokenizedPairs
-from pipelines.batches.token_ids import TokenIds
 from pipelines.special_ids import EOS
 from pipelines.vocabularies.bpe_dropout import BpeDropout
 from pipelines.vocabularies.subword_regularization import SubwordRegularization
+from pipelines.vocabularies.token_ids import TokenIds
 from pipelines.vocabularies.vocabulary import learn
 
 LINES = [

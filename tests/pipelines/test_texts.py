@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.batches import texts
-from pipelines.batches.token_ids import TokenIds
 from pipelines.special_ids import BOS, EOS
+from pipelines.vocabularies.token_ids import TokenIds
 from pipelines.vocabularies.vocabulary import learn
 
 LENGTHS = st.lists(st.integers(1, 50), min_size=1, max_size=20)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.batches.token_ids import ALIGNMENT, TokenIds, smallest_dtype
+from pipelines.vocabularies.token_ids import ALIGNMENT, TokenIds, smallest_dtype
 
 SENTENCES = st.lists(st.lists(st.integers(0, 2**16 - 1), max_size=8), max_size=12)
 DTYPES = st.sampled_from([np.uint16, np.int32])

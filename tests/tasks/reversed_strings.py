@@ -18,7 +18,7 @@ from keras_transformer.saved_models.artifact import Artifact
 from keras_transformer.tasks.task import Evaluation, Task
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from pipelines.batches.batching import Examples
-from pipelines.batches.token_ids import TokenIds
+from pipelines.vocabularies.token_ids import TokenIds
 
 CLASSES = ("in order", "reversed")
 CHARACTERS = 128

@@ -68,7 +68,7 @@ def test_text_is_drawn_unless_a_search_is_asked_for(task_of):
 )
 def test_what_makes_no_sense_is_refused(task_of, argument, words, monkeypatch):
     from pipelines import corpora
-    from pipelines.prepare.record_files import Records
+    from pipelines.corpora.record_files import Records
 
     if argument == "--corpus=records":
         found = type("Found", (), {"train": Records.__new__(Records)})()

@@ -21,7 +21,7 @@ from keras_transformer.training.replicas import make_strategy
 from keras_transformer.training.schedule import TransformerSchedule
 from pipelines.batches.batching import training_batches
 from pipelines.batches.pairs import TokenizedPairs
-from pipelines.batches.token_ids import TokenIds
+from pipelines.vocabularies.token_ids import TokenIds
 
 STEPS = 10
 

@@ -24,7 +24,7 @@ from keras_transformer.training.replicas import distribute, make_strategy
 from keras_transformer.training.train_function import TrainFunction
 from pipelines.batches.batching import training_batches
 from pipelines.batches.pairs import TokenizedPairs
-from pipelines.batches.token_ids import TokenIds
+from pipelines.vocabularies.token_ids import TokenIds
 
 STEPS = 20
 

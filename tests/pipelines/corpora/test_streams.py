@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipelines import corpora
 from pipelines.corpora import text_files
-from pipelines.corpora.parallel_text import Dropped
+from pipelines.dropped import Dropped
 
 LANGUAGES = {"source_language": "en", "target_language": "de"}
 

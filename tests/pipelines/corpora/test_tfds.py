@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from pipelines import corpora
 from pipelines.corpora import tfds
-from pipelines.corpora.parallel_text import LONGEST_LINE, Dropped
+from pipelines.corpora.parallel_text import LONGEST_LINE
 from pipelines.corpora.tfds_builder import package
+from pipelines.dropped import Dropped
 
 # TFDS asks protobuf for what protobuf 6 deprecates, whenever it reads the metadata of a set.
 pytestmark = pytest.mark.filterwarnings(r"ignore:label\(\) is deprecated:DeprecationWarning")

@@ -25,9 +25,9 @@ from google.protobuf import message
 
 from pipelines import vocabularies
 from pipelines.batches.pairs import TokenizedPairs
-from pipelines.batches.token_ids import TokenIds, smallest_dtype
-from pipelines.prepare import manifest
-from pipelines.prepare.manifest import AGAIN, damaged
+from pipelines.corpora import manifest
+from pipelines.corpora.manifest import AGAIN, damaged
+from pipelines.vocabularies.token_ids import TokenIds, smallest_dtype
 from pipelines.whole_files import write_whole
 
 BLOCK = 1024

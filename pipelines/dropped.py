@@ -1,0 +1,58 @@
+"""What is left out of a corpus, counted by its reason."""
+
+import collections
+from collections.abc import Iterable, Mapping
+
+
+class Dropped(collections.Counter):
+    """Reason -> how many pairs were left out for it.
+
+    Args:
+        counts: to begin with.
+        strict: whether the first that would be left out is refused instead.
+
+    Attributes:
+        firsts: reason -> where the first stands, such as "train.en, line 3".
+    """
+
+    def __init__(self, counts: Mapping[str, int] | Iterable[str] = (), strict: bool = False):
+        super().__init__(counts)
+        self.strict = strict
+        self.firsts = dict(getattr(counts, "firsts", {}))
+
+    def leave_out(self, reason: str, place: str, error: str | None = None) -> None:
+        """Count one, or refuse it.
+
+        Args:
+            reason: in few words, such as "empty".
+            place: where it stands.
+            error: what is wrong, with the place. Default: the reason.
+
+        Raises:
+            ValueError: if nothing may be left out.
+        """
+        if self.strict:
+            raise ValueError(error or f"{place}: {reason}. Correct it, or leave out --strict.")
+        self.count(reason, place)
+
+    def count(self, reason: str, place: str) -> None:
+        """Count one that `strict` leaves alone, such as a tree of traces alone."""
+        self[reason] += 1
+        self.firsts.setdefault(reason, place)
+
+    @classmethod
+    def joined(cls, several: Iterable[Mapping[str, int]]) -> "Dropped":
+        """What several corpora have left out together."""
+        whole = cls()
+        for one in several:
+            whole.update(one)
+            whole.firsts = {**getattr(one, "firsts", {}), **whole.firsts}
+        return whole
+
+    def describe(self) -> str:
+        """Each number with its reason and its first place; "none"."""
+        return ", ".join(map(self._one, filter(self.get, self))) or "none"
+
+    def _one(self, reason):
+        first = self.firsts.get(reason)
+        return f"{self[reason]:,} {reason}{f' (first: {first})' if first else ''}"
