@@ -12,10 +12,10 @@ from absl import app, flags
 
 from benchmarks.tables import print_table
 from benchmarks.timing import medians
-from keras_transformer.layers import MultiHeadAttention, causal_mask
-from keras_transformer.layers.heads.local import LocalHeads
-from keras_transformer.layers.heads.relative_positions import distances
-from keras_transformer.layers.heads.softmax import SoftmaxHeads
+from keras_transformer.layers import Masks, MultiHeadAttention, causal_mask
+from keras_transformer.layers.attention_variants.relative_positions import distances
+from keras_transformer.layers.attention_variants.restricted import LocalHeads
+from keras_transformer.layers.scaled_dot_product import SoftmaxHeads
 
 LENGTH = flags.DEFINE_integer("length", 4096, "n, positions of the sentence.", 1)
 RADIUS = flags.DEFINE_integer("radius", 128, "r, how far a query sees, in positions.", 1)
@@ -41,8 +41,8 @@ def of_heads(length, radius, width, heads, causal):
     after = causal_mask(length) if causal else None
     mask = near(length, radius)
     return {
-        "blocks": tf.function(lambda: local(*inputs, causal=after)),
-        "masked": tf.function(lambda: full(*inputs, attention_mask=mask, causal=after)),
+        "blocks": tf.function(lambda: local(*inputs, masks=Masks(None, after))),
+        "masked": tf.function(lambda: full(*inputs, masks=Masks(mask, after))),
     }
 
 

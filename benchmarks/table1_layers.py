@@ -12,7 +12,7 @@ from keras import ops
 
 from benchmarks.timing import medians
 from keras_transformer.layers import LinearHeads, LocalHeads, LowRankHeads, SoftmaxHeads
-from keras_transformer.layers.heads.softmax import AttentionHeads
+from keras_transformer.layers.scaled_dot_product import AttentionHeads
 
 
 class SelfAttention(keras.layers.Layer):

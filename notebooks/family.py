@@ -30,7 +30,7 @@ import tensorflow as tf
 
 from keras_transformer import layers
 from keras_transformer.decoding import GreedySearch
-from keras_transformer.layers.patches import patches
+from keras_transformer.layers.encoder_only import patches
 from keras_transformer.models import LanguageModel, MaskedLanguageModel, Transformer
 from keras_transformer.models.vision import VisionTransformer
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy

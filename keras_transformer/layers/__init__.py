@@ -1,5 +1,6 @@
-"""The Transformer's layers: section 3 of "Attention Is All You Need" (Vaswani et al. 2017), one
-idea a file; and those of the recurrent and convolutional models that it is compared with.
+"""The Transformer's layers: section 3 of "Attention Is All You Need" (Vaswani et al. 2017), and,
+imported when they are asked for, those of the recurrent and convolutional models that it is
+compared with.
 
 Everything here is written in `keras.ops`, so that the same layers train on TensorFlow, JAX or
 torch.
@@ -15,109 +16,83 @@ One alphabet of shapes, used in every docstring of this package:
 Masks are boolean; True means "may attend".
 """
 
+import importlib
+
+from keras_transformer.layers.add_and_norm import (
+    LayerNormalization,
+    NormPlacement,
+    PostNorm,
+    PreNorm,
+    PreRmsNorm,
+    RmsNormalization,
+    depth_scaled,
+    glorot,
+)
 from keras_transformer.layers.attention import MultiHeadAttention
-from keras_transformer.layers.convolution_block import ConvolutionBlock
-from keras_transformer.layers.convolutional_decoder import ConvolutionalDecoder
-from keras_transformer.layers.convolutional_encoder import ConvolutionalEncoder
-from keras_transformer.layers.decoder import Decoder, DecoderLayer
-from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.embedding import PositionalEmbedding
-from keras_transformer.layers.encoder import Encoder, EncoderLayer
-from keras_transformer.layers.feed_forward import FeedForward
-from keras_transformer.layers.gated_feed_forward import GatedFeedForward
-from keras_transformer.layers.heads.linear import LinearHeads
-from keras_transformer.layers.heads.local import LocalHeads
-from keras_transformer.layers.heads.low_rank import LowRankHeads
-from keras_transformer.layers.heads.relative_positions import (
+from keras_transformer.layers.attention_variants.linear_cost import LinearHeads, LowRankHeads
+from keras_transformer.layers.attention_variants.relative_positions import (
     RelativeBias,
     RelativeKeysAndValues,
     RelativePositions,
     Rotary,
 )
-from keras_transformer.layers.heads.softmax import AttentionHeads, SoftmaxHeads
-from keras_transformer.layers.heads.sparse import SparseHeads
-from keras_transformer.layers.masks import causal_mask, padding_mask
-from keras_transformer.layers.matrix import Matrix
-from keras_transformer.layers.normalization import LayerNormalization, RmsNormalization
-from keras_transformer.layers.patches import PatchEmbedding
-from keras_transformer.layers.piece_prediction import PieceBias, PiecePrediction
-from keras_transformer.layers.pooling import FirstState, MeanState
-from keras_transformer.layers.position_encodings import (
+from keras_transformer.layers.attention_variants.restricted import LocalHeads, SparseHeads
+from keras_transformer.layers.decoder import Decoder, DecoderLayer
+from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.embedding import (
     LearnedEncoding,
     NoEncoding,
+    PositionalEmbedding,
     PositionEncoding,
     SinusoidalEncoding,
+    sinusoidal_positions,
 )
-from keras_transformer.layers.positions import sinusoidal_positions
-from keras_transformer.layers.recurrent_decoder import RecurrentDecoder
-from keras_transformer.layers.recurrent_encoder import RecurrentEncoder
-from keras_transformer.layers.residual import (
-    NormPlacement,
-    PostNorm,
-    PreNorm,
-    PreRmsNorm,
-    depth_scaled,
-    glorot,
+from keras_transformer.layers.encoder import Encoder, EncoderLayer
+from keras_transformer.layers.encoder_only import (
+    FirstState,
+    MeanState,
+    PatchEmbedding,
+    PieceBias,
+    PiecePrediction,
+    SegmentEmbedding,
 )
+from keras_transformer.layers.feed_forward import FeedForward, GatedFeedForward
+from keras_transformer.layers.linear_maps import Matrix
 from keras_transformer.layers.scaled_dot_product import (
     Additive,
+    AttentionHeads,
     DotProduct,
     ScaledDotProduct,
     Similarity,
+    SoftmaxHeads,
     scaled_dot_product_attention,
 )
-from keras_transformer.layers.segment_embedding import SegmentEmbedding
+from keras_transformer.layers.tensors import Masks, causal_mask, padding_mask
 
-__all__ = [
-    "Additive",
-    "AttentionHeads",
-    "ConvolutionBlock",
-    "ConvolutionalDecoder",
-    "ConvolutionalEncoder",
-    "Decoder",
-    "DecoderLayer",
-    "DotProduct",
-    "Dropout",
-    "Encoder",
-    "EncoderLayer",
-    "FeedForward",
-    "FirstState",
-    "GatedFeedForward",
-    "LayerNormalization",
-    "LearnedEncoding",
-    "LinearHeads",
-    "LocalHeads",
-    "LowRankHeads",
-    "Matrix",
-    "MeanState",
-    "MultiHeadAttention",
-    "NoEncoding",
-    "NormPlacement",
-    "PatchEmbedding",
-    "PieceBias",
-    "PiecePrediction",
-    "PositionEncoding",
-    "PositionalEmbedding",
-    "PostNorm",
-    "PreNorm",
-    "PreRmsNorm",
-    "RecurrentDecoder",
-    "RecurrentEncoder",
-    "RelativeBias",
-    "RelativeKeysAndValues",
-    "RelativePositions",
-    "RmsNormalization",
-    "Rotary",
-    "ScaledDotProduct",
-    "SegmentEmbedding",
-    "Similarity",
-    "SinusoidalEncoding",
-    "SoftmaxHeads",
-    "SparseHeads",
-    "causal_mask",
-    "depth_scaled",
-    "glorot",
-    "padding_mask",
-    "scaled_dot_product_attention",
-    "sinusoidal_positions",
-]
+__all__ = ["Decoder", "DecoderLayer", "Encoder", "EncoderLayer", "FeedForward", "GatedFeedForward"]
+__all__ += ["AttentionHeads", "LinearHeads", "LocalHeads", "LowRankHeads", "MultiHeadAttention"]
+__all__ += ["SoftmaxHeads", "SparseHeads", "scaled_dot_product_attention"]
+__all__ += ["Additive", "DotProduct", "ScaledDotProduct", "Similarity"]
+__all__ += ["Masks", "Matrix", "causal_mask", "padding_mask"]
+__all__ += ["LearnedEncoding", "NoEncoding", "PositionEncoding", "PositionalEmbedding"]
+__all__ += ["SinusoidalEncoding", "sinusoidal_positions"]
+__all__ += ["RelativeBias", "RelativeKeysAndValues", "RelativePositions", "Rotary"]
+__all__ += ["Dropout", "LayerNormalization", "NormPlacement", "PostNorm", "PreNorm", "PreRmsNorm"]
+__all__ += ["RmsNormalization", "depth_scaled", "glorot"]
+__all__ += ["FirstState", "MeanState", "PatchEmbedding", "PieceBias", "PiecePrediction"]
+__all__ += ["SegmentEmbedding"]
+
+# What a Transformer does without.
+_BASELINES = {
+    "ConvolutionBlock": "convolutions",
+    "ConvolutionalDecoder": "convolutional_decoder",
+    "ConvolutionalEncoder": "convolutions",
+    "RecurrentDecoder": "recurrent",
+    "RecurrentEncoder": "recurrent",
+}
+
+
+def __getattr__(name: str):
+    if name not in _BASELINES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_BASELINES[name]}"), name)

@@ -7,10 +7,10 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.layers.heads.softmax import AttentionHeads, SoftmaxHeads
-from keras_transformer.layers.matrix import Matrix
-from keras_transformer.layers.prototypes import described, like
-from keras_transformer.layers.tensors import KeysAndValues, State, Tensor
+from keras_transformer.layers.linear_maps import Matrix
+from keras_transformer.layers.prototypes import description, like
+from keras_transformer.layers.scaled_dot_product import AttentionHeads, SoftmaxHeads
+from keras_transformer.layers.tensors import KeysAndValues, Masks, State, Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -121,7 +121,7 @@ class MultiHeadAttention(keras.layers.Layer):
         keys, values = self._keys_and_values(key, value)
         queries = self._heads(query, self.query_kernel, self.query_bias)
         # 2. Attention(Q W_i^Q, K W_i^K, V W_i^V) of each head.
-        heads = self.heads(queries, keys, values, attention_mask=attention_mask, causal=causal)
+        heads = self.heads(queries, keys, values, masks=Masks(attention_mask, causal))
         # 3. Concat(head_1, ..., head_h) W^O.
         return self._output(heads)
 
@@ -136,7 +136,8 @@ class MultiHeadAttention(keras.layers.Layer):
         """`call`, and second the weights that it applies to the values, (B, h, T, S)."""
         keys, values = self._keys_and_values(key, value)
         queries = self._heads(query, self.query_kernel, self.query_bias)
-        heads, weights = self.heads.with_weights(queries, keys, values, attention_mask, causal)
+        masks = Masks(attention_mask, causal)
+        heads, weights = self.heads.with_weights(queries, keys, values, masks)
         return self._output(heads), weights
 
     def keys_and_values(self, key: Tensor, value: Tensor) -> KeysAndValues:
@@ -190,26 +191,16 @@ class MultiHeadAttention(keras.layers.Layer):
             "d_k": self.d_k,
             "d_v": self.d_v,
             "output_initializer": keras.initializers.serialize(self.output_initializer),
-            "heads": described(self.heads),
+            "heads": description(self.heads),
             "use_bias": self.use_bias,
         }
 
 
 class SelfAttentionStepper:
-    """Self-attention of each row's newest position to itself and all positions before it.
+    """Self-attention of each row's newest position, (rows, d_model), to itself and all before it.
 
     The state is that of its heads' stepper: by default a cache of keys and values, (rows, h, t,
     d_k) and (rows, h, t, d_v), which grows by one along axis 2 at every step.
-
-    Args:
-        attention: a built `MultiHeadAttention`.
-
-    Call arguments:
-        x: the newest position, (rows, d_model).
-        state: what `start` or the step before returned.
-
-    Returns:
-        (rows, d_model), and the state with the new position in it.
     """
 
     def __init__(self, attention):
@@ -226,7 +217,6 @@ class SelfAttentionStepper:
         self.growing = self._heads.growing
 
     def start(self, rows: int | Tensor) -> State:
-        """The state before the first position."""
         return self._heads.start(rows)
 
     def __call__(self, x: Tensor, state: State) -> tuple[Tensor, State]:

@@ -11,7 +11,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.layers.convolution_block import HALVED, ConvolutionBlock
+from keras_transformer.layers.convolutions import HALVED, ConvolutionBlock
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Dense
 from keras_transformer.layers.scaled_dot_product import scaled_dot_product_attention
@@ -170,7 +170,6 @@ class ConvolutionalDecoder(keras.layers.Layer):
         return memory[..., : self.d_model], memory[..., self.d_model :]
 
     def stepper(self) -> "ConvolutionalDecoderStepper":
-        """The stack for one position at a time, with the weights as they are now."""
         return ConvolutionalDecoderStepper(self)
 
     def compute_output_shape(self, x_shape, memory_shape):
@@ -187,20 +186,8 @@ class ConvolutionalDecoder(keras.layers.Layer):
 
 
 class ConvolutionalDecoderStepper:
-    """A `ConvolutionalDecoder` for one new position of each of K hypotheses a sentence.
-
-    Args:
-        decoder: a built `ConvolutionalDecoder`.
-
-    Call arguments:
-        x: embedded new tokens, (B, K, d_model).
-        state: what `start` or the step before returned.
-        memory: what `ConvolutionalDecoder.memory_cache` returned.
-        memory_mask: booleans, (B, 1, S).
-
-    Returns:
-        (B, K, d_model); the new state; and how much each hypothesis attends to the memory in the
-        last block, float32 (B, K, S).
+    """A `ConvolutionalDecoder` for one new position of each of K hypotheses a sentence, called as
+    `DecoderStepper`. The weights are those of the last block.
     """
 
     def __init__(self, decoder: ConvolutionalDecoder):
@@ -209,7 +196,6 @@ class ConvolutionalDecoderStepper:
         self.growing = [block.growing for block in self._blocks]
 
     def start(self, rows: int | Tensor) -> State:
-        """The state before the first position, of B K rows."""
         return [block.start(rows) for block in self._blocks]
 
     def __call__(

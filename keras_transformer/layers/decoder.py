@@ -12,10 +12,9 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.encoder import Encoder, EncoderLayer
-from keras_transformer.layers.heads.softmax import AttentionHeads
-from keras_transformer.layers.masks import causal_mask
-from keras_transformer.layers.prototypes import described
-from keras_transformer.layers.tensors import KeysAndValues, State, Sublayer, Tensor
+from keras_transformer.layers.prototypes import description
+from keras_transformer.layers.scaled_dot_product import AttentionHeads
+from keras_transformer.layers.tensors import KeysAndValues, State, Sublayer, Tensor, causal_mask
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -119,7 +118,6 @@ class DecoderLayer(EncoderLayer):
         return x, (to_target, to_memory)
 
     def stepper(self) -> "DecoderLayerStepper":
-        """The layer for one position at a time, with the weights as they are now."""
         return DecoderLayerStepper(self)
 
     def compute_output_shape(self, x_shape, memory_shape=None):
@@ -128,7 +126,7 @@ class DecoderLayer(EncoderLayer):
     def get_config(self):
         config = {**super().get_config(), "has_memory": self.has_memory}
         if self.has_memory:
-            config["cross_heads"] = described(self.cross_attention.heads)
+            config["cross_heads"] = description(self.cross_attention.heads)
         return config
 
 
@@ -189,7 +187,6 @@ class Decoder(Encoder):
         return [layer.cross_attention.keys_and_values(memory, memory) for layer in self.layers]
 
     def stepper(self) -> "DecoderStepper":
-        """The stack for one position at a time, with the weights as they are now."""
         return DecoderStepper(self)
 
     def compute_output_shape(self, x_shape, memory_shape=None):
@@ -197,19 +194,12 @@ class Decoder(Encoder):
 
 
 class DecoderLayerStepper:
-    """A `DecoderLayer` for one new position of each row.
+    """A `DecoderLayer` for one new position of each row, called as `DecoderStepper` with x (rows,
+    d_model) and one layer's memory.
 
     Its state is a pair: that of the self-attention's stepper and that of the feed-forward
-    network's. The order of the sublayers is the layer's own.
-
-    Args:
-        layer: a built `DecoderLayer`.
-
-    Call arguments: as in `DecoderStepper`, for x (rows, d_model) and one layer's memory.
-
-    Returns:
-        (rows, d_model); and second the new state and the weights of the attention to the memory,
-        (B, h, K, S), or None.
+    network's. With the new state it returns the weights of the attention to the memory, (B, h, K,
+    S), or None.
     """
 
     def __init__(self, layer: DecoderLayer):
@@ -220,7 +210,6 @@ class DecoderLayerStepper:
         self.growing = (self._attend.growing, self._feed.growing)
 
     def start(self, rows: int | Tensor) -> State:
-        """The state before the first position."""
         return self._attend.start(rows), self._feed.start(rows)
 
     def __call__(

@@ -5,12 +5,122 @@ sections 3.4, 3.5 and 5.4).
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.position_encodings import PositionEncoding, SinusoidalEncoding
-from keras_transformer.layers.prototypes import described, like
+from keras_transformer.layers.prototypes import Part, description, like
 from keras_transformer.layers.tensors import Tensor
+
+
+def sinusoidal_positions(positions: Tensor, d_model: int) -> Tensor:
+    """The paper's sinusoids, sines in the even columns and cosines in the odd ones.
+
+        PE(pos, 2i)     = sin(pos / 10000^(2i / d_model))
+        PE(pos, 2i + 1) = cos(pos / 10000^(2i / d_model))
+
+    Args:
+        positions: integers of any shape (...,), each in [0, 4096) for full accuracy.
+        d_model: the encoding's width, even.
+
+    Returns:
+        float32, (..., d_model), within 1e-6 of the formula in float64.
+
+    Raises:
+        ValueError: if `d_model` is odd.
+    """
+    if d_model % 2:
+        raise ValueError(
+            "`d_model` must be even, because sines and cosines come in pairs. Received: "
+            f"d_model={d_model}. Try {d_model + 1}."
+        )
+    # pos * rate in float32 would be off by 3e-5 at position 500. So each rate is split in two: its
+    # 12 leading bits, whose product with a position below 2^12 is exact, and a small remainder. The
+    # formula sin(a + e) = sin(a) cos(e) + cos(a) sin(e) joins both without loss.
+    rates = np.exp(-np.log(10000.0) * np.arange(0, d_model, 2) / d_model)
+    mantissa, exponent = np.frexp(rates)
+    leading = np.ldexp(np.floor(mantissa * 2**12), exponent - 12)
+    positions = ops.cast(positions, "float32")[..., None]
+    angle = positions * ops.convert_to_tensor(leading.astype("float32"))
+    rest = positions * ops.convert_to_tensor((rates - leading).astype("float32"))
+    sin_angle = ops.sin(angle)
+    cos_angle = ops.cos(angle)
+    sin_rest = ops.sin(rest)
+    cos_rest = ops.cos(rest)
+    sines = sin_angle * cos_rest + cos_angle * sin_rest
+    cosines = cos_angle * cos_rest - sin_angle * sin_rest
+    shape = (*ops.shape(positions)[:-1], d_model)
+    return ops.reshape(ops.stack([sines, cosines], axis=-1), shape)
+
+
+class PositionEncoding(Part):
+    """What `PositionalEmbedding` adds to the scaled embeddings."""
+
+    def build(self, x_shape):
+        """Make the weights for embeddings (B, T, d_model)."""
+
+    def added(self, x: Tensor, positions: Tensor) -> Tensor:
+        """Embeddings that know where they stand.
+
+        Args:
+            x: (B, T, d_model).
+            positions: integers broadcastable to (B, T).
+
+        Returns:
+            (B, T, d_model), of the dtype of `x`.
+        """
+        raise NotImplementedError
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class SinusoidalEncoding(PositionEncoding):
+    """The paper's sinusoids, of any length: see `sinusoidal_positions`."""
+
+    def added(self, x: Tensor, positions: Tensor) -> Tensor:
+        return x + ops.cast(sinusoidal_positions(positions, x.shape[-1]), x.dtype)
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class LearnedEncoding(PositionEncoding):
+    """A learned vector for each position (table 3, row E), one table for source and target.
+
+    Positions beyond the last of the table get the last one's vector.
+
+    Args:
+        max_positions: rows of the table.
+
+    Reference: Gehring et al. 2017, "Convolutional Sequence to Sequence Learning", section 3.1.
+    """
+
+    def __init__(self, max_positions: int = 1024, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.max_positions = max_positions
+
+    def build(self, x_shape):
+        self.table = self.add_weight(
+            name="table",
+            shape=(self.max_positions, x_shape[-1]),
+            initializer=keras.initializers.RandomNormal(stddev=x_shape[-1] ** -0.5),
+        )
+
+    def added(self, x: Tensor, positions: Tensor) -> Tensor:
+        rows = ops.minimum(positions, self.max_positions - 1)
+        return x + ops.cast(ops.take(self.table, rows, axis=0), x.dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "max_positions": self.max_positions}
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class NoEncoding(PositionEncoding):
+    """Nothing: for attentions that know positions themselves, or for none at all.
+
+    An encoder without any positions reads a bag of words. A decoder still knows how many tokens it
+    may attend to.
+    """
+
+    def added(self, x: Tensor, positions: Tensor) -> Tensor:
+        return x
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -98,7 +208,7 @@ class PositionalEmbedding(keras.layers.Layer):
             "vocabulary_size": self.vocabulary_size,
             "d_model": self.d_model,
             "dropout": self.dropout,
-            "encoding": described(self.encoding),
+            "encoding": description(self.encoding),
             "token_dropout": self.token_dropout,
             "scaled": self.scale != 1.0,
         }

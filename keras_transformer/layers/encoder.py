@@ -9,17 +9,17 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.layers.attention import MultiHeadAttention
-from keras_transformer.layers.feed_forward import FeedForward, feed_forward_class
-from keras_transformer.layers.heads.softmax import AttentionHeads
-from keras_transformer.layers.prototypes import described
-from keras_transformer.layers.residual import (
+from keras_transformer.layers.add_and_norm import (
     EPSILON,
     NormPlacement,
     PostNorm,
     depth_scaled,
     norm_placement,
 )
+from keras_transformer.layers.attention import MultiHeadAttention
+from keras_transformer.layers.feed_forward import FeedForward, feed_forward_class
+from keras_transformer.layers.prototypes import description
+from keras_transformer.layers.scaled_dot_product import AttentionHeads
 from keras_transformer.layers.tensors import Sublayer, Tensor
 
 
@@ -152,7 +152,7 @@ class EncoderLayer(keras.layers.Layer):
             **{name: feed_forward[name] for name in ("d_ff", "activation", "output_initializer")},
             "dropout": self.feed_forward_norm.dropout,
             "norm": keras.saving.get_registered_name(type(self.feed_forward_norm)),
-            "heads": described(self.self_attention.heads),
+            "heads": description(self.self_attention.heads),
             "feed_forward": keras.saving.get_registered_name(type(self.feed_forward)),
             "activation_dropout": feed_forward["dropout"],
             "attention_bias": self.self_attention.use_bias,

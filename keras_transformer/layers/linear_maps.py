@@ -1,30 +1,28 @@
-"""Keras' linear maps and convolutions, with biases that bfloat16 can train (Vaswani et al. 2017,
-section 3.3, eq. 2).
+"""Linear maps, such as those of section 3.3, eq. 2 (Vaswani et al. 2017): for training with biases
+that bfloat16 can train, and for decoding, which multiplies a few rows by each matrix for every
+token.
 
 TensorFlow's operation that adds a bias sums its gradient over all positions in the dtype of the
 gradient, on a processor. With the 8 bits of precision of bfloat16, such a sum stops growing at 256
 times what is added to it. The gradient of a plain sum is summed in float32.
-
-Its convolution sums the gradient of the filters in bfloat16 as well, on a processor that does not
-multiply in it. A matrix product's is summed in float32 everywhere.
 """
+
+from collections.abc import Sequence
 
 import keras
 from keras import ops
 
 from keras_transformer.layers.tensors import Tensor
 
+# Rows that lie a multiple of 2 KB apart fall on few lines of a processor's cache: multiplying by
+# 512 x 2048 numbers took almost twice as long as by 512 x 2064 (benchmarks/README.md).
+UNFAVOURABLE = 512
+EXTRA = 16
+
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Dense(keras.layers.Dense):
-    """`keras.layers.Dense`: activation(x W + b), the bias added as said above.
-
-    Call arguments:
-        x: (..., width).
-
-    Returns:
-        (..., units).
-    """
+    """`keras.layers.Dense`: activation(x W + b), the bias added as said above."""
 
     def call(self, x: Tensor) -> Tensor:
         y = ops.matmul(x, self.kernel)
@@ -32,54 +30,53 @@ class Dense(keras.layers.Dense):
         return y if self.activation is None else self.activation(y)
 
 
-@keras.saving.register_keras_serializable("keras_transformer")
-class Conv1D(keras.layers.Conv1D):
-    """`keras.layers.Conv1D` along sequences, the bias added as said above.
-
-    It is one product of the kernel, (k width, filters), and the k positions that each output sees,
-    side by side. Strides and groups are 1.
-
-    Call arguments:
-        x: (B, n, width).
-
-    Returns:
-        (B, n, filters) with padding "same" or "causal".
-
-    Raises:
-        ValueError: if `strides` or `groups` is not 1.
-    """
-
-    def build(self, input_shape):
-        if self.strides != (1,) or self.groups != 1:
-            raise ValueError(
-                "`strides` and `groups` must be 1. Received: "
-                f"strides={self.strides}, groups={self.groups}. Use `keras.layers.Conv1D`."
-            )
-        super().build(input_shape)
-
-    def call(self, x: Tensor) -> Tensor:
-        y = ops.matmul(self._windows(x), ops.reshape(self.kernel, (-1, self.filters)))
-        y = plus_bias(y, self.bias) if self.use_bias else y
-        return y if self.activation is None else self.activation(y)
-
-    def _windows(self, x):
-        """(B, n, width) -> (B, n, k width)."""
-        [size] = self.kernel_size
-        [step] = self.dilation_rate
-        unseen = (size - 1) * step
-        before = {"causal": unseen, "same": unseen // 2, "valid": 0}[self.padding]
-        behind = unseen - before if self.padding == "same" else 0
-        padded = ops.pad(x, ((0, 0), (before, behind), (0, 0)))
-        length = ops.shape(padded)[1] - unseen
-        starts = range(0, unseen + 1, step)
-        return ops.concatenate([padded[:, at : at + length] for at in starts], axis=-1)
-
-
 def plus_bias(y: Tensor, bias: Tensor) -> Tensor:
-    """`y + bias`, whose gradient is summed in float32.
+    """`y + bias`, (..., width), whose gradient is summed in float32."""
+    return y + ops.cast(bias, y.dtype)
+
+
+class Matrix:
+    """Kernels concatenated so that one matrix product applies them all.
 
     Args:
-        y: (..., width).
-        bias: (width,), of any dtype.
+        kernels: (d, n) each.
+        policy: a Keras dtype policy. The product is taken in bfloat16 where the policy computes in
+            bfloat16 or keeps its variables in it.
+        biases: for each kernel (n,), added to its product, or None; by default there are none.
+
+    Call arguments:
+        x: (rows, d).
+
+    Returns:
+        A list of the products, (rows, n) each, in the dtype that the policy computes in.
     """
-    return y + ops.cast(bias, y.dtype)
+
+    def __init__(
+        self,
+        kernels: Sequence[Tensor],
+        policy: keras.DTypePolicy,
+        biases: Sequence[Tensor | None] = (),
+    ):
+        self._dtype = policy.compute_dtype
+        self._biases = [bias if bias is None else ops.cast(bias, self._dtype) for bias in biases]
+        dtype = (
+            policy.variable_dtype if policy.variable_dtype == "bfloat16" else policy.compute_dtype
+        )
+        kernels = [ops.cast(kernel, dtype) for kernel in kernels]
+        self._widths = [kernel.shape[-1] for kernel in kernels]
+        width = sum(self._widths)
+        if width % UNFAVOURABLE == 0:
+            kernels.append(ops.zeros((kernels[0].shape[0], EXTRA), dtype=dtype))
+        self._kernel = ops.concatenate(kernels, axis=-1) if len(kernels) > 1 else kernels[0]
+
+    def __call__(self, x: Tensor) -> list[Tensor]:
+        product = ops.cast(ops.matmul(ops.cast(x, self._kernel.dtype), self._kernel), self._dtype)
+        parts = []
+        start = 0
+        for width in self._widths:
+            parts.append(product[:, start : start + width])
+            start += width
+        biases = self._biases or [None] * len(parts)
+        return [
+            part if bias is None else part + bias for part, bias in zip(parts, biases, strict=True)
+        ]

@@ -19,22 +19,14 @@ class Part(keras.layers.Layer):
 
 
 def like(prototype: Part | dict[str, Any], dtype: keras.DTypePolicy, name: str) -> Part:
-    """A new part with the arguments of another.
-
-    Args:
-        prototype: a part, or its `described`.
-        dtype: the new layer's dtype policy.
-        name: the new layer's name.
-    """
-    description = prototype if isinstance(prototype, dict) else described(prototype)
-    kind = keras.saving.get_registered_object(description["class_name"])
+    """A new part with the arguments of another, or of its `description`."""
+    copied = prototype if isinstance(prototype, dict) else description(prototype)
+    kind = keras.saving.get_registered_object(copied["class_name"])
     # Not by `from_config`, which keeps only the name of a policy of our own.
-    return kind(**{**description["config"], "dtype": dtype, "name": name})
+    return kind(**{**copied["config"], "dtype": dtype, "name": name})
 
 
-def described(part: Part) -> dict[str, Any]:
+def description(part: Part) -> dict[str, Any]:
     """The registered name of a part's class, and its config: enough to make a part like it."""
-    return {
-        "class_name": keras.saving.get_registered_name(type(part)),
-        "config": part.get_config(),
-    }
+    name = keras.saving.get_registered_name(type(part))
+    return {"class_name": name, "config": part.get_config()}

@@ -1,5 +1,6 @@
-"""Scaled dot-product attention (Vaswani et al. 2017, section 3.2.1, eq. 1), and the two attentions
-that the section compares it with: the unscaled dot product and the additive one.
+"""Scaled dot-product attention (Vaswani et al. 2017, section 3.2.1, eq. 1), the two attentions that
+the section compares it with, and each of them in h heads (section 3.2.2): what `MultiHeadAttention`
+has between its projections.
 """
 
 from collections.abc import Callable
@@ -7,8 +8,10 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-from keras_transformer.layers.prototypes import Part
-from keras_transformer.layers.tensors import Tensor
+from keras_transformer.layers.attention_variants.relative_positions import RelativePositions
+from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.prototypes import Part, description, like
+from keras_transformer.layers.tensors import ALL, KeysAndValues, Masks, Tensor
 
 # So low that after the softmax a masked key has weight exactly 0.
 FLOOR = -1e30
@@ -41,16 +44,12 @@ def scaled_dot_product_attention(
     # The queries are scaled, for they are fewer numbers than the products.
     scaled = query * key.shape[-1] ** -0.5
     scores = ops.cast(ops.matmul(scaled, ops.swapaxes(key, -1, -2)), "float32")
-    return attention_by(scores if bias is None else scores + bias, value, attention_mask, dropout)
+    return _attention_by(scores, value, attention_mask, bias, dropout)
 
 
-def attention_by(
-    scores: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None = None,
-    dropout: Callable[[Tensor], Tensor] | None = None,
-) -> tuple[Tensor, Tensor]:
-    """softmax(scores) V, for scores in float32, (..., T, S); the rest as in eq. 1 above."""
+def _attention_by(scores, value, attention_mask, bias, dropout):
+    """softmax(scores + bias) V, for scores in float32, (..., T, S); the rest as in eq. 1 above."""
+    scores = scores if bias is None else scores + bias
     allowed = scores if attention_mask is None else _floored(scores, attention_mask)
     weights = ops.cast(ops.softmax(allowed), value.dtype)
     if dropout is not None:
@@ -89,19 +88,10 @@ class Similarity(Part):
         """Compare each query (B, h, T, d_k) with each key (B, h, S, d_k): float32, (B, h, T, S)."""
         raise NotImplementedError
 
-    def attend(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attention_mask: Tensor | None = None,
-        bias: Tensor | None = None,
-        dropout: Callable[[Tensor], Tensor] | None = None,
-    ) -> tuple[Tensor, Tensor]:
+    def attend(self, query, key, value, attention_mask=None, bias=None, dropout=None):
         """Attention by these scores, as `scaled_dot_product_attention`."""
         scores = self.scores(query, key)
-        scores = scores if bias is None else scores + bias
-        return attention_by(scores, value, attention_mask, dropout)
+        return _attention_by(scores, value, attention_mask, bias, dropout)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -113,7 +103,7 @@ class ScaledDotProduct(Similarity):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class DotProduct(Similarity):
-    """The dot product without the scaling, q k^T, in place of all three attentions.
+    """The dot product without the scaling, q k^T.
 
     The variance of q k^T is d_k where the components of q and k have variance 1 (footnote 4). For
     large d_k the softmax saturates, and its gradient vanishes.
@@ -128,8 +118,7 @@ class DotProduct(Similarity):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Additive(Similarity):
-    """Additive attention, in place of all three: "a feed-forward network with a single hidden
-    layer".
+    """Additive attention: "a feed-forward network with a single hidden layer".
 
         v^T tanh(q + k),    q = x W^Q, k = y W^K: the hidden layer has width d_k
 
@@ -154,3 +143,158 @@ class Additive(Similarity):
         hidden = ops.tanh(ops.expand_dims(query, -2) + ops.expand_dims(key, -3))
         vector = ops.cast(self.vector, hidden.dtype)[:, None, :, None]
         return ops.cast(ops.matmul(hidden, vector)[..., 0], "float32")
+
+
+class AttentionHeads(Part):
+    """Attention of h heads, from projected queries, keys and values to the outputs of the heads.
+
+    `MultiHeadAttention` takes one and makes its own copy. A subclass defines `with_weights`. It
+    also defines `call` if whole sequences are computed faster without the weights, and `stepper` if
+    a decoder can use it.
+
+    Call arguments:
+        query: (B, h, T, d_k).
+        key: (B, h, S, d_k).
+        value: (B, h, S, d_v).
+        masks: `Masks`, which keys each query may attend to.
+
+    Returns:
+        (B, h, T, d_v).
+    """
+
+    def build(self, query_shape, key_shape, value_shape):
+        # h, d_k and d_v.
+        self.sizes = (query_shape[1], query_shape[-1], value_shape[-1])
+
+    def call(self, query: Tensor, key: Tensor, value: Tensor, masks: Masks = ALL) -> Tensor:
+        heads, _ = self.with_weights(query, key, value, masks)
+        return heads
+
+    def with_weights(
+        self, query: Tensor, key: Tensor, value: Tensor, masks: Masks = ALL
+    ) -> tuple[Tensor, Tensor]:
+        """`call`, and second how much each query attends to each key, (B, h, T, S)."""
+        raise NotImplementedError
+
+    def stepper(self):
+        """What does for one new position at a time what `SoftmaxStepper` does."""
+        raise NotImplementedError
+
+    def memory(self, key: Tensor, value: Tensor) -> KeysAndValues:
+        """What is kept of a memory's keys and values for `look`, tensors of B rows."""
+        return key, value
+
+    def look(
+        self, query: Tensor, memory: KeysAndValues, memory_mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Attend to what `memory` returned with the newest position of K hypotheses a sentence,
+        (B, h, K, d_k): (B, h, K, d_v), and weights (B, h, K, S).
+        """
+        return self.with_weights(query, *memory, Masks(memory_mask))
+
+    def compute_output_shape(self, query_shape, key_shape, value_shape):
+        return (*query_shape[:-1], value_shape[-1])
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class SoftmaxHeads(AttentionHeads):
+    """softmax(similarity(Q, K)) V. By default this is the paper's attention, eq. 1.
+
+    Args:
+        similarity: how a query is compared with a key: a `Similarity`, `ScaledDotProduct()` by
+            default.
+        positions: what the distance between query and key changes: a `RelativePositions`, by
+            default one that changes nothing. Others suit self-attention only.
+        dropout: probability in [0, 1) on the attention weights; the paper has none there.
+
+    Call arguments as in `AttentionHeads`.
+    """
+
+    def __init__(
+        self,
+        similarity: Similarity | None = None,
+        positions: RelativePositions | None = None,
+        dropout: float = 0.0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        policy = self.dtype_policy
+        self.similarity = like(similarity or ScaledDotProduct(), policy, "similarity")
+        self.positions = like(positions or RelativePositions(), policy, "positions")
+        self.dropout = dropout
+        self.weights_dropout = Dropout(dropout, dtype=policy, name="weights_dropout")
+
+    def build(self, query_shape, key_shape, value_shape):
+        super().build(query_shape, key_shape, value_shape)
+        self.similarity.build(query_shape)
+        self.positions.build(query_shape, value_shape)
+
+    def pattern(self, query: Tensor, key: Tensor) -> Tensor | None:
+        """Which distances may be attended to, booleans (1, T, S), where the newest query stands
+        beside the newest key; None: all.
+        """
+        return None
+
+    def with_weights(
+        self, query: Tensor, key: Tensor, value: Tensor, masks: Masks = ALL
+    ) -> tuple[Tensor, Tensor]:
+        query = self.positions.placed(query)
+        key = self.positions.placed(key)
+        return self.attend(query, key, value, masks.joined(self.pattern(query, key)))
+
+    def attend(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None = None,
+        following: int | Tensor = 0,
+    ) -> tuple[Tensor, Tensor]:
+        """The attention of queries and keys that were `placed`, by a mask for (B, h, T, S), where
+        `following` keys come after the one that the last query stands beside.
+        """
+        bias = self.positions.score_bias(query, key, following)
+        heads, weights = self.similarity.attend(query, key, value, mask, bias, self.weights_dropout)
+        of_distances = self.positions.of_weights(weights, following)
+        return heads if of_distances is None else heads + of_distances, weights
+
+    def stepper(self) -> "SoftmaxStepper":
+        return SoftmaxStepper(self)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "similarity": description(self.similarity),
+            "positions": description(self.positions),
+            "dropout": self.dropout,
+        }
+
+
+class SoftmaxStepper:
+    """Attention of each row's newest position to itself and all positions before it. Its query, key
+    and value are (rows, h, 1, d).
+
+    The state is the cache of keys and values, (rows, h, t, d_k) and (rows, h, t, d_v). It grows by
+    one along axis 2 at every step.
+    """
+
+    growing = (2, 2)
+
+    def __init__(self, heads: SoftmaxHeads):
+        self._heads = heads
+
+    def start(self, rows: int | Tensor) -> KeysAndValues:
+        count, *widths = self._heads.sizes
+        dtype = self._heads.compute_dtype
+        return tuple(ops.zeros((rows, count, 0, width), dtype=dtype) for width in widths)
+
+    def __call__(
+        self, query: Tensor, key: Tensor, value: Tensor, state: KeysAndValues
+    ) -> tuple[Tensor, KeysAndValues]:
+        placed = self._heads.positions.placed
+        before, values_before = state
+        keys = ops.concatenate([before, placed(key, after=before)], axis=2)
+        values = ops.concatenate([values_before, value], axis=2)
+        query = placed(query, after=before)
+        mask = ALL.joined(self._heads.pattern(query, keys))
+        return self._heads.attend(query, keys, values, mask)[0], (keys, values)

@@ -1,7 +1,16 @@
-"""The types in the signatures of section 3's layers: arrays of whichever backend Keras runs on."""
+"""What section 3's layers pass to one another (Vaswani et al. 2017): arrays of whichever backend
+Keras runs on, and masks (section 3.2.3).
 
+A mask is boolean and broadcastable to (B, T, S): True where query t may attend to key s.
+"""
+
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from pipelines.special_ids import PAD
 
 # Keras has no common type for the tensors of TensorFlow, JAX and torch. Shapes are in docstrings.
 Tensor = Any
@@ -12,3 +21,65 @@ KeysAndValues = tuple[Tensor, Tensor]
 # What stands inside an Add & Norm: x -> (y, by-product). The by-product is None, attention weights
 # or the new state of a stepper.
 Sublayer = Callable[[Tensor], tuple[Tensor, Any]]
+
+
+def padding_mask(ids: Tensor) -> Tensor:
+    """True at the keys that are tokens, False at padding.
+
+    Args:
+        ids: integers, (B, S), padded with PAD.
+
+    Returns:
+        Booleans, (B, 1, S).
+    """
+    return ops.not_equal(ids, PAD)[:, None, :]
+
+
+def causal_mask(length: int | Tensor) -> Tensor:
+    """True where the key does not come after the query: "prevent positions from attending to
+    subsequent positions".
+
+    Args:
+        length: T, a Python or tensor integer.
+
+    Returns:
+        Booleans, (1, T, T), lower triangular.
+    """
+    positions = ops.arange(length)
+    return (positions[:, None] >= positions[None, :])[None]
+
+
+class Masks(NamedTuple):
+    """Which keys each query may attend to: those that both masks allow.
+
+    Attributes:
+        attention: booleans broadcastable to (B, T, S); None: all.
+        causal: `causal_mask(T)` where no query may attend to a later key (then S = T); None: all.
+            Some attentions need to know it apart from the rest.
+    """
+
+    attention: Tensor | None = None
+    causal: Tensor | None = None
+
+    def joined(self, *patterns: Tensor | None) -> Tensor | None:
+        """All masks by `&`, broadcastable to (B, h, T, S); None where all may be attended to."""
+        masks = [mask for mask in (*self, *patterns) if mask is not None]
+        return ops.expand_dims(functools.reduce(ops.logical_and, masks), -3) if masks else None
+
+    def of_keys(self) -> Tensor | None:
+        """The mask (B, 1, S) beside the causal one, which is the same for all queries.
+
+        Raises:
+            ValueError: if it has a row for each query.
+        """
+        mask = self.attention
+        if mask is not None and mask.shape[-2] != 1:
+            raise ValueError(
+                "This attention can mask keys only, not single pairs: pass attention_mask of shape "
+                f"(B, 1, S). Received: shape {tuple(mask.shape)}. Pass what is padding as "
+                "attention_mask=padding_mask(ids), and causal=causal_mask(T) beside it."
+            )
+        return mask
+
+
+ALL = Masks()

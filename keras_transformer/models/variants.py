@@ -37,7 +37,7 @@ from keras_transformer.layers import (
     depth_scaled,
     glorot,
 )
-from keras_transformer.layers.activations import gelu, gelu_tanh
+from keras_transformer.layers.feed_forward import gelu, gelu_tanh
 
 NORMS = {"post": PostNorm, "pre": PreNorm, "pre_rms": PreRmsNorm}
 # "gelu_tanh" is GPT-2's approximation of "gelu", which is by the error function.

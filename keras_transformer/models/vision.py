@@ -11,8 +11,8 @@ import keras
 from keras import ops
 
 from keras_transformer.layers import Dropout, Encoder, PatchEmbedding, SoftmaxHeads
+from keras_transformer.layers.encoder_only import grid
 from keras_transformer.layers.linear_maps import Dense
-from keras_transformer.layers.patches import grid
 from keras_transformer.layers.tensors import Tensor
 from keras_transformer.models.hyperparameter_checks import (
     check_choices,

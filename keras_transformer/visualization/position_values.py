@@ -8,7 +8,7 @@ import dataclasses
 import numpy as np
 from keras import ops
 
-from keras_transformer.layers.positions import sinusoidal_positions
+from keras_transformer.layers.embedding import sinusoidal_positions
 from keras_transformer.models import Transformer
 
 

@@ -11,9 +11,8 @@ from keras_transformer.layers import (
     causal_mask,
     scaled_dot_product_attention,
 )
-from keras_transformer.layers.heads.relative_positions import RelativeBias
-from keras_transformer.layers.heads.softmax import SoftmaxHeads
-from keras_transformer.layers.scaled_dot_product import Additive
+from keras_transformer.layers.attention_variants.relative_positions import RelativeBias
+from keras_transformer.layers.scaled_dot_product import Additive, SoftmaxHeads
 
 B, T, S, H, D_MODEL = 2, 5, 7, 4, 16
 SOME = np.random.default_rng(1).random((B, T, S)) < 0.6

@@ -18,11 +18,10 @@ from keras_transformer.layers import (
     causal_mask,
     padding_mask,
 )
-from keras_transformer.layers.heads.local import LocalHeads
-from keras_transformer.layers.heads.relative_positions import Rotary
-from keras_transformer.layers.heads.softmax import SoftmaxHeads
-from keras_transformer.layers.matrix import UNFAVOURABLE
-from keras_transformer.layers.scaled_dot_product import Additive, DotProduct
+from keras_transformer.layers.attention_variants.relative_positions import Rotary
+from keras_transformer.layers.attention_variants.restricted import LocalHeads
+from keras_transformer.layers.linear_maps import UNFAVOURABLE
+from keras_transformer.layers.scaled_dot_product import Additive, DotProduct, SoftmaxHeads
 
 # Of one equation float32 gives 1e-6; of a chain of them, which norms stretch on the way, this.
 ATOL = 2e-6

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from keras_transformer.layers import Decoder, PostNorm, PreNorm, PreRmsNorm, causal_mask
-from keras_transformer.layers.heads.relative_positions import Rotary
-from keras_transformer.layers.heads.softmax import SoftmaxHeads
+from keras_transformer.layers.attention_variants.relative_positions import Rotary
+from keras_transformer.layers.scaled_dot_product import SoftmaxHeads
 
 B, T, H, D_MODEL, D_FF = 2, 5, 2, 8, 16
 SIZES = {"num_heads": H, "d_model": D_MODEL, "d_ff": D_FF, "has_memory": False}

@@ -6,7 +6,7 @@ import pytest
 from oracles import paper
 
 from keras_transformer.layers import NoEncoding, PositionalEmbedding
-from keras_transformer.layers.position_encodings import LearnedEncoding
+from keras_transformer.layers.embedding import LearnedEncoding
 
 IDS = np.array([[3, 1, 4, 1], [5, 9, 2, 6]])
 

@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 from oracles import bfloat16_sums
 
-from keras_transformer.layers.linear_maps import Conv1D, Dense
+from keras_transformer.layers.convolutions import Conv1D
+from keras_transformer.layers.linear_maps import Dense
 
 POSITIONS = 6000
 MAPS = {

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from keras_transformer.layers import Matrix
-from keras_transformer.layers.matrix import EXTRA, UNFAVOURABLE
+from keras_transformer.layers.linear_maps import EXTRA, UNFAVOURABLE
 
 FLOAT32 = keras.DTypePolicy("float32")
 

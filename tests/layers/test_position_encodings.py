@@ -5,7 +5,7 @@ import pytest
 from oracles import paper
 
 from keras_transformer.layers import PositionalEmbedding
-from keras_transformer.layers.position_encodings import LearnedEncoding, NoEncoding
+from keras_transformer.layers.embedding import LearnedEncoding, NoEncoding
 
 IDS = np.array([[3, 1, 4, 1, 5], [5, 9, 2, 6, 5]])
 

@@ -13,7 +13,7 @@ from keras_transformer.layers import (
     PostNorm,
     PreNorm,
 )
-from keras_transformer.layers.residual import depth_scaled, glorot, norm_placement
+from keras_transformer.layers.add_and_norm import depth_scaled, glorot, norm_placement
 
 PLACEMENTS = pytest.mark.parametrize("placement", [PostNorm, PreNorm])
 ORACLES = {PostNorm: paper.post_norm, PreNorm: paper.pre_norm}

@@ -9,7 +9,7 @@ import tensorflow as tf
 from oracles import paper
 
 from keras_transformer.layers import Dropout, PositionalEmbedding, PostNorm, PreNorm
-from keras_transformer.layers.activations import gelu
+from keras_transformer.layers.feed_forward import gelu
 from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.models.variants import ACTIVATIONS, NORMS
 from keras_transformer.training.label_metrics import LabelAccuracy, LabelCrossEntropy

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from keras_transformer.layers import Dropout
-from keras_transformer.layers.heads.linear import LinearHeads
-from keras_transformer.layers.heads.local import LocalHeads
-from keras_transformer.layers.heads.low_rank import LowRankHeads
-from keras_transformer.layers.heads.relative_positions import RelativeBias, RelativePositions
-from keras_transformer.layers.heads.softmax import SoftmaxHeads
-from keras_transformer.layers.heads.sparse import SparseHeads
-from keras_transformer.layers.scaled_dot_product import Additive, DotProduct
+from keras_transformer.layers.attention_variants.linear_cost import LinearHeads, LowRankHeads
+from keras_transformer.layers.attention_variants.relative_positions import (
+    RelativeBias,
+    RelativePositions,
+)
+from keras_transformer.layers.attention_variants.restricted import LocalHeads, SparseHeads
+from keras_transformer.layers.scaled_dot_product import Additive, DotProduct, SoftmaxHeads
 from keras_transformer.models import Hyperparameters, Transformer, variants
 from keras_transformer.training.initialization import initialize
 

@@ -10,7 +10,7 @@ import pytest
 import small_folders
 
 from keras_transformer.imports import hugging_face, vit
-from keras_transformer.layers.patches import patches
+from keras_transformer.layers.encoder_only import patches
 from keras_transformer.models import VisionHyperparameters, VisionTransformer
 
 SIZES = {

@@ -16,18 +16,15 @@ from keras_transformer.layers import (
     causal_mask,
     scaled_dot_product_attention,
 )
-from keras_transformer.layers.heads import linear
-from keras_transformer.layers.heads.linear import LinearHeads
-from keras_transformer.layers.heads.local import LocalHeads
-from keras_transformer.layers.heads.low_rank import LowRankHeads
-from keras_transformer.layers.heads.relative_positions import (
+from keras_transformer.layers.attention_variants import linear_cost as linear
+from keras_transformer.layers.attention_variants.linear_cost import LinearHeads, LowRankHeads
+from keras_transformer.layers.attention_variants.relative_positions import (
     RelativeBias,
     RelativeKeysAndValues,
     Rotary,
 )
-from keras_transformer.layers.heads.softmax import SoftmaxHeads
-from keras_transformer.layers.heads.sparse import SparseHeads
-from keras_transformer.layers.scaled_dot_product import Additive, DotProduct
+from keras_transformer.layers.attention_variants.restricted import LocalHeads, SparseHeads
+from keras_transformer.layers.scaled_dot_product import Additive, DotProduct, SoftmaxHeads
 
 B, T, H, D_MODEL, D_K, D_V = 2, 8, 2, 8, 4, 3
 LENGTHS = (8, 5)

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.layers.positions import sinusoidal_positions
+from keras_transformer.layers.embedding import sinusoidal_positions
 from keras_transformer.layers.prototypes import Part
 from keras_transformer.layers.tensors import Tensor
 

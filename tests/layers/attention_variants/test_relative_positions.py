@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from oracles import attentions, paper
 
-from keras_transformer.layers.heads.relative_positions import (
+from keras_transformer.layers.attention_variants.relative_positions import (
     RelativeBias,
     RelativeKeysAndValues,
     Rotary,

@@ -1,0 +1,279 @@
+"""The Add & Norm around every sublayer (Vaswani et al. 2017, sections 3.1 and 5.4), where its norm
+stands, and how the sublayer's last matrix starts.
+
+A placement is called with `x` and a `sublayer`, a function x -> (y, by-product). It alone knows the
+order of sublayer, dropout, residual sum and norm, for whole sequences, single positions and the
+pass that gives attention weights alike.
+"""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.tensors import Sublayer, Tensor
+
+EPSILON = 1e-6
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class LayerNormalization(keras.layers.Layer):
+    """Shift and scale each position's activations to mean 0 and variance 1, then by a learned gain
+    and bias.
+
+        y    = gamma * unit + beta
+        unit = (x - mean(x)) / sqrt(var(x) + epsilon)          over the last axis, in float32
+        dx   = (g - mean(g) - unit * mean(g * unit)) / sqrt(var(x) + epsilon),  g = gamma * dy
+
+    The gradient is explicit, to save memory: it keeps only `unit`, in the dtype of `x`. Automatic
+    differentiation would keep the output of each operation.
+
+    Args:
+        epsilon: added to the variance.
+
+    Call arguments:
+        x: (..., d_model).
+
+    Returns:
+        The shape and dtype of `x`.
+
+    Reference: Ba et al. 2016, "Layer Normalization".
+    """
+
+    def __init__(self, epsilon: float = 1e-6, **kwargs):
+        super().__init__(**kwargs)
+        self.epsilon = epsilon
+
+    def build(self, x_shape):
+        # These few numbers stay in float32 whatever the dtype policy.
+        self.gamma = self.add_weight(
+            name="gamma", shape=(x_shape[-1],), initializer="ones", dtype="float32", autocast=False
+        )
+        self.beta = self.add_weight(
+            name="beta", shape=(x_shape[-1],), initializer="zeros", dtype="float32", autocast=False
+        )
+
+    def call(self, x: Tensor) -> Tensor:
+        width = x.shape[-1]
+
+        @ops.custom_gradient
+        def normalized(x, gamma, beta):
+            centred = ops.cast(x, "float32")
+            centred = centred - ops.mean(centred, axis=-1, keepdims=True)
+            inverse = ops.rsqrt(
+                ops.mean(ops.square(centred), axis=-1, keepdims=True) + self.epsilon
+            )
+            unit = centred * inverse
+            kept = ops.cast(unit, x.dtype)
+
+            def gradient(*args, upstream=None):
+                upstream, unit = (
+                    ops.cast(values, "float32")
+                    for values in (args[-1] if upstream is None else upstream, kept)
+                )
+                at_unit = upstream * gamma
+                along = upstream * unit
+                d_gamma, d_beta = (
+                    ops.sum(ops.reshape(values, (-1, width)), axis=0)
+                    for values in (along, upstream)
+                )
+                means = (
+                    ops.mean(at_unit, axis=-1, keepdims=True),
+                    ops.mean(along * gamma, axis=-1, keepdims=True),
+                )
+                return (
+                    ops.cast(inverse * (at_unit - means[0] - unit * means[1]), x.dtype),
+                    d_gamma,
+                    d_beta,
+                )
+
+            return ops.cast(unit * gamma + beta, x.dtype), gradient
+
+        # The variables are read here, because TensorFlow forbids that in a function with a custom
+        # gradient.
+        return normalized(x, ops.reshape(self.gamma, (width,)), ops.reshape(self.beta, (width,)))
+
+    def compute_output_shape(self, x_shape):
+        return x_shape
+
+    def get_config(self):
+        return {**super().get_config(), "epsilon": self.epsilon}
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class RmsNormalization(keras.layers.Layer):
+    """Scale each position's activations to a mean square of 1, then by a learned gain.
+
+        y = gamma * x / sqrt(mean(x^2) + epsilon)              over the last axis, in float32
+
+    Args:
+        epsilon: added to the mean square.
+
+    Call arguments:
+        x: (..., d_model).
+
+    Returns:
+        The shape and dtype of `x`.
+
+    Reference: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
+    """
+
+    def __init__(self, epsilon: float = 1e-6, **kwargs):
+        super().__init__(**kwargs)
+        self.epsilon = epsilon
+
+    def build(self, x_shape):
+        # These few numbers stay in float32 whatever the dtype policy.
+        self.gamma = self.add_weight(
+            name="gamma", shape=(x_shape[-1],), initializer="ones", dtype="float32", autocast=False
+        )
+
+    def call(self, x: Tensor) -> Tensor:
+        wide = ops.cast(x, "float32")
+        mean_square = ops.mean(ops.square(wide), axis=-1, keepdims=True)
+        return ops.cast(wide * ops.rsqrt(mean_square + self.epsilon) * self.gamma, x.dtype)
+
+    def compute_output_shape(self, x_shape):
+        return x_shape
+
+    def get_config(self):
+        return {**super().get_config(), "epsilon": self.epsilon}
+
+
+class NormPlacement(keras.layers.Layer):
+    """What every placement has: a dropout on the sublayer's output and one layer normalization.
+
+    Args:
+        dropout: probability in [0, 1), applied to the sublayer's output "before it is added to the
+            sublayer input".
+        epsilon: what the norm adds to the variance.
+
+    Attributes:
+        normalization: the class of the norm.
+
+    Call arguments:
+        x: (..., d_model).
+        sublayer: a function of (..., d_model) that returns the same shape and a by-product.
+
+    Returns:
+        (..., d_model), and the sublayer's by-product as it is.
+
+    Reference: Ba et al. 2016, "Layer Normalization".
+    """
+
+    normalization = LayerNormalization
+
+    def __init__(self, dropout: float = 0.0, epsilon: float = EPSILON, **kwargs):
+        super().__init__(**kwargs)
+        self.dropout = dropout
+        self.epsilon = epsilon
+        self.sublayer_dropout = Dropout(dropout, dtype=self.dtype_policy, name="sublayer_dropout")
+        self.norm = self.normalization(epsilon, dtype=self.dtype_policy, name="norm")
+
+    def build(self, x_shape):
+        self.norm.build(x_shape)
+
+    @classmethod
+    def end_of_stack(cls, epsilon: float, dtype: keras.DTypePolicy) -> keras.layers.Layer:
+        """The layer after the last one of a stack, named `final_norm`."""
+        raise NotImplementedError
+
+    def get_config(self):
+        return {**super().get_config(), "dropout": self.dropout, "epsilon": self.epsilon}
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class PostNorm(NormPlacement):
+    """The paper's order: the norm comes after the residual sum.
+
+        LayerNorm(x + Dropout(Sublayer(x)))
+
+    Arguments as in `NormPlacement`.
+    """
+
+    def call(self, x: Tensor, sublayer: Sublayer) -> tuple[Tensor, Any]:
+        y, by_product = sublayer(x)
+        return self.norm(x + self.sublayer_dropout(y)), by_product
+
+    @classmethod
+    def end_of_stack(cls, epsilon: float, dtype: keras.DTypePolicy) -> keras.layers.Layer:
+        """Nothing: the last layer's output is normalized already."""
+        return keras.layers.Identity(dtype=dtype, name="final_norm")
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class PreNorm(NormPlacement):
+    """The norm stands before the sublayer, and the residual stream is never normalized.
+
+        x + Dropout(Sublayer(LayerNorm(x)))
+
+    Arguments as in `NormPlacement`.
+
+    Reference: Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture".
+    """
+
+    def call(self, x: Tensor, sublayer: Sublayer) -> tuple[Tensor, Any]:
+        y, by_product = sublayer(self.norm(x))
+        return x + self.sublayer_dropout(y), by_product
+
+    @classmethod
+    def end_of_stack(cls, epsilon: float, dtype: keras.DTypePolicy) -> keras.layers.Layer:
+        """A normalization of the whole residual stream."""
+        return cls.normalization(epsilon, dtype=dtype, name="final_norm")
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class PreRmsNorm(PreNorm):
+    """`PreNorm` by the root mean square alone, as in T5.
+
+        x + Dropout(Sublayer(RmsNorm(x)))
+
+    Arguments as in `NormPlacement`.
+
+    Reference: Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified
+        Text-to-Text Transformer", section 2.1.
+    """
+
+    normalization = RmsNormalization
+
+
+def norm_placement(norm: str | type[NormPlacement]) -> type[NormPlacement]:
+    """The class of a placement, from itself or the name that it is registered under."""
+    placement = keras.saving.get_registered_object(norm) if isinstance(norm, str) else norm
+    if not (isinstance(placement, type) and issubclass(placement, NormPlacement)):
+        raise ValueError(
+            "`norm` must be a subclass of NormPlacement, or the name it is registered under. "
+            f"Received: norm={norm!r}. Try norm=PostNorm or norm=PreNorm."
+        )
+    return placement
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+def depth_scaled(branches: int) -> keras.initializers.Initializer:
+    """The initializer of each sublayer's last matrix: Glorot's uniform, times branches^-0.5.
+
+    The paper does not say how weights start. A stack adds so many sublayers to its residual stream;
+    scaled like this, their sum starts with the variance of one. Without it the post-norm stack
+    spends its first thousand steps on the frequencies of words alone (see benchmarks/README.md).
+
+    Args:
+        branches: sublayers that a stack adds to its residual stream.
+
+    Reference: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section
+        2.3.
+    """
+    return keras.initializers.VarianceScaling(
+        scale=1.0 / branches, mode="fan_avg", distribution="uniform"
+    )
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+def glorot(branches: int) -> keras.initializers.Initializer:
+    """Glorot's uniform for each sublayer's last matrix, however many `branches` there are: as
+    tensor2tensor, the program of the paper's authors, starts all matrices.
+
+    Reference: Glorot and Bengio 2010, "Understanding the difficulty of training deep feedforward
+        neural networks".
+    """
+    return keras.initializers.GlorotUniform()

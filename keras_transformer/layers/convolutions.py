@@ -1,0 +1,228 @@
+"""Gated convolutions and the encoder made of them (Gehring et al. 2017, "Convolutional Sequence to
+Sequence Learning", sections 3.2, 3.4 and 3.5), which table 2 of Vaswani et al. 2017 compares the
+Transformer with.
+"""
+
+import keras
+from keras import ops
+
+from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.linear_maps import Matrix, plus_bias
+from keras_transformer.layers.tensors import State, Tensor
+
+# A sum of two has the variance of one.
+HALVED = 0.5**0.5
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class Conv1D(keras.layers.Conv1D):
+    """`keras.layers.Conv1D` along sequences, (B, n, width) -> (B, n, filters), the bias added as in
+    `linear_maps`. Strides and groups must be 1.
+
+    It is one product of the kernel, (k width, filters), and the k positions that each output sees,
+    side by side. TensorFlow's convolution sums the gradient of the filters in bfloat16 on a
+    processor that does not multiply in it; a matrix product's is summed in float32 everywhere.
+    """
+
+    def build(self, input_shape):
+        if self.strides != (1,) or self.groups != 1:
+            raise ValueError(
+                "`strides` and `groups` must be 1. Received: "
+                f"strides={self.strides}, groups={self.groups}. Use `keras.layers.Conv1D`."
+            )
+        super().build(input_shape)
+
+    def call(self, x: Tensor) -> Tensor:
+        y = ops.matmul(self._windows(x), ops.reshape(self.kernel, (-1, self.filters)))
+        y = plus_bias(y, self.bias) if self.use_bias else y
+        return y if self.activation is None else self.activation(y)
+
+    def _windows(self, x):
+        """(B, n, width) -> (B, n, k width)."""
+        [size] = self.kernel_size
+        [step] = self.dilation_rate
+        unseen = (size - 1) * step
+        before = {"causal": unseen, "same": unseen // 2, "valid": 0}[self.padding]
+        behind = unseen - before if self.padding == "same" else 0
+        padded = ops.pad(x, ((0, 0), (before, behind), (0, 0)))
+        length = ops.shape(padded)[1] - unseen
+        starts = range(0, unseen + 1, step)
+        return ops.concatenate([padded[:, at : at + length] for at in starts], axis=-1)
+
+
+def gated(x: Tensor) -> Tensor:
+    """GLU([a, b]) = a * sigmoid(b): (..., 2 d) -> (..., d)."""
+    a, b = ops.split(x, 2, axis=-1)
+    return a * ops.sigmoid(b)
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class ConvolutionBlock(keras.layers.Layer):
+    """A convolution of 2 d_model filters, a gated linear unit and a residual sum.
+
+        (GLU(Conv(Dropout(x))) + x) sqrt(0.5)
+
+    Args:
+        d_model: width of input and output.
+        kernel_size: k.
+        dropout: probability in [0, 1) on the input of the convolution.
+        padding: "same" of an encoder, which sees as far ahead as behind, or "causal" of a decoder.
+
+    Call arguments:
+        x: (B, n, d_model).
+        tokens: 1 at tokens and 0 at padding, (B, n, 1), of the dtype of `x`; None if no position
+            sees padding after it.
+
+    Returns:
+        (B, n, d_model).
+
+    Reference: Dauphin et al. 2016, "Language Modeling with Gated Convolutional Networks".
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        kernel_size: int,
+        dropout: float = 0.0,
+        padding: str = "same",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.d_model = d_model
+        self.kernel_size = kernel_size
+        self.dropout = dropout
+        self.padding = padding
+        # Gehring et al. 2017, section 3.5: a GLU's output has a quarter of its input's variance,
+        # and dropout raises that of its sum.
+        deviation = (4 * (1 - dropout) / (kernel_size * d_model)) ** 0.5
+        self.input_dropout = Dropout(dropout, dtype=self.dtype_policy, name="input_dropout")
+        self.convolution = Conv1D(
+            2 * d_model,
+            kernel_size,
+            padding=padding,
+            kernel_initializer=keras.initializers.RandomNormal(stddev=deviation),
+            dtype=self.dtype_policy,
+            name="convolution",
+        )
+
+    def build(self, x_shape):
+        self.convolution.build(x_shape)
+
+    def call(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
+        seen = self.input_dropout(x)
+        if tokens is not None:
+            seen = seen * tokens
+        return (gated(self.convolution(seen)) + x) * HALVED
+
+    def stepper(self) -> "ConvolutionStepper":
+        return ConvolutionStepper(self)
+
+    def compute_output_shape(self, x_shape):
+        return x_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "d_model": self.d_model,
+            "kernel_size": self.kernel_size,
+            "dropout": self.dropout,
+            "padding": self.padding,
+        }
+
+
+class ConvolutionStepper:
+    """A causal `ConvolutionBlock` for one new position of each row, (rows, d_model).
+
+    The state is the window of the k - 1 positions before, (rows, k - 1, d_model), of fixed size:
+    zeros before the first position.
+    """
+
+    growing = -1
+
+    def __init__(self, block: ConvolutionBlock):
+        convolution = block.convolution
+        self._before = (block.kernel_size - 1, block.d_model)
+        self._width = block.kernel_size * block.d_model
+        self._dtype = block.compute_dtype
+        kernel = ops.reshape(convolution.kernel, (self._width, -1))
+        self._kernel = Matrix([kernel], block.dtype_policy)
+        self._bias = ops.cast(convolution.bias, self._dtype)
+
+    def start(self, rows: int | Tensor) -> State:
+        return ops.zeros((rows, *self._before), dtype=self._dtype)
+
+    def __call__(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        window = ops.concatenate([state, x[:, None]], axis=1)
+        [y] = self._kernel(ops.reshape(window, (-1, self._width)))
+        return (gated(y + self._bias) + x) * HALVED, window[:, 1:]
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class ConvolutionalEncoder(keras.layers.Layer):
+    """N blocks, whose output z is what a decoder attends to.
+
+        memory = [z, (z + e) sqrt(0.5)]           keys and values; e is the embedded source
+
+    As there are as many attentions as blocks in a decoder of N, each passes an N-th of its gradient
+    to z. The embeddings e get all of it.
+
+    Args:
+        num_layers: N.
+        d_model: width of embeddings and blocks.
+        kernel_size: k, odd.
+        dropout: probability in [0, 1) on the input of each convolution.
+
+    Call arguments:
+        x: embedded source e, (B, S, d_model).
+        attention_mask: booleans (B, 1, S), True at tokens.
+
+    Returns:
+        The memory, (B, S, 2 d_model).
+    """
+
+    def __init__(
+        self, num_layers: int, d_model: int, kernel_size: int = 3, dropout: float = 0.0, **kwargs
+    ):
+        super().__init__(**kwargs)
+        self.num_layers = num_layers
+        self.d_model = d_model
+        self.kernel_size = kernel_size
+        self.dropout = dropout
+        self.blocks = [
+            ConvolutionBlock(
+                d_model, kernel_size, dropout, dtype=self.dtype_policy, name=f"block_{n}"
+            )
+            for n in range(num_layers)
+        ]
+
+    def build(self, x_shape):
+        for block in self.blocks:
+            block.build(x_shape)
+
+    def call(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        tokens = None
+        if attention_mask is not None:
+            tokens = ops.cast(ops.transpose(attention_mask, (0, 2, 1)), x.dtype)
+        z = x
+        for block in self.blocks:
+            z = block(z, tokens=tokens)
+        z = _with_share_of_gradient(z, 1 / self.num_layers)
+        return ops.concatenate([z, (z + x) * HALVED], axis=-1)
+
+    def compute_output_shape(self, x_shape):
+        return (*x_shape[:-1], 2 * self.d_model)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_layers": self.num_layers,
+            "d_model": self.d_model,
+            "kernel_size": self.kernel_size,
+            "dropout": self.dropout,
+        }
+
+
+def _with_share_of_gradient(x, share):
+    """Pass x on, and multiply its gradient by `share`."""
+    fixed = ops.stop_gradient(x)
+    return fixed + (x - fixed) * share

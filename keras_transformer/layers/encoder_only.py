@@ -1,0 +1,286 @@
+"""What encoder-only models put before and after the encoder of section 3.1 (Vaswani et al. 2017):
+BERT's segments, its prediction of pieces and its pooling (Devlin et al. 2019, "BERT: Pre-training
+of Deep Bidirectional Transformers for Language Understanding"), and the Vision Transformer's
+patches.
+"""
+
+from collections.abc import Callable
+
+import keras
+from keras import ops
+
+from keras_transformer.layers.add_and_norm import EPSILON, LayerNormalization
+from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.linear_maps import Dense
+from keras_transformer.layers.tensors import Tensor
+from pipelines.special_ids import PAD
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class SegmentEmbedding(keras.layers.Layer):
+    """Add a learned vector for the segment that each token is of, normalize the sum, drop out.
+
+        Dropout(LayerNorm(x + S[segments])),    S: (segments, d_model)
+
+    Args:
+        segments: how many there are; BERT has two, a first and a second sentence.
+        dropout: probability in [0, 1).
+        epsilon: what the norm adds to the variance.
+
+    Call arguments:
+        x: embeddings that know their positions, (B, T, d_model).
+        segments: the segment of each token, integers (B, T).
+
+    Returns:
+        (B, T, d_model).
+
+    Reference: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for
+        Language Understanding", figure 2.
+    """
+
+    def __init__(self, segments: int = 2, dropout: float = 0.0, epsilon: float = EPSILON, **kwargs):
+        super().__init__(**kwargs)
+        self.segments = segments
+        self.dropout = dropout
+        self.sum_dropout = Dropout(dropout, dtype=self.dtype_policy, name="sum_dropout")
+        self.norm = LayerNormalization(epsilon, dtype=self.dtype_policy, name="norm")
+
+    def build(self, x_shape, segments_shape):
+        self.table = self.add_weight(
+            name="table",
+            shape=(self.segments, x_shape[-1]),
+            initializer=keras.initializers.RandomNormal(stddev=0.02),
+        )
+        self.norm.build(x_shape)
+
+    def call(self, x: Tensor, segments: Tensor) -> Tensor:
+        x = x + ops.cast(ops.take(self.table, segments, axis=0), x.dtype)
+        return self.sum_dropout(self.norm(x))
+
+    def compute_output_shape(self, x_shape, segments_shape):
+        return x_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "segments": self.segments,
+            "dropout": self.dropout,
+            "epsilon": self.norm.epsilon,
+        }
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class PiecePrediction(keras.layers.Layer):
+    """Take the states of some places, and make of each what the table of embeddings is asked with.
+
+        LayerNorm(activation(x[places] W + b)),    W: (d_model, d_model)
+
+    Args:
+        activation: a Keras activation or its name; BERT's is "gelu".
+        epsilon: what the norm adds to the variance.
+
+    Call arguments:
+        x: states, (B, T, d_model).
+        places: numbers of tokens, integers (B, M), each from 0 to T - 1.
+
+    Returns:
+        (B, M, d_model).
+
+    Reference: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for
+        Language Understanding", section 3.1, and its program.
+    """
+
+    def __init__(self, activation: str | Callable = "gelu", epsilon: float = EPSILON, **kwargs):
+        super().__init__(**kwargs)
+        self.activation = keras.activations.get(activation)
+        self.norm = LayerNormalization(epsilon, dtype=self.dtype_policy, name="norm")
+
+    def build(self, x_shape, places_shape):
+        self.dense = Dense(x_shape[-1], self.activation, dtype=self.dtype_policy, name="dense")
+        self.dense.build(x_shape)
+        self.norm.build(x_shape)
+
+    def call(self, x: Tensor, places: Tensor) -> Tensor:
+        batch = ops.shape(x)[0]
+        length = ops.shape(x)[1]
+        width = x.shape[-1]
+        # Numbers of rows where all sentences lie in one matrix.
+        rows = places + (ops.arange(batch, dtype=places.dtype) * length)[:, None]
+        taken = ops.take(ops.reshape(x, (-1, width)), rows, axis=0)
+        return self.norm(self.dense(taken))
+
+    def compute_output_shape(self, x_shape, places_shape):
+        return (*places_shape, x_shape[-1])
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "activation": keras.activations.serialize(self.activation),
+            "epsilon": self.norm.epsilon,
+        }
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class PieceBias(keras.layers.Layer):
+    """Add a learned number to the logit of each piece: how frequent it is.
+
+    Call arguments:
+        logits: (..., V).
+
+    Returns:
+        (..., V).
+    """
+
+    def build(self, logits_shape):
+        self.bias = self.add_weight(name="bias", shape=(logits_shape[-1],), initializer="zeros")
+
+    def call(self, logits: Tensor) -> Tensor:
+        return logits + ops.cast(self.bias, logits.dtype)
+
+    def compute_output_shape(self, logits_shape):
+        return logits_shape
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class FirstState(keras.layers.Layer):
+    """The state of the first token, a mark that stands for the text.
+
+    Call arguments:
+        x: states, (B, T, d_model).
+        tokens: ids, (B, T), padded with PAD.
+
+    Returns:
+        (B, d_model).
+
+    Reference: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for
+        Language Understanding", section 3.
+    """
+
+    def call(self, x: Tensor, tokens: Tensor) -> Tensor:
+        return x[:, 0]
+
+    def compute_output_shape(self, x_shape, tokens_shape):
+        return (x_shape[0], x_shape[-1])
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class MeanState(keras.layers.Layer):
+    """The mean of the states of all tokens. Where pieces are guessed and nothing else, no label
+    teaches the first state to stand for the text.
+
+    Call arguments and result as of `FirstState`.
+
+    Reference: Reimers and Gurevych 2019, "Sentence-BERT: Sentence Embeddings using Siamese
+        BERT-Networks", section 3.
+    """
+
+    def call(self, x: Tensor, tokens: Tensor) -> Tensor:
+        real = ops.cast(ops.not_equal(tokens, PAD), x.dtype)[..., None]
+        return ops.sum(x * real, axis=1) / ops.sum(real, axis=1)
+
+    def compute_output_shape(self, x_shape, tokens_shape):
+        return (x_shape[0], x_shape[-1])
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class PatchEmbedding(keras.layers.Layer):
+    """Cut pictures into squares of P x P pixels, map each to a vector, put the class token before
+    them, and add learned positions.
+
+        Dropout([c; x_1 W + b; ...; x_n W + b] + E),    W: (P P C, d_model), E: (1 + n, d_model)
+
+    Positions start with a standard deviation of d_model^-0.5, as in `LearnedEncoding`. Small ones,
+    such as the 0.02 of the Vision Transformer's own program, are drowned by the patches: a short
+    training then spends more of its time on a bag of patches.
+
+    Patches are in the order of reading, from left to right and from top to bottom, and the numbers
+    of a patch are in the order of row, column, channel.
+
+    Args:
+        patch_size: P, pixels.
+        d_model: width of the vectors.
+        dropout: probability in [0, 1).
+
+    Call arguments:
+        pictures: (B, H, W, C), H and W multiples of P that are known when it is built.
+
+    Returns:
+        (B, 1 + n, d_model), n = (H / P)(W / P). The class token is the first.
+
+    Raises:
+        ValueError: if P does not divide H and W.
+
+    Example:
+        x = PatchEmbedding(patch_size=4, d_model=64)(pictures)
+
+    Reference: Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words: Transformers for Image
+        Recognition at Scale", section 3.1, eq. 1.
+    """
+
+    def __init__(self, patch_size: int, d_model: int, dropout: float = 0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.patch_size = patch_size
+        self.d_model = d_model
+        self.dropout = dropout
+        self.sum_dropout = Dropout(dropout, dtype=self.dtype_policy, name="sum_dropout")
+
+    def build(self, pictures_shape):
+        _, height, width, channels = pictures_shape
+        rows, columns = grid(height, width, self.patch_size)
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(self.patch_size**2 * channels, self.d_model),
+            initializer="glorot_uniform",
+        )
+        self.bias = self.add_weight(name="bias", shape=(self.d_model,), initializer="zeros")
+        self.class_token = self.add_weight(
+            name="class_token", shape=(self.d_model,), initializer="zeros"
+        )
+        self.positions = self.add_weight(
+            name="positions",
+            shape=(1 + rows * columns, self.d_model),
+            initializer=keras.initializers.RandomNormal(stddev=self.d_model**-0.5),
+        )
+
+    def call(self, pictures: Tensor) -> Tensor:
+        x = ops.matmul(patches(pictures, self.patch_size), self.kernel) + self.bias
+        first = ops.broadcast_to(self.class_token, (ops.shape(x)[0], 1, self.d_model))
+        x = ops.concatenate([ops.cast(first, x.dtype), x], axis=1)
+        return self.sum_dropout(x + ops.cast(self.positions, x.dtype))
+
+    def compute_output_shape(self, pictures_shape):
+        rows, columns = grid(*pictures_shape[1:3], self.patch_size)
+        return (pictures_shape[0], 1 + rows * columns, self.d_model)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "patch_size": self.patch_size,
+            "d_model": self.d_model,
+            "dropout": self.dropout,
+        }
+
+
+def patches(pictures: Tensor, patch_size: int) -> Tensor:
+    """Pictures (B, H, W, C) to their patches, (B, n, P P C)."""
+    _, height, width, channels = pictures.shape
+    rows, columns = grid(height, width, patch_size)
+    shape = (-1, rows, patch_size, columns, patch_size, channels)
+    cut = ops.transpose(ops.reshape(pictures, shape), (0, 1, 3, 2, 4, 5))
+    return ops.reshape(cut, (-1, rows * columns, patch_size**2 * channels))
+
+
+def grid(height: int, width: int, patch_size: int) -> tuple[int, int]:
+    """How many rows and columns of patches a picture has.
+
+    Raises:
+        ValueError: if patches do not fill it.
+    """
+    if height % patch_size or width % patch_size:
+        fitting = [size for size in range(2, 33) if not height % size and not width % size]
+        remedy = f"Try {' or '.join(map(str, fitting))}" if fitting else "Resize the pictures"
+        raise ValueError(
+            f"`patch_size` must divide height and width of the pictures. Received: "
+            f"patch_size={patch_size}, height={height}, width={width}. {remedy}."
+        )
+    return height // patch_size, width // patch_size

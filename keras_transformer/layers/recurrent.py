@@ -1,0 +1,300 @@
+"""The LSTM encoder and decoder with additive attention that the Transformer dispenses with
+(Vaswani et al. 2017, sections 1 and 3.2.1).
+
+`call` processes a whole target (training); a stepper adds one token per hypothesis (decoding), from
+a state of fixed size. Both give the same activations.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_transformer.layers.attention import MultiHeadAttention
+from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.linear_maps import Matrix, plus_bias
+from keras_transformer.layers.scaled_dot_product import Additive, SoftmaxHeads
+from keras_transformer.layers.tensors import KeysAndValues, State, Tensor
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class OrthogonalOfAnyDtype(keras.initializers.Orthogonal):
+    """Keras' own start of the matrices between positions, drawn in float32: backends have no
+    decomposition of bfloat16 matrices.
+    """
+
+    def __call__(self, shape, dtype=None):
+        return ops.cast(super().__call__(shape, "float32"), dtype or "float32")
+
+
+class LSTMCell(keras.layers.LSTMCell):
+    """Keras' cell without its dropout, its bias added as in `linear_maps`.
+
+    i, f, g, o = split(x W + h U + b)
+    c = sigmoid(f) * c + sigmoid(i) * tanh(g)
+    h = sigmoid(o) * tanh(c)
+    """
+
+    def call(self, x: Tensor, states: list[Tensor], training: bool = False):
+        h, c = states
+        gates = ops.matmul(x, self.kernel) + ops.matmul(h, self.recurrent_kernel)
+        h, c = _next_state(plus_bias(gates, self.bias), c)
+        return h, [h, c]
+
+
+def _next_state(gates, c):
+    i, f, g, o = ops.split(gates, 4, axis=-1)
+    c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+    return ops.sigmoid(o) * ops.tanh(c), c
+
+
+def lstm(
+    units: int, policy: keras.DTypePolicy, name: str, backward: bool = False
+) -> keras.layers.LSTM:
+    """A layer (B, n, width) -> (B, n, units), with Keras' own activations. With `backward` it reads
+    the last position first, and what comes out is in the order of reading.
+
+    Reference: Hochreiter and Schmidhuber 1997, "Long Short-Term Memory".
+    """
+    layer = keras.layers.LSTM(
+        units,
+        return_sequences=True,
+        go_backwards=backward,
+        recurrent_initializer=OrthogonalOfAnyDtype(),
+        dtype=policy,
+        name=name,
+    )
+    # Keras' layer makes its cell itself. `keras.layers.RNN` takes another one, but not cuDNN.
+    layer.cell.__class__ = LSTMCell
+    return layer
+
+
+class LSTMStepper:
+    """An `lstm` for one new position of each row, (rows, width), by the formula of `LSTMCell`. The
+    state is h and c, (rows, units) each.
+    """
+
+    growing = (-1, -1)
+
+    def __init__(self, layer):
+        cell = layer.cell
+        self._units = layer.units
+        self._dtype = layer.compute_dtype
+        kernel = ops.concatenate([cell.kernel, cell.recurrent_kernel], axis=0)
+        self._gates = Matrix([kernel], layer.dtype_policy)
+        self._bias = ops.cast(cell.bias, self._dtype)
+
+    def start(self, rows: int | Tensor) -> State:
+        return tuple(ops.zeros((rows, self._units), dtype=self._dtype) for _ in range(2))
+
+    def __call__(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        h, c = state
+        [gates] = self._gates(ops.concatenate([x, h], axis=-1))
+        h, c = _next_state(gates + self._bias, c)
+        return h, (h, c)
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class RecurrentEncoder(keras.layers.Layer):
+    """N layers, of which half reads the sentence forward and half backward.
+
+        x = x + Dropout([LSTM(x), reversed(LSTM(reversed(x)))])
+
+    Padding is skipped: the backward half begins at the last token of each sentence.
+
+    Args:
+        num_layers: N.
+        d_model: width of input and output, even.
+        dropout: probability in [0, 1) on the output of each layer, not on what it carries from
+            position to position.
+
+    Call arguments:
+        x: embedded source, (B, S, d_model).
+        attention_mask: booleans (B, 1, S), True at tokens, which come before all padding.
+
+    Returns:
+        The memory, (B, S, d_model). At padding it means nothing.
+
+    References: Bahdanau et al. 2014, section 3.2. Wu et al. 2016, section 3.1 (the residual sum).
+        Zaremba et al. 2014, "Recurrent Neural Network Regularization" (where the dropout stands).
+    """
+
+    def __init__(self, num_layers: int, d_model: int, dropout: float = 0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.num_layers = num_layers
+        self.d_model = d_model
+        self.dropout = dropout
+        policy = self.dtype_policy
+        half = d_model // 2
+        self.forward_layers = [lstm(half, policy, f"forward_{n}") for n in range(num_layers)]
+        self.backward_layers = [
+            lstm(half, policy, f"backward_{n}", backward=True) for n in range(num_layers)
+        ]
+        self.output_dropouts = [
+            Dropout(dropout, dtype=policy, name=f"dropout_{n}") for n in range(num_layers)
+        ]
+
+    def build(self, x_shape):
+        for layer in (*self.forward_layers, *self.backward_layers):
+            layer.build(x_shape)
+
+    def call(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        tokens = None if attention_mask is None else attention_mask[:, 0]
+        layers = zip(self.forward_layers, self.backward_layers, self.output_dropouts, strict=True)
+        for forward, backward, dropout in layers:
+            ahead = forward(x, mask=tokens)
+            # What was read backward comes in the order of reading.
+            behind = ops.flip(backward(x, mask=tokens), axis=1)
+            x = x + dropout(ops.concatenate([ahead, behind], axis=-1))
+        return x
+
+    def compute_output_shape(self, x_shape):
+        return x_shape
+
+    def get_config(self):
+        sizes = {"num_layers": self.num_layers, "d_model": self.d_model, "dropout": self.dropout}
+        return {**super().get_config(), **sizes}
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class RecurrentDecoder(keras.layers.Layer):
+    """N LSTM layers; the output of the first attends to the source, for all that follow.
+
+        x = x + Dropout(LSTM_1(x))
+        c = Attention(x, memory, memory)          additive, of one head
+        x = x + Dropout(LSTM_n([x, c]))           n = 2 to N
+        y = tanh([x, c] W)
+
+    For N = 1 this is the global attention of Luong et al. 2015, section 3.1, without their input
+    feeding, with the scores of Bahdanau et al. 2014; that the first layer attends for those above
+    it is due to Wu et al. 2016, section 3. No LSTM layer reads what its own attention found one
+    step before, so that each layer computes the whole target in one call. The layers start from
+    zeros: what the decoder knows of the source comes by attention alone.
+
+    Args:
+        num_layers: N.
+        d_model: width of input, output, LSTM layers and the hidden layer of the attention.
+        dropout: probability in [0, 1) on the output of each layer.
+
+    Call arguments:
+        x: embedded target, shifted right, (B, T, d_model).
+        memory: the encoder's output, (B, S, d_model).
+        memory_mask: booleans broadcastable to (B, T, S), True where it may be attended to.
+
+    Returns:
+        (B, T, d_model). Position t depends only on positions up to t, so padding at the end needs
+        no mask.
+    """
+
+    def __init__(self, num_layers: int, d_model: int, dropout: float = 0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.num_layers = num_layers
+        self.d_model = d_model
+        self.dropout = dropout
+        policy = self.dtype_policy
+        self.layers = [lstm(d_model, policy, f"lstm_{n}") for n in range(num_layers)]
+        self.output_dropouts = [
+            Dropout(dropout, dtype=policy, name=f"dropout_{n}") for n in range(num_layers)
+        ]
+        heads = SoftmaxHeads(similarity=Additive())
+        self.attention = MultiHeadAttention(1, d_model, heads=heads, dtype=policy, name="attention")
+        self.combination = keras.layers.Dense(
+            d_model, "tanh", use_bias=False, dtype=policy, name="combination"
+        )
+
+    def build(self, x_shape, memory_shape):
+        with_context = (*x_shape[:-1], 2 * self.d_model)
+        self.layers[0].build(x_shape)
+        for layer in self.layers[1:]:
+            layer.build(with_context)
+        self.attention.build(x_shape, memory_shape, memory_shape)
+        self.combination.build(with_context)
+
+    def through(
+        self, x: Tensor, recur: Callable, look: Callable, combine: Callable
+    ) -> tuple[Tensor, list[Any], Tensor]:
+        """The order of the layers, for whole sequences and single positions alike.
+
+        `recur(n, x)` gives what LSTM layer n makes of (..., width), and its state; `look(x)` what
+        the attention finds, and its weights; `combine` maps (..., 2 d_model) to (..., d_model).
+        Returns (..., d_model), the layers' states, and the weights.
+        """
+        y, state = recur(0, x)
+        states = [state]
+        x = x + self.output_dropouts[0](y)
+        context, weights = look(x)
+        for n in range(1, self.num_layers):
+            y, state = recur(n, ops.concatenate([x, context], axis=-1))
+            states.append(state)
+            x = x + self.output_dropouts[n](y)
+        return combine(ops.concatenate([x, context], axis=-1)), states, weights
+
+    def _whole(self, x, look):
+        def recur(n, x):
+            return self.layers[n](x), None
+
+        return self.through(x, recur, look, self.combination)
+
+    def call(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None) -> Tensor:
+        def look(x):
+            return self.attention(x, memory, memory, attention_mask=memory_mask), None
+
+        y, _, _ = self._whole(x, look)
+        return y
+
+    def with_attention(
+        self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """`call`, and second what is attended to, (B, 1, 1, T, S)."""
+
+        def look(x):
+            return self.attention.with_attention(x, memory, memory, memory_mask)
+
+        y, _, weights = self._whole(x, look)
+        return y, weights[:, None]
+
+    def memory_cache(self, memory: Tensor) -> KeysAndValues:
+        """The keys and values of a memory (B, S, d_model), projected once a sentence."""
+        return self.attention.keys_and_values(memory, memory)
+
+    def stepper(self) -> "RecurrentDecoderStepper":
+        return RecurrentDecoderStepper(self)
+
+    def compute_output_shape(self, x_shape, memory_shape):
+        return x_shape
+
+    def get_config(self):
+        sizes = {"num_layers": self.num_layers, "d_model": self.d_model, "dropout": self.dropout}
+        return {**super().get_config(), **sizes}
+
+
+class RecurrentDecoderStepper:
+    """A `RecurrentDecoder` for one new position of each of K hypotheses a sentence, called as
+    `DecoderStepper`.
+    """
+
+    def __init__(self, decoder):
+        self._through = decoder.through
+        self._layers = [LSTMStepper(layer) for layer in decoder.layers]
+        self._look = decoder.attention.memory_stepper()
+        self._combination = Matrix([decoder.combination.kernel], decoder.dtype_policy)
+        self.growing = [layer.growing for layer in self._layers]
+
+    def start(self, rows: int | Tensor) -> State:
+        return [layer.start(rows) for layer in self._layers]
+
+    def __call__(
+        self, x: Tensor, state: State, memory: KeysAndValues, memory_mask: Tensor | None = None
+    ) -> tuple[Tensor, State, Tensor]:
+        def combine(x):
+            [y] = self._combination(x)
+            return ops.tanh(y)
+
+        rows, state, weights = self._through(
+            ops.reshape(x, (-1, x.shape[-1])),
+            lambda n, x: self._layers[n](x, state[n]),
+            lambda x: self._look(x, memory, memory_mask),
+            combine,
+        )
+        return ops.reshape(rows, ops.shape(x)), state, ops.cast(weights[:, 0], "float32")
