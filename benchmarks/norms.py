@@ -19,7 +19,7 @@ from benchmarks.copying import SIZES, WORDS, accuracy, sentences, train
 from benchmarks.tables import print_table
 from keras_transformer.layers import Encoder, PostNorm, PreNorm
 from keras_transformer.models.variants import NORMS
-from keras_transformer.visualization import line_chart
+from keras_transformer.visualization import charts
 from keras_transformer.visualization.picture_file import write_picture
 from pipelines.special_ids import EOS
 
@@ -100,10 +100,10 @@ def of_mates(model):
 def draw(norms, path, theme):
     """Draw the gradient norms over depth, a curve for each stack."""
     series = {name: (list(range(1, len(found) + 1)), found) for name, found in norms.items()}
-    panel = line_chart.Panel(
+    panel = charts.Panel(
         "gradient at a layer's input / at the output", "layer, from the input", series, "y"
     )
-    write_picture(path, functools.partial(line_chart.draw, [panel]), theme)
+    write_picture(path, functools.partial(charts.draw, [panel]), theme)
 
 
 def main(_):

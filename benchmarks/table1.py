@@ -143,7 +143,7 @@ def show(results):
 
 def draw(results, path, theme):
     """Draw seconds and bytes over n, a curve for each layer, both axes logarithmic."""
-    from keras_transformer.visualization import line_chart
+    from keras_transformer.visualization import charts
     from keras_transformer.visualization.picture_file import write_picture
 
     seconds = {}
@@ -152,10 +152,10 @@ def draw(results, path, theme):
         seconds[name] = (list(found["seconds"]), list(found["seconds"].values()))
         megabytes[name] = (list(found["bytes"]), [size / 1e6 for size in found["bytes"].values()])
     panels = [
-        line_chart.Panel("seconds, forward and backward", "n, positions", seconds, "xy"),
-        line_chart.Panel("MB", "n, positions", megabytes, "xy"),
+        charts.Panel("seconds, forward and backward", "n, positions", seconds, "xy"),
+        charts.Panel("MB", "n, positions", megabytes, "xy"),
     ]
-    write_picture(path, functools.partial(line_chart.draw, panels), theme)
+    write_picture(path, functools.partial(charts.draw, panels), theme)
 
 
 def main(_):

@@ -26,7 +26,7 @@ from benchmarks.paper_table3 import (
     small_scale,
 )
 from benchmarks.tables import print_table
-from keras_transformer.visualization import line_chart
+from keras_transformer.visualization import charts
 from keras_transformer.visualization.picture_file import write_picture
 
 SCALE = flags.DEFINE_enum("scale", "paper", ["paper", "small"], "Count parameters, or train too.")
@@ -131,8 +131,8 @@ def draw(found, path, theme):
     for what, title in (("perplexity", "perplexity a piece"), ("bleu", "BLEU")):
         ours, theirs = against_base(found, what)
         series = {"here": (places, ours), "paper": (places, theirs)}
-        panels.append(line_chart.Panel(f"{title}, less base's", "", series, names=names))
-    write_picture(path, functools.partial(line_chart.draw, panels), theme)
+        panels.append(charts.Panel(f"{title}, less base's", "", series, names=names))
+    write_picture(path, functools.partial(charts.draw, panels), theme)
 
 
 def main(_):

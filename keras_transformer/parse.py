@@ -25,7 +25,7 @@ def main(FLAGS):
     from keras_transformer.inference.translator import Translator
     from keras_transformer.startup import spread_over_cores
     from keras_transformer.streams import answer_lines, read_lines, require_writable, write_text
-    from keras_transformer.visualization import tree_drawing, tree_text
+    from keras_transformer.visualization import tree_drawings
     from pipelines.trees.penn_words import split_words
 
     model = flags.required_model(FLAGS)
@@ -35,13 +35,13 @@ def main(FLAGS):
     parser = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
     _refuse_translator(parser.description, model)
     words_of = split_words if FLAGS.raw_text else list
-    as_text = {"brackets": _brackets, "drawn": tree_text.all_drawn}.get(FLAGS.tree_format)
+    as_text = {"brackets": _brackets, "drawn": tree_drawings.all_as_text}.get(FLAGS.tree_format)
     if FLAGS.stream:
         answer_lines(lambda line: as_text(parser.translate(words_of([line]))))
         return
     sentences = words_of(read_lines(FLAGS.input))
     if not as_text:
-        tree_drawing.refuse_number(sum(1 for sentence in sentences if sentence.strip()))
+        tree_drawings.refuse_number(sum(1 for sentence in sentences if sentence.strip()))
     with speed_bar(len(sentences)) as report:
         trees = parser.translate(
             sentences, batch_tokens=FLAGS.decode_tokens, batches_at_once=at_once, report=report
@@ -49,7 +49,7 @@ def main(FLAGS):
     if as_text:
         write_text(FLAGS.output, as_text(trees))
     else:
-        tree_drawing.write(FLAGS.output, trees, FLAGS.theme)
+        tree_drawings.write(FLAGS.output, trees, FLAGS.theme)
 
 
 def _refuse(FLAGS):
@@ -66,7 +66,7 @@ def _refuse(FLAGS):
 
         form_of(FLAGS.output)
     if FLAGS.tree_format == "drawn":
-        from keras_transformer.visualization.tree_text import require_nltk
+        from keras_transformer.visualization.tree_drawings import require_nltk
 
         require_nltk()
 

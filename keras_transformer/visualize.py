@@ -6,35 +6,31 @@ python -m keras_transformer.visualize --picture=head --model=runs/home_assistant
 It needs matplotlib: the extra `plots`.
 """
 
-import functools
-
 from keras_transformer import flags
 
-GROUPS = ("model_path", "visualize", "theme", "search", "seed", "files", "output")
-WITHOUT_MODEL = ("learning_rate",)
+PICTURE = (
+    "picture",
+    "picture_of_attention",
+    "picture_of_heads",
+    "picture_of_learning_rates",
+    "picture_of_patches",
+    "files",
+)
+GROUPS = (*PICTURE, "model_path", "theme", "search", "seed", "output")
 
 
 def main(FLAGS):
-    from keras_transformer.tasks.attending import attend_of
-    from keras_transformer.tasks.sentence_examination import validation_of
     from keras_transformer.visualization.picture_file import form_of, write_picture
     from keras_transformer.visualization.pictures import PICTURES
 
     if not FLAGS.picture:
         raise ValueError(f"--picture is missing: one of {', '.join(PICTURES)}.")
     form_of(FLAGS.output)
-    values = flags.values(FLAGS, "visualize", "files")
-    if FLAGS.picture not in WITHOUT_MODEL:
-        values["model"] = flags.required_model(FLAGS)
+    picture = PICTURES[FLAGS.picture].of(flags.values(FLAGS, *PICTURE))
+    if FLAGS.picture == "learning_rate":
+        draw = picture.measure({text: _schedule(text) for text in FLAGS.schedules})
     else:
-        values["recipes"] = {text: _schedule(text) for text in FLAGS.schedules}
-    asked = {**flags.defaults("evaluate", "tokenize"), **flags.values(FLAGS, "files")}
-    readers = {
-        "attend_of": attend_of,
-        "validation_of": functools.partial(validation_of, values=asked, asker="heads --ablate"),
-    }
-    options = flags.decoding_options(FLAGS)
-    draw = PICTURES[FLAGS.picture](**values, **readers, options=options)
+        draw = picture.measure(flags.required_model(FLAGS), flags.decoding_options(FLAGS))
     write_picture(FLAGS.output, draw, FLAGS.theme)
 
 

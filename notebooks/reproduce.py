@@ -39,9 +39,9 @@ from IPython.display import Markdown, display
 
 import keras_transformer
 from keras_transformer.models import Transformer
-from keras_transformer.visualization import line_chart
-from keras_transformer.visualization.line_chart import Panel
-from keras_transformer.visualization.shown import Shown
+from keras_transformer.visualization import charts
+from keras_transformer.visualization.charts import Panel
+from keras_transformer.visualization.picture_file import Shown
 
 ROOT = pathlib.Path(keras_transformer.__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -119,7 +119,7 @@ series = {
     name: (list(found["seconds"]), list(found["seconds"].values()))
     for name, found in measured.items()
 }
-Shown(functools.partial(line_chart.draw, [Panel("seconds, forward and backward", "n", series)]))
+Shown(functools.partial(charts.draw, [Panel("seconds, forward and backward", "n", series)]))
 
 # %% [markdown]
 # ## Table 3: what matters in the model
@@ -202,4 +202,4 @@ if BASE in scores:
             "paper": (places, [float(row[there]) - float(base[there]) for row in rows]),
         }
         panels.append(Panel(f"{title}, less base's", "", series, names=labels))
-    display(Shown(functools.partial(line_chart.draw, panels)))
+    display(Shown(functools.partial(charts.draw, panels)))

@@ -45,10 +45,11 @@ from keras_transformer.evaluation import bleu
 from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.inference.translator_artifact import TranslatorArtifact
 from keras_transformer.saved_models.write import export
-from keras_transformer.visualization import attention_lines, attention_matrix, line_chart
-from keras_transformer.visualization.attended import attended
-from keras_transformer.visualization.line_chart import Panel
-from keras_transformer.visualization.shown import Shown
+from keras_transformer.visualization import charts
+from keras_transformer.visualization.attended import Attended
+from keras_transformer.visualization.attention_pictures import draw_lines, draw_matrix, rows_of
+from keras_transformer.visualization.charts import Panel
+from keras_transformer.visualization.picture_file import Shown
 from pipelines.batches import batching
 from pipelines.corpora.parallel_text import ParallelText
 from pipelines.vocabularies import vocabulary
@@ -180,7 +181,7 @@ for name in ("loss", "val_loss"):
     assert floor < history[name][-1] < floor + 0.1
 epochs = list(range(1, len(history["loss"]) + 1))
 series = {"training": (epochs, history["loss"]), "validation": (epochs, history["val_loss"])}
-Shown(functools.partial(line_chart.draw, [Panel("loss, nats a token", "epoch", series)]))
+Shown(functools.partial(charts.draw, [Panel("loss, nats a token", "epoch", series)]))
 
 # %% [markdown]
 # ## Translate
@@ -218,21 +219,21 @@ assert logs[0][0] > logs[1][0] + 1
 # %%
 [translation] = translator.translate([LINE])
 attention = translator.attention(LINE, translation)
-cross = attended(attention, "cross")
+cross = Attended.of(attention, "cross")
 mean = cross.weights[0].mean(axis=0)
 verb = cross.rows.index("sieht.")
 most = [cross.columns[column] for column in cross.weights[:, :, verb].argmax(axis=-1).ravel()]
 print("at sieht., the heads look most at:", *most)
 assert "sees" in most
-Shown(functools.partial(attention_matrix.draw, cross.columns, cross.rows, mean))
+Shown(functools.partial(draw_matrix, cross.columns, cross.rows, mean))
 
 # %% [markdown]
 # What the English verb attends to in the encoder, in two heads of the first layer:
 
 # %%
-encoder = attended(attention, "encoder")
-rows = attention_lines.rows_of(encoder, "sees")
-Shown(functools.partial(attention_lines.draw, encoder, 0, [0, 1], rows))
+encoder = Attended.of(attention, "encoder")
+rows = rows_of(encoder, "sees")
+Shown(functools.partial(draw_lines, encoder, 0, [0, 1], rows))
 
 # %% [markdown]
 # ## Export

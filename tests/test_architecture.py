@@ -72,7 +72,7 @@ MAY_IMPORT = {
     "keras_transformer.visualization": [
         "pipelines",
         *ours("decoding", "evaluation", "inference", "layers", "models", "runs", "saved_models"),
-        *ours("training"),
+        *ours("tasks", "training"),
     ],
     # The server knows SavedModels only, whoever made them.
     "keras_transformer.server": [

@@ -13,9 +13,14 @@ from keras_transformer.flags import (
     serving,
     text,
     translating,
-    visualizing,
 )
 from keras_transformer.flags.definition import flag_values
+from keras_transformer.visualization.attention_pictures import Lines
+from keras_transformer.visualization.charts import LearningRates
+from keras_transformer.visualization.head_maps import Heads
+from keras_transformer.visualization.patch_maps import Patches
+from keras_transformer.visualization.pictures import PictureChoice
+from keras_transformer.visualization.theme import ThemeOptions
 from pipelines.options import Options, option, without
 
 
@@ -62,13 +67,18 @@ SECTIONS = {
     "start": learning.EmbeddingStart,
     "strict": text.Strictness,
     "task": runs_and_exports.TaskChoice,
-    "theme": visualizing.ThemeOptions,
+    "theme": ThemeOptions,
     "tokenize": evaluating.Tokenizer,
     "training": runs_and_exports.Course,
     "translate": translating.TranslateOptions,
     "tune": evaluating.TuningOptions,
     "version": runs_and_exports.Version,
-    "visualize": visualizing.VisualizeOptions,
+    # The options of several pictures; the others have none, or some of these.
+    "picture": PictureChoice,
+    "picture_of_attention": Lines,
+    "picture_of_heads": Heads,
+    "picture_of_learning_rates": LearningRates,
+    "picture_of_patches": Patches,
     "vocabulary": text.VocabularyOptions,
 }
 # The flags of each.

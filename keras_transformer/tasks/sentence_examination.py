@@ -13,6 +13,10 @@ from keras_transformer.runs.task_name import task_of
 from keras_transformer.tasks import examination_class
 from keras_transformer.tasks.examination import Examination
 
+UNSET = dict.fromkeys(
+    ("metrics", "confidence", "baseline_file", "evalb_parameters", "tokenize"), None
+)
+
 
 class SentenceExamination(Examination):
     """Sentences in, sentences or trees out.
@@ -67,15 +71,9 @@ class SentenceExamination(Examination):
 
 
 def validation_of(model: str, values: Mapping, asker: str) -> SentenceExamination:
-    """What `evaluate` asks of a model, of its validation split or of files.
-
-    Args:
-        model: a run's folder, a checkpoint or a SavedModel.
-        values: the values of the flags of `evaluate`.
-        asker: who wants to know, for the error.
-
-    Raises:
-        ValueError: if the model is no translator and no parser.
+    """What `evaluate` asks of a model, of its validation split or of files; `values` are those of
+    its flags, of which all but the files may be missing. `asker` is who wants to know, for the
+    error.
     """
     description = description_of(model)
     task = task_of(description)
@@ -85,4 +83,4 @@ def validation_of(model: str, values: Mapping, asker: str) -> SentenceExaminatio
             f"{asker} scores translators and parsers. Received: {model}, a model of the task "
             f"{task}."
         )
-    return kind(description, model, {**values, "split": "valid"})
+    return kind(description, model, {**UNSET, **values, "split": "valid"})

@@ -1,1 +1,1 @@
-"""Pictures of what models do: numbers in one file, drawing in another."""
+"""Pictures of what models do. Each is one file: its options, what it measures, how it is drawn."""

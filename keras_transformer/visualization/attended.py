@@ -1,13 +1,16 @@
-"""The weights of a model's heads for one sentence, with the words that they lie between (Vaswani
-et al. 2017, section 3.2.3).
+"""The weights of a model's heads for one sentence, between its words (Vaswani et al. 2017, section
+3.2.3).
 """
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
+from typing import Self
 
 import numpy as np
 
-from keras_transformer.visualization.words import SPECIAL, between_words, words_of
+from pipelines.vocabularies.vocabulary import SPACE
+from pipelines.vocabularies.word_pieces import FIRST, LAST, SUFFIX
 
 STACKS = ("encoder", "decoder", "cross")
 TITLES = {
@@ -17,6 +20,9 @@ TITLES = {
 }
 # How far the sum of a row may be from 1.
 TOLERANCE = 1e-3
+# How special pieces are shown. Each is a word of its own.
+SPECIAL = {"<s>": "(start)", "</s>": "(end)", FIRST: "(start)", LAST: "(end)"}
+BYTES = re.compile(r"(?:<0x[0-9A-F]{2}>)+")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,12 +42,40 @@ class Attended:
     columns: list[str]
     weights: np.ndarray
 
+    @classmethod
+    def of(
+        cls, attention: Mapping[str, np.ndarray | list[str]], stack: str | None, by_pieces=False
+    ) -> Self:
+        """Choose one stack of what `Translator.attention` returns.
+
+        Args:
+            attention: what it returned.
+            stack: "encoder", "decoder" or "cross"; None: "cross", or the only one.
+            by_pieces: keep pieces, instead of joining them to words.
+
+        Raises:
+            ValueError: if the stack has no weights between positions.
+        """
+        stacks = [name for name in reversed(STACKS) if name in attention]
+        stack = stack or stacks[0]
+        if stack not in stacks:
+            raise ValueError(
+                f"the model has no {TITLES[stack]}. Received: --stack={stack}. Try "
+                f"--stack={stacks[0]}."
+            )
+        weights = np.asarray(attention[stack], np.float64)
+        others = [f"Try --stack={name}." for name in stacks if name != stack]
+        require_shares(weights, stack, *others[:1])
+        source = attention["source_pieces"]
+        target = attention["target_pieces"]
+        rows, row_words = _labels(source if stack == "encoder" else target, by_pieces)
+        read = {"encoder": source, "decoder": ["<s>", *target[:-1]], "cross": source}[stack]
+        columns, column_words = _labels(read, by_pieces)
+        return cls(stack, rows, columns, between_words(weights, row_words, column_words))
+
     def layer(self, number: int | None) -> int:
         """The index of layer `number`, which counts from 1; None: the last but one, or the only
         one, which links words best (Garg et al. 2019).
-
-        Raises:
-            ValueError: if there is no such layer.
         """
         layers = len(self.weights)
         number = max(layers - 1, 1) if number is None else number
@@ -53,11 +87,7 @@ class Attended:
         return number - 1
 
     def heads(self, numbers: Sequence[str]) -> list[int]:
-        """The indices of heads, whose numbers count from 1; none: all of them.
-
-        Raises:
-            ValueError: if there is no such head.
-        """
+        """The indices of heads, whose numbers count from 1; none: all of them."""
         most = self.weights.shape[1]
         allowed = [str(number) for number in range(1, most + 1)]
         if not set(numbers) <= set(allowed):
@@ -68,45 +98,6 @@ class Attended:
         return [allowed.index(number) for number in numbers or allowed]
 
 
-def attended(
-    attention: Mapping[str, np.ndarray | list[str]], stack: str | None, by_pieces: bool = False
-) -> Attended:
-    """Choose one stack of what `Translator.attention` gives.
-
-    Args:
-        attention: what it gave.
-        stack: "encoder", "decoder" or "cross"; None: "cross", or the only one.
-        by_pieces: keep pieces, instead of joining them to words.
-
-    Raises:
-        ValueError: if the stack has no weights between positions.
-    """
-    had = [name for name in reversed(STACKS) if name in attention]
-    stack = stack or had[0]
-    if stack not in had:
-        raise ValueError(
-            f"the model has no {TITLES[stack]}. Received: --stack={stack}. Try --stack={had[0]}."
-        )
-    weights = np.asarray(attention[stack], np.float64)
-    others = [f"Try --stack={name}." for name in had if name != stack]
-    require_shares(weights, stack, *others[:1])
-    rows, columns = pieces_of(attention, stack)
-    row_words, row_numbers = _labels(rows, by_pieces)
-    column_words, column_numbers = _labels(columns, by_pieces)
-    weights = between_words(weights, row_numbers, column_numbers)
-    return Attended(stack, row_words, column_words, weights)
-
-
-def pieces_of(attention: Mapping[str, list[str]], stack: str) -> tuple[list[str], list[str]]:
-    """The pieces that rows and columns of a stack's weights belong to, T and S strings."""
-    source = attention["source_pieces"]
-    target = attention["target_pieces"]
-    read = ["<s>", *target[:-1]]
-    return {"encoder": (source, source), "decoder": (target, read), "cross": (target, source)}[
-        stack
-    ]
-
-
 def are_shares(weights: np.ndarray) -> bool:
     """Whether weights (..., T, S) are shares of a whole: each row sums to 1, none is negative."""
     off = np.abs(weights.sum(axis=-1) - 1).max()
@@ -114,16 +105,7 @@ def are_shares(weights: np.ndarray) -> bool:
 
 
 def require_shares(weights: np.ndarray, stack: str, remedy: str = "") -> None:
-    """Refuse weights that are no shares of a whole, such as those of low-rank attention.
-
-    Args:
-        weights: (..., T, S).
-        stack: whose they are.
-        remedy: what the error advises.
-
-    Raises:
-        ValueError: if a row does not sum to 1, or a weight is negative.
-    """
+    """Refuse weights (..., T, S) that are no shares of a whole, such as low-rank attention's."""
     if not are_shares(weights):
         raise ValueError(
             f"the {TITLES[stack]} has no weights between positions: what it applies to the values "
@@ -135,3 +117,56 @@ def _labels(pieces, by_pieces):
     if by_pieces:
         return [SPECIAL.get(piece, piece) for piece in pieces], range(len(pieces))
     return words_of(pieces)
+
+
+def words_of(pieces: Sequence[str]) -> tuple[list[str], list[int]]:
+    """Join pieces to words: "▁" begins a word, or, after "[CLS]", what has no "##" before it.
+
+    Returns:
+        The words, and for each piece the number of its word.
+    """
+    if pieces and pieces[0] == FIRST:
+        pieces = [_as_sentencepiece(piece) for piece in pieces]
+    groups = []
+    numbers = []
+    for place, piece in enumerate(pieces):
+        after_special = place > 0 and pieces[place - 1] in SPECIAL
+        if not groups or piece.startswith(SPACE) or piece in SPECIAL or after_special:
+            groups.append("")
+        groups[-1] += SPECIAL.get(piece, piece)
+        numbers.append(len(groups) - 1)
+    return [plain_text(group) for group in groups], numbers
+
+
+def _as_sentencepiece(piece):
+    """A word piece of BERT in the way in which sentencepiece would write it."""
+    if piece in SPECIAL:
+        return piece
+    return piece.removeprefix(SUFFIX) if piece.startswith(SUFFIX) else f"{SPACE}{piece}"
+
+
+def plain_text(pieces: str) -> str:
+    """The text of joined pieces: spaces in the places of "▁", letters in those of bytes."""
+    text = BYTES.sub(_letters, pieces)
+    return text.replace(SPACE, " ").strip() or text
+
+
+def _letters(match):
+    numbers = re.findall("[0-9A-F]{2}", match[0])
+    return bytes(int(number, 16) for number in numbers).decode("utf-8", errors="replace")
+
+
+def between_words(
+    attention: np.ndarray, row_words: Sequence[int], column_words: Sequence[int]
+) -> np.ndarray:
+    """Attention (..., T, S) between pieces as (..., T', S') between words: a word's row is the mean
+    of its pieces' rows, and it gets the sum of what its pieces get. So each row still sums to 1.
+
+    Args:
+        attention: between pieces.
+        row_words, column_words: the number of the word of each piece.
+    """
+    to_rows = np.eye(max(row_words) + 1)[list(row_words)]
+    to_columns = np.eye(max(column_words) + 1)[list(column_words)]
+    means = to_rows.T / to_rows.sum(axis=0)[:, None]
+    return means @ np.asarray(attention, np.float64) @ to_columns

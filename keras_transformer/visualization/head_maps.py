@@ -1,37 +1,216 @@
-"""Draw measures of all heads: a map for each measure and stack (Vaswani et al. 2017, appendix)."""
+"""What the heads of a run do, on text that it has not learned: a table, and a map for each measure
+and stack (Vaswani et al. 2017, appendix).
+"""
 
-from collections.abc import Mapping
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from keras_transformer.visualization.attended import STACKS
+from keras_transformer.visualization.attended import (
+    STACKS,
+    between_words,
+    require_shares,
+    words_of,
+)
+from keras_transformer.visualization.head_measures import (
+    Phrases,
+    Survey,
+    agreement,
+    by_chance,
+    losses,
+    read_phrases,
+    survey,
+    together,
+)
 from keras_transformer.visualization.theme import SMALL, Theme, ink_on, new_figure, shades
+from pipelines.options import Options, option
 
+IN_PHRASE = "in its phrase"
 CELL = (0.42, 0.3)
 
 
-def draw(found: Mapping[str, Mapping[str, np.ndarray]], theme: Theme):
+@dataclasses.dataclass(frozen=True)
+class Heads(Options):
+    """What each head does."""
+
+    measured_sentences: int = option(
+        100,
+        "For heads: number of sentences to measure on, the first of the validation split or of "
+        "--source_file.",
+        at_least=1,
+    )
+    trees: str | None = option(
+        None,
+        "For heads: file of trees in brackets in the source language. Adds a measure of how well "
+        "the encoder's heads agree with them.",
+        path=True,
+    )
+    ablate: bool = option(
+        False,
+        "For heads: also measure the BLEU, or a parser's F1, that is lost without each head. All "
+        "sentences are translated once per head, greedily unless --beam_size is given.",
+    )
+    source_file: str | None = None
+    reference_file: str | None = None
+
+    def measure(self, model: str, search: Mapping):
+        """Measure and print the table. Errors are reported before anything is measured."""
+        from keras_transformer.evaluation.table import aligned
+        from keras_transformer.inference.translator import Translator
+        from keras_transformer.visualization.model_reading import trained_model
+
+        phrases = read_phrases(self.trees, self.measured_sentences) if self.trees else []
+        trained = trained_model(model, "heads --ablate") if self.ablate else None
+        scorer = self._scorer(model) if self.ablate else None
+        translator = Translator.load(model)
+        files = (self.source_file, self.reference_file)
+        text = text_of(translator.description, model, *files)
+        sources, references = (side[: self.measured_sentences] for side in text)
+        measures = survey_of(translator, sources, references)
+        if phrases:
+            agreed, chance = agreement_with(translator, phrases)
+            measures[IN_PHRASE] = {"encoder": agreed}
+            print(f"{IN_PHRASE}, by chance: {chance:.2f}")
+        if trained:
+            scorer.keep_first(self.measured_sentences)
+            lost = points_lost(trained, model, scorer.sources, scorer.quality, search)
+            measures[f"{scorer.unit} lost"] = lost
+        print(aligned(table(measures)))
+        return functools.partial(draw, measures)
+
+    def _scorer(self, model):
+        """What scores the model's translations, or trees, of its validation split or of files."""
+        from keras_transformer.tasks.sentence_examination import validation_of
+
+        files = {"source_file": self.source_file, "reference_file": self.reference_file}
+        return validation_of(model, files, "heads --ablate")
+
+
+def text_of(
+    description: Mapping, model: str, source_file: str | None, reference_file: str | None
+) -> tuple[list[str], list[str]]:
+    """The sentences that heads are measured on, and what the model should make of them: of the
+    validation split, or of files. A parser's --reference_file holds the sentences too.
+    """
+    from keras_transformer.inference.held_out_text import held_out_text
+    from keras_transformer.runs.task_name import task_of
+    from pipelines.corpora import treebank
+    from pipelines.trees import plain
+
+    if task_of(description) != "parsing" or source_file or not reference_file:
+        return held_out_text(description, model, "valid", source_file, reference_file)
+    trees = [tree for tree in map(plain, treebank.read_trees(reference_file)) if tree]
+    if not trees:
+        raise ValueError(f"{reference_file} holds no tree with words. Name another file.")
+    return [treebank.words_of(tree) for tree in trees], [str(tree) for tree in trees]
+
+
+def survey_of(translator, sources: Sequence[str], references: Sequence[str]) -> Survey:
+    """Measure the heads on pairs of sentences."""
+    pairs = zip(sources, references, strict=True)
+    return survey(translator.attention(*pair) for pair in pairs)
+
+
+def agreement_with(translator, phrases: Sequence[Phrases]) -> tuple[np.ndarray, float]:
+    """How often the word that a word attends to most, besides itself, lies in the smallest
+    constituent around it.
+
+    Args:
+        translator: the model, whose encoder's heads are measured.
+        phrases: as `read_phrases` returns them, of the language that is translated from.
+
+    Returns:
+        The share of the words of all trees (N, h), in [0, 1], and what it would be by chance.
+    """
+    agreed = []
+    expected = []
+    for words, spans in phrases:
+        attention = translator.attention(" ".join(words), "")
+        if "encoder" not in attention:
+            raise ValueError(
+                "--trees needs an encoder with self-attention, which this model has not. Leave it "
+                "out."
+            )
+        read, numbers = words_of(attention["source_pieces"])
+        # A vocabulary that normalizes text may join words or drop one.
+        if len(read) != len(words) + 1 or len(words) < 2:
+            continue
+        require_shares(attention["encoder"], "encoder", "Leave --trees out.")
+        weights = between_words(attention["encoder"], numbers, numbers)[..., :-1, :-1]
+        belongs = together(len(words), spans)
+        agreed.append(agreement(weights, belongs))
+        expected.append(by_chance(belongs))
+    if not agreed:
+        raise ValueError(
+            "--trees must hold trees of at least two words, which the model's vocabulary keeps "
+            f"apart. Received: {len(phrases):,} trees, none of these."
+        )
+    return np.concatenate(agreed, axis=-1).mean(axis=-1), float(np.concatenate(expected).mean())
+
+
+def points_lost(
+    trained: tuple,
+    path: str,
+    sources: Sequence[str],
+    quality: Callable[[Sequence[str]], float],
+    search: Mapping,
+) -> dict[str, np.ndarray]:
+    """How much the quality falls without each head: {stack: points (N, h)}.
+
+    Args:
+        trained: what `trained_model` returns.
+        path: where the run lies, for errors.
+        sources: sentences.
+        quality: scores what the model makes of them.
+        search: arguments of `DecodingOptions`; without any, the search is greedy.
+    """
+    from keras_transformer.inference.loading import module_of
+    from keras_transformer.inference.translator import Translator
+
+    model, vocabulary, description = trained
+    options = {"beam_size": 1, **search}
+    translator = Translator(module_of(model, vocabulary, description, path, options))
+    return losses(model, lambda: quality(translator.translate(sources)))
+
+
+def table(measures: Survey) -> list[list[str]]:
+    """Rows of text: a header, then a row for each head. A measure that a stack lacks is "-"."""
+    lines = [["head", *measures]]
+    shapes = {stack: values.shape for one in measures.values() for stack, values in one.items()}
+    for stack in (stack for stack in STACKS if stack in shapes):
+        for layer, head in np.ndindex(shapes[stack]):
+            cells = [
+                f"{of_stacks[stack][layer, head]:.2f}" if stack in of_stacks else "-"
+                for of_stacks in measures.values()
+            ]
+            lines.append([f"{stack} {layer + 1}.{head + 1}", *cells])
+    return lines
+
+
+def draw(measures: Survey, theme: Theme):
     """A column for each measure, a row for each stack; layers below each other, heads side by
     side. Each measure has a scale of its own, from its least to its greatest value.
     """
-    stacks = [stack for stack in STACKS if any(stack in one for one in found.values())]
-    layers, heads = next(one[stacks[0]].shape for one in found.values() if stacks[0] in one)
+    stacks = [stack for stack in STACKS if any(stack in one for one in measures.values())]
+    layers, heads = next(one[stacks[0]].shape for one in measures.values() if stacks[0] in one)
     # A measure may lack a stack, whose name then stands beside the next one.
     first = {
-        stack: next(place for place, one in enumerate(found.values()) if stack in one)
+        stack: next(place for place, one in enumerate(measures.values()) if stack in one)
         for stack in stacks
     }
-    width = len(found) * max(heads * CELL[0] + 0.35, 1.45) + 1.0
+    width = len(measures) * max(heads * CELL[0] + 0.35, 1.45) + 1.0
     figure = new_figure(width, len(stacks) * (layers * CELL[1] + 0.75) + 0.3)
-    grid = figure.subplots(len(stacks), len(found), squeeze=False)
-    for column, (name, of_stacks) in enumerate(found.items()):
+    grid = figure.subplots(len(stacks), len(measures), squeeze=False)
+    for column, (name, of_stacks) in enumerate(measures.items()):
         numbers = np.concatenate([values.ravel() for values in of_stacks.values()])
         for row, stack in enumerate(stacks):
             axes = grid[row, column]
             if stack not in of_stacks:
                 axes.set_axis_off()
                 continue
-            _map(axes, of_stacks[stack], (numbers.min(), numbers.max()), theme)
+            _draw_map(axes, of_stacks[stack], (numbers.min(), numbers.max()), theme)
             axes.set_title(name, fontsize=SMALL + 1)
             axes.set_xlabel("head", fontsize=SMALL)
             if column == first[stack]:
@@ -39,7 +218,7 @@ def draw(found: Mapping[str, Mapping[str, np.ndarray]], theme: Theme):
     return figure
 
 
-def _map(axes, values, limits, theme):
+def _draw_map(axes, values, limits, theme):
     least, most = limits
     axes.imshow(values, cmap=shades(theme), vmin=least, vmax=most, aspect="auto")
     layers, heads = values.shape

@@ -1,20 +1,27 @@
-"""What a head does, as a few numbers (Vaswani et al. 2017, appendix: "the heads clearly learned to
-perform different tasks").
+"""What heads do, as numbers (Vaswani et al. 2017, appendix: "the heads clearly learned to perform
+different tasks"): where they look, whether that is in the phrase of a tree (Marcus et al. 1993),
+and what is lost without one (Michel et al. 2019, "Are Sixteen Heads Really Better than One?").
 """
 
-from collections.abc import Callable
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from keras_transformer.visualization.attended import STACKS, TITLES, are_shares
+from pipelines import trees
+from pipelines.corpora import treebank
+
+# {measure: {stack: (N, h)}}.
+Survey = dict[str, dict[str, np.ndarray]]
+# Words, and the constituents of several words as (first word, word after the last).
+Phrases = tuple[list[str], list[tuple[int, int]]]
+
 
 def distance(weights: np.ndarray) -> np.ndarray:
-    """sum_s w(t, s) |s - t|: how far away a row looks, in pieces.
-
-    Args:
-        weights: (..., T, S), each row sums to 1. Here and in all measures below.
-
-    Returns:
-        (..., T), a number for each row. Here and in all measures below.
+    """sum_s w(t, s) |s - t|: how far away a row looks, in pieces. This and all measures below take
+    weights (..., T, S), each row of which sums to 1, and give a number for each row, (..., T).
     """
     rows, columns = weights.shape[-2:]
     apart = np.abs(np.arange(columns)[None] - np.arange(rows)[:, None])
@@ -25,11 +32,6 @@ def entropy(weights: np.ndarray) -> np.ndarray:
     """-sum_s w(t, s) ln w(t, s), in nats: 0 if one column has all, ln S if all have the same."""
     logarithms = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
     return -(weights * logarithms).sum(axis=-1)
-
-
-def edge(weights: np.ndarray, column: int) -> np.ndarray:
-    """The weight of one column: of EOS in the source, of the start in what a decoder reads."""
-    return weights[..., column]
 
 
 def beside(weights: np.ndarray, offset: int) -> np.ndarray:
@@ -44,14 +46,131 @@ def beside(weights: np.ndarray, offset: int) -> np.ndarray:
     return chosen
 
 
-# The column that marks the edge of a sentence: EOS, or the start.
+# The column that marks the edge of a sentence: EOS, or the start of what a decoder reads.
 EDGES = {"encoder": -1, "decoder": 0, "cross": -1}
 # Titles of the measures, each of weights (..., T, S) and a stack.
 MEASURES: dict[str, Callable[[np.ndarray, str], np.ndarray]] = {
     "distance": lambda weights, stack: distance(weights),
     "entropy": lambda weights, stack: entropy(weights),
-    "on EOS, start": lambda weights, stack: edge(weights, EDGES[stack]),
+    "on EOS, start": lambda weights, stack: weights[..., EDGES[stack]],
     "on itself": lambda weights, stack: beside(weights, 0),
     "on previous": lambda weights, stack: beside(weights, -1),
     "on next": lambda weights, stack: beside(weights, 1),
 }
+
+
+def survey(
+    attentions: Iterable[Mapping[str, np.ndarray]], report: Callable[[str], None] = print
+) -> Survey:
+    """The mean of each measure over the rows of all sentences, for the stacks that attend.
+
+    Args:
+        attentions: what `Translator.attention` returns, for each sentence.
+        report: takes a line about a stack without weights between positions, such as that of
+            low-rank attention, which is left out.
+    """
+    sums = {}
+    rows = dict.fromkeys(STACKS, 0)
+    left_out = set()
+    for attention in attentions:
+        for stack in (stack for stack in STACKS if stack in attention):
+            weights = np.asarray(attention[stack], np.float64)
+            if stack in left_out or not are_shares(weights):
+                left_out.add(stack)
+                continue
+            rows[stack] += weights.shape[-2]
+            for name, measure in MEASURES.items():
+                of_heads = measure(weights, stack).sum(axis=-1)
+                sums[name, stack] = sums.get((name, stack), 0) + of_heads
+    for stack in (stack for stack in STACKS if stack in left_out):
+        report(f"not measured, because it has no weights between positions: {TITLES[stack]}")
+    kept = [stack for stack in STACKS if rows[stack] and stack not in left_out]
+    if not kept:
+        raise ValueError("there is no sentence to measure heads on. Give at least one line.")
+    return {name: {stack: sums[name, stack] / rows[stack] for stack in kept} for name in MEASURES}
+
+
+def read_phrases(path: str, most: int) -> list[Phrases]:
+    """Read the first trees of a file, without those that have no words."""
+    read = itertools.islice(treebank.read_trees(path), most)
+    return [phrases_of(tree) for tree in map(trees.plain, read) if tree]
+
+
+def phrases_of(tree: trees.Tree) -> Phrases:
+    """The words of a tree without traces as they stand in the text, and the spans of its
+    constituents of at least two words.
+    """
+    words = [trees.unescaped(word) for word in tree.words]
+    spans = {(begin, end) for _, begin, end in tree.spans() if end > begin + 1}
+    return words, sorted(spans)
+
+
+def together(words: int, spans: Sequence[tuple[int, int]]) -> np.ndarray:
+    """Which pairs of words belong together, booleans (words, words): both lie in the smallest
+    constituent of the first. A word does not belong to itself.
+    """
+    belongs = np.zeros((words, words), bool)
+    for word in range(words):
+        around = [span for span in spans if span[0] <= word < span[1]]
+        begin, end = min(around, key=lambda span: span[1] - span[0], default=(word, word))
+        belongs[word, begin:end] = True
+    np.fill_diagonal(belongs, False)
+    return belongs
+
+
+def agreement(weights: np.ndarray, belongs: np.ndarray) -> np.ndarray:
+    """For each word, 1 if the other word that it attends to most belongs to it by `together`, else
+    0: (..., words), of weights (..., words, words).
+    """
+    others = np.where(np.eye(len(belongs), dtype=bool), -np.inf, weights)
+    best = others.argmax(axis=-1)[..., None]
+    hits = np.take_along_axis(np.broadcast_to(belongs, weights.shape), best, axis=-1)
+    return hits[..., 0].astype(float)
+
+
+def by_chance(belongs: np.ndarray) -> np.ndarray:
+    """What `agreement` is on average if the other word is drawn: (words,)."""
+    return belongs.sum(axis=-1) / max(len(belongs) - 1, 1)
+
+
+def attentions_of(model) -> dict[str, list]:
+    """The `MultiHeadAttention` of each layer of a `Transformer`, by stack."""
+    return {
+        "encoder": [layer.self_attention for layer in model.encoder.layers],
+        "decoder": [layer.self_attention for layer in model.decoder.layers],
+        "cross": [layer.cross_attention for layer in model.decoder.layers],
+    }
+
+
+@contextlib.contextmanager
+def without_head(attention, head: int) -> Iterator[None]:
+    """Let a built `MultiHeadAttention` do without the head of an index while the block runs.
+
+    A head reaches the rest of a model through its d_v rows of W^O alone. With these rows at zero
+    the model computes what it would if the head gave zeros, and no layer knows of it.
+    """
+    kernel = attention.output_kernel
+    kept = kernel.numpy()
+    changed = kept.copy()
+    changed[head * attention.d_v : (head + 1) * attention.d_v] = 0
+    kernel.assign(changed)
+    try:
+        yield
+    finally:
+        kernel.assign(kept)
+
+
+def losses(model, score: Callable[[], float]) -> dict[str, np.ndarray]:
+    """How much a score of the model falls without each head, one at a time: {stack: (N, h)},
+    positive where the head is of use (Michel et al. 2019, section 3.2).
+    """
+    whole = score()
+    lost = {}
+    for stack, attentions in attentions_of(model).items():
+        heads = attentions[0].num_heads
+        lost[stack] = np.zeros((len(attentions), heads))
+        for layer, attention in enumerate(attentions):
+            for head in range(heads):
+                with without_head(attention, head):
+                    lost[stack][layer, head] = whole - score()
+    return lost

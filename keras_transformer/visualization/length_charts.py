@@ -1,33 +1,87 @@
-"""Draw the lengths of a corpus and its buckets (Vaswani et al. 2017, section 5.1)."""
+"""How long the sentences of a corpus are, their buckets, and the padding in these (Vaswani et al.
+2017, section 5.1).
+"""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from keras_transformer.visualization.length_counts import LengthCounts
 from keras_transformer.visualization.theme import SMALL, Theme, new_figure, shades
+from pipelines.options import Options
+
+
+@dataclasses.dataclass(frozen=True)
+class Lengths(Options):
+    """Sentence lengths of the run's corpus, and its buckets."""
+
+    def measure(self, model: str, search: Mapping):
+        from keras_transformer.visualization.model_reading import run_of_pairs
+        from pipelines import corpora, vocabularies
+        from pipelines.batches import batching
+
+        folder = run_of_pairs(model, "lengths")
+        description = folder.read_description()
+        training = description["training"]
+        corpus = corpora.load(**description["corpus"])
+        if corpus.weights is not None:
+            print("Each pair is counted once: the weights of the mixture are left out.")
+        vocabulary = vocabularies.load(folder.path)
+        pairs = batching.tokenize_pairs(corpus.train, vocabulary, training["max_length"])
+        counts = count(pairs.examples().lengths, training["batch_tokens"])
+        return functools.partial(draw, counts)
+
+
+@dataclasses.dataclass(frozen=True)
+class LengthCounts:
+    """Lengths in pieces, EOS counted, and the buckets that they fall into.
+
+    Attributes:
+        lengths: integers (pairs, 2), of source and target.
+        buckets: the `Buckets` of them.
+        tokens: tokens in each bucket, both sides together, integers (B,).
+        positions: the same with padding.
+    """
+
+    lengths: np.ndarray
+    buckets: Any
+    tokens: np.ndarray
+    positions: np.ndarray
+
+
+def count(lengths, batch_tokens: int) -> LengthCounts:
+    """Count lengths (pairs, 2) by bucket, for updates of `batch_tokens` tokens on either side."""
+    from pipelines.batches.bucketing import bucket
+
+    lengths = np.asarray(lengths)
+    buckets = bucket(lengths, batch_tokens)
+    pairs = np.bincount(buckets.bucket_of)
+    tokens = np.bincount(buckets.bucket_of, lengths.sum(axis=1)).astype(np.int64)
+    return LengthCounts(lengths, buckets, tokens, pairs * buckets.lengths.sum(axis=1))
 
 
 def draw(counts: LengthCounts, theme: Theme):
     """How often each length is, where the buckets end, and how much of each is padding."""
     figure = new_figure(13.5, 4.2)
     often, where, much = figure.subplots(1, 3)
-    _lengths(often, counts, theme)
-    _edges(figure, where, counts, theme)
-    _padding(much, counts, theme)
+    _draw_lengths(often, counts, theme)
+    _draw_shapes(figure, where, counts, theme)
+    _draw_padding(much, counts, theme)
     for axes in (often, where, much):
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
     return figure
 
 
-def _lengths(axes, counts, theme):
+def _draw_lengths(axes, counts, theme):
     longest = counts.lengths.max()
     for side, name in enumerate(("source", "target")):
         pairs = np.bincount(counts.lengths[:, side], minlength=longest + 1)
         mean = counts.lengths[:, side].mean()
-        label = f"{name}, mean {mean:.1f}"
-        style = ("-", "--")[side]
         axes.step(np.arange(longest + 1), pairs, where="mid", color=theme.series[side])
-        axes.lines[-1].set(label=label, linestyle=style)
+        axes.lines[-1].set(label=f"{name}, mean {mean:.1f}", linestyle=("-", "--")[side])
     axes.set(title=f"{len(counts.lengths):,} pairs", xlabel="pieces", ylabel="sentences")
     axes.set_xlim(0, longest + 1)
     axes.set_ylim(bottom=0)
@@ -35,15 +89,15 @@ def _lengths(axes, counts, theme):
     axes.legend()
 
 
-def _edges(figure, axes, counts, theme):
-    from matplotlib.colors import LogNorm
+def _draw_shapes(figure, axes, counts, theme):
+    from matplotlib.colors import ListedColormap, LogNorm
 
     edges = np.arange(counts.lengths.max() + 2) - 0.5
     grid, _, _ = np.histogram2d(*counts.lengths.T, bins=(edges, edges))
     grid = np.ma.masked_equal(grid.T, 0)
-    image = axes.pcolormesh(
-        edges, edges, grid, cmap=_visible(theme), norm=LogNorm(), rasterized=True
-    )
+    # Without the shades that are nearly the paper's.
+    visible = ListedColormap(shades(theme)(np.linspace(0.25, 1, 256)))
+    image = axes.pcolormesh(edges, edges, grid, cmap=visible, norm=LogNorm(), rasterized=True)
     figure.colorbar(image, ax=axes, label="pairs", format=_with_commas)
     across, up = counts.buckets.lengths.T
     axes.plot(across, up, "s", color=theme.series[1], markersize=4, markerfacecolor="none")
@@ -54,18 +108,11 @@ def _edges(figure, axes, counts, theme):
     )
 
 
-def _visible(theme):
-    """The colours of `shades` without those that are nearly the paper's."""
-    from matplotlib.colors import ListedColormap
-
-    return ListedColormap(shades(theme)(np.linspace(0.25, 1, 256)))
-
-
 def _with_commas(value, _):
     return f"{value:,.0f}"
 
 
-def _padding(axes, counts, theme):
+def _draw_padding(axes, counts, theme):
     order = np.argsort(counts.positions)[::-1]
     places = np.arange(len(order))
     padding = (counts.positions - counts.tokens)[order]

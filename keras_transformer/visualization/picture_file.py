@@ -1,7 +1,9 @@
-"""Pictures as files that are whole."""
+"""Pictures as files that are whole, or below the cells of a notebook."""
 
 import contextlib
+import dataclasses
 import importlib.util
+import io
 import pathlib
 import sys
 import warnings
@@ -15,11 +17,7 @@ DPI = 130
 
 
 def form_of(path: str | pathlib.Path) -> str:
-    """What kind of file a picture is, "png" or "svg", by the end of its name.
-
-    Raises:
-        ValueError: if the name ends otherwise, or matplotlib is not installed.
-    """
+    """What kind of file a picture is, "png" or "svg", by the end of its name."""
     form = pathlib.Path(path).suffix.removeprefix(".").lower()
     if form not in FORMS:
         raise ValueError(
@@ -39,11 +37,8 @@ def write_picture(path: str | pathlib.Path, draw: Callable, theme: str) -> None:
 
     Args:
         path: the file, .png or .svg.
-        draw: takes a `Theme` and gives a matplotlib figure.
+        draw: takes a `Theme` and returns a matplotlib figure.
         theme: "light" or "dark".
-
-    Raises:
-        ValueError: as `form_of`.
     """
     form = form_of(path)
     # An SVG without the time and with ids that are not drawn by chance: equal pictures are equal
@@ -53,13 +48,35 @@ def write_picture(path: str | pathlib.Path, draw: Callable, theme: str) -> None:
     def save(temporary):
         figure.savefig(temporary, format=form, dpi=DPI, metadata=metadata)
 
-    with settings(THEMES[theme]), _glyphs_told_once():
+    with settings(THEMES[theme]), _missing_letters_counted():
         figure = draw(THEMES[theme])
         write_whole(path, save)
 
 
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """A picture that Jupyter shows where it is the last value of a cell.
+
+    Args:
+        draw: takes a `Theme` and returns a matplotlib figure.
+        theme: "light" or "dark".
+
+    Example:
+        Shown(functools.partial(draw_matrix, columns, rows, weights))
+    """
+
+    draw: Callable
+    theme: str = "light"
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        with settings(THEMES[self.theme]):
+            self.draw(THEMES[self.theme]).savefig(file, format="png", dpi=DPI)
+        return file.getvalue()
+
+
 @contextlib.contextmanager
-def _glyphs_told_once():
+def _missing_letters_counted():
     """One line for all letters that no font has, where matplotlib warns of each."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -1,13 +1,132 @@
-"""Draw what a model knows positions by (Vaswani et al. 2017, section 3.5)."""
+"""What a model knows positions by, as maps of numbers (Vaswani et al. 2017, section 3.5)."""
 
-from collections.abc import Sequence
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from keras_transformer.visualization.position_values import Map
 from keras_transformer.visualization.theme import Theme, new_figure, opposites
+from pipelines.options import Options
 
+# How many positions to look at.
+LENGTH = 64
 MOST_COLUMNS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Positions(Options):
+    """How the model knows positions."""
+
+    def measure(self, model: str, search: Mapping):
+        from keras_transformer.visualization.model_reading import trained_model
+
+        trained, _, _ = trained_model(model, "positions")
+        return functools.partial(draw, maps_of(trained))
+
+
+@dataclasses.dataclass(frozen=True)
+class Map:
+    """Numbers by two axes.
+
+    Attributes:
+        title: what they are.
+        values: (rows, columns).
+        rows, columns: the names of the axes.
+        first_row, first_column: what the axes begin to count from.
+    """
+
+    title: str
+    values: np.ndarray
+    rows: str
+    columns: str
+    first_row: int = 0
+    first_column: int = 0
+
+
+def maps_of(model, length: int = LENGTH) -> list[Map]:
+    """The maps of the first positions of a built `Transformer`."""
+    return KINDS[model.hyperparameters.positions](model, length)
+
+
+def _encoding(model, length):
+    from keras import ops
+
+    width = model.hyperparameters.d_model
+    nothing = np.zeros((1, length, width), np.float32)
+    maps = []
+    # Source and target have one embedding, or one each.
+    for embedding in dict.fromkeys((model.source_embedding, model.embedding)):
+        added = embedding.encoding.added(nothing, ops.arange(length)[None])
+        table = ops.convert_to_numpy(ops.cast(added, "float32"))[0]
+        maps += [
+            Map(f"encoding in {embedding.name}", table, "position", "component"),
+            Map("dot products of positions", table @ table.T, "position", "position"),
+        ]
+    return maps
+
+
+def _relative(model, length):
+    # The middle of a sequence sees both directions; a decoder sees what lies after its end.
+    rows = {"encoder": length // 2, "decoder": length - 1}
+    maps = []
+    for stack, number, attention in _self_attentions(model):
+        nothing = np.zeros((1, attention.num_heads, length, attention.d_k), np.float32)
+        row = rows[stack]
+        bias = np.asarray(attention.heads.positions.score_bias(nothing, nothing))[:, row]
+        title = f"{stack}, layer {number}: bias"
+        axes = ("head", "distance of the key")
+        maps.append(Map(title, bias, *axes, first_row=1, first_column=-row))
+    return maps
+
+
+def _shaw(model, length):
+    maps = []
+    for stack, number, attention in _self_attentions(model):
+        positions = attention.heads.positions
+        # A decoder sees no later keys.
+        seen = {"encoder": None, "decoder": positions.clip + 1}[stack]
+        vectors = positions.keys.numpy()[:seen].T
+        title = f"{stack}, layer {number}: added to the key"
+        axes = ("component", "distance of the key")
+        maps.append(Map(title, vectors, *axes, first_column=-positions.clip))
+    return maps
+
+
+def _rotary(model, length):
+    from keras import ops
+
+    from keras_transformer.layers.embedding import sinusoidal_positions
+
+    width = model.decoder.layers[0].self_attention.d_k
+    turns = ops.convert_to_numpy(sinusoidal_positions(ops.arange(length), width))
+    title = "cosine of the angle between two positions"
+    return [Map(title, turns[:, 1::2].T, "pair of components", "distance")]
+
+
+def _none(model, length):
+    raise ValueError(
+        "--picture=positions: the model knows no positions (positions='none'). Name the run of "
+        "another model."
+    )
+
+
+def _self_attentions(model):
+    """(stack, number, attention) of all layers."""
+    for stack, layers in (("encoder", model.encoder.layers), ("decoder", model.decoder.layers)):
+        for number, layer in enumerate(layers, 1):
+            yield stack, number, layer.self_attention
+
+
+# By the choices of --positions.
+KINDS = {
+    "sinusoidal": _encoding,
+    "learned": _encoding,
+    "relative": _relative,
+    "shaw": _shaw,
+    "rotary": _rotary,
+    "none": _none,
+}
 
 
 def draw(maps: Sequence[Map], theme: Theme):
@@ -17,13 +136,13 @@ def draw(maps: Sequence[Map], theme: Theme):
     figure = new_figure(4.6 * columns, (3.8 if lines == 1 else 2.6) * lines)
     panels = figure.subplots(lines, columns, squeeze=False).ravel()
     for one, axes in zip(maps, panels, strict=False):
-        _panel(figure, axes, one, theme)
+        _draw_panel(figure, axes, one, theme)
     for axes in panels[len(maps) :]:
         axes.set_axis_off()
     return figure
 
 
-def _panel(figure, axes, one, theme):
+def _draw_panel(figure, axes, one, theme):
     from matplotlib.ticker import MaxNLocator
 
     height, width = one.values.shape

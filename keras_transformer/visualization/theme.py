@@ -5,6 +5,8 @@ import dataclasses
 import functools
 from collections.abc import Iterator
 
+from pipelines.options import Options, option
+
 # Sizes of text, in points.
 TEXT = 10
 SMALL = 8
@@ -51,14 +53,8 @@ THEMES = {
         soft="#667080",
         line="#d0d7de",
         series=(
-            "#0072b2",
-            "#d55e00",
-            "#009e73",
-            "#cc79a7",
-            "#4b0082",
-            "#7a2a10",
-            "#d9a400",
-            "#2b2b2b",
+            *("#0072b2", "#d55e00", "#009e73", "#cc79a7"),
+            *("#4b0082", "#7a2a10", "#d9a400", "#2b2b2b"),
         ),
         shades=("#ffffff", "#9ecae1", "#2171b5", "#08306b"),
         opposites=("#7f3b08", "#e08214", "#ffffff", "#8073ac", "#2d004b"),
@@ -69,19 +65,20 @@ THEMES = {
         soft="#98a2b0",
         line="#343a43",
         series=(
-            "#56b4e9",
-            "#e69f00",
-            "#2fc79a",
-            "#e58cc0",
-            "#fff3b0",
-            "#7d6bff",
-            "#c8452c",
-            "#8a8a8a",
+            *("#56b4e9", "#e69f00", "#2fc79a", "#e58cc0"),
+            *("#fff3b0", "#7d6bff", "#c8452c", "#8a8a8a"),
         ),
         shades=("#14171b", "#1f4e79", "#4f9bd9", "#d6ecff"),
         opposites=("#fdb863", "#8a5210", "#14171b", "#5e5a9e", "#c9c4f5"),
     ),
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class ThemeOptions(Options):
+    """Look."""
+
+    theme: str = option("light", "Colours of the picture.", choices=tuple(THEMES))
 
 
 @contextlib.contextmanager
@@ -123,18 +120,14 @@ def settings(theme: Theme) -> Iterator[None]:
 
 
 def looks(theme: Theme, count: int) -> list[tuple[str, str]]:
-    """Colour and style of each of several lines, no two alike.
-
-    Raises:
-        ValueError: if there are not so many.
-    """
-    found = [(colour, style) for style in STYLES for colour in theme.series]
-    if count > len(found):
+    """Colour and style of each of several lines, no two alike."""
+    different = [(colour, style) for style in STYLES for colour in theme.series]
+    if count > len(different):
         raise ValueError(
-            f"a picture tells {len(found)} lines apart by colour and style. Received: {count}. "
+            f"a picture tells {len(different)} lines apart by colour and style. Received: {count}. "
             "Draw fewer, by --heads, --model or --schedules."
         )
-    return found[:count]
+    return different[:count]
 
 
 def shades(theme: Theme):
@@ -154,9 +147,7 @@ def _colours(name, colours):
 
 
 def ink_on(theme: Theme, share: float) -> str:
-    """The colour of text on the shade of a share in [0, 1]: ink or paper, whichever stands out
-    more.
-    """
+    """The colour of text on the shade of a share in [0, 1]: ink, or paper if it stands out more."""
     from matplotlib.colors import to_hex
 
     ground = to_hex(shades(theme)(share))

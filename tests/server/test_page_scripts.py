@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from keras_transformer.visualization import tree_layout
+from keras_transformer.visualization import tree_drawings
 from pipelines.trees import Tree, escaped, parse
 
 pytest.importorskip("fastapi")
@@ -40,7 +40,7 @@ def places_in_node(brackets):
 
 
 def places_in_python(brackets):
-    found = tree_layout.places(parse(brackets), len, GAP)
+    found = tree_drawings.places(parse(brackets), len, GAP)
     numbers = {id(place): number for number, place in enumerate(found)} | {id(None): -1}
     return [
         [one.text, one.is_word, pytest.approx(one.middle), one.level, numbers[id(one.parent)]]

@@ -9,7 +9,13 @@ from keras_transformer.layers import (
     MultiHeadAttention,
     SoftmaxHeads,
 )
-from keras_transformer.visualization.attended import Attended, attended, require_shares
+from keras_transformer.visualization.attended import (
+    Attended,
+    between_words,
+    plain_text,
+    require_shares,
+    words_of,
+)
 
 
 def shares(*shape):
@@ -39,18 +45,18 @@ def attention():
 def test_rows_are_what_is_written_and_columns_what_is_read(
     attention, stack, by_pieces, rows, columns
 ):
-    found = attended(attention, stack, by_pieces)
+    found = Attended.of(attention, stack, by_pieces)
     assert (found.rows, found.columns) == (rows, columns)
     assert found.weights.shape == (2, 4, len(rows), len(columns))
     np.testing.assert_allclose(found.weights.sum(axis=-1), 1)
 
 
 def test_without_a_stack_it_is_the_last_one(attention):
-    assert attended(attention, None).stack == "cross"
+    assert Attended.of(attention, None).stack == "cross"
     del attention["cross"], attention["decoder"]
-    assert attended(attention, None).stack == "encoder"
+    assert Attended.of(attention, None).stack == "encoder"
     with pytest.raises(ValueError, match=r"Received: --stack=cross\. Try --stack=encoder\."):
-        attended(attention, "cross")
+        Attended.of(attention, "cross")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +99,56 @@ def test_what_is_not_there_is_told_in_one_line():
 def test_another_stack_is_advised_only_where_there_is_one(attention):
     attention["encoder"] = -attention["encoder"]
     with pytest.raises(ValueError, match=r"not sum to 1\. Try --stack=cross\.$"):
-        attended(attention, "encoder")
+        Attended.of(attention, "encoder")
     del attention["cross"], attention["decoder"]
     with pytest.raises(ValueError, match=r"not sum to 1\.$"):
-        attended(attention, None)
+        Attended.of(attention, None)
+
+
+PIECES = ["▁the", "▁hou", "se", "▁burns", ".", "</s>"]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words", "numbers"),
+    [
+        (PIECES, ["the", "house", "burns.", "(end)"], [0, 1, 1, 2, 2, 3]),
+        (["<s>", "das", "▁Haus"], ["(start)", "das", "Haus"], [0, 1, 2]),
+        (["▁S", "<0xC3>", "<0xA9>", "</s>"], ["Sé", "(end)"], [0, 0, 0, 1]),
+        (["▁", "▁a"], ["▁", "a"], [0, 1]),
+        (["</s>"], ["(end)"], [0]),
+    ],
+)
+def test_pieces_make_words(pieces, words, numbers):
+    assert words_of(pieces) == (words, numbers)
+
+
+def test_half_a_letter_is_shown_as_such():
+    assert plain_text("▁a<0xC3>") == "a\ufffd"
+
+
+def test_a_word_gets_the_sum_and_gives_the_mean_of_its_pieces():
+    random = np.random.default_rng(1)
+    attention = random.dirichlet(np.ones(6), size=(2, 3, 5))
+    rows, columns = ([0, 0, 1, 2, 2], [0, 1, 1, 2, 2, 3])
+    found = between_words(attention, rows, columns)
+    assert found.shape == (2, 3, 3, 4)
+    for row in range(3):
+        for column in range(4):
+            of_row = [t for t, word in enumerate(rows) if word == row]
+            of_column = [s for s, word in enumerate(columns) if word == column]
+            sums = [attention[..., t, of_column].sum(axis=-1) for t in of_row]
+            np.testing.assert_allclose(found[..., row, column], np.mean(sums, axis=0))
+    np.testing.assert_allclose(found.sum(axis=-1), 1)
+
+
+def test_pieces_that_are_words_stay_as_they_are():
+    attention = np.random.default_rng(2).dirichlet(np.ones(4), size=3)
+    np.testing.assert_allclose(between_words(attention, range(3), range(4)), attention)
+    # A control.
+    assert not np.allclose(between_words(attention, range(3), [1, 0, 2, 3]), attention)
+
+
+def test_word_pieces_of_bert_are_joined():
+    words, numbers = words_of(["[CLS]", "turn", "off", "the", "lamp", "##s", ".", "[SEP]"])
+    assert words == ["(start)", "turn", "off", "the", "lamps", ".", "(end)"]
+    assert numbers == [0, 1, 2, 3, 4, 4, 5, 6]

@@ -6,20 +6,19 @@ import numpy as np
 import pytest
 
 from keras_transformer.visualization import (
-    attention_lines,
-    attention_maps,
-    attention_matrix,
+    attention_pictures,
+    charts,
     head_maps,
     length_charts,
-    length_counts,
-    line_chart,
+    patch_maps,
     position_maps,
-    tree_drawing,
+    tree_drawings,
 )
 from keras_transformer.visualization.attended import Attended
-from keras_transformer.visualization.line_chart import Panel
-from keras_transformer.visualization.position_values import Map
-from keras_transformer.visualization.theme import THEMES, settings
+from keras_transformer.visualization.charts import Panel
+from keras_transformer.visualization.length_charts import count
+from keras_transformer.visualization.position_maps import Map
+from keras_transformer.visualization.theme import THEMES, new_figure, settings
 from pipelines.trees import Tree, parse
 
 pytest.importorskip("matplotlib")
@@ -33,9 +32,9 @@ def found(words, layers=1, heads=2):
     return Attended("cross", words, words, RANDOM.dirichlet(np.ones(count), (layers, heads, count)))
 
 
-def lengths():
+def counts():
     pairs = np.exp(RANDOM.normal(2.5, 0.6, (3000, 1))) * np.exp(RANDOM.normal(0, 0.2, (3000, 2)))
-    return length_counts.count(np.clip(np.rint(pairs), 2, 80).astype(int), 400)
+    return length_charts.count(np.clip(np.rint(pairs), 2, 80).astype(int), 400)
 
 
 def tree_over(words):
@@ -48,15 +47,15 @@ def tree_over(words):
 
 
 DRAWINGS = {
-    "maps of 40 words": lambda theme: attention_maps.draw(found(WORDS), theme),
-    "maps of 6 words": lambda theme: attention_maps.draw(found(WORDS[:6], 2), theme),
-    "lines of 40 words": lambda theme: attention_lines.draw(
+    "maps of 40 words": lambda theme: attention_pictures.draw_maps(found(WORDS), theme),
+    "maps of 6 words": lambda theme: attention_pictures.draw_maps(found(WORDS[:6], 2), theme),
+    "lines of 40 words": lambda theme: attention_pictures.draw_lines(
         found(WORDS, heads=8), 0, range(8), range(40), theme
     ),
-    "matrix of 40 words": lambda theme: attention_matrix.draw(
+    "matrix of 40 words": lambda theme: attention_pictures.draw_matrix(
         WORDS, WORDS, found(WORDS).weights[0, 0], theme
     ),
-    "matrix of one word": lambda theme: attention_matrix.draw(
+    "matrix of one word": lambda theme: attention_pictures.draw_matrix(
         ["(end)"], ["a"], np.ones((1, 1)), theme
     ),
     "heads": lambda theme: head_maps.draw(
@@ -72,15 +71,15 @@ DRAWINGS = {
         * 4,
         theme,
     ),
-    "curves": lambda theme: line_chart.draw(
+    "curves": lambda theme: charts.draw(
         [
             Panel("validation cross-entropy, nats a token", "step", {w: ([1, 9], [1, 2])})
             for w in ("a_long_name_of_a_run", "b", "c_another_name")
         ],
         theme,
     ),
-    "lengths": lambda theme: length_charts.draw(lengths(), theme),
-    "trees": lambda theme: tree_drawing.draw(
+    "lengths": lambda theme: length_charts.draw(counts(), theme),
+    "trees": lambda theme: tree_drawings.draw(
         [tree_over(WORDS), parse("(S (SBARQ (VP (V a))) (XX b))"), parse("(XX c)")], theme
     ),
 }
@@ -163,7 +162,9 @@ def test_no_text_lies_upon_another_or_outside_of_the_picture(name):
 
 def test_control_texts_upon_each_other_are_found():
     with settings(THEMES["light"]):
-        figure = attention_matrix.draw(WORDS, WORDS, found(WORDS).weights[0, 0], THEMES["light"])
+        figure = attention_pictures.draw_matrix(
+            WORDS, WORDS, found(WORDS).weights[0, 0], THEMES["light"]
+        )
         figure.set_layout_engine("none")
         figure.set_size_inches(4, 3)
         assert overlapping(texts(figure))
@@ -172,7 +173,7 @@ def test_control_texts_upon_each_other_are_found():
 @pytest.mark.parametrize(("apart", "upon_each_other"), [(40, False), (8, True)])
 def test_turned_texts_are_judged_by_their_own_rectangles(apart, upon_each_other):
     with settings(THEMES["light"]):
-        figure = attention_matrix.new_figure(4, 3)
+        figure = new_figure(4, 3)
         for place in (0, apart):
             figure.text(0.1 + place / 400, 0.1, "turned words", rotation=60, rotation_mode="anchor")
         written = texts(figure)
@@ -188,7 +189,7 @@ def test_a_line_is_drawn_for_each_weight_that_can_be_seen():
 
     given = found(WORDS[:5], heads=3)
     theme = THEMES["dark"]
-    figure = attention_lines.draw(given, 0, [0, 2], [1, 3], theme)
+    figure = attention_pictures.draw_lines(given, 0, [0, 2], [1, 3], theme)
     [drawn] = figure.findobj(LineCollection)
     seen = {}
     for path, ink in zip(drawn.get_segments(), drawn.get_edgecolors(), strict=True):
@@ -199,42 +200,44 @@ def test_a_line_is_drawn_for_each_weight_that_can_be_seen():
         for head in (0, 2)
         for row in (1, 3)
         for column in range(5)
-        if given.weights[0, head, row, column] >= attention_lines.LEAST
+        if given.weights[0, head, row, column] >= attention_pictures.LEAST_LINE
     }
     assert seen == pytest.approx(expected)
 
 
 def test_a_word_that_is_not_there_is_told():
     given = found(["a", "b", "a"])
-    assert attention_lines.rows_of(given, "a") == [0, 2]
-    assert attention_lines.rows_of(given, None) == [0, 1, 2]
+    assert attention_pictures.rows_of(given, "a") == [0, 2]
+    assert attention_pictures.rows_of(given, None) == [0, 1, 2]
     with pytest.raises(ValueError, match="--from_word must be one of the words that attend: a b a"):
-        attention_lines.rows_of(given, "c")
+        attention_pictures.rows_of(given, "c")
 
 
 def test_the_maps_show_the_weights():
     given = found(WORDS[:3], layers=2)
-    figure = attention_maps.draw(given, THEMES["light"])
+    figure = attention_pictures.draw_maps(given, THEMES["light"])
     shown = [axes.images[0].get_array() for axes in figure.axes if axes.images]
     np.testing.assert_array_equal(shown, given.weights.reshape(4, 3, 3))
 
 
 def test_as_many_trees_as_a_picture_has_room_for():
     with pytest.raises(ValueError, match=r"^a picture has room for 1 to 20 trees\. Received: 21 s"):
-        tree_drawing.draw([parse("(XX c)")] * 21, THEMES["light"])
+        tree_drawings.draw([parse("(XX c)")] * 21, THEMES["light"])
     with pytest.raises(ValueError, match=r"Received: 0 sentences\. Pass"):
-        tree_drawing.draw([], THEMES["light"])
+        tree_drawings.draw([], THEMES["light"])
 
 
 def test_a_weight_that_rounding_takes_above_1_is_drawn():
     weights = np.full((1, 1, 1, 1), np.float64(np.float32(0.6)) + np.float64(np.float32(0.4)))
     assert weights[0, 0, 0, 0] > 1
     given = Attended("cross", ["a"], ["a"], weights)
-    attention_lines.draw(given, 0, [0], [0], THEMES["light"])
+    attention_pictures.draw_lines(given, 0, [0], [0], THEMES["light"])
 
 
 def test_the_lines_of_24_heads_are_told_apart():
-    figure = attention_lines.draw(found(WORDS[:3], heads=24), 0, range(24), [0], THEMES["light"])
+    figure = attention_pictures.draw_lines(
+        found(WORDS[:3], heads=24), 0, range(24), [0], THEMES["light"]
+    )
     [legend] = figure.legends
     looks = {(line.get_color(), line.get_linestyle()) for line in legend.get_lines()}
     assert len(looks) == 24
@@ -250,11 +253,60 @@ def test_a_stack_that_the_first_measure_lacks_has_its_name():
 
 def test_numbers_of_named_places_are_marks_that_no_line_joins():
     series = {"here": ([0, 1], [3, 5]), "paper": ([0, 1], [4, 1])}
-    figure = line_chart.draw([Panel("BLEU", "", series, names=["base", "big"])], THEMES["light"])
+    figure = charts.draw([Panel("BLEU", "", series, names=["base", "big"])], THEMES["light"])
     here, paper = figure.axes[0].lines
     assert {here.get_linestyle(), paper.get_linestyle()} == {"None"}
     assert here.get_marker() != paper.get_marker()
     # A control: numbers along an axis are joined.
-    figure = line_chart.draw([Panel("BLEU", "step", series)], THEMES["light"])
+    figure = charts.draw([Panel("BLEU", "step", series)], THEMES["light"])
     assert {line.get_marker() for line in figure.axes[0].lines} == {"None"}
     assert "None" not in {line.get_linestyle() for line in figure.axes[0].lines}
+
+
+def test_buckets_hold_all_tokens_and_the_padding_that_they_say():
+    random = np.random.default_rng(1)
+    lengths = random.integers(2, 30, (500, 2))
+    found = count(lengths, 100)
+    for bucket, shape in enumerate(found.buckets.lengths):
+        pairs = [
+            pair for pair, of in zip(lengths, found.buckets.bucket_of, strict=True) if of == bucket
+        ]
+        assert found.tokens[bucket] == sum(source + target for source, target in pairs)
+        assert found.positions[bucket] == len(pairs) * (shape[0] + shape[1])
+    assert found.tokens.sum() == lengths.sum()
+    padding = 1 - found.tokens.sum() / found.positions.sum()
+    assert padding == pytest.approx(found.buckets.padding)
+
+
+colors = pytest.importorskip("matplotlib.colors")
+
+WEIGHTS = np.array([[0.1, 0.4, 0.0], [0.2, 0.05, 0.05]])
+PIXELS = np.arange(4 * 6, dtype=np.uint8).reshape(4, 6, 1)
+
+
+def test_each_pixel_has_the_opacity_of_its_patch():
+    found = patch_maps.overlay(WEIGHTS, (4, 6), "#d55e00")
+    assert found.shape == (4, 6, 4)
+    for row in range(4):
+        for column in range(6):
+            expected = WEIGHTS[row // 2, column // 2] / 0.4 * patch_maps.STRONGEST
+            assert found[row, column, 3] == pytest.approx(expected)
+    np.testing.assert_allclose(found[0, 0, :3], colors.to_rgb("#d55e00"))
+    # Nothing attended to is nothing drawn.
+    assert not patch_maps.overlay(0 * WEIGHTS, (4, 6), "#d55e00")[..., 3].any()
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_picture_is_drawn_once_alone_and_once_for_each_head(channels):
+    pixels = np.repeat(PIXELS, channels, axis=-1)
+    weights = np.stack([[WEIGHTS, WEIGHTS.max() - WEIGHTS]] * 3)
+    theme = THEMES["light"]
+    with settings(theme):
+        figure = patch_maps.draw(pixels, weights, "a dog: 90 %", theme)
+    shown = [[np.asarray(image.get_array()) for image in axes.images] for axes in figure.axes]
+    assert [len(images) for images in shown] == [1, 2, 2, 0, 2, 2, 0, 2, 2]
+    expected = pixels[..., 0] if channels == 1 else pixels
+    assert all(np.array_equal(images[0], expected) for images in shown if images)
+    # The two heads are told apart.
+    np.testing.assert_array_equal(shown[1][1][..., 3], shown[4][1][..., 3])
+    assert not np.array_equal(shown[1][1], shown[2][1])

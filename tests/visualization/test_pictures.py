@@ -1,5 +1,6 @@
 """What a picture asks of a model, and what it refuses, before anything is drawn."""
 
+import json
 import types
 
 import numpy as np
@@ -8,21 +9,17 @@ import pytest
 from keras_transformer.inference import loading
 from keras_transformer.inference.picture_classifier import PictureClassifier
 from keras_transformer.inference.translator import Translator
-from keras_transformer.visualization import model_reading
+from keras_transformer.tasks import attending
 from keras_transformer.visualization.attended import Attended
-from keras_transformer.visualization.pictures import PICTURES
+from keras_transformer.visualization.attention_pictures import Matrix
+from keras_transformer.visualization.model_reading import run_of_pairs, trained_model
+from keras_transformer.visualization.pictures import PICTURES, PictureChoice
+from pipelines.options import settings
 
-OF_A_LINE = {
-    "model": "m",
-    "attend_of": lambda model: None,
-    "line": "a b",
-    "translation": None,
-    "stack": None,
-    "pieces": False,
-    "layer": None,
-    "heads": [],
-    "from_word": None,
-}
+
+@pytest.fixture(autouse=True)
+def of_two_stacks(monkeypatch):
+    monkeypatch.setattr(attending, "attend_of", lambda model: None)
 
 
 @pytest.mark.parametrize("name", ["attention", "head", "alignment"])
@@ -36,7 +33,7 @@ def test_the_sentence_is_translated_as_the_flags_say(name, monkeypatch):
     monkeypatch.setattr(Translator, "load", load)
     options = {"constrained": True, "beam_size": 2}
     with pytest.raises(Loaded) as raised:
-        PICTURES[name](**OF_A_LINE, options=options)
+        PICTURES[name](line="a b").measure("m", options)
     assert raised.value.args == ("m", options)
 
 
@@ -60,18 +57,17 @@ def test_the_tree_has_all_hypotheses_of_the_search(kept, options, count, monkeyp
     monkeypatch.setattr(Translator, "load", load)
     monkeypatch.setattr(loading, "description_of", lambda model: kept)
     with pytest.raises(Loaded) as raised:
-        PICTURES["n_best"](**OF_A_LINE, options=options)
+        PICTURES["n_best"](line="a b").measure("m", options)
     assert raised.value.args == ({"num_hypotheses": count, **options},)
 
 
 def test_an_alignment_is_of_a_translator_s_attention_to_the_source(monkeypatch):
-    given = {**OF_A_LINE, "options": {}}
     with pytest.raises(ValueError, match=r"Received: --stack=encoder\. Leave it out, or"):
-        PICTURES["alignment"](**{**given, "stack": "encoder"})
+        Matrix(line="a b", stack="encoder").measure("m", {})
     found = Attended("decoder", ["a"], ["a"], np.ones((1, 1, 1, 1)))
-    monkeypatch.setattr(model_reading, "attended_by", lambda *_: found)
+    monkeypatch.setattr(Matrix, "attended", lambda *_: found)
     with pytest.raises(ValueError) as raised:
-        PICTURES["alignment"](**given)
+        Matrix(line="a b").measure("m", {})
     assert "--stack" not in str(raised.value)
     assert str(raised.value).endswith(
         "Received: m, which has the self-attention of the decoder alone. Try --picture=attention."
@@ -83,4 +79,20 @@ def test_a_model_without_a_test_split_is_drawn_of_a_file(monkeypatch):
     description = {"hyperparameters": {"channels": 1}}
     monkeypatch.setattr(loading, "description_of", lambda model: description)
     with pytest.raises(ValueError, match=r"^vit does not say what pictures .* one by --png=FILE\."):
-        PICTURES["patches"](model="vit", png=None)
+        PICTURES["patches"]().measure("vit", {})
+
+
+@pytest.mark.parametrize("task", ["image_classification", "language_modelling"])
+def test_a_run_of_another_task_is_refused(task, tmp_path):
+    (tmp_path / "model.json").write_text(json.dumps({"task": task}))
+    for read in (run_of_pairs, trained_model):
+        with pytest.raises(ValueError, match=rf"^--picture=positions needs .* of the task {task}"):
+            read(str(tmp_path), "positions")
+    (tmp_path / "model.json").write_text(json.dumps({"task": "parsing"}))
+    assert run_of_pairs(str(tmp_path), "lengths").path == tmp_path
+
+
+def test_all_pictures_are_told_by_name():
+    told = settings(PictureChoice)["picture"].setting.help
+    assert "attention: maps of all layers and heads. head: heads of one layer" in told
+    assert all(f"{name}: " in told for name in PICTURES)

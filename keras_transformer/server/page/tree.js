@@ -1,5 +1,5 @@
 // A constituency tree: from brackets to places, and from places to a drawing. Places are as in
-// keras_transformer/visualization/tree_layout.py.
+// keras_transformer/visualization/tree_drawings.py.
 
 // The label of a part of speech that is not known.
 const UNKNOWN_TAG = "XX";

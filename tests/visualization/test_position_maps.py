@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from drawn_models import drawn
 
-from keras_transformer.visualization.position_values import maps_of
+from keras_transformer.visualization.position_maps import maps_of
 
 SIZES = {"d_model": 16, "num_heads": 2}
 

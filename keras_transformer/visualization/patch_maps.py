@@ -2,14 +2,52 @@
 class token's attention to each patch.
 """
 
+import dataclasses
+import functools
+from collections.abc import Mapping
+
 import numpy as np
 
 from keras_transformer.visualization.theme import TEXT, Theme, new_figure
+from pipelines.options import Options, option
 
 # Inches of a picture's longer side.
 SIDE = 1.4
-# Of the patch that is looked at most.
+# Opacity over the patch that is looked at most.
 STRONGEST = 0.8
+
+
+@dataclasses.dataclass(frozen=True)
+class Patches(Options):
+    """The patches that an image model attends to."""
+
+    png: str | None = option(
+        None,
+        "PNG or JPEG file for patches. Default: the first picture of the model's test split.",
+        path=True,
+    )
+
+    def measure(self, model: str, search: Mapping):
+        """Classify the picture. The class that the model predicts is printed."""
+        from keras_transformer.inference.loading import description_of
+        from keras_transformer.inference.picture_classifier import PictureClassifier
+        from pipelines.batches import picture_files
+        from pipelines.corpora.images import load
+
+        description = description_of(model)
+        classifier = PictureClassifier.load(model)
+        if self.png:
+            pixels = picture_files.read(self.png, description["hyperparameters"]["channels"])
+        elif "pictures" in description:
+            pixels = load(**description["pictures"]).test.pixels[0]
+        else:
+            raise ValueError(
+                f"{model} does not say what pictures it was trained on. Pass one by --png=FILE."
+            )
+        [name], probabilities = classifier.classify(pixels[None])
+        title = f"{name}: {probabilities.max():.1%}"
+        print(title)
+        return functools.partial(draw, pixels, classifier.attention(pixels), title)
 
 
 def draw(pixels: np.ndarray, weights: np.ndarray, title: str, theme: Theme):
@@ -21,21 +59,19 @@ def draw(pixels: np.ndarray, weights: np.ndarray, title: str, theme: Theme):
         weights: shares of the patches, (N, h, rows, columns).
         title: what the model says of the picture.
         theme: colours.
-
-    Returns:
-        A matplotlib figure.
     """
     layers, heads = weights.shape[:2]
     height, width = np.array(pixels.shape[:2]) * SIDE / max(pixels.shape[:2])
     figure = new_figure((heads + 1) * (width + 0.15) + 0.5, layers * (height + 0.15) + 0.7)
     grid = figure.subplots(layers, heads + 1, squeeze=False)
+    grey = {"cmap": "gray", "vmin": 0, "vmax": 255} if pixels.shape[-1] == 1 else {}
     for (layer, column), axes in np.ndenumerate(grid):
         axes.set_xticks([])
         axes.set_yticks([])
         if layer and not column:
             axes.axis("off")
             continue
-        _show(axes, pixels)
+        axes.imshow(pixels[..., 0] if grey else pixels, **grey)
         if not column:
             axes.set_title("the picture")
             continue
@@ -49,25 +85,10 @@ def draw(pixels: np.ndarray, weights: np.ndarray, title: str, theme: Theme):
 
 
 def overlay(weights: np.ndarray, size: tuple[int, int], colour: str) -> np.ndarray:
-    """One colour over a picture, as opaque as a patch is attended to.
-
-    Args:
-        weights: (rows, columns), at least 0.
-        size: H and W of the picture, in pixels.
-        colour: "#rrggbb".
-
-    Returns:
-        Red, green, blue and opacity from 0 to 1, (H, W, 4).
+    """Red, green, blue and opacity from 0 to 1 over a picture of a size in pixels, (H, W, 4): one
+    colour "#rrggbb", as opaque as each patch is attended to by weights (rows, columns).
     """
-    repeats = np.array(size) // weights.shape
-    whole = np.kron(weights, np.ones(repeats))
+    whole = np.kron(weights, np.ones(np.array(size) // weights.shape))
     red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
     opacity = STRONGEST * whole / max(weights.max(), np.finfo(np.float32).tiny)
     return np.stack([np.full(size, part) for part in (red, green, blue)] + [opacity], axis=-1)
-
-
-def _show(axes, pixels):
-    if pixels.shape[-1] == 1:
-        axes.imshow(pixels[..., 0], cmap="gray", vmin=0, vmax=255)
-    else:
-        axes.imshow(pixels)

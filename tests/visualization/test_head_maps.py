@@ -9,14 +9,20 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
 from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.inference.translator import Translator
-from keras_transformer.visualization.bracket_trees import agreement, by_chance, together
-from keras_transformer.visualization.head_ablation import attentions_of, losses, without_head
-from keras_transformer.visualization.head_survey import survey
-from keras_transformer.visualization.heads_of_run import (
+from keras_transformer.visualization.head_maps import (
     agreement_with,
-    measured,
     points_lost,
+    survey_of,
     text_of,
+)
+from keras_transformer.visualization.head_measures import (
+    agreement,
+    attentions_of,
+    by_chance,
+    losses,
+    survey,
+    together,
+    without_head,
 )
 
 SOURCE = np.array([[5, 6, 7, 3]])
@@ -81,7 +87,7 @@ def translator(model, pieces):
 
 def test_a_survey_reads_each_sentence(translator):
     lines = ["a b", "c d e"]
-    found = measured(translator, lines, ["b", "e d c"])
+    found = survey_of(translator, lines, ["b", "e d c"])
     one, other = (translator.attention(*pair)["encoder"] for pair in (("a b", "b"), ("c d e", "e")))
     rows = [np.diagonal(weights, axis1=-2, axis2=-1) for weights in (one, other)]
     mean = np.concatenate(rows, axis=-1).mean(axis=-1)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.inference.hypothesis import Hypothesis
-from keras_transformer.visualization.hypothesis_drawing import boxes
-from keras_transformer.visualization.hypothesis_tree import tree
+from keras_transformer.visualization.hypotheses import boxes, tree
 
 
 def log_probabilities(pieces):
@@ -85,6 +84,6 @@ def test_no_box_of_the_drawing_touches_another(count, length):
     assert len(placed) >= count
     for place, one in enumerate(placed):
         for other in placed[:place]:
-            beside = one.left >= other.left + other.width or other.left >= one.left + one.width
-            apart = abs(one.middle - other.middle) >= (one.height + other.height) / 2
-            assert beside or apart, (one.text, other.text)
+            beside = one.left >= other.right or other.left >= one.right
+            apart = abs(one.middle - other.middle) >= (one.branch.height + other.branch.height) / 2
+            assert beside or apart, (one.branch.text, other.branch.text)

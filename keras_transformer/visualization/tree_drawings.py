@@ -1,0 +1,213 @@
+"""Constituency trees, in a picture below each other, or in letters and lines for a terminal
+(Vaswani et al. 2017, section 6.3, for the parser that writes them).
+"""
+
+import dataclasses
+import functools
+import importlib.util
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from keras_transformer.visualization.picture_file import write_picture
+from keras_transformer.visualization.theme import Theme, new_figure, width_of
+from pipelines.trees import Tree, fold, parse, unescaped
+from pipelines.trees.linearization import WORD
+
+# Levels of a tree that can be drawn. Only an untrained parser writes more.
+DEEPEST = 200
+# Inches.
+GAP = 0.16
+LEVEL = 0.42
+# Half the height of a text, with the room between it and a line.
+HALF = 0.13
+MARGIN = 0.25
+BETWEEN_TREES = 0.35
+# Trees in one picture. A picture of many thousand pixels is not looked at.
+MOST = 20
+
+
+def refuse_depth(tree: Tree) -> None:
+    """Refuse a tree that is too deep to be drawn."""
+    levels = fold(tree, lambda inner, made: 1 if inner.is_preterminal else 1 + max(made))
+    if levels > DEEPEST:
+        raise ValueError(
+            f"a drawing has room for {DEEPEST} levels. Received: a tree of {levels}. Pass "
+            "--tree_format=brackets."
+        )
+
+
+def require_nltk() -> None:
+    """Refuse to draw for a terminal if nltk is not installed."""
+    if not importlib.util.find_spec("nltk"):
+        raise ValueError(
+            "--tree_format=drawn needs nltk, which is not installed: pip install "
+            "'keras-transformer-nmt[parsing]'"
+        )
+
+
+def as_text(tree: Tree) -> str:
+    """Draw a tree from its root downwards to its words, by nltk. Parts of speech are left out."""
+    require_nltk()
+    refuse_depth(tree)
+    from nltk.tree import Tree as Drawable
+    from nltk.tree.prettyprinter import TreePrettyPrinter
+
+    if tree.is_preterminal:
+        return unescaped(tree.children[0])
+    numbers = iter(range(len(tree.words)))
+
+    def numbered(inner):
+        # Only of numbers does nltk keep the order beside constituents.
+        if inner.is_preterminal:
+            return next(numbers)
+        return Drawable(inner.label, [numbered(child) for child in inner.children])
+
+    words = [unescaped(word) for word in tree.words]
+    text = TreePrettyPrinter(numbered(tree), words).text(unicodelines=True)
+    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
+
+
+def all_as_text(trees: Sequence[str]) -> str:
+    """Draw trees in brackets, each with an empty line after it; of an empty string, that alone."""
+    return "".join(f"{as_text(parse(tree))}\n\n" if tree else "\n\n" for tree in trees)
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A label or a word.
+
+    Attributes:
+        text: what it says.
+        is_word: whether it is a word.
+        middle: of the text, from the left side of the tree.
+        level: 0 at the root. That of all words is the deepest.
+        parent: what it hangs on, None at the root.
+    """
+
+    text: str
+    is_word: bool
+    middle: float
+    level: int
+    parent: "Place | None"
+
+
+class Column(NamedTuple):
+    """The room of a label or a word and of all that is below it.
+
+    Attributes:
+        text: what stands on top of it.
+        width: its width.
+        middle: of the text, from its left side.
+        inner: the columns below, each with its left side, from this one's.
+    """
+
+    text: str
+    width: float
+    middle: float
+    inner: list[tuple[float, "Column"]]
+
+
+def places(tree: Tree, width_of: Callable[[str], float], gap: float) -> list[Place]:
+    """Give each label and word a place, so that no two touch. A parent comes before its children.
+
+    Each constituent has a column of its own, as wide as its label and as its children's columns,
+    with a gap between two texts. Words stand on one line below all labels. A part of speech is left
+    out if it is XX. server/page/tree.js does the same in the browser.
+    """
+    refuse_depth(tree)
+    root = _column(tree, width_of, gap)
+    deepest = _depth(root)
+    placed = []
+
+    def place(column, left, level, parent):
+        is_word = not column.inner
+        level = deepest if is_word else level
+        here = Place(column.text, is_word, left + column.middle, level, parent)
+        placed.append(here)
+        for begin, inner in column.inner:
+            place(inner, left + begin, level + 1, here)
+
+    place(root, 0.0, 0, None)
+    return placed
+
+
+def _column(tree, width_of, gap):
+    if isinstance(tree, str) or (tree.is_preterminal and tree.label == WORD):
+        # XX stands for its word.
+        text = unescaped(tree if isinstance(tree, str) else tree.children[0])
+        width = width_of(text) + gap
+        return Column(text, width, width / 2, [])
+    inner = []
+    needed = 0.0
+    for child in tree.children:
+        inner.append((needed, _column(child, width_of, gap)))
+        needed += inner[-1][1].width
+    middles = [begin + column.middle for begin, column in inner]
+    # Between the first and the last child. A wide label may stick out on either side.
+    middle = (middles[0] + middles[-1]) / 2
+    half = (width_of(tree.label) + gap) / 2
+    left = max(half - middle, 0.0)
+    right = max(half - (needed - middle), 0.0)
+    inner = [(left + begin, column) for begin, column in inner]
+    return Column(tree.label, left + needed + right, left + middle, inner)
+
+
+def _depth(column):
+    """The level of the words."""
+    return max((1 + _depth(inner) for _, inner in column.inner), default=0)
+
+
+def write(path: str | pathlib.Path, trees: Sequence[str], theme: str) -> None:
+    """Draw trees in brackets into a file, as `write_picture`; an empty string is no tree."""
+    write_picture(path, functools.partial(draw, [parse(tree) for tree in trees if tree]), theme)
+
+
+def refuse_number(count: int) -> None:
+    """Refuse a number of trees that a picture has no room for."""
+    if not 1 <= count <= MOST:
+        raise ValueError(
+            f"a picture has room for 1 to {MOST} trees. Received: {count:,} sentences. Pass "
+            f"{'fewer' if count else 'some'} lines, or --tree_format=brackets."
+        )
+
+
+def draw(trees: Sequence[Tree], theme: Theme):
+    """Labels, words below them, and lines that go down and aside."""
+    refuse_number(len(trees))
+    placed = [places(tree, width_of, GAP) for tree in trees]
+    widest = max(
+        place.middle + (width_of(place.text) + GAP) / 2 for tree in placed for place in tree
+    )
+    heights = [LEVEL * max(place.level for place in tree) + 2 * HALF for tree in placed]
+    width = widest + 2 * MARGIN
+    height = sum(heights) + BETWEEN_TREES * (len(trees) - 1) + 2 * MARGIN
+    figure = new_figure(width, height)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, width), ylim=(height, 0))
+    axes.set_axis_off()
+    figure.set_layout_engine("none")
+    top = MARGIN + HALF
+    for tree, size in zip(placed, heights, strict=True):
+        _draw_tree(axes, tree, top, theme)
+        top += size + BETWEEN_TREES
+    return figure
+
+
+def _draw_tree(axes, placed, top, theme):
+    for place in placed:
+        x = MARGIN + place.middle
+        y = top + LEVEL * place.level
+        colour = theme.ink if place.is_word else theme.series[0]
+        axes.text(x, y, place.text, ha="center", va="center", color=colour)
+        if place.parent:
+            above = MARGIN + place.parent.middle
+            start = top + LEVEL * place.parent.level + HALF
+            bend = top + LEVEL * (place.parent.level + 0.5)
+            axes.plot(
+                (above, above, x, x),
+                (start, bend, bend, y - HALF),
+                color=theme.soft,
+                linewidth=0.8,
+                solid_joinstyle="round",
+            )
