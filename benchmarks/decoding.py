@@ -16,7 +16,6 @@ from benchmarks.turns import Trainer
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.inference.trained import load_trained
 from keras_transformer.inference.translation_module import TranslationModule
-from keras_transformer.inference.translator_artifact import TranslatorArtifact
 from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models import ctranslate2_model
@@ -214,7 +213,7 @@ class Systems:
             path = self._folder / f"saved_model_{beam_size}_{forced_length}"
             if not path.exists():
                 module = TranslationModule(self.model, self.vocabulary, DecodingOptions(**options))
-                export(TranslatorArtifact(module), path, self.description)
+                export(module, path, self.description)
             return path
         if module == ENGINE:
             path = self._folder / "ctranslate2"

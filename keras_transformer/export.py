@@ -38,8 +38,8 @@ def export(task, FLAGS):
         path = task.convert(folder, FLAGS.export_dir or f"{path}_{kind}", values)
     else:
         description = {**folder.read_description(), **folder.read_scores()}
-        artifact = task.reload(folder, values)
-        path = write.export(artifact, path, description, folder.read_examples(), FLAGS.version)
+        module = task.reload(folder, values)
+        path = write.export(module, path, description, folder.read_examples(), FLAGS.version)
     print(f"exported to {path}")
 
 

@@ -31,12 +31,12 @@ def main(FLAGS):
     export_dir = export_dir_of(run, FLAGS.export_dir)
     write.new_version(export_dir, FLAGS.version)
     folder = PretrainedFolder(origin)
-    task, artifact = imported.artifact_of(folder)
-    description = imported.description(task, artifact, origin)
+    task, module = imported.module_of(folder)
+    description = imported.description(task, module, origin)
     # If the export fails, no run is left, which a second try would find there.
     with whole_folder(run.path) as temporary:
-        imported.write_run(temporary, description, artifact)
-        path = write.export(artifact, export_dir, description, version=FLAGS.version)
+        imported.write_run(temporary, description, module)
+        path = write.export(module, export_dir, description, version=FLAGS.version)
     if unused := folder.told():
         print(unused)
     print(f"{task} in {run.path}, exported to {path}")

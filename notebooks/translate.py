@@ -43,7 +43,6 @@ from keras_transformer import (
 )
 from keras_transformer.evaluation import bleu
 from keras_transformer.inference.translation_module import TranslationModule
-from keras_transformer.inference.translator_artifact import TranslatorArtifact
 from keras_transformer.saved_models.write import export
 from keras_transformer.visualization import charts
 from keras_transformer.visualization.attended import Attended
@@ -243,13 +242,13 @@ Shown(functools.partial(draw_lines, encoder, 0, [0, 1], rows))
 
 # %%
 folder = pathlib.Path(tempfile.mkdtemp())
-artifact = TranslatorArtifact(TranslationModule(model, pieces))
+module = TranslationModule(model, pieces)
 description = {
     "task": "translation",
     "hyperparameters": model.hyperparameters.as_dict(),
     "corpus": {"name": "made up", "source_language": "en", "target_language": "de"},
 }
-version = export(artifact, folder / "translator", description, test.sources)
+version = export(module, folder / "translator", description, test.sources)
 print(*sorted(path.name for path in version.iterdir()))
 assert Translator.load(version).translate(test.sources[:20]) == found[:20]
 

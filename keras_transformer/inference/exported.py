@@ -9,9 +9,9 @@ import sentencepiece
 import tensorflow as tf
 from google.protobuf.message import Message
 
-from keras_transformer.inference.exported_options import limits, request
 from keras_transformer.inference.hypothesis import Hypothesis
 from keras_transformer.inference.live import Live, as_bytes, as_strings
+from keras_transformer.inference.request_options import limits, request
 from keras_transformer.saved_models.session import SavedModel, damaged, read_meta_graph, reload
 from pipelines.trees import bracketing
 from pipelines.trees.linearization import alphabet_of

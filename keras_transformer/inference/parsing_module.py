@@ -35,6 +35,12 @@ class ParsingModule(TranslationModule):
     """
 
     output = "tree"
+    outputs = "trees"
+    does = (
+        "sentences in, whose words and punctuation stand between spaces; trees in brackets out "
+        "(Vaswani et al. 2017, section 6.3)"
+    )
+    heading = "A constituency parser"
     # Section 6.3. The end may come first: what is missing is repaired.
     default_options: Mapping[str, Any] = {"max_length": "+300", "min_length": 1}
 
@@ -46,6 +52,18 @@ class ParsingModule(TranslationModule):
     ):
         super().__init__(model, vocabulary, options)
         self._alphabet = alphabet_of(vocabulary.target.pieces)
+
+    def title(self, card):
+        corpus = card.get("corpus")
+        return f"{self.heading}, {corpus['source_language'] if corpus else 'unknown'}"
+
+    def score_rows(self, scores):
+        if not scores:
+            return {"test set": "unknown"}
+        return {
+            "test set": f"labelled F1 {scores['short']['f1']} of sentences of at most "
+            f"{scores['cutoff']} words, {scores['all']['f1']} of all ({scores['weights']})"
+        }
 
     @classmethod
     def check(cls, options):

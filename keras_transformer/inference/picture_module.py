@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.inference.graphs import traced
+from keras_transformer.inference.text_module import traced
 from keras_transformer.models import VisionTransformer
+from keras_transformer.saved_models.served_module import ServedModule
 from pipelines.batches import picture_files
 
 WHITE = 255.0
@@ -18,8 +19,14 @@ PICTURE = tf.TensorSpec([None, None, None, None], tf.float32, name="picture")
 PNG = tf.TensorSpec([None], tf.string, name="png")
 
 
-class PictureModule(tf.Module):
-    """A classifier of pictures.
+class PictureModule(ServedModule):
+    """A classifier of pictures:
+
+    serving_default, classify  picture (B, H, W, C), from 0 to 1 -> class (B,), classes and
+                               probabilities (B, K)
+    classify_png               png (B,), files -> the same
+    attend                     picture -> attention (B, N, h, H / P, W / P)
+    attend_png                 png -> attention, and the pictures seen (B, H, W, C)
 
     Args:
         model: built.
@@ -38,7 +45,7 @@ class PictureModule(tf.Module):
                 f"Received: {len(classes)}."
             )
         self.classes = list(classes)
-        self.what = model.what
+        self.what = f"{model.what} of keras_transformer: pictures in, classes out."
         # Only the variables are tracked, not the Keras model: with both, an export is twice as big.
         self.weights = [variable.value for variable in model.weights]
         self.hyperparameters = hp
@@ -54,6 +61,36 @@ class PictureModule(tf.Module):
         self.classify_png = traced(self._classify_png, PNG)
         self.attend = traced(self._attend, PICTURE)
         self.attend_png = traced(self._attend_png, PNG)
+
+    def functions(self):
+        return {
+            "serving_default": self.classify,
+            "classify": self.classify,
+            "classify_png": self.classify_png,
+            "attend": self.attend,
+            "attend_png": self.attend_png,
+        }
+
+    def golden_inputs(self, examples):
+        """Pictures of the test set, which are lists of bytes; and a black and a white one."""
+        pictures = [*examples, np.zeros(self.size), np.full(self.size, WHITE)]
+        return [_example(np.asarray(pixels, np.uint8)) for pixels in pictures]
+
+    def facts(self):
+        return {"classes": {"names": self.classes}}
+
+    def title(self, card):
+        return f"A classifier of pictures, {card.get('pictures', {}).get('name', 'unknown')}"
+
+    def rows(self, card):
+        height, width, channels = self.size
+        scores = card.get("scores", {})
+        return {
+            "pictures": f"{height} x {width} pixels, "
+            f"{channels} {'channel' if channels == 1 else 'channels'}, values from 0 to 1",
+            "classes": ", ".join(self.classes),
+            "test set": f"accuracy {scores['accuracy']}" if scores else "unknown",
+        }
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The model's weights by their paths."""
@@ -117,3 +154,11 @@ class PictureModule(tf.Module):
         return tf.debugging.Assert(
             tf.reduce_all(shape == self.size), [f"{said} Resize it. Received:", shape]
         )
+
+
+def _example(pixels):
+    png = tf.io.encode_png(pixels).numpy()
+    return {
+        "picture": pixels.astype(np.float32) / np.float32(WHITE),
+        "png": np.array(png, dtype=object),
+    }

@@ -5,7 +5,7 @@ It is no function of `TranslationModule`, which an export would save.
 
 import tensorflow as tf
 
-from keras_transformer.inference.graphs import traced
+from keras_transformer.inference.text_module import traced
 from keras_transformer.inference.translation_module import TranslationModule
 
 

@@ -2,7 +2,7 @@
 for its decoding).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -10,26 +10,45 @@ import tensorflow as tf
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.decoding.options import kept_in
-from keras_transformer.inference.graphs import IDS, graphs_of, traced
+from keras_transformer.inference.graphs import graphs_of
+from keras_transformer.inference.request_options import (
+    LONGEST,
+    MOST_HYPOTHESES,
+    STEEPEST_PENALTY,
+)
+from keras_transformer.inference.text_module import (
+    IDS,
+    TEXT,
+    TextModule,
+    cut,
+    pieces_of,
+    traced,
+    with_options,
+)
 from keras_transformer.models import EncoderDecoder, Ensemble
-from pipelines.special_ids import EOS, PAD
+from pipelines.special_ids import PAD
 from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabularies.vocabulary import Vocabulary
 
+REFERENCE = tf.TensorSpec([None], tf.string, name="reference")
 
-class TranslationModule(tf.Module):
-    """Tokenizer, encoder, search and detokenizer as functions of strings.
 
-    `signatures.served` makes a server's signatures of them.
+class TranslationModule(TextModule):
+    """A `TextModule` from sentences to translations. `score` takes the input reference too. And
+
+    translate        options beam_size, length_penalty, max_length (0: as exported) and
+                     num_hypotheses -> translations and scores (B, n)
+    align            reference -> source_pieces (B, S), target_pieces (B, T), and attention to the
+                     source (B, N, h, T, S)
+
+    A module that calls its output "tree" gives `tree` and `trees` in place of `translation` and
+    `translations`. A model that gives no attention, such as an ensemble, has no `align`. An export
+    that draws its translations has no `translate`.
 
     Args:
         model: a built `EncoderDecoder`, such as a `Transformer`; or an `Ensemble`.
         vocabulary: what it was trained with: a `Vocabulary` of both languages, or one for each.
         options: `DecodingOptions`; by default `default_options`.
-
-    Attributes:
-        output: what signatures call the text that comes out.
-        default_options: arguments of `DecodingOptions` in place of its defaults.
 
     Raises:
         ValueError: if the vocabulary is not as wide as the model's logits, or for an option that
@@ -37,7 +56,9 @@ class TranslationModule(tf.Module):
     """
 
     output = "translation"
-    default_options: Mapping[str, Any] = {}
+    outputs = "translations"
+    does = "strings in, strings out"
+    heading = "A translator"
 
     def __init__(
         self,
@@ -45,43 +66,53 @@ class TranslationModule(tf.Module):
         vocabulary: Vocabulary | SeparateVocabularies,
         options: DecodingOptions | None = None,
     ):
-        super().__init__(name="translation")
-        width = model.hyperparameters.vocabulary_size
-        if vocabulary.size != width:
-            raise ValueError(
-                f"`vocabulary` must have the {width} pieces that the model was trained with. "
-                f"Received: {vocabulary.size}."
-            )
-        self.vocabulary = vocabulary
-        self.source_tokenizer = vocabulary.source.tokenizer
-        self.target_tokenizer = vocabulary.target.tokenizer
-        # Only the variables are tracked, not the Keras model: with both, an export is twice as big.
-        self.weights = [variable.value for variable in model.weights]
-        self.options = options or DecodingOptions(**self.default_options)
-        self.check(self.options)
+        options = options or DecodingOptions(**self.default_options)
+        super().__init__(model, vocabulary, options, "translation")
+        self.check(options)
         self._graphs = graphs_of(model)
         self._search_as_exported = traced(
             lambda text, prefixes: self.search(self.options.search(), text, prefixes),
             tf.TensorSpec([None], tf.string),
             IDS,
         )
-        text, prefix, reference = (
-            tf.TensorSpec([None], tf.string, name=name) for name in ("text", "prefix", "reference")
-        )
-        self.translate = traced(self._translate, text)
-        self.translate_in_detail = traced(self._translate_in_detail, text, prefix)
-        self.score = traced(self._score, text, reference)
-        self.what = model.what
+        prefix = tf.TensorSpec([None], tf.string, name="prefix")
+        self.translate = traced(self._translate, TEXT)
+        self.translate_in_detail = traced(self._translate_in_detail, TEXT, prefix)
+        self.score = traced(self._score, TEXT, REFERENCE)
         self.gives_attention = model.gives_attention
         if self.gives_attention:
-            self.attention = traced(self._attention, text, reference)
+            self.attention = traced(self._attention, TEXT, REFERENCE)
         # The numbers of tokens of strings (B,), not cut.
         self.source_lengths = traced(
-            lambda text: self.source_tokenizer.tokenize(text).row_lengths(), text
+            lambda text: self.source_tokenizer.tokenize(text).row_lengths(), TEXT
         )
         self.target_lengths = traced(
-            lambda reference: self.target_tokens(reference).row_lengths(), reference
+            lambda reference: self.target_tokens(reference).row_lengths(), REFERENCE
         )
+
+    def functions(self):
+        functions = {**super().functions(), "serving_default": self.translate}
+        if not self.options.samples:
+            functions |= self._searched()
+        if self.gives_attention:
+            functions["align"] = traced(self._align, TEXT, REFERENCE)
+        return functions
+
+    def languages(self, corpus):
+        return (
+            f"{corpus['source_language']} to {corpus['target_language']}" if corpus else "unknown"
+        )
+
+    def rows(self, card):
+        return {"languages": self.languages(card.get("corpus")), **super().rows(card)}
+
+    def score_rows(self, scores):
+        if not scores:
+            return {"test set": "unknown", "signature of BLEU": "unknown"}
+        return {
+            "test set": f"BLEU {scores['bleu']}, chrF {scores['chrf']} ({scores['weights']})",
+            "signature of BLEU": scores.get("bleu_signature", "unknown"),
+        }
 
     @classmethod
     def defaults(cls, description: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,8 +143,8 @@ class TranslationModule(tf.Module):
         """Strings (B,) to strings (B,). An empty or blank string stays empty; a source is cut after
         1,024 tokens.
         """
-        hypotheses, _ = self._search_as_exported(text, tf.zeros([tf.size(text), 0], tf.int32))
-        return {self.output: self.target_text(hypotheses[:, 0], text)}
+        ids, _ = self._search_as_exported(text, tf.zeros([tf.size(text), 0], tf.int32))
+        return {self.output: self.target_text(ids[:, 0], text)}
 
     def _translate_in_detail(self, text, prefix):
         """Translate strings (B,) and compute how likely each translation is.
@@ -144,12 +175,10 @@ class TranslationModule(tf.Module):
         """Strings (B,) and their translations (B,) to log P(Y | X) in nats and |Y|, EOS included.
         Lines and translations are cut after 1,024 tokens.
         """
-        source = self.source_ids(text).to_tensor(default_value=PAD)
-        target = self.target_ids(reference).to_tensor(default_value=PAD)
+        source, target = self._padded(text, reference)
+        log_probabilities = self._graphs.log_probabilities(source, target)
         return {
-            "log_probability": tf.reduce_sum(
-                self._graphs.log_probabilities(source, target), axis=1
-            ),
+            "log_probability": tf.reduce_sum(log_probabilities, axis=1),
             "tokens": tf.math.count_nonzero(target != PAD, axis=1, dtype=tf.int32),
         }
 
@@ -161,90 +190,83 @@ class TranslationModule(tf.Module):
             encoder, decoder, cross: (B, N, h, S, S), (B, N, h, T, T) and (B, N, h, T, S); row t is
                 of the step that gives target piece t.
         """
-        source = self.source_ids(text).to_tensor(default_value=PAD)
-        target = self.target_ids(reference).to_tensor(default_value=PAD)
+        source, target = self._padded(text, reference)
         return {
-            "source_pieces": _pieces(self.source_tokenizer, source),
+            "source_pieces": pieces_of(self.source_tokenizer, source),
             "target_pieces": self.target_pieces(target),
             **self._graphs.attention(source, target),
         }
 
-    def search(
-        self,
-        search: Callable,
-        text: tf.Tensor,
-        prefixes: tf.Tensor | None = None,
-        limits: Callable[[tf.Tensor], tf.Tensor] | None = None,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Search for translations of strings (B,).
+    def _align(self, text, reference):
+        attention = self.attention(text, reference)
+        return {
+            "source_pieces": attention["source_pieces"],
+            "target_pieces": attention["target_pieces"],
+            "attention": attention["cross"],
+        }
 
-        Args:
-            search: any search of `keras_transformer.decoding`.
-            text: strings (B,).
-            prefixes: ids to begin with, (B, P), padded.
-            limits: a function of the sources' lengths (B,) that gives the most tokens of each
-                translation; by default the options'.
+    def _searched(self):
+        """`translate` and `nbest`, which share one graph."""
+        # An export with greedy search has a beam of 1 here; a request may ask for a wider one.
+        beam = self.options.beam()
+        most = max(MOST_HYPOTHESES, beam.beam_size)
+        exported = {
+            "beam_size": tf.constant([beam.beam_size]),
+            "length_penalty": tf.constant([beam.length_penalty], tf.float32),
+            "max_length": tf.constant([0]),
+            "num_hypotheses": tf.constant([beam.num_hypotheses]),
+        }
 
-        Returns:
-            Hypotheses, ids (B, n, L), and their scores (B, n), best first.
-        """
-        ids = self.source_ids(text)
-        options = self.options
-        source = ids.to_tensor(default_value=PAD)
-        lengths = ids.row_lengths()
-        limits = (limits or options.limits)(lengths)
-        minima = options.minima(lengths)
-        # The samples of a sentence depend on its words, not on its place in the batch.
-        seeds = tf.strings.to_hash_bucket_fast(text, 2**62)
-        stepper = self._graphs.model.stepper()
-        return search(stepper, self._graphs.encode(source), limits, minima, prefixes, seeds)
+        def translate(text, beam_size, length_penalty, max_length, num_hypotheses):
+            sentences = tf.shape(text)
+            beam_size = tf.clip_by_value(tf.broadcast_to(beam_size, sentences), 1, most)
+            number = tf.clip_by_value(tf.broadcast_to(num_hypotheses, sentences), 1, beam_size)
+            # The comparison is false for NaN.
+            penalty = tf.minimum(length_penalty, STEEPEST_PENALTY)
+            penalty = tf.where(length_penalty >= 0, penalty, 0.0)
+            # Greedy search scores by log P alone.
+            penalty = tf.where(beam_size == 1, 0.0, penalty)
+            search = self.options.beam(
+                beam_size=beam_size, length_penalty=penalty, num_hypotheses=number
+            )
 
-    def next_logits(self, text: tf.Tensor, prefix: tf.Tensor) -> tf.Tensor:
-        """Logits of the piece that comes next, float32 (B, V).
+            def limits(lengths):
+                longest = tf.minimum(max_length, LONGEST)
+                return tf.where(max_length > 0, longest, self.options.limits(lengths))
 
-        Args:
-            text: strings (B,).
-            prefix: the pieces of the translation that have come, joined by spaces, strings (B,).
-        """
+            return self.hypotheses(text, *self.search(search, text, limits=limits))
+
+        translate = with_options(translate, **exported)
+
+        def nbest(text):
+            outputs = translate(text, **{**exported, "num_hypotheses": exported["beam_size"]})
+            # With a known width, a server can join requests in one batch: all get as many.
+            return {name: tf.reshape(one, [-1, beam.beam_size]) for name, one in outputs.items()}
+
+        return {"translate": translate, "nbest": traced(nbest, TEXT)}
+
+    def begin(self, source, prefixes):
+        return self._graphs.encode(source.to_tensor(default_value=PAD)), prefixes
+
+    def next_logits(self, text, prefix):
         pieces = tf.strings.split(prefix)[:, :MAX_SOURCE_LENGTH]
         ids = pieces.with_flat_values(self.target_tokenizer.string_to_id(pieces.flat_values))
         source = self.source_ids(text).to_tensor(default_value=PAD)
         return self._graphs.next_logits(source, ids.to_tensor(default_value=PAD))
 
-    def source_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Strings (B,) to ragged ids (B, None), each row closed by EOS and no longer than 1,024."""
-        return _cut(self.source_tokenizer.tokenize(text))
+    def _padded(self, text, reference):
+        """Sentences and their translations, ids (B, S) and (B, T)."""
+        source = self.source_ids(text).to_tensor(default_value=PAD)
+        return source, self.target_ids(reference).to_tensor(default_value=PAD)
 
     def target_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Translations (B,) to ragged ids, likewise."""
-        return _cut(self.target_tokens(text))
+        """Translations (B,) to ragged ids (B, None), as `source_ids`."""
+        return cut(self.target_tokens(text))
 
     def target_tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Translations (B,) to ragged ids, each row closed by EOS."""
         return self.target_tokenizer.tokenize(text)
 
-    def target_pieces(self, ids: tf.Tensor) -> tf.Tensor:
-        """Ids of any shape to the pieces they stand for, "" for padding."""
-        return _pieces(self.target_tokenizer, ids)
-
-    def target_text(self, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
-        """Ids (B, L) to strings (B,), empty where `text` is blank."""
-        words = tf.ragged.boolean_mask(ids, (ids != PAD) & (ids != EOS))
-        return tf.where(tf.strings.strip(text) == "", "", self.target_tokenizer.detokenize(words))
-
-    def target_texts(self, hypotheses: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
-        """Ids (B, n, L) to strings (B, n), empty where `text` is blank."""
-        shape = tf.shape(hypotheses)
-        rows = tf.reshape(hypotheses, [shape[0] * shape[1], shape[2]])
-        return tf.reshape(self.target_text(rows, tf.repeat(text, shape[1])), shape[:2])
-
-
-def _cut(tokens):
-    """Ragged ids (B, None), closed by EOS, cut to 1,024."""
-    words = tokens[:, :-1][:, : MAX_SOURCE_LENGTH - 1]
-    return tf.concat([words, tf.fill([words.nrows(), 1], EOS)], axis=1)
-
-
-def _pieces(tokenizer, ids):
-    """Ids of any shape to the strings they stand for, "" for padding."""
-    return tf.where(ids == PAD, "", tokenizer.id_to_string(ids))
+    def target_text(self, ids, text):
+        """As `TextModule`, but empty where `text` is blank."""
+        return tf.where(tf.strings.strip(text) == "", "", super().target_text(ids, text))

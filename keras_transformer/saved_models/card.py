@@ -9,27 +9,35 @@ from collections.abc import Iterable, Mapping
 import tensorflow as tf
 
 from keras_transformer import __version__
-from keras_transformer.saved_models.artifact import Artifact
+from keras_transformer.saved_models.served_module import ServedModule
+from pipelines.whole_files import write_json
 
 PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece")
 
 
-def card(artifact: Artifact, description: Mapping, signatures: Iterable[str]) -> dict:
-    """Gather what is known of what is exported, for `model.json`.
+def write(
+    folder: pathlib.Path, module: ServedModule, description: Mapping, signatures: Iterable[str]
+) -> None:
+    """Write `model.json` and `README.md`.
 
     Args:
-        artifact: what is exported.
+        folder: of the SavedModel.
+        module: what is exported.
         description: of the run, with `scores` if it was scored.
         signatures: names of those it can be asked by.
     """
-    weights = artifact.weights
+    card = _card(module, description, signatures)
+    write_json(folder / "model.json", card)
+    (folder / "README.md").write_text(_readme(module, card), encoding="utf-8")
+
+
+def _card(module, description, signatures):
+    is_half = any(variable.dtype == tf.bfloat16 for variable in module.variables)
     return {
         **description,
-        **artifact.facts(),
-        "precision": "bfloat16"
-        if any(weight.dtype == tf.bfloat16 for weight in weights)
-        else "float32",
-        "parameters": sum(weight.shape.num_elements() for weight in weights),
+        **module.facts(),
+        "precision": "bfloat16" if is_half else "float32",
+        "parameters": sum(variable.shape.num_elements() for variable in module.variables),
         "signatures": sorted(signatures),
         "versions": {
             "python": platform.python_version(),
@@ -40,10 +48,9 @@ def card(artifact: Artifact, description: Mapping, signatures: Iterable[str]) ->
     }
 
 
-def as_text(artifact: Artifact, card: Mapping) -> str:
-    """Write the same in Markdown, for `README.md`."""
+def _readme(module, card):
     rows = {
-        **artifact.rows(card),
+        **module.rows(card),
         "parameters": f"{card['parameters']:,}, {card['precision']}",
         "sizes": _listed(card.get("hyperparameters", {})),
         "versions": _listed(card["versions"]),
@@ -53,7 +60,7 @@ def as_text(artifact: Artifact, card: Mapping) -> str:
         f"| {name} | {str(value).replace('|', chr(92) + '|')} |\n" for name, value in rows.items()
     )
     return (
-        f"# {artifact.title(card)}\n\n{artifact.what}\n\n"
+        f"# {module.title(card)}\n\n{module.what}\n\n"
         f"| | |\n|---|---|\n{table}\n"
         f"Signatures: {', '.join(card['signatures'])}. `assets.extra/golden.jsonl` has examples "
         "and what came out for\n"
@@ -73,23 +80,11 @@ def _commit():
     """The commit of the checkout that this file lies in, and "+" if files changed since; None where
     it lies in no checkout.
     """
-    here = pathlib.Path(__file__).parent
+    here = str(pathlib.Path(__file__).parent)
+    options = ("--always", "--abbrev=40", "--dirty=+", "--exclude=*")
+    command = ["git", "-C", here, "describe", *options]
     try:
-        answer = subprocess.run(
-            [
-                "git",
-                "-C",
-                str(here),
-                "describe",
-                "--always",
-                "--abbrev=40",
-                "--dirty=+",
-                "--exclude=*",
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError:
         return None
     return answer.stdout.strip() or None

@@ -5,15 +5,14 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
-from keras_transformer.saved_models import card as model_card
-from keras_transformer.saved_models import golden, self_check, tf_serving_files
-from keras_transformer.saved_models.artifact import Artifact
+from keras_transformer.saved_models import assets, card, self_check
+from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.saved_models.versions import taken_numbers
-from pipelines.whole_files import whole_folder, write_json
+from pipelines.whole_files import whole_folder
 
 
 def export(
-    artifact: Artifact,
+    module: ServedModule,
     folder: pathlib.Path,
     description: Mapping,
     examples: Sequence = (),
@@ -25,10 +24,10 @@ def export(
     <version>/README.md, model.json                   what it is
     <version>/assets.extra/golden.jsonl               examples and what comes out for them
     <version>/assets.extra/tf_serving_warmup_requests, batching_parameters.txt
-    <version>/assets.extra/...                        what the artifact adds: a vocabulary, say
+    <version>/assets.extra/...                        what the module adds: a vocabulary, say
 
     Args:
-        artifact: what is exported.
+        module: what is exported.
         folder: `saved_models/<name>`, where TF Serving looks for numbered versions.
         description: what the model is: the run's `model.json`, with `scores`.
         examples: of the test set, to take golden ones from.
@@ -43,20 +42,13 @@ def export(
     """
     final = new_version(folder, version)
     with whole_folder(final) as temporary:
-        _write(artifact, temporary, final.parent.name, description, examples)
+        _write(module, temporary, final.parent.name, description, examples)
         self_check.check(temporary)
     return final
 
 
 def new_version(folder: pathlib.Path, version: int | None = None) -> pathlib.Path:
-    """The path of a version that is not there yet.
-
-    Args:
-        folder, version: as in `export`.
-
-    Raises:
-        FileExistsError: if there is such a version.
-    """
+    """The path of a version that is not there yet, with the arguments and errors of `export`."""
     folder = pathlib.Path(folder).resolve()
     taken = taken_numbers(folder)
     number = 1 + max(taken, default=0) if version is None else version
@@ -68,18 +60,14 @@ def new_version(folder: pathlib.Path, version: int | None = None) -> pathlib.Pat
     return folder / str(number)
 
 
-def _write(artifact, path, name, description, examples):
-    functions = artifact.signatures()
-    tf.saved_model.save(artifact.module, str(path), signatures=functions)
-    card = model_card.card(artifact, description, functions)
-    write_json(path / "model.json", card)
-    (path / "README.md").write_text(model_card.as_text(artifact, card), encoding="utf-8")
+def _write(module, path, name, description, examples):
+    functions = module.functions()
+    tf.saved_model.save(module, str(path), signatures=functions)
+    card.write(path, module, description, functions)
     extra = path / "assets.extra"
     extra.mkdir()
-    artifact.write_files(extra)
-    answered = golden.answered(artifact, artifact.golden_inputs(examples))
-    golden.write(extra / "golden.jsonl", answered)
-    tf_serving_files.write_warmup_requests(
-        extra / "tf_serving_warmup_requests", functions, answered, name
-    )
-    tf_serving_files.write_batching_parameters(extra / "batching_parameters.txt")
+    module.write_files(extra)
+    golden = assets.golden_examples(functions, module.golden_inputs(examples))
+    assets.write_golden(extra / "golden.jsonl", golden)
+    assets.write_warmup_requests(extra / "tf_serving_warmup_requests", functions, golden, name)
+    assets.write_batching_parameters(extra / "batching_parameters.txt")

@@ -31,5 +31,5 @@ def attend_of(model: str) -> Callable[..., dict] | None:
     name = task_of(folder.read_description())
     if name not in TASKS or not issubclass(task_class(name), OneLanguage):
         return None
-    artifact = task_class(name).reload(folder, {"precision": "float32"})
-    return artifact.signatures()["attend"]
+    module = task_class(name).reload(folder, {"precision": "float32"})
+    return module.attend

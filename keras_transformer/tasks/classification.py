@@ -3,8 +3,7 @@ Bidirectional Transformers for Language Understanding", section 4.1).
 """
 
 from keras_transformer.evaluation import label_score
-from keras_transformer.inference.text_encoder_artifact import LabelArtifact
-from keras_transformer.inference.text_encoder_module import LabelModule
+from keras_transformer.inference.label_modules import LabelModule
 from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.models import TextClassifier, described, translation_policy
 from keras_transformer.tasks.labelling import Labelling, names_of
@@ -42,8 +41,8 @@ class Classification(Labelling):
         pooling = self.values["pooling"]
         return TextClassifier(self.hyperparameters, len(self.names), pooling, dtype)
 
-    def artifact(self, model):
-        return LabelArtifact(LabelModule(model, self.vocabulary, self.names))
+    def module(self, model):
+        return LabelModule(model, self.vocabulary, self.names)
 
     @classmethod
     def reload(cls, folder, values):
@@ -55,12 +54,12 @@ class Classification(Labelling):
         model = TextClassifier(hyperparameters, len(names), pooling, policy)
         folder.load_weights(model)
         vocabulary = vocabularies.load(folder.path).source
-        return LabelArtifact(LabelModule(model, vocabulary, names))
+        return LabelModule(model, vocabulary, names)
 
-    def evaluate(self, artifact):
+    def evaluate(self, module):
         """Accuracy on the test set, and the labels that are confused most."""
         test = self.corpus.test
-        found = TextReader.of(artifact.module).labels(test.sources)
+        found = TextReader.of(module).labels(test.sources)
         measured = label_score.measure(found, test.targets)
         shown = list(zip(test.sources, found, test.targets, strict=True))[:SHOWN]
         report = [

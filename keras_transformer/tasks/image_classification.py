@@ -8,7 +8,6 @@ import os
 import numpy as np
 
 from keras_transformer.evaluation import confusion
-from keras_transformer.inference.picture_artifact import PictureArtifact
 from keras_transformer.inference.picture_classifier import TASK, PictureClassifier
 from keras_transformer.inference.picture_module import PictureModule
 from keras_transformer.models import VisionHyperparameters, VisionTransformer
@@ -116,8 +115,8 @@ class ImageClassification(Task):
     def loss(self):
         return LabelSmoothedCrossEntropy(self.hyperparameters.label_smoothing)
 
-    def artifact(self, model):
-        return PictureArtifact(PictureModule(model, self.pictures.classes))
+    def module(self, model):
+        return PictureModule(model, self.pictures.classes)
 
     @classmethod
     def reload(cls, folder, values):
@@ -125,13 +124,13 @@ class ImageClassification(Task):
         hyperparameters = folder.read_hyperparameters(VisionHyperparameters.described)
         model = VisionTransformer(hyperparameters)
         folder.load_weights(model)
-        return PictureArtifact(PictureModule(model, description["classes"]["names"]))
+        return PictureModule(model, description["classes"]["names"])
 
-    def evaluate(self, artifact):
+    def evaluate(self, module):
         """Accuracy on the test set, and which class was taken for which."""
         test = self.pictures.test
         classes = self.pictures.classes
-        found = scores_of(PictureClassifier.of(artifact.module), test)
+        found = scores_of(PictureClassifier.of(module), test)
         report = [
             f"{found['accuracy']:.2%} of {found['pictures']:,} pictures are told rightly",
             confusion.as_text(found["confusion"], classes),

@@ -10,22 +10,21 @@ from collections.abc import Mapping
 from keras_transformer import models
 from keras_transformer.imports import bert, bert_vocabulary, sentence_vectors, vit
 from keras_transformer.imports.hugging_face import PretrainedFolder
-from keras_transformer.inference import text_encoder_artifact as artifacts
-from keras_transformer.inference import text_encoder_module as modules
-from keras_transformer.inference.picture_artifact import PictureArtifact
+from keras_transformer.inference.label_modules import LabelModule, TagModule
+from keras_transformer.inference.masked_text_module import MaskedTextModule
 from keras_transformer.inference.picture_classifier import TASK
 from keras_transformer.inference.picture_module import PictureModule
-from keras_transformer.inference.tag_module import TagModule
+from keras_transformer.inference.text_encoder_module import TextEncoderModule
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.saved_models.artifact import Artifact
+from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.tasks import IMPORTED_ALONE
 from keras_transformer.tasks.labelling import LABELS_FILE
 from keras_transformer.training.checkpoint import WEIGHTS, write_archive
 from pipelines.whole_files import write_json
 
 
-def artifact_of(folder: PretrainedFolder) -> tuple[str, Artifact]:
-    """The name of the task of a model, and the artifact that it is exported as.
+def module_of(folder: PretrainedFolder) -> tuple[str, ServedModule]:
+    """The name of the task of a model, and the module that it is exported as.
 
     Raises:
         ValueError: for a family that no task is for.
@@ -42,7 +41,7 @@ def artifact_of(folder: PretrainedFolder) -> tuple[str, Artifact]:
 
 
 def _of_pictures(folder):
-    return TASK, PictureArtifact(PictureModule(folder.model(), folder.config.labels()))
+    return TASK, PictureModule(folder.model(), folder.config.labels())
 
 
 def _of_text(folder):
@@ -53,34 +52,31 @@ def _of_text(folder):
     model = folder.model(vocabulary.size)
     labels = folder.config.labels()
     if isinstance(model, models.TokenClassifier):
-        return "tagging", artifacts.TagArtifact(TagModule(model, vocabulary, labels))
+        return "tagging", TagModule(model, vocabulary, labels)
     if isinstance(model, models.MaskedLanguageModel):
-        module = modules.MaskedTextModule(model, vocabulary)
-        return "masking", artifacts.MaskedTextArtifact(module)
+        return "masking", MaskedTextModule(model, vocabulary)
     if isinstance(model, models.TextClassifier):
-        module = modules.LabelModule(model, vocabulary, labels)
-        return "classification", artifacts.LabelArtifact(module)
-    module = modules.TextEncoderModule(model, vocabulary)
-    return IMPORTED_ALONE, artifacts.TextEncoderArtifact(module)
+        return "classification", LabelModule(model, vocabulary, labels)
+    return IMPORTED_ALONE, TextEncoderModule(model, vocabulary)
 
 
-def description(task: str, artifact: Artifact, origin: str) -> dict:
+def description(task: str, module: ServedModule, origin: str) -> dict:
     """What the run's `model.json` says."""
     return {
         "task": task,
-        "hyperparameters": artifact.module.hyperparameters.as_dict(),
-        **artifact.facts(),
+        "hyperparameters": module.hyperparameters.as_dict(),
+        **module.facts(),
         "imported": {"from": pathlib.Path(origin).resolve().name},
     }
 
 
-def write_run(path: pathlib.Path, description: Mapping, artifact: Artifact) -> None:
+def write_run(path: pathlib.Path, description: Mapping, module: ServedModule) -> None:
     """Write a run's folder at a path where none is."""
     path.mkdir()
     folder = RunFolder(path)
     folder.describe(description)
-    artifact.write_files(path)
-    if labels := artifact.facts().get("labels"):
+    module.write_files(path)
+    if labels := module.facts().get("labels"):
         write_json(path / LABELS_FILE, labels["names"])
-    arrays = {WEIGHTS + name: array for name, array in artifact.module.arrays().items()}
+    arrays = {WEIGHTS + name: array for name, array in module.arrays().items()}
     write_archive(folder.averaged, arrays)

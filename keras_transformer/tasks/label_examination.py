@@ -44,7 +44,7 @@ class LabelExamination(Examination):
             reader = TextReader.load(self._model)
         else:
             values = {"precision": loading["precision"]}
-            reader = TextReader.of(self.task.reload(named_run(self._model), values).module)
+            reader = TextReader.of(self.task.reload(named_run(self._model), values))
         return self.compare(reader, self._text.sources, self._text.targets)
 
     @staticmethod

@@ -4,7 +4,6 @@
 
 from keras_transformer.inference.generation_module import GenerationModule
 from keras_transformer.inference.generator import Generator, module_of_run
-from keras_transformer.inference.generator_artifact import GeneratorArtifact
 from keras_transformer.inference.perplexity import in_words
 from keras_transformer.models import LanguageModel
 from keras_transformer.tasks.corpus_settings import language
@@ -78,17 +77,17 @@ class LanguageModelling(OneLanguage):
         """Cross-entropy, perplexity and accuracy per piece of all lines."""
         return with_perplexity(label_measures(model, batches))
 
-    def artifact(self, model):
-        return GeneratorArtifact(GenerationModule(model, self.vocabulary, self._options))
+    def module(self, model):
+        return GenerationModule(model, self.vocabulary, self._options)
 
     @classmethod
     def reload(cls, folder, values):
-        return GeneratorArtifact(module_of_run(folder, values["precision"], _options(values)))
+        return module_of_run(folder, values["precision"], _options(values))
 
-    def evaluate(self, artifact):
+    def evaluate(self, module):
         """Perplexity of the test set, and some of its lines begun and continued."""
         lines = self.corpus.test.sources
-        generator = Generator.of(artifact.module)
+        generator = Generator.of(module)
         scores = generator.perplexities(lines)
         prompts = [_beginning(line) for line in lines[:KEPT_EXAMPLES]]
         generated = generator.generate(prompts[:SHOWN])

@@ -6,9 +6,8 @@ Understanding", section 3.1).
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.inference.masked_text_module import MaskedTextModule
 from keras_transformer.inference.perplexity import in_words, rounded_perplexity
-from keras_transformer.inference.text_encoder_artifact import MaskedTextArtifact
-from keras_transformer.inference.text_encoder_module import MaskedTextModule
 from keras_transformer.models import MaskedLanguageModel, described, translation_policy
 from keras_transformer.tasks.task import Evaluation, label_measures, with_perplexity
 from keras_transformer.tasks.text_reading import TextReading
@@ -58,26 +57,26 @@ class Masking(TextReading):
         """Cross-entropy, perplexity and accuracy per hidden piece of all texts."""
         return with_perplexity(label_measures(model, batches))
 
-    def artifact(self, model):
-        return MaskedTextArtifact(MaskedTextModule(model, self.vocabulary))
+    def module(self, model):
+        return MaskedTextModule(model, self.vocabulary)
 
     @classmethod
     def reload(cls, folder, values):
         hyperparameters = folder.read_hyperparameters(described)
         model = MaskedLanguageModel(hyperparameters, dtype=translation_policy(values["precision"]))
         folder.load_weights(model)
-        return MaskedTextArtifact(MaskedTextModule(model, vocabularies.load(folder.path).source))
+        return MaskedTextModule(model, vocabularies.load(folder.path).source)
 
-    def evaluate(self, artifact):
+    def evaluate(self, module):
         """Cross-entropy and accuracy of the pieces hidden in the test set, and some of its lines
         with a word hidden.
         """
         examples = self._examples(self.corpus.test)
         at_once = max(BATCH_TOKENS, self.values["max_train_length"])
-        scores = measured(artifact.module, batching.evaluation_batches(examples, at_once))
+        scores = measured(module, batching.evaluation_batches(examples, at_once))
         name = self.vocabulary.marks.name
         hidden = [_with_a_word_hidden(line, name) for line in self.corpus.test.sources]
-        filled = artifact.module.fill(tf.constant(hidden[:SHOWN]))["filled"].numpy()
+        filled = module.fill(tf.constant(hidden[:SHOWN]))["filled"].numpy()
         report = [
             f"{scores['accuracy']:.1%} of {scores['pieces']:,} hidden pieces are guessed, "
             f"perplexity {in_words(scores['perplexity'])}",

@@ -42,7 +42,7 @@ class MaskingExamination(Examination):
         self._lines = _lines(description, model, values)
 
     def examine(self, loading, at_once):
-        module = Masking.reload(self._folder, {"precision": loading["precision"]}).module
+        module = Masking.reload(self._folder, {"precision": loading["precision"]})
         vocabulary = module.vocabulary
         share = self._training["mask_share"]
         hide = hidden_pieces.Masking(vocabulary.marks, vocabulary.size, share)

@@ -3,7 +3,6 @@ al. 2017, section 6.3).
 """
 
 from keras_transformer.evaluation import parser_score
-from keras_transformer.inference.parser_artifact import ParserArtifact
 from keras_transformer.inference.parsing_module import ParsingModule
 from keras_transformer.inference.translator import Translator
 from keras_transformer.tasks.corpus_settings import language
@@ -26,7 +25,6 @@ class Parsing(Translation):
         "cross_entropy."
     )
     module_class = ParsingModule
-    artifact_class = ParserArtifact
 
     def __init__(self, values):
         super().__init__({**values, "target_language": treebank.LANGUAGE})
@@ -50,10 +48,10 @@ class Parsing(Translation):
         gold = gold_trees.trees(self._corpus_settings, "valid")[: len(translations)]
         return parser_score.measure(translations, gold)["all"]["f1"]
 
-    def evaluate(self, artifact):
+    def evaluate(self, module):
         """The PARSEVAL table of the test set, parsed as the options say."""
         sources = self.corpus.test.sources
-        trees = Translator(artifact.module).translate(sources)
+        trees = Translator(module).translate(sources)
         scores = parser_score.measure(trees, gold_trees.trees(self._corpus_settings, "test"))
         beam_size = self._options.search().beam_size
         shown = [pair for pair in zip(sources, trees, strict=True) if _is_short(*pair)][:SHOWN]

@@ -82,13 +82,13 @@ def release(
         export_dir: folder of the model's versions.
     """
     folder.load_weights(model, folder.averaged)
-    artifact = task.artifact(model)
-    evaluation = task.evaluate(artifact)
+    module = task.module(model)
+    evaluation = task.evaluate(module)
     write_json(folder.evaluation, {"split": "test", **evaluation.scores, "weights": chosen})
     print("\n".join([f"{chosen}, {evaluation.report[0]}", *evaluation.report[1:]]))
     write_json(folder.examples, evaluation.examples)
     version = export(
-        artifact,
+        module,
         export_dir,
         {**folder.read_description(), **folder.read_scores()},
         folder.read_examples(),

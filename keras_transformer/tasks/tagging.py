@@ -5,8 +5,7 @@ Pre-training of Deep Bidirectional Transformers for Language Understanding", sec
 import functools
 
 from keras_transformer.evaluation import span_score
-from keras_transformer.inference.tag_module import TagModule
-from keras_transformer.inference.text_encoder_artifact import TagArtifact
+from keras_transformer.inference.label_modules import TagModule
 from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.models import TokenClassifier, described, translation_policy
 from keras_transformer.tasks.labelling import Labelling, names_of
@@ -55,8 +54,8 @@ class Tagging(Labelling):
     def model(self, dtype):
         return TokenClassifier(self.hyperparameters, len(self.names), dtype)
 
-    def artifact(self, model):
-        return TagArtifact(TagModule(model, self.vocabulary, self.names))
+    def module(self, model):
+        return TagModule(model, self.vocabulary, self.names)
 
     @classmethod
     def reload(cls, folder, values):
@@ -66,12 +65,12 @@ class Tagging(Labelling):
             hyperparameters, len(names), translation_policy(values["precision"])
         )
         folder.load_weights(model)
-        return TagArtifact(TagModule(model, vocabularies.load(folder.path).source, names))
+        return TagModule(model, vocabularies.load(folder.path).source, names)
 
-    def evaluate(self, artifact):
+    def evaluate(self, module):
         """F1 of the spans of the test set, and some of its texts."""
         test = self.corpus.test
-        found = TextReader.of(artifact.module).tags(test.sources)
+        found = TextReader.of(module).tags(test.sources)
         measured = span_score.measure(found, [row.split() for row in test.targets])
         shown = list(zip(test.sources, found, test.targets, strict=True))[:SHOWN]
         report = [

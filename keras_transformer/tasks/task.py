@@ -14,7 +14,7 @@ import numpy as np
 
 from keras_transformer.inference.perplexity import perplexity
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.saved_models.artifact import Artifact
+from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.label_metrics import LabelAccuracy, LabelCrossEntropy
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
@@ -177,12 +177,12 @@ class Task(abc.ABC):
         return label_measures(model, batches)
 
     @abc.abstractmethod
-    def artifact(self, model: keras.Model) -> Artifact:
+    def module(self, model: keras.Model) -> ServedModule:
         """What is exported of a trained float32 model."""
 
     @classmethod
     @abc.abstractmethod
-    def reload(cls, folder: RunFolder, values: Mapping) -> Artifact:
+    def reload(cls, folder: RunFolder, values: Mapping) -> ServedModule:
         """What is exported of a run's folder.
 
         Args:
@@ -191,7 +191,7 @@ class Task(abc.ABC):
         """
 
     @abc.abstractmethod
-    def evaluate(self, artifact: Artifact) -> Evaluation:
+    def evaluate(self, module: ServedModule) -> Evaluation:
         """Score what was trained, on the test set."""
 
     def usage(self, version: pathlib.Path) -> str:

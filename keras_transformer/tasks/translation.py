@@ -12,7 +12,6 @@ from keras_transformer.evaluation import bleu
 from keras_transformer.inference.trained import load_trained
 from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.inference.translator import Translator
-from keras_transformer.inference.translator_artifact import TranslatorArtifact
 from keras_transformer.models import chosen, described, model_of
 from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.tasks import corpus_settings
@@ -46,7 +45,7 @@ class Translation(Task):
     Attributes:
         quality: the measure of whole translations; higher is better.
         command: of the package, that an export is tried by.
-        module_class, artifact_class: what makes strings of strings, and what is exported of it.
+        module_class: what makes strings of strings, and is exported.
     """
 
     name = "translation"
@@ -58,7 +57,6 @@ class Translation(Task):
         "cross_entropy."
     )
     module_class = TranslationModule
-    artifact_class = TranslatorArtifact
 
     def __init__(self, values):
         super().__init__(values)
@@ -212,19 +210,19 @@ class Translation(Task):
         references = self.corpus.valid.targets[: len(translations)]
         return bleu.score(translations, references, self._tokenize)["bleu"]
 
-    def artifact(self, model):
-        return self.artifact_class(self.module_class(model, self.vocabulary, self._options))
+    def module(self, model):
+        return self.module_class(model, self.vocabulary, self._options)
 
     @classmethod
     def reload(cls, folder, values):
         model, vocabulary = load_trained(folder, precision=values["precision"])
         options = decoding_options(values, cls.module_class.defaults(folder.read_description()))
-        return cls.artifact_class(cls.module_class(model, vocabulary, options))
+        return cls.module_class(model, vocabulary, options)
 
-    def evaluate(self, artifact):
+    def evaluate(self, module):
         """BLEU and chrF of the test set, translated as the options say."""
         test = self.corpus.test
-        translations = Translator(artifact.module).translate(test.sources)
+        translations = Translator(module).translate(test.sources)
         scores = bleu.score(translations, test.targets, self._tokenize)
         beam_size = self._options.search().beam_size
         shown = list(zip(test.sources, translations, test.targets, strict=True))[:SHOWN]

@@ -256,7 +256,7 @@ BROKEN_PICTURES = {
 
 
 def import_of(folder):
-    imported.artifact_of(PretrainedFolder(folder))
+    imported.module_of(PretrainedFolder(folder))
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -341,7 +341,7 @@ def test_a_good_folder_is_read_and_what_is_not_used_is_named(tmp_path, name):
     changed(path)
     folder = PretrainedFolder(path)
     with pytest.raises(Accepted):
-        imported.artifact_of(folder)
+        imported.module_of(folder)
     if name in ("stored once", "sentences", "longest", "padded"):
         assert unused in folder.told()
     else:
@@ -385,7 +385,7 @@ def test_an_export_that_fails_leaves_no_run(tmp_path, monkeypatch):
 
     made = types.SimpleNamespace(write_files=lambda path: None, facts=dict)
     made.module = types.SimpleNamespace(arrays=dict)
-    monkeypatch.setattr(imported, "artifact_of", lambda folder: ("classification", made))
+    monkeypatch.setattr(imported, "module_of", lambda folder: ("classification", made))
     monkeypatch.setattr(imported, "description", lambda *_: {"task": "classification"})
     monkeypatch.setattr(written, "export", fails)
     with pytest.raises(OSError, match="disk is full"):

@@ -51,11 +51,11 @@ def test_a_bert_that_tags_words_keeps_its_tags(tagger):
     import torch
 
     folder, theirs = tagger
-    task, artifact = imported.artifact_of(PretrainedFolder(folder))
+    task, module = imported.module_of(PretrainedFolder(folder))
     assert task == "tagging"
-    assert artifact.facts()["labels"] == {"names": [*TAGS.values()]}
+    assert module.facts()["labels"] == {"names": [*TAGS.values()]}
     with eagerly():
-        found = artifact.module.tag(TEXTS)
+        found = module.tag(TEXTS)
     # A word is tagged by its first piece: "lamps" has two.
     for text, tags in zip(TEXTS, found["tags"].numpy(), strict=True):
         words = [f"{word[:4]} ##s" if word == "lamps" else word for word in text.split()]

@@ -13,9 +13,9 @@ import tensorflow_text
 
 from keras_transformer.inference import exported as product
 from keras_transformer.inference.alignment import link_words
-from keras_transformer.inference.exported_options import request
 from keras_transformer.inference.live import Live
 from keras_transformer.inference.parsing_module import ParsingModule
+from keras_transformer.inference.request_options import request
 from keras_transformer.inference.translator import Translator
 from keras_transformer.saved_models import session
 

@@ -9,7 +9,6 @@ from eager import eagerly
 
 from keras_transformer.inference.generation_module import GenerationModule
 from keras_transformer.inference.generator import Generator
-from keras_transformer.inference.generator_artifact import GeneratorArtifact
 from keras_transformer.models import LanguageModel
 from pipelines.special_ids import BOS, EOS, PAD
 
@@ -124,7 +123,7 @@ def test_what_needs_a_source_is_refused(module_of, option):
 
 def test_the_signatures_agree_with_each_other(module_of):
     module = module_of(beam_size=2, max_length="+3")
-    served = GeneratorArtifact(module).signatures()
+    served = module.functions()
     text = tf.constant(["two dogs", "a"])
     best = served["serving_default"](text)["generated"]
     several = served["nbest"](text)

@@ -11,7 +11,6 @@ from eager import eagerly
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference import exported
 from keras_transformer.inference.loading import load_model
-from keras_transformer.inference.parser_artifact import ParserArtifact
 from keras_transformer.inference.parsing_module import ParsingModule
 from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.inference.translator import Translator
@@ -159,7 +158,7 @@ def test_tags_of_a_gold_tree_make_no_difference(both):
 
 
 def test_the_signatures_give_trees(both):
-    functions = ParserArtifact(both[0]).signatures()
+    functions = both[0].functions()
     assert list(functions["serving_default"](["a b"])) == ["tree"]
     found = functions["nbest"](["a b"])
     assert list(found) == ["trees", "scores"]

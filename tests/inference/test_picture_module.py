@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 from eager import eagerly
 
-from keras_transformer.inference.picture_artifact import PictureArtifact
 from keras_transformer.inference.picture_classifier import PictureClassifier
 from keras_transformer.inference.picture_module import PictureModule
 from keras_transformer.models import VisionTransformer
@@ -113,11 +112,10 @@ def test_many_pictures_go_through_in_parts(module):
 
 
 def test_golden_examples_fit_all_signatures(module):
-    artifact = PictureArtifact(module)
-    golden = artifact.golden_inputs(PIXELS[:2].tolist())
+    golden = module.golden_inputs(PIXELS[:2].tolist())
     assert len(golden) == 4
     np.testing.assert_array_equal(golden[1]["picture"], PICTURES[1])
-    for name, function in artifact.signatures().items():
+    for name, function in module.functions().items():
         [given] = function.input_signature
         function(tf.constant(golden[0][given.name][None], given.dtype))
         assert given.name in golden[0], name

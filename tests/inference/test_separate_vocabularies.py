@@ -13,7 +13,6 @@ from eager import eagerly
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.inference.translator import Translator
-from keras_transformer.inference.translator_artifact import TranslatorArtifact
 from keras_transformer.runs.starting_point import starting_point
 from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.saved_models.write import export
@@ -104,7 +103,7 @@ def test_each_side_is_measured_and_shown_by_its_own_pieces(both, module):
 @pytest.mark.slow
 def test_a_saved_model_holds_both_and_gives_what_the_live_model_gives(module, both, tmp_path):
     with checks_here():
-        version = export(TranslatorArtifact(module), tmp_path / "m", {}, LINES)
+        version = export(module, tmp_path / "m", {}, LINES)
     exported = Translator.load(tmp_path / "m")
     live = Translator(module)
     assert exported.translate(LINES) == live.translate(LINES)

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from eager import eagerly
 
-from keras_transformer.inference.tag_module import TagModule
+from keras_transformer.inference.label_modules import TagModule
 from keras_transformer.models import Hyperparameters, TokenClassifier
 from pipelines.batches import labelled_words
 from pipelines.batches.batching import evaluation_batches

@@ -21,10 +21,9 @@ import keras_transformer
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.inference.translator import Translator
-from keras_transformer.inference.translator_artifact import TranslatorArtifact
 from keras_transformer.models import Transformer, translation_policy
-from keras_transformer.saved_models import golden, self_check, tf_serving_files
-from keras_transformer.saved_models.artifact import Artifact
+from keras_transformer.saved_models import assets, self_check, served_module
+from keras_transformer.saved_models.served_module import ServedModule, ServedText
 from keras_transformer.saved_models.versions import newest_version
 from keras_transformer.saved_models.write import export
 from pipelines.vocabularies import vocabulary
@@ -72,7 +71,7 @@ def checked(module, model, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(self_check, "report", kept)
         folder = tmp_path_factory.mktemp("exported") / "m"
-        path = export(TranslatorArtifact(module), folder, description, EXAMPLES)
+        path = export(module, folder, description, EXAMPLES)
     return path, reports
 
 
@@ -113,14 +112,13 @@ def lines(path):
 def test_versions_count_up_or_are_named_and_none_is_written_twice(module, tmp_path, quick):
     folder = tmp_path / "m"
     assert newest_version(folder) is None
-    artifact = TranslatorArtifact(module)
-    versions = [export(artifact, folder, {}, version=version).name for version in (None, 7, None)]
+    versions = [export(module, folder, {}, version=version).name for version in (None, 7, None)]
     assert versions == ["1", "7", "8"]
     with pytest.raises(
         FileExistsError,
         match=r"m/7 exists: a served version is never changed\. Leave --version out",
     ):
-        export(artifact, folder, {}, version=7)
+        export(module, folder, {}, version=7)
     assert sorted(path.name for path in folder.iterdir()) == ["1", "7", "8"]
 
 
@@ -128,10 +126,9 @@ def test_a_version_with_leading_zeros_is_not_written_again_under_another_name(
     module, tmp_path, quick
 ):
     (tmp_path / "m" / "00000007").mkdir(parents=True)
-    artifact = TranslatorArtifact(module)
     with pytest.raises(FileExistsError, match="m/00000007 exists"):
-        export(artifact, tmp_path / "m", {}, version=7)
-    assert export(artifact, tmp_path / "m", {}).name == "8"
+        export(module, tmp_path / "m", {}, version=7)
+    assert export(module, tmp_path / "m", {}).name == "8"
 
 
 @pytest.mark.parametrize("what", ["graph", "vocabulary"])
@@ -145,7 +142,7 @@ def test_a_version_that_could_not_be_written_whole_is_none(
         *((tf.saved_model, "save") if what == "graph" else (module.vocabulary, "save")), full_disk
     )
     with pytest.raises(OSError, match="No space"):
-        export(TranslatorArtifact(module), tmp_path / "m", {})
+        export(module, tmp_path / "m", {})
     assert list((tmp_path / "m").iterdir()) == []
 
 
@@ -180,7 +177,7 @@ def test_what_fails_the_check_never_appears(module, tmp_path, monkeypatch, found
         self_check, "report", lambda folder: {"different": [], "not_served": [], **found}
     )
     with pytest.raises(ValueError, match=f"nothing was exported: {said}"):
-        export(TranslatorArtifact(module), tmp_path / "m", {}, EXAMPLES)
+        export(module, tmp_path / "m", {}, EXAMPLES)
     assert list((tmp_path / "m").iterdir()) == []
 
 
@@ -210,8 +207,8 @@ def test_golden_sentences_are_those_of_the_test_set_and_what_is_seldom(exported,
     assert [one["text"] for one in found[: len(EXAMPLES)]] == EXAMPLES
     assert {"b64": "/yBubyBVVEYtOCD+"} in [one["text"] for one in found]
     assert [one["translation"] for one in found[: len(EXAMPLES)]] == live.translate(EXAMPLES)
-    made = golden.golden_texts(module.vocabulary.source.pieces, [])
-    assert len(set(made)) == len(made) == golden.SENTENCES + len(golden.EDGES)
+    made = served_module.golden_texts(module.vocabulary.source.pieces, [])
+    assert len(set(made)) == len(made) == served_module.SENTENCES + len(served_module.EDGES)
 
 
 def test_signatures_and_the_defaults_of_their_options_are_the_documented_ones(
@@ -304,25 +301,24 @@ def test_the_saved_model_holds_each_weight_once(exported, model):
     assert Translator.load(exported.parent).translate([]) == []
 
 
-class DefaultAlone(TranslatorArtifact):
+class DefaultAlone(ServedText):
     """A translator that is asked for translations and nothing else."""
 
     def __init__(self, module):
-        needed = tf.Module()
+        tf.Module.__init__(self)
         tokenizers = ("source_tokenizer", "target_tokenizer")
         for name in ("vocabulary", "options", "weights", *tokenizers, "translate"):
-            setattr(needed, name, getattr(module, name))
-        Artifact.__init__(self, needed)
+            setattr(self, name, getattr(module, name))
 
-    def signatures(self):
-        return {"serving_default": self.module.translate}
+    def functions(self):
+        return {"serving_default": self.translate}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "artifact", [DefaultAlone, TranslatorArtifact], ids=["default alone", "all signatures"]
+    "of", [DefaultAlone, lambda module: module], ids=["default alone", "all signatures"]
 )
-def test_bfloat16_weighs_half_and_translates_as_it_does_here(model, pieces, tmp_path, artifact):
+def test_bfloat16_weighs_half_and_translates_as_it_does_here(model, pieces, tmp_path, of):
     # What has learned nothing has near ties, which a graph may round otherwise: not for this seed.
     keras.utils.set_random_seed(1)
     module = TranslationModule(
@@ -331,7 +327,7 @@ def test_bfloat16_weighs_half_and_translates_as_it_does_here(model, pieces, tmp_
         DecodingOptions(beam_size=1, max_length="+3"),
     )
     with checks_here():
-        path = export(artifact(module), tmp_path / "half", {}, EXAMPLES)
+        path = export(of(module), tmp_path / "half", {}, EXAMPLES)
     weights = sum(int(np.prod(weight.shape)) for weight in module.weights)
     assert (path / "variables" / "variables.data-00000-of-00001").stat().st_size < 3 * weights
     assert json.loads((path / "model.json").read_text())["precision"] == "bfloat16"
@@ -376,8 +372,10 @@ def test_control_the_paper_s_norm_or_activation_scores_otherwise(pieces, reloade
     assert not np.allclose(scores, others, rtol=0, atol=0.01)
 
 
-class Doubling(tf.Module):
+class Doubling(ServedModule):
     """Floats and a count in, floats and a count out."""
+
+    what = "It multiplies."
 
     def __init__(self, factor=2.0):
         super().__init__()
@@ -397,12 +395,8 @@ class Doubling(tf.Module):
             "length": tf.fill(tf.shape(times), tf.shape(row)[1]),
         }
 
-
-class DoublingArtifact(Artifact):
-    what = "It multiplies."
-
-    def signatures(self):
-        return {"serving_default": self.module.scale, "total": self.module.total}
+    def functions(self):
+        return {"serving_default": self.scale, "total": self.total}
 
     def golden_inputs(self, examples):
         rows = [np.array(example, np.float32) for example in examples or [[1.0], [2.0, 3.0]]]
@@ -420,9 +414,7 @@ def doubling(tmp_path_factory):
     """A version of a module that has nothing to do with text."""
     folder = tmp_path_factory.mktemp("doubling") / "d"
     with checks_here():
-        return export(
-            DoublingArtifact(Doubling()), folder, {"task": "doubling"}, [[1.5, 2], [4, 5, 6]]
-        )
+        return export(Doubling(), folder, {"task": "doubling"}, [[1.5, 2], [4, 5, 6]])
 
 
 def test_arrays_in_arrays_out_are_exported_checked_and_described_too(doubling):
@@ -451,7 +443,7 @@ def test_every_request_to_warm_up_with_fits_its_signature(doubling):
         shapes = {name: tuple(tensor.shape) for name, tensor in inputs.items()}
         asked.setdefault(request.model_spec.signature_name, []).append(shapes)
     assert asked["serving_default"] == [
-        {"row": (size, 2), "times": (size,)} for size in tf_serving_files.BATCH_SIZES
+        {"row": (size, 2), "times": (size,)} for size in assets.BATCH_SIZES
     ]
     assert asked["total"] == [{"other": (1, 2)}]
 
@@ -481,19 +473,16 @@ def test_the_check_finds_an_array_that_differs(doubling, tmp_path, line, ways):
     assert all("[1.5, 2.0]" in one["inputs"] for one in found)
 
 
-def test_an_output_with_the_name_of_an_input_is_refused(tmp_path):
-    class Echo(tf.Module):
-        def __init__(self):
-            super().__init__()
-            row = tf.TensorSpec([None, None], tf.float32, name="row")
-            times = tf.TensorSpec([None], tf.int32, name="times")
-            self.scale = tf.function(lambda row, times: {"row": row}, input_signature=[row, times])
-            self.total = self.scale
-
+def test_an_output_with_the_name_of_an_input_is_refused():
+    row = tf.TensorSpec([None, None], tf.float32, name="row")
+    times = tf.TensorSpec([None], tf.int32, name="times")
+    echo = tf.function(lambda row, times: {"row": row}, input_signature=[row, times])
     with pytest.raises(
         ValueError, match=r"^nothing was exported: row is an input and an output of serving_default"
     ):
-        golden.answered(DoublingArtifact(Echo()), [{"row": np.ones(2), "times": np.array(1)}])
+        assets.golden_examples(
+            {"serving_default": echo}, [{"row": np.ones(2), "times": np.array(1)}]
+        )
 
 
 @pytest.mark.slow

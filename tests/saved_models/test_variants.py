@@ -13,7 +13,6 @@ from eager import eagerly
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.inference.translator import Translator
-from keras_transformer.inference.translator_artifact import TranslatorArtifact
 from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.saved_models.write import export
 
@@ -149,7 +148,7 @@ def test_a_saved_model_gives_what_the_live_one_gives(pieces, tmp_path, variant):
     options = DecodingOptions(beam_size=2, max_length="+3")
     module = TranslationModule(drawn(**variant), pieces, options)
     with checks_here():
-        folder = export(TranslatorArtifact(module), tmp_path / "m", {}, lines[:3])
+        folder = export(module, tmp_path / "m", {}, lines[:3])
     live, reloaded = Translator(module), Translator.load(folder)
     translations = live.translate(lines)
     assert reloaded.translate(lines) == translations

@@ -14,7 +14,7 @@ from keras import ops
 
 from keras_transformer import export, train
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.saved_models.artifact import Artifact
+from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.tasks.task import Evaluation, Task
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from pipelines.batches.batching import Examples
@@ -52,8 +52,10 @@ def classifier(dtype, dropout):
     return keras.Model(ids, keras.layers.Dense(2, name="classes", dtype=dtype)(x))
 
 
-class Classifier(tf.Module):
+class Classifier(ServedModule):
     """Letters as numbers (B, L) to classes (B,) and their probabilities (B, 2)."""
+
+    what = "It tells whether a piece of the alphabet is reversed."
 
     def __init__(self, model):
         super().__init__()
@@ -78,16 +80,8 @@ class Classifier(tf.Module):
             "probabilities": tf.nn.softmax(tf.cast(logits, tf.float32)),
         }
 
-
-class ClassifierArtifact(Artifact):
-    what = "It tells whether a piece of the alphabet is reversed."
-
-    @property
-    def weights(self):
-        return self.module.weights
-
-    def signatures(self):
-        return {"serving_default": self.module.classify, "soften": self.module.soften}
+    def functions(self):
+        return {"serving_default": self.classify, "soften": self.soften}
 
     def golden_inputs(self, examples):
         texts = examples or ["abc"]
@@ -130,20 +124,19 @@ class ReversedStrings(Task):
     def loss(self):
         return LabelSmoothedCrossEntropy(0.0)
 
-    def artifact(self, model):
-        return ClassifierArtifact(Classifier(model))
+    def module(self, model):
+        return Classifier(model)
 
     @classmethod
     def reload(cls, folder: RunFolder, values):
         model = classifier("float32", 0.0)
         folder.load_weights(model)
-        return ClassifierArtifact(Classifier(model))
+        return Classifier(model)
 
-    def evaluate(self, artifact):
+    def evaluate(self, module):
         texts, classes = strings(3, 40)
         found = [
-            artifact.module.classify(tf.constant([[*text.encode()]]))["class"].numpy()[0]
-            for text in texts
+            module.classify(tf.constant([[*text.encode()]]))["class"].numpy()[0] for text in texts
         ]
         accuracy = float(np.mean(found == classes))
         return Evaluation({"accuracy": accuracy}, [f"accuracy {accuracy}"], texts[:4])

@@ -90,17 +90,17 @@ def test_what_it_cannot_learn_with_is_told(make, flag, said):
         make(flag).description()
 
 
-def test_a_trained_model_is_scored_by_its_artifact(make):
+def test_a_trained_model_is_scored_by_its_module(make):
     task = make()
     with eagerly():
-        artifact = task.artifact(task.model("float32"))
-        found = task.evaluate(artifact)
+        module = task.module(task.model("float32"))
+        found = task.evaluate(module)
     test = task.pictures.test
     assert found.scores["pictures"] == 2
     assert found.report[0] == f"{found.scores['accuracy']:.2%} of 2 pictures are told rightly"
     assert found.report[1].splitlines()[0].split() == ["class", "bright", "dark", "right"]
     np.testing.assert_array_equal(found.examples, test.pixels)
-    assert artifact.facts() == {"classes": {"names": ["bright", "dark"]}}
+    assert module.facts() == {"classes": {"names": ["bright", "dark"]}}
 
 
 def test_scores_count_what_is_told():

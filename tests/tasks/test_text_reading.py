@@ -82,7 +82,7 @@ def test_a_classifier_knows_the_labels_of_its_training_side(task_of):
 @pytest.mark.parametrize("kind", [Masking, Classification, Tagging])
 def test_what_it_attends_to_is_told_of_each_text_alone(task_of, kind):
     task = task_of(kind)
-    attend = task.artifact(task.model("float32")).signatures()["attend"]
+    attend = task.module(task.model("float32")).attend
     together = attend(text=tf.constant(["turn on the lamp", "time"]))
     for number, text in enumerate(["turn on the lamp", "time"]):
         alone = attend(text=tf.constant([text]))
@@ -103,14 +103,14 @@ def test_a_tagger_gives_a_tag_for_each_word(task_of):
     task = task_of(Tagging, "--labelled_examples=4")
     assert task.names == ["B-name", "I-name", "O"]
     assert len(task.examples()) == 4
-    artifact = task.artifact(task.model("float32"))
-    reader = TextReader.of(artifact.module)
+    module = task.module(task.model("float32"))
+    reader = TextReader.of(module)
     # Beyond the 128 positions of the model nothing is read.
     texts = ["turn on", "", "lamp on time", "the " * 150]
     together = reader.tags(texts)
     assert list(map(len, together)) == [2, 0, 3, 150]
     assert together == [reader.tags([text])[0] for text in texts]
-    answer = artifact.module.tag(tf.constant(texts))
+    answer = module.tag(tf.constant(texts))
     words = answer["words"].numpy()
     assert words[0, :3].tolist() == [b"turn", b"on", b""]
     shares = answer["probabilities"].numpy()

@@ -306,7 +306,7 @@ def test_the_search_of_a_flag_file_is_that_of_the_export(run_of, tmp_path):
     file.write_text("--beam_size=21\n--length_penalty=0.3\n--max_length=+300\n--min_length=1\n")
     run = run_of(f"--flagfile={file}", "--repetition_penalty=1.5")
     run._prepare_folder()
-    options = run.task.artifact(run.task.model("float32")).module.options
+    options = run.task.module(run.task.model("float32")).options
     assert (options.beam_size, options.length_penalty) == (21, 0.3)
     assert (options.max_length, options.min_length) == ("+300", "1")
     assert options.repetition_penalty == 1.5
@@ -349,7 +349,7 @@ def test_the_search_of_a_flag_file_is_that_of_the_printed_and_the_kept_score(
     assert "steps 1, beam 3: BLEU 100.0  chrF 100.0" in capsys.readouterr().out
     # The control: another search is scored otherwise.
     asked = DecodingOptions()
-    assert run.task.evaluate(run.task.artifact(run.task.model("float32"))).scores["bleu"] < 50
+    assert run.task.evaluate(run.task.module(run.task.model("float32"))).scores["bleu"] < 50
 
 
 def test_the_paper_s_flag_file_runs_until_the_download_begins(values_of, tmp_path, monkeypatch):

@@ -9,8 +9,7 @@ import tensorflow as tf
 from eager import eagerly
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.inference.request_limits import MOST_HYPOTHESES
-from keras_transformer.inference.signatures import served
+from keras_transformer.inference.request_options import MOST_HYPOTHESES
 from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Ensemble
@@ -36,7 +35,7 @@ def module(model, pieces):
 @pytest.fixture(scope="module")
 def ask(module):
     """The outputs of a signature, as arrays, for lines and what else is given."""
-    functions = served(module)
+    functions = module.functions()
 
     def ask(name, text, **given):
         return {
@@ -210,12 +209,10 @@ def test_scores_and_pieces_are_those_of_the_live_model(ask, module):
 
 
 def test_what_an_export_cannot_do_it_does_not_promise(model, pieces):
-    assert "align" not in served(TranslationModule(Ensemble([model, model]), pieces))
-    drawing = served(
-        TranslationModule(
-            model, pieces, DecodingOptions(samples=4, num_hypotheses=2, max_length="+2")
-        )
-    )
+    assert "align" not in TranslationModule(Ensemble([model, model]), pieces).functions()
+    drawing = TranslationModule(
+        model, pieces, DecodingOptions(samples=4, num_hypotheses=2, max_length="+2")
+    ).functions()
     names = {"serving_default", "nbest", "score", "sample", "next_pieces", "align"}
     assert set(drawing) == names
     with eagerly():
@@ -226,7 +223,7 @@ def test_what_an_export_cannot_do_it_does_not_promise(model, pieces):
 def test_whatever_beam_was_exported_any_may_be_asked_for(model, pieces):
     line = tf.constant(["a b c d"])
     greedy, wide = (
-        served(TranslationModule(model, pieces, DecodingOptions(beam_size=size, max_length=4)))
+        TranslationModule(model, pieces, DecodingOptions(beam_size=size, max_length=4)).functions()
         for size in (1, 40)
     )
     [expected] = hypotheses(model, pieces, "a b c d", max_length=4)
@@ -250,7 +247,9 @@ def test_greedy_search_scores_by_log_p_alone_as_a_run_does(ask, model, pieces):
     wide = hypotheses(model, pieces, line[0])[0]
     np.testing.assert_allclose(both["scores"][1, 0], wide.score, rtol=1e-5)
     assert wide.score != pytest.approx(sum(wide.log_probabilities), rel=1e-3)
-    greedy = served(TranslationModule(model, pieces, DecodingOptions(beam_size=1, max_length="+2")))
+    greedy = TranslationModule(
+        model, pieces, DecodingOptions(beam_size=1, max_length="+2")
+    ).functions()
     with eagerly():
         nbest = greedy["nbest"](tf.constant(line))["scores"]
     np.testing.assert_allclose(nbest, [[expected.score]], rtol=1e-5)

@@ -1,32 +1,91 @@
-"""A tagger as one TensorFlow graph (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional
-Transformers for Language Understanding", section 5.3): strings in; words and their tags out.
-Shapes: B texts; W words of the text that has most; T tokens; C tags.
+"""Classifiers of texts and of their words as one TensorFlow graph (Devlin et al. 2019, "BERT:
+Pre-training of Deep Bidirectional Transformers for Language Understanding", section 4): strings in,
+labels out. Shapes: B texts; W words of the text that has most; T tokens; C labels.
 """
 
 from collections.abc import Sequence
 
 import tensorflow as tf
 
-from keras_transformer.inference.graphs import IDS, traced
-from keras_transformer.inference.text_encoder_module import TEXT, TextEncoderModule
-from keras_transformer.models import TokenClassifier
+from keras_transformer.inference.text_encoder_module import TextEncoderModule
+from keras_transformer.inference.text_module import IDS, TEXT, traced
+from keras_transformer.models import TextClassifier, TokenClassifier
 from pipelines.batches.labelled_words import NOWHERE, in_words
 from pipelines.batches.marked_texts import opened
 from pipelines.special_ids import PAD
 from pipelines.vocabularies.vocabulary import Vocabulary
 from pipelines.vocabularies.word_pieces import WordPieces
 
+# The tag of a word that stands in no span.
 OUTSIDE = "O"
 
 
+class LabelModule(TextEncoderModule):
+    """A classifier, functions of `text`, strings (B,). `embed` and `attend` as
+    `TextEncoderModule`, and
+
+    serving_default, classify  -> label (B,), labels and probabilities (B, C)
+
+    Args:
+        model: a built `TextClassifier`.
+        vocabulary: what it was trained with.
+        labels: what the C logits stand for.
+    """
+
+    does = "texts in, labels out"
+    heading = "A text classifier"
+
+    def __init__(
+        self,
+        model: TextClassifier,
+        vocabulary: Vocabulary | WordPieces,
+        labels: Sequence[str],
+    ):
+        super().__init__(model, vocabulary)
+        self.labels = list(labels)
+        self.pooling = model.pooling
+        self._logits = traced(
+            lambda tokens, segments: model((tokens, segments), training=False), IDS, IDS
+        )
+        self.classify = traced(self._classify, TEXT)
+
+    def functions(self):
+        own = {"serving_default": self.classify, "classify": self.classify}
+        return {**super().functions(), **own}
+
+    def facts(self):
+        return {**super().facts(), "labels": {"names": self.labels, "pooling": self.pooling}}
+
+    def _classify(self, text):
+        """Strings (B,) to the likeliest label (B,), and all labels and their probabilities, each
+        (B, C), in one order for all texts.
+        """
+        tokens = self.tokens(text)
+        logits = self._logits(tokens, tf.zeros_like(tokens))
+        labels = tf.constant(self.labels)
+        shape = [tf.shape(tokens)[0], len(self.labels)]
+        return {
+            "label": tf.gather(labels, tf.argmax(logits, axis=-1)),
+            "labels": tf.broadcast_to(labels, shape),
+            "probabilities": tf.nn.softmax(logits),
+        }
+
+
 class TagModule(TextEncoderModule):
-    """A tagger: texts in, a tag for each of their words out.
+    """A tagger, functions of `text`, strings (B,) (Devlin et al. 2019, section 5.3). `embed` and
+    `attend` as `TextEncoderModule`, and
+
+    serving_default  -> tags (B,), those of a text in one string
+    tag              -> words, tags and probabilities (B, W)
 
     Args:
         model: a built `TokenClassifier`.
         vocabulary: what it was trained with.
         labels: what the C logits stand for.
     """
+
+    does = "texts in, a tag for each word out"
+    heading = "A tagger"
 
     def __init__(
         self, model: TokenClassifier, vocabulary: Vocabulary | WordPieces, labels: Sequence[str]
@@ -42,6 +101,9 @@ class TagModule(TextEncoderModule):
     def functions(self):
         own = {"serving_default": self.line_of_tags, "tag": self.tag}
         return {**super().functions(), **own}
+
+    def facts(self):
+        return {**super().facts(), "labels": {"names": self.labels}}
 
     def _line_of_tags(self, text):
         """Strings (B,) to a string each: a tag for each word, with spaces between them."""

@@ -1,8 +1,15 @@
-"""What TF Serving reads beside a graph: requests to warm up with before a version is served, and
-how to make batches of requests.
+"""What lies in a SavedModel's `assets.extra`: golden examples, and what TF Serving reads beside a
+graph.
+
+`golden.jsonl` has a JSON object a line: the inputs and the outputs of "serving_default" by name,
+each without the axis of the batch, and inputs that other signatures alone have. Strings are as TF
+Serving's REST takes them, {"b64": ...} where they are no UTF-8. So a translator's line is
+{"text": "...", "translation": "..."}.
 """
 
+import base64
 import inspect
+import json
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -18,17 +25,65 @@ BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
 MICROSECONDS = 2000
 
 
+def golden_examples(functions: Mapping, inputs: Sequence[Mapping]) -> list[dict[str, np.ndarray]]:
+    """Ask the live functions for the outputs of golden inputs, one by one.
+
+    Args:
+        functions, inputs: see `ServedModule.functions` and `ServedModule.golden_inputs`.
+
+    Returns:
+        Inputs and outputs of each example, arrays by name.
+
+    Raises:
+        ValueError: if an input and an output have one name.
+    """
+    serve = functions["serving_default"]
+    dtypes = {one.name: one.dtype for one in serve.input_signature}
+    examples = []
+    for example in inputs:
+        batch = {
+            name: tf.constant(example[name][None], dtype)
+            for name, dtype in dtypes.items()
+            if name in example
+        }
+        outputs = {name: _first(tensor) for name, tensor in serve(**batch).items()}
+        if both := sorted(outputs.keys() & example.keys()):
+            raise ValueError(
+                f"nothing was exported: {', '.join(both)} is an input and an output of "
+                "serving_default. Give the output another name."
+            )
+        examples.append({**example, **outputs})
+    return examples
+
+
+def _first(tensor):
+    return np.array(tensor[0].numpy(), tensor.dtype.as_numpy_dtype)
+
+
+def write_golden(path: pathlib.Path, examples: Sequence[Mapping]) -> None:
+    """Write `golden.jsonl`."""
+    with open(path, "w", encoding="utf-8") as file:
+        for example in examples:
+            line = {name: _as_json(array.tolist()) for name, array in example.items()}
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _as_json(value):
+    if isinstance(value, list):
+        return [_as_json(one) for one in value]
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"b64": base64.b64encode(value).decode()}
+
+
 def write_warmup_requests(
     path: pathlib.Path, functions: Mapping, examples: Sequence[Mapping], model_name: str
 ) -> None:
-    """Write TFRecords of PredictionLog: the default signature with a batch of each size, and every
-    other one with one example.
-
-    Args:
-        path: `assets.extra/tf_serving_warmup_requests`.
-        functions: signatures by name.
-        examples: golden examples, arrays by name, the inputs first; at least one.
-        model_name: as the server has it.
+    """Write `tf_serving_warmup_requests`, TFRecords of PredictionLog: "serving_default" with a
+    batch of each size, every other function with the first golden example.
     """
     default = _required(functions["serving_default"])
     shapes = [example[name].shape for name in default for example in examples[:1]]

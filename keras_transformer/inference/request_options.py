@@ -1,14 +1,16 @@
-"""The options of a search that a SavedModel takes from Python."""
+"""The options of a search that a SavedModel takes. What lies beyond the limits a server clamps, and
+Python refuses.
+"""
 
 from collections.abc import Mapping
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.inference.request_limits import (
-    LONGEST,
-    MOST_HYPOTHESES,
-    STEEPEST_PENALTY,
-)
 
+# An export with a wider beam than this allows its own.
+MOST_HYPOTHESES = 32
+STEEPEST_PENALTY = 10.0
+# Tokens of a translation.
+LONGEST = 2048
 # The options that a signature takes.
 OPTIONS = {
     "serving_default": (),

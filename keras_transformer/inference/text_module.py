@@ -1,0 +1,236 @@
+"""What modules share that write text: translators, parsers and language models, which are
+translators without a source (Vaswani et al. 2017, section 6.1 for decoding).
+
+Options of a request are inputs with a default, (1,) for all texts or (B,). A server may join
+several requests in one batch. Out-of-range options are clamped, so that one request cannot fail the
+others in its batch.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
+from keras_transformer.decoding.next_tokens import next_tokens
+from keras_transformer.saved_models.served_module import ServedText
+from pipelines.special_ids import EOS, PAD
+
+TEXT = tf.TensorSpec([None], tf.string, name="text")
+IDS = tf.TensorSpec([None, None], tf.int32)
+TEMPERATURES = (1e-3, 1e3)
+NEXT_PIECES = 20
+
+
+def traced(function: Callable, *inputs: tf.TensorSpec) -> tf.types.experimental.PolymorphicFunction:
+    """Make a graph of a function that has no Python control flow over tensors.
+
+    AutoGraph, which would look for such, takes two thirds of the time of a first call
+    (measured: 16.5 s of processor time with it, 6.1 s without).
+    """
+    return tf.function(function, input_signature=inputs, autograph=False)
+
+
+def with_options(function: Callable, **defaults: tf.Tensor):
+    """A graph of a function of `text` and options. TensorFlow takes the defaults of the Python
+    function as those of the signature.
+    """
+    function.__defaults__ = tuple(defaults.values())
+    specifications = [
+        tf.TensorSpec([None], default.dtype, name=name) for name, default in defaults.items()
+    ]
+    return traced(function, TEXT, *specifications)
+
+
+class TextModule(ServedText):
+    """Tokenizers, model, search and detokenizer as functions of strings.
+
+    All its functions take `text`, strings (B,), and give outputs of B rows:
+
+    serving_default  -> the text that comes out (B,), as exported
+    nbest            -> texts and scores (B, n), all that the exported search keeps
+    sample           options temperature and seed -> a text that is drawn (B,)
+    score            -> log_probability and tokens (B,)
+    next_pieces      options prefix (the pieces that have come, joined by spaces), temperature,
+                     top_k (0: all) and top_p -> the 20 likeliest next pieces, their probabilities
+                     as drawn with these options, and those of the model, each (B, 20)
+
+    Args:
+        model: a built Keras model, or an `Ensemble`.
+        vocabulary: what it was trained with.
+        options: `DecodingOptions`.
+        name: of the `tf.Module`.
+
+    Attributes:
+        output, outputs: what functions call the text that comes out, and several of them.
+        default_options: arguments of `DecodingOptions` in place of its defaults.
+        generate, score: a subclass's functions "serving_default" and "score".
+    """
+
+    output: str
+    outputs: str
+    default_options: Mapping[str, Any] = {}
+    generate: Callable[..., dict]
+    score: Callable[..., dict]
+
+    def __init__(self, model, vocabulary, options: DecodingOptions, name: str):
+        super().__init__(model, vocabulary, name)
+        self.source_tokenizer = vocabulary.source.tokenizer
+        self.target_tokenizer = vocabulary.target.tokenizer
+        self.options = options
+        self._stepper = model.stepper
+
+    def functions(self):
+        return {
+            "nbest": traced(self._nbest, TEXT),
+            "sample": self._sample(),
+            "score": self.score,
+            "next_pieces": self._next_pieces(),
+        }
+
+    def facts(self):
+        options = dataclasses.asdict(self.options)
+        return {
+            **super().facts(),
+            "decoding": {name: value for name, value in options.items() if value is not None},
+        }
+
+    def begin(self, source: tf.RaggedTensor, prefixes: tf.Tensor | None) -> tuple:
+        """What a search begins with: the memory of the steps, and ids (B, P), padded, that each
+        text begins with, or None.
+
+        Args:
+            source: ids of the text, (B, None).
+            prefixes: those that `search` was called with.
+        """
+        raise NotImplementedError
+
+    def next_logits(self, text: tf.Tensor, prefix: tf.Tensor) -> tf.Tensor:
+        """Logits of the piece that comes next, float32 (B, V).
+
+        Args:
+            text: strings (B,).
+            prefix: the pieces that have come, joined by spaces, strings (B,).
+        """
+        raise NotImplementedError
+
+    def search(
+        self,
+        search: Callable,
+        text: tf.Tensor,
+        prefixes: tf.Tensor | None = None,
+        limits: Callable[[tf.Tensor], tf.Tensor] | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Search for what comes of strings (B,).
+
+        Args:
+            search: any search of `keras_transformer.decoding`.
+            text: strings (B,), each cut after 1,024 tokens.
+            prefixes: ids to begin with, (B, P), padded.
+            limits: a function of the sources' lengths (B,), EOS included, that gives the most
+                tokens of each text; by default the options'.
+
+        Returns:
+            Hypotheses, ids (B, n, L), and their scores (B, n), best first.
+        """
+        source = self.source_ids(text)
+        lengths = source.row_lengths()
+        memory, prefixes = self.begin(source, prefixes)
+        limits = (limits or self.options.limits)(lengths)
+        minima = self.options.minima(lengths)
+        # The samples of a text depend on its words, not on its place in the batch.
+        seeds = tf.strings.to_hash_bucket_fast(text, 2**62)
+        return search(self._stepper(), memory, limits, minima, prefixes, seeds)
+
+    def hypotheses(self, text, ids, scores) -> dict[str, tf.Tensor]:
+        """What a search gave, as strings (B, n) with their scores."""
+        # JSON has no infinity: where a hypothesis is missing, the score is the lowest float32.
+        return {
+            self.outputs: self.target_texts(ids, text),
+            "scores": tf.maximum(scores, tf.float32.min),
+        }
+
+    def drawn(self, text, temperature, seed, limits=None) -> dict[str, tf.Tensor]:
+        """A sample for each text, by the options of a request."""
+        drawing = self.options.sampling(temperature=_possible(temperature), seed=seed)
+        ids, _ = self.search(drawing, text, limits=limits)
+        return {self.output: self.target_text(ids[:, 0], text)}
+
+    def options_to_draw(self) -> dict[str, tf.Tensor]:
+        """The options that `drawn` takes, as exported."""
+        exported = self.options.sampling()
+        return {
+            "temperature": tf.constant([exported.temperature], tf.float32),
+            "seed": tf.constant([exported.seed], tf.int64),
+        }
+
+    def _nbest(self, text):
+        return self.hypotheses(text, *self.search(self.options.search_for_all(), text))
+
+    def _sample(self):
+        def sample(text, temperature, seed):
+            return self.drawn(text, temperature, seed)
+
+        return with_options(sample, **self.options_to_draw())
+
+    def _next_pieces(self):
+        def next_pieces(text, prefix, temperature, top_k, top_p):
+            texts = tf.shape(text)
+            likeliest = next_tokens(
+                self.next_logits(text, tf.broadcast_to(prefix, texts)),
+                tf.broadcast_to(_possible(temperature), texts),
+                tf.broadcast_to(top_k, texts),
+                # The comparison is false for NaN.
+                tf.broadcast_to(tf.where(top_p > 0, tf.minimum(top_p, 1.0), 1.0), texts),
+                NEXT_PIECES,
+            )
+            return {
+                "pieces": self.target_pieces(likeliest.ids),
+                "probabilities": likeliest.drawn,
+                "model_probabilities": likeliest.probabilities,
+            }
+
+        return with_options(
+            next_pieces,
+            prefix=tf.constant([""]),
+            temperature=tf.constant([1.0]),
+            top_k=tf.constant([0]),
+            top_p=tf.constant([1.0]),
+        )
+
+    def source_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Strings (B,) to ragged ids (B, None), each row closed by EOS and no longer than 1,024."""
+        return cut(self.source_tokenizer.tokenize(text))
+
+    def target_pieces(self, ids: tf.Tensor) -> tf.Tensor:
+        """Ids of any shape to the pieces they stand for, "" for padding."""
+        return pieces_of(self.target_tokenizer, ids)
+
+    def target_text(self, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
+        """Ids (B, L) that came of `text`, strings (B,), to strings (B,)."""
+        words = tf.ragged.boolean_mask(ids, (ids != PAD) & (ids != EOS))
+        return self.target_tokenizer.detokenize(words)
+
+    def target_texts(self, hypotheses: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
+        """Ids (B, n, L) to strings (B, n), as `target_text`."""
+        shape = tf.shape(hypotheses)
+        rows = tf.reshape(hypotheses, [shape[0] * shape[1], shape[2]])
+        return tf.reshape(self.target_text(rows, tf.repeat(text, shape[1])), shape[:2])
+
+
+def cut(tokens: tf.RaggedTensor) -> tf.RaggedTensor:
+    """Ragged ids (B, None), closed by EOS, cut to 1,024."""
+    words = tokens[:, :-1][:, : MAX_SOURCE_LENGTH - 1]
+    return tf.concat([words, tf.fill([words.nrows(), 1], EOS)], axis=1)
+
+
+def pieces_of(tokenizer, ids: tf.Tensor) -> tf.Tensor:
+    """Ids of any shape to the strings they stand for, "" for padding."""
+    return tf.where(ids == PAD, "", tokenizer.id_to_string(ids))
+
+
+def _possible(temperature):
+    """Within `TEMPERATURES`; 1 for what is no temperature."""
+    return tf.where(temperature > 0, tf.clip_by_value(temperature, *TEMPERATURES), 1.0)

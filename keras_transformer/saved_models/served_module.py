@@ -1,0 +1,155 @@
+"""What leaves a run: a `tf.Module` that says itself what it may be asked and what its card says.
+
+Formats such as a SavedModel read these, and know no task.
+"""
+
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from pipelines import vocabularies
+
+EDGES = (b"", b"  ", b"\xff no UTF-8 \xfe", b"a\tb\x00c", "日本語 😀 “ﬁ”".encode())
+SENTENCES = 12
+LONGEST_SENTENCE = 400
+
+
+class ServedModule(tf.Module):
+    """A trained model as functions of tensors.
+
+    All variables that it tracks are counted as its parameters.
+
+    Attributes:
+        what: one sentence on what it is, for the README.
+    """
+
+    what: str = "A model of keras_transformer."
+
+    def functions(self) -> dict[str, Callable[..., dict[str, tf.Tensor]]]:
+        """What a server may be asked: `tf.function`s by name, each with one input signature.
+
+        Every input and output has the examples of a batch along its first axis. "serving_default"
+        is among them, and no output of it has the name of an input.
+        """
+        raise NotImplementedError
+
+    def golden_inputs(self, examples: Sequence) -> list[dict[str, np.ndarray]]:
+        """Choose examples that travel with the export, together with what this module gives for
+        them: whether the export still gives that can be asked wherever it runs.
+
+        They are inputs of "serving_default". Inputs that other functions alone have may be there
+        too: the export's self-check calls these with them, and with whatever has the right dtype
+        where there are none.
+
+        Args:
+            examples: what `Evaluation.examples` kept of the test set; may be empty.
+
+        Returns:
+            Arrays by name of the input, (...) without the axis of the batch; at least one example.
+        """
+        raise NotImplementedError
+
+    def facts(self) -> dict:
+        """JSON that the `model.json` of an export says besides the run's description."""
+        return {}
+
+    def title(self, card: Mapping) -> str:
+        """The heading of the README, from `model.json`."""
+        return f"A model of the task {card.get('task', 'unknown')}"
+
+    def rows(self, card: Mapping) -> dict[str, str]:
+        """What the table in the README says by heading, from `model.json`."""
+        return {}
+
+    def write_files(self, folder: pathlib.Path) -> None:
+        """Write further files beside the weights. By default there are none."""
+        return
+
+
+class ServedText(ServedModule):
+    """One that reads text: its functions take `text`, strings (B,).
+
+    Args:
+        model: a built Keras model.
+        vocabulary: what it was trained with, of one language or of two.
+        name: of the `tf.Module`.
+
+    Attributes:
+        does: what goes in and what comes out, in words.
+        heading: of the README.
+
+    Raises:
+        ValueError: if the vocabulary is not as wide as the model's logits.
+    """
+
+    does: str = "text in"
+    heading: str = "A model of text"
+
+    def __init__(self, model, vocabulary, name: str):
+        super().__init__(name=name)
+        width = model.hyperparameters.vocabulary_size
+        if vocabulary.size != width:
+            raise ValueError(
+                f"`vocabulary` must have the {width} pieces that the model was trained with. "
+                f"Received: {vocabulary.size}."
+            )
+        self.vocabulary = vocabulary
+        self.what = f"{model.what} of keras_transformer: {self.does}."
+        # Only the variables are tracked, not the Keras model: with both, an export is twice as big.
+        self.weights = [variable.value for variable in model.weights]
+
+    def golden_inputs(self, examples):
+        texts = golden_texts(self.vocabulary.source.pieces, examples)
+        return [{"text": np.array(text, dtype=object)} for text in texts]
+
+    def facts(self):
+        vocabulary = self.vocabulary
+        return {"vocabulary": {"pieces": vocabulary.size, "fingerprint": vocabulary.fingerprint}}
+
+    def title(self, card):
+        return f"{self.heading}, {self.languages(card.get('corpus'))}"
+
+    def languages(self, corpus: Mapping | None) -> str:
+        """The language that the model reads, in words."""
+        return corpus["source_language"] if corpus else "unknown language"
+
+    def rows(self, card):
+        corpus = card.get("corpus", {})
+        decoding = [f"{name} {value}" for name, value in card.get("decoding", {}).items()]
+        vocabulary = card["vocabulary"]
+        return {
+            "trained on": corpus.get("dataset")
+            or corpus.get("data_dir")
+            or corpus.get("name", "unknown"),
+            **self.score_rows(card.get("scores") or {}),
+            **({"decoding": ", ".join(decoding)} if decoding else {}),
+            "vocabulary": f"{vocabulary['pieces']:,} pieces, {vocabulary['fingerprint']}",
+        }
+
+    def score_rows(self, scores: Mapping) -> dict[str, str]:
+        """What the table in the README says of the test set; `scores` is empty if the run was not
+        scored.
+        """
+        measured = [f"{name} {value}" for name, value in scores.items() if name != "split"]
+        return {"test set": ", ".join(measured) or "unknown"}
+
+    def write_files(self, folder):
+        """Write the vocabulary: with it, another model can be trained from this one."""
+        vocabularies.save(self.vocabulary, folder)
+
+
+def golden_texts(pieces: Sequence[str], examples: Sequence[str]) -> list[bytes]:
+    """Choose golden texts: some of the test set, and some that real text seldom has. Where there
+    are no examples, sentences are made of the vocabulary's pieces.
+    """
+    fitting = [example for example in examples if 0 < len(example) <= LONGEST_SENTENCE]
+    words = [piece[1:] for piece in pieces if piece.startswith("▁") and piece[1:].isalpha()] or [
+        "a"
+    ]
+    made = [
+        " ".join(words[(7 * start + 3 * place) % len(words)] for place in range(start + 1))
+        for start in range(SENTENCES)
+    ]
+    return [*(sentence.encode() for sentence in (fitting or made)[:SENTENCES]), *EDGES]
