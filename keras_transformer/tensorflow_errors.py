@@ -7,8 +7,9 @@ PLACES = re.compile(
     r"Graph execution error:|Detected at node|<stack|File .+, line \d+, in |Node: '|\[\[\{\{|"
     r"\d+ root error\(s\) found"
 )
-# What stands before the words of a line: "(0) INVALID_ARGUMENT: {{function_node ...}} ".
-BEFORE = re.compile(r"(\(\d+\) [A-Z_]+:\s*)?(\{\{function_node .*?\}\}\s*)?")
+# What stands before the words of a line: "(0) INVALID_ARGUMENT: {{function_node ...}} "; and after.
+BEFORE = re.compile(r"(\(\d+\) [A-Z_]+:\s*)?(\{\{function_node .*?\}\}\s*)*")
+AFTER = re.compile(r" \[Op:\w+\]$")
 
 
 def reason_of(error: Exception) -> str:
@@ -17,5 +18,7 @@ def reason_of(error: Exception) -> str:
     """
     message = getattr(error, "message", None) or str(error)
     lines = [line.strip() for line in message.splitlines()]
-    reasons = [BEFORE.sub("", line, count=1) for line in lines if not PLACES.match(line)]
+    reasons = [
+        AFTER.sub("", BEFORE.sub("", line, count=1)) for line in lines if not PLACES.match(line)
+    ]
     return next(filter(None, reasons), type(error).__name__)

@@ -29,7 +29,6 @@ class Exported:
     Args:
         folder: where `saved_model.pb` lies.
         options: arguments of `DecodingOptions` that replace the exported ones; None: as exported.
-        threads_per_operation: see `SavedModel`.
         description: its `model.json`, {} where another program exported it.
 
     Raises:
@@ -40,11 +39,9 @@ class Exported:
         self,
         folder: pathlib.Path,
         options: dict,
-        threads_per_operation: int = 0,
         description: Mapping | None = None,
     ):
         self._folder = folder
-        self._threads = threads_per_operation
         self._loaded = {}
         self._lock = threading.Lock()
         try:
@@ -181,7 +178,7 @@ class Exported:
     def _load(self, signature):
         self._require(signature)
         try:
-            return SavedModel(self._folder, (signature,), self._threads)
+            return SavedModel(self._folder, (signature,))
         except (OSError, ValueError, tf.errors.OpError) as error:
             raise damaged(self._folder, error) from error
 

@@ -107,16 +107,13 @@ def _listed(path):
 
 
 def _load_saved_model(version, precision, options):
-    import tensorflow as tf
-
     from keras_transformer.inference.exported import Exported
 
     refuse_precision(version, precision)
-    threads = tf.config.threading.get_intra_op_parallelism_threads()
     description = read_card(version)
     if description:
         _require_sentences(description, version)
-    return Exported(version, options, threads, description), description
+    return Exported(version, options, description), description
 
 
 def read_card(version: pathlib.Path) -> dict:

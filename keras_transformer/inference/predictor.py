@@ -79,7 +79,7 @@ class Predictor:
             )
         masks = masks_of(version)
         try:
-            return cls(SavedModel(version, (signature,), threads_per_operation=0), signature, masks)
+            return cls(SavedModel(version, (signature,)), signature, masks)
         except (OSError, tf.errors.OpError) as error:
             raise damaged(version, error) from error
 

@@ -1,14 +1,19 @@
-"""The part of a graph that some of its tensors need, and the operations that TensorFlow lacks."""
+"""What is done to a SavedModel's graph before it is run: only what some tensors need is kept, names
+become its own, and what takes long can be cancelled.
+"""
 
 import importlib.util
 import pathlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import tensorflow as tf
 from google.protobuf.message import Message
 from tensorflow.core.framework import graph_pb2
 
+# Attention, and convolutions in its place: a run can be cancelled before each.
+LARGE = ("Softmax", "BatchMatMulV2", "Conv2D")
+LOOPS = ("While", "StatelessWhile")
 SENTENCEPIECE = "Sentencepiece"
 LIBRARY = "python/ops/_sentencepiece_tokenizer.so"
 
@@ -42,25 +47,101 @@ def _operation(tensor: str) -> str:
     return tensor.removeprefix("^").partition(":")[0]
 
 
-def _called(nodes: Iterable[Message], functions: dict) -> Iterator[str]:
+def _called(nodes: Iterable[Message], functions: Collection[str]) -> Iterator[str]:
     """Names of the functions that nodes call or have as an attribute."""
     for node in nodes:
         if node.op in functions:
             yield node.op
-        for value in node.attr.values():
-            yield from (one.name for one in (value.func, *value.list.func) if one.name)
+        yield from (one.name for one in _functions_named(node))
+
+
+def _functions_named(node):
+    """The attributes of a node that are functions."""
+    for value in node.attr.values():
+        yield from (one for one in (value.func, *value.list.func) if one.name)
 
 
 def _closure(first: Iterable[str], following) -> set[str]:
     """All names that some names lead to, themselves among them."""
-    found = set()
+    names = set()
     waiting = list(first)
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
+        if name not in names:
+            names.add(name)
             waiting.extend(following(name))
-    return found
+    return names
+
+
+def rename(graph: Message, prefix: str) -> None:
+    """Put a prefix before the names of a graph's functions and of its shared resources."""
+    functions = {function.signature.name for function in graph.library.function}
+    for node in _all_nodes(graph):
+        if node.op in functions:
+            node.op = prefix + node.op
+        for one in _functions_named(node):
+            one.name = prefix + one.name
+        if "shared_name" in node.attr:
+            name = node.attr["shared_name"].s or node.name.encode()
+            node.attr["shared_name"].s = prefix.encode() + name
+    for function in graph.library.function:
+        function.signature.name = prefix + function.signature.name
+
+
+def make_cancellable(graph: Message) -> None:
+    """Let a run of a graph's functions look before each large operation whether it was cancelled.
+
+    TensorFlow looks when a step of a loop begins, and when a function is called. So the operation's
+    first input passes through a function that gives it as it is (measured: no slower, and the same
+    numbers). In loops that is not needed.
+    """
+    bodies = {function.signature.name: function.node_def for function in graph.library.function}
+    loops = _closure(
+        (
+            name
+            for node in _all_nodes(graph)
+            if node.op in LOOPS
+            for name in _called([node], bodies)
+        ),
+        lambda name: _called(bodies[name], bodies),
+    )
+    types = set()
+    for name, nodes in bodies.items():
+        large = [node for node in nodes if node.op in LARGE and name not in loops]
+        for number, node in enumerate(large):
+            dtype = node.attr["T"].type
+            types.add(dtype)
+            check = nodes.add(name=f"cancellable_{number}", op="PartitionedCall")
+            check.input.append(node.input[0])
+            check.attr["Tin"].list.type.append(dtype)
+            check.attr["Tout"].list.type.append(dtype)
+            check.attr["f"].func.name = _same(dtype)
+            node.input[0] = f"{check.name}:output:0"
+    for dtype in types:
+        _add_same(graph, dtype)
+
+
+def _same(dtype):
+    return f"same_{dtype}"
+
+
+def _add_same(graph, dtype):
+    """Add the function of a type that gives what it takes."""
+    function = graph.library.function.add()
+    function.signature.name = _same(dtype)
+    function.signature.input_arg.add(name="x", type=dtype)
+    function.signature.output_arg.add(name="y", type=dtype)
+    node = function.node_def.add(name="same", op="Identity", input=["x"])
+    node.attr["T"].type = dtype
+    function.ret["y"] = "same:output:0"
+    function.attr["_noinline"].b = True
+
+
+def _all_nodes(graph):
+    """The nodes of a GraphDef and of its functions."""
+    yield from graph.node
+    for function in graph.library.function:
+        yield from function.node_def
 
 
 def load_text_operations(graph: Message) -> None:
@@ -84,6 +165,5 @@ def load_text_operations(graph: Message) -> None:
 
 def operations_in(graph: Message) -> set[str]:
     """Names of all operations in a GraphDef and in its functions."""
-    functions = graph.library.function
-    nodes = [*graph.node, *(node for function in functions for node in function.node_def)]
-    return {node.op for node in nodes} - {function.signature.name for function in functions}
+    functions = {function.signature.name for function in graph.library.function}
+    return {node.op for node in _all_nodes(graph)} - functions

@@ -1,33 +1,45 @@
 """One SavedModel in memory: its signatures, and what they give for arrays.
 
-It runs in a session, as TF Serving runs it. `tf.saved_model.load` takes longer, and keeps the
-model's weights after it is dropped (measured: 100 MB for each of 6 versions of a model with 7.5M
-parameters; a session kept nothing).
+Each signature is a function of TensorFlow's eager runtime, because a run of such a function can be
+cancelled from another thread, and a session's cannot. `tf.saved_model.load` makes such functions,
+too; but it takes longer, and keeps the model's weights after it is dropped (measured: 100 MB for
+each of 6 versions of a model with 7.5M parameters; this one kept nothing of 6).
 """
 
-import contextlib
+import functools
 import gc
-import logging
+import itertools
 import os
 import pathlib
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError, Message
-from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.core.protobuf import config_pb2, saved_model_pb2
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
-from keras_transformer.saved_models.loaded_graph import load_text_operations, reachable_graph
+# TensorFlow's Python has no public name for the cancellation of a function.
+from tensorflow.python.eager import context, execute
+from tensorflow.python.eager.cancellation import CancellationManager
+
+from keras_transformer.saved_models.loaded_graph import (
+    load_text_operations,
+    make_cancellable,
+    reachable_graph,
+    rename,
+)
 from keras_transformer.saved_models.signature import Signature, TensorSpec, signature_of
 from keras_transformer.tensorflow_errors import reason_of
 
-__all__ = ["DEFAULT_SIGNATURE", "SavedModel", "Signature", "TensorSpec"]
+__all__ = ["DEFAULT_SIGNATURE", "CancellationManager", "SavedModel", "Signature", "TensorSpec"]
 __all__ += ["damaged", "read_meta_graph", "reason_of", "reload"]
 
 DEFAULT_SIGNATURE = "serving_default"
 # Where a SavedModel names the operation that fills its tables.
 INITIALIZER = "saved_model_main_op"
+_NUMBERS = itertools.count()
 
 
 class SavedModel:
@@ -37,7 +49,6 @@ class SavedModel:
         folder: where `saved_model.pb` lies.
         only: names of the signatures to load, of which the others cost no time; by default all.
             Names that the SavedModel lacks are ignored.
-        threads_per_operation: how many cores one operation may use; 0: all.
 
     Attributes:
         folder: where it lies.
@@ -48,12 +59,7 @@ class SavedModel:
         tf.errors.OpError, OSError, ValueError: if it is damaged.
     """
 
-    def __init__(
-        self,
-        folder: str | os.PathLike,
-        only: tuple[str, ...] | None = None,
-        threads_per_operation: int = 1,
-    ):
+    def __init__(self, folder: str | os.PathLike, only: tuple[str, ...] | None = None):
         self.folder = pathlib.Path(folder)
         meta_graph = read_meta_graph(folder)
         self.definitions = dict(meta_graph.signature_def)
@@ -62,54 +68,50 @@ class SavedModel:
             for name, one in self.definitions.items()
             if one.inputs and (only is None or name in only)
         }
-        self._session = _session(threads_per_operation)
-        try:
-            with self._session.graph.as_default(), _without_deprecations():
-                _restore(self._session, meta_graph, self.signatures, pathlib.Path(folder))
-        except Exception:
-            self._session.close()
-            raise
         self._running = 0
         self._ended = threading.Condition()
-        self._functions = {
-            name: self._session.make_callable(
-                [spec.name for spec in signature.outputs.values()],
-                [spec.name for spec in signature.inputs.values()],
-                accept_options=True,
-            )
-            for name, signature in self.signatures.items()
-        }
+        self._loaded = _Functions(meta_graph, self.signatures, self.folder)
 
     def run(
-        self, name: str, inputs: dict[str, np.ndarray], milliseconds: int = 0
+        self,
+        name: str,
+        inputs: dict[str, np.ndarray],
+        cancellation: CancellationManager | None = None,
     ) -> dict[str, np.ndarray]:
         """Call a signature, from any thread.
 
         Args:
             name: the signature's.
             inputs: an array for each of its inputs.
-            milliseconds: most that it may take; then it ends between two operations, also inside a
-                loop. 0: any time.
+            cancellation: its `start_cancel`, called from another thread, ends the run between two
+                steps of a loop, or before the next large operation. A run that fails cancels it,
+                too: it is of one run.
 
         Returns:
             An array for each of its outputs.
 
         Raises:
-            tf.errors.DeadlineExceededError: if its time is over.
+            tf.errors.CancelledError: if it was cancelled.
             tf.errors.OpError: if TensorFlow refuses the inputs, or fails.
         """
         signature = self.signatures[name]
-        arrays = (inputs[one] for one in signature.inputs)
-        options = tf.compat.v1.RunOptions(timeout_in_ms=milliseconds)
+        tensors = [tf.constant(inputs[one], spec.dtype) for one, spec in signature.inputs.items()]
         with self._ended:
             self._running += 1
         try:
-            outputs = self._functions[name](*arrays, options=options)
+            outputs = execute.execute_with_cancellation(
+                self._loaded.names[name],
+                len(signature.outputs),
+                tensors,
+                ("executor_type", "", "config_proto", _config()),
+                context.context(),
+                cancellation or CancellationManager(),
+            )
         finally:
             with self._ended:
                 self._running -= 1
                 self._ended.notify_all()
-        return dict(zip(signature.outputs, outputs, strict=True))
+        return dict(zip(signature.outputs, map(np.asarray, outputs), strict=True))
 
     def warm_up(self) -> None:
         """Translate an empty text once: TensorFlow optimizes the graph at the first call."""
@@ -126,11 +128,89 @@ class SavedModel:
         """Give the memory back, when all runs have ended."""
         with self._ended:
             self._ended.wait_for(lambda: not self._running)
-        self._functions.clear()
-        self._session.close()
-        # Session and graph refer to each other, and Python would find that out much later.
-        del self._session
+        self._loaded.remove()
+
+
+class _Functions:
+    """The functions of some signatures, and the variables and tables that they share.
+
+    Attributes:
+        names: of the function of each signature.
+    """
+
+    def __init__(self, meta_graph, signatures, folder):
+        saver = meta_graph.saver_def
+        initializer = list(meta_graph.collection_def[INITIALIZER].node_list.value)
+        assets = {
+            asset.tensor_info.name: str(folder / "assets" / asset.filename)
+            for asset in meta_graph.asset_file_def
+        }
+        ends = {name: (_names(one.inputs), _names(one.outputs)) for name, one in signatures.items()}
+        used = [name for inputs, outputs in ends.values() for name in (*inputs, *outputs)]
+        used += [saver.filename_tensor_name, saver.restore_op_name, *initializer, *assets]
+        graph = reachable_graph(meta_graph.graph_def, used)
+        load_text_operations(graph)
+        make_cancellable(graph)
+        # Another version in memory has other functions and variables of the same names.
+        rename(graph, f"saved_model_{next(_NUMBERS)}_")
+        self._graph = graph
+        self._kept = []
+        self._handles = [f"{node.name}:0" for node in graph.node if "shared_name" in node.attr]
+        try:
+            weights = tf.constant(str(folder / "variables" / "variables"))
+            self._function([saver.filename_tensor_name], [saver.restore_op_name])(weights)
+            if initializer:
+                paths = map(tf.constant, assets.values())
+                self._function([*assets], initializer)(*paths)
+            self.names = {
+                name: self._function(*ends[name]).inference_fn.name.decode() for name in signatures
+            }
+        except Exception:
+            self.remove()
+            raise
+
+    def remove(self) -> None:
+        """Give the memory back."""
+        for handle in self._function([], self._handles)():
+            tf.raw_ops.DestroyResourceOp(resource=handle)
+        self._kept.clear()
+        # Functions and their graphs refer to each other: Python would find that out much later.
         gc.collect()
+        for function in self._graph.library.function:
+            while context.context().has_function(function.signature.name):
+                context.context().remove_function(function.signature.name)
+
+    def _function(self, inputs: list[str], outputs: list[str]) -> Callable:
+        """A function of tensors, by the names of tensors or operations in the graph."""
+        graph = reachable_graph(self._graph, [*inputs, *outputs])
+        placeholders = {f"{node.name}:0": node.attr for node in graph.node}
+        specs = [
+            tf.TensorSpec(placeholders[name]["shape"].shape, placeholders[name]["dtype"].type)
+            for name in inputs
+        ]
+
+        def body(*tensors):
+            imported = tf.import_graph_def(
+                graph, dict(zip(inputs, tensors, strict=True)), outputs, name=""
+            )
+            operations = [one for one in imported if isinstance(one, tf.Operation)]
+            with tf.control_dependencies(operations):
+                return [tf.constant(0) if one in operations else one for one in imported]
+
+        self._kept.append(tf.compat.v1.wrap_function(body, specs))
+        return self._kept[-1]
+
+
+def _names(specs):
+    return [spec.name for spec in specs.values()]
+
+
+@functools.cache
+def _config():
+    config = config_pb2.ConfigProto()
+    # It would fold constants at the first call, a third of its time, and gain nothing later.
+    config.graph_options.rewrite_options.constant_folding = RewriterConfig.OFF
+    return config.SerializeToString()
 
 
 def read_meta_graph(folder: str | os.PathLike) -> Message:
@@ -149,51 +229,6 @@ def read_meta_graph(folder: str | os.PathLike) -> Message:
         if tf.saved_model.SERVING in meta_graph.meta_info_def.tags:
             return meta_graph
     raise ValueError(f"{path} holds no graph with the tag {tf.saved_model.SERVING!r}.")
-
-
-def _session(threads_per_operation: int) -> tf.compat.v1.Session:
-    config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=threads_per_operation)
-    # Both would fold constants at the first call, half of its time (measured: 1.2 s instead of 2.3
-    # s, and the same time for each later call).
-    config.graph_options.optimizer_options.opt_level = tf.compat.v1.OptimizerOptions.L0
-    config.graph_options.rewrite_options.constant_folding = RewriterConfig.OFF
-    # Two versions are in memory while one replaces the other.
-    config.gpu_options.allow_growth = True
-    return tf.compat.v1.Session(graph=tf.Graph(), config=config)
-
-
-def _restore(session, meta_graph, signatures, folder):
-    """Import what the signatures need into the session's graph, and give it its values."""
-    saver = meta_graph.saver_def
-    initializer = list(meta_graph.collection_def[INITIALIZER].node_list.value)
-    assets = {
-        asset.tensor_info.name: str(folder / "assets" / asset.filename)
-        for asset in meta_graph.asset_file_def
-    }
-    used = [
-        spec.name
-        for signature in signatures.values()
-        for spec in (*signature.inputs.values(), *signature.outputs.values())
-    ]
-    used += [saver.filename_tensor_name, saver.restore_op_name, *initializer, *assets]
-    graph = reachable_graph(meta_graph.graph_def, used)
-    load_text_operations(graph)
-    tf.import_graph_def(graph, name="")
-    weights = str(folder / "variables" / "variables")
-    session.run(saver.restore_op_name, {saver.filename_tensor_name: weights})
-    session.run(initializer, assets)
-
-
-@contextlib.contextmanager
-def _without_deprecations():
-    """TensorFlow tells users of sessions not to use them."""
-    logger = tf.get_logger()
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def reload(version: str | os.PathLike) -> tf.Module:

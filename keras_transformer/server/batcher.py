@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from keras_transformer.saved_models.session import CancellationManager
 from keras_transformer.server import rows
 from keras_transformer.server.errors import RequestError
 
@@ -33,6 +34,7 @@ class _Batch:
     run: object
     opened: float
     tasks: list = dataclasses.field(default_factory=list)
+    cancellation: CancellationManager = dataclasses.field(default_factory=CancellationManager)
 
     @property
     def count(self):
@@ -47,6 +49,13 @@ class _Batch:
     def is_wanted(self):
         """Whether anybody waits for an answer."""
         return not all(future.cancelled() for _, future in self.tasks)
+
+    def run_together(self, tasks):
+        # A run that fails cancels its own.
+        self.cancellation = CancellationManager()
+        if not self.is_wanted:
+            self.cancellation.start_cancel()
+        return self.run(rows.joined(tasks), self.cancellation)
 
 
 class Batcher:
@@ -99,17 +108,20 @@ class Batcher:
         return len(self._waiting)
 
     def submit(
-        self, task: rows.Rows, run: Callable[[dict], dict], key: tuple | None = None
+        self,
+        task: rows.Rows,
+        run: Callable[[dict, CancellationManager], dict],
+        key: tuple | None = None,
     ) -> concurrent.futures.Future:
         """Put a request into the queue.
 
         Args:
             task: `Rows`.
-            run: takes arrays by name, gives arrays by name.
+            run: takes arrays by name and what cancels it, gives arrays by name.
             key: equal for requests that may share a batch; None: with none.
 
         Returns:
-            A future of the request's outputs. A batch that nobody waits for any more is not begun.
+            A future of the request's outputs. A batch that nobody waits for any more is cancelled.
 
         Raises:
             RequestError: if the queue is full, or closed.
@@ -136,13 +148,16 @@ class Batcher:
                     )
                 self._waiting.append(batch)
             self._changed.notify_all()
-        future.add_done_callback(lambda _: self._drop_if_unwanted(batch))
+        future.add_done_callback(lambda _: self._cancel_if_unwanted(batch))
         return future
 
-    def _drop_if_unwanted(self, batch):
+    def _cancel_if_unwanted(self, batch):
         with self._changed:
-            if not batch.is_wanted and batch in self._waiting:
+            if batch.is_wanted:
+                return
+            if batch in self._waiting:
                 self._waiting.remove(batch)
+        batch.cancellation.start_cancel()
 
     def hurry(self) -> None:
         """Stop waiting for more requests to join a batch, from now on."""
@@ -233,10 +248,9 @@ def _answer(batch):
     tasks = [(task, future) for task, future in batch.tasks if not future.cancelled()]
     if not tasks:
         return
-    together = [task for task, _ in tasks]
     try:
-        joined = rows.joined(together)
-        answers = rows.parted(batch.run(joined), [task.count for task in together])
+        outputs = batch.run_together([task for task, _ in tasks])
+        answers = rows.parted(outputs, [task.count for task, _ in tasks])
     except Exception as error:
         if len(tasks) == 1:
             _settle(tasks[0][1].set_exception, error)
@@ -250,7 +264,7 @@ def _answer(batch):
 
 def _answer_alone(batch, task, future):
     try:
-        answer = batch.run(rows.joined([task]))
+        answer = batch.run_together([task])
     except Exception as error:
         _settle(future.set_exception, error)
     else:

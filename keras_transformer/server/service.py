@@ -72,7 +72,9 @@ class Service:
             for part in in_parts(task, min(most_rows, self.limits.max_batch_size)):
                 future = self.batcher.submit(
                     part,
-                    lambda inputs: self._run(version.model, signature_name, inputs),
+                    lambda inputs, cancellation: _run(
+                        version.model, signature_name, inputs, cancellation
+                    ),
                     key,
                 )
                 try:
@@ -118,12 +120,6 @@ class Service:
             raise RequestError(404, f"Servable not found for request: {asked}")
         return self.versions.use(name, number)
 
-    def _run(self, model, signature_name, inputs):
-        try:
-            return model.run(signature_name, inputs, self.limits.request_timeout_ms)
-        except tf.errors.OpError as error:
-            raise of_tensorflow(error) from error
-
     def _read(self, document, name, version):
         """A parsed request as `Rows`, and whether it has "instances"."""
         signature = version.model.signatures[name]
@@ -134,6 +130,13 @@ class Service:
         task = rows(given, signature, self.limits)
         most = self.batcher.most_memory
         return costs.within_limits(name, signature, task, version.sizes, self.limits, most), in_rows
+
+
+def _run(model, signature_name, inputs, cancellation):
+    try:
+        return model.run(signature_name, inputs, cancellation)
+    except tf.errors.OpError as error:
+        raise of_tensorflow(error) from error
 
 
 def _status(number, state):

@@ -52,7 +52,7 @@ def test_the_cells_are_those_of_searches_one_by_one_and_the_best_is_written(
 ):
     sources, references = text
     # One session serves the translators of all cells.
-    signature = SavedModel(toy_copy.folder / SAVED / "1", ("translate",), 0)
+    signature = SavedModel(toy_copy.folder / SAVED / "1", ("translate",))
     monkeypatch.setattr(Exported, "_load", lambda self, name: signature)
     expected = {}
     for beam, alpha in CELLS:

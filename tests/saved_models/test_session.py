@@ -1,13 +1,17 @@
 """A SavedModel in memory gives what TensorFlow's own reload gives, and leaves nothing behind."""
 
+import threading
+import time
 import weakref
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from string_model import StringModel
+from tensorflow.python.eager import context
 
-from keras_transformer.saved_models.session import SavedModel
+from keras_transformer.saved_models.loaded_graph import make_cancellable
+from keras_transformer.saved_models.session import CancellationManager, SavedModel
 
 TEXT = np.array([b"a b", b"", b"c"], dtype=object)
 
@@ -68,7 +72,7 @@ def test_what_is_asked_for_alone_is_loaded(model, exported):
     np.testing.assert_equal(only.run("score", inputs), model.run("score", inputs))
 
     def nodes(model):
-        return len(model._session.graph.get_operations())
+        return sum(len(one.graph.get_operations()) for one in model._loaded._kept)
 
     assert nodes(only) < nodes(model) / 2
     only.close()
@@ -103,10 +107,117 @@ def test_variables_and_tables_are_filled(tmp_path):
 def test_a_dropped_model_leaves_nothing(exported):
     model = SavedModel(exported)
     model.warm_up()
-    graph = weakref.ref(model._session.graph)
+    graph = weakref.ref(model._loaded._kept[0].graph)
+    functions = [one.signature.name for one in model._loaded._graph.library.function]
+    assert functions
     assert graph() is not None
+    assert all(map(context.context().has_function, functions))
     model.close()
     assert graph() is None
+    assert not any(map(context.context().has_function, functions))
+
+
+def test_two_versions_in_memory_keep_their_own_variables(tmp_path):
+    models = []
+    for factor in (3, 5):
+        (tmp_path / "table.txt").write_text(f"a {factor}\n")
+        module = Lookup(tmp_path / "table.txt")
+        module.factor.assign(factor)
+        folder = tmp_path / str(factor)
+        tf.saved_model.save(module, str(folder), signatures={"serving_default": module.look_up})
+        models.append(SavedModel(folder))
+    text = {"text": np.array([b"a"], object)}
+    numbers = [model.run("serving_default", text)["number"].tolist() for model in models]
+    assert numbers == [[9], [25]]
+    models[0].close()
+    assert models[1].run("serving_default", text)["number"].tolist() == [25]
+    models[1].close()
+
+
+class Slow(tf.Module):
+    """Counts to a number, one step of a loop at a time; or attends many times, without a loop."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="n")])
+    def count(self, n):
+        last = tf.reduce_max(n)
+        [count] = tf.while_loop(lambda i: i < last, lambda i: [i + 1], [tf.constant(0)])
+        return {"n": tf.fill(tf.shape(n), count)}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="n")])
+    def attend(self, n):
+        size = tf.reduce_max(n)
+        values = tf.ones([8, size, size])
+        for _ in range(200):
+            values = tf.nn.softmax(values)
+        return {"n": tf.cast(tf.reduce_sum(values, axis=[1, 2]), tf.int32)}
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory):
+    module = Slow()
+    folder = tmp_path_factory.mktemp("slow")
+    tf.saved_model.save(
+        module, str(folder), signatures={"count": module.count, "attend": module.attend}
+    )
+    model = SavedModel(folder)
+    yield model
+    model.close()
+
+
+@pytest.mark.parametrize(("name", "most"), [("count", 2**31 - 1), ("attend", 2000)])
+def test_a_run_ends_when_it_is_cancelled_and_the_model_can_be_run_again(slow, name, most):
+    slow.run(name, {"n": np.array([3], "int32")})
+    cancellation = CancellationManager()
+    times = []
+
+    def cancel():
+        times.append(time.monotonic())
+        cancellation.start_cancel()
+
+    timer = threading.Timer(0.2, cancel)
+    timer.start()
+    with pytest.raises(tf.errors.CancelledError):
+        slow.run(name, {"n": np.array([most], "int32")}, cancellation)
+    # All of it takes more than 10 s.
+    assert time.monotonic() - times[0] < 5
+    slow.run(name, {"n": np.array([3], "int32")})
+
+
+def test_what_is_cancelled_before_it_begins_is_not_begun(slow):
+    cancellation = CancellationManager()
+    cancellation.start_cancel()
+    with pytest.raises(tf.errors.CancelledError):
+        slow.run("count", {"n": np.array([2**31 - 1], "int32")}, cancellation)
+
+
+def test_control_the_cancellation_of_one_run_ends_no_other(slow):
+    cancellation = CancellationManager()
+    counts = []
+    number = {"n": np.array([200_000], "int32")}
+    other = threading.Thread(target=lambda: counts.append(slow.run("count", number)["n"].tolist()))
+    other.start()
+    threading.Timer(0.05, cancellation.start_cancel).start()
+    with pytest.raises(tf.errors.CancelledError):
+        slow.run("count", {"n": np.array([2**31 - 1], "int32")}, cancellation)
+    other.join()
+    assert counts == [[200_000]]
+
+
+def test_a_run_can_be_cancelled_before_each_large_operation_outside_of_loops(slow):
+    graph = tf.Graph().as_graph_def()
+    for concrete in (Slow().attend, Slow().count):
+        one = concrete.get_concrete_function().graph.as_graph_def()
+        graph.library.MergeFrom(one.library)
+        function = graph.library.function.add()
+        function.CopyFrom(concrete.get_concrete_function().function_def)
+    make_cancellable(graph)
+    calls = [
+        node.name
+        for function in graph.library.function
+        for node in function.node_def
+        if node.op == "PartitionedCall"
+    ]
+    assert len(calls) == 200
 
 
 def test_inputs_that_do_not_fit_are_refused(model):

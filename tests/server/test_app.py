@@ -250,7 +250,7 @@ def test_the_log_has_an_object_a_line_and_no_text_of_a_user(exported, start, tol
             predict(client, **document)
         client.post("/v1/models/private:predict", content="private")
         model = client.service.versions._current.model
-        model.run = lambda name, inputs, milliseconds: inputs["private"]
+        model.run = lambda name, inputs, cancellation: inputs["private"]
         status, answer = predict(client, instances=["private"])
         assert (status, answer) == (500, {"error": "The server failed. Its log says where."})
     lines = told()

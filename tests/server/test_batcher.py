@@ -32,7 +32,7 @@ class Recorder:
         self.gate.set()
         self.at_work = threading.Semaphore(0)
 
-    def __call__(self, inputs):
+    def __call__(self, inputs, cancellation=None):
         self.at_work.release()
         self.gate.wait()
         self.batches.append(inputs["x"].tolist())
@@ -117,7 +117,7 @@ def test_a_request_that_fails_fails_no_other(make, run):
 def test_outputs_that_cannot_be_parted_are_asked_for_one_by_one(make):
     batcher = make(max_batch_size=2)
     futures = [
-        batcher.submit(task(value), lambda inputs: {"y": inputs["x"].sum(keepdims=True)}, "key")
+        batcher.submit(task(value), lambda inputs, _: {"y": inputs["x"].sum(keepdims=True)}, "key")
         for value in (1, 2)
     ]
     assert results(futures) == [[1], [2]]

@@ -37,11 +37,11 @@ class Work:
         self.end = threading.Event()
         model.run = self
 
-    def __call__(self, name, inputs, milliseconds):
+    def __call__(self, name, inputs, cancellation):
         if b"slow" in inputs["text"]:
             self.begun.release()
             self.end.wait()
-        return self._run(name, inputs, milliseconds)
+        return self._run(name, inputs, cancellation)
 
 
 def leaving(client, document):
