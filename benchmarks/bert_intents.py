@@ -118,7 +118,7 @@ def score(path):
     from keras_transformer.evaluation import label_score
     from keras_transformer.inference.text_reader import TextReader
     from keras_transformer.runs.folder import RunFolder
-    from keras_transformer.tasks.classification import Classification
+    from keras_transformer.tasks.labelling.task import Classification
     from pipelines.corpora import intents
 
     reader = TextReader.of(Classification.reload(RunFolder(path), {"precision": "float32"}).module)

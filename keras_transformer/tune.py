@@ -55,7 +55,7 @@ def _examination(FLAGS, model):
     """What `evaluate` asks of the model, of the first sentences of the validation split."""
     from keras_transformer.inference.loading import description_of
     from keras_transformer.runs.task_name import task_of
-    from keras_transformer.tasks.sentence_examination import validation_of
+    from keras_transformer.tasks.score import validation_of
 
     values = {**flags.defaults("evaluate"), **flags.values(FLAGS, "tokenize", "files")}
     flags.refuse_foreign(task_of(description_of(model)), model)

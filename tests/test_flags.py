@@ -325,7 +325,7 @@ def test_threads_are_set_before_a_corpus_is_read(monkeypatch):
     )
     monkeypatch.setattr("keras_transformer.inference.loading.description_of", lambda _: {})
     monkeypatch.setattr("keras_transformer.tasks.examination_class", lambda _: read)
-    monkeypatch.setattr("keras_transformer.tasks.sentence_examination.validation_of", read)
+    monkeypatch.setattr("keras_transformer.tasks.score.validation_of", read)
     for command in (evaluate, tune):
         with pytest.raises(ValueError, match="enough"):
             command.main(Given())

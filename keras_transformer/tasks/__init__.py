@@ -27,8 +27,8 @@ class Registered:
 # By the name that a run's `model.json` says; "translation" where it says none: a run of 0.5.
 TASKS = {
     "translation": Registered(
-        "keras_transformer.tasks.translation:Translation",
-        "keras_transformer.tasks.translation_examination:TranslationExamination",
+        "keras_transformer.tasks.translation.task:Translation",
+        "keras_transformer.tasks.translation.score:TranslationExamination",
         flag_groups=(
             "corpus",
             "strict",
@@ -42,20 +42,20 @@ TASKS = {
         export_flag_groups=("search", "precision", "format"),
     ),
     "language_modelling": Registered(
-        "keras_transformer.tasks.language_modelling:LanguageModelling",
-        "keras_transformer.tasks.perplexity_examination:PerplexityExamination",
+        "keras_transformer.tasks.language_modelling.task:LanguageModelling",
+        "keras_transformer.tasks.language_modelling.score:PerplexityExamination",
         flag_groups=("corpus", "strict", "vocabulary", "model", "search"),
         export_flag_groups=("search", "precision"),
     ),
     "masking": Registered(
-        "keras_transformer.tasks.masking:Masking",
-        "keras_transformer.tasks.masking_examination:MaskingExamination",
+        "keras_transformer.tasks.masking.task:Masking",
+        "keras_transformer.tasks.masking.score:MaskingExamination",
         flag_groups=("corpus", "strict", "vocabulary", "model", "reading", "masking"),
         export_flag_groups=("precision",),
     ),
     "classification": Registered(
-        "keras_transformer.tasks.classification:Classification",
-        "keras_transformer.tasks.label_examination:LabelExamination",
+        "keras_transformer.tasks.labelling.task:Classification",
+        "keras_transformer.tasks.labelling.score:LabelExamination",
         flag_groups=(
             "corpus",
             "strict",
@@ -68,14 +68,14 @@ TASKS = {
         export_flag_groups=("precision",),
     ),
     "tagging": Registered(
-        "keras_transformer.tasks.tagging:Tagging",
-        "keras_transformer.tasks.tag_examination:TagExamination",
+        "keras_transformer.tasks.labelling.task:Tagging",
+        "keras_transformer.tasks.labelling.score:TagExamination",
         flag_groups=("corpus", "strict", "vocabulary", "model", "reading", "labelling"),
         export_flag_groups=("precision",),
     ),
     "image_classification": Registered(
-        "keras_transformer.tasks.image_classification:ImageClassification",
-        "keras_transformer.tasks.picture_examination:PictureExamination",
+        "keras_transformer.tasks.pictures.task:ImageClassification",
+        "keras_transformer.tasks.pictures.score:PictureExamination",
         flag_groups=("pictures", "strict", "model"),
         export_flag_groups=(),
         # Those of `VisionHyperparameters`.
@@ -93,8 +93,8 @@ TASKS = {
         },
     ),
     "parsing": Registered(
-        "keras_transformer.tasks.parsing:Parsing",
-        "keras_transformer.tasks.parsing_examination:ParsingExamination",
+        "keras_transformer.tasks.parsing.task:Parsing",
+        "keras_transformer.tasks.parsing.score:ParsingExamination",
         flag_groups=(
             "corpus",
             "strict",

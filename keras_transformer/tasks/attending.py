@@ -10,7 +10,7 @@ from keras_transformer.runs.folder import named_run
 from keras_transformer.runs.task_name import task_of
 from keras_transformer.saved_models.session import reload
 from keras_transformer.tasks import TASKS, task_class
-from keras_transformer.tasks.one_language import OneLanguage
+from keras_transformer.tasks.text_task import OneLanguage
 
 
 def attend_of(model: str) -> Callable[..., dict] | None:

@@ -18,7 +18,7 @@ from keras_transformer.inference.text_encoder_module import TextEncoderModule
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.tasks import IMPORTED_ALONE
-from keras_transformer.tasks.labelling import LABELS_FILE
+from keras_transformer.tasks.labelling.task import LABELS_FILE
 from keras_transformer.training.checkpoint import WEIGHTS, write_archive
 from pipelines.whole_files import write_json
 

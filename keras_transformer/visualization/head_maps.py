@@ -82,7 +82,7 @@ class Heads(Options):
 
     def _scorer(self, model):
         """What scores the model's translations, or trees, of its validation split or of files."""
-        from keras_transformer.tasks.sentence_examination import validation_of
+        from keras_transformer.tasks.score import validation_of
 
         files = {"source_file": self.source_file, "reference_file": self.reference_file}
         return validation_of(model, files, "heads --ablate")

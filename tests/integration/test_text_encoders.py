@@ -12,9 +12,8 @@ from shell import read_until
 
 from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks.classification import Classification
-from keras_transformer.tasks.masking import Masking
-from keras_transformer.tasks.tagging import Tagging
+from keras_transformer.tasks.labelling.task import Classification, Tagging
+from keras_transformer.tasks.masking.task import Masking
 from keras_transformer.training import checkpoint
 from pipelines.corpora import treebank
 

@@ -14,7 +14,7 @@ from keras_transformer.models import Hyperparameters
 from keras_transformer.runs.folder import RunFolder, named_run, run_of
 from keras_transformer.runs.task_name import task_of
 from keras_transformer.tasks import training_run
-from keras_transformer.tasks.translation import Translation
+from keras_transformer.tasks.translation.task import Translation
 from keras_transformer.training import checkpoint
 
 RELEASE_0_5 = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5" / "run"

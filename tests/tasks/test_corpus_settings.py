@@ -5,7 +5,7 @@ version, which wrote those of the flags, resumes.
 import pytest
 
 from keras_transformer.tasks import corpus_settings
-from keras_transformer.tasks.translation import Translation
+from keras_transformer.tasks.translation.task import Translation
 from pipelines import corpora
 
 # Of a corpus and flags: the languages of its text.

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks.language_modelling import LanguageModelling
-from keras_transformer.tasks.perplexity_examination import PerplexityExamination
+from keras_transformer.tasks.language_modelling.score import PerplexityExamination
+from keras_transformer.tasks.language_modelling.task import LanguageModelling
 
 NOTHING = {
     **dict.fromkeys(("metrics", "baseline_file", "source_file", "evalb_parameters")),

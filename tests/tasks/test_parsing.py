@@ -6,8 +6,8 @@ import pathlib
 import pytest
 
 from keras_transformer.inference.parsing_module import ParsingModule
-from keras_transformer.tasks.parsing import Parsing
-from keras_transformer.tasks.parsing_examination import ParsingExamination
+from keras_transformer.tasks.parsing.score import ParsingExamination
+from keras_transformer.tasks.parsing.task import Parsing
 from pipelines.corpora import treebank
 
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"

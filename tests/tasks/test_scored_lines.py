@@ -4,7 +4,7 @@ import types
 
 import pytest
 
-from keras_transformer.tasks.scored_lines import refuse_long_lines
+from keras_transformer.tasks.text_task import refuse_long_lines
 from pipelines.corpora import ParallelText
 from pipelines.vocabularies import vocabulary
 

@@ -13,11 +13,10 @@ import tensorflow as tf
 from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.models import Hyperparameters, MaskedLanguageModel, TextClassifier
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks.classification import Classification
-from keras_transformer.tasks.label_examination import LabelExamination
-from keras_transformer.tasks.masking import Masking, measured
-from keras_transformer.tasks.masking_examination import MaskingExamination
-from keras_transformer.tasks.tagging import Tagging
+from keras_transformer.tasks.labelling.score import LabelExamination
+from keras_transformer.tasks.labelling.task import Classification, Tagging
+from keras_transformer.tasks.masking.score import MaskingExamination
+from keras_transformer.tasks.masking.task import Masking, measured
 from keras_transformer.training.checkpoint import WEIGHTS
 from keras_transformer.training.initialization import initialize
 from pipelines.batches.batching import evaluation_batches

@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from keras_transformer.tasks.trial import trial
+from keras_transformer.tasks.text_task import trial
 
 
 @pytest.mark.parametrize("text", ["a b", "It's 5 o'clock", '"$HOME" `x`', "", "\\n"])

@@ -7,7 +7,7 @@ from keras_transformer.inference.parsing_module import ParsingModule
 from keras_transformer.inference.translator import Translator
 from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.task import Evaluation
-from keras_transformer.tasks.translation import KEPT_EXAMPLES, Translation
+from keras_transformer.tasks.translation.task import KEPT_EXAMPLES, Translation
 from pipelines.corpora import gold_trees, treebank
 
 SHOWN = 3

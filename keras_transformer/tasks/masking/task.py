@@ -10,8 +10,7 @@ from keras_transformer.inference.masked_text_module import MaskedTextModule
 from keras_transformer.inference.perplexity import in_words, rounded_perplexity
 from keras_transformer.models import MaskedLanguageModel, described, translation_policy
 from keras_transformer.tasks.task import Evaluation, label_measures, with_perplexity
-from keras_transformer.tasks.text_reading import TextReading
-from keras_transformer.tasks.trial import trial
+from keras_transformer.tasks.text_task import TextReading, trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from pipelines import vocabularies
 from pipelines.batches import batching, hidden_pieces, texts

@@ -11,7 +11,7 @@ from keras_transformer.evaluation import confusion
 from keras_transformer.inference.picture_classifier import TASK, PictureClassifier
 from keras_transformer.inference.picture_module import PictureModule
 from keras_transformer.models import VisionHyperparameters, VisionTransformer
-from keras_transformer.tasks.picture_examination import scores_of
+from keras_transformer.tasks.pictures.score import scores_of
 from keras_transformer.tasks.task import Evaluation, Task
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from pipelines.batches import shifted_pictures

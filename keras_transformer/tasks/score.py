@@ -1,6 +1,5 @@
-"""How translators and parsers are scored: models that make text of sentences (Vaswani et al.
-2017, sections 6.1 and 6.3). `evaluate` prints all scores, `tune` compares searches by one of them,
-`visualize` asks what each head adds to it.
+"""How a model is scored on text or pictures that it has not seen (Vaswani et al. 2017, section 6):
+what `evaluate` asks of every task, and `tune` and `visualize` of those that make text of sentences.
 """
 
 import abc
@@ -11,7 +10,50 @@ from keras_transformer.inference.speed_bar import speed_bar
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.task_name import task_of
 from keras_transformer.tasks import examination_class
-from keras_transformer.tasks.examination import Examination
+
+
+class Examination(abc.ABC):
+    """What is asked of a model of a task, and how its answers are scored.
+
+    Making one reads all flags and files: errors in them are reported before the model is
+    loaded.
+
+    Attributes:
+        searches: whether its answers depend on the flags of a search.
+
+    Args:
+        description: what the model is: its `model.json`.
+        model: where it lies.
+        values: of the flags of the groups "evaluate", "tokenize" and "files", by name.
+
+    Raises:
+        ValueError: if flags do not fit together, or there is no such text.
+        OSError: if a file cannot be read.
+    """
+
+    searches: bool = False
+
+    @abc.abstractmethod
+    def __init__(self, description: Mapping, model: str, values: Mapping):
+        pass
+
+    @abc.abstractmethod
+    def examine(self, loading: Mapping, at_once: int) -> dict:
+        """Load the model, ask it, and score its answers.
+
+        Args:
+            loading: "precision", "batch_tokens", and "options", the flags of decoding that were
+                given.
+            at_once: batches that the processor may work on at the same time.
+
+        Returns:
+            JSON, with a "warning" if there is one.
+        """
+
+    @abc.abstractmethod
+    def table(self, found: Mapping) -> str:
+        """What `examine` gave, for people."""
+
 
 UNSET = dict.fromkeys(
     ("metrics", "confidence", "baseline_file", "evalb_parameters", "tokenize"), None

@@ -4,7 +4,7 @@ import pathlib
 
 from keras_transformer.evaluation import parser_score
 from keras_transformer.evaluation.evalb_parameters import COLLINS, read_parameters
-from keras_transformer.tasks.sentence_examination import SentenceExamination
+from keras_transformer.tasks.score import SentenceExamination
 from pipelines.corpora import gold_trees, treebank
 from pipelines.dropped import Dropped
 from pipelines.trees import plain

@@ -5,8 +5,8 @@ from keras_transformer.inference.perplexity import in_words
 from keras_transformer.models import described
 from keras_transformer.runs.description import hyperparameters_in
 from keras_transformer.runs.folder import RunFolder, named_run
-from keras_transformer.tasks.examination import Examination
-from keras_transformer.tasks.masking import BATCH_TOKENS, Masking, measured
+from keras_transformer.tasks.masking.task import BATCH_TOKENS, Masking, measured
+from keras_transformer.tasks.score import Examination
 from pipelines import corpora
 from pipelines.batches import batching, hidden_pieces, texts
 from pipelines.corpora.line_files import read_lines

@@ -2,7 +2,7 @@
 
 from keras_transformer.inference.generator import Generator
 from keras_transformer.inference.perplexity import in_words
-from keras_transformer.tasks.examination import Examination
+from keras_transformer.tasks.score import Examination
 from pipelines import corpora
 from pipelines.corpora.line_files import read_lines
 

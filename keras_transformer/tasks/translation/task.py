@@ -15,9 +15,9 @@ from keras_transformer.inference.translator import Translator
 from keras_transformer.models import chosen, described, model_of
 from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.tasks import corpus_settings
-from keras_transformer.tasks.scored_lines import refuse_long_lines
 from keras_transformer.tasks.task import Evaluation, Task, label_measures, with_perplexity
-from keras_transformer.tasks.translation_options import (
+from keras_transformer.tasks.text_task import refuse_long_lines, trial
+from keras_transformer.tasks.translation.choices import (
     check_flags,
     check_vocabulary,
     decoding_options,
@@ -27,7 +27,6 @@ from keras_transformer.tasks.translation_options import (
     start,
     tokenizer_of_run,
 )
-from keras_transformer.tasks.trial import trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from pipelines import vocabularies
 from pipelines.batches import batching

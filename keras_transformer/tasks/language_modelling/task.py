@@ -7,11 +7,9 @@ from keras_transformer.inference.generator import Generator, module_of_run
 from keras_transformer.inference.perplexity import in_words
 from keras_transformer.models import LanguageModel
 from keras_transformer.tasks.corpus_settings import language
-from keras_transformer.tasks.one_language import OneLanguage
-from keras_transformer.tasks.scored_lines import refuse_long_lines
 from keras_transformer.tasks.task import Evaluation, label_measures, with_perplexity
-from keras_transformer.tasks.translation_options import given_options
-from keras_transformer.tasks.trial import trial
+from keras_transformer.tasks.text_task import OneLanguage, refuse_long_lines, trial
+from keras_transformer.tasks.translation.choices import given_options
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from pipelines import vocabularies
 from pipelines.batches import texts

@@ -5,7 +5,7 @@
 from keras_transformer.evaluation import metrics, table, tokenized_text
 from keras_transformer.evaluation.significance import compare
 from keras_transformer.inference.held_out_text import held_out_text
-from keras_transformer.tasks.sentence_examination import SentenceExamination
+from keras_transformer.tasks.score import SentenceExamination
 from pipelines.corpora import line_files
 
 

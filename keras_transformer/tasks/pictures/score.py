@@ -4,7 +4,7 @@ import numpy as np
 
 from keras_transformer.evaluation import confusion
 from keras_transformer.inference.picture_classifier import PictureClassifier
-from keras_transformer.tasks.examination import Examination
+from keras_transformer.tasks.score import Examination
 from pipelines.corpora import images
 from pipelines.corpora.images import Split
 

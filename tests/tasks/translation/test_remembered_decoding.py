@@ -8,9 +8,9 @@ import pytest
 
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks.translation import Translation
+from keras_transformer.tasks.translation.task import Translation
 
-RELEASE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5"
+RELEASE = pathlib.Path(__file__).parents[2] / "fixtures" / "release_0_5"
 SOURCES = json.loads((RELEASE / "outputs.json").read_text(encoding="utf-8"))["sources"]
 GIVEN = {"beam_size": 2, "length_penalty": 0.0, "max_length": "3"}
 

@@ -1,15 +1,15 @@
-"""The accuracy of a classifier on texts that it has not seen."""
+"""How the labels and the tags that a model gives to held-out texts are scored."""
 
 import functools
 
-from keras_transformer.evaluation import label_score
+from keras_transformer.evaluation import label_score, span_score
 from keras_transformer.inference.loading import refuse_precision, saved_model
 from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.runs.folder import RunFolder, named_run
-from keras_transformer.tasks.classification import Classification
-from keras_transformer.tasks.examination import Examination
+from keras_transformer.tasks.labelling.task import Classification, Tagging
+from keras_transformer.tasks.score import Examination
 from pipelines import corpora
-from pipelines.batches import labelled_texts
+from pipelines.batches import labelled_texts, labelled_words
 from pipelines.corpora.line_files import read_lines, unequal
 from pipelines.corpora.parallel_text import Origin, ParallelText
 from pipelines.dropped import Dropped
@@ -94,3 +94,24 @@ class LabelExamination(Examination):
         self._dropped = Dropped(corpus.dropped)
         self._dropped.subtract(loaded.dropped)
         return getattr(corpus, values["split"])
+
+
+class TagExamination(LabelExamination):
+    """The texts of a split; or those of --source_file, whose tags --reference_file has."""
+
+    task = Tagging
+
+    @staticmethod
+    def check(text, names, place):
+        labelled_words.check(text.sources, text.targets, names, place)
+
+    @staticmethod
+    def usable(corpus):
+        return labelled_words.without_unequal(corpus)
+
+    @staticmethod
+    def compare(reader, texts, labels):
+        return span_score.measure(reader.tags(texts), [row.split() for row in labels])
+
+    def table(self, found):
+        return "\n".join([span_score.summary(found), *self.left_out()])

@@ -18,12 +18,12 @@ from keras_transformer.flags.groups import GROUPS
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks import TASKS, release, task_class, training_run
 from keras_transformer.tasks.corpus_settings import corpus_settings
-from keras_transformer.tasks.parsing import Parsing
+from keras_transformer.tasks.parsing.task import Parsing
 from keras_transformer.tasks.release import choose_weights, export_dir_of
 from keras_transformer.tasks.task import Task
 from keras_transformer.tasks.training_run import TrainingRun
-from keras_transformer.tasks.translation import Translation
-from keras_transformer.tasks.translation_options import SEGMENTATIONS, decoding_options
+from keras_transformer.tasks.translation.choices import SEGMENTATIONS, decoding_options
+from keras_transformer.tasks.translation.task import Translation
 from keras_transformer.training import checkpoint, fit, replicas
 from keras_transformer.training.early_stopping import BestSoFar
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
@@ -340,7 +340,7 @@ def test_the_search_of_a_flag_file_is_that_of_the_printed_and_the_kept_score(
             assert sources == test.sources
             return test.targets if self.is_right else test.sources
 
-    monkeypatch.setattr("keras_transformer.tasks.translation.Translator", Perfect)
+    monkeypatch.setattr("keras_transformer.tasks.translation.task.Translator", Perfect)
     monkeypatch.setattr(training_run.fit, "fit", pretend_to_fit)
     monkeypatch.setattr(release, "export", lambda *how: tmp_path)
     run.go()
@@ -517,7 +517,9 @@ def test_validation_translates_greedily_by_the_rules_of_the_flags(run_of, monkey
     run = run_of("--validation_sentences=3", "--beam_size=7", "--length_penalty=0.9", *flags)
     run._prepare_folder()
     monkeypatch.setattr(run.task, "module_class", lambda *given: found.append(given[2]))
-    monkeypatch.setattr("keras_transformer.tasks.translation.Translator", lambda module: module)
+    monkeypatch.setattr(
+        "keras_transformer.tasks.translation.task.Translator", lambda module: module
+    )
     run.task.validation(run.task.model("float32"), None)
     assert found == [DecodingOptions(beam_size=1, **rules)]
 

@@ -1,0 +1,1 @@
+"""Language modelling: text of one language, a decoder-only model, perplexity."""

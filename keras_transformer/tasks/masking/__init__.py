@@ -1,0 +1,1 @@
+"""Masked language modelling: text of one language, an encoder-only model, hidden pieces."""

@@ -1,0 +1,1 @@
+"""Classes of pictures, by a Vision Transformer."""

@@ -1,0 +1,193 @@
+"""What tasks of text share: the sources of a corpus, a vocabulary, the sizes of a Transformer
+(Vaswani et al. 2017, section 3), and the mask of text encoders (Devlin et al. 2019, "BERT:
+Pre-training of Deep Bidirectional Transformers for Language Understanding").
+"""
+
+import dataclasses
+import functools
+import pathlib
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
+from keras_transformer.models import chosen
+from keras_transformer.runs.starting_point import starting_point
+from keras_transformer.tasks import corpus_settings
+from keras_transformer.tasks.corpus_settings import language
+from keras_transformer.tasks.task import Task
+from pipelines import vocabularies
+from pipelines.corpora import Corpus, spans
+from pipelines.corpora.record_files import Records
+from pipelines.dropped import Dropped
+from pipelines.vocabularies import SeparateVocabularies, vocabulary
+from pipelines.vocabularies.token_ids import slices
+from pipelines.vocabularies.vocabulary import Vocabulary
+
+
+class OneLanguage(Task):
+    """Learn something of the sources of a corpus, such as the lines of `--corpus=lines`. A task
+    sets `vocabulary` when it reads the run's files.
+    """
+
+    def __init__(self, values: Mapping):
+        super().__init__(values)
+        self.hyperparameters = chosen(values)
+        self._corpus_settings = corpus_settings.corpus_settings(values)
+
+    @functools.cached_property
+    def corpus(self):
+        """The text: `corpora.Corpus`."""
+        corpus = corpus_settings.load(
+            self._corpus_settings, self.values["cache_dir"], self.values["strict"]
+        )
+        if isinstance(corpus.train, Records):
+            raise ValueError(
+                f"--task={self.name} reads text. Received: corpus=records, which holds ids of "
+                "pairs. Pass --corpus=lines."
+            )
+        if spans.SENTINELS[0] in corpus.tags:
+            alone = corpus.name == "spans"
+            received = "corpus=spans" if alone else "a mixture with corpus spans"
+            remedy = "Pass --corpus=lines" if alone else "List corpus lines in its place"
+            raise ValueError(
+                f"--task={self.name} reads whole texts. Received: {received}, which cuts words out "
+                f"of them. {remedy}, which reads the same files."
+            )
+        # The symbols of treebanks are tags of targets.
+        tags = [tag for tag in corpus.tags if tag.startswith("<")]
+        if tags or corpus.weights is not None:
+            raise ValueError(
+                f"--task={self.name} reads all texts alike. Received: a mixture with "
+                f"{'tags' if tags else 'weights'}. Leave them out of --mixture."
+            )
+        return corpus
+
+    def read_files(self, folder):
+        """Read the vocabulary: its size is the model's."""
+        self.vocabulary = vocabularies.load(folder.path).source
+        self.hyperparameters = dataclasses.replace(
+            self.hyperparameters, vocabulary_size=self.vocabulary.size
+        )
+
+    @property
+    def pieces(self):
+        return vocabularies.pieces_by_side(self.vocabulary)
+
+    @property
+    def width(self):
+        return self.hyperparameters.d_model
+
+    def description(self):
+        return {
+            "hyperparameters": self.hyperparameters.as_dict(),
+            **corpus_settings.described(self._corpus_settings, self.corpus),
+            "vocabulary": {"fingerprint": self.vocabulary.fingerprint},
+            "training": corpus_settings.training(self.values),
+        }
+
+    @classmethod
+    def fixed(cls, description):
+        """All but what the corpus says itself."""
+        return corpus_settings.fixed(description)
+
+    def introduce(self):
+        corpus = self.corpus
+        sizes = [f"{len(split):,}" for split in (corpus.train, corpus.valid, corpus.test)]
+        print(
+            f"{corpus.name} {corpus.source_language}: {sizes[0]} texts to train, {sizes[1]} to "
+            f"validate, {sizes[2]} to test"
+        )
+        print(f"dropped: {Dropped(corpus.dropped).describe()}")
+
+
+class TextReading(OneLanguage):
+    """Learn something of the sources of a corpus. The vocabulary is that of `--vocabulary_from`, of
+    `--init_from`, or learned from the training side.
+    """
+
+    def __init__(self, values):
+        super().__init__(values)
+        hp = self.hyperparameters
+        if hp.positions == "learned" and values["max_train_length"] >= hp.max_positions:
+            raise ValueError(
+                f"--max_train_length={values['max_train_length']} and the mark before a text need "
+                f"one position more than that. Received: max_positions={hp.max_positions}. Try "
+                f"--max_train_length={hp.max_positions - 1}."
+            )
+
+    @classmethod
+    def default_model_dir(cls, values):
+        return f"runs/{cls.name}_{values['corpus']}_{language(values, 'source_language')}"
+
+    def write_files(self, folder):
+        """Write the vocabulary."""
+        origin = self.values["vocabulary_from"] or self.values["init_from"]
+        vocabularies.save(self._vocabulary_of(origin) if origin else self._learned(), folder.path)
+
+    def _learned(self):
+        return vocabulary.learn(
+            self.corpus.train.sources,
+            self.values["vocabulary_size"],
+            tags=[vocabulary.MASK],
+            model_type=self.values["vocabulary_model"],
+        )
+
+    @staticmethod
+    def _vocabulary_of(origin):
+        """The vocabulary of another run, or of a SavedModel."""
+        _, found = starting_point(origin)
+        if found is None:
+            raise ValueError(
+                f"{origin} has no vocabulary to start from. Name the folder of a run of text."
+            )
+        return found
+
+    def read_files(self, folder):
+        super().read_files(folder)
+        size = self.vocabulary.size
+        if size > self.values["vocabulary_size"]:
+            raise ValueError(
+                f"--vocabulary_size must be at least {size}, the pieces of the vocabulary in "
+                f"{folder.path}. Received: {self.values['vocabulary_size']}. Pass "
+                f"--vocabulary_size={size}."
+            )
+
+
+def refuse_long_lines(
+    corpus: Corpus, vocabulary: Vocabulary | SeparateVocabularies, validated: int
+) -> None:
+    """Refuse sources that a search, or the score of a text, does not take.
+
+    Args:
+        corpus: the text.
+        vocabulary: what cuts it.
+        validated: how many validation sentences are translated.
+
+    Raises:
+        ValueError: naming the split, and the first line that is too long.
+    """
+    for split, text, most in (
+        ("validation", corpus.valid, validated),
+        ("test", corpus.test, len(corpus.test)),
+    ):
+        parts = map(tf.constant, slices(text.sources[:most]))
+        lengths = [vocabulary.source.tokenize(part).row_lengths().numpy() for part in parts]
+        for index in np.flatnonzero(np.concatenate([[], *lengths]) > MAX_SOURCE_LENGTH)[:1]:
+            raise ValueError(
+                f"{text.place(index, f'the {split} split')} has more than the "
+                f"{MAX_SOURCE_LENGTH:,} tokens allowed of a source. Split it, or leave it out."
+            )
+
+
+def trial(text: str, command: str, version: pathlib.Path) -> str:
+    """A line for a shell.
+
+    Args:
+        text: what the model is asked.
+        command: of this package, which asks it.
+        version: the folder of the SavedModel.
+    """
+    quoted = text.replace("'", "'\\''")
+    return f"  echo '{quoted}' | python -m keras_transformer.{command} --model={version}"
