@@ -23,6 +23,7 @@ from absl import app, flags
 from benchmarks.kept import keep_settings
 from benchmarks.side_by_side import run_alone, side_by_side, train_alone
 from benchmarks.tables import print_table
+from pipelines import corpora
 from pipelines.whole_files import write_json
 
 SCORE = flags.DEFINE_string("score", None, "Folder of a run: score it, in this very process.")
@@ -119,10 +120,9 @@ def score(path):
     from keras_transformer.inference.text_reader import TextReader
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.tasks.labelling.task import Classification
-    from pipelines.corpora import intents
 
     reader = TextReader.of(Classification.reload(RunFolder(path), {"precision": "float32"}).module)
-    corpus = intents.load("en")
+    corpus = corpora.load("intents")
     accuracies = {
         name: label_score.measure(reader.labels(split.sources), split.targets)["accuracy"]
         for name, split in {"valid": corpus.valid, "test": corpus.test}.items()

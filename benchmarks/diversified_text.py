@@ -19,6 +19,7 @@ import pathlib
 from absl import app, flags
 
 from keras_transformer.startup import start_tensorflow
+from pipelines import corpora
 from pipelines.whole_files import write_json, write_whole
 
 FORWARD = flags.DEFINE_string("forward", None, "Run from source to target.", required=True)
@@ -74,14 +75,13 @@ def write_pairs(folder, prefix, corpus, pairs):
 def main(_):
     start_tensorflow()
     from keras_transformer.runs.folder import RunFolder
-    from pipelines.corpora import text_files
 
     corpus = RunFolder(FORWARD.value).read_description()["corpus"]
     if corpus["name"] != "text_files":
         raise SystemExit(f"--forward must be a run of text_files. Received: {corpus['name']}.")
     keys = ("source_language", "target_language", "data_dir", "prefixes")
     text = {key: corpus[key] for key in keys}
-    train = text_files.load(**text).train
+    train = corpora.load("text_files", **text).train
     folder = pathlib.Path(OUTPUT_DIR.value)
     folder.mkdir(parents=True, exist_ok=True)
     best = hypotheses(BACKWARD.value, train.targets)

@@ -142,16 +142,17 @@ def drawn(count: int, size: int) -> list[int]:
 
 def treebank_of(size: int) -> pathlib.Path:
     """The folder of a treebank with so many trees to train on; 0: with all."""
-    from pipelines.corpora import treebank
+    from pipelines.corpora import Treebank
 
     if not size:
         return pathlib.Path(_data_dir())
     folder = study_folder() / f"treebank_{size}"
-    trees = treebank.trees(DATA_DIR.value, "train")
+    treebank = Treebank(data_dir=DATA_DIR.value)
+    trees = treebank.trees("train")
     _write_trees(folder / "train.trees.gz", [trees[number] for number in drawn(len(trees), size)])
     # An epoch of few trees is short: more to validate would take longer than the epoch.
-    _write_trees(folder / "valid.trees.gz", treebank.trees(DATA_DIR.value, "valid")[:size])
-    _write_trees(folder / "test.trees.gz", treebank.trees(DATA_DIR.value, "test"))
+    _write_trees(folder / "valid.trees.gz", treebank.trees("valid")[:size])
+    _write_trees(folder / "test.trees.gz", treebank.trees("test"))
     return folder
 
 
@@ -159,10 +160,10 @@ def silver_trees_of(size: int) -> pathlib.Path:
     """The folder of silver.trees: what the parser of a size says of all sentences that it has not
     learned from. Their own trees are thrown away.
     """
-    from pipelines.corpora import treebank
+    from pipelines.corpora import Treebank, treebank
 
     parser = trained(size)
-    trees = treebank.trees(DATA_DIR.value, "train")
+    trees = Treebank(data_dir=str(DATA_DIR.value)).trees("train")
     others = sorted({*range(len(trees))} - {*drawn(len(trees), size)})
     sentences = [treebank.words_of(trees[number]) for number in others]
     folder = study_folder() / f"silver_{size}"

@@ -39,9 +39,9 @@ REPAIRED = "repaired"
 
 
 def gold_of(description):
-    from pipelines.corpora import gold_trees
+    from pipelines.corpora import treebank
 
-    return gold_trees.trees(description["corpus"], SPLIT.value)[: SENTENCES.value or None]
+    return treebank.gold_trees(description["corpus"], SPLIT.value)[: SENTENCES.value or None]
 
 
 def parsed(name, gold, model, options):

@@ -82,6 +82,22 @@ def without(kind: type["Options"], *names: str) -> type["Options"]:
     )
 
 
+def joined(*kinds: type["Options"]) -> type["Options"]:
+    """The options of several sections as one, called as the first; of one name those of the first
+    section that has it.
+    """
+    fields = {}
+    for kind in kinds:
+        hints = typing.get_type_hints(kind)
+        for field in dataclasses.fields(kind):
+            if "setting" in field.metadata and field.name not in fields:
+                fields[field.name] = (field.name, hints[field.name], field_again(field))
+    namespace = {"__doc__": kinds[0].__doc__}
+    return dataclasses.make_dataclass(
+        kinds[0].__name__, fields.values(), bases=(Options,), namespace=namespace, frozen=True
+    )
+
+
 def field_again(field: dataclasses.Field) -> Any:
     """A field like another, for a class of its own."""
     return dataclasses.field(default=field.default, metadata=field.metadata)

@@ -128,13 +128,13 @@ def test_flags_and_defaults_of_pictures_are_those_of_their_model():
 
 
 def test_what_a_corpus_reads_is_what_it_says():
-    from pipelines import corpora
-    from pipelines.corpora.refusals import READERS, READERS_OF_DEFAULTS
+    from pipelines import corpora, options
 
-    readers = {**READERS, "splits": READERS_OF_DEFAULTS["splits"]}
-    readers |= dict.fromkeys(
-        ("train_prefix", "valid_prefix", "test_prefix"), READERS_OF_DEFAULTS["prefixes"]
-    )
+    readers = {
+        name: [one for one, kind in corpora.CORPORA.items() if name in options.settings(kind)]
+        for name in ("data_dir", "dataset", "splits", "mixture", "strict", "test_prefix")
+    }
+    assert readers["splits"] == readers["dataset"] == ["tfds"]
     for name, own in readers.items():
         for corpus in corpora.CORPORA:
             assert CONDITIONS[name].holds({"corpus": corpus}) == (corpus in own), (name, corpus)

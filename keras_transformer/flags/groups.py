@@ -21,6 +21,7 @@ from keras_transformer.visualization.head_maps import Heads
 from keras_transformer.visualization.patch_maps import Patches
 from keras_transformer.visualization.pictures import PictureChoice
 from keras_transformer.visualization.theme import ThemeOptions
+from pipelines.corpora.options import Strictness
 from pipelines.options import Options, option, without
 
 
@@ -65,7 +66,7 @@ SECTIONS = {
     "seed": learning.Seed,
     "serve": serving.ServeOptions,
     "start": learning.EmbeddingStart,
-    "strict": text.Strictness,
+    "strict": Strictness,
     "task": runs_and_exports.TaskChoice,
     "theme": ThemeOptions,
     "tokenize": evaluating.Tokenizer,

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from keras_transformer.flags.groups import GROUPS
 from keras_transformer.tasks import TASKS
+from pipelines.corpora import CORPORA
+from pipelines.options import settings
 
 TRANSLATORS = ("translation", "parsing")
 OF_TEXT = tuple(task for task in TASKS if task != "image_classification")
@@ -58,19 +60,14 @@ def _only(name, *choices):
     return Condition((name,), words, lambda said: said[name] in choices)
 
 
-def _but(name, *choices):
-    words = f"any --{name} but {', '.join(choices)}"
-    return Condition((name,), words, lambda said: said[name] not in choices)
+def _readers(name):
+    return [corpus for corpus, kind in CORPORA.items() if name in settings(kind)]
 
 
-_FILES = _only("corpus", "text_files", "lines", "spans", "treebank")
 _DAMAGED = Condition(
     ("corpus",),
-    "--corpus=text_files or lines or spans or treebank or tfds or mixture, and for pictures",
-    lambda said: (
-        said["corpus"] in ("text_files", "lines", "spans", "treebank", "tfds", "mixture")
-        or said.get("task") == "image_classification"
-    ),
+    f"--corpus={' or '.join(_readers('strict'))}, and for pictures",
+    lambda said: said["corpus"] in _readers("strict") or said.get("task") == "image_classification",
 )
 _LEARNED = Condition(
     ("corpus",),
@@ -78,13 +75,12 @@ _LEARNED = Condition(
     lambda said: said["corpus"] != "records",
 )
 CONDITIONS = {
-    "data_dir": _only("corpus", "text_files", "lines", "spans", "treebank", "records", "tfds"),
-    **dict.fromkeys(("dataset", "splits"), _only("corpus", "tfds")),
-    "mixture": _only("corpus", "mixture"),
+    **{
+        name: _only("corpus", *_readers(name))
+        for name in GROUPS["corpus"]
+        if name != "cache_dir" and 0 < len(_readers(name)) < len(CORPORA)
+    },
     "strict": _DAMAGED,
-    **dict.fromkeys(("train_prefix", "valid_prefix", "test_prefix"), _FILES),
-    "tree_leaves": _only("corpus", "treebank", "mixture"),
-    "target_language": _but("corpus", "lines", "spans", "treebank"),
     **dict.fromkeys(("vocabulary_size", "vocabulary_model", "vocabularies"), _LEARNED),
     "pictures_dir": _only("pictures", "folder", "fashion_mnist"),
     "learning_rate": _only("schedule", "cosine", "constant"),

@@ -2,11 +2,12 @@
 
 import dataclasses
 
-from pipelines.options import Options, option
+from pipelines.corpora import CORPORA
+from pipelines.options import Options, joined, option, without
 
 
 @dataclasses.dataclass(frozen=True)
-class CorpusOptions(Options):
+class CorpusChoice(Options):
     """Text."""
 
     corpus: str = option(
@@ -14,64 +15,10 @@ class CorpusOptions(Options):
         "Corpus to learn from: home_assistant, text_files, lines, spans, intents, treebank, "
         "tfds, records, mixture or reverse.",
     )
-    data_dir: str | None = option(
-        None,
-        "Folder of the corpus. text_files: train.en[.gz], train.de[.gz], valid.*, test.*. lines "
-        "and spans: train.en[.gz], valid.*, test.*. treebank: train.trees[.gz], valid.*, "
-        "test.*. records: what prepare wrote. tfds: its data folder.",
-        path=True,
-    )
-    dataset: str | None = option(
-        None,
-        "Name of a TensorFlow Datasets data set, such as wmt14_translate/de-en, for --corpus=tfds.",
-    )
-    splits: tuple[str, ...] = option(
-        ("train", "validation", "test"),
-        "Splits of the data set to train, validate and test on, for --corpus=tfds.",
-    )
-    mixture: str | None = option(
-        None,
-        "JSON file that lists corpora with weights and tags, for --corpus=mixture. See "
-        "docs/big_corpora.md.",
-        path=True,
-    )
-    train_prefix: str = option("train", "Name of the training files without the language.")
-    valid_prefix: str = option("valid", "Name of the validation files without the language.")
-    test_prefix: str = option("test", "Name of the test files without the language.")
-    tree_leaves: str | None = option(
-        None,
-        "What a parser writes for each word of the sentence: XX, its part of speech, or the "
-        "word itself. Default: xx.",
-        choices=("xx", "parts_of_speech", "words"),
-    )
-    source_language: str | None = option(
-        None,
-        "Language of the source: a code such as en, or another ending of text_files. Default: "
-        "en; of records and mixtures, their own.",
-    )
-    target_language: str | None = option(
-        None,
-        "Language to translate into: a code such as de, or another ending of text_files. For "
-        "labels and tags: intent or slots for --corpus=intents, topic for train.topic. Default: "
-        "de; of records and mixtures, their own.",
-    )
-    cache_dir: str | None = option(
-        None,
-        "Folder for downloads. Default: the user's cache folder, which the variable "
-        "XDG_CACHE_HOME moves. evaluate has no such flag: it looks in the user's cache folder.",
-        path="folder",
-    )
 
 
-@dataclasses.dataclass(frozen=True)
-class Strictness(Options):
-    """Damaged examples."""
-
-    strict: bool = option(
-        False,
-        "Refuse text, trees, tagged words and pictures that are damaged or empty. Default: they "
-        "are left out, and counted with the place of the first.",
-    )
+# The options of all corpora, but for those that tasks without a corpus have too.
+CorpusOptions = without(joined(CorpusChoice, *CORPORA.values()), "strict", "seed")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,6 +8,7 @@ nothing of it is copied into this project.
 import collections
 import contextlib
 import csv
+import dataclasses
 import hashlib
 import io
 import json
@@ -21,6 +22,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from pipelines.corpora.options import Downloaded, Target
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 from pipelines.whole_files import write_whole
 
@@ -30,15 +32,8 @@ RECORD = f"homeassistant-{RELEASE}.dist-info/RECORD"
 TRANSLATION = r"homeassistant/components/[^/]+/translations/{language}\.json"
 MARKUP = re.compile(r"[{}<>`\n]|\]\(|https?://|www\.|\*\*|\[%")
 PIP = [
-    sys.executable,
-    "-m",
-    "pip",
-    "download",
-    "--quiet",
-    "--no-deps",
-    "--only-binary=:all:",
-    "--python-version",
-    "3.13",
+    *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"),
+    *("--only-binary=:all:", "--python-version", "3.13"),
 ]
 
 logger = logging.getLogger(__name__)
@@ -48,62 +43,44 @@ class BrokenWheelError(OSError):
     """A wheel that is truncated or damaged."""
 
 
-def load(
-    source_language: str, target_language: str, *, cache_dir: str | os.PathLike | None = None
-) -> Corpus:
-    """Load the corpus. Download the wheel (68 MB) if the cache folder lacks it or holds a broken
-    one.
+@dataclasses.dataclass(frozen=True)
+class HomeAssistant(Target, Downloaded, name="home_assistant"):
+    """Interface texts of Home Assistant, English and another language.
 
-    Args:
-        source_language: language code as in the wheel ("de", "pt-BR", "zh-Hans"), or "en".
-        target_language: the same; exactly one of the two is "en".
-        cache_dir: folder that keeps the wheel. None: `$XDG_CACHE_HOME/keras_transformer`, or
-            `~/.cache/keras_transformer`.
-
-    Returns:
-        The `Corpus`, its three splits non-empty; no English sentence stands in two of them.
-
-    Raises:
-        ValueError: neither or both languages are English, a language that it lacks or has too
-            little of.
-        OSError: the wheel cannot be downloaded or read.
+    The wheel (68 MB) is downloaded if the cache folder lacks it or holds a broken one. No English
+    sentence stands in two splits.
     """
-    if (source_language == "en") == (target_language == "en"):
-        raise ValueError(
-            "Corpus home_assistant pairs English with another language: one of `source_language` "
-            "and `target_language` must be 'en'. "
-            f"Received: source_language={source_language!r}, "
-            f"target_language={target_language!r}. Try 'en' and 'de'."
-        )
-    language = source_language if target_language == "en" else target_language
-    default = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "keras_transformer"
-    documents = _read_or_download(Path(cache_dir or default).expanduser() / WHEEL, language)
-    pairs, dropped = select_pairs(documents)
-    splits: dict[str, list[tuple[str, str]]] = {"train": [], "valid": [], "test": []}
-    for english, other in pairs:
-        splits[split_of(english)].append(
-            (english, other) if source_language == "en" else (other, english)
-        )
-    if not all(splits.values()):
-        sizes = ", ".join(f"{name} {len(split)}" for name, split in splits.items())
-        raise ValueError(
-            f"Corpus home_assistant has too little of {language!r}: {len(pairs)} usable pair(s) "
-            f"({sizes}), and no split may be empty. "
-            "Choose another language."
-        )
-    texts = {name: ParallelText.from_pairs(split) for name, split in splits.items()}
-    return Corpus("home_assistant", source_language, target_language, **texts, dropped=dropped)
+
+    def load(self):
+        languages = (self.source_language, self.target_language)
+        if languages.count("en") != 1:
+            raise ValueError(
+                "Corpus home_assistant pairs English with another language: one of "
+                "`source_language` and `target_language` must be 'en'. Received: "
+                f"source_language={languages[0]!r}, target_language={languages[1]!r}. Try 'en' and "
+                "'de'."
+            )
+        english_first = languages[0] == "en"
+        language = languages[english_first]
+        default = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "keras_transformer"
+        folder = Path(self.cache_dir or default).expanduser()
+        pairs, dropped = select_pairs(_read_or_download(folder / WHEEL, language))
+        splits: dict[str, list[tuple[str, str]]] = {"train": [], "valid": [], "test": []}
+        for english, other in pairs:
+            pair = (english, other) if english_first else (other, english)
+            splits[split_of(english)].append(pair)
+        if not all(splits.values()):
+            sizes = ", ".join(f"{name} {len(split)}" for name, split in splits.items())
+            raise ValueError(
+                f"Corpus home_assistant has too little of {language!r}: {len(pairs)} usable "
+                f"pair(s) ({sizes}), and no split may be empty. Choose another language."
+            )
+        texts = {name: ParallelText.from_pairs(split) for name, split in splits.items()}
+        return Corpus(self.name, *languages, **texts, dropped=dropped)
 
 
 def split_of(english: str) -> str:
-    """Assign a pair to a split by its English text alone: 3 % test, 3 % valid, the rest train.
-
-    Args:
-        english: the English sentence, stripped.
-
-    Returns:
-        "train", "valid" or "test".
-    """
+    """Assign a pair to a split by its English text alone: 3 % test, 3 % valid, the rest train."""
     bucket = int(hashlib.sha256(english.encode("utf-8")).hexdigest(), 16) % 1000
     return "test" if bucket < 30 else "valid" if bucket < 60 else "train"
 
@@ -111,15 +88,8 @@ def split_of(english: str) -> str:
 def select_pairs(
     documents: list[tuple[dict, dict]],
 ) -> tuple[list[tuple[str, str]], dict[str, int]]:
-    """Align translation documents by key path, and keep the pairs worth learning from.
-
-    Args:
-        documents: (English, other language) JSON objects of one component each: nested dicts of
-            strings.
-
-    Returns:
-        The pairs (English, other), each once, in the order of their first occurrence; and reason ->
-        number of pairs dropped for it.
+    """Align the documents of components, nested objects of strings, by key path: the pairs
+    (English, other) worth learning from, each once, and reason -> number of pairs dropped for it.
     """
     pairs: dict[tuple[str, str], None] = {}
     dropped: collections.Counter[str] = collections.Counter()
@@ -219,14 +189,8 @@ def _download(wheel: Path) -> None:
     wheel.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=wheel.parent, prefix="download-") as folder:
         command = [*PIP, "--ignore-requires-python", f"homeassistant=={RELEASE}", "-d", folder]
-        answer = subprocess.run(
-            command,
-            capture_output=True,
-            check=False,
-            encoding="utf-8",
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-        )
+        read = {"capture_output": True, "encoding": "utf-8", "errors": "replace"}
+        answer = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, **read)
         if answer.returncode != 0:
             raise OSError(f"{failure} {_complaint(answer)}. {remedy}")
         download = Path(folder) / WHEEL

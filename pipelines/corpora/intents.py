@@ -10,12 +10,13 @@ two splits, so that a model is measured on ways to ask that it never saw.
 import collections
 import dataclasses
 import hashlib
+import itertools
 import random
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipelines.corpora.household import ANY_DEVICE, DEVICES, FLOORS, ROOMS, WILDCARDS
+from pipelines.corpora.options import Target
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 
 LANGUAGE = "en"
@@ -26,6 +27,54 @@ MARKS = ("\ue000", "\ue001", "\ue002")
 # Sentences of a template, and how often one more is tried for.
 SENTENCES = 12
 ATTEMPTS = 40
+# What a home has, for templates that leave it open: rooms, devices, things to say and to buy.
+ROOMS = (
+    *("attic", "balcony", "basement", "bathroom", "bedroom", "cellar", "dining room", "driveway"),
+    *("garage", "garden", "guest room", "hallway", "kids room", "kitchen", "laundry room"),
+    *("library", "living room", "lobby", "nursery", "office", "pantry", "porch", "studio"),
+    *("terrace", "workshop"),
+)
+FLOORS = ("first", "second", "third", "ground", "upper", "lower", "top", "main")
+ZONES = ("home", "work", "school", "the gym", "the office", "grandma's house")
+# By the domain of a device, as Home Assistant calls it.
+DEVICES = {
+    "light": ("desk lamp", "ceiling light", "bedside lamp", "chandelier", "fairy lights"),
+    "cover": ("garage door", "roller shutter", "left curtain", "awning", "bay window blind"),
+    "fan": ("ceiling fan", "tower fan", "extractor fan"),
+    "lock": ("front door", "back gate", "patio lock"),
+    "media_player": ("soundbar", "kitchen speaker", "television", "record player"),
+    "climate": ("thermostat", "heat pump", "air conditioner"),
+    "vacuum": ("robot vacuum", "dusty", "hall cleaner"),
+    "lawn_mower": ("lawn mower", "grass cutter"),
+    "todo": ("weekend list", "chores", "packing list", "project list"),
+    "person": ("Anna", "Peter", "Maria", "Tom"),
+    "scene": ("movie night", "romantic dinner", "wake up"),
+    "script": ("party time", "good night routine", "leave home"),
+    "weather": ("weather station", "Berlin", "home forecast"),
+    "valve": ("sprinkler", "water main"),
+    "sensor": ("outdoor temperature", "rain gauge", "battery level", "power meter"),
+    "binary_sensor": ("motion detector", "smoke alarm", "phone charger", "water leak sensor"),
+}
+ANY_DEVICE = ("coffee machine", "heater", "pump", "aquarium", "humidifier", "Christmas tree")
+# What a person says freely, by the name of the slot.
+WILDCARDS = {
+    "message": (
+        *("dinner is ready", "we leave in ten minutes", "the parcel has come", "bedtime"),
+        *("someone is at the door", "please come downstairs"),
+    ),
+    "search_query": (
+        *("the planets", "some smooth jazz", "abbey road", "bohemian rhapsody", "piano music"),
+        *("morning news", "nina simone"),
+    ),
+    "zone": ZONES,
+    "timer_name": ("pizza", "laundry", "tea", "homework", "bread", "egg", "workout"),
+    "timer_command": (
+        *("turn off the lights", "open the blinds", "lock the front door", "stop the music"),
+        *("switch on the heater", "start the vacuum"),
+    ),
+    "shopping_list_item": ("milk", "eggs", "two lemons", "olive oil", "flour", "paper towels"),
+    "todo_list_item": ("call the plumber", "water the plants", "pay the rent", "buy tickets"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,38 +98,42 @@ class Template:
     devices: tuple[str, ...]
 
 
-def load(language: str, target: str = INTENT) -> Corpus:
-    """Expand the templates, always to the same sentences.
+@dataclasses.dataclass(frozen=True)
+class Intents(Target, name="intents"):
+    """Sentences to a home, always the same.
 
     A sentence that two intents may mean, or two rows of tags, is dropped, and so is one of a
-    held-out template that training has too.
-
-    Args:
-        language: "en": the rooms and devices that we put in are English.
-        target: "slots" for tags; anything else for the names of intents.
-
-    Returns:
-        The `Corpus`; each target is the name of an intent, or tags with spaces between them, one
-        for each word. All intents are in the training split; those with a single template are in
-        no other.
-
-    Raises:
-        ValueError: for another language, or if the packages are not installed.
+    held-out template that training has too. All intents are in the training split; those with a
+    single template are in no other. The target language "slots" asks for tags, any other for the
+    names of intents.
     """
-    if language != LANGUAGE:
-        raise ValueError(
-            f"Corpus intents is in English. Received: source_language={language!r}. Pass "
-            "--source_language=en, or your own sentences by --corpus=text_files."
-        )
-    by_split: dict[str, list[tuple[str, str]]] = {"train": [], "valid": [], "test": []}
-    for split, template in split_templates(templates()):
-        by_split[split] += [
-            (sentence, tags if target == SLOTS else template.intent)
-            for sentence, tags in sentences(template)
-        ]
-    dropped: collections.Counter[str] = collections.Counter()
+
+    @classmethod
+    def languages(cls, source, target):
+        return source, SLOTS if target == SLOTS else INTENT
+
+    def load(self):
+        # The rooms and devices that we put in are English.
+        if self.source_language != LANGUAGE:
+            raise ValueError(
+                f"Corpus intents is in English. Received: source_language={self.source_language!r}."
+                " Pass --source_language=en, or your own sentences by --corpus=text_files."
+            )
+        languages = self.languages(LANGUAGE, self.target_language)
+        by_split: dict[str, list[tuple[str, str]]] = {"train": [], "valid": [], "test": []}
+        for split, template in split_templates(templates()):
+            by_split[split] += [
+                (sentence, tags if languages[1] == SLOTS else template.intent)
+                for sentence, tags in sentences(template)
+            ]
+        dropped: collections.Counter[str] = collections.Counter()
+        return Corpus("intents", *languages, **_unambiguous(by_split, dropped), dropped=dropped)
+
+
+def _unambiguous(by_split, dropped):
+    """The sentences of each split that have one meaning, each in the first of its splits."""
     meant = collections.defaultdict(set)
-    for sentence, meaning in [pair for pairs in by_split.values() for pair in pairs]:
+    for sentence, meaning in itertools.chain(*by_split.values()):
         meant[sentence].add(meaning)
     texts = {}
     seen: set[str] = set()
@@ -95,17 +148,11 @@ def load(language: str, target: str = INTENT) -> Corpus:
                 seen.add(sentence)
                 kept.append((sentence, meaning))
         texts[split] = ParallelText.from_pairs(kept)
-    return Corpus(
-        "intents", LANGUAGE, SLOTS if target == SLOTS else INTENT, **texts, dropped=dict(dropped)
-    )
+    return texts
 
 
 def templates() -> list[Template]:
-    """All templates of the package, in its order.
-
-    Raises:
-        ValueError: if a package is not installed.
-    """
+    """All templates of the package, in its order."""
     try:
         import home_assistant_intents
         from hassil.intents import Intents
@@ -137,12 +184,12 @@ def _devices(data):
     return tuple(named) or ANY_DEVICE
 
 
-def split_templates(given: list[Template]) -> Iterator[tuple[str, Template]]:
+def split_templates(every: list[Template]) -> Iterator[tuple[str, Template]]:
     """Assign each template to a split: of an intent's, in an order that follows from their texts,
     60 % train, 20 % validate and 20 % test. The first always trains, the second always tests.
     """
     by_intent = collections.defaultdict(dict)
-    for template in given:
+    for template in every:
         by_intent[template.intent].setdefault(template.text, template)
     for of_intent in by_intent.values():
         ordered = sorted(of_intent.values(), key=lambda template: _digest(template.text))
@@ -156,12 +203,7 @@ def _digest(text):
 
 
 def sentences(template: Template, most: int = SENTENCES) -> list[tuple[str, str]]:
-    """Some sentences of a template with their tags, each once, drawn by the template alone.
-
-    Args:
-        template: the template.
-        most: how many at most; a template may have fewer.
-    """
+    """At most so many sentences of a template with their tags, each once, drawn by it alone."""
     draw = random.Random(f"{template.intent} {template.text}")
     found: dict[str, str] = {}
     for _ in range(ATTEMPTS):

@@ -2,68 +2,56 @@
 text (Vaswani et al. 2017, section 5.1).
 """
 
+import dataclasses
 import os
 from pathlib import Path
 
 from pipelines.corpora.line_files import read_lines
 from pipelines.corpora.manifest import AGAIN
+from pipelines.corpora.options import CorpusOptions, Folder, Target
 from pipelines.corpora.parallel_text import Corpus, ParallelText
+from pipelines.options import again
 
 
-def load(data_dir: str | os.PathLike | None) -> Corpus:
-    """Open the corpus. `Corpus.train.pairs()` reads its records.
+@dataclasses.dataclass(frozen=True)
+class PreparedRecords(Folder, name="records"):
+    """Prepared records. `Corpus.train` is `Records`, whose ids its method `pairs` reads."""
 
-    Args:
-        data_dir: the folder that `pipelines.prepare.preparation` filled.
+    has_own_languages = True
 
-    Returns:
-        The `Corpus`, its `train` a `Records`, its languages those that it
-        was prepared with.
+    source_language: str | None = again(CorpusOptions, "source_language", None)
+    target_language: str | None = again(Target, "target_language", None)
 
-    Raises:
-        ValueError: no `data_dir`; a file that is damaged, or of another version or vocabulary.
-        FileNotFoundError: a corpus that is not there or not finished, or a file of it that is
-            missing.
-    """
-    if not data_dir:
-        raise ValueError(
-            "Corpus records needs `data_dir`, the folder that keras_transformer.prepare filled. "
-            f"Received: {data_dir!r}. Pass --data_dir=FOLDER."
+    def load(self):
+        folder = self.needed("data_dir", "the folder that keras_transformer.prepare filled")
+        # TensorFlow's: the other corpora do without it.
+        from pipelines.corpora.record_files import Records
+
+        records = Records(folder)
+        texts = {
+            split: ParallelText(*map(_read, text_paths(folder, split)))
+            for split in ("valid", "test")
+        }
+        return Corpus(
+            "records",
+            records.source_language,
+            records.target_language,
+            records,
+            **texts,
+            dropped=records.manifest["dropped"],
+            tags=tuple(records.manifest["tags"]),
         )
-    from pipelines.corpora.record_files import (
-        Records,  # TensorFlow's: the other corpora do without it.
-    )
 
-    records = Records(data_dir)
-    manifest = records.manifest
-    texts = {
-        split: ParallelText(*map(_read, text_paths(data_dir, split))) for split in ("valid", "test")
-    }
-    return Corpus(
-        "records",
-        records.source_language,
-        records.target_language,
-        records,
-        **texts,
-        dropped=manifest["dropped"],
-        tags=tuple(manifest["tags"]),
-    )
+    def stream(self, part=0, parts=1, dropped=None):
+        raise ValueError(
+            "Corpus records holds token ids, no text. Name the corpus that they were made of."
+        )
 
 
-def text_paths(folder: str | os.PathLike, split: str) -> tuple[Path, Path]:
-    """The files with the sources and the targets of a split.
-
-    Args:
-        folder: of the corpus.
-        split: "valid" or "test".
-
-    Returns:
-        Their paths.
-    """
-    source, target = (
-        Path(folder).expanduser() / f"{split}.{side}.gz" for side in ("source", "target")
-    )
-    return source, target
+def text_paths(folder: str | os.PathLike, split: str) -> list[Path]:
+    """The files with the sources and the targets of a split, "valid" or "test"."""
+    place = Path(folder).expanduser()
+    return [place / f"{split}.{side}.gz" for side in ("source", "target")]
 
 
 def _read(path: Path) -> list[str]:

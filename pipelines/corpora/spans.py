@@ -6,12 +6,13 @@ the Limits of Transfer Learning with a Unified Text-to-Text Transformer", sectio
 The files are those of the corpus `lines`.
 """
 
-import os
+import dataclasses
 import random
 from collections.abc import Sequence
 
-from pipelines.corpora import lines
+from pipelines.corpora.options import Seeded
 from pipelines.corpora.parallel_text import Corpus, ParallelText
+from pipelines.corpora.text_files import Lines
 from pipelines.dropped import Dropped
 
 # What the restored text is called as a language.
@@ -23,40 +24,35 @@ MOST_SPANS = 31
 SENTINELS = tuple(f"<x{number}>" for number in range(MOST_SPANS + 1))
 
 
-def load(
-    language: str,
-    *,
-    data_dir: str | os.PathLike | None,
-    prefixes: Sequence[str] = ("train", "valid", "test"),
-    seed: int = 0,
-    strict: bool = False,
-) -> Corpus:
-    """Load three text files, and cut spans out of each line.
+@dataclasses.dataclass(frozen=True)
+class Spans(Lines, Seeded, name="spans"):
+    """Text with spans cut out.
 
     A line of one word, or that holds a sentinel such as `<x0>`, is dropped and counted. The same
-    seed cuts the same spans, in every epoch.
-
-    Args:
-        language, data_dir, prefixes, strict: as in `lines.load`.
-        seed: of the spans.
-
-    Returns:
-        The `Corpus`; its tags are the sentinels.
-
-    Raises:
-        ValueError, OSError: as `lines.load`; a file of which no line is left.
+    seed cuts the same spans, in every epoch. The corpus' tags are the sentinels.
     """
-    text = lines.load(language, data_dir=data_dir, prefixes=prefixes, strict=strict)
-    draw = random.Random(seed)
-    dropped = Dropped(text.dropped, strict)
-    splits = [
-        _cut_all(split, draw, prefix, dropped)
-        for split, prefix in zip((text.train, text.valid, text.test), prefixes, strict=True)
-    ]
-    return Corpus("spans", language, LANGUAGE, *splits, dropped=dropped, tags=SENTINELS)
+
+    @classmethod
+    def languages(cls, source, target):
+        return source, LANGUAGE
+
+    def load(self):
+        text = super().load()
+        texts = (text.train, text.valid, text.test)
+        draw = random.Random(self.seed)
+        dropped = Dropped(text.dropped, self.strict)
+        splits = [
+            _cut_all(split, draw, prefix, dropped)
+            for split, prefix in zip(texts, self.prefixes, strict=True)
+        ]
+        return Corpus(
+            "spans", self.source_language, LANGUAGE, *splits, dropped=dropped, tags=SENTINELS
+        )
 
 
 def _cut_all(text, draw, prefix, dropped):
+    if prefix is None:
+        return text
     keep = []
     for index, line in enumerate(text.sources):
         words = line.split()
@@ -74,15 +70,8 @@ def _cut_all(text, draw, prefix, dropped):
 
 
 def cut(words: Sequence[str], draw: random.Random) -> tuple[str, str]:
-    """Cut spans out of a text.
-
-    Args:
-        words: two or more, none of them a sentinel.
-        draw: where the spans lie, from.
-
-    Returns:
-        The text with a sentinel for each span; and the spans, each after its sentinel, with one
-        sentinel more at the end.
+    """Cut spans out of two words or more: the text with a sentinel for each span; and the spans,
+    each after its sentinel, with one sentinel more at the end.
     """
     cut_out = min(max(1, round(SHARE * len(words))), len(words) - 1)
     count = min(max(1, round(cut_out / SPAN)), len(words) - cut_out, MOST_SPANS)
@@ -104,9 +93,8 @@ def cut(words: Sequence[str], draw: random.Random) -> tuple[str, str]:
 
 
 def restored(source: str, target: str) -> str:
-    """Put spans back into a text: what `cut` took apart, or what a model wrote.
-
-    A sentinel whose span is missing is left out.
+    """Put spans back into a text: what `cut` took apart, or what a model wrote. A sentinel whose
+    span is missing is left out.
     """
     spans = spans_of(target)
     return " ".join(

@@ -1,123 +1,67 @@
 """Any translation set of TensorFlow Datasets: the paper's WMT 2014 (Vaswani et al. 2017, section
-5.1), or a `tfds.TranslateFolder`.
+5.1), or a `tfds.TranslateFolder`. The package takes seconds to import, and other corpora do without
+it.
 """
 
+import dataclasses
+import functools
+import logging
 import os
+import re
+import textwrap
 from collections.abc import Iterator, Sequence
 
-from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
-from pipelines.corpora.tfds_builder import builder_of, one_line
+from pipelines.corpora.line_files import existing_folder
+from pipelines.corpora.options import Folder, Streamed
+from pipelines.corpora.parallel_text import objection
 from pipelines.dropped import Dropped
+from pipelines.options import option
 
 EXAMPLES_A_READ = 1024
+TRANSLATE_FOLDER = "translate_folder"
+
+logger = logging.getLogger(__name__)
 
 
-def load(
-    source_language: str,
-    target_language: str,
-    *,
-    dataset: str | None,
-    data_dir: str | os.PathLike | None = None,
-    splits: Sequence[str] = ("train", "validation", "test"),
-    strict: bool = False,
-) -> Corpus:
-    """Load three splits of a set into memory. All are looked for before the first is read.
+@dataclasses.dataclass(frozen=True)
+class Tfds(Streamed, Folder, name="tfds"):
+    """A translation set of TensorFlow Datasets, in either direction.
 
     A pair with an empty side, or with a side over 100,000 characters, is dropped and counted; a
-    line break inside a sentence becomes a space.
-
-    Args:
-        source_language: a language of the set ("de"); either direction.
-        target_language: another.
-        dataset: name in TFDS' catalogue with its configuration ("wmt14_translate/de-en"), or
-            "translate_folder".
-        data_dir: TFDS' folder of prepared sets; None: `$TFDS_DATA_DIR`, or `~/tensorflow_datasets`.
-            What is not prepared there is downloaded. Of "translate_folder": the folder with
-            `<language>.<split>.txt`, one sentence a line.
-        splits: training, validation and test split, slices too ("train[:1%]", "train[5000:]",
-            "validation+test").
-        strict: whether a pair that would be dropped is refused.
-
-    Returns:
-        The `Corpus`, its three splits non-empty.
-
-    Raises:
-        ValueError: TFDS is not installed; no such set, language or split; a folder of text that
-            cannot be used; no pair left.
-        OSError: a set that cannot be downloaded, prepared or read.
+    line break inside a sentence becomes a space. What is not prepared in `data_dir` is downloaded.
+    The set "translate_folder" is a `data_dir` of `<language>.<split>.txt`, one sentence a line,
+    which TFDS reads whole.
     """
-    check_splits(splits)
-    builder = builder_of(dataset, data_dir, source_language, target_language)
-    examples = [
-        _examples(builder, dataset, (source_language, target_language), split) for split in splits
-    ]
-    dropped = Dropped(strict=strict)
-    names = [f"split {split!r} of {dataset}" for split in splits]
-    texts = [
-        ParallelText.from_rows(_pairs(one, dropped, name), name, "example")
-        for name, one in zip(names, examples, strict=True)
-    ]
-    return Corpus("tfds", source_language, target_language, *texts, dropped=dropped)
 
+    dataset: str | None = option(
+        None,
+        "Name of a TensorFlow Datasets data set, such as wmt14_translate/de-en, for --corpus=tfds.",
+    )
+    splits: tuple[str, ...] = option(
+        ("train", "validation", "test"),
+        "Splits of the data set to train, validate and test on, for --corpus=tfds.",
+    )
 
-def check_splits(splits: Sequence[str]) -> None:
-    """Refuse another number of splits than three.
+    def __post_init__(self):
+        super().__post_init__()
+        if len(self.splits) != 3 or not all(isinstance(one, str) and one for one in self.splits):
+            raise ValueError(
+                "`splits` must name three splits: training, validation, test. Received: "
+                f"{','.join(map(str, self.splits))!r}. Try train,validation,test."
+            )
 
-    Raises:
-        ValueError: saying what was received.
-    """
-    if len(splits) != 3 or not all(splits):
-        raise ValueError(
-            "`splits` must name three splits: training, validation, test. Received: "
-            f"{','.join(splits)!r}. Try train,validation,test."
+    @functools.cached_property
+    def _builder(self):
+        dataset = self.needed("dataset", "a translation set such as wmt14_translate/de-en")
+        return builder_of(dataset, self.data_dir, *self.two_languages())
+
+    def rows(self, split, dropped, part=0, parts=1):
+        languages = self.two_languages()
+        examples = _examples(
+            self._builder, self.dataset, languages, self.splits[split], part, parts
         )
-
-
-def stream(
-    source_language: str,
-    target_language: str,
-    *,
-    dataset: str | None,
-    data_dir: str | os.PathLike | None = None,
-    split: str = "train",
-    part: int = 0,
-    parts: int = 1,
-    dropped: Dropped | None = None,
-) -> Iterator[tuple[str, str]]:
-    """Read one of several even parts of a split, with a few thousand pairs in memory at a time.
-
-    Together the parts give each pair of the split once. (`translate_folder` is the exception: TFDS
-    reads such a folder whole.)
-
-    Args:
-        source_language: as in `load`.
-        target_language: as in `load`.
-        dataset: as in `load`.
-        data_dir: as in `load`.
-        split: name of the split, or a slice of it.
-        part: which part, from 0 to `parts` - 1.
-        parts: number of parts of the split, at least 1.
-        dropped: counter that counts the pairs left out by reason, as they are met.
-
-    Returns:
-        Iterator over (source, target), the usable pairs as in `load`. A part may have none; a whole
-        split must have one.
-
-    Raises:
-        ValueError: as `load`, or a wrong `part`, at once; and at the end of a whole split without a
-            usable pair.
-        OSError: as `load`, at once; and if a set turns out to be damaged.
-    """
-    if not 0 <= part < parts:
-        raise ValueError(
-            f"`part` must be from 0 to `parts` - 1. Received: part={part}, parts={parts}. Count "
-            "parts from 0."
-        )
-    builder = builder_of(dataset, data_dir, source_language, target_language)
-    examples = _examples(builder, dataset, (source_language, target_language), split, part, parts)
-    name = f"split {split!r} of {dataset}"
-    rows = _pairs(examples, Dropped() if dropped is None else dropped, name, part, parts)
-    return ((source, target) for _, source, target in rows)
+        name = f"split {self.splits[split]!r} of {self.dataset}"
+        return _pairs(examples, dropped, name, part, parts), name, "example"
 
 
 def _examples(
@@ -193,3 +137,105 @@ def _read(examples: list) -> Iterator[tuple[bytes, bytes]]:
         raise OSError(
             f"A set of TFDS is damaged: {one_line(error)}. Delete its folder, to prepare it again."
         ) from error
+
+
+def builder_of(dataset: str, data_dir: str | None, *languages: str):
+    """The builder of a set that is prepared and has both languages."""
+    is_folder = dataset == TRANSLATE_FOLDER
+    builder = _open_folder(data_dir) if is_folder else _in_catalogue(dataset, data_dir)
+    _check_languages(builder, dataset, languages)  # Before anything is downloaded.
+    if not is_folder and not builder.is_prepared():
+        _prepare(builder, dataset)
+    return builder
+
+
+def package():
+    """The package, without the temporary folder that each of its builders would leave: it is for
+    files from a bucket that the package no longer reads.
+    """
+    import tensorflow_datasets as tfds
+
+    tfds.core.DatasetInfo.initialize_from_bucket = lambda info: None
+    return tfds
+
+
+def _in_catalogue(dataset: str, data_dir: str | os.PathLike | None):
+    """The builder of a set that TFDS knows."""
+    try:
+        return package().builder(dataset, data_dir=data_dir and os.path.expanduser(data_dir))
+    except Exception as error:  # A wrong name, configuration or version: each is another type.
+        raise ValueError(
+            "`dataset` must name a set of TFDS, such as wmt14_translate/de-en. Received: "
+            f"{dataset!r} ({one_line(error)}). "
+            "See https://www.tensorflow.org/datasets/catalog."
+        ) from error
+
+
+def _check_languages(builder, dataset: str, languages: Sequence[str]) -> None:
+    text = package().features.Text
+    known = sorted(
+        name for name, feature in dict(builder.info.features).items() if isinstance(feature, text)
+    )
+    for argument, language in zip(("source_language", "target_language"), languages, strict=True):
+        if language not in known:
+            raise ValueError(
+                f"`{argument}` must be a language of {dataset}. Received: {language!r}. It has: "
+                f"{', '.join(known) or 'none'}. "
+                "Choose two of them, or another set."
+            )
+
+
+def _prepare(builder, dataset: str) -> None:
+    place = builder.data_dir_root
+    logger.info("%s is not prepared in %s: TFDS downloads it", dataset, place)
+    try:
+        builder.download_and_prepare()
+    # Names that do not resolve, refused connections, check sums, files to be fetched by hand, bad
+    # archives.
+    except Exception as error:
+        raise OSError(
+            f"{dataset} is not prepared in {place}, and TFDS could not download or prepare it: "
+            f"{one_line(error)}. "
+            "Prepare it where there is a network, and pass its folder with --data_dir."
+        ) from error
+
+
+def _open_folder(data_dir: str | os.PathLike | None):
+    if not data_dir:
+        raise ValueError(
+            f"Set {TRANSLATE_FOLDER} needs `data_dir`, the folder with <language>.<split>.txt. "
+            f"Received: {data_dir!r}. "
+            "Pass --data_dir=FOLDER."
+        )
+    folder = existing_folder(data_dir)
+    if strangers := sorted(
+        path.name for path in folder.iterdir() if path.name.count(".") != 2 or path.is_dir()
+    ):
+        raise ValueError(
+            f"{folder} must hold nothing but files <language>.<split>.txt. Received: "
+            f"{', '.join(strangers[:10])}. Move them away."
+        )
+    try:
+        builder = package().TranslateFolder(root_dir=os.fspath(folder))
+    except ValueError as error:
+        raise ValueError(
+            f"{folder} cannot be read as a TranslateFolder: {one_line(error)}. "
+            "Every file must be UTF-8 and have as many lines as the others of its split."
+        ) from error
+    for path in folder.iterdir():
+        with open(path, "rb") as file:
+            lines = sum(1 for _ in file)
+            expected = builder.info.splits[path.name.split(".")[1]].num_examples
+        if lines != expected:
+            raise ValueError(
+                f"{path} has {lines} lines, but TranslateFolder reads {expected}: it cuts at "
+                "carriage return, form feed, U+0085 and U+2028 "
+                "too, which shifts the pairs. Remove these, or use --corpus=text_files."
+            )
+    return builder
+
+
+def one_line(error: Exception) -> str:
+    """The type and the text of an error, in one line, without TensorFlow's names of nodes."""
+    text = re.sub(r"\{\{.*?\}\} ?", "", str(error))
+    return textwrap.shorten(f"{type(error).__name__}: {text}", 300, placeholder=" ...").rstrip(".")

@@ -4,97 +4,134 @@ of brackets, `<data_dir>/<prefix>.trees[.gz]`.
 A parser learns it as a translation, from words into the symbols of `pipelines.trees.linearization`.
 """
 
+import dataclasses
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from pipelines.corpora.line_files import byte_lines, decode, existing_folder, locate, open_bytes
+from pipelines.corpora.line_files import byte_lines, decode, locate, open_bytes
+from pipelines.corpora.options import CORPORA, CorpusOptions, Files, spread
 from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
-from pipelines.corpora.tree_files import read
 from pipelines.dropped import Dropped
-from pipelines.trees import Tree, plain, unescaped
-from pipelines.trees.linearization import is_symbol, to_symbols
+from pipelines.options import option
+from pipelines.trees import DamagedTree, Tree, plain, side_by_side, unescaped, without_empty_label
+from pipelines.trees.linearization import LEAVES, is_symbol, to_symbols
 from pipelines.vocabularies.vocabulary import SPACE
 
 # What a tree is called as a language.
 LANGUAGE = "trees"
+SPLITS = ("train", "valid", "test")
 
 
-def load(
-    source_language: str,
-    *,
-    data_dir: str | os.PathLike | None,
-    prefixes: Sequence[str | None] = ("train", "valid", "test"),
-    leaves: str = "xx",
-    strict: bool = False,
-) -> Corpus:
-    """Load three files of trees. All are looked for before the first is read.
+@dataclasses.dataclass(frozen=True)
+class TreeLeaves(CorpusOptions):
+    """How trees are written."""
 
-    Traces, indices and function tags are removed. A tree without words, one whose line would be
-    over 100,000 characters, and one whose brackets do not match or are empty is dropped and
-    counted.
-
-    Args:
-        source_language: of the sentences, such as "en".
-        data_dir: the folder.
-        prefixes: names of the training, validation and test split; None for no trees, as a member
-            of a mixture may have it.
-        leaves: what stands for words, a key of `linearization.LEAVES`.
-        strict: whether a damaged tree is refused.
-
-    Returns:
-        The `Corpus`: words and symbols, each joined by spaces. Its tags are the symbols of the
-        training split but for words, each of which is one piece of the vocabulary.
-
-    Raises:
-        ValueError: a file that is not UTF-8 or not whole: the file, the line and what is wrong; a
-            split without a tree.
-        OSError: a file or folder that is missing or cannot be read.
-    """
-    dropped = Dropped(strict=strict)
-    paths = [None if prefix is None else _path(data_dir, prefix) for prefix in prefixes]
-    splits = [_pairs(path, dropped, leaves) if path else ParallelText([], []) for path in paths]
-    found = {text for line in splits[0].targets for text in line.split(" ")}
-    symbols = sorted(text for text in found if is_symbol(text, leaves))
-    return Corpus(
-        "treebank",
-        source_language,
-        LANGUAGE,
-        *splits,
-        dropped=dropped,
-        tags=tuple(SPACE + symbol for symbol in symbols),
+    tree_leaves: str | None = option(
+        "xx",
+        "What a parser writes for each word of the sentence: XX, its part of speech, or the "
+        "word itself. Default: xx.",
+        choices=tuple(LEAVES),
+        is_unset=True,
     )
 
 
-def trees(
-    data_dir: str | os.PathLike | None,
-    prefix: str,
-    leaves: str = "xx",
-    dropped: Dropped | None = None,
-) -> list[Tree]:
-    """The trees of a split that `load` gives pairs of by the same `leaves`, in the same order, with
-    their parts of speech. Those that it drops are counted.
+@dataclasses.dataclass(frozen=True)
+class Treebank(Files, TreeLeaves, name="treebank"):
+    """Trees in brackets.
+
+    Traces, indices and function tags are removed. A tree without words, one whose line would be
+    over 100,000 characters, and one whose brackets do not match or are empty is dropped and
+    counted. The corpus' tags are the symbols of the training split but for words: each is one piece
+    of the vocabulary.
     """
-    dropped = Dropped() if dropped is None else dropped
-    return [tree for _, tree, *_ in _kept(_path(data_dir, prefix), dropped, leaves)]
+
+    @classmethod
+    def languages(cls, source, target):
+        return source, LANGUAGE
+
+    def load(self):
+        dropped = Dropped(strict=self.strict)
+        paths = [prefix and self._path(prefix) for prefix in self.prefixes]
+        splits = [self._pairs(path, dropped) if path else ParallelText([], []) for path in paths]
+        written = {text for line in splits[0].targets for text in line.split(" ")}
+        symbols = sorted(text for text in written if is_symbol(text, self.tree_leaves))
+        tags = tuple(SPACE + symbol for symbol in symbols)
+        languages = (self.source_language, LANGUAGE)
+        return Corpus("treebank", *languages, *splits, dropped=dropped, tags=tags)
+
+    def trees(self, split: str, dropped: Dropped | None = None) -> list[Tree]:
+        """The trees of the pairs of a split, in their order, with their parts of speech."""
+        prefix = self.prefixes[SPLITS.index(split)]
+        if prefix is None:
+            return []
+        dropped = Dropped() if dropped is None else dropped
+        return [tree for _, tree, *_ in self._kept(self._path(prefix), dropped)]
+
+    def _path(self, prefix):
+        folder = self.folder("the folder with the files of trees")
+        return locate(folder, f"{prefix}.trees", "prefixes")
+
+    def _pairs(self, path, dropped):
+        kept = self._kept(path, dropped)
+        rows = ((line, sentence, symbols) for line, _, sentence, symbols in kept)
+        text = ParallelText.from_rows(rows, str(path))
+        if not len(text):
+            raise ValueError(
+                f"{path} holds no tree with words. Dropped: {dropped.describe()}. Check the file."
+            )
+        return text
+
+    def _kept(self, path, dropped):
+        """Each tree that is kept, plain, with its line before it, its sentence and its symbols."""
+        with open_bytes(path) as file:
+            for line, whole in tree_lines(_lines(file, path), str(path), dropped):
+                tree = plain(whole)
+                sentence = words_of(tree) if tree else ""
+                symbols = " ".join(to_symbols(tree, self.tree_leaves)) if tree else ""
+                if reason := objection(sentence, symbols):
+                    dropped.count(reason, f"{path}, line {line}")
+                else:
+                    yield line, tree, sentence, symbols
+
+
+def treebanks_of(settings) -> list[Treebank]:
+    """The treebanks of a corpus, which is one or a mixture of them.
+
+    Args:
+        settings: arguments of `corpora.load`, "name" among them.
+
+    Raises:
+        ValueError: if it is of text, or a member of the mixture is, or has a tag, which would be a
+            word of each sentence.
+    """
+    name = settings["name"]
+    if name not in ("treebank", "mixture"):
+        raise ValueError(
+            f"--task=parsing learns from trees. Received: corpus={name}. Pass --corpus=treebank "
+            "and --data_dir, the folder of their files."
+        )
+    if name == "treebank":
+        return [Treebank.of(spread(settings))]
+    mixture = CORPORA["mixture"].of(settings)
+    for number, member in enumerate(mixture.members(), 1):
+        if not isinstance(member.corpus, Treebank) or member.tag:
+            raise ValueError(
+                f"{mixture.mixture}, member {number}: a parser learns from treebanks without tags. "
+                f"Received: {member.said}. Leave it out, or its tag."
+            )
+    return [member.corpus for member in mixture.members()]
+
+
+def gold_trees(settings, split: str, dropped: Dropped | None = None) -> list[Tree]:
+    """The trees of the pairs that `corpora.load` gives of the same settings, in their order."""
+    treebanks = treebanks_of(settings)
+    return [tree for treebank in treebanks for tree in treebank.trees(split, dropped)]
 
 
 def read_trees(path: str | os.PathLike) -> Iterator[Tree]:
-    """Read the trees of a file, gzipped if its name ends in ".gz": `tree_files.read`.
-
-    Raises:
-        ValueError: a file that is not UTF-8, not whole, or whose brackets do not match: the file,
-            the line and what is wrong.
-        OSError: the file is missing or cannot be read.
-    """
+    """Read the trees of a file, gzipped if its name ends in ".gz". Damaged ones are refused."""
     with open_bytes(path) as file:
-        yield from (tree for _, tree in read(_lines(file, path), str(path)))
-
-
-def _lines(file, path):
-    """Decoded lines with the white space that they begin with."""
-    for number, line in enumerate(byte_lines(file, path), start=1):
-        indentation = len(line) - len(line.lstrip())
-        yield " " * indentation + decode(line, path, number)
+        yield from (tree for _, tree in tree_lines(_lines(file, path), str(path)))
 
 
 def words_of(tree: Tree) -> str:
@@ -102,40 +139,78 @@ def words_of(tree: Tree) -> str:
     return " ".join(map(unescaped, tree.words))
 
 
-def _path(data_dir, prefix):
-    if not data_dir:
-        raise ValueError(
-            "Corpus treebank needs `data_dir`, the folder with the files of trees. Received: "
-            f"{data_dir!r}. Pass --data_dir=FOLDER."
-        )
-    if not prefix:
-        raise ValueError(
-            "`prefixes` must name the files of trees. Received: an empty name. Name them by "
-            "--train_prefix, --valid_prefix and --test_prefix; a member of a mixture may have null "
-            "for no trees."
-        )
-    return locate(existing_folder(data_dir), f"{prefix}.trees", "prefixes")
+def _lines(file, path):
+    """Decoded lines with the white space that they begin with."""
+    for number, line in enumerate(byte_lines(file, path), start=1):
+        yield " " * _indentation(line) + decode(line, path, number)
 
 
-def _pairs(path, dropped, leaves):
-    kept = _kept(path, dropped, leaves)
-    rows = ((line, sentence, symbols) for line, _, sentence, symbols in kept)
-    text = ParallelText.from_rows(rows, str(path))
-    if not len(text):
-        raise ValueError(
-            f"{path} holds no tree with words. Dropped: {dropped.describe()}. Check the file."
-        )
-    return text
+def tree_lines(
+    lines: Iterable[str], name: str, dropped: Dropped | None = None
+) -> Iterator[tuple[int, Tree]]:
+    """The trees of a file's lines, each with the number of the line that it begins in: several on
+    one line, or one on several lines, of which all but the first are indented. So a bracket that is
+    missing in one tree cannot take in the next.
+
+    Real treebanks have damaged trees, such as `(())` where a parser found none. What stands in the
+    lines of one is left out, to the next line that is not indented: parts of it are no trees.
+
+    Args:
+        lines: with the white space that they begin with.
+        name: of the file, for errors.
+        dropped: counts the damaged trees; None: they are refused, with file, line and reason.
+    """
+    dropped = Dropped(strict=True) if dropped is None else dropped
+    for block, end in _blocks(lines):
+        trees = []
+        first = block[0][0]
+        try:
+            for first, text in _balanced(block):
+                trees += [(first, without_empty_label(tree)) for tree in side_by_side(text)]
+        except DamagedTree as error:
+            more = f"; line {end}, not indented, begins another"
+            more = more if end and error.reason == "unclosed bracket" else ""
+            place = f"{name}, line {first}"
+            dropped.leave_out(error.reason, place, f"{place}: {error}{more}.")
+        else:
+            yield from trees
 
 
-def _kept(path, dropped, leaves):
-    """Each tree that is kept, plain, with its line before it, and its sentence and its symbols."""
-    with open_bytes(path) as file:
-        for line, whole in read(_lines(file, path), str(path), dropped):
-            tree = plain(whole)
-            sentence = words_of(tree) if tree else ""
-            symbols = " ".join(to_symbols(tree, leaves)) if tree else ""
-            if reason := objection(sentence, symbols):
-                dropped.count(reason, f"{path}, line {line}")
-            else:
-                yield line, tree, sentence, symbols
+def _blocks(lines):
+    """The lines, with their numbers, from each that is not indented to the next, and the number of
+    that, None at the end. A line that only closes brackets goes on. Empty lines are left out.
+    """
+    block = []
+    depth = 0
+    for number, line in enumerate(lines, 1):
+        text = line.lstrip()
+        if not text:
+            continue
+        is_outermost = block and _indentation(line) <= _indentation(block[0][1])
+        if is_outermost and (text[0] == "(" or (depth <= 0 and text[0] != ")")):
+            yield block, number
+            block = []
+            depth = 0
+        block.append((number, line))
+        depth += line.count("(") - line.count(")")
+    if block:
+        yield block, None
+
+
+def _balanced(block):
+    """The texts of a block whose brackets match, and the line that each begins in."""
+    pending = []
+    depth = 0
+    for number, line in block:
+        pending.append((number, line))
+        depth += line.count("(") - line.count(")")
+        if depth <= 0:
+            yield pending[0][0], "\n".join(text for _, text in pending)
+            pending = []
+            depth = 0
+    if pending:
+        yield pending[0][0], "\n".join(text for _, text in pending)
+
+
+def _indentation(line):
+    return len(line) - len(line.lstrip())

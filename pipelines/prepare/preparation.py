@@ -11,12 +11,11 @@ import pathlib
 from typing import Any
 
 from pipelines import corpora, vocabularies
-from pipelines.corpora import manifest
+from pipelines.corpora import check_languages, manifest
 from pipelines.corpora.manifest import PREPARATION, read_json
 from pipelines.corpora.mixture import members
 from pipelines.corpora.parallel_text import Corpus
 from pipelines.corpora.records import text_paths
-from pipelines.corpora.refusals import check_languages
 from pipelines.dropped import Dropped
 from pipelines.prepare import beam
 from pipelines.prepare.filtering import Filters, scripts_of
@@ -141,7 +140,7 @@ def _refuse_differences(path, decides):
 
 def _is_finished(folder):
     try:
-        corpora.records.load(folder)
+        corpora.load("records", data_dir=folder)
     except (ValueError, OSError):
         return False
     return True

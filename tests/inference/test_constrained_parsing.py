@@ -11,7 +11,7 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference.parsing_module import ParsingModule
 from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.inference.translator import Translator
-from pipelines.corpora import treebank
+from pipelines import corpora
 from pipelines.trees import escaped, parse
 from pipelines.trees.linearization import LEAVES, WORD, to_symbols
 from pipelines.vocabularies import vocabulary
@@ -28,7 +28,7 @@ def leaves(request):
 
 @pytest.fixture(scope="module")
 def text(leaves):
-    return treebank.load("en", data_dir=TREEBANK, leaves=leaves)
+    return corpora.load("treebank", data_dir=TREEBANK, tree_leaves=leaves)
 
 
 @pytest.fixture(scope="module")

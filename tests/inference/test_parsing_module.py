@@ -14,7 +14,8 @@ from keras_transformer.inference.loading import load_model
 from keras_transformer.inference.parsing_module import ParsingModule
 from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.inference.translator import Translator
-from pipelines.corpora import treebank
+from pipelines import corpora
+from pipelines.corpora import Treebank, treebank
 from pipelines.trees import escaped, parse, plain
 from pipelines.trees.linearization import to_symbols
 from pipelines.vocabularies.vocabulary import learn
@@ -26,7 +27,7 @@ LINES = ["The (", "x", " ", "1/2 bird"]
 @pytest.fixture(scope="module")
 def both():
     """A parser and a translator of the same model."""
-    corpus = treebank.load("en", data_dir=TREEBANK)
+    corpus = corpora.load("treebank", data_dir=TREEBANK)
     vocabulary = learn(corpus.train.sources + corpus.train.targets, 400, corpus.tags)
     model = drawn(vocabulary_size=400)
     options = DecodingOptions(beam_size=2, num_hypotheses=2, max_length=6, min_length=1)
@@ -95,7 +96,7 @@ def leaves(request):
 
 @pytest.fixture(scope="module")
 def other_module(leaves):
-    corpus = treebank.load("en", data_dir=TREEBANK, leaves=leaves)
+    corpus = corpora.load("treebank", data_dir=TREEBANK, tree_leaves=leaves)
     vocabulary = learn(corpus.train.sources + corpus.train.targets, 420, corpus.tags)
     options = DecodingOptions(beam_size=2, constrained=True)
     return ParsingModule(drawn(vocabulary_size=420), vocabulary, options)
@@ -111,7 +112,9 @@ def test_a_parser_may_write_parts_of_speech_or_words(other_parser):
     parser, leaves = other_parser
     found = parser.translate_in_detail(LINES)
     known = {
-        leaf.label for gold in treebank.trees(TREEBANK, "train") for leaf in gold.preterminals()
+        leaf.label
+        for gold in Treebank(data_dir=str(TREEBANK)).trees("train")
+        for leaf in gold.preterminals()
     }
     said = set()
     for line, [one] in zip(LINES, found, strict=True):
@@ -139,7 +142,7 @@ def test_any_white_space_parts_words(other_module, leaves):
 
 def test_it_scores_them_too(other_parser):
     parser, leaves = other_parser
-    [gold, *_] = treebank.trees(TREEBANK, "test")
+    [gold, *_] = Treebank(data_dir=str(TREEBANK)).trees("test")
     sentence = treebank.words_of(gold)
     [(with_them, tokens)] = parser.score([sentence], [str(gold)])
     symbols = " ".join(to_symbols(gold, leaves))
@@ -151,7 +154,7 @@ def test_it_scores_them_too(other_parser):
 
 def test_tags_of_a_gold_tree_make_no_difference(both):
     parser, _ = map(Translator, both)
-    [gold, *_] = treebank.trees(TREEBANK, "test")
+    [gold, *_] = Treebank(data_dir=str(TREEBANK)).trees("test")
     without = str(plain(gold)).replace("(DT ", "(XX ").replace("(NN ", "(XX ")
     sentence = treebank.words_of(gold)
     assert parser.score([sentence], [str(gold)]) == parser.score([sentence], [without])

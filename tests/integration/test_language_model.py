@@ -13,7 +13,7 @@ from shell import read_until
 from keras_transformer.inference.generator import Generator, module_of_run
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.training import checkpoint
-from pipelines.corpora import treebank
+from pipelines.corpora import Treebank, treebank
 from pipelines.special_ids import BOS, EOS, PAD
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ def train(tmp_path_factory):
     """The command that learns the sentences of the treebank as text."""
     folder = tmp_path_factory.mktemp("text")
     for split in ("train", "valid", "test"):
-        lines = list(map(treebank.words_of, treebank.trees(TREEBANK, split)))
+        lines = list(map(treebank.words_of, Treebank(data_dir=str(TREEBANK)).trees(split)))
         (folder / f"{split}.en").write_text("\n".join(lines) + "\n")
     return ["train", "--flagfile=gpt.flags", "--corpus=lines", f"--data_dir={folder}", *SIZES]
 
@@ -45,7 +45,7 @@ def trained(trained_once, train):
 
 def prompts(count):
     draw = random.Random(1)
-    lines = list(map(treebank.words_of, treebank.trees(TREEBANK, "train")))
+    lines = list(map(treebank.words_of, Treebank(data_dir=str(TREEBANK)).trees("train")))
     words = [word for line in lines for word in line.split()] + ["日本語", "(", "unknowable"]
     drawn = [" ".join(draw.choices(words, k=draw.randint(0, 8))) for _ in range(count)]
     return [line[: len(line) // 2].strip() for line in lines] + drawn

@@ -13,7 +13,7 @@ from shell import read_until
 from keras_transformer.evaluation.parser_score import measure
 from keras_transformer.inference.translator import Translator
 from keras_transformer.training import checkpoint
-from pipelines.corpora import treebank
+from pipelines.corpora import Treebank, treebank
 from pipelines.trees import escaped, parse
 
 pytestmark = pytest.mark.slow
@@ -41,10 +41,12 @@ def trained(trained_once):
 def sentences(count):
     """Sentences of words of the treebank, and some that it does not have."""
     draw = random.Random(1)
-    words = [word for tree in treebank.trees(TREEBANK, "train") for word in tree.words]
+    words = [
+        word for tree in Treebank(data_dir=str(TREEBANK)).trees("train") for word in tree.words
+    ]
     words += ["(", ")", "{", "1/2", "日本語", "unknowable", "XX", "(NP", ")"]
     drawn = [" ".join(draw.choices(words, k=draw.randint(1, 15))) for _ in range(count)]
-    return list(map(treebank.words_of, treebank.trees(TREEBANK, "train"))) + drawn
+    return list(map(treebank.words_of, Treebank(data_dir=str(TREEBANK)).trees("train"))) + drawn
 
 
 def test_it_is_scored_by_the_parseval_table(trained):
@@ -147,7 +149,7 @@ def test_what_is_served_is_constrained_as_the_live_parser_is(trained, tmp_path):
 
 def test_it_has_learned_trees(trained):
     """Far more brackets come back than those around whole sentences."""
-    gold = treebank.trees(TREEBANK, "train")
+    gold = Treebank(data_dir=str(TREEBANK)).trees("train")
     trees = Translator.load(trained.folder / SAVED_MODEL).translate(
         list(map(treebank.words_of, gold))
     )

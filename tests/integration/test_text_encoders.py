@@ -15,7 +15,7 @@ from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.labelling.task import Classification, Tagging
 from keras_transformer.tasks.masking.task import Masking
 from keras_transformer.training import checkpoint
-from pipelines.corpora import treebank
+from pipelines.corpora import Treebank, treebank
 
 pytestmark = pytest.mark.slow
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
@@ -28,7 +28,7 @@ VALUES = {"precision": "float32"}
 
 
 def sentences(split):
-    return list(map(treebank.words_of, treebank.trees(TREEBANK, split)))
+    return list(map(treebank.words_of, Treebank(data_dir=str(TREEBANK)).trees(split)))
 
 
 def tag_of(word):

@@ -10,6 +10,7 @@ from home_assistant_wheel import cached_wheel, pairs_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipelines import corpora
 from pipelines.batches.bucketing import (
     MOST_PADDING,
     MOST_PADDING_STATIC,
@@ -18,7 +19,6 @@ from pipelines.batches.bucketing import (
     bucket,
     merge,
 )
-from pipelines.corpora import text_files
 from pipelines.vocabularies import vocabulary
 
 MULTI30K = pathlib.Path(__file__).parents[3] / "shared" / "data" / "multi30k"
@@ -207,7 +207,7 @@ def test_multi30k_takes_at_most_40_shapes_with_10_per_cent_padding():
     if not MULTI30K.is_dir():
         pytest.skip(f"{MULTI30K} is not on this machine")
     prefixes = ("train", "val", "test_2016_flickr")
-    train = text_files.load("en", "de", data_dir=MULTI30K, prefixes=prefixes).train
+    train = corpora.load("text_files", data_dir=MULTI30K, prefixes=prefixes).train
     lengths = lengths_in_pieces(list(zip(train.sources, train.targets, strict=True)))
     assert len(lengths) == 29_000
     assert_few_shapes_and_little_padding(lengths)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.corpora.tree_files import read as numbered
+from pipelines.corpora.treebank import tree_lines as numbered
 from pipelines.trees import Tree, escaped, fold, parse, plain, plain_label, unescaped
 
 SENTENCE = "(S (NP-SBJ (DT The) (NN cat)) (VP (VBZ sits) (NP (-NONE- *T*-1))) (. .))"

@@ -8,7 +8,7 @@ import pytest
 from keras_transformer.inference.parsing_module import ParsingModule
 from keras_transformer.tasks.parsing.score import ParsingExamination
 from keras_transformer.tasks.parsing.task import Parsing
-from pipelines.corpora import treebank
+from pipelines.corpora import Treebank, treebank
 
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
 FLAT = "(S (XX a) (XX b))"
@@ -54,7 +54,7 @@ def test_another_corpus_is_refused(task_of):
 
 def test_an_epoch_is_measured_by_f1_of_the_first_trees(task_of):
     task = task_of("--keep_best=f1", "--validation_sentences=200")
-    gold = treebank.trees(TREEBANK, "valid")
+    gold = Treebank(data_dir=str(TREEBANK)).trees("valid")
     assert task.higher_is_better == {"f1": True, "cross_entropy": False}
     assert task.validation_quality(list(map(str, gold[:5]))) == 100
     one_flat = [*map(str, gold[:4]), flat(gold[4])]
@@ -85,7 +85,7 @@ def examination(**values):
 
 
 def test_a_split_is_parsed_again_and_scored():
-    gold = treebank.trees(TREEBANK, "valid")
+    gold = Treebank(data_dir=str(TREEBANK)).trees("valid")
     examined = examination(split="valid")
     assert examined.sources == list(map(treebank.words_of, gold))
     right = examined.score(list(map(str, gold)))
@@ -126,7 +126,9 @@ def test_evalb_s_parameter_file_is_asked(tmp_path):
     file = tmp_path / "a.prm"
     file.write_text("LABELED 0\nCUTOFF_LEN 3\nDELETE_LABEL .\n")
     examined = examination(evalb_parameters=str(file))
-    other_labels = [str(tree).replace("(NP", "(X") for tree in treebank.trees(TREEBANK, "test")]
+    other_labels = [
+        str(tree).replace("(NP", "(X") for tree in Treebank(data_dir=str(TREEBANK)).trees("test")
+    ]
     scores = examined.score(other_labels)["scores"]
     assert (scores["cutoff"], scores["all"]["f1"]) == (3, 100)
     assert examination().score(other_labels)["scores"]["all"]["f1"] < 100
@@ -151,7 +153,7 @@ def test_damaged_gold_trees_are_counted_with_the_scores(tmp_path):
     values = {**dict.fromkeys((*none, "evalb_parameters")), "split": "test"}
     settings = {"name": "treebank", "data_dir": str(tmp_path)}
     examination = ParsingExamination({"corpus": settings}, "runs/a", values)
-    gold = treebank.trees(TREEBANK, "test")
+    gold = Treebank(data_dir=str(TREEBANK)).trees("test")
     assert examination._gold == gold
     found = examination.score(list(map(str, gold)))
     told = f"dropped: 1 empty bracket (first: {tmp_path}/test.trees, line 1)"

@@ -5,7 +5,7 @@ import pathlib
 from keras_transformer.evaluation import parser_score
 from keras_transformer.evaluation.evalb_parameters import COLLINS, read_parameters
 from keras_transformer.tasks.score import SentenceExamination
-from pipelines.corpora import gold_trees, treebank
+from pipelines.corpora import treebank
 from pipelines.dropped import Dropped
 from pipelines.trees import plain
 
@@ -70,4 +70,4 @@ def _gold(description, model, values, dropped):
         raise ValueError(
             f"{model} does not say what it was trained on: pass trees by --reference_file."
         )
-    return gold_trees.trees(description["corpus"], values["split"], dropped)
+    return treebank.gold_trees(description["corpus"], values["split"], dropped)

@@ -8,7 +8,7 @@ from keras_transformer.inference.translator import Translator
 from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.task import Evaluation
 from keras_transformer.tasks.translation.task import KEPT_EXAMPLES, Translation
-from pipelines.corpora import gold_trees, treebank
+from pipelines.corpora import treebank
 
 SHOWN = 3
 SHORT_ENOUGH_TO_SHOW = 80
@@ -28,7 +28,7 @@ class Parsing(Translation):
 
     def __init__(self, values):
         super().__init__({**values, "target_language": treebank.LANGUAGE})
-        gold_trees.check(self._corpus_settings)
+        treebank.treebanks_of(self._corpus_settings)
 
     @classmethod
     def default_model_dir(cls, values):
@@ -45,14 +45,14 @@ class Parsing(Translation):
 
     def validation_quality(self, translations):
         """Labelled F1 of the trees of the first validation sentences, of any length."""
-        gold = gold_trees.trees(self._corpus_settings, "valid")[: len(translations)]
+        gold = treebank.gold_trees(self._corpus_settings, "valid")[: len(translations)]
         return parser_score.measure(translations, gold)["all"]["f1"]
 
     def evaluate(self, module):
         """The PARSEVAL table of the test set, parsed as the options say."""
         sources = self.corpus.test.sources
         trees = Translator(module).translate(sources)
-        scores = parser_score.measure(trees, gold_trees.trees(self._corpus_settings, "test"))
+        scores = parser_score.measure(trees, treebank.gold_trees(self._corpus_settings, "test"))
         beam_size = self._options.search().beam_size
         shown = [pair for pair in zip(sources, trees, strict=True) if _is_short(*pair)][:SHOWN]
         report = [

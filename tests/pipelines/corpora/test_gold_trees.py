@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 from pipelines import corpora
-from pipelines.corpora import gold_trees, treebank
+from pipelines.corpora import Treebank, treebank
 from pipelines.trees.linearization import LEAVES, to_symbols
 
 TREEBANK = pathlib.Path(__file__).parents[2] / "treebank"
@@ -36,7 +36,7 @@ def load(settings):
 
 def test_a_mixture_has_the_symbols_and_the_weights_of_its_treebanks(mixed):
     corpus = load(mixed())
-    gold = treebank.load("en", data_dir=TREEBANK)
+    gold = corpora.load("treebank", data_dir=TREEBANK)
     assert corpus.tags == (*gold.tags, "▁(TOP", "▁)TOP")
     assert corpus.train.sources == [*gold.train.sources, "Birds sing", "Go"]
     assert corpus.train.targets[-1] == "(TOP (S XX )S )TOP"
@@ -44,11 +44,11 @@ def test_a_mixture_has_the_symbols_and_the_weights_of_its_treebanks(mixed):
     assert (corpus.valid, corpus.test) == (gold.valid, gold.test)
 
 
-@pytest.mark.parametrize("split", gold_trees.SPLITS)
+@pytest.mark.parametrize("split", treebank.SPLITS)
 def test_there_is_a_tree_for_each_pair(mixed, split):
     settings = mixed(prefixes=["silver", None, "silver"])
-    gold_trees.check(settings)
-    found = gold_trees.trees(settings, split)
+    treebank.treebanks_of(settings)
+    found = treebank.gold_trees(settings, split)
     text = getattr(load(settings), split)
     assert list(map(treebank.words_of, found)) == text.sources
     assert [" ".join(to_symbols(tree)) for tree in found] == text.targets
@@ -58,48 +58,53 @@ def test_there_is_a_tree_for_each_pair(mixed, split):
 def test_there_is_a_tree_for_each_pair_whatever_its_leaves(tmp_path, leaves):
     """Long words make a line too long for a pair only where they are its leaves."""
     long = f"(S (N {'x' * 60_000}) (N {'y' * 39_997}))"
-    for split in gold_trees.SPLITS:
+    for split in treebank.SPLITS:
         (tmp_path / f"{split}.trees").write_text(f"{SILVER[0]}\n{long}\n", encoding="utf-8")
-    settings = {"name": "treebank", "data_dir": tmp_path, "tree_leaves": leaves}
-    found = gold_trees.trees(settings, "test")
-    text = treebank.load("en", data_dir=tmp_path, leaves=leaves).test
+    settings = {"name": "treebank", "data_dir": str(tmp_path), "tree_leaves": leaves}
+    found = treebank.gold_trees(settings, "test")
+    text = corpora.load("treebank", data_dir=tmp_path, tree_leaves=leaves).test
     assert [" ".join(to_symbols(tree, leaves)) for tree in found] == text.targets
     assert len(found) == (1 if leaves == "words" else 2)
 
 
 def test_the_trees_of_a_treebank_are_its_own():
-    settings = {"name": "treebank", "data_dir": TREEBANK, "prefixes": ["test", "train", "valid"]}
-    gold_trees.check(settings)
-    assert gold_trees.trees(settings, "train") == treebank.trees(TREEBANK, "test")
+    settings = {
+        "name": "treebank",
+        "data_dir": str(TREEBANK),
+        "prefixes": ["test", "train", "valid"],
+    }
+    treebank.treebanks_of(settings)
+    assert treebank.gold_trees(settings, "train") == Treebank(data_dir=str(TREEBANK)).trees("test")
 
 
 def test_what_is_no_treebank_is_refused(mixed):
     with pytest.raises(
         ValueError, match=r"^--task=parsing learns from trees\. Received: corpus=re"
     ):
-        gold_trees.check({"name": "reverse"})
+        treebank.treebanks_of({"name": "reverse"})
     for wrong in ({"tag": "<silver>"}, {"corpus": "text_files"}):
         with pytest.raises(
             ValueError, match=r"mixture\.json, member 2: a parser learns from treeb"
         ):
-            gold_trees.check(mixed(**wrong))
+            treebank.treebanks_of(mixed(**wrong))
 
 
 def test_other_prefixes_than_three_names_are_refused(mixed):
-    for prefixes in (["silver", None], ["silver", None, 1], None):
-        with pytest.raises(ValueError, match=r"member 2: `prefixes` must be a list of three str"):
+    wrong = {"prefixes` must name": ["silver", None], "test_prefix` must be a s": ["a", None, 1]}
+    for told, prefixes in {**wrong, "prefixes` must be said": None}.items():
+        with pytest.raises(ValueError, match=f"member 2: `{told}"):
             load(mixed(prefixes=prefixes))
 
 
 def test_an_empty_name_is_not_no_trees(mixed):
-    settings = {"name": "treebank", "data_dir": TREEBANK, "prefixes": ["train", "valid", ""]}
-    with pytest.raises(ValueError, match=r"`prefixes` must name the files of trees"):
-        gold_trees.trees(settings, "test")
-    with pytest.raises(ValueError, match=r"member 2: `prefixes` must name the files of trees"):
+    settings = {"name": "treebank", "data_dir": str(TREEBANK), "prefixes": ["train", "valid", ""]}
+    with pytest.raises(ValueError, match=r"`prefixes` must name three splits"):
+        treebank.gold_trees(settings, "test")
+    with pytest.raises(ValueError, match=r"member 2: `prefixes` must name three splits"):
         load(mixed(prefixes=["silver", "", "silver"]))
 
 
 def test_a_treebank_may_be_there_to_be_tested_on_alone(mixed):
     settings = mixed(prefixes=[None, None, "silver"])
-    assert load(settings).train == treebank.load("en", data_dir=TREEBANK).train
-    assert len(gold_trees.trees(settings, "test")) == 8 + len(SILVER)
+    assert load(settings).train == corpora.load("treebank", data_dir=TREEBANK).train
+    assert len(treebank.gold_trees(settings, "test")) == 8 + len(SILVER)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.corpora import home_assistant
+from pipelines.corpora import HomeAssistant, home_assistant
 
 
 def test_pairs_align_by_key_path():
@@ -81,7 +81,7 @@ def test_real_wheel():
     with mock.patch.object(
         home_assistant, "_download", side_effect=AssertionError("the cached wheel is broken")
     ):
-        corpus = home_assistant.load("en", "de", cache_dir=cache)
+        corpus = HomeAssistant(cache_dir=str(cache)).load()
     assert (len(corpus.train), len(corpus.valid), len(corpus.test)) == (29829, 939, 981)
     assert ("Failed to connect", "Verbindung fehlgeschlagen") in zip(
         corpus.train.sources, corpus.train.targets, strict=True

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.corpora import home_assistant
+from pipelines.corpora import HomeAssistant, home_assistant
 
 ENGLISH = {"title": {f"key {n}": f"Text number {n}" for n in range(200)}}
 GERMAN = {"title": {f"key {n}": f"Text Nummer {n}" for n in range(200)}}
@@ -80,7 +80,9 @@ def pip(monkeypatch):
 
 
 def load(cache, source="en", target="de"):
-    return home_assistant.load(source, target, cache_dir=cache)
+    return HomeAssistant(
+        source_language=source, target_language=target, cache_dir=str(cache)
+    ).load()
 
 
 def complaint(error_type, cache, source="en", target="de"):
@@ -153,10 +155,10 @@ def test_downloads_once_and_then_needs_no_network(tmp_path, pip):
 
 def test_cache_folder_default(tmp_path, pip, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    home_assistant.load("en", "de")
+    HomeAssistant().load()
     monkeypatch.setenv("XDG_CACHE_HOME", "")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    home_assistant.load("en", "de")
+    HomeAssistant().load()
     for folder in ("xdg", "home/.cache"):
         assert (
             tmp_path / folder / "keras_transformer" / home_assistant.WHEEL

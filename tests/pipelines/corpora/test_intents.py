@@ -64,7 +64,7 @@ def test_a_sentence_is_one_of_those_that_its_template_stands_for(templates):
 
 def test_the_corpus_is_always_the_same_and_names_every_intent():
     corpus = corpora.load("intents", source_language="en", target_language="de")
-    again = intents.load("en")
+    again = corpora.load("intents")
     assert corpus == again
     assert len(set(corpus.train.targets)) == 42
     assert set(corpus.test.targets) <= set(corpus.train.targets)
@@ -74,7 +74,7 @@ def test_the_corpus_is_always_the_same_and_names_every_intent():
 
 
 def test_the_tags_are_those_of_the_slots_that_hassil_reads():
-    corpus = intents.load("en", "slots")
+    corpus = corpora.load("intents", target_language="slots")
     rows = [
         (sentence.split(), tags.split())
         for split in (corpus.train, corpus.valid, corpus.test)
@@ -123,4 +123,4 @@ def test_words_get_the_slots_that_the_marks_tell(marked, sentence, tags):
 
 def test_another_language_is_refused():
     with pytest.raises(ValueError, match=r"intents is in English\. Received: source_language='de'"):
-        intents.load("de")
+        corpora.load("intents", source_language="de")

@@ -2,7 +2,7 @@
 fault told with file, member and key.
 """
 
-import inspect
+import dataclasses
 import itertools
 import json
 
@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines import corpora
-from pipelines.corpora import mixture
+from pipelines.corpora import CORPORA, Mixture
+from pipelines.corpora.options import Target
 from pipelines.corpora.parallel_text import Corpus, ParallelText
+from pipelines.options import option
 
 PAIRS = st.lists(st.tuples(st.text(max_size=5), st.text(max_size=5)), min_size=1, max_size=4)
 TAGS = st.one_of(st.none(), st.from_regex(r"<[A-Za-z0-9_-]+>", fullmatch=True))
@@ -36,12 +38,13 @@ def write(folder, content):
 
 
 def load(folder, *members, **options):
-    return mixture.load(write(folder, {"corpora": list(members)}), corpora.load, **options)
+    path = write(folder, {"corpora": list(members)})
+    return corpora.load("mixture", mixture=path, **options)
 
 
 def complaint(folder, content, error_type=ValueError):
     with pytest.raises(error_type) as caught:
-        mixture.load(write(folder, content), corpora.load)
+        corpora.load("mixture", mixture=write(folder, content))
     assert "\n" not in str(caught.value)
     assert str(folder / "mixture.json") in str(caught.value)
     return str(caught.value)
@@ -61,16 +64,31 @@ def text_files(folder, name, languages=("en", "de"), lines=2):
     }
 
 
+@dataclasses.dataclass(frozen=True)
+class InMemory(Target):
+    """A corpus of the test's."""
+
+    name = "in_memory"
+    seed: int = option(0, "Number of its splits among `SPLITS`.")
+
+    def load(self):
+        texts = map(ParallelText.from_pairs, SPLITS[self.seed])
+        languages = (self.source_language, self.target_language)
+        dropped = {"empty": 1, str(self.seed): 2}
+        return Corpus("in_memory", *languages, *texts, dropped=dropped)
+
+
+SPLITS = []
+
+
 @settings(deadline=None)
 @given(st.lists(MEMBER, min_size=1, max_size=4))
 def test_members_stand_one_behind_the_other_with_their_tags_and_weights(tmp_path_factory, members):
-    def load_corpus(name, *, source_language, target_language, cache_dir):
-        texts = map(ParallelText.from_pairs, members[int(name)]["splits"])
-        return Corpus(name, source_language, target_language, *texts, dropped={"empty": 1, name: 2})
-
+    SPLITS[:] = [member["splits"] for member in members]
     said = [
         {
-            "corpus": str(number),
+            "corpus": "in_memory",
+            "seed": number,
             "source_language": member["languages"][0],
             "target_language": member["languages"][1],
             **({"tag": member["tag"]} if member["tag"] else {}),
@@ -78,7 +96,9 @@ def test_members_stand_one_behind_the_other_with_their_tags_and_weights(tmp_path
         }
         for number, member in enumerate(members)
     ]
-    mixed = mixture.load(write(tmp_path_factory.mktemp("mixture"), {"corpora": said}), load_corpus)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(CORPORA, "in_memory", InMemory)
+        mixed = load(tmp_path_factory.mktemp("mixture"), *said)
 
     for number, text in enumerate((mixed.train, mixed.valid, mixed.test)):
         expected = [
@@ -151,49 +171,30 @@ def test_real_members_from_folders_beside_the_file(tmp_path):
 def test_folders_are_those_beside_the_file_unless_they_are_absolute_or_elsewhere(
     tmp_path, monkeypatch
 ):
-    seen = []
-
-    def load_corpus(name, **keywords):
-        seen.append({key: str(value) for key, value in keywords.items() if key.endswith("_dir")})
-        return corpora.load("reverse", source_language="a", target_language="b")
-
     monkeypatch.setenv("HOME", "/home/someone")
+    text = {**REVERSE, "corpus": "text_files"}
     members = [
-        {"data_dir": "a/b"},
-        {"data_dir": "/c", "cache_dir": "d"},
-        {"data_dir": "~/e"},
-        {"data_dir": "gs://bucket/f"},
+        {**text, "data_dir": "a/b"},
+        {**REVERSE, "corpus": "home_assistant", "cache_dir": "d"},
+        {**text, "data_dir": "~/e"},
+        {**text, "data_dir": "gs://bucket/f"},
+        {**text, "data_dir": "/c"},
+        {**REVERSE, "corpus": "home_assistant"},
     ]
-    mixture.load(
-        write(tmp_path, {"corpora": [{**REVERSE, **member} for member in members]}),
-        load_corpus,
-        cache_dir="given",
-    )
-    assert seen == [
-        {"data_dir": str(tmp_path / "a/b"), "cache_dir": "given"},
-        {"data_dir": "/c", "cache_dir": str(tmp_path / "d")},
-        {"data_dir": "/home/someone/e", "cache_dir": "given"},
-        {"data_dir": "gs://bucket/f", "cache_dir": "given"},
-    ]
+    path = write(tmp_path, {"corpora": members})
+    made = [one.corpus for one in Mixture(mixture=str(path), cache_dir="given").members()]
+    folders = [getattr(one, "data_dir", None) or one.cache_dir for one in made]
+    expected = [str(tmp_path / "a/b"), str(tmp_path / "d"), "/home/someone/e", "gs://bucket/f"]
+    assert folders == [*expected, "/c", "given"]
 
 
 def test_treebanks_alone_are_told_how_trees_are_written(tmp_path):
-    asked = []
-
-    def load_corpus(name, tree_leaves=None, **_):
-        asked.append((name, tree_leaves))
-        return corpora.load("reverse", source_language="a", target_language="b")
-
     members = [REVERSE, {**REVERSE, "corpus": "treebank"}]
-    mixture.load(write(tmp_path, {"corpora": members}), load_corpus, tree_leaves="words")
-    assert asked == [("reverse", None), ("treebank", "words")]
-
-
-def test_a_member_may_say_all_that_corpora_load_takes():
-    keywords = set(inspect.signature(corpora.load).parameters)
-    # The trees of a mixture are all written alike.
-    of_all = {"name", "mixture", "tree_leaves", "strict"}
-    assert set(mixture.KEYS) == keywords - of_all | {"corpus", "weight", "tag"}
+    path = str(write(tmp_path, {"corpora": members}))
+    of_reverse, of_trees = Mixture(mixture=path, tree_leaves="words", strict=True).members()
+    assert (of_trees.corpus.tree_leaves, of_trees.corpus.strict) == ("words", True)
+    assert not hasattr(of_reverse.corpus, "tree_leaves")
+    assert Mixture(mixture=path).members()[1].corpus.tree_leaves == "xx"
 
 
 @pytest.mark.parametrize(
@@ -206,35 +207,51 @@ def test_a_member_may_say_all_that_corpora_load_takes():
         ("weight", float("nan"), "a positive number"),
         ("weight", float("inf"), "a positive number"),
         ("weight", 10**400, "a positive number"),
-        ("weight", None, "a positive number"),
+        ("weight", [1], "a positive number"),
         ("tag", "2de", "a string such as <2de>"),
         ("tag", "<2 de>", "a string such as <2de>"),
         ("tag", "<2de>\n", "a string such as <2de>"),
         ("tag", "<>", "a string such as <2de>"),
         ("tag", "<größe>", "a string such as <2de>"),
         ("tag", 2, "a string such as <2de>"),
-        ("seed", 1.5, "a whole number"),
-        ("seed", False, "a whole number"),
-        ("data_dir", "", "a string"),
+        ("seed", 1.5, "an integer"),
+        ("seed", False, "an integer"),
+        ("seed", -1, "an integer, at least 0"),
+        ("data_dir", "", "said"),
+        ("data_dir", ["a"], "a string"),
         ("dataset", 1, "a string"),
-        ("source_language", None, "a string"),
-        ("prefixes", "train,valid,test", "a list of three strings"),
-        ("splits", ["train", "test"], "a list of three strings"),
-        ("splits", ["train", "test", 1], "a list of three strings"),
+        ("source_language", None, "said"),
+        ("source_language", 3, "a string"),
     ],
 )
 def test_a_wrong_value_names_file_member_and_key(tmp_path, key, value, expected):
-    message = complaint(tmp_path, {"corpora": [REVERSE, {**REVERSE, key: value}]})
+    corpus = {"data_dir": "text_files", "dataset": "tfds"}.get(key, "reverse")
+    message = complaint(tmp_path, {"corpora": [REVERSE, {**REVERSE, "corpus": corpus, key: value}]})
     assert f"mixture.json, member 2: `{key}` must be {expected}" in message
-    assert f"Received: {value!r}." in message
+    assert f"{value!r}." in message
+
+
+@pytest.mark.parametrize(
+    ("corpus", "key", "value"),
+    [
+        ("text_files", "prefixes", "train,valid,test"),
+        ("text_files", "prefixes", ["train", "test"]),
+        ("tfds", "splits", ["train", "test"]),
+        ("tfds", "splits", ["train", "test", 1]),
+    ],
+)
+def test_another_number_of_splits_than_three_is_refused(tmp_path, corpus, key, value):
+    member = {**REVERSE, "corpus": corpus, key: value}
+    message = complaint(tmp_path, {"corpora": [member]})
+    assert f"mixture.json, member 1: `{key}` must name three splits: " in message
 
 
 @pytest.mark.parametrize(
     ("corpus", "key", "value", "readers"),
     [
         ("text_files", "splits", ["train", "dev", "test"], "tfds"),
-        ("tfds", "prefixes", ["a", "b", "c"], "text_files or lines or spans or treebank"),
-        ("home_assistant", "seed", 3, "spans or reverse"),
+        ("tfds", "prefixes", ["a", "b", "c"], "treebank or text_files or lines or spans"),
+        ("home_assistant", "seed", 3, "reverse or spans"),
     ],
 )
 def test_a_key_that_a_member_s_corpus_does_not_read_is_refused(
@@ -290,7 +307,7 @@ def test_a_file_that_is_no_json_is_refused(tmp_path, content):
 def test_a_file_that_is_no_utf8_is_refused(tmp_path):
     (tmp_path / "mixture.json").write_bytes(b'{"corpora": "\xff"}')
     with pytest.raises(ValueError, match=r"mixture\.json is damaged: it must be UTF-8.* byte 13"):
-        mixture.load(tmp_path / "mixture.json", corpora.load)
+        corpora.load("mixture", mixture=tmp_path / "mixture.json")
 
 
 @pytest.mark.parametrize("member", ["reverse", 1, None, []])
@@ -302,9 +319,9 @@ def test_a_member_that_is_no_object_is_refused(tmp_path, member):
 
 @pytest.mark.parametrize("name", ["mixture", "records"])
 def test_a_mixture_holds_neither_mixtures_nor_records(tmp_path, name):
-    assert f"member 1: `corpus` must be of text, and no mixture. Received: '{name}'." in complaint(
-        tmp_path, {"corpora": [{**REVERSE, "corpus": name}]}
-    )
+    message = complaint(tmp_path, {"corpora": [{**REVERSE, "corpus": name}]})
+    assert "member 1: `corpus` must be one of " in message
+    assert f"of text and no mixture. Received: '{name}'." in message
 
 
 def test_what_is_wrong_with_a_member_is_told_with_its_number(tmp_path):
@@ -318,7 +335,7 @@ def test_what_is_wrong_with_a_member_is_told_with_its_number(tmp_path):
     assert "member 1: `corpus` must be one of " in complaint(
         tmp_path, {"corpora": [{**good, "corpus": "wmt"}]}
     )
-    assert "member 1: Only corpus tfds reads `dataset`." in complaint(
+    assert "member 1: only corpus tfds reads `dataset`." in complaint(
         tmp_path, {"corpora": [{**good, "dataset": "wmt14_translate"}]}
     )
     assert (
@@ -331,12 +348,11 @@ def test_a_missing_file_is_told(tmp_path):
         FileNotFoundError,
         match=r"`mixture` must be an existing JSON file\. Received: .*nowhere\.json\.",
     ):
-        mixture.load(tmp_path / "nowhere.json", corpora.load)
-    for nothing in (None, ""):
-        with pytest.raises(
-            ValueError, match=r"Corpus mixture needs `mixture`, .* Pass --mixture=FILE\."
-        ):
-            corpora.load("mixture", source_language="en", target_language="de", mixture=nothing)
+        corpora.load("mixture", mixture=tmp_path / "nowhere.json")
+    with pytest.raises(
+        ValueError, match=r"Corpus mixture needs `mixture`, .* Pass --mixture=FILE\."
+    ):
+        corpora.load("mixture", mixture="")
 
 
 def test_a_mixture_is_read_in_parts_only_where_no_weight_would_be_lost(tmp_path):
@@ -399,9 +415,3 @@ def test_a_member_of_text_may_have_no_pairs_in_a_split(tmp_path):
     assert loaded.weights.tolist() == [1, 1, 0.5, 0.5, 0.5]
     alone = load(tmp_path, whole)
     assert (loaded.valid, loaded.test) == (alone.valid, alone.test)
-
-
-def test_a_corpus_that_cannot_leave_a_split_out_says_so(tmp_path):
-    member = {**REVERSE, "corpus": "lines", "data_dir": ".", "prefixes": ["train", None, "test"]}
-    message = complaint(tmp_path, {"corpora": [member]})
-    assert "member 1: only corpus text_files or treebank may have null in `prefixes`" in message

@@ -58,7 +58,7 @@ def test_each_pair_knows_its_line_and_each_reason_its_first(files):
     with pytest.raises(ValueError, match=r"train\.en, line 2: empty"):
         list(pairs)
     # The control: what is read as it is has nothing to refuse.
-    with pytest.raises(ValueError, match=r"Only corpus text_files or .* reads `strict`"):
+    with pytest.raises(ValueError, match=r"Only corpus .*text_files or .* reads `strict`"):
         corpora.load("reverse", source_language="a", target_language="b", strict=True)
     lines = corpora.load("lines", **settings)
     assert lines.test.place(1, "") == f"{files}/test.en, line 4"

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pipelines.corpora import line_files, parallel_text, text_files
+from pipelines import corpora
+from pipelines.corpora import line_files, parallel_text
 
 MULTI30K = Path(__file__).parents[4] / "shared" / "data" / "multi30k"
 LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=20)
@@ -32,7 +33,7 @@ def write(folder, **contents):
 
 
 def load(folder, **options):
-    return text_files.load("en", "de", data_dir=folder, **options)
+    return corpora.load("text_files", data_dir=folder, **options)
 
 
 def complaint(error_type, folder, **options):
@@ -67,7 +68,10 @@ def test_pairs_round_trip_in_either_direction(tmp_path_factory, pairs):
         (folder / f"train.{language}").write_bytes(
             "".join(pair[side] + "\n" for pair in pairs).encode()
         )
-    forward, backward = load(folder), text_files.load("de", "en", data_dir=folder)
+    forward, backward = (
+        load(folder),
+        corpora.load("text_files", source_language="de", target_language="en", data_dir=folder),
+    )
     assert list(zip(forward.train.sources, forward.train.targets, strict=True)) == [
         (en.strip(), de.strip()) for en, de in pairs
     ]
@@ -187,7 +191,7 @@ def test_bad_arguments(tmp_path):
         ValueError, tmp_path, prefixes=["train", "", "test"]
     )
     with pytest.raises(ValueError, match=r"must differ\. Received: 'en' twice"):
-        text_files.load("en", "en", data_dir=tmp_path)
+        corpora.load("text_files", target_language="en", data_dir=tmp_path)
 
 
 def test_multi30k_as_it_lies():

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from pipelines import corpora
 from pipelines.corpora import tfds
 from pipelines.corpora.parallel_text import LONGEST_LINE
-from pipelines.corpora.tfds_builder import package
 from pipelines.dropped import Dropped
 
 # TFDS asks protobuf for what protobuf 6 deprecates, whenever it reads the metadata of a set.
@@ -61,7 +60,7 @@ def prepare(dataset, data_dir, sentences, shards=3):
     Args:
         sentences: split -> dictionaries language -> sentence.
     """
-    builder = package().builder(dataset, data_dir=data_dir)
+    builder = tfds.package().builder(dataset, data_dir=data_dir)
     generators = {
         split: ((number, one) for number, one in enumerate(examples))
         for split, examples in sentences.items()
@@ -110,7 +109,23 @@ def pairs(text):
     return list(zip(text.sources, text.targets, strict=True))
 
 
-def complaint(error_type, call=tfds.load, *, source="de", target="en", **options):
+def load(source="de", target="en", **options):
+    return corpora.load("tfds", source_language=source, target_language=target, **options)
+
+
+def stream(source="de", target="en", part=0, parts=1, dropped=None, split="train", **options):
+    """One of several parts of a split."""
+    options["splits"] = (split, "validation", "test")
+    return corpora.stream(
+        "tfds",
+        **{"source_language": source, "target_language": target, **options},
+        part=part,
+        parts=parts,
+        dropped=dropped,
+    )
+
+
+def complaint(error_type, call=load, *, source="de", target="en", **options):
     with pytest.raises(error_type) as caught:
         call(source, target, **options)
     assert "\n" not in str(caught.value)
@@ -120,7 +135,7 @@ def complaint(error_type, call=tfds.load, *, source="de", target="en", **options
 @pytest.mark.parametrize(("dataset", "languages"), SETS.items())
 def test_sets_of_the_catalogue_in_either_direction(prepared, dataset, languages):
     for source, target in (languages, languages[::-1]):
-        corpus = tfds.load(source, target, dataset=dataset, data_dir=prepared)
+        corpus = load(source, target, dataset=dataset, data_dir=prepared)
         assert (corpus.name, corpus.source_language, corpus.target_language, corpus.dropped) == (
             "tfds",
             source,
@@ -138,7 +153,7 @@ def test_sets_of_the_catalogue_in_either_direction(prepared, dataset, languages)
 def test_a_folder_of_text_in_either_direction_and_in_its_order(tmp_path):
     folder = write_folder(tmp_path, languages=("de", "en", "fr"))
     for source, target in itertools.permutations(("de", "en", "fr"), 2):
-        corpus = tfds.load(source, target, dataset="translate_folder", data_dir=folder)
+        corpus = load(source, target, dataset="translate_folder", data_dir=folder)
         assert [pairs(text) for text in (corpus.train, corpus.valid, corpus.test)] == [
             pairs_of(split, source, target) for split in SIZES
         ]
@@ -146,8 +161,8 @@ def test_a_folder_of_text_in_either_direction_and_in_its_order(tmp_path):
 
 def test_the_mock_of_tfds_takes_the_place_of_the_records(prepared):
     with tensorflow_datasets.testing.mock_data(num_examples=7, data_dir=str(prepared)):
-        corpus = tfds.load("de", "en", dataset="wmt14_translate/de-en")
-        backward = tfds.load("en", "de", dataset="wmt14_translate/de-en")
+        corpus = load("de", "en", dataset="wmt14_translate/de-en")
+        backward = load("en", "de", dataset="wmt14_translate/de-en")
     usable = 7 - corpus.dropped.get("empty", 0) // 3  # the mock writes blanks and a to j
     assert [len(text) for text in (corpus.train, corpus.valid, corpus.test)] == [usable] * 3
     assert (backward.train.sources, backward.train.targets) == (
@@ -161,7 +176,7 @@ def test_the_mock_of_tfds_takes_the_place_of_the_records(prepared):
 def test_splits_are_sliced_and_added(prepared, tmp_path, dataset):
     folder = write_folder(tmp_path) if dataset == "translate_folder" else prepared
     splits = ("train[:10%]+validation", "train[290:]", "test[-5:]")
-    corpus = tfds.load("de", "en", dataset=dataset, data_dir=folder, splits=splits)
+    corpus = load("de", "en", dataset=dataset, data_dir=folder, splits=splits)
     train, valid, test = (set(pairs(text)) for text in (corpus.train, corpus.valid, corpus.test))
     assert (len(train), len(valid), len(test)) == (50, 10, 5)
     assert len(train & set(pairs_of("train"))) == 30
@@ -190,10 +205,8 @@ def test_the_parts_of_a_split_are_even_and_give_each_pair_once(
         else write_folder(tmp_path_factory.mktemp("folder"))
     )
     options = {"dataset": dataset, "data_dir": folder, "split": split}
-    whole = list(tfds.stream("de", "en", **options))
-    cut = [
-        list(tfds.stream("de", "en", **options, part=part, parts=parts)) for part in range(parts)
-    ]
+    whole = list(stream("de", "en", **options))
+    cut = [list(stream("de", "en", **options, part=part, parts=parts)) for part in range(parts)]
     assert collections.Counter(itertools.chain(*cut)) == collections.Counter(whole)
     assert len(set(whole)) == len(whole)
     summands = split.count("+") + 1
@@ -205,12 +218,12 @@ def test_a_stream_reads_no_further_than_it_is_asked(prepared, tmp_path, monkeypa
     for shard in folder.glob("wmt14_translate/de-en/*/*train*"):
         shard.write_bytes(shard.read_bytes()[:-20])
     monkeypatch.setattr(tfds, "EXAMPLES_A_READ", 8)
-    stream = tfds.stream("de", "en", dataset="wmt14_translate/de-en", data_dir=folder)
-    assert set(itertools.islice(stream, 40)) < set(pairs_of("train"))
+    rows = stream("de", "en", dataset="wmt14_translate/de-en", data_dir=folder)
+    assert set(itertools.islice(rows, 40)) < set(pairs_of("train"))
     with pytest.raises(
         OSError, match="A set of TFDS is damaged"
     ):  # control: it was not all read before
-        list(stream)
+        list(rows)
 
 
 def test_the_registry_hands_over_what_the_user_named(tmp_path):
@@ -248,7 +261,7 @@ def test_unusable_pairs_are_dropped_and_counted_and_line_breaks_become_spaces(tm
         {"train": examples, "validation": examples[:1], "test": examples[:2]},
         shards=1,
     )
-    corpus = tfds.load("de", "en", dataset="wmt14_translate/de-en", data_dir=tmp_path)
+    corpus = load("de", "en", dataset="wmt14_translate/de-en", data_dir=tmp_path)
     assert sorted(pairs(corpus.train)) == [
         ("x" * limit, "e"),
         ("zwei Zeilen und drei", "two lines"),
@@ -258,7 +271,7 @@ def test_unusable_pairs_are_dropped_and_counted_and_line_breaks_become_spaces(tm
     assert (
         len(
             list(
-                tfds.stream(
+                stream(
                     "de", "en", dataset="wmt14_translate/de-en", data_dir=tmp_path, dropped=dropped
                 )
             )
@@ -291,13 +304,11 @@ def test_a_split_that_there_is_not_lists_those_there_are(prepared, tmp_path, dat
     for split in ("dev", "train[:10%]+dev", "train[", "train[40:30]", "train[:1000]", "all[:1%]"):
         for message in (
             complaint(ValueError, splits=("train", split, "test"), **options),
-            complaint(ValueError, tfds.stream, split=split, **options),
+            complaint(ValueError, stream, split=split, **options),
         ):
             assert f"Received: {split!r} (" in message
             assert sorted(message.partition("It has: ")[2].rstrip(".").split(", ")) == sorted(SIZES)
-    assert len(list(tfds.stream("de", "en", split="all", **options))) == sum(
-        SIZES.values()
-    )  # control
+    assert len(list(stream("de", "en", split="all", **options))) == sum(SIZES.values())  # control
 
 
 def test_a_split_without_a_usable_pair_is_refused(tmp_path):
@@ -309,10 +320,9 @@ def test_a_split_without_a_usable_pair_is_refused(tmp_path):
     with pytest.raises(
         ValueError, match=r"Split 'train\[:0\]' of translate_folder has no usable pair: "
     ):
-        next(tfds.stream("de", "en", split="train[:0]", **options))
+        next(stream("de", "en", split="train[:0]", **options))
     assert [
-        list(tfds.stream("de", "en", split="test", part=part, parts=2, **options))
-        for part in (0, 1)
+        list(stream("de", "en", split="test", part=part, parts=2, **options)) for part in (0, 1)
     ] == [[], []]  # parts may
 
 
@@ -335,7 +345,7 @@ def test_a_set_that_cannot_be_had_is_told_in_one_line_with_its_name_and_its_plac
         raise error
 
     monkeypatch.setattr(tensorflow_datasets.core.DatasetBuilder, "download_and_prepare", fail)
-    for call in (tfds.load, tfds.stream):
+    for call in (load, stream):
         message = complaint(OSError, call, dataset="wmt14_translate/de-en", data_dir=tmp_path)
         assert message.startswith(
             f"wmt14_translate/de-en is not prepared in {tmp_path}, and TFDS could not download "
@@ -348,7 +358,7 @@ def test_a_set_that_cannot_be_had_is_told_in_one_line_with_its_name_and_its_plac
 def test_what_is_prepared_is_never_downloaded(prepared, monkeypatch):
     monkeypatch.setattr(tensorflow_datasets.core.DatasetBuilder, "download_and_prepare", None)
     assert (
-        len(tfds.load("de", "en", dataset="wmt14_translate/de-en", data_dir=prepared).train)
+        len(load("de", "en", dataset="wmt14_translate/de-en", data_dir=prepared).train)
         == SIZES["train"]
     )
 
@@ -389,7 +399,7 @@ def test_bad_arguments(tmp_path):
     )
     for part, parts in ((-1, 2), (2, 2), (0, 0)):
         assert f"Received: part={part}, parts={parts}" in complaint(
-            ValueError, tfds.stream, part=part, parts=parts, **options
+            ValueError, stream, part=part, parts=parts, **options
         )
     assert "needs `data_dir`" in complaint(ValueError, dataset="translate_folder")
     assert f"Received: {tmp_path / 'no'}" in complaint(
@@ -421,29 +431,29 @@ def test_separators_at_which_tfds_would_shift_the_pairs_are_refused(tmp_path, se
         for place in (3, 9)
     )
     folder = write_folder(tmp_path, test_de=early.encode(), test_en=late.encode())
-    builder = package().TranslateFolder(root_dir=str(folder))  # control: TFDS sees nothing wrong
+    builder = tfds.package().TranslateFolder(
+        root_dir=str(folder)
+    )  # control: TFDS sees nothing wrong
     assert builder.info.splits["test"].num_examples == SIZES["test"] + 1
     assert f"30 lines, but TranslateFolder reads {SIZES['test'] + 1}" in complaint(
         ValueError, dataset="translate_folder", data_dir=folder
     )
     with_windows_ends = write_folder(folder, test_de="\r\n".join([*lines, ""]).encode())
     assert (
-        len(tfds.load("de", "en", dataset="translate_folder", data_dir=with_windows_ends).test)
+        len(load("de", "en", dataset="translate_folder", data_dir=with_windows_ends).test)
         == SIZES["test"]
     )
 
 
 def test_a_split_that_lacks_one_of_the_languages_is_refused(tmp_path):
     folder = write_folder(tmp_path, test_fr=(tmp_path.name + "\n").encode() * SIZES["test"])
-    for call in (tfds.load, tfds.stream):
+    for call in (load, stream):
         message = complaint(
             ValueError, call, target="fr", dataset="translate_folder", data_dir=folder
         )
         assert "Split 'train' of translate_folder has no fr. It has: de, en." in message
     assert (
-        len(
-            list(tfds.stream("de", "fr", dataset="translate_folder", data_dir=folder, split="test"))
-        )
+        len(list(stream("de", "fr", dataset="translate_folder", data_dir=folder, split="test")))
         == SIZES["test"]
     )  # control
 
@@ -457,7 +467,7 @@ def test_multi30k_as_a_folder(tmp_path):
     ):
         text = gzip.decompress((MULTI30K / f"{theirs}.{language}.gz").read_bytes())
         (tmp_path / f"{language}.{ours}.txt").write_bytes(text)
-    corpus = tfds.load("en", "de", dataset="translate_folder", data_dir=tmp_path)
+    corpus = load("en", "de", dataset="translate_folder", data_dir=tmp_path)
     assert (len(corpus.train), len(corpus.valid), len(corpus.test)) == (29000, 1014, 1000)
     assert corpus.dropped == {}
     assert corpus.train.sources[0] == "Two young, White males are outside near many bushes."
@@ -466,11 +476,7 @@ def test_multi30k_as_a_folder(tmp_path):
         == "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche."
     )
     parts = [
-        list(
-            tfds.stream(
-                "de", "en", dataset="translate_folder", data_dir=tmp_path, part=part, parts=2
-            )
-        )
+        list(stream("de", "en", dataset="translate_folder", data_dir=tmp_path, part=part, parts=2))
         for part in range(2)
     ]
     assert [target for part in parts for _, target in part] == corpus.train.sources

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from pipelines import corpora
-from pipelines.corpora import treebank
+from pipelines.corpora import Treebank, treebank
 from pipelines.trees.linearization import from_symbols
 from pipelines.vocabularies.vocabulary import learn
 
@@ -23,7 +23,7 @@ def write(folder, **lines):
 
 
 def load(folder, **arguments):
-    return treebank.load("en", data_dir=folder, **arguments)
+    return corpora.load("treebank", data_dir=folder, **arguments)
 
 
 def test_a_sentence_is_translated_into_symbols(tmp_path):
@@ -44,7 +44,7 @@ def test_a_sentence_is_translated_into_symbols(tmp_path):
     ],
 )
 def test_parts_of_speech_or_words_are_kept_if_asked_for(tmp_path, leaves, symbols):
-    corpus = load(write(tmp_path, train=[CALL.replace("it", "XX")]), leaves=leaves)
+    corpus = load(write(tmp_path, train=[CALL.replace("it", "XX")]), tree_leaves=leaves)
     assert corpus.train.targets == [f"(S (NP {symbols} )NP )VP )S"]
     words = corpus.train.sources[0].split(" ") if leaves == "words" else []
     tags = set(corpus.train.targets[0].split(" ")) - set(words)
@@ -54,7 +54,7 @@ def test_parts_of_speech_or_words_are_kept_if_asked_for(tmp_path, leaves, symbol
 def test_the_trees_of_a_split_are_those_of_its_pairs(tmp_path):
     folder = write(tmp_path, valid=[NOTHING, CALL, GO])
     text = load(folder).valid
-    trees = treebank.trees(folder, "valid")
+    trees = Treebank(data_dir=str(folder)).trees("valid")
     assert [treebank.words_of(tree) for tree in trees] == text.sources
     for tree, line in zip(trees, text.targets, strict=True):
         again = from_symbols(line.split(" "), tree.words)
@@ -77,19 +77,12 @@ def test_a_tree_may_stand_on_several_lines_of_a_gzipped_file(tmp_path):
 
 @pytest.mark.parametrize("leaves", ["xx", "parts_of_speech"])
 def test_each_symbol_is_one_piece_and_comes_back(tmp_path, leaves):
-    corpus = load(write(tmp_path, train=[GO, CALL]), leaves=leaves)
+    corpus = load(write(tmp_path, train=[GO, CALL]), tree_leaves=leaves)
     vocabulary = learn(corpus.train.sources + corpus.train.targets, 300, corpus.tags)
     for line in corpus.train.targets:
         ids = vocabulary.tokenize([line])
         assert ids.row_lengths().numpy().tolist() == [len(line.split(" ")) + 1]
         assert vocabulary.detokenize(ids).numpy().tolist() == [line.encode()]
-
-
-def test_the_registry_knows_it(tmp_path):
-    settings = {"source_language": "en", "target_language": "de", "data_dir": write(tmp_path)}
-    assert corpora.load("treebank", **settings) == load(tmp_path)
-    kept = corpora.load("treebank", **settings, tree_leaves="words")
-    assert kept == load(tmp_path, leaves="words") != load(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +120,7 @@ def test_damaged_trees_are_dropped_and_counted_with_their_first_lines(tmp_path):
     }
     told = corpus.dropped.describe()
     assert told.startswith(f"2 empty bracket (first: {folder}/train.trees, line 2), 1 unclosed")
-    assert len(treebank.trees(folder, "train")) == 3
+    assert len(Treebank(data_dir=str(folder)).trees("train")) == 3
     with pytest.raises(ValueError, match=r"train\.trees, line 2: the bracket \( that token 3 clo"):
         load(folder, strict=True)
     # The controls: nothing to refuse; a file of gold trees is refused as before.
@@ -141,15 +134,3 @@ def test_parts_of_a_damaged_tree_are_no_trees(tmp_path):
     """A bracket too many in line 2 would leave lines 3 and 4 a tree."""
     broken = ["(S", "  (NP (N a)))", "  (VP (V b))", ")", GO]
     assert load(write(tmp_path, train=broken)).train.sources == ["Go home ."]
-
-
-def test_a_missing_folder_or_file_is_told(tmp_path):
-    with pytest.raises(ValueError, match="Pass --data_dir"):
-        load(None)
-    with pytest.raises(FileNotFoundError, match="must be an existing folder"):
-        load(tmp_path / "none")
-    with pytest.raises(ValueError, match=r"Received: an empty name\. .* null for no trees"):
-        load(write(tmp_path), prefixes=("train", "valid", ""))
-    assert not load(tmp_path, prefixes=("train", "valid", None)).test.sources  # A control.
-    with pytest.raises(FileNotFoundError, match=r"dev\.trees.* The folder holds: test\.trees"):
-        load(write(tmp_path), prefixes=("train", "dev", "test"))

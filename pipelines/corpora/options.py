@@ -1,0 +1,248 @@
+"""What every corpus is: a section of options that loads text. Its fields are its flags, what the
+description of a run says of it, and what a member of a mixture may say.
+"""
+
+import abc
+import dataclasses
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pipelines.corpora.line_files import existing_folder
+from pipelines.corpora.parallel_text import Corpus, ParallelText
+from pipelines.dropped import Dropped
+from pipelines.options import FREE, TOLD, Options, option
+
+# The corpora by name, in the order in which `pipelines.corpora` imports them.
+CORPORA: dict[str, type["CorpusOptions"]] = {}
+PREFIXES = ("train_prefix", "valid_prefix", "test_prefix")
+
+
+@dataclasses.dataclass(frozen=True)
+class CorpusOptions(Options, abc.ABC):
+    """A corpus. A subclass is registered by the name that it says.
+
+    Raises:
+        ValueError: an option that cannot be.
+    """
+
+    name: ClassVar[str]
+    # Whether it says its languages itself.
+    has_own_languages: ClassVar[bool] = False
+
+    source_language: str | None = option(
+        "en",
+        "Language of the source: a code such as en, or another ending of text_files. Default: "
+        "en; of records and mixtures, their own.",
+        is_unset=True,
+    )
+
+    def __init_subclass__(cls, name: str | None = None):
+        super().__init_subclass__()
+        if name:
+            cls.name = name
+            CORPORA[name] = cls
+
+    @classmethod
+    def languages(cls, source: str, target: str) -> tuple[str, str]:
+        """What the corpus calls its languages, by those that are asked for."""
+        return source, target
+
+    @abc.abstractmethod
+    def load(self) -> Corpus:
+        """Read all three splits. What cannot be used is counted, or refused by `strict`.
+
+        Raises:
+            ValueError: options that cannot work, or text that cannot be used.
+            OSError: a file that is missing or cannot be read or downloaded.
+        """
+
+    def stream(
+        self, part: int = 0, parts: int = 1, dropped: Dropped | None = None
+    ) -> Iterator[tuple[str, str]]:
+        """Read one of several parts of the training side. Together they give each pair once.
+
+        Args:
+            part: which, from 0 to `parts` - 1.
+            parts: how many there are.
+            dropped: counts the pairs left out, as they are met. A corpus that is loaded whole
+                counts those of all its splits together, which `held_out` does.
+
+        Raises:
+            ValueError, OSError: as `load`, what shows before reading at once; or if the corpus has
+                weights, which the pairs alone would lose.
+        """
+        corpus = self.load()
+        if corpus.weights is not None:
+            raise ValueError(
+                f"Corpus {self.name} has weights other than 1, and pairs read alone would lose "
+                "them. Train on it without preparing it."
+            )
+        train = corpus.train
+        return zip(train.sources[part::parts], train.targets[part::parts], strict=True)
+
+    def held_out(self) -> Corpus:
+        """The corpus without pairs to learn from: those that `stream` reads."""
+        return dataclasses.replace(self.load(), train=ParallelText([], []), weights=None)
+
+    def needed(self, name: str, what: str) -> Any:
+        """An option that the corpus cannot do without."""
+        value = getattr(self, name)
+        if not value:
+            flag = "FILE" if name == "mixture" else "FOLDER" if name == "data_dir" else "NAME"
+            raise ValueError(
+                f"Corpus {self.name} needs `{name}`, {what}. Received: {value!r}. Pass "
+                f"--{name}={flag}."
+            )
+        return value
+
+
+@dataclasses.dataclass(frozen=True)
+class Target(CorpusOptions):
+    """A target language."""
+
+    target_language: str | None = option(
+        "de",
+        "Language to translate into: a code such as de, or another ending of text_files. For "
+        "labels and tags: intent or slots for --corpus=intents, topic for train.topic. Default: "
+        "de; of records and mixtures, their own.",
+        is_unset=True,
+    )
+
+    def two_languages(self) -> tuple[str, str]:
+        """Both languages, which must differ."""
+        if self.source_language == self.target_language:
+            raise ValueError(
+                "`source_language` and `target_language` must differ. Received: "
+                f"{self.source_language!r} twice. Name two languages."
+            )
+        return self.source_language, self.target_language
+
+
+@dataclasses.dataclass(frozen=True)
+class Downloaded(CorpusOptions):
+    """A folder for downloads."""
+
+    cache_dir: str | None = option(
+        None,
+        "Folder for downloads. Default: the user's cache folder, which the variable "
+        "XDG_CACHE_HOME moves. evaluate has no such flag: it looks in the user's cache folder.",
+        path="folder",
+        resumed=FREE,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Strictness(Options):
+    """Damaged examples."""
+
+    strict: bool = option(
+        False,
+        "Refuse text, trees, tagged words and pictures that are damaged or empty. Default: they "
+        "are left out, and counted with the place of the first.",
+        resumed=TOLD,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Seeded(CorpusOptions):
+    """A random seed."""
+
+    seed: int = option(0, "Random seed of synthetic text.", at_least=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Folder(CorpusOptions):
+    """A folder."""
+
+    data_dir: str | None = option(
+        None,
+        "Folder of the corpus. text_files: train.en[.gz], train.de[.gz], valid.*, test.*. lines "
+        "and spans: train.en[.gz], valid.*, test.*. treebank: train.trees[.gz], valid.*, "
+        "test.*. records: what prepare wrote. tfds: its data folder.",
+        path=True,
+    )
+
+    def folder(self, what: str) -> Path:
+        """The folder, which must exist."""
+        return existing_folder(self.needed("data_dir", what))
+
+
+@dataclasses.dataclass(frozen=True)
+class Files(Folder, Strictness):
+    """Files of a folder, one a split. A member of a mixture may have None for one without pairs."""
+
+    train_prefix: str | None = option("train", "Name of the training files without the language.")
+    valid_prefix: str | None = option("valid", "Name of the validation files without the language.")
+    test_prefix: str | None = option("test", "Name of the test files without the language.")
+
+    def __post_init__(self):
+        super().__post_init__()
+        if "" in self.prefixes:
+            raise ValueError(
+                "`prefixes` must name three splits: training, validation, test. Received: an empty "
+                "name. Name them by --train_prefix, --valid_prefix and --test_prefix; a member of "
+                "a mixture may have null for no pairs."
+            )
+
+    @property
+    def prefixes(self) -> tuple[str | None, ...]:
+        """Names of the training, validation and test split."""
+        return tuple(getattr(self, name) for name in PREFIXES)
+
+
+@dataclasses.dataclass(frozen=True)
+class Streamed(Target, Strictness):
+    """A corpus that memory need not hold: its splits are read pair by pair."""
+
+    @abc.abstractmethod
+    def rows(
+        self, split: int, dropped: Dropped, part: int = 0, parts: int = 1
+    ) -> tuple[Iterator[tuple[int, str, str]], str]:
+        """Open a part of a split: (number, source, target) of each usable pair, which are read when
+        they are asked for, and what is numbered, for `ParallelText.from_rows`.
+
+        Raises:
+            ValueError, OSError: what shows before the first pair is read.
+        """
+
+    def load(self) -> Corpus:
+        dropped = Dropped(strict=self.strict)
+        opened = [self.rows(split, dropped) for split in range(3)]
+        return self._corpus([ParallelText.from_rows(*split) for split in opened], dropped)
+
+    def stream(self, part=0, parts=1, dropped=None):
+        if not 0 <= part < parts:
+            raise ValueError(
+                f"`part` must be from 0 to `parts` - 1. Received: part={part}, parts={parts}. "
+                "Count parts from 0."
+            )
+        dropped = Dropped() if dropped is None else dropped
+        dropped.strict = self.strict
+        rows, *_ = self.rows(0, dropped, part, parts)
+        return ((source, target) for _, source, target in rows)
+
+    def held_out(self):
+        dropped = Dropped(strict=self.strict)
+        _, *opened = [self.rows(split, dropped) for split in range(3)]
+        texts = [ParallelText.from_rows(*split) for split in opened]
+        return self._corpus([ParallelText([], []), *texts], dropped)
+
+    def _corpus(self, texts, dropped):
+        return Corpus(self.name, *self.two_languages(), *texts, dropped=dropped)
+
+
+def spread(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as a description of a run or a member of a mixture says them, by the names of
+    options: "prefixes" are three.
+    """
+    prefixes = settings.get("prefixes")
+    rest = {name: value for name, value in settings.items() if name != "prefixes"}
+    if prefixes is None:
+        return rest
+    if isinstance(prefixes, str) or len(prefixes) != len(PREFIXES):
+        raise ValueError(
+            "`prefixes` must name three splits: training, validation, test, each a string, or null "
+            f"for no pairs. Received: {prefixes!r}. Try train,valid,test."
+        )
+    return {**rest, **dict(zip(PREFIXES, prefixes, strict=True))}

@@ -1,0 +1,326 @@
+"""Laws of all corpora: what is an option of one is refused by the others, what is dropped is
+counted, and refused by `strict`; parts give what loading gives; a mixture of one is that one.
+"""
+
+import dataclasses
+import gzip
+import itertools
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines import corpora
+from pipelines.corpora import CORPORA
+from pipelines.corpora.options import PREFIXES
+from pipelines.dropped import Dropped
+from pipelines.options import settings as options_of
+
+SPLITS = ("train", "valid", "test")
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A corpus of files.
+
+    Attributes:
+        names: of the files of a split, where {} stands for the split.
+        good: lines of them, all of which are kept.
+        bad: a line that is dropped, of the first file; the others have a good one beside it.
+        reason: why.
+        missing: what is said of a folder without the files.
+        empty: what is said of an empty file.
+    """
+
+    names: tuple[str, ...]
+    good: tuple[str, ...]
+    bad: str
+    reason: str
+    missing: str
+    empty: str
+
+
+TREES = ("(S (N Dogs) (V run))", "(S (N Cats) (V sit))")
+ROWS = {
+    "text_files": Row(
+        ("{}.en", "{}.de"),
+        ("one dog", "two cats"),
+        "",
+        "empty",
+        r"Neither .*train\.en nor train\.en\.gz exists",
+        "empty file",
+    ),
+    "lines": Row(
+        ("{}.en",),
+        ("one dog", "two cats"),
+        "",
+        "empty",
+        r"Neither .*train\.en nor train\.en\.gz exists",
+        "holds no text",
+    ),
+    "spans": Row(
+        ("{}.en",),
+        ("one dog", "two cats"),
+        "alone",
+        "without a span",
+        r"Neither .*train\.en nor train\.en\.gz exists",
+        "holds no text",
+    ),
+    "treebank": Row(
+        ("{}.trees",),
+        TREES,
+        "(())",
+        "empty bracket",
+        r"Neither .*train\.trees nor train\.trees\.gz exists",
+        "holds no tree with words",
+    ),
+}
+
+
+@pytest.fixture(params=ROWS)
+def name(request):
+    return request.param
+
+
+def write(folder, name, lines=None, split="train", zipped=False):
+    """Write good files of a corpus, with other lines in the first file of a split."""
+    row = ROWS[name]
+    for one in SPLITS:
+        text = lines if lines is not None and one == split else row.good
+        for number, file in enumerate(row.names):
+            content = list(text) if number == 0 else ["good words"] * len(text)
+            data = "".join(f"{line}\n" for line in content).encode("utf-8", "surrogateescape")
+            path = folder / file.format(one)
+            if zipped:
+                path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(data))
+            else:
+                path.write_bytes(data)
+    return {"data_dir": folder}
+
+
+def pairs(text):
+    return list(zip(text.sources, text.targets, strict=True))
+
+
+def test_gzipped_files_are_read_alike(name, tmp_path):
+    plain = corpora.load(name, **write(tmp_path, name))
+    (tmp_path / "zipped").mkdir()
+    assert corpora.load(name, **write(tmp_path / "zipped", name, zipped=True)) == plain
+    assert [len(split) for split in (plain.train, plain.valid, plain.test)] == [2, 2, 2]
+    assert plain.name == name
+    assert plain.dropped == {}
+    assert (plain.source_language, plain.target_language) == CORPORA[name].languages("en", "de")
+
+
+def test_what_is_dropped_is_counted_with_its_place_and_refused_by_strict(name, tmp_path):
+    row = ROWS[name]
+    arguments = write(tmp_path, name, [row.good[0], row.bad, row.good[1], row.bad], "valid")
+    corpus = corpora.load(name, **arguments)
+    place = f"{tmp_path}/{row.names[0].format('valid')}, line 2"
+    assert corpus.dropped == {row.reason: 2}
+    assert corpus.dropped.firsts == {row.reason: place}
+    assert len(corpus.valid) == 2
+    last = f"{tmp_path}/{row.names[-1].format('valid')}, line 3"
+    assert corpus.valid.place(1, "") == last
+    with pytest.raises(ValueError, match=r"line 2: "):
+        corpora.load(name, **arguments, strict=True)
+    # The control: what is good is not refused.
+    assert corpora.load(name, **write(tmp_path, name), strict=True).dropped == {}
+
+
+def test_a_missing_folder_or_file_is_told(name, tmp_path):
+    with pytest.raises(ValueError, match=rf"^Corpus {name} needs `data_dir`.*Pass --data_dir=FOL"):
+        corpora.load(name)
+    with pytest.raises(FileNotFoundError, match="must be an existing folder"):
+        corpora.load(name, data_dir=tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match=ROWS[name].missing):
+        corpora.load(name, data_dir=tmp_path)
+    write(tmp_path, name)
+    with pytest.raises(FileNotFoundError, match=r"dev.* The folder holds: test"):
+        corpora.load(name, data_dir=tmp_path, prefixes=("train", "dev", "test"))
+
+
+@pytest.mark.parametrize("lines", [[], ["", " "]])
+def test_a_file_without_text_is_told(name, tmp_path, lines):
+    expected = ROWS[name].empty if not lines else "empty file|no usable pair|holds no"
+    with pytest.raises(ValueError, match=expected):
+        corpora.load(name, **write(tmp_path, name, lines, "test"))
+
+
+def test_what_is_no_utf8_is_told_with_its_line(name, tmp_path):
+    lines = [ROWS[name].good[0], "\udcff"]
+    with pytest.raises(ValueError, match=r"test\.\w+, line 2: must be UTF-8"):
+        corpora.load(name, **write(tmp_path, name, lines, "test"))
+
+
+def test_a_line_that_is_too_long_is_dropped(name, tmp_path):
+    if name == "treebank":
+        pytest.skip("a word too long makes its tree too long: test_treebank.py")
+    lines = ["two words", f"a {'b' * 100_000}", "two more"]
+    assert corpora.load(name, **write(tmp_path, name, lines)).dropped == {"huge line": 1}
+
+
+def test_prefixes_are_three_names(name, tmp_path):
+    arguments = write(tmp_path, name)
+    for prefixes in (["train", "valid"], ["train", "", "test"], "train,valid,test"):
+        with pytest.raises(ValueError, match="`prefixes` must name three splits"):
+            corpora.load(name, **arguments, prefixes=prefixes)
+    corpus = corpora.load(name, **arguments, prefixes=["test", "test", None])
+    assert [len(split) for split in (corpus.train, corpus.valid, corpus.test)] == [2, 2, 0]
+
+
+def test_a_mixture_of_one_is_that_one_with_its_tag(name, tmp_path):
+    write(tmp_path, name)
+    languages = {"source_language": "en", "target_language": "de"}
+    member = {"corpus": name, "data_dir": ".", "tag": "<a>", **languages}
+    (tmp_path / "mixture.json").write_text(json.dumps({"corpora": [member]}))
+    mixed = corpora.load("mixture", mixture=tmp_path / "mixture.json")
+    alone = corpora.load(name, data_dir=tmp_path)
+    for split in SPLITS:
+        expected = [(f"<a> {source}", target) for source, target in pairs(getattr(alone, split))]
+        assert pairs(getattr(mixed, split)) == expected
+    assert mixed.tags == ("<a>", *alone.tags)
+
+
+def streamed(name, parts, **arguments):
+    """What each part gives, and what all of them leave out."""
+    dropped = Dropped()
+    streams = [
+        list(corpora.stream(name, part=part, parts=parts, dropped=dropped, **arguments))
+        for part in range(parts)
+    ]
+    return streams, dropped
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(
+        st.tuples(*[st.sampled_from(["", "a", "b c", " ", "ü"])] * 2), min_size=1, max_size=12
+    ),
+    st.integers(1, 5),
+)
+def test_the_parts_of_text_files_give_each_pair_and_each_reason_once(
+    tmp_path_factory, lines, parts
+):
+    lines.append(("last", "last"))
+    folder = tmp_path_factory.mktemp("text")
+    arguments = write(folder, "text_files", [source for source, _ in lines], zipped=True)
+    (folder / "train.de.gz").write_bytes(
+        gzip.compress("".join(f"{target}\n" for _, target in lines).encode())
+    )
+    loaded = corpora.load("text_files", **arguments)
+    streams, dropped = streamed("text_files", parts, **arguments)
+    assert sorted(itertools.chain(*streams)) == sorted(pairs(loaded.train))
+    assert dict(dropped) == loaded.dropped
+    assert streams[0] == [pair for pair in lines[::parts] if pair[0].strip() and pair[1].strip()]
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("name", ["reverse", "lines", "treebank"])
+def test_a_corpus_that_is_loaded_whole_is_cut_too(name, parts, tmp_path):
+    arguments = {"seed": 2} if name == "reverse" else write(tmp_path, name)
+    corpus = corpora.load(name, **arguments)
+    streams, dropped = streamed(name, parts, **arguments)
+    assert sorted(itertools.chain(*streams)) == sorted(pairs(corpus.train))
+    assert max(map(len, streams)) - min(map(len, streams)) <= 1
+    assert not dropped
+    held_out = corpora.held_out(name, **arguments)
+    assert held_out == dataclasses.replace(corpus, train=held_out.train)
+    assert len(held_out.train) == 0
+
+
+def test_what_is_held_out_is_read_without_the_training_side(tmp_path):
+    arguments = write(tmp_path, "text_files")
+    (tmp_path / "train.en").write_bytes(b"\xff\n")
+    assert pairs(corpora.held_out("text_files", **arguments).valid)[0] == ("one dog", "good words")
+    with pytest.raises(ValueError, match="must be UTF-8"):  # control
+        corpora.load("text_files", **arguments)
+    (tmp_path / "train.en").unlink()
+    with pytest.raises(FileNotFoundError, match=r"train\.en"):  # yet that it is missing is told
+        corpora.held_out("text_files", **arguments)
+
+
+@pytest.mark.parametrize("part", [0, 1, 2])
+@pytest.mark.parametrize(("english", "german"), [(5, 3), (2, 9), (3, 0), (0, 3), (0, 0)])
+def test_every_part_tells_unequal_line_counts(tmp_path, part, english, german):
+    arguments = write(tmp_path, "text_files", ["x"] * english)
+    (tmp_path / "train.de").write_text("y\n" * german)
+    with pytest.raises(ValueError) as streaming:
+        list(corpora.stream("text_files", **arguments, part=part, parts=3))
+    with pytest.raises(ValueError) as loading:
+        corpora.load("text_files", **arguments)
+    assert str(streaming.value) == str(loading.value)
+    empty = "train.en" if not english else "train.de"
+    expected = f"Received: {english} and {german}"
+    if not english * german:
+        expected = f"{tmp_path / empty} must hold one sentence a line. Received: an empty file."
+    assert expected in str(loading.value)
+
+
+def test_bad_utf8_is_told_with_its_line_by_the_part_that_reads_it(tmp_path):
+    arguments = write(tmp_path, "text_files", ["a"] * 5)
+    (tmp_path / "train.de").write_bytes(b"b\nb\nb\nM\xfc\nb\n")
+    with pytest.raises(ValueError, match=r"train\.de, line 4: must be UTF-8"):
+        list(corpora.stream("text_files", **arguments, part=1, parts=2))
+    # The control: the other part reads lines 1, 3, 5.
+    assert len(list(corpora.stream("text_files", **arguments, part=0, parts=2))) == 3
+
+
+@pytest.mark.parametrize("call", [corpora.load, corpora.stream, corpora.held_out])
+def test_what_can_be_told_at_once_is(call, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"train\.en"):
+        call("text_files", data_dir=tmp_path)
+    with pytest.raises(ValueError, match=r"must be one of home_assistant, intents.*Received: 'wm"):
+        call("wmt", source_language="en", target_language="de")
+    for splits in (["train", "test"], ["a", "b", "c", "d"], ["a", "", "c"]):
+        with pytest.raises(ValueError, match=r"^`splits` must name three splits: "):
+            call("tfds", dataset="x", splits=splits)
+
+
+FOREIGN = [
+    (corpus, option)
+    for corpus in CORPORA
+    for option in sorted({name for kind in CORPORA.values() for name in options_of(kind)})
+    if option not in (*PREFIXES, *options_of(CORPORA[corpus]))
+]
+
+
+@pytest.mark.parametrize("call", [corpora.load, corpora.stream, corpora.held_out])
+def test_an_option_of_another_corpus_is_never_silently_passed_over(call):
+    for corpus, option in FOREIGN:
+        if option in corpora.PASSED_OVER:
+            continue
+        readers = sorted(name for name in CORPORA if option in options_of(CORPORA[name]))
+        with pytest.raises(ValueError) as raised:
+            call(corpus, **{option: True if option == "strict" else "here"})
+        assert str(raised.value).startswith(
+            f"Only corpus {' or '.join(readers)} reads `{option}`. Received: corpus={corpus}, "
+        )
+    assert ("reverse", "data_dir") in FOREIGN
+    assert len(FOREIGN) > 30
+
+
+@pytest.mark.parametrize(
+    ("name", "needed"), [("records", "data_dir"), ("tfds", "dataset"), ("mixture", "mixture")]
+)
+def test_a_corpus_without_what_it_needs_says_so(name, needed):
+    with pytest.raises(ValueError, match=rf"^Corpus {name} needs `{needed}`.*Pass --{needed}="):
+        corpora.load(name, source_language="en", target_language="de")
+
+
+def test_home_assistant_gets_its_cache_folder(tmp_path):
+    (tmp_path / corpora.home_assistant.WHEEL).mkdir()
+    with pytest.raises(IsADirectoryError, match=str(tmp_path)):
+        corpora.load("home_assistant", cache_dir=tmp_path)
+
+
+def test_it_imports_neither_tensorflow_nor_the_model():
+    code = (
+        "import sys, pipelines.corpora; print([m for m in ('tensorflow', 'keras', "
+        "'keras_transformer') if m in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
