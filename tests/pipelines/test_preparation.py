@@ -118,7 +118,7 @@ def test_every_pair_is_in_one_shard_as_the_vocabulary_tokenizes_it(toy):
     assert texts(prepared) != list(
         zip(text.train.sources, text.train.targets, strict=True)
     )  # control: in another order
-    loaded = corpora.records.load(toy)
+    loaded = corpora.load("records", data_dir=toy)
     assert (loaded.valid, loaded.test) == (text.valid, text.test)
     assert all(shard["pairs"] > 800 for shard in prepared.manifest["shards"])
 

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from pipelines import corpora
 from pipelines.batches.pairs import TokenizedPairs
-from pipelines.corpora import manifest
+from pipelines.corpora import check_languages, manifest
 from pipelines.corpora import record_files as records
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 from pipelines.corpora.record_files import Records, deserialize, read_shard, serialize, write_shard
-from pipelines.corpora.refusals import check_languages
 from pipelines.prepare.filtering import Filters
 from pipelines.prepare.sharding import Shards, kept, tokenized
 from pipelines.special_ids import EOS
@@ -223,14 +222,14 @@ def test_what_is_missing_is_told_with_the_remedy(folder):
     ):
         content = (folder / name).read_bytes()
         (folder / name).unlink()
-        message = complaint(FileNotFoundError, lambda: corpora.records.load(folder))
+        message = complaint(FileNotFoundError, lambda: corpora.load("records", data_dir=folder))
         assert name in message
         assert AGAIN in message
         (folder / name).write_bytes(content)
     assert "it has no manifest.json" in complaint(
         FileNotFoundError, lambda: Records(folder / "nowhere")
     )
-    assert len(corpora.records.load(folder).train.pairs()) == len(PAIRS)  # control
+    assert len(corpora.load("records", data_dir=folder).train.pairs()) == len(PAIRS)  # control
 
 
 @pytest.mark.parametrize(
