@@ -10,11 +10,11 @@ from keras_transformer.flags import (
     reading,
     runs_and_exports,
     seeing,
-    serving,
     text,
     translating,
 )
 from keras_transformer.flags.definition import flag_values
+from keras_transformer.server.options import ServeOptions
 from keras_transformer.visualization.attention_pictures import Lines
 from keras_transformer.visualization.charts import LearningRates
 from keras_transformer.visualization.head_maps import Heads
@@ -64,7 +64,7 @@ SECTIONS = {
     "search": DecodingOptions,
     "tuned_search": without(DecodingOptions, "beam_size", "length_penalty"),
     "seed": learning.Seed,
-    "serve": serving.ServeOptions,
+    "serve": ServeOptions,
     "start": learning.EmbeddingStart,
     "strict": Strictness,
     "task": runs_and_exports.TaskChoice,

@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 from keras_transformer.inference.hypothesis import Hypothesis
 from keras_transformer.inference.live import Live, as_bytes, as_strings
 from keras_transformer.inference.request_options import limits, request
+from keras_transformer.saved_models.loaded_graph import sentencepiece_models
 from keras_transformer.saved_models.session import SavedModel, damaged, read_meta_graph, reload
 from pipelines.trees import bracketing
 from pipelines.trees.linearization import alphabet_of
@@ -218,7 +219,7 @@ def tokenizers_of(graph: Message, folder: pathlib.Path, description: Mapping) ->
     Raises:
         ValueError: if there is none.
     """
-    found = [node.attr["model"].s for node in graph.node if node.op == "SentencepieceOp"]
+    found = sentencepiece_models(graph)
     if not found:
         raise ValueError(f"{folder} has no SentencePiece tokenizer: it is no translator of ours.")
     by_fingerprint = {fingerprint_of(model): model for model in found}

@@ -163,6 +163,11 @@ def load_text_operations(graph: Message) -> None:
         import tensorflow_text  # noqa: F401
 
 
+def sentencepiece_models(graph: Message) -> list[bytes]:
+    """The vocabularies in a GraphDef, as SentencePiece writes them."""
+    return [node.attr["model"].s for node in graph.node if node.op == "SentencepieceOp"]
+
+
 def operations_in(graph: Message) -> set[str]:
     """Names of all operations in a GraphDef and in its functions."""
     functions = {function.signature.name for function in graph.library.function}

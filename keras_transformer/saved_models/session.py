@@ -29,6 +29,7 @@ from keras_transformer.saved_models.loaded_graph import (
     make_cancellable,
     reachable_graph,
     rename,
+    sentencepiece_models,
 )
 from keras_transformer.saved_models.signature import Signature, TensorSpec, signature_of
 from keras_transformer.tensorflow_errors import reason_of
@@ -54,6 +55,7 @@ class SavedModel:
         folder: where it lies.
         definitions: every SignatureDef by name, as it lies in the folder.
         signatures: each loaded `Signature` by name.
+        sentencepiece_models: its vocabularies.
 
     Raises:
         tf.errors.OpError, OSError, ValueError: if it is damaged.
@@ -68,6 +70,7 @@ class SavedModel:
             for name, one in self.definitions.items()
             if one.inputs and (only is None or name in only)
         }
+        self.sentencepiece_models = sentencepiece_models(meta_graph.graph_def)
         self._running = 0
         self._ended = threading.Condition()
         self._loaded = _Functions(meta_graph, self.signatures, self.folder)

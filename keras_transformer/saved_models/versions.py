@@ -14,9 +14,14 @@ MOST = 2**63 - 1
 
 def newest_version(folder: str | os.PathLike) -> pathlib.Path | None:
     """The folder of the SavedModel with the highest number; None if there is none."""
-    files = pathlib.Path(folder).glob("*/saved_model.pb")
-    versions = _by_number(file.parent for file in files)
+    versions = versions_in(folder)
     return versions[max(versions)] if versions else None
+
+
+def versions_in(folder: str | os.PathLike) -> dict[int, pathlib.Path]:
+    """The folders of all SavedModels in a folder, by number."""
+    files = pathlib.Path(folder).glob("*/saved_model.pb")
+    return _by_number(file.parent for file in files)
 
 
 def taken_numbers(folder: str | os.PathLike) -> dict[int, pathlib.Path]:
@@ -24,14 +29,9 @@ def taken_numbers(folder: str | os.PathLike) -> dict[int, pathlib.Path]:
     return _by_number(pathlib.Path(folder).glob("*"))
 
 
-def number_of(path: pathlib.Path) -> int | None:
-    """The version that a path is; None if its name is no version's."""
-    name = path.name
-    is_number = name.isascii() and name.isdigit() and int(name) <= MOST
-    return int(name) if is_number else None
-
-
 def _by_number(paths: Iterable[pathlib.Path]) -> dict[int, pathlib.Path]:
-    versions = {number_of(path): path for path in sorted(paths)}
-    versions.pop(None, None)
-    return versions
+    return {
+        int(path.name): path
+        for path in sorted(paths)
+        if path.name.isascii() and path.name.isdigit() and int(path.name) <= MOST
+    }

@@ -17,16 +17,14 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 from keras_transformer.saved_models import versions
-from keras_transformer.server import deadline, log, openapi, paths, schemas, to_json
-from keras_transformer.server.bodies import read_body
-from keras_transformer.server.counters import Metrics
-from keras_transformer.server.errors import RequestError
-from keras_transformer.server.every_path import EveryPath
+from keras_transformer.server import monitoring, openapi, to_json, transport
 from keras_transformer.server.openapi import FINDING, PREDICT
+from keras_transformer.server.options import RequestError
 from keras_transformer.server.service import Service
 
 PAGE = pathlib.Path(__file__).with_name("page")
 SCRIPTS = ("elements", "attention", "tree", "next_pieces", "text_reading", "pictures", "page")
+PROMETHEUS = "/monitoring/prometheus/metrics"
 # Bytes of an answer that are sent with its length.
 WHOLE = 2**18
 # The page is all that it needs: a browser shall fetch nothing from elsewhere.
@@ -45,15 +43,9 @@ Number = Annotated[
 ]
 
 
-def build(service: Service, metrics: Metrics | None = None, cors: bool = False) -> ASGIApp:
-    """The ASGI application.
-
-    Args:
-        service: a `Service`.
-        metrics: `Metrics`; by default its own.
-        cors: whether pages of other sites may ask.
-    """
-    paths.register()
+def build(service: Service, cors: bool = False) -> ASGIApp:
+    """The ASGI application of a service. With `cors` pages of other sites may ask."""
+    transport.register_convertors()
     app = fastapi.FastAPI(
         title="keras_transformer.serve",
         version="1",
@@ -63,35 +55,37 @@ def build(service: Service, metrics: Metrics | None = None, cors: bool = False) 
         redirect_slashes=False,
     )
     app.openapi = lambda: openapi.document(app)
-    metrics = metrics or Metrics(lambda: service.batcher.depth, lambda: len(_served(service)))
-    service.batcher.on_batch = metrics.batch_run
+    counters = monitoring.Metrics(
+        lambda: service.batcher.depth, lambda: len(service.versions.available())
+    )
+    service.batcher.on_batch = counters.batch_run
     _answer_errors(app)
-    _answer_about_the_server(app, service, metrics)
+    _answer_about_the_server(app, service, counters)
     _answer_about_the_model(app, service)
-    _predict_by_the_model(app, service, metrics)
-    paths.ignore_case(app.routes)
-    return EveryPath(app, cors)
+    _predict_by_the_model(app, service, counters)
+    transport.ignore_case(app.routes)
+    return transport.EveryPath(app, cors)
 
 
-def _predict_by_the_model(app, service, metrics):
+def _predict_by_the_model(app, service, counters):
     @app.post(MODEL + ":predict", summary="Translate, by the newest version", **PREDICT)
     async def predict(name: Name, request: Request):
-        return await _predict(service, metrics, request, name, None)
+        return await _predict(service, counters, request, name, None)
 
     @app.post(VERSION + ":predict", summary="Translate, by one version", **PREDICT)
     async def predict_by_version(name: Name, version: Number, request: Request):
-        return await _predict(service, metrics, request, name, version)
+        return await _predict(service, counters, request, name, version)
 
 
 def _answer_about_the_model(app, service):
     @app.get(
-        MODEL, summary="All versions' states", response_model=schemas.ModelStatus, responses=FINDING
+        MODEL, summary="All versions' states", response_model=openapi.ModelStatus, responses=FINDING
     )
     async def status(name: Name):
         return JSONResponse(service.status(name))
 
     @app.get(
-        VERSION, summary="A version's state", response_model=schemas.ModelStatus, responses=FINDING
+        VERSION, summary="A version's state", response_model=openapi.ModelStatus, responses=FINDING
     )
     async def status_of_version(name: Name, version: Number):
         return JSONResponse(service.status(name, version))
@@ -99,7 +93,7 @@ def _answer_about_the_model(app, service):
     @app.get(
         MODEL + "/metadata",
         summary="The newest version's signatures",
-        response_model=schemas.ModelMetadata,
+        response_model=openapi.ModelMetadata,
         responses=FINDING,
     )
     async def metadata(name: Name):
@@ -108,7 +102,7 @@ def _answer_about_the_model(app, service):
     @app.get(
         VERSION + "/metadata",
         summary="A version's signatures",
-        response_model=schemas.ModelMetadata,
+        response_model=openapi.ModelMetadata,
         responses=FINDING,
     )
     async def metadata_of_version(name: Name, version: Number):
@@ -130,7 +124,7 @@ def _page(name):
     )
 
 
-def _answer_about_the_server(app, service, metrics):
+def _answer_about_the_server(app, service, counters):
     page = _page(service.name)
 
     @app.get("/", response_class=HTMLResponse, summary="A page to try the model on")
@@ -140,11 +134,11 @@ def _answer_about_the_server(app, service, metrics):
     @app.get(
         "/health",
         summary="Whether requests are answered",
-        response_model=schemas.Health,
-        responses={503: {"model": schemas.Health}},
+        response_model=openapi.Health,
+        responses={503: {"model": openapi.Health}},
     )
     async def health():
-        served = _served(service)
+        served = service.versions.available()
         return JSONResponse(
             {"ready": bool(served), "versions": served}, status_code=200 if served else 503
         )
@@ -155,9 +149,9 @@ def _answer_about_the_server(app, service, metrics):
     }
 
     @app.get("/metrics", summary="Counters, for Prometheus", **as_text)
-    @app.get(paths.PROMETHEUS, summary="The same, where TF Serving has them", **as_text)
+    @app.get(PROMETHEUS, summary="The same, where TF Serving has them", **as_text)
     async def show_metrics():
-        return Response(metrics.page(), media_type=metrics.content_type)
+        return Response(counters.page(), media_type=counters.content_type)
 
 
 def _answer_errors(app):
@@ -172,7 +166,7 @@ def _answer_errors(app):
         path = request.url.path
         if error.status_code == 405 and request.method == "OPTIONS":
             return Response(headers={"Allow": _allowed(error)})
-        if error.status_code == 404 and paths.is_of_tf_serving(path):
+        if error.status_code == 404 and transport.is_of_tf_serving(path):
             return _error(400, f"Malformed request: {request.method} {path}")
         return _error(error.status_code, f"{error.detail}: {request.method} {path}", error.headers)
 
@@ -193,17 +187,17 @@ def _error(status, message, headers=None):
     )
 
 
-async def _predict(service, metrics, request, name, version):
+async def _predict(service, counters, request, name, version):
     """Answer, count and log a request."""
     seen = {"signature": "unknown"}
     status = 500
     began = time.perf_counter()
     try:
-        body = await read_body(request, service.limits.max_request_bytes)
+        body = await transport.read_body(request, service.options.max_request_bytes)
         began = time.perf_counter()
         seen["bytes"] = len(body)
-        answer = await deadline.within(
-            deadline.seconds(request.headers, service.limits.request_timeout_ms),
+        answer = await transport.within(
+            transport.seconds(request.headers, service.options.request_timeout_ms),
             request,
             service.predict(name, version, body, seen),
         )
@@ -217,8 +211,8 @@ async def _predict(service, metrics, request, name, version):
         return Response(status_code=status)
     finally:
         seconds = time.perf_counter() - began
-        metrics.answered(seen["signature"], status, seconds)
-        log.tell("predict", status=status, milliseconds=round(seconds * 1e3, 1), **seen)
+        counters.answered(seen["signature"], status, seconds)
+        monitoring.log("predict", status=status, milliseconds=round(seconds * 1e3, 1), **seen)
 
 
 async def _written(pieces):
@@ -236,9 +230,3 @@ async def _written(pieces):
     if len(first) <= WHOLE:
         return Response(first, media_type="application/json")
     return StreamingResponse(itertools.chain([first], pieces), media_type="application/json")
-
-
-def _served(service):
-    return sorted(
-        number for number, state in [*service.versions.states.items()] if state.state == "AVAILABLE"
-    )

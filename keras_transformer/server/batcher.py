@@ -12,19 +12,20 @@ have: they cannot keep small ones from being answered.
 import concurrent.futures
 import contextlib
 import dataclasses
+import os
 import threading
 import time
 from collections.abc import Callable
 
 from keras_transformer.saved_models.session import CancellationManager
 from keras_transformer.server import rows
-from keras_transformer.server.errors import RequestError
+from keras_transformer.server.options import RequestError, ServeOptions
 
 # What share of the memory a small batch may take.
 SMALL = 4
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class _Batch:
     """Requests that one call will answer: `tasks` holds pairs of `Rows` and the future of their
     outputs.
@@ -33,7 +34,7 @@ class _Batch:
     key: object
     run: object
     opened: float
-    tasks: list = dataclasses.field(default_factory=list)
+    tasks: list
     cancellation: CancellationManager = dataclasses.field(default_factory=CancellationManager)
 
     @property
@@ -50,7 +51,33 @@ class _Batch:
         """Whether anybody waits for an answer."""
         return not all(future.cancelled() for _, future in self.tasks)
 
-    def run_together(self, tasks):
+    def answer(self):
+        """Run it. If it fails, run each request alone, so that only the bad one fails."""
+        tasks = [(task, future) for task, future in self.tasks if not future.cancelled()]
+        if not tasks:
+            return
+        try:
+            outputs = self._run_together([task for task, _ in tasks])
+            answers = rows.parted(outputs, [task.count for task, _ in tasks])
+        except Exception as error:
+            if len(tasks) == 1:
+                _settle(tasks[0][1].set_exception, error)
+                return
+            for task, future in tasks:
+                self._answer_alone(task, future)
+            return
+        for (_, future), answer in zip(tasks, answers, strict=True):
+            _settle(future.set_result, answer)
+
+    def _answer_alone(self, task, future):
+        try:
+            answer = self._run_together([task])
+        except Exception as error:
+            _settle(future.set_exception, error)
+        else:
+            _settle(future.set_result, answer)
+
+    def _run_together(self, tasks):
         # A run that fails cancels its own.
         self.cancellation = CancellationManager()
         if not self.is_wanted:
@@ -58,42 +85,35 @@ class _Batch:
         return self.run(rows.joined(tasks), self.cancellation)
 
 
+def _settle(settle, value):
+    """Unless it was cancelled meanwhile."""
+    with contextlib.suppress(concurrent.futures.InvalidStateError):
+        settle(value)
+
+
 class Batcher:
     """A bounded queue of batches, and the threads that work on them.
 
-    Args:
-        max_batch_size: rows of a batch.
-        batch_timeout_micros: how long the first request of a batch waits for others.
-        max_enqueued_batches: batches that wait for a thread, of the small and of the large ones.
-        num_batch_threads: small batches that are worked on at a time.
-        memory: bytes that all batches may take that are worked on at a time.
-
     Attributes:
+        max_batch_size: rows of a batch.
         on_batch: called with the number of rows of each batch before it is run.
     """
 
-    def __init__(
-        self,
-        max_batch_size: int = 64,
-        batch_timeout_micros: int = 5000,
-        max_enqueued_batches: int = 100,
-        num_batch_threads: int = 2,
-        memory: int = 2**31,
-    ):
-        self.max_batch_size = max_batch_size
-        self.max_enqueued_batches = max_enqueued_batches
-        self._timeout = batch_timeout_micros / 1e6
+    def __init__(self, options: ServeOptions):
+        self.max_batch_size = options.max_batch_size
+        self.max_enqueued_batches = options.max_enqueued_batches
+        self._timeout = options.batch_timeout_micros / 1e6
+        self._memory = options.max_memory_bytes
+        self._most_small = options.num_batch_threads or os.cpu_count()
         self.on_batch = lambda rows: None
-        self._memory = memory
         self._waiting = []
         self._running = []
         self._changed = threading.Condition()
         self._is_closed = False
         self._threads = [
             threading.Thread(target=self._work, name=f"batch-{number}")
-            for number in range(num_batch_threads + 1)
+            for number in range(self._most_small + 1)
         ]
-        self._most_small = num_batch_threads
         for thread in self._threads:
             thread.start()
 
@@ -113,15 +133,13 @@ class Batcher:
         run: Callable[[dict, CancellationManager], dict],
         key: tuple | None = None,
     ) -> concurrent.futures.Future:
-        """Put a request into the queue.
+        """Put a request into the queue, and give a future of its outputs. A batch that nobody waits
+        for any more is cancelled.
 
         Args:
             task: `Rows`.
             run: takes arrays by name and what cancels it, gives arrays by name.
             key: equal for requests that may share a batch; None: with none.
-
-        Returns:
-            A future of the request's outputs. A batch that nobody waits for any more is cancelled.
 
         Raises:
             RequestError: if the queue is full, or closed.
@@ -135,21 +153,21 @@ class Batcher:
                 batch.tasks.append((task, future))
             else:
                 batch = _Batch(key, run, time.monotonic(), [(task, future)])
-                # Large ones fill no place of the small ones.
-                alike = [
-                    one for one in self._waiting if self._is_large(one) == self._is_large(batch)
-                ]
-                if len(alike) >= self.max_enqueued_batches:
-                    raise RequestError(
-                        503,
-                        "The batch scheduling queue to which this task was submitted is full: "
-                        f"{self.max_enqueued_batches} batches wait. "
-                        "Try again later.",
-                    )
-                self._waiting.append(batch)
+                self._enqueue(batch)
             self._changed.notify_all()
         future.add_done_callback(lambda _: self._cancel_if_unwanted(batch))
         return future
+
+    def _enqueue(self, batch):
+        # Large ones fill no place of the small ones.
+        alike = [one for one in self._waiting if self._is_large(one) == self._is_large(batch)]
+        if len(alike) >= self.max_enqueued_batches:
+            raise RequestError(
+                503,
+                "The batch scheduling queue to which this task was submitted is full: "
+                f"{self.max_enqueued_batches} batches wait. Try again later.",
+            )
+        self._waiting.append(batch)
 
     def _cancel_if_unwanted(self, batch):
         with self._changed:
@@ -190,7 +208,7 @@ class Batcher:
         while (batch := self._next()) is not None:
             try:
                 self.on_batch(batch.count)
-                _answer(batch)
+                batch.answer()
             finally:
                 with self._changed:
                     self._running.remove(batch)
@@ -210,16 +228,8 @@ class Batcher:
                     return batch
                 if self._is_closed and not self._waiting:
                     return None
-                self._changed.wait(
-                    min(
-                        (
-                            batch.opened + self._timeout - now
-                            for batch in self._waiting
-                            if batch not in ready
-                        ),
-                        default=None,
-                    )
-                )
+                opens = [batch.opened for batch in self._waiting if batch not in ready]
+                self._changed.wait(min(opens) + self._timeout - now if opens else None)
 
     def _is_ready(self, batch, now):
         return (
@@ -241,37 +251,3 @@ class Batcher:
 
     def _is_large(self, batch):
         return batch.memory > self._memory // SMALL
-
-
-def _answer(batch):
-    """Run a batch. If it fails, run each request alone, so that only the bad one fails."""
-    tasks = [(task, future) for task, future in batch.tasks if not future.cancelled()]
-    if not tasks:
-        return
-    try:
-        outputs = batch.run_together([task for task, _ in tasks])
-        answers = rows.parted(outputs, [task.count for task, _ in tasks])
-    except Exception as error:
-        if len(tasks) == 1:
-            _settle(tasks[0][1].set_exception, error)
-            return
-        for task, future in tasks:
-            _answer_alone(batch, task, future)
-        return
-    for (_, future), answer in zip(tasks, answers, strict=True):
-        _settle(future.set_result, answer)
-
-
-def _answer_alone(batch, task, future):
-    try:
-        answer = batch.run_together([task])
-    except Exception as error:
-        _settle(future.set_exception, error)
-    else:
-        _settle(future.set_result, answer)
-
-
-def _settle(settle, value):
-    """Unless it was cancelled meanwhile."""
-    with contextlib.suppress(concurrent.futures.InvalidStateError):
-        settle(value)

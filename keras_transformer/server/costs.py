@@ -1,23 +1,26 @@
 """What a request may take, worked out from shapes and options before anything is computed.
 
-A text of n bytes has at most n + 2 tokens. So the bounds hold for every text, and are several times
-what a usual one takes.
+Texts are counted in tokens by the SavedModel's own SentencePiece models; where it has none, a text
+of n bytes has at most n tokens. What is counted so is a bound: with what usual requests take it has
+been compared in benchmarks/README.md, "What the server's limits allow".
 """
 
 import dataclasses
 import json
 import math
-import pathlib
 
 import numpy as np
+import sentencepiece
 
-from keras_transformer.saved_models.session import Signature
-from keras_transformer.server.errors import RequestError
-from keras_transformer.server.rows import PICTURE, Limits, Rows
+from keras_transformer.saved_models.session import SavedModel, Signature
+from keras_transformer.server.options import RequestError, ServeOptions
+from keras_transformer.server.rows import PICTURE, Rows
 
 FLOAT = 4
 # Of a float32 in JSON, with its comma.
 WRITTEN = 14
+# A text's begin and end.
+ENDS = 2
 # Tokens beyond a source where nothing says how long a result may be, and the most that a request
 # may ask for.
 BEYOND = 64
@@ -29,11 +32,8 @@ READINGS = ("score", "next_pieces")
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """Sizes of a model; those of the paper's base model for a SavedModel that says none.
-
-    Args:
-        num_layers, d_model, d_ff, num_heads, vocabulary_size: hyperparameters.
-        beam_size: as exported; 0: the model does not search.
+    """Sizes of a model, those of the paper's base model for a SavedModel that says none; its
+    beam_size as exported, 0 if it does not search; and its tokenizers.
     """
 
     num_layers: int = 6
@@ -42,35 +42,75 @@ class Sizes:
     num_heads: int = 8
     vocabulary_size: int = 37000
     beam_size: int = 4
+    tokenizers: tuple[sentencepiece.SentencePieceProcessor, ...] = ()
 
     @classmethod
-    def of(cls, folder: pathlib.Path) -> "Sizes":
-        """Read `model.json` of a SavedModel, if it has one."""
+    def of(cls, model: SavedModel) -> "Sizes":
+        """Read the `model.json` of a SavedModel, if it has one, and its tokenizers."""
+        tokenizers = tuple(
+            sentencepiece.SentencePieceProcessor(model_proto=one)
+            for one in model.sentencepiece_models
+        )
         try:
-            card = json.loads((folder / "model.json").read_text(encoding="utf-8"))
-            given = card["hyperparameters"]
+            card = json.loads((model.folder / "model.json").read_text(encoding="utf-8"))
+            hyperparameters = card["hyperparameters"]
             decoding = card.get("decoding")
             names = [field.name for field in dataclasses.fields(cls)]
-            sizes = {name: given[name] for name in names if isinstance(given.get(name), int)}
+            sizes = {
+                name: hyperparameters[name]
+                for name in names
+                if isinstance(hyperparameters.get(name), int)
+            }
             if decoding is None:
                 beam = 0
             else:
                 beam = max(decoding.get(name) or 1 for name in ("beam_size", "samples"))
-            return cls(**{**sizes, "beam_size": beam})
+            return cls(**{**sizes, "beam_size": beam, "tokenizers": tokenizers})
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
-            return cls()
+            return cls(tokenizers=tokenizers)
+
+    def tokens(self, text: bytes) -> int:
+        """The most tokens that a text may have. What masks part is cut by itself."""
+        counts = [len(one.encode(text)) for one in self.tokenizers] or [len(text)]
+        return ENDS + max(counts) + 2 * text.count(b"<mask>")
 
 
-def row_memory(name: str, signature: Signature, task: Rows, sizes: Sizes) -> int:
-    """Bytes that one row may take while a signature works on it.
-
-    Args:
-        name: the signature's.
-        signature: it.
-        task: `Rows`.
-        sizes: the model's.
+def within_limits(
+    name: str,
+    signature: Signature,
+    task: Rows,
+    sizes: Sizes,
+    limits: ServeOptions,
+    most_memory: int,
+) -> Rows:
+    """A request with the memory that its rows may take; refused if that is more than `most_memory`,
+    or if its answer may be longer than is allowed.
     """
-    lengths = _lengths(signature, task)
+    lengths = _lengths(signature, task, sizes)
+    answer = task.count * WRITTEN * sum(_numbers(signature, lengths))
+    if answer > limits.max_response_bytes:
+        raise RequestError(
+            400,
+            f"The answer of `{name}` to {task.count} rows of {max(lengths):,} tokens may have "
+            f"{answer:,} bytes; --max_response_bytes={limits.max_response_bytes:,}. Send fewer "
+            "rows, or shorter texts.",
+        )
+    memory = row_memory(name, signature, task, sizes, lengths)
+    at_once = 1 if signature.is_mergeable else task.count
+    if memory * at_once > most_memory:
+        raise RequestError(
+            400,
+            f"`{name}` may take {memory * at_once:,} bytes of memory for {at_once} rows of "
+            f"{max(lengths):,} tokens; half of --max_memory_bytes is {most_memory:,}. Send fewer "
+            "rows, shorter texts, or a smaller beam_size or max_length.",
+        )
+    return dataclasses.replace(task, row_memory=memory)
+
+
+def row_memory(
+    name: str, signature: Signature, task: Rows, sizes: Sizes, lengths: list[int]
+) -> int:
+    """Bytes that one row with texts of so many tokens may take while a signature works on it."""
     longest = max(lengths)
     read = FLOAT * longest * (8 * sizes.d_model + 2 * sizes.d_ff)
     read += 3 * FLOAT * sizes.num_heads * longest**2
@@ -90,11 +130,6 @@ def _search_memory(task, sizes, source):
     return beam * (2 * remembered * positions + 6 * FLOAT * sizes.vocabulary_size)
 
 
-def response_bytes(signature: Signature, task: Rows) -> int:
-    """Bytes that the numbers of an answer may take."""
-    return task.count * WRITTEN * sum(_numbers(signature, _lengths(signature, task)))
-
-
 def _numbers(signature, lengths):
     """How many a row has of each output that holds numbers for pairs of tokens."""
     for spec in signature.outputs.values():
@@ -106,10 +141,10 @@ def _numbers(signature, lengths):
             yield known * math.prod(between)
 
 
-def _lengths(signature, task):
+def _lengths(signature, task, sizes):
     """The most tokens of each text; pictures have a fixed number."""
     texts = [
-        max(map(len, array.reshape(-1)), default=0) + 2
+        max(map(sizes.tokens, array.reshape(-1)), default=ENDS)
         for name, array in task.inputs.items()
         if array.dtype == object and name != PICTURE and name in signature.required
     ]
@@ -119,35 +154,3 @@ def _lengths(signature, task):
 def _option(task, name, default):
     array = {**task.inputs, **task.options}.get(name)
     return default if array is None else max(int(np.max(array, initial=0)), 0) or default
-
-
-def within_limits(
-    name: str, signature: Signature, task: Rows, sizes: Sizes, limits: Limits, most_memory: int
-) -> Rows:
-    """A request with the memory that its rows may take.
-
-    Args:
-        most_memory: bytes that one batch may take.
-
-    Raises:
-        RequestError: if its answer or its memory may become larger than is allowed.
-    """
-    answer = response_bytes(signature, task)
-    if answer > limits.max_response_bytes:
-        raise RequestError(
-            400,
-            f"The answer of `{name}` to {task.count} rows of {max(_lengths(signature, task)):,} "
-            f"tokens may have {answer:,} bytes; --max_response_bytes={limits.max_response_bytes:,}."
-            " Send fewer rows, or shorter texts.",
-        )
-    memory = row_memory(name, signature, task, sizes)
-    at_once = 1 if signature.is_mergeable else task.count
-    if memory * at_once > most_memory:
-        raise RequestError(
-            400,
-            f"`{name}` may take {memory * at_once:,} bytes of memory for {at_once} rows of "
-            f"{max(_lengths(signature, task)):,} tokens; half of --max_memory_bytes is "
-            f"{most_memory:,}. Send fewer rows, shorter texts, or a smaller beam_size or "
-            "max_length.",
-        )
-    return dataclasses.replace(task, row_memory=memory)

@@ -4,24 +4,31 @@ It takes two things more: inputs that have defaults may be left out, and a text 
 around it is a batch of one.
 """
 
+import base64
+import binascii
 import json
 
 import numpy as np
+import tensorflow as tf
 
 from keras_transformer.saved_models.session import Signature
-from keras_transformer.server.errors import RequestError
-from keras_transformer.server.json_values import array, is_object, shown
+from keras_transformer.server.options import RequestError
+
+MOST_DIMENSIONS = 8
+SHOWN_CHARACTERS = 256
+TYPES = {
+    type(None): "Null",
+    bool: "Bool",
+    int: "Number",
+    float: "Number",
+    str: "String",
+    list: "Array",
+    dict: "Object",
+}
 
 
 def parse(body: bytes) -> dict:
-    """The JSON object in a request's body.
-
-    Args:
-        body: bytes.
-
-    Raises:
-        RequestError: if there is none.
-    """
+    """The JSON object in a request's body."""
     if not body:
         raise RequestError(400, "JSON Parse error: The document is empty")
     try:
@@ -36,34 +43,24 @@ def parse(body: bytes) -> dict:
     except (ValueError, RecursionError) as error:
         raise RequestError(400, "JSON Parse error: a number too long, or lists too deep") from error
     if not isinstance(document, dict):
-        raise RequestError(400, f"JSON Value: {shown(document)} Is not object")
+        raise RequestError(400, f"JSON Value: {_shown(document)} Is not object")
     if not isinstance(document.get("signature_name", ""), str):
         raise RequestError(
             400,
-            f"JSON Value: {shown(document)} not formatted correctly. 'signature_name' key must "
+            f"JSON Value: {_shown(document)} not formatted correctly. 'signature_name' key must "
             "be a string value.",
         )
     return document
 
 
 def arrays(document: dict, signature: Signature) -> tuple[dict[str, np.ndarray], bool]:
-    """The inputs of a parsed request.
-
-    Args:
-        document: what `parse` gave.
-        signature: the `Signature` that it asks for.
-
-    Returns:
-        Arrays by name, as the request has them, and whether it has them in rows ("instances")
-        rather than in columns ("inputs").
-
-    Raises:
-        RequestError: if they do not fit the signature.
+    """The inputs of a parsed request, by name; and whether it has them in rows ("instances") rather
+    than in columns ("inputs").
     """
     if "instances" in document and "inputs" in document:
         raise RequestError(
             400,
-            f"JSON Value: {shown(document)} Not formatted correctly expecting only one of "
+            f"JSON Value: {_shown(document)} Not formatted correctly expecting only one of "
             "'inputs' or 'instances' keys to exist ",
         )
     if "instances" in document:
@@ -77,11 +74,11 @@ def _rows(document, signature):
     instances = document["instances"]
     if not isinstance(instances, list):
         raise RequestError(
-            400, f"JSON Value: {shown(document)} Expecting 'instances' to be an list/array"
+            400, f"JSON Value: {_shown(document)} Expecting 'instances' to be an list/array"
         )
     if not instances:
-        raise RequestError(400, f"JSON Value: {shown(document)} No values in 'instances' array")
-    named = is_object(instances[0])
+        raise RequestError(400, f"JSON Value: {_shown(document)} No values in 'instances' array")
+    named = _is_object(instances[0])
     if not named and len(signature.required) > 1:
         raise RequestError(
             400,
@@ -97,7 +94,7 @@ def _rows(document, signature):
 
 def _row(number, instance, named, signature):
     """Arrays by name of one instance."""
-    if named != is_object(instance):
+    if named != _is_object(instance):
         found, expected = ("object", "value/list") if not named else ("list", "object")
         raise RequestError(
             400, f"Expecting {expected} but got {found} at item {number} of input list"
@@ -114,7 +111,7 @@ def _row(number, instance, named, signature):
     if missing:
         raise RequestError(
             400,
-            f"{_element(number)} JSON object: {shown(instance)} keys must be equal to: "
+            f"{_element(number)} JSON object: {_shown(instance)} keys must be equal to: "
             f"{','.join(signature.inputs)}"
             + (
                 f", of which {','.join(signature.defaults)} may be left out"
@@ -144,30 +141,21 @@ def _element(number, name=None):
 def _stacked(name, values, defaults):
     """One array of all instances' values; those that have none get the default."""
     if name in defaults and defaults[name].size == 1:
-        values = [
-            defaults[name].reshape(())
-            if value is None
-            else value.reshape(())
-            if value.size == 1
-            else value
-            for value in values
-        ]
-    for number, value in enumerate(values):
-        if value is None or value.shape != values[0].shape:
-            came = "nothing" if value is None else f"[{','.join(map(str, value.shape))}]"
-            expected = (
-                "a value" if values[0] is None else f"[{','.join(map(str, values[0].shape))}]"
-            )
+        values = [defaults[name] if value is None else value for value in values]
+        values = [value.reshape(()) if value.size == 1 else value for value in values]
+    shapes = [None if value is None else f"[{','.join(map(str, value.shape))}]" for value in values]
+    for number, shape in enumerate(shapes):
+        if shape is None or shape != shapes[0]:
             raise RequestError(
                 400,
-                f"{_element(number, name)} Error: INVALID_ARGUMENT: Expecting shape {expected} "
-                f"but got: {came}",
+                f"{_element(number, name)} Error: INVALID_ARGUMENT: Expecting shape "
+                f"{shapes[0] or 'a value'} but got: {shape or 'nothing'}",
             )
     return np.stack(values)
 
 
 def _columns(value, signature):
-    if not is_object(value):
+    if not _is_object(value):
         if len(signature.required) > 1:
             raise RequestError(
                 400,
@@ -186,3 +174,95 @@ def _columns(value, signature):
                 f"{','.join(signature.inputs)}.",
             )
     return {name: array(one, signature.inputs[name].dtype) for name, one in value.items()}
+
+
+def _shown(value) -> str:
+    """The beginning of a JSON value, for an error's text."""
+    if isinstance(value, dict):
+        members = ",\n".join(
+            f"    {json.dumps(name)}: {json.dumps(one, ensure_ascii=False)}"
+            for name, one in value.items()
+        )
+        return f"{{\n{members}\n}}"[:SHOWN_CHARACTERS]
+    return json.dumps(value, ensure_ascii=False)[:SHOWN_CHARACTERS]
+
+
+def _is_object(value) -> bool:
+    """Whether a JSON value is an object, and not bytes in base64."""
+    return isinstance(value, dict) and not _is_base64(value)
+
+
+def _is_base64(value):
+    return isinstance(value, dict) and value.keys() == {"b64"} and isinstance(value["b64"], str)
+
+
+def array(value, dtype: tf.DType) -> np.ndarray:
+    """A JSON value, nested lists or not, as an array."""
+    shape = []
+    first = value
+    while isinstance(first, list):
+        shape.append(len(first))
+        if len(shape) > MOST_DIMENSIONS:
+            raise RequestError(400, f"Encountered more than {MOST_DIMENSIONS} lists in one another")
+        first = first[0] if first else None
+    flat = []
+    _flatten(value, shape, 0, dtype, flat)
+    result = np.empty(len(flat), dtype=dtype.as_numpy_dtype)
+    # A number beyond float32 is infinite.
+    with np.errstate(over="ignore"):
+        result[:] = flat
+    return result.reshape(shape)
+
+
+def _flatten(value, shape, level, dtype, flat):
+    if not isinstance(value, list):
+        if level != len(shape):
+            raise RequestError(
+                400,
+                f"JSON Value: {_shown(value)} found at incorrect level: {level + 1} in the JSON "
+                f"DOM. Expected at level: {len(shape)}",
+            )
+        flat.append(_scalar(value, dtype))
+        return
+    if level >= len(shape):
+        raise RequestError(
+            400, f"Encountered list at unexpected level: {level} expected < {len(shape)}"
+        )
+    if len(value) != shape[level]:
+        raise RequestError(
+            400,
+            f"Encountered list at unexpected size: {len(value)} at level: {level} expected size: "
+            f"{shape[level]}",
+        )
+    for one in value:
+        _flatten(one, shape, level + 1, dtype, flat)
+
+
+def _scalar(value, dtype):
+    """One value; Python counts True as an integer, and JSON does not."""
+    kind = type(value)
+    if dtype.name == "string" and kind is str:
+        try:
+            return value.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise RequestError(
+                400, "JSON Parse error: The surrogate pair in string is invalid."
+            ) from error
+    if dtype.name == "string" and _is_base64(value):
+        try:
+            return base64.b64decode(value["b64"] + "=" * (-len(value["b64"]) % 4), validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise RequestError(400, "Unable to base64 decode") from error
+    if dtype.is_bool and kind is bool:
+        return value
+    if dtype.is_floating and kind in (int, float):
+        try:
+            return float(value)
+        except OverflowError:
+            return float("inf") if value > 0 else float("-inf")
+    if dtype.is_integer and kind is int and dtype.min <= value <= dtype.max:
+        return value
+    raise RequestError(
+        400,
+        f"JSON Value: {_shown(value)} Type: {TYPES[kind]} is not of expected type: {dtype.name}",
+    )

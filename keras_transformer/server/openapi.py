@@ -1,9 +1,88 @@
-"""The OpenAPI document: what FastAPI cannot see in the routes."""
+"""The OpenAPI document: the shapes of requests and answers, and what FastAPI cannot see in the
+routes.
+"""
+
+from typing import Any
 
 import fastapi
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel, ConfigDict, Field
 
-from keras_transformer.server import schemas
+
+class PredictRequest(BaseModel):
+    """`instances` (rows) or `inputs` (columns), not both. What a signature takes is in the model's
+    metadata.
+    """
+
+    signature_name: str = Field("serving_default", description="One of the model's signatures.")
+    instances: list[Any] = Field(
+        None,
+        description='Values, or objects of values by the names of inputs; bytes as {"b64": "..."}.',
+    )
+    inputs: Any = Field(
+        None,
+        description="A value or a list for the only input, or an object of lists by the names of "
+        "inputs.",
+    )
+
+
+class Predictions(BaseModel):
+    """The answer to `instances`: a value, or an object of values by the names of outputs, for each
+    of them.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    predictions: list[Any]
+
+
+class Outputs(BaseModel):
+    """The answer to `inputs`: values, or an object of values by the names of outputs."""
+
+    model_config = ConfigDict(extra="forbid")
+    outputs: Any
+
+
+class Status(BaseModel):
+    """What went wrong, if anything."""
+
+    error_code: str
+    error_message: str
+
+
+class VersionStatus(BaseModel):
+    """Where a version stands: LOADING, AVAILABLE, UNLOADING or END."""
+
+    version: str
+    state: str
+    status: Status
+
+
+class ModelStatus(BaseModel):
+    """TF Serving's GetModelStatusResponse."""
+
+    model_version_status: list[VersionStatus]
+
+
+class ModelMetadata(BaseModel):
+    """TF Serving's GetModelMetadataResponse."""
+
+    model_spec: dict[str, str]
+    metadata: dict[str, Any]
+
+
+class Health(BaseModel):
+    """Whether requests are answered, and by which versions."""
+
+    ready: bool
+    versions: list[int]
+
+
+class Error(BaseModel):
+    """Every answer that is no success."""
+
+    model_config = ConfigDict(extra="forbid")
+    error: str
+
 
 WORDS = {
     400: "Not as the signature, or a limit, has it.",
@@ -11,19 +90,18 @@ WORDS = {
     413: "Too many bytes.",
     415: "A Content-Encoding that is not gzip.",
     503: "Try again later.",
+    504: "The time of the request is over.",
 }
 
 
-def errors(*statuses):
-    return {status: {"model": schemas.Error, "description": WORDS[status]} for status in statuses}
+def _errors(*statuses):
+    return {status: {"model": Error, "description": WORDS[status]} for status in statuses}
 
 
-FINDING = errors(400, 404)
+# What routes say of themselves: those that look for a model, and those that predict.
+FINDING = _errors(400, 404)
 PREDICT = {
-    "responses": {
-        200: {"model": schemas.Predictions | schemas.Outputs},
-        **errors(400, 404, 413, 415, 503),
-    },
+    "responses": {200: {"model": Predictions | Outputs}, **_errors(*WORDS)},
     "openapi_extra": {
         "requestBody": {
             "required": True,
@@ -43,12 +121,11 @@ def document(app: fastapi.FastAPI) -> dict:
         described = get_openapi(
             title=app.title, version=app.version, description=app.description, routes=app.routes
         )
-        for operation in [
-            operation for path in described["paths"].values() for operation in path.values()
-        ]:
-            operation["responses"].pop("422", None)
+        for path in described["paths"].values():
+            for operation in path.values():
+                operation["responses"].pop("422", None)
         components = described["components"]["schemas"]
-        components["PredictRequest"] = schemas.PredictRequest.model_json_schema()
+        components["PredictRequest"] = PredictRequest.model_json_schema()
         for unused in ("HTTPValidationError", "ValidationError"):
             components.pop(unused, None)
         app.openapi_schema = described

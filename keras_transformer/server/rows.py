@@ -7,36 +7,17 @@ import dataclasses
 import numpy as np
 
 from keras_transformer.saved_models.session import Signature
-from keras_transformer.server.errors import RequestError
+from keras_transformer.server.options import RequestError, ServeOptions
 
 # What signatures call bytes of a PNG file, which are no text.
 PICTURE = "png"
 
 
 @dataclasses.dataclass(frozen=True)
-class Limits:
-    """Largest sizes of a request.
-
-    Args:
-        max_batch_size: rows, of a request and of a batch of several requests.
-        max_text_bytes: of one string, in UTF-8; a picture may be as long as a request.
-        max_request_bytes: of a request's body.
-        max_response_bytes: of an answer, as large as it may become.
-        request_timeout_ms: milliseconds from a request's last byte to its answer.
-    """
-
-    max_batch_size: int = 64
-    max_text_bytes: int = 5000
-    max_request_bytes: int = 2**20
-    max_response_bytes: int = 2**28
-    request_timeout_ms: int = 30000
-
-
-@dataclasses.dataclass(frozen=True)
 class Rows:
     """Arrays that a signature takes.
 
-    Args:
+    Attributes:
         count: how many rows.
         inputs: arrays by name, each with so many rows.
         options: arrays by name, without rows, or with one that holds for all.
@@ -56,21 +37,10 @@ class Rows:
         )
 
 
-def rows(given: dict[str, np.ndarray], signature: Signature, limits: Limits) -> Rows:
-    """A request's arrays as rows and options.
+def rows(given: dict[str, np.ndarray], signature: Signature, limits: ServeOptions) -> Rows:
+    """A request's arrays as rows and options, with the signature's defaults for what is left out.
 
     An input with a default whose values are the same in every row is an option.
-
-    Args:
-        given: arrays by name, as the request has them.
-        signature: the `Signature` that they are for.
-        limits: `Limits`.
-
-    Returns:
-        `Rows`, in which the signature's defaults stand for what was not given.
-
-    Raises:
-        RequestError: if shapes do not fit the signature or each other, or a limit is exceeded.
     """
     fitted = {
         name: _fitted(name, array, signature.inputs[name].shape) for name, array in given.items()
@@ -166,11 +136,7 @@ def joined(several: list[Rows]) -> dict[str, np.ndarray]:
 
 
 def parted(outputs: dict[str, np.ndarray], counts: list[int]) -> list[dict[str, np.ndarray]]:
-    """Part the outputs of such a batch into those of each `Rows`.
-
-    Raises:
-        RequestError: if an output has not as many rows as the batch.
-    """
+    """Part the outputs of such a batch into those of each `Rows`."""
     if len(counts) == 1:
         return [outputs]
     if any(not array.ndim or array.shape[0] != sum(counts) for array in outputs.values()):

@@ -12,83 +12,64 @@ from collections.abc import Callable
 import uvicorn
 from starlette.types import ASGIApp
 
-from keras_transformer.server import app, log, paths
+from keras_transformer.server import app, monitoring, transport
 from keras_transformer.server.batcher import Batcher
-from keras_transformer.server.rows import Limits
+from keras_transformer.server.options import ServeOptions
 from keras_transformer.server.served_versions import Versions
 from keras_transformer.server.service import Service
 
 
-def serve(
-    folder: pathlib.Path,
-    name: str,
-    host: str,
-    port: int,
-    limits: Limits,
-    poll_seconds: float,
-    cors: bool = False,
-    **batching,
-) -> None:
+def serve(options: ServeOptions) -> None:
     """Serve until SIGTERM or an interrupt. Then finish pending requests and return.
-
-    Args:
-        folder: of the model's versions.
-        name: of the model, in the URLs.
-        host, port: where to listen; port 0: any that is free.
-        limits: `Limits`.
-        poll_seconds: between two looks for new versions.
-        cors: whether pages of other sites may ask.
-        **batching: arguments of `Batcher`.
 
     Raises:
         OSError: if the port is taken, or the host is none of ours, or there is no model.
         ValueError: if the model cannot be loaded, or no URL can have its name.
     """
     began = time.monotonic()
-    paths.check_name(name)
-    log.start()
+    folder = pathlib.Path(options.model_base_path)
+    name = options.model_name or folder.resolve().name
+    transport.check_name(name)
+    monitoring.start_log()
     # Imported modules are never garbage: the search for it, when a version ends, can skip them.
     gc.freeze()
-    with bind(host, port) as listener:
-        versions = Versions(folder, log=log.tell)
-        batcher = Batcher(limits.max_batch_size, **batching)
+    with bind(options.host, options.rest_api_port) as listener:
+        versions = Versions(folder, log=monitoring.log)
+        batcher = Batcher(options)
         try:
-            versions.watch(poll_seconds)
-            served = app.build(Service(name, versions, batcher, limits), cors=cors)
+            versions.watch(options.file_system_poll_wait_seconds)
+            service = Service(name, versions, batcher, options)
             # uvicorn raises the signal that ended it once more, when all is answered.
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: None)
             host, port = listener.getsockname()[:2]
-            told = {
-                "url": f"http://{f'[{host}]' if ':' in host else host}:{port}",
-                "model": name,
-                "pid": os.getpid(),
-            }
+            url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
             Server(
-                served,
+                app.build(service, options.rest_api_enable_cors_support),
                 batcher,
-                lambda: log.tell("serving", **told, seconds=round(time.monotonic() - began, 1)),
+                lambda: monitoring.log(
+                    "serving",
+                    url=url,
+                    model=name,
+                    pid=os.getpid(),
+                    seconds=round(time.monotonic() - began, 1),
+                ),
             ).run([listener])
         finally:
             batcher.close()
             versions.close()
-    log.tell("ended")
+    monitoring.log("ended")
 
 
 class Server(uvicorn.Server):
-    """A web server that says when it listens. While it shuts down, no request waits for others to
+    """A web server that calls `when_listening`. While it shuts down, no request waits for others to
     share its batch.
-
-    Args:
-        served: an ASGI application.
-        batcher: the `Batcher` behind it.
-        when_listening: called without arguments.
     """
 
-    def __init__(self, served: ASGIApp, batcher: Batcher, when_listening: Callable[[], None]):
+    def __init__(self, application: ASGIApp, batcher: Batcher, when_listening: Callable[[], None]):
         super().__init__(
             uvicorn.Config(
-                served,
+                application,
                 ws="none",
                 log_config=None,
                 access_log=False,
@@ -111,13 +92,13 @@ class Server(uvicorn.Server):
 def bind(host: str, port: int) -> socket.socket:
     """Bind a socket to an address. Clients cannot connect to it yet."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except socket.gaierror as error:
         raise OSError(
             f"--host={host} is no address of this machine: {error.strerror}. Try 127.0.0.1, or "
             "0.0.0.0 for all."
         ) from error
-    family, kind, protocol, _, address = found[0]
+    family, kind, protocol, _, address = addresses[0]
     listener = socket.socket(family, kind, protocol)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

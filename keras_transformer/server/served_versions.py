@@ -14,35 +14,14 @@ import threading
 from collections.abc import Callable, Iterator
 
 from keras_transformer.saved_models.session import SavedModel, reason_of
-from keras_transformer.saved_models.versions import newest_version, number_of
+from keras_transformer.saved_models.versions import versions_in
 from keras_transformer.server import costs
-from keras_transformer.server.errors import RequestError
-
-
-def _content(folder):
-    """What changes whenever a file in a folder comes, goes, grows or changes.
-
-    A version that could not be loaded may be one that is still being copied.
-    """
-    return [(path, _stamp(path)) for path in sorted(folder.rglob("*"))]
-
-
-def _stamp(path):
-    """A file's size and time; None if it has gone, or is a link to nothing."""
-    with contextlib.suppress(OSError):
-        status = path.stat()
-        return status.st_size, status.st_mtime_ns
-    return None
+from keras_transformer.server.options import RequestError
 
 
 @dataclasses.dataclass
 class Version:
-    """One version in memory, and how many requests use it.
-
-    Args:
-        number: the name of its folder.
-        model: a `SavedModel`.
-    """
+    """One version in memory, and how many requests use it."""
 
     number: int
     model: SavedModel
@@ -51,7 +30,7 @@ class Version:
     @functools.cached_property
     def sizes(self) -> costs.Sizes:
         """What the costs of its requests depend on, read once."""
-        return costs.Sizes.of(self.model.folder)
+        return costs.Sizes.of(self.model)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +56,7 @@ class Versions:
 
     Raises:
         FileNotFoundError: if there is no folder, or no version in it.
-        ValueError: if the newest version cannot be loaded.
+        ValueError: if no version can be loaded.
     """
 
     def __init__(
@@ -91,6 +70,7 @@ class Versions:
         self._load = load
         self._log = log
         self._current = None
+        # What a version's folder held when it could not be loaded, by number.
         self._broken = {}
         self._changed = threading.Condition()
         self._stop = threading.Event()
@@ -100,34 +80,30 @@ class Versions:
                 f"there is no folder {folder}: --model_base_path is saved_models/<name>, where "
                 "versions lie."
             )
-        path = newest_version(folder)
-        if path is None:
+        found = versions_in(folder)
+        if not found:
             raise FileNotFoundError(
                 f"{folder} has no versions: folders named 1, 2, ... with a saved_model.pb. "
                 "Export one."
             )
         self.poll()
         if self._current is None:
-            [state] = self.states.values()
-            raise ValueError(f"{path} cannot be loaded: {state.error}")
+            newest = max(found)
+            raise ValueError(f"{found[newest]} cannot be loaded: {self.states[newest].error}")
+
+    def available(self) -> list[int]:
+        """Numbers of the versions that are served."""
+        return sorted(number for number, one in [*self.states.items()] if one.state == "AVAILABLE")
 
     @contextlib.contextmanager
     def use(self, name: str, number: int | None = None) -> Iterator[Version]:
-        """The version that a request asks for, which stays in memory as long as the request uses
-        it.
-
-        Args:
-            name: the model's, for the error.
-            number: the version's; None: the newest.
-
-        Raises:
-            RequestError: if it is not served.
+        """The version that a request asks for, None: the newest, which stays in memory as long as
+        the request uses it. The model's name is for the error.
         """
         with self._changed:
             version = self._current
             if version is None or number not in (None, version.number):
-                asked = f"Latest({name})" if number is None else f"Specific({name}, {number})"
-                raise RequestError(404, f"Servable not found for request: {asked}")
+                raise not_served(name, number)
             version.users += 1
         try:
             yield version
@@ -137,32 +113,20 @@ class Versions:
                 self._changed.notify_all()
 
     def poll(self) -> None:
-        """Serve the newest version in the folder, if another one is served now."""
-        path = newest_version(self.folder)
-        if path is None or (self._current and number_of(path) == self._current.number):
-            return
-        number = number_of(path)
-        stamp = _content(path)
-        if self._broken.get(number) == stamp:
-            return
-        self.states[number] = State("LOADING")
-        self._log("loading", version=number)
-        try:
-            model = self._load(path)
-            model.warm_up()
-        # TensorFlow raises anything for a damaged file. The old version stays.
-        except Exception as error:
-            self._broken[number] = stamp
-            self.states[number] = State("END", reason_of(error))
-            self._log("broken", version=number, error=self.states[number].error)
-            return
-        with self._changed:
-            old = self._current
-            self._current = Version(number, model)
-            self.states[number] = State("AVAILABLE")
-        self._log("available", version=number)
-        if old:
-            self._unload(old)
+        """Serve the newest version in the folder that can be loaded, if another one is served now.
+
+        One that cannot be loaded may still be copied: it is tried again when its files change.
+        """
+        for number, path in sorted(versions_in(self.folder).items(), reverse=True):
+            if self._current and number == self._current.number:
+                return
+            content = _content(path)
+            if self._broken.get(number) == content:
+                continue
+            if model := self._loaded(number, path):
+                self._replace(Version(number, model))
+                return
+            self._broken[number] = content
 
     def watch(self, seconds: float) -> None:
         """Poll every so many seconds, in a thread, until `close`."""
@@ -182,16 +146,56 @@ class Versions:
         self._stop.set()
         if self._watcher:
             self._watcher.join()
-        with self._changed:
-            version = self._current
-            self._current = None
-        if version:
-            self._unload(version)
+        self._replace(None)
 
-    def _unload(self, version):
-        self.states[version.number] = State("UNLOADING")
+    def _loaded(self, number, path):
+        """A version's model, warmed up; None if it cannot be loaded."""
+        self.states[number] = State("LOADING")
+        self._log("loading", version=number)
+        model = None
+        try:
+            model = self._load(path)
+            model.warm_up()
+        # TensorFlow raises anything for a damaged file.
+        except Exception as error:
+            if model:
+                model.close()
+            self.states[number] = State("END", reason_of(error))
+            self._log("broken", version=number, error=self.states[number].error)
+            return None
+        return model
+
+    def _replace(self, version):
         with self._changed:
-            self._changed.wait_for(lambda: version.users == 0)
-        version.model.close()
-        self.states[version.number] = State("END")
-        self._log("unloaded", version=version.number)
+            old = self._current
+            self._current = version
+            if version:
+                self.states[version.number] = State("AVAILABLE")
+        if version:
+            self._log("available", version=version.number)
+        if old:
+            self.states[old.number] = State("UNLOADING")
+            with self._changed:
+                self._changed.wait_for(lambda: old.users == 0)
+            old.model.close()
+            self.states[old.number] = State("END")
+            self._log("unloaded", version=old.number)
+
+
+def not_served(name: str, number: int | None) -> RequestError:
+    """The error that says that there is no such version, None: or none at all."""
+    asked = f"Latest({name})" if number is None else f"Specific({name}, {number})"
+    return RequestError(404, f"Servable not found for request: {asked}")
+
+
+def _content(folder):
+    """What changes whenever a file in a folder comes, goes, grows or changes."""
+    return [(path, _stamp(path)) for path in sorted(folder.rglob("*"))]
+
+
+def _stamp(path):
+    """A file's size and time; None if it has gone, or is a link to nothing."""
+    with contextlib.suppress(OSError):
+        status = path.stat()
+        return status.st_size, status.st_mtime_ns
+    return None

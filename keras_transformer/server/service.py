@@ -7,44 +7,46 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf import json_format
 
-from keras_transformer.saved_models.session import DEFAULT_SIGNATURE
+from keras_transformer.saved_models.session import DEFAULT_SIGNATURE, reason_of
 from keras_transformer.server import costs, from_json, to_json
 from keras_transformer.server.batcher import Batcher
-from keras_transformer.server.errors import RequestError, of_tensorflow
-from keras_transformer.server.rows import Limits, in_parts, rows
-from keras_transformer.server.served_versions import Versions
+from keras_transformer.server.options import RequestError, ServeOptions
+from keras_transformer.server.rows import in_parts, rows
+from keras_transformer.server.served_versions import Versions, not_served
+
+# As TF Serving's `ToHTTPStatusCode` has them; what is not here is the server's own fault.
+STATUSES = {
+    tf.errors.INVALID_ARGUMENT: 400,
+    tf.errors.FAILED_PRECONDITION: 400,
+    tf.errors.OUT_OF_RANGE: 400,
+    tf.errors.NOT_FOUND: 404,
+    tf.errors.UNIMPLEMENTED: 501,
+    tf.errors.RESOURCE_EXHAUSTED: 503,
+    tf.errors.UNAVAILABLE: 503,
+    tf.errors.DEADLINE_EXCEEDED: 504,
+}
 
 
 class Service:
-    """One model that answers TF Serving's three requests: predict, status and metadata.
+    """One model that answers TF Serving's three requests: predict, status and metadata."""
 
-    Args:
-        name: the model's.
-        versions: `Versions`.
-        batcher: a `Batcher`.
-        limits: `Limits`.
-    """
-
-    def __init__(self, name: str, versions: Versions, batcher: Batcher, limits: Limits):
+    def __init__(self, name: str, versions: Versions, batcher: Batcher, options: ServeOptions):
         self.name = name
         self.versions = versions
         self.batcher = batcher
-        self.limits = limits
+        self.options = options
 
     async def predict(
         self, name: str, number: int | None, body: bytes, seen: dict
     ) -> Iterator[bytes]:
-        """Answer a request.
+        """The answer to a request's body, in pieces.
 
         Args:
             name: of the model that it asks for.
             number: of the version; None: the newest.
-            body: of the request, bytes.
-            seen: a dictionary that receives what may be logged of the request: its signature, its
-                number of rows, its version.
-
-        Returns:
-            The body of the answer, in pieces.
+            body: of the request.
+            seen: receives what may be logged of the request: its signature, its number of rows, its
+                version.
 
         Raises:
             RequestError: if it is refused, or fails.
@@ -61,21 +63,17 @@ class Service:
             seen["signature"] = signature_name
             task, in_rows = await asyncio.to_thread(self._read, document, signature_name, version)
             seen["rows"] = task.count
-            key = (
-                (version.number, signature_name, task.options_key)
-                if signature.is_mergeable
-                else None
-            )
+            key = (version.number, signature_name, task.options_key)
             most_rows = self.batcher.most_memory // max(task.row_memory, 1)
             parts = []
             # One after the other: large batches are worked on so, and each takes one place.
-            for part in in_parts(task, min(most_rows, self.limits.max_batch_size)):
+            for part in in_parts(task, min(most_rows, self.options.max_batch_size)):
                 future = self.batcher.submit(
                     part,
                     lambda inputs, cancellation: _run(
                         version.model, signature_name, inputs, cancellation
                     ),
-                    key,
+                    key if signature.is_mergeable else None,
                 )
                 try:
                     parts.append(await asyncio.wrap_future(future))
@@ -116,8 +114,7 @@ class Service:
 
     def _use(self, name, number):
         if name != self.name:
-            asked = f"Latest({name})" if number is None else f"Specific({name}, {number})"
-            raise RequestError(404, f"Servable not found for request: {asked}")
+            raise not_served(name, number)
         return self.versions.use(name, number)
 
     def _read(self, document, name, version):
@@ -127,16 +124,18 @@ class Service:
             given, in_rows = from_json.arrays(document, signature)
         except RecursionError as error:
             raise RequestError(400, "JSON Parse error: lists too deep") from error
-        task = rows(given, signature, self.limits)
-        most = self.batcher.most_memory
-        return costs.within_limits(name, signature, task, version.sizes, self.limits, most), in_rows
+        task = rows(given, signature, self.options)
+        task = costs.within_limits(
+            name, signature, task, version.sizes, self.options, self.batcher.most_memory
+        )
+        return task, in_rows
 
 
 def _run(model, signature_name, inputs, cancellation):
     try:
         return model.run(signature_name, inputs, cancellation)
     except tf.errors.OpError as error:
-        raise of_tensorflow(error) from error
+        raise RequestError(STATUSES.get(error.error_code, 500), reason_of(error)) from error
 
 
 def _status(number, state):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import orjson
 
-from keras_transformer.server.errors import RequestError
+from keras_transformer.server.options import RequestError
 
 # Values written by one call, which holds Python's lock.
 PIECE = 2**14
@@ -20,17 +20,9 @@ _WORDS = {float("inf"): b"Infinity", -float("inf"): b"-Infinity"}
 
 
 def response(outputs: dict[str, np.ndarray], in_rows: bool) -> Iterator[bytes]:
-    """The body of a response, piece by piece.
+    """The body of a response, UTF-8, piece by piece; `in_rows` if the request had "instances".
 
-    Args:
-        outputs: arrays by name.
-        in_rows: whether the request had "instances".
-
-    Returns:
-        An iterator of bytes, UTF-8. What is not UTF-8 in a string is replaced.
-
-    Raises:
-        RequestError: in rows, if the outputs have no rows, or not as many.
+    What is not UTF-8 in a string is replaced.
     """
     if not in_rows:
         return _columns(outputs)

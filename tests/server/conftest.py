@@ -19,7 +19,7 @@ def exported(tmp_path_factory):
 
 
 @contextlib.contextmanager
-def serving(folder, limits=None, name="m", cors=False, **batching):
+def serving(folder, name="m", **options):
     """A server of a folder, in a thread of this process.
 
     Gives:
@@ -29,17 +29,17 @@ def serving(folder, limits=None, name="m", cors=False, **batching):
 
     from keras_transformer.server import app, running
     from keras_transformer.server.batcher import Batcher
-    from keras_transformer.server.rows import Limits
+    from keras_transformer.server.options import ServeOptions
     from keras_transformer.server.served_versions import Versions
     from keras_transformer.server.service import Service
 
-    limits, listening = limits or Limits(), threading.Event()
+    options = ServeOptions(**{"batch_timeout_micros": 0, "num_batch_threads": 1, **options})
+    listening = threading.Event()
     versions = Versions(folder)
-    batcher = Batcher(
-        limits.max_batch_size, **{"batch_timeout_micros": 0, "num_batch_threads": 1, **batching}
-    )
-    service = Service(name, versions, batcher, limits)
-    server = running.Server(app.build(service, cors=cors), batcher, listening.set)
+    batcher = Batcher(options)
+    service = Service(name, versions, batcher, options)
+    application = app.build(service, options.rest_api_enable_cors_support)
+    server = running.Server(application, batcher, listening.set)
     with running.bind("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()

@@ -17,7 +17,7 @@ pytest.importorskip("fastapi")
 
 from keras_transformer.server import app as server_app
 from keras_transformer.server.batcher import Batcher
-from keras_transformer.server.rows import Limits
+from keras_transformer.server.options import ServeOptions
 from keras_transformer.server.served_versions import Versions
 from keras_transformer.server.service import Service
 
@@ -177,9 +177,10 @@ def asked(examples):
 def check(folder, examples):
     """Ask the SavedModel in a folder so many times."""
     versions = Versions(folder)
-    batcher = Batcher(batch_timeout_micros=0, num_batch_threads=1)
+    options = ServeOptions(batch_timeout_micros=0, num_batch_threads=1)
+    batcher = Batcher(options)
     try:
-        application = server_app.build(Service("m", versions, batcher, Limits()))
+        application = server_app.build(Service("m", versions, batcher, options))
 
         @asked(examples)
         @given(st.data())

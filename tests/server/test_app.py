@@ -15,8 +15,7 @@ import pytest
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
 
-from keras_transformer.server import log
-from keras_transformer.server.rows import Limits
+from keras_transformer.server import monitoring
 
 PREDICT = "/v1/models/m:predict"
 
@@ -30,9 +29,9 @@ def predict(client, **document):
 def told():
     """What the server logs, a function that gives objects."""
     stream = io.StringIO()
-    log.start(stream)
+    monitoring.start_log(stream)
     yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
-    log.LOGGER.handlers = []
+    monitoring.LOGGER.handlers = []
 
 
 @pytest.fixture
@@ -124,8 +123,8 @@ def test_requests_at_once_get_what_they_get_alone(exported, start, signature):
 @pytest.fixture(scope="module")
 def limited(exported, start):
     """A client of a server with low limits."""
-    limits = Limits(max_batch_size=4, max_text_bytes=10, max_request_bytes=200)
-    with start(exported / "m", limits) as client:
+    limits = {"max_batch_size": 4, "max_text_bytes": 10, "max_request_bytes": 200}
+    with start(exported / "m", **limits) as client:
         yield client
 
 

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("fastapi")
 
 from keras_transformer.server.batcher import Batcher
-from keras_transformer.server.errors import RequestError
+from keras_transformer.server.options import RequestError, ServeOptions
 from keras_transformer.server.rows import Rows
 
 HOUR = 3600 * 10**6
@@ -52,7 +52,8 @@ def make():
     made = []
 
     def make(**options):
-        made.append(Batcher(**{"num_batch_threads": 1, "batch_timeout_micros": HOUR, **options}))
+        options = {"num_batch_threads": 1, "batch_timeout_micros": HOUR, **options}
+        made.append(Batcher(ServeOptions(**options)))
         return made[-1]
 
     yield make
@@ -175,7 +176,7 @@ def test_a_batch_that_nobody_waits_for_is_not_begun(make, run):
 
 
 def test_large_batches_are_run_one_at_a_time_and_small_ones_beside_them(make, run):
-    batcher = make(memory=100, batch_timeout_micros=0)
+    batcher = make(max_memory_bytes=100, batch_timeout_micros=0)
     run.gate.clear()
     large = [
         batcher.submit(dataclasses.replace(task(value), row_memory=50), run) for value in (1, 2)
@@ -190,7 +191,7 @@ def test_large_batches_are_run_one_at_a_time_and_small_ones_beside_them(make, ru
 
 
 def test_large_batches_that_wait_take_no_place_of_small_ones(make, run):
-    batcher = make(memory=100, batch_timeout_micros=0, max_enqueued_batches=1)
+    batcher = make(max_memory_bytes=100, batch_timeout_micros=0, max_enqueued_batches=1)
     run.gate.clear()
     large = dataclasses.replace(task(1), row_memory=50)
     futures = [batcher.submit(large, run)]

@@ -1,5 +1,7 @@
 """What a request may take is known before it is computed, and until when it is waited for."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -8,9 +10,9 @@ pytest.importorskip("fastapi")
 
 from keras_transformer.saved_models.session import Signature
 from keras_transformer.saved_models.signature import TensorSpec
-from keras_transformer.server import costs, deadline
-from keras_transformer.server.errors import RequestError
-from keras_transformer.server.rows import Limits, Rows
+from keras_transformer.server import costs, transport
+from keras_transformer.server.options import RequestError, ServeOptions
+from keras_transformer.server.rows import Rows
 
 TEXT = TensorSpec("text:0", tf.string, (None,))
 ALIGN = Signature(
@@ -26,13 +28,17 @@ def asked(count, size, *names, **options):
     return Rows(count, dict.fromkeys(names, text), {k: np.array([v]) for k, v in options.items()})
 
 
-def within(name, signature, task, limits=None, memory=2**30):
-    return costs.within_limits(name, signature, task, costs.Sizes(), limits or Limits(), memory)
+def within(name, signature, task, memory=2**30):
+    return costs.within_limits(name, signature, task, costs.Sizes(), ServeOptions(), memory)
 
 
 def test_weights_between_two_texts_are_bounded_by_the_answer_they_make():
     task = asked(2, 98, "text", "reference")
-    assert costs.response_bytes(ALIGN, task) == 2 * 3 * 4 * 100 * 100 * costs.WRITTEN
+    limits = ServeOptions(max_response_bytes=2 * 3 * 4 * 100 * 100 * costs.WRITTEN)
+    costs.within_limits("align", ALIGN, task, costs.Sizes(), limits, 2**30)
+    limits = dataclasses.replace(limits, max_response_bytes=limits.max_response_bytes - 1)
+    with pytest.raises(RequestError, match="rows of 100 tokens may have"):
+        costs.within_limits("align", ALIGN, task, costs.Sizes(), limits, 2**30)
     with pytest.raises(RequestError, match=r"--max_response_bytes=268,435,456\. Send fewer rows"):
         within("align", ALIGN, asked(1, 3960, "text", "reference"))
 
@@ -41,7 +47,7 @@ def test_a_wide_long_search_is_refused_and_options_beyond_the_limits_count_as_th
     with pytest.raises(RequestError, match=r"`translate` may take .* of --max_memory_bytes"):
         within("translate", SEARCH, asked(1, 1500, "text", beam_size=2**31 - 1, max_length=2**31))
     memory = [
-        costs.row_memory("translate", SEARCH, asked(1, 9, "text", beam_size=b), costs.Sizes())
+        within("translate", SEARCH, asked(1, 9, "text", beam_size=b)).row_memory
         for b in (32, 2**31 - 1)
     ]
     assert memory[0] == memory[1]
@@ -62,9 +68,9 @@ def test_control_usual_requests_pass():
     ],
 )
 def test_a_client_may_ask_for_less_time(headers, seconds):
-    assert deadline.seconds(headers, 30000) == seconds
+    assert transport.seconds(headers, 30000) == seconds
 
 
 def test_what_is_no_time_is_refused():
     with pytest.raises(RequestError, match="grpc-timeout must be a time such as 500m"):
-        deadline.seconds({"grpc-timeout": "soon"}, 1)
+        transport.seconds({"grpc-timeout": "soon"}, 1)

@@ -14,8 +14,7 @@ import pytest
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
 
-from keras_transformer.server import paths
-from keras_transformer.server.rows import Limits
+from keras_transformer.server import transport
 
 PREDICT = "/v1/models/m:predict"
 BODY = b'{"instances": ["a"]}'
@@ -109,7 +108,7 @@ def test_pages_of_other_sites_may_ask_where_that_is_allowed(exported, start):
     }
     origin = {"Origin": "https://example.org"}
     preflight = {"Access-Control-Request-Method": "POST"}
-    with start(exported / "m", cors=True) as client:
+    with start(exported / "m", rest_api_enable_cors_support=True) as client:
         answers = [
             client.options(PREDICT, headers=origin | preflight),
             client.post(PREDICT, content=BODY, headers=origin),
@@ -133,7 +132,7 @@ def test_control_without_the_flag_no_page_of_another_site_may_ask(client):
 @pytest.mark.parametrize("name", ["", "a/b", "a:b", "a/"])
 def test_a_name_that_no_url_can_have_is_refused(name):
     with pytest.raises(ValueError, match="--model_name must be a name without / and :"):
-        paths.check_name(name)
+        transport.check_name(name)
 
 
 @pytest.mark.parametrize("name", ["m", "my model", "übersetzer", "50%", "a?b#c", "a.b-c_d"])
@@ -298,7 +297,7 @@ def test_all_requests_in_one_piece_are_answered(client):
 
 
 def test_a_low_limit_holds_for_what_is_inflated(exported, start):
-    with start(exported / "m", Limits(max_request_bytes=len(BODY))) as client:
+    with start(exported / "m", max_request_bytes=len(BODY)) as client:
         longer = gzip.compress(BODY + b" ", mtime=0)
         assert client.post(PREDICT, content=BODY).status_code == 200
         assert client.post(PREDICT, content=longer, headers=GZIP).status_code == 413

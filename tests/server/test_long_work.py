@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
 
-from keras_transformer.server.rows import Limits
+from keras_transformer.server.options import ServeOptions
 
 PREDICT = "/v1/models/m:predict"
 SLOW = {"instances": ["slow"]}
@@ -73,13 +73,13 @@ def is_idle(client):
     ],
 )
 def test_who_waits_is_told_when_the_time_is_over(exported, start, milliseconds, headers):
-    with start(exported / "m", Limits(request_timeout_ms=milliseconds)) as client:
+    with start(exported / "m", request_timeout_ms=milliseconds) as client:
         work = Work(client)
         status, answer = predict(client, "slow", **headers)
         words = "Timed out waiting for notification: it took longer than 0.05 s."
         assert (status, answer) == (504, {"error": words})
         work.end.set()
-        client.service.limits = Limits()
+        client.service.options = ServeOptions()
         assert predict(client) == QUICK
         while not is_idle(client):
             pass
@@ -137,7 +137,7 @@ def test_health_is_answered_while_all_threads_are_held(exported, start):
 
 
 def test_an_answer_that_may_be_too_long_is_refused_before_it_is_computed(exported, start):
-    with start(exported / "m", Limits(max_response_bytes=20)) as client:
+    with start(exported / "m", max_response_bytes=20) as client:
         model = client.service.versions._current.model
         run, asked = model.run, []
         model.run = lambda *arguments: asked.append(arguments) or run(*arguments)
@@ -187,7 +187,7 @@ def test_a_client_that_leaves_within_a_long_answer_harms_nobody(exported, start,
 def test_a_request_in_parts_takes_one_place_of_the_queue(exported, start):
     # So little memory that each row is a part of its own.
     with (
-        start(exported / "m", memory=40_000_000, max_enqueued_batches=1) as client,
+        start(exported / "m", max_memory_bytes=40_000_000, max_enqueued_batches=1) as client,
         concurrent.futures.ThreadPoolExecutor(1) as pool,
     ):
         work = Work(client)

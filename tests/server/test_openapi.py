@@ -17,19 +17,17 @@ pytest.importorskip("schemathesis")
 import schemathesis
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from keras_transformer.server.rows import Limits
-
 FEW = 4
 MANY = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "15"))
 OPERATIONS = 10
-ERRORS = {"400", "404", "413", "415", "503"}
+ERRORS = {"400", "404", "413", "415", "503", "504"}
 
 
 @pytest.fixture(scope="module")
 def small(exported, start):
     """A client of a server whose limits are soon reached."""
     with start(
-        exported / "m", Limits(max_batch_size=3, max_text_bytes=20, max_request_bytes=2000)
+        exported / "m", max_batch_size=3, max_text_bytes=20, max_request_bytes=2000
     ) as client:
         yield client
 

@@ -12,9 +12,9 @@ from hypothesis.extra import numpy as arrays_of
 pytest.importorskip("fastapi")
 
 from keras_transformer.saved_models.session import Signature, TensorSpec
-from keras_transformer.server import from_json, json_values, to_json
-from keras_transformer.server.errors import RequestError
-from keras_transformer.server.rows import Limits, joined, parted, rows
+from keras_transformer.server import from_json, to_json
+from keras_transformer.server.options import RequestError, ServeOptions
+from keras_transformer.server.rows import joined, parted, rows
 
 SHAPES = arrays_of.array_shapes(min_dims=0, max_dims=4, max_side=3)
 TEXT = TensorSpec("text:0", tf.string, (None,))
@@ -26,7 +26,7 @@ SEARCH = Signature(
 
 
 def through_json(array, dtype):
-    return json_values.array(json.loads(b"".join(to_json.values(array))), dtype)
+    return from_json.array(json.loads(b"".join(to_json.values(array))), dtype)
 
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.float64, tf.int32, tf.int64, tf.bool])
@@ -40,7 +40,7 @@ def test_numbers_come_back_from_json_to_the_last_bit(dtype, data):
 
 def test_a_number_beyond_the_type_is_infinite():
     expected = [np.inf, -np.inf, np.inf]
-    assert json_values.array([1e300, -1e39, 10**400], tf.float32).tolist() == expected
+    assert from_json.array([1e300, -1e39, 10**400], tf.float32).tolist() == expected
 
 
 @pytest.mark.parametrize("piece", [1, 3, 7, 100])
@@ -100,7 +100,7 @@ def test_strings_come_back_from_json(array):
 )
 def test_a_value_that_is_none_of_its_type_is_refused(value, dtype, words):
     with pytest.raises(RequestError) as refused:
-        json_values.array(value, dtype)
+        from_json.array(value, dtype)
     assert refused.value.message.endswith(words)
     assert refused.value.status == 400
 
@@ -117,7 +117,7 @@ def test_a_body_that_is_no_object_of_json_is_refused(body):
 
 def read(**document):
     given_arrays, _ = from_json.arrays(document, SEARCH)
-    return rows(given_arrays, SEARCH, Limits(max_batch_size=4, max_text_bytes=5))
+    return rows(given_arrays, SEARCH, ServeOptions(max_batch_size=4, max_text_bytes=5))
 
 
 def options(found):
@@ -238,7 +238,7 @@ def test_signatures_whose_width_may_depend_on_the_longest_text_share_no_batch():
 def test_only_text_has_a_length_of_text(name, is_refused):
     signature = Signature({name: TEXT}, {"out": TEXT}, {})
     given = {name: np.array([b"123456"], object)}
-    limits = Limits(max_batch_size=4, max_text_bytes=5)
+    limits = ServeOptions(max_batch_size=4, max_text_bytes=5)
     if not is_refused:
         assert rows(given, signature, limits).inputs[name].tolist() == [b"123456"]
         return

@@ -10,7 +10,7 @@ import tensorflow as tf
 pytest.importorskip("fastapi")
 
 from keras_transformer.saved_models.versions import newest_version
-from keras_transformer.server.errors import RequestError
+from keras_transformer.server.options import RequestError
 from keras_transformer.server.served_versions import State, Versions
 
 

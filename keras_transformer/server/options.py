@@ -1,4 +1,6 @@
-"""Flags of the server, named as TF Serving names them where it has them."""
+"""The options of the server, named as TF Serving names them where it has them, and the error of a
+request that it refuses.
+"""
 
 import dataclasses
 
@@ -64,3 +66,12 @@ class ServeOptions(Options):
         "x-envoy-expected-rq-timeout-ms.",
         at_least=1,
     )
+
+
+class RequestError(Exception):
+    """A request that is refused, with its HTTP status and what was expected and came."""
+
+    def __init__(self, status: int, message: str):
+        super().__init__(message)
+        self.status = status
+        self.message = message

@@ -1,0 +1,104 @@
+"""What the server counts, for Prometheus, and logs: one JSON object a line on standard error, which
+never holds a text that a user sent.
+"""
+
+import datetime
+import json
+import logging
+import sys
+from collections.abc import Callable
+from typing import TextIO
+
+import prometheus_client
+from prometheus_client import Counter, Gauge, Histogram
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+LOGGER = logging.getLogger("keras_transformer.server")
+
+
+class Metrics:
+    """Counters of one server, in a registry of their own. Two functions give the number of batches
+    that wait and of versions that are served.
+    """
+
+    content_type = prometheus_client.CONTENT_TYPE_LATEST
+
+    def __init__(self, batcher_depth: Callable[[], int], served_versions: Callable[[], int]):
+        registry = self._registry = prometheus_client.CollectorRegistry()
+        prometheus_client.ProcessCollector(registry=registry)
+        self._requests = Counter(
+            "serve_requests",
+            "Requests to predict, by signature and HTTP status.",
+            ["signature", "status"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "serve_request_seconds",
+            "From a request's last byte to its answer.",
+            ["signature"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._rows = Histogram(
+            "serve_batch_rows",
+            "Rows of the batches that were run.",
+            buckets=ROWS,
+            registry=registry,
+        )
+        Gauge(
+            "serve_queue_batches", "Batches that wait for a thread.", registry=registry
+        ).set_function(batcher_depth)
+        Gauge("serve_loaded_versions", "Versions in memory.", registry=registry).set_function(
+            served_versions
+        )
+
+    def answered(self, signature: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self._requests.labels(signature, str(status)).inc()
+        self._seconds.labels(signature).observe(seconds)
+
+    def batch_run(self, rows: int) -> None:
+        """Count a batch."""
+        self._rows.observe(rows)
+
+    def page(self) -> bytes:
+        """All counters in the text format that Prometheus reads."""
+        return prometheus_client.generate_latest(self._registry)
+
+
+class JsonLines(logging.Formatter):
+    """Format a record as one object: its time, level, event and details."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        when = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
+        line = {
+            "time": when.isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **getattr(record, "details", {}),
+        }
+        if record.exc_info:
+            # Only the error's type and place: its message may quote a request.
+            kind, _, trace = record.exc_info
+            while trace.tb_next:
+                trace = trace.tb_next
+            place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+            line["error"] = f"{kind.__name__} at {place}"
+        return json.dumps(line)
+
+
+def start_log(stream: TextIO | None = None) -> None:
+    """Log what the server and its web server say, to a stream; by default standard error."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonLines())
+    for name, level in ((LOGGER.name, logging.INFO), ("uvicorn", logging.WARNING)):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.propagate = False
+        logger.setLevel(level)
+
+
+def log(event: str, level: int = logging.INFO, exc_info=None, **details) -> None:
+    """Log an event with its details, none of them a user's text."""
+    LOGGER.log(level, event, exc_info=exc_info, extra={"details": details})
