@@ -32,10 +32,10 @@ def built(name):
 
     from benchmarks.longest_chain import sequential_products
     from keras_transformer.flags.recipes import recipe
-    from keras_transformer.models import chosen, model_of
+    from keras_transformer.models import model_of, sizes_of_flags
 
     values = recipe(f"{RECIPES[name]}.flags", "model", "vocabulary")
-    model = model_of(chosen({**values, **OWN.get(name, {})}))
+    model = model_of(sizes_of_flags({**values, **OWN.get(name, {})}))
     chains = [
         sequential_products(model, (np.ones((1, length), np.int32),) * 2)
         for length in (LENGTH.value, 2 * LENGTH.value)

@@ -30,7 +30,7 @@ def state():
 before = state()
 {program}
 changed = [old != new for old, new in zip(before, state())]
-heavy = sorted({{"tensorflow", "keras", "keras_transformer.models"}} & set(sys.modules))
+heavy = sorted({{"tensorflow", "keras", "keras_transformer.models.sized_model"}} & set(sys.modules))
 print(json.dumps([*changed, heavy]))
 """
 IMPORTS = "import keras_transformer.layers; from keras_transformer import MultiHeadAttention"

@@ -96,7 +96,7 @@ def test_the_foreign_flags_are_many():
 def test_a_flag_of_another_architecture_is_refused(architecture, tmp_path):
     from keras_transformer.models.architectures import ARCHITECTURES
 
-    own = {field.name for field in dataclasses.fields(ARCHITECTURES[architecture].hyperparameters)}
+    own = {field.name for field in dataclasses.fields(ARCHITECTURES[architecture])}
     path = tmp_path / "my.flags"
     for name in flags.GROUPS["model"]:
         readers = OF_ARCHITECTURES.get(name, [*ARCHITECTURES])

@@ -4,7 +4,6 @@ import dataclasses
 
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.flags import (
-    architecture,
     evaluating,
     learning,
     reading,
@@ -14,6 +13,7 @@ from keras_transformer.flags import (
     translating,
 )
 from keras_transformer.flags.definition import flag_values
+from keras_transformer.models.architectures import ModelOptions
 from keras_transformer.server.options import ServeOptions
 from keras_transformer.visualization.attention_pictures import Lines
 from keras_transformer.visualization.charts import LearningRates
@@ -48,7 +48,7 @@ SECTIONS = {
     "input": translating.Lines,
     "json": translating.JsonOutput,
     "masking": reading.MaskingOptions,
-    "model": architecture.ModelOptions,
+    "model": ModelOptions,
     "model_dir": runs_and_exports.RunOptions,
     "model_path": translating.ModelToUse,
     "objective": learning.ObjectiveOptions,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from keras_transformer.flags.groups import GROUPS
+from keras_transformer.models.architectures import ARCHITECTURES, VisionHyperparameters
 from keras_transformer.tasks import TASKS
 from pipelines.corpora import CORPORA
 from pipelines.options import settings
@@ -16,10 +17,10 @@ OF_COMMANDS = {"translate": TRANSLATORS, "parse": ("parsing",), "tune": TRANSLAT
 OF_ALL = ("precision",)
 # Flags of a group that only some of its tasks have a use for.
 OF_TASKS = {
+    **{name: OF_TEXT for name in GROUPS["model"] if name not in settings(VisionHyperparameters)},
     **dict.fromkeys(("architecture", "kernel_size", "vocabularies"), TRANSLATORS),
     **dict.fromkeys(("validation_sentences", "coverage_penalty"), TRANSLATORS),
-    **dict.fromkeys(("attention", "d_k", "d_v", "positions", "max_positions"), OF_TEXT),
-    **dict.fromkeys(("scaled_embeddings", "token_dropout", "max_train_length"), OF_TEXT),
+    "max_train_length": OF_TEXT,
     "tie_embeddings": (*TRANSLATORS, "language_modelling", "masking"),
     "target_language": tuple(task for task in OF_TEXT if task != "parsing"),
     "constrained": ("parsing",),
@@ -28,16 +29,9 @@ OF_TASKS = {
 }
 # Flags of a model that not all architectures have.
 OF_ARCHITECTURES = {
-    name: ("transformer",)
+    name: readers
     for name in GROUPS["model"]
-    if name
-    not in (
-        *("architecture", "num_layers", "d_model", "dropout", "label_smoothing"),
-        *("token_dropout", "tie_embeddings"),
-    )
-} | {
-    **dict.fromkeys(("positions", "max_positions"), ("transformer", "convolutional")),
-    "kernel_size": ("convolutional",),
+    if (readers := tuple(key for key, kind in ARCHITECTURES.items() if name in settings(kind)))
 }
 
 

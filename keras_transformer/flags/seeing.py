@@ -4,7 +4,8 @@ Words: Transformers for Image Recognition at Scale").
 
 import dataclasses
 
-from pipelines.options import Options, option
+from keras_transformer.models.architectures import VisionHyperparameters
+from pipelines.options import Options, again, option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,9 +25,7 @@ class PictureOptions(Options):
         "package has them.",
         path=True,
     )
-    patch_size: int = option(
-        16, "Height and width, in pixels, of the patches that an image is cut into.", at_least=1
-    )
+    patch_size: int = again(VisionHyperparameters, "patch_size")
     shift: int = option(
         0,
         "Largest number of pixels that an image is moved by, up or down and sideways, each time "

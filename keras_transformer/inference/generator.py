@@ -12,7 +12,7 @@ from keras_transformer.inference.exported import tokenizers_of
 from keras_transformer.inference.generation_module import GenerationModule
 from keras_transformer.inference.loading import refuse_precision, saved_model
 from keras_transformer.inference.perplexity import rounded_perplexity
-from keras_transformer.models import LanguageModel, described, translation_policy
+from keras_transformer.models import LanguageModel, sizes_of_description, translation_policy
 from keras_transformer.runs.folder import RunFolder, named_run
 from keras_transformer.runs.task_name import task_of
 from keras_transformer.saved_models.session import read_meta_graph, reload
@@ -138,7 +138,7 @@ def module_of_run(
             f"the task {task}."
         )
     given = GenerationModule.options_of(options or {})
-    hyperparameters = folder.read_hyperparameters(described)
+    hyperparameters = folder.read_hyperparameters(sizes_of_description)
     model = LanguageModel(hyperparameters, dtype=translation_policy(precision))
     folder.load_weights(model)
     return GenerationModule(model, vocabularies.load(folder.path), given)

@@ -70,7 +70,7 @@ class PictureClassifier:
             )
         is_checkpoint = path.suffix == ".npz"
         folder = run_of(path) if is_checkpoint else RunFolder(path)
-        hyperparameters = folder.read_hyperparameters(VisionHyperparameters.described)
+        hyperparameters = folder.read_hyperparameters(VisionHyperparameters.of_description)
         model = VisionTransformer(hyperparameters)
         folder.load_weights(model, path if is_checkpoint else None)
         return cls.of(PictureModule(model, description["classes"]["names"]))

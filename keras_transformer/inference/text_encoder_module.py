@@ -41,7 +41,9 @@ class TextEncoderModule(ServedText):
         self._paths = [variable.path for variable in model.weights]
         self.longest = min(self.hyperparameters.max_positions, MAX_SOURCE_LENGTH)
         self._states = traced(model.states, IDS, IDS)
-        self._attention = traced(lambda *inputs: model.body.with_attention(*inputs)[1], IDS, IDS)
+        self._attention = traced(
+            lambda *inputs: model.attention_weights(*inputs)["encoder"], IDS, IDS
+        )
         self.embed = traced(self._embed, TEXT)
         self.attend = traced(self._attend, TEXT)
 

@@ -2,7 +2,12 @@
 
 import pathlib
 
-from keras_transformer.models import EncoderDecoder, described, model_of, translation_policy
+from keras_transformer.models import (
+    EncoderDecoder,
+    model_of,
+    sizes_of_description,
+    translation_policy,
+)
 from keras_transformer.runs.folder import RunFolder
 from pipelines import vocabularies
 from pipelines.vocabularies import SeparateVocabularies
@@ -24,7 +29,7 @@ def load_trained(
         FileNotFoundError: if the folder holds no run, or a run without a checkpoint.
         ValueError: if a file is damaged.
     """
-    hyperparameters = folder.read_hyperparameters(described)
+    hyperparameters = folder.read_hyperparameters(sizes_of_description)
     model = model_of(hyperparameters, translation_policy(precision))
     folder.load_weights(model, weights)
     return model, vocabularies.load(folder.path)

@@ -19,12 +19,10 @@ Masks are boolean; True means "may attend".
 import importlib
 
 from keras_transformer.layers.add_and_norm import (
-    LayerNormalization,
     NormPlacement,
     PostNorm,
     PreNorm,
     PreRmsNorm,
-    RmsNormalization,
     depth_scaled,
     glorot,
 )
@@ -56,8 +54,9 @@ from keras_transformer.layers.encoder_only import (
     PiecePrediction,
     SegmentEmbedding,
 )
-from keras_transformer.layers.feed_forward import FeedForward, GatedFeedForward
+from keras_transformer.layers.feed_forward import FeedForward, GatedFeedForward, gelu, gelu_tanh
 from keras_transformer.layers.linear_maps import Matrix
+from keras_transformer.layers.normalization import LayerNormalization, RmsNormalization
 from keras_transformer.layers.scaled_dot_product import (
     Additive,
     AttentionHeads,
@@ -78,7 +77,7 @@ __all__ += ["LearnedEncoding", "NoEncoding", "PositionEncoding", "PositionalEmbe
 __all__ += ["SinusoidalEncoding", "sinusoidal_positions"]
 __all__ += ["RelativeBias", "RelativeKeysAndValues", "RelativePositions", "Rotary"]
 __all__ += ["Dropout", "LayerNormalization", "NormPlacement", "PostNorm", "PreNorm", "PreRmsNorm"]
-__all__ += ["RmsNormalization", "depth_scaled", "glorot"]
+__all__ += ["RmsNormalization", "depth_scaled", "gelu", "gelu_tanh", "glorot"]
 __all__ += ["FirstState", "MeanState", "PatchEmbedding", "PieceBias", "PiecePrediction"]
 __all__ += ["SegmentEmbedding"]
 

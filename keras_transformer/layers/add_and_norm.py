@@ -9,136 +9,12 @@ pass that gives attention weights alike.
 from typing import Any
 
 import keras
-from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.normalization import LayerNormalization, RmsNormalization
 from keras_transformer.layers.tensors import Sublayer, Tensor
 
 EPSILON = 1e-6
-
-
-@keras.saving.register_keras_serializable("keras_transformer")
-class LayerNormalization(keras.layers.Layer):
-    """Shift and scale each position's activations to mean 0 and variance 1, then by a learned gain
-    and bias.
-
-        y    = gamma * unit + beta
-        unit = (x - mean(x)) / sqrt(var(x) + epsilon)          over the last axis, in float32
-        dx   = (g - mean(g) - unit * mean(g * unit)) / sqrt(var(x) + epsilon),  g = gamma * dy
-
-    The gradient is explicit, to save memory: it keeps only `unit`, in the dtype of `x`. Automatic
-    differentiation would keep the output of each operation.
-
-    Args:
-        epsilon: added to the variance.
-
-    Call arguments:
-        x: (..., d_model).
-
-    Returns:
-        The shape and dtype of `x`.
-
-    Reference: Ba et al. 2016, "Layer Normalization".
-    """
-
-    def __init__(self, epsilon: float = 1e-6, **kwargs):
-        super().__init__(**kwargs)
-        self.epsilon = epsilon
-
-    def build(self, x_shape):
-        # These few numbers stay in float32 whatever the dtype policy.
-        self.gamma = self.add_weight(
-            name="gamma", shape=(x_shape[-1],), initializer="ones", dtype="float32", autocast=False
-        )
-        self.beta = self.add_weight(
-            name="beta", shape=(x_shape[-1],), initializer="zeros", dtype="float32", autocast=False
-        )
-
-    def call(self, x: Tensor) -> Tensor:
-        width = x.shape[-1]
-
-        @ops.custom_gradient
-        def normalized(x, gamma, beta):
-            centred = ops.cast(x, "float32")
-            centred = centred - ops.mean(centred, axis=-1, keepdims=True)
-            inverse = ops.rsqrt(
-                ops.mean(ops.square(centred), axis=-1, keepdims=True) + self.epsilon
-            )
-            unit = centred * inverse
-            kept = ops.cast(unit, x.dtype)
-
-            def gradient(*args, upstream=None):
-                upstream, unit = (
-                    ops.cast(values, "float32")
-                    for values in (args[-1] if upstream is None else upstream, kept)
-                )
-                at_unit = upstream * gamma
-                along = upstream * unit
-                d_gamma, d_beta = (
-                    ops.sum(ops.reshape(values, (-1, width)), axis=0)
-                    for values in (along, upstream)
-                )
-                means = (
-                    ops.mean(at_unit, axis=-1, keepdims=True),
-                    ops.mean(along * gamma, axis=-1, keepdims=True),
-                )
-                return (
-                    ops.cast(inverse * (at_unit - means[0] - unit * means[1]), x.dtype),
-                    d_gamma,
-                    d_beta,
-                )
-
-            return ops.cast(unit * gamma + beta, x.dtype), gradient
-
-        # The variables are read here, because TensorFlow forbids that in a function with a custom
-        # gradient.
-        return normalized(x, ops.reshape(self.gamma, (width,)), ops.reshape(self.beta, (width,)))
-
-    def compute_output_shape(self, x_shape):
-        return x_shape
-
-    def get_config(self):
-        return {**super().get_config(), "epsilon": self.epsilon}
-
-
-@keras.saving.register_keras_serializable("keras_transformer")
-class RmsNormalization(keras.layers.Layer):
-    """Scale each position's activations to a mean square of 1, then by a learned gain.
-
-        y = gamma * x / sqrt(mean(x^2) + epsilon)              over the last axis, in float32
-
-    Args:
-        epsilon: added to the mean square.
-
-    Call arguments:
-        x: (..., d_model).
-
-    Returns:
-        The shape and dtype of `x`.
-
-    Reference: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
-    """
-
-    def __init__(self, epsilon: float = 1e-6, **kwargs):
-        super().__init__(**kwargs)
-        self.epsilon = epsilon
-
-    def build(self, x_shape):
-        # These few numbers stay in float32 whatever the dtype policy.
-        self.gamma = self.add_weight(
-            name="gamma", shape=(x_shape[-1],), initializer="ones", dtype="float32", autocast=False
-        )
-
-    def call(self, x: Tensor) -> Tensor:
-        wide = ops.cast(x, "float32")
-        mean_square = ops.mean(ops.square(wide), axis=-1, keepdims=True)
-        return ops.cast(wide * ops.rsqrt(mean_square + self.epsilon) * self.gamma, x.dtype)
-
-    def compute_output_shape(self, x_shape):
-        return x_shape
-
-    def get_config(self):
-        return {**super().get_config(), "epsilon": self.epsilon}
 
 
 class NormPlacement(keras.layers.Layer):
@@ -236,17 +112,6 @@ class PreRmsNorm(PreNorm):
     """
 
     normalization = RmsNormalization
-
-
-def norm_placement(norm: str | type[NormPlacement]) -> type[NormPlacement]:
-    """The class of a placement, from itself or the name that it is registered under."""
-    placement = keras.saving.get_registered_object(norm) if isinstance(norm, str) else norm
-    if not (isinstance(placement, type) and issubclass(placement, NormPlacement)):
-        raise ValueError(
-            "`norm` must be a subclass of NormPlacement, or the name it is registered under. "
-            f"Received: norm={norm!r}. Try norm=PostNorm or norm=PreNorm."
-        )
-    return placement
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

@@ -14,11 +14,10 @@ from keras_transformer.layers.add_and_norm import (
     NormPlacement,
     PostNorm,
     depth_scaled,
-    norm_placement,
 )
 from keras_transformer.layers.attention import MultiHeadAttention
-from keras_transformer.layers.feed_forward import FeedForward, feed_forward_class
-from keras_transformer.layers.prototypes import description
+from keras_transformer.layers.feed_forward import FeedForward
+from keras_transformer.layers.prototypes import class_of, description
 from keras_transformer.layers.scaled_dot_product import AttentionHeads
 from keras_transformer.layers.tensors import Sublayer, Tensor
 
@@ -86,10 +85,12 @@ class EncoderLayer(keras.layers.Layer):
             use_bias=attention_bias,
             dtype=policy,
         )
-        self._norm = functools.partial(norm_placement(norm), dropout, norm_epsilon, dtype=policy)
+        placement = class_of("norm", norm, NormPlacement, PostNorm)
+        self._norm = functools.partial(placement, dropout, norm_epsilon, dtype=policy)
         self.self_attention = self._attention(heads=heads, name="self_attention")
         self.self_attention_norm = self._norm(name="self_attention_norm")
-        self.feed_forward = feed_forward_class(feed_forward)(
+        network = class_of("feed_forward", feed_forward, FeedForward, FeedForward)
+        self.feed_forward = network(
             d_ff,
             activation,
             output_initializer,

@@ -9,9 +9,10 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-from keras_transformer.layers.add_and_norm import EPSILON, LayerNormalization
+from keras_transformer.layers.add_and_norm import EPSILON
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Dense
+from keras_transformer.layers.normalization import LayerNormalization
 from keras_transformer.layers.tensors import Tensor
 from pipelines.special_ids import PAD
 

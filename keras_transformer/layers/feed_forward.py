@@ -150,16 +150,3 @@ class FeedForwardStepper:
             inner = inner * linear
         [outer] = self._outer(inner)
         return outer, state
-
-
-def feed_forward_class(feed_forward: str | type[FeedForward]) -> type[FeedForward]:
-    """The class of a feed-forward network, from itself or the name that it is registered under."""
-    kind = feed_forward
-    if isinstance(kind, str):
-        kind = keras.saving.get_registered_object(kind)
-    if not (isinstance(kind, type) and issubclass(kind, FeedForward)):
-        raise ValueError(
-            "`feed_forward` must be FeedForward or a subclass, or the name it is registered under. "
-            f"Received: feed_forward={feed_forward!r}. Try feed_forward=FeedForward."
-        )
-    return kind

@@ -30,3 +30,18 @@ def description(part: Part) -> dict[str, Any]:
     """The registered name of a part's class, and its config: enough to make a part like it."""
     name = keras.saving.get_registered_name(type(part))
     return {"class_name": name, "config": part.get_config()}
+
+
+def class_of(argument: str, kind: str | type, base: type, example: type) -> type:
+    """The class that an argument of a layer says, itself or the name it is registered under.
+
+    Raises:
+        ValueError: if it is no subclass of `base`.
+    """
+    found = keras.saving.get_registered_object(kind) if isinstance(kind, str) else kind
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise ValueError(
+            f"`{argument}` must be a subclass of {base.__name__}, or the name it is registered "
+            f"under. Received: {argument}={kind!r}. Try {argument}={example.__name__}."
+        )
+    return found

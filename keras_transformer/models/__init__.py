@@ -1,46 +1,52 @@
 """The Transformer as one functional Keras model, what it is compared with, and the numbers that
 size them (Vaswani et al. 2017, figure 1 and tables 2 and 3).
+
+A name is imported when it is first used: hyperparameters load neither TensorFlow nor Keras, and
+the Transformer none of what it is compared with.
 """
 
-from keras_transformer.models.architectures import ARCHITECTURES, chosen, described, model_of
-from keras_transformer.models.bare_text_encoder import BareTextEncoder
-from keras_transformer.models.bfloat16_weights import translation_policy
-from keras_transformer.models.convolutional_translator import (
-    ConvolutionalHyperparameters,
-    ConvolutionalTranslator,
-)
-from keras_transformer.models.encoder_decoder import EncoderDecoder
-from keras_transformer.models.ensemble import Ensemble
-from keras_transformer.models.hyperparameters import Hyperparameters
-from keras_transformer.models.language_model import LanguageModel
-from keras_transformer.models.masked_language_model import MaskedLanguageModel
-from keras_transformer.models.recurrent_translator import (
-    RecurrentHyperparameters,
-    RecurrentTranslator,
-)
-from keras_transformer.models.text_classifier import TextClassifier, TokenClassifier
-from keras_transformer.models.transformer import Transformer
-from keras_transformer.models.vision import VisionHyperparameters, VisionTransformer
+import importlib
+from typing import Any
 
-__all__ = [
-    "ARCHITECTURES",
-    "BareTextEncoder",
-    "ConvolutionalHyperparameters",
-    "ConvolutionalTranslator",
-    "EncoderDecoder",
-    "Ensemble",
-    "Hyperparameters",
-    "LanguageModel",
-    "MaskedLanguageModel",
-    "RecurrentHyperparameters",
-    "RecurrentTranslator",
-    "TextClassifier",
-    "TokenClassifier",
-    "Transformer",
-    "VisionHyperparameters",
-    "VisionTransformer",
-    "chosen",
-    "described",
-    "model_of",
-    "translation_policy",
-]
+_HOMES = {
+    "ARCHITECTURES": "architectures",
+    "BareTextEncoder": "text_encoders",
+    "ConvolutionalHyperparameters": "architectures",
+    "ConvolutionalTranslator": "baselines",
+    "EncoderDecoder": "transformer",
+    "Ensemble": "ensemble",
+    "Hyperparameters": "hyperparameters",
+    "LanguageModel": "language_model",
+    "MaskedLanguageModel": "text_encoders",
+    "RecurrentHyperparameters": "architectures",
+    "RecurrentTranslator": "baselines",
+    "TextClassifier": "text_encoders",
+    "TokenClassifier": "text_encoders",
+    "Transformer": "transformer",
+    "VisionHyperparameters": "architectures",
+    "VisionTransformer": "vision",
+    "sizes_of_description": "architectures",
+    "sizes_of_flags": "architectures",
+    "translation_policy": "sized_model",
+}
+__all__ = [*_HOMES, "model_of"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_HOMES]
+
+
+def model_of(hyperparameters: Any, dtype: Any = None) -> Any:
+    """A new model.
+
+    Args:
+        hyperparameters: of any architecture.
+        dtype: a Keras dtype policy; the global one by default.
+    """
+    return __getattr__(hyperparameters.model)(hyperparameters, dtype=dtype)

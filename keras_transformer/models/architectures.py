@@ -1,51 +1,178 @@
-"""What can translate, by name: the Transformer, and what table 2 of its paper compares it with
-(Vaswani et al. 2017).
+"""The hyperparameters of what the Transformer is compared with (Vaswani et al. 2017, table 2) and
+of pictures' models, and all architectures that translate by name.
 """
 
 import dataclasses
+import typing
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-import keras
-
-from keras_transformer.models.convolutional_translator import (
-    ConvolutionalHyperparameters,
-    ConvolutionalTranslator,
+from keras_transformer.models.hyperparameters import (
+    Hyperparameters,
+    Sizes,
+    check_even,
+    check_heads,
 )
-from keras_transformer.models.encoder_decoder import EncoderDecoder
-from keras_transformer.models.hyperparameter_checks import from_dictionary
-from keras_transformer.models.hyperparameters import Hyperparameters
-from keras_transformer.models.recurrent_translator import (
-    RecurrentHyperparameters,
-    RecurrentTranslator,
-)
-from keras_transformer.models.transformer import Transformer
-
-# The hyperparameters of any of them.
-AnyHyperparameters = Hyperparameters | RecurrentHyperparameters | ConvolutionalHyperparameters
+from keras_transformer.models.variants import ADDED_POSITIONS
+from pipelines.options import Options, again, field_again, option
 
 
 @dataclasses.dataclass(frozen=True)
-class Architecture:
-    """A kind of model and what sizes it.
+class RecurrentHyperparameters(Sizes):
+    """What decides a `RecurrentTranslator`'s weights; all as in `Hyperparameters`."""
 
-    Attributes:
-        hyperparameters: a dataclass, whose field `architecture` is this one's name.
-        model: made from such hyperparameters and a dtype policy.
+    model: ClassVar[str] = "RecurrentTranslator"
+
+    vocabulary_size: int
+    num_layers: int = again(Hyperparameters, "num_layers")
+    d_model: int = again(Hyperparameters, "d_model")
+    dropout: float = again(Hyperparameters, "dropout")
+    label_smoothing: float = again(Hyperparameters, "label_smoothing")
+    token_dropout: float = again(Hyperparameters, "token_dropout")
+    tie_embeddings: str = again(Hyperparameters, "tie_embeddings")
+    architecture: str = "recurrent"
+
+    def __post_init__(self):
+        super().__post_init__()
+        # Half of an encoder's layer reads forward, the other half backward.
+        check_even(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class ConvolutionalHyperparameters(Sizes):
+    """What decides a `ConvolutionalTranslator`'s weights; all but the kernel's size as in
+    `Hyperparameters`.
     """
 
-    hyperparameters: type
-    model: type[EncoderDecoder]
+    model: ClassVar[str] = "ConvolutionalTranslator"
+
+    vocabulary_size: int
+    num_layers: int = again(Hyperparameters, "num_layers")
+    d_model: int = again(Hyperparameters, "d_model")
+    kernel_size: int = option(
+        3,
+        "Number of positions that a convolution sees, odd; only for --architecture=convolutional.",
+        at_least=1,
+    )
+    dropout: float = again(Hyperparameters, "dropout")
+    label_smoothing: float = again(Hyperparameters, "label_smoothing")
+    token_dropout: float = again(Hyperparameters, "token_dropout")
+    positions: str = again(Hyperparameters, "positions", choices=ADDED_POSITIONS)
+    max_positions: int = again(Hyperparameters, "max_positions")
+    tie_embeddings: str = again(Hyperparameters, "tie_embeddings")
+    architecture: str = "convolutional"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.kernel_size % 2 == 0:
+            raise ValueError(
+                "`kernel_size` must be odd, so that a convolution sees as far ahead as behind. "
+                f"Received: kernel_size={self.kernel_size}. Try {self.kernel_size + 1}."
+            )
 
 
-ARCHITECTURES = {
-    "transformer": Architecture(Hyperparameters, Transformer),
-    "recurrent": Architecture(RecurrentHyperparameters, RecurrentTranslator),
-    "convolutional": Architecture(ConvolutionalHyperparameters, ConvolutionalTranslator),
+@dataclasses.dataclass(frozen=True)
+class VisionHyperparameters(Sizes):
+    """What decides a `VisionTransformer`'s weights. The defaults are ViT-Base, of pictures of
+    ImageNet.
+
+    Args:
+        height, width: of the pictures, in pixels, multiples of `patch_size`.
+        channels: C, numbers of a pixel: 1 or 3.
+        classes: K.
+        patch_size: P, height and width of a patch, in pixels.
+        num_layers, d_model, d_ff, num_heads, dropout, attention_dropout, activation_dropout,
+            label_smoothing, norm, activation, residual_initialization, attention_bias,
+            norm_epsilon: as in `Hyperparameters`.
+
+    Raises:
+        ValueError: naming the argument, what was expected, what came, and a remedy.
+    """
+
+    model: ClassVar[str] = "VisionTransformer"
+    counts: ClassVar[tuple[str, ...]] = ("height", "width", "channels", "classes")
+
+    height: int = 224
+    width: int = 224
+    channels: int = 3
+    classes: int = 1000
+    patch_size: int = option(
+        16, "Height and width, in pixels, of the patches that an image is cut into.", at_least=1
+    )
+    num_layers: int = again(Hyperparameters, "num_layers", 12)
+    d_model: int = again(Hyperparameters, "d_model", 768)
+    d_ff: int = again(Hyperparameters, "d_ff", 3072)
+    num_heads: int = again(Hyperparameters, "num_heads", 12)
+    dropout: float = again(Hyperparameters, "dropout", 0.0)
+    attention_dropout: float = again(Hyperparameters, "attention_dropout")
+    activation_dropout: float = again(Hyperparameters, "activation_dropout")
+    label_smoothing: float = again(Hyperparameters, "label_smoothing", 0.0)
+    norm: str = again(Hyperparameters, "norm", "pre")
+    activation: str = again(Hyperparameters, "activation", "gelu")
+    residual_initialization: str = again(Hyperparameters, "residual_initialization")
+    attention_bias: bool = again(Hyperparameters, "attention_bias", True)
+    norm_epsilon: float = again(Hyperparameters, "norm_epsilon", 1e-12)
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_heads(self)
+        _ = self.grid  # which refuses a patch_size that does not fit
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of patches."""
+        # Importing it loads Keras, which `--help` does not wait for.
+        from keras_transformer.layers.encoder_only import grid
+
+        return grid(self.height, self.width, self.patch_size)
+
+    @property
+    def tokens(self) -> int:
+        """Positions of a picture: its patches and the class token."""
+        rows, columns = self.grid
+        return 1 + rows * columns
+
+
+# What translates, by the name in `architecture`.
+ARCHITECTURES: dict[str, type[Sizes]] = {
+    "transformer": Hyperparameters,
+    "recurrent": RecurrentHyperparameters,
+    "convolutional": ConvolutionalHyperparameters,
 }
 
 
-def chosen(values: Mapping[str, Any]) -> AnyHyperparameters:
+@dataclasses.dataclass(frozen=True)
+class ArchitectureChoice(Options):
+    """Architecture."""
+
+    architecture: str = option(
+        "transformer",
+        "Architecture of the model: a Transformer, an LSTM encoder-decoder with additive "
+        "attention, or the convolutional encoder-decoder of Gehring et al. 2017.",
+        choices=ARCHITECTURES,
+    )
+
+
+def _model_options():
+    """The section of all that decides the weights of what translates, each option once."""
+    kinds = (ArchitectureChoice, *ARCHITECTURES.values())
+    hints = {name: hint for kind in kinds for name, hint in typing.get_type_hints(kind).items()}
+    fields = {
+        field.name: (field.name, hints[field.name], field_again(field))
+        for kind in reversed(kinds)
+        for field in dataclasses.fields(kind)
+        if "setting" in field.metadata
+    }
+    namespace = {"__doc__": "Model."}
+    return dataclasses.make_dataclass(
+        "ModelOptions", fields.values(), bases=(Options,), namespace=namespace, frozen=True
+    )
+
+
+ModelOptions = _model_options()
+
+
+def sizes_of_flags(values: Mapping[str, Any]) -> Sizes:
     """The hyperparameters that flags say.
 
     Args:
@@ -54,11 +181,10 @@ def chosen(values: Mapping[str, Any]) -> AnyHyperparameters:
     Raises:
         ValueError: if there is no such architecture, or a value makes no sense.
     """
-    kind = _of_name(values["architecture"]).hyperparameters
-    return kind(**{field.name: values[field.name] for field in dataclasses.fields(kind)})
+    return _of_name(values["architecture"]).of(values)
 
 
-def described(description: Mapping[str, Any]) -> AnyHyperparameters:
+def sizes_of_description(description: Mapping[str, Any]) -> Sizes:
     """The hyperparameters of a dictionary that their `as_dict` gave.
 
     One that names no architecture is a Transformer's: before 0.7 there was no other.
@@ -66,20 +192,7 @@ def described(description: Mapping[str, Any]) -> AnyHyperparameters:
     Raises:
         ValueError: if there is no such architecture or hyperparameter, or a value makes no sense.
     """
-    name = description.get("architecture", "transformer")
-    return from_dictionary(_of_name(name).hyperparameters, description)
-
-
-def model_of(
-    hyperparameters: AnyHyperparameters, dtype: str | keras.DTypePolicy | None = None
-) -> EncoderDecoder:
-    """A new model.
-
-    Args:
-        hyperparameters: of any architecture.
-        dtype: a Keras dtype policy; the global one by default.
-    """
-    return ARCHITECTURES[hyperparameters.architecture].model(hyperparameters, dtype=dtype)
+    return _of_name(description.get("architecture", "transformer")).of_description(description)
 
 
 def _of_name(name):

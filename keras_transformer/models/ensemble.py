@@ -8,7 +8,7 @@ from typing import Any
 from keras import ops
 
 from keras_transformer.layers.tensors import State, Tensor
-from keras_transformer.models.encoder_decoder import EncoderDecoder
+from keras_transformer.models.transformer import EncoderDecoder
 
 
 class Ensemble:

@@ -1,14 +1,12 @@
-"""The columns of Table 3 (Vaswani et al. 2017, section 6.2), and the variants of a model."""
+"""The columns of table 3 (Vaswani et al. 2017, section 6.2), and the variants of a Transformer.
+Each is declared here alone: its flag is made of its field.
+"""
 
 import dataclasses
-from typing import Any
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
-from keras_transformer.models.hyperparameter_checks import (
-    check_choices,
-    check_even,
-    check_probabilities,
-    check_sizes,
-)
 from keras_transformer.models.variants import (
     ACTIVATIONS,
     NORMS,
@@ -17,27 +15,62 @@ from keras_transformer.models.variants import (
     TIES,
     check_together,
 )
+from pipelines.options import Options, option
 
-SIZES = (
-    *("vocabulary_size", "num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"),
-    "max_positions",
-)
-PROBABILITIES = (
-    *("dropout", "label_smoothing", "attention_dropout", "activation_dropout"),
-    "token_dropout",
-)
-CHOICES = {
-    "architecture": ("transformer",),
-    "norm": NORMS,
-    "activation": ACTIVATIONS,
-    "residual_initialization": RESIDUAL_INITIALIZATIONS,
-    "positions": POSITIONS,
-    "tie_embeddings": TIES,
-}
+PROBABILITY = {"at_least": 0, "at_most": 0.99}
 
 
 @dataclasses.dataclass(frozen=True)
-class Hyperparameters:
+class Sizes(Options):
+    """What decides the weights of a model.
+
+    Attributes:
+        model: the name of the model's class, in `models`.
+        counts: names of the fields that the data say, integers of at least 1.
+    """
+
+    model: ClassVar[str]
+    counts: ClassVar[tuple[str, ...]] = ("vocabulary_size",)
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name in self.counts:
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(
+                    f"`{name}` must be an integer, at least 1. Received: {name}={value!r}."
+                )
+
+    @classmethod
+    def of_description(cls, values: Mapping[str, Any]) -> Self:
+        """The way back from `as_dict`: one that is missing has its default.
+
+        Raises:
+            ValueError: naming what it has not, or what is missing and has no default, or a value
+                that makes no sense.
+        """
+        fields = {field.name: field.default for field in dataclasses.fields(cls)}
+        if unknown := sorted(values.keys() - fields.keys()):
+            raise ValueError(
+                f"the model was written by another version: this one does not know the "
+                f"hyperparameter {', '.join(unknown)}. Use the version that wrote it, or train "
+                "again."
+            )
+        needed = [name for name, default in fields.items() if default is dataclasses.MISSING]
+        if missing := [name for name in needed if name not in values]:
+            raise ValueError(
+                f"the hyperparameters must have {', '.join(needed)}. Received: some without "
+                f"{', '.join(missing)}. Copy the description of the model again."
+            )
+        return cls(**values)
+
+    def as_dict(self) -> dict[str, Any]:
+        """A plain dictionary, for JSON."""
+        return dataclasses.asdict(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class Hyperparameters(Sizes):
     """What decides a `Transformer`'s weights. The defaults are the paper's base row.
 
     Args:
@@ -48,78 +81,131 @@ class Hyperparameters:
         num_heads: h.
         d_k, d_v: widths of a head's keys and values; None means d_model / h for each by itself, as
             in table 3, whose rows B change d_k alone.
-        dropout: P_drop, probability in [0, 1).
-        label_smoothing: epsilon_ls, probability in [0, 1).
-        norm: where the layer normalizations stand, "post" (the paper's) or "pre"; "pre_rms" is
-            "pre" by the root mean square alone.
-        activation: of the feed-forward networks, "relu" (the paper's), "gelu", "gelu_tanh",
-            "swish", or the gated "swiglu".
-        residual_initialization: how the last matrix of each sublayer starts, "depth_scaled" or
-            "glorot". The paper does not say it.
-        attention_dropout: probability in [0, 1) on the attention weights.
-        activation_dropout: probability in [0, 1) after the activation.
-        token_dropout: probability in [0, 1) that a token's whole embedding becomes 0.
-        positions: "sinusoidal" (the paper's), "learned", "relative" (T5's), "shaw", "rotary" or
-            "none".
-        max_positions: rows of what is learned for each position, by positions="learned" and
-            attention="low_rank:K". Positions beyond share the last.
-        attention: "scaled_dot_product" (the paper's), "dot_product" or "additive", of all
-            attentions; "local:R", "sparse:R" or "linear", of self-attention; "low_rank:K", of the
-            encoder's. R and K are integers, in tokens.
-        tie_embeddings: what shares one table: "three_way" (the paper's), source, target and
-            projection; "decoder", target and projection; or "none".
-        attention_bias: whether the maps of the attentions have biases; the paper has none.
-        norm_epsilon: what the normalizations add to the variance, above 0.
-        scaled_embeddings: whether embeddings are multiplied by sqrt(d_model), as in section 3.4.
+        dropout: P_drop.
+        label_smoothing: epsilon_ls.
+        max_positions: positions beyond share the last.
+        attention: R and K are integers, in tokens.
         architecture: "transformer", which distinguishes it from hyperparameters of other models.
+        norm, activation, residual_initialization, attention_dropout, activation_dropout,
+            token_dropout, positions, tie_embeddings, attention_bias, norm_epsilon,
+            scaled_embeddings: as their fields say.
 
     Raises:
         ValueError: naming the argument, what was expected, what came, and a remedy.
     """
 
+    model: ClassVar[str] = "Transformer"
+
     vocabulary_size: int
-    num_layers: int = 6
-    d_model: int = 512
-    d_ff: int = 2048
-    num_heads: int = 8
-    d_k: int | None = None
-    d_v: int | None = None
-    dropout: float = 0.1
-    label_smoothing: float = 0.1
-    norm: str = "post"
-    activation: str = "relu"
-    residual_initialization: str = "depth_scaled"
-    attention_dropout: float = 0.0
-    activation_dropout: float = 0.0
-    token_dropout: float = 0.0
-    positions: str = "sinusoidal"
-    max_positions: int = 1024
-    attention: str = "scaled_dot_product"
-    tie_embeddings: str = "three_way"
-    attention_bias: bool = False
-    norm_epsilon: float = 1e-6
-    scaled_embeddings: bool = True
+    num_layers: int = option(6, "Number of layers in the encoder and in the decoder.", at_least=1)
+    d_model: int = option(512, "Width of the residual stream.", at_least=2)
+    d_ff: int = option(2048, "Inner width of the feed-forward networks.", at_least=1)
+    num_heads: int = option(8, "Number of attention heads.", at_least=1)
+    d_k: int | None = option(
+        None, "Width of the queries and keys of one head. Default: d_model / num_heads.", at_least=1
+    )
+    d_v: int | None = option(
+        None, "Width of the values of one head. Default: d_model / num_heads.", at_least=1
+    )
+    dropout: float = option(0.1, "Probability of dropout.", **PROBABILITY)
+    label_smoothing: float = option(
+        0.1,
+        "Share of the probability that label smoothing spreads evenly over the vocabulary.",
+        **PROBABILITY,
+    )
+    norm: str = option(
+        "post",
+        "Place of the layer norm. post: after each residual sum, as in the paper. pre: before "
+        "each sublayer. pre_rms: before each sublayer, and it divides by the root mean square, "
+        "as T5 does.",
+        choices=NORMS,
+    )
+    activation: str = option(
+        "relu",
+        "Activation of the feed-forward networks. The paper has relu; gelu_tanh is GPT-2's "
+        "approximation of gelu; swiglu is gated.",
+        choices=ACTIVATIONS,
+    )
+    residual_initialization: str = option(
+        "depth_scaled",
+        "How the last matrix of each sublayer starts; the paper does not say it. glorot: by "
+        "Glorot's rule. depth_scaled: the same, divided by the root of the number of sublayers "
+        "in the stack.",
+        choices=RESIDUAL_INITIALIZATIONS,
+    )
+    attention_dropout: float = option(
+        0.0, "Probability of dropout on the attention weights.", **PROBABILITY
+    )
+    activation_dropout: float = option(
+        0.0,
+        "Probability of dropout after the activation of the feed-forward networks.",
+        **PROBABILITY,
+    )
+    token_dropout: float = option(
+        0.0,
+        "Probability that a token's whole embedding becomes 0, of the source and of the target.",
+        **PROBABILITY,
+    )
+    positions: str = option(
+        "sinusoidal",
+        "How the model knows positions: by the paper's sinusoids, learned vectors, T5's "
+        "relative biases, the relative vectors of Shaw et al., rotations, or not at all.",
+        choices=POSITIONS,
+    )
+    max_positions: int = option(
+        1024,
+        "Number of positions that --positions=learned and --attention=low_rank:K have weights for.",
+        at_least=1,
+    )
+    attention: str = option(
+        "scaled_dot_product",
+        "Attention: scaled_dot_product is the paper's; dot_product and additive replace it "
+        "everywhere; local:R, sparse:R and linear replace self-attention; low_rank:K replaces "
+        "the encoder's.",
+    )
+    tie_embeddings: str = option(
+        "three_way",
+        "Which matrices share one table of embeddings. three_way: source, target and "
+        "projection, as in the paper. decoder: target and projection. none: each has its own.",
+        choices=TIES,
+    )
+    attention_bias: bool = option(
+        False,
+        "Add biases to the projections of the attentions, as BERT and GPT-2 do. The paper has "
+        "none.",
+    )
+    norm_epsilon: float = option(1e-06, "What layer norms add to the variance.", at_least=0)
+    scaled_embeddings: bool = option(
+        True,
+        "Multiply embeddings by the root of d_model, as the paper does. BERT and GPT-2 do not.",
+    )
     architecture: str = "transformer"
 
     def __post_init__(self):
-        check_sizes(self, SIZES, optional=("d_k", "d_v"))
-        check_probabilities(self, PROBABILITIES)
-        check_choices(self, CHOICES)
-        check_even(self, "d_model")
+        super().__post_init__()
+        check_even(self)
         if not self.norm_epsilon > 0:
             raise ValueError(
                 f"`norm_epsilon` must be above 0. Received: norm_epsilon={self.norm_epsilon}. The "
                 "paper's models have 1e-6."
             )
-        if None in (self.d_k, self.d_v) and self.d_model % self.num_heads:
-            remedy = -(-self.d_model // self.num_heads) * self.num_heads
-            raise ValueError(
-                f"`d_model` must be divisible by `num_heads`. Received: d_model={self.d_model}, "
-                f"num_heads={self.num_heads}. "
-                f"Try d_model={remedy + remedy % 2 * self.num_heads}, or pass `d_k` and `d_v`."
-            )
+        if None in (self.d_k, self.d_v):
+            check_heads(self, 2, ", or pass `d_k` and `d_v`")
         check_together(self)
 
-    def as_dict(self) -> dict[str, Any]:
-        """A plain dictionary, for JSON; `Hyperparameters(**d)` is the way back."""
-        return dataclasses.asdict(self)
+
+def check_even(sizes: Sizes) -> None:
+    """Refuse a d_model that is odd."""
+    width = sizes.d_model
+    if width % 2:
+        raise ValueError(f"`d_model` must be even. Received: d_model={width}. Try {width + 1}.")
+
+
+def check_heads(sizes: Sizes, multiple: int = 1, more: str = "") -> None:
+    """Refuse heads that do not divide d_model; the remedy is a multiple of `multiple`."""
+    if sizes.d_model % sizes.num_heads:
+        step = math.lcm(sizes.num_heads, multiple)
+        raise ValueError(
+            f"`d_model` must be divisible by `num_heads`. Received: d_model={sizes.d_model}, "
+            f"num_heads={sizes.num_heads}. Try d_model={-(-sizes.d_model // step) * step}{more}."
+        )

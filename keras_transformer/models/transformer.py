@@ -1,12 +1,171 @@
-"""The Transformer (Vaswani et al. 2017, figure 1) as a functional Keras model."""
+"""The Transformer (Vaswani et al. 2017, figure 1) as a functional Keras model, and what every
+architecture of the translation task is.
+"""
+
+from typing import Any
 
 import keras
 
-from keras_transformer.layers import Decoder, Encoder, padding_mask
+from keras_transformer.layers import (
+    Decoder,
+    Encoder,
+    PositionalEmbedding,
+    PositionEncoding,
+    padding_mask,
+)
 from keras_transformer.layers.tensors import Tensor
-from keras_transformer.models.encoder_decoder import EncoderDecoder, tied_tables
-from keras_transformer.models.hyperparameters import Hyperparameters
-from keras_transformer.models.variants import POSITIONS, heads, stack_arguments
+from keras_transformer.models.hyperparameters import Sizes
+from keras_transformer.models.sized_model import (
+    SizedModel,
+    Stepper,
+    encoding,
+    heads,
+    projection,
+    stack_arguments,
+)
+from keras_transformer.models.variants import TIES
+
+
+class EncoderDecoder(SizedModel):
+    """An encoder and a decoder between the tables of their embeddings, as one functional model.
+
+    Called with `(source, target)` ids it gives logits, and trains with `model.fit`. `encode` and
+    `stepper` decode with the same weights. A subclass gives `stacks`.
+
+    Args:
+        hyperparameters, dtype, name: as in `SizedModel`.
+
+    Call arguments:
+        source: ids, (B, S), padded with PAD.
+        target: ids shifted right by a start token, (B, T), padded with PAD.
+
+    Returns:
+        Logits in float32, (B, T, V).
+    """
+
+    # It has `attention_weights`. What decodes like this may have none.
+    gives_attention = True
+
+    def stacks(
+        self, hyperparameters: Sizes, policy: keras.DTypePolicy
+    ) -> tuple[dict[str, PositionalEmbedding], keras.layers.Layer, keras.layers.Layer]:
+        """What the model is made of.
+
+        Returns:
+            `tied_tables`; the encoder, (B, S, d_model) and `attention_mask` -> the memory, (B, S,
+            any width); and the decoder, (B, T, d_model), the memory and `memory_mask` -> (B, T,
+            d_model), with `with_attention`, `memory_cache` and `stepper`, as `layers.Decoder` has
+            them.
+        """
+        raise NotImplementedError
+
+    def assembled(self, hyperparameters, policy):
+        tables, encoder, decoder = self.stacks(hyperparameters, policy)
+        source = keras.Input((None,), dtype="int32", name="source")
+        target = keras.Input((None,), dtype="int32", name="target")
+        source_mask = padding_mask(source)
+        memory = encoder(tables["source_embedding"](source), attention_mask=source_mask)
+        x = decoder(tables["embedding"](target), memory, memory_mask=source_mask)
+        logits = tables["projection"](x, reverse=True)
+        return (source, target), logits, {**tables, "encoder": encoder, "decoder": decoder}
+
+    @property
+    def memory_width(self) -> int:
+        """Width of what the encoder gives."""
+        return self.encoder.compute_output_shape((None, None, self.hyperparameters.d_model))[-1]
+
+    def encode(self, source: Tensor) -> dict[str, Any]:
+        """Run the encoder once and keep what decoding needs of it.
+
+        Args:
+            source: ids, (B, S).
+
+        Returns:
+            What a stepper takes as its source, tensors of B rows: "memory", what the decoder's
+            `memory_cache` makes of the memory, and "mask", which of its positions are tokens,
+            (B, 1, S).
+        """
+        return self.cache(source, self._memory(source))
+
+    def cache(self, source: Tensor, memory: Tensor) -> dict[str, Any]:
+        """What `encode` returns, from source ids (B, S) and their memory."""
+        return {"memory": self.decoder.memory_cache(memory), "mask": padding_mask(source)}
+
+    def stepper(self) -> Stepper:
+        """A `Stepper` for decoding, with the weights as they are now."""
+        return Stepper(self)
+
+    def encode_with_attention(self, source: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """The memory, (B, S, width), and what the encoder attends to, as in `attention_weights`."""
+        return self._memory(source), {}
+
+    def decode_with_attention(
+        self, source: Tensor, target: Tensor, memory: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """What `call` gives, from the memory of `encode_with_attention`, and what the decoder
+        attends to, as in `attention_weights`.
+        """
+        x, weights = self.decoder.with_attention(
+            self.embedding(target), memory, padding_mask(source)
+        )
+        return self._logits(x), {"cross": weights}
+
+    def attention_weights(self, source: Tensor, target: Tensor) -> dict[str, Tensor]:
+        """What every layer's heads attend to, for pictures and alignments.
+
+        Args:
+            source, target: as in `call`.
+
+        Returns:
+            A dictionary: "cross" (B, N, h, T, S), attention to the source, whose N may be that of
+            the layers that attend; and of a model that has self-attention, "encoder" (B, N, h, S,
+            S) and "decoder" (B, N, h, T, T). Rows sum to 1.
+        """
+        memory, of_source = self.encode_with_attention(source)
+        _, of_target = self.decode_with_attention(source, target, memory)
+        return {**of_source, **of_target}
+
+    def _memory(self, source):
+        mask = padding_mask(source)
+        return self.encoder(self.source_embedding(source), attention_mask=mask)
+
+    def _logits(self, x):
+        return keras.ops.cast(self.projection(x, reverse=True), "float32")
+
+
+def tied_tables(
+    hyperparameters: Sizes,
+    encoding: PositionEncoding,
+    policy: keras.DTypePolicy,
+    scaled: bool = True,
+) -> dict[str, PositionalEmbedding]:
+    """The embeddings of target and source, and the projection onto the vocabulary (section 3.4);
+    the same layer where they are tied.
+
+    Args:
+        hyperparameters: with `dropout`, `token_dropout` and `tie_embeddings`.
+        encoding: what is added to the embeddings.
+        policy: a Keras dtype policy.
+        scaled: whether the embeddings are multiplied by sqrt(d_model).
+    """
+    hp = hyperparameters
+
+    def embedding(name):
+        return PositionalEmbedding(
+            hp.vocabulary_size,
+            hp.d_model,
+            dropout=hp.dropout,
+            encoding=encoding,
+            token_dropout=hp.token_dropout,
+            scaled=scaled,
+            dtype=policy,
+            name=name,
+        )
+
+    source, target, logits = TIES[hp.tie_embeddings](
+        embedding, lambda name: projection(hp, policy, name)
+    )
+    return {"embedding": target, "source_embedding": source, "projection": logits}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -15,7 +174,7 @@ class Transformer(EncoderDecoder):
     given others.
 
     Args:
-        hyperparameters: sizes and variants; or pass its fields as keywords.
+        hyperparameters: `Hyperparameters`, sizes and variants; or pass its fields as keywords.
         dtype: a Keras dtype policy; the global one by default.
 
     Call arguments, result and the other methods as in `EncoderDecoder`.
@@ -27,38 +186,22 @@ class Transformer(EncoderDecoder):
 
     what = "A Transformer (Vaswani et al. 2017, arXiv 1706.03762)"
 
-    def __init__(
-        self,
-        hyperparameters: Hyperparameters | None = None,
-        dtype: str | keras.DTypePolicy | None = None,
-        name: str = "transformer",
-        **sizes,
-    ):
-        hp = hyperparameters or Hyperparameters(**sizes)
-        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+    def stacks(self, hyperparameters, policy):
+        hp = hyperparameters
         stack = {**stack_arguments(hp), "dtype": policy}
         of_encoder, of_decoder, of_memory = heads(hp)
-        super().__init__(
-            hp,
-            tied_tables(
-                hp,
-                POSITIONS[hp.positions].encoding(hp.max_positions),
-                policy,
-                hp.scaled_embeddings,
-            ),
+        return (
+            tied_tables(hp, encoding(hp), policy, hp.scaled_embeddings),
             Encoder(**stack, heads=of_encoder, name="encoder"),
             Decoder(**stack, heads=of_decoder, cross_heads=of_memory, name="decoder"),
-            name,
         )
 
-    def encode_with_attention(self, source: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    def encode_with_attention(self, source):
         x = self.source_embedding(source)
         memory, within_source = self.encoder.with_attention(x, padding_mask(source))
         return memory, {"encoder": within_source}
 
-    def decode_with_attention(
-        self, source: Tensor, target: Tensor, memory: Tensor
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def decode_with_attention(self, source, target, memory):
         x, (to_target, to_memory) = self.decoder.with_attention(
             self.embedding(target), memory, padding_mask(source)
         )

@@ -147,7 +147,7 @@ class RunFolder:
         """Read the sizes and variants of the run's model.
 
         Args:
-            made: makes hyperparameters of a dictionary, such as `models.described`.
+            made: makes hyperparameters of a dictionary, such as `models.sizes_of_description`.
 
         Raises:
             FileNotFoundError: if the folder holds no run.

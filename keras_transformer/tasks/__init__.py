@@ -5,6 +5,8 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
+from pipelines.options import settings
+
 
 @dataclasses.dataclass(frozen=True)
 class Registered:
@@ -14,14 +16,22 @@ class Registered:
         home: module and class.
         examination: module and class of what `evaluate` asks of it: see `examination.Examination`.
         flag_groups, export_flag_groups: see `task.Task`.
-        defaults: of flags that have another default for this task, by name.
+        sizes: module and class of its hyperparameters, where flags of the model have another
+            default for this task.
     """
 
     home: str
     examination: str
     flag_groups: tuple[str, ...]
     export_flag_groups: tuple[str, ...]
-    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    sizes: str = ""
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """Of flags that have another default for this task, by name."""
+        if not self.sizes:
+            return {}
+        return {name: one.default for name, one in settings(_imported(self.sizes)).items()}
 
 
 # By the name that a run's `model.json` says; "translation" where it says none: a run of 0.5.
@@ -78,19 +88,7 @@ TASKS = {
         "keras_transformer.tasks.pictures.score:PictureExamination",
         flag_groups=("pictures", "strict", "model"),
         export_flag_groups=(),
-        # Those of `VisionHyperparameters`.
-        defaults={
-            "num_layers": 12,
-            "d_model": 768,
-            "d_ff": 3072,
-            "num_heads": 12,
-            "dropout": 0.0,
-            "label_smoothing": 0.0,
-            "norm": "pre",
-            "activation": "gelu",
-            "attention_bias": True,
-            "norm_epsilon": 1e-12,
-        },
+        sizes="keras_transformer.models.architectures:VisionHyperparameters",
     ),
     "parsing": Registered(
         "keras_transformer.tasks.parsing.task:Parsing",

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
-from keras_transformer.models import chosen
+from keras_transformer.models import sizes_of_flags
 from keras_transformer.runs.starting_point import starting_point
 from keras_transformer.tasks import corpus_settings
 from keras_transformer.tasks.corpus_settings import language
@@ -33,7 +33,7 @@ class OneLanguage(Task):
 
     def __init__(self, values: Mapping):
         super().__init__(values)
-        self.hyperparameters = chosen(values)
+        self.hyperparameters = sizes_of_flags(values)
         self._corpus_settings = corpus_settings.corpus_settings(values)
 
     @functools.cached_property

@@ -9,7 +9,7 @@ import tensorflow as tf
 from oracles import paper
 
 from keras_transformer.layers import EncoderLayer, FeedForward, GatedFeedForward
-from keras_transformer.models.variants import ACTIVATIONS
+from keras_transformer.models.sized_model import activation as activation_of
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ FORMULAS = {"gelu": gelu, "swish": swish, "relu": lambda x: np.maximum(0.0, x)}
 
 @pytest.mark.parametrize("activation", FORMULAS)
 def test_an_activation_takes_its_place_between_the_maps(activation, x, randomized):
-    layer = randomized(FeedForward(32, activation=ACTIVATIONS[activation]), x)
+    layer = randomized(FeedForward(32, activation=activation_of(activation)), x)
     w_1, b_1, w_2, b_2 = (weight.astype("float64") for weight in layer.get_weights())
     expected = {name: formula(3 * x @ w_1 + b_1) @ w_2 + b_2 for name, formula in FORMULAS.items()}
     actual = layer(3 * x)
@@ -71,7 +71,7 @@ def test_an_activation_and_its_gradient_are_torch_s(activation, random):
     ours_x = tf.constant(x)
     with tf.GradientTape() as tape:
         tape.watch(ours_x)
-        ours = ACTIVATIONS[activation](ours_x)
+        ours = activation_of(activation)(ours_x)
     np.testing.assert_allclose(ours, theirs.detach().numpy(), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(
         tape.gradient(ours, ours_x), theirs_x.grad.numpy(), rtol=1e-6, atol=1e-6
@@ -80,7 +80,7 @@ def test_an_activation_and_its_gradient_are_torch_s(activation, random):
 
 @pytest.mark.parametrize("activation", FORMULAS)
 def test_a_stepper_gives_what_call_gives(activation, x, randomized):
-    layer = randomized(FeedForward(32, activation=ACTIVATIONS[activation]), x)
+    layer = randomized(FeedForward(32, activation=activation_of(activation)), x)
     stepper = layer.stepper()
     state = stepper.start(2)
     assert (state, stepper.growing) == ((), ())
@@ -143,5 +143,5 @@ def test_a_gated_network_s_config_round_trip(x, round_trip):
 
 @pytest.mark.parametrize("kind", [EncoderLayer, None, "Dense", 3])
 def test_what_is_no_feed_forward_network_is_refused_by_name(kind):
-    with pytest.raises(ValueError, match="`feed_forward` must be FeedForward or a subclass"):
+    with pytest.raises(ValueError, match="`feed_forward` must be a subclass of FeedForward"):
         EncoderLayer(2, 8, 16, feed_forward=kind)

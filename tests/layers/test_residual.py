@@ -13,7 +13,7 @@ from keras_transformer.layers import (
     PostNorm,
     PreNorm,
 )
-from keras_transformer.layers.add_and_norm import depth_scaled, glorot, norm_placement
+from keras_transformer.layers.add_and_norm import depth_scaled, glorot
 
 PLACEMENTS = pytest.mark.parametrize("placement", [PostNorm, PreNorm])
 ORACLES = {PostNorm: paper.post_norm, PreNorm: paper.pre_norm}
@@ -153,7 +153,8 @@ def test_post_norm_ends_a_stack_with_nothing_and_pre_norm_with_a_norm(x):
 
 
 def test_a_placement_is_named_by_its_class_or_its_registered_name():
-    assert norm_placement(PreNorm) is norm_placement("keras_transformer>PreNorm") is PreNorm
+    for norm in (PreNorm, "keras_transformer>PreNorm"):
+        assert type(EncoderLayer(2, 8, 16, norm=norm).feed_forward_norm) is PreNorm
     for wrong in ("pre", "keras_transformer>FeedForward", LayerNormalization, PreNorm(), None):
         with pytest.raises(
             ValueError, match=r"^`norm` must be a subclass of NormPlacement.*Received: norm=.*Try "

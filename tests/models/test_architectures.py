@@ -16,9 +16,9 @@ from keras_transformer.models import (
     RecurrentTranslator,
     Transformer,
     VisionHyperparameters,
-    chosen,
-    described,
     model_of,
+    sizes_of_description,
+    sizes_of_flags,
     translation_policy,
 )
 from keras_transformer.saved_models import ctranslate2_model
@@ -60,7 +60,10 @@ def test_a_sentence_alone_and_padded_in_a_batch_has_the_same_logits(name):
 
 @pytest.mark.parametrize(
     ("made", "known"),
-    [(described, {"vocabulary_size": V}), (VisionHyperparameters.described, {"classes": 3})],
+    [
+        (sizes_of_description, {"vocabulary_size": V}),
+        (VisionHyperparameters.of_description, {"classes": 3}),
+    ],
 )
 def test_hyperparameters_of_another_version_are_told(made, known):
     with pytest.raises(
@@ -74,9 +77,9 @@ def test_a_size_without_a_default_must_be_there():
     with pytest.raises(
         ValueError, match=r"must have vocabulary_size\. Received: some without vocab"
     ):
-        described({"num_layers": 2})
+        sizes_of_description({"num_layers": 2})
     # A control: the others have their defaults.
-    assert described({"vocabulary_size": V}) == Hyperparameters(V)
+    assert sizes_of_description({"vocabulary_size": V}) == Hyperparameters(V)
 
 
 @NAMES
@@ -176,7 +179,7 @@ def test_a_model_file_makes_it_again(name):
     ],
 )
 def test_the_recipes_make_models_of_known_sizes(name, expected):
-    hyperparameters = chosen(recipe(f"{name}.flags", "model", "vocabulary"))
+    hyperparameters = sizes_of_flags(recipe(f"{name}.flags", "model", "vocabulary"))
     made = model_of(hyperparameters)
     assert (type(hyperparameters), type(made)) == expected[:2]
     assert made.count_params() == pytest.approx(expected[2], rel=0.01)
@@ -184,15 +187,15 @@ def test_the_recipes_make_models_of_known_sizes(name, expected):
 
 @pytest.mark.parametrize("name", list(ARCHITECTURES))
 def test_a_name_alone_makes_a_model_of_the_defaults(name):
-    found = chosen(recipe(f"--architecture={name}", "model", "vocabulary"))
-    assert found == ARCHITECTURES[name].hyperparameters(found.vocabulary_size)
-    assert described(found.as_dict()) == found
+    found = sizes_of_flags(recipe(f"--architecture={name}", "model", "vocabulary"))
+    assert found == ARCHITECTURES[name](found.vocabulary_size)
+    assert sizes_of_description(found.as_dict()) == found
 
 
 def test_a_description_without_an_architecture_is_a_transformer_s():
     written = Hyperparameters(100, d_model=8, num_heads=2).as_dict()
     del written["architecture"]
-    assert described(written) == Hyperparameters(100, d_model=8, num_heads=2)
+    assert sizes_of_description(written) == Hyperparameters(100, d_model=8, num_heads=2)
 
 
 @pytest.mark.parametrize(
@@ -204,19 +207,21 @@ def test_a_description_without_an_architecture_is_a_transformer_s():
         ("--kernel_size=3", "--kernel_size is for --architecture=convolutional"),
         ("tiny.flags --architecture=recurrent", "tiny.flags, line 7: --d_ff is for --architecture"),
         ("--architecture=convolutional --kernel_size=4", "Received: kernel_size=4. Try 5."),
-        ("--architecture=convolutional --positions=rotary", "learned or sinusoidal or none"),
+        ("--architecture=convolutional --positions=rotary", "one of sinusoidal, learned, none"),
         ("--architecture=recurrent --d_model=7", "Received: d_model=7. Try 8."),
         ("--architecture=recurrent --dropout=-1", "dropout"),
     ],
 )
 def test_what_an_architecture_has_no_use_for_is_refused(arguments, told):
     with pytest.raises(ValueError) as raised:
-        chosen(recipe(arguments, "model", "vocabulary"))
+        sizes_of_flags(recipe(arguments, "model", "vocabulary"))
     assert told in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("make", [described, lambda one: chosen({**one, "vocabulary_size": V})])
+@pytest.mark.parametrize(
+    "make", [sizes_of_description, lambda one: sizes_of_flags({**one, "vocabulary_size": V})]
+)
 def test_an_architecture_that_there_is_not_is_refused(make):
     with pytest.raises(ValueError, match=r"^`architecture` must be transformer or recurrent or "):
         make({"architecture": "quantum"})

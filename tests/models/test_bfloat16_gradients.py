@@ -8,9 +8,8 @@ import pytest
 import tensorflow as tf
 from oracles import bfloat16_sums
 
-from keras_transformer.models import Hyperparameters, described, model_of
-from keras_transformer.models.masked_language_model import MaskedLanguageModel
-from keras_transformer.models.text_classifier import TokenClassifier
+from keras_transformer.models import Hyperparameters, model_of, sizes_of_description
+from keras_transformer.models.text_encoders import MaskedLanguageModel, TokenClassifier
 
 SIZES = {"vocabulary_size": 50, "num_layers": 1, "d_model": 32, "dropout": 0.0}
 OF_A_TRANSFORMER = {**SIZES, "d_ff": 64, "num_heads": 2}
@@ -25,7 +24,10 @@ def ids(seed, shape=SHAPE):
 
 def translator(shape=SHAPE, **values):
     def build(policy):
-        return model_of(described({**SIZES, **values}), policy), (ids(0, shape), ids(1, shape))
+        return model_of(sizes_of_description({**SIZES, **values}), policy), (
+            ids(0, shape),
+            ids(1, shape),
+        )
 
     return build
 

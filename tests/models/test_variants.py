@@ -15,7 +15,7 @@ from keras_transformer.layers.attention_variants.relative_positions import (
 )
 from keras_transformer.layers.attention_variants.restricted import LocalHeads, SparseHeads
 from keras_transformer.layers.scaled_dot_product import Additive, DotProduct, SoftmaxHeads
-from keras_transformer.models import Hyperparameters, Transformer, variants
+from keras_transformer.models import Hyperparameters, Transformer, sized_model, variants
 from keras_transformer.training.initialization import initialize
 
 V, SENTENCES, LENGTH = 23, 100, 5
@@ -137,7 +137,7 @@ def test_the_last_matrices_of_both_stacks_start_as_they_are_told(start):
 
 
 def three(**variant):
-    return variants.heads(Hyperparameters(**SIZES, **variant))
+    return sized_model.heads(Hyperparameters(**SIZES, **variant))
 
 
 def test_an_attention_replaces_what_it_says():

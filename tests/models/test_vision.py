@@ -129,10 +129,10 @@ def test_it_computes_in_bfloat16():
     [
         ({"height": 7}, r"`patch_size` must divide .* height=7, width=9\. Resize the pictures"),
         ({"patch_size": 2}, r"patch_size=2, height=6, width=9\. Try 3"),
-        ({"channels": 0}, r"`channels` must be an integer of at least 1"),
+        ({"channels": 0}, r"`channels` must be an integer, at least 1"),
         ({"d_model": 15}, r"`d_model` must be divisible by .* Try d_model=16"),
-        ({"norm": "none"}, r"`norm` must be post or pre"),
-        ({"dropout": 1}, r"`dropout` must be a probability"),
+        ({"norm": "none"}, r"`norm` must be one of post, pre"),
+        ({"dropout": 1}, r"`dropout` must be a number from 0 to 0.99"),
     ],
 )
 def test_sizes_that_make_no_sense_are_told(change, said):

@@ -13,8 +13,13 @@ import numpy as np
 from keras_transformer.evaluation import label_score, span_score
 from keras_transformer.inference.label_modules import LabelModule, TagModule
 from keras_transformer.inference.text_reader import TextReader
-from keras_transformer.models import TextClassifier, TokenClassifier, described, translation_policy
-from keras_transformer.models.text_encoder import BODY
+from keras_transformer.models import (
+    TextClassifier,
+    TokenClassifier,
+    sizes_of_description,
+    translation_policy,
+)
+from keras_transformer.models.text_encoders import BODY
 from keras_transformer.tasks.task import Evaluation
 from keras_transformer.tasks.text_task import TextReading, trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
@@ -163,7 +168,7 @@ class Classification(Labelling):
     @classmethod
     def reload(cls, folder, values):
         description = folder.read_description()
-        hyperparameters = folder.read_hyperparameters(described)
+        hyperparameters = folder.read_hyperparameters(sizes_of_description)
         names = names_of(folder)
         policy = translation_policy(values["precision"])
         pooling = description["labels"]["pooling"]
@@ -231,7 +236,7 @@ class Tagging(Labelling):
 
     @classmethod
     def reload(cls, folder, values):
-        hyperparameters = folder.read_hyperparameters(described)
+        hyperparameters = folder.read_hyperparameters(sizes_of_description)
         names = names_of(folder)
         model = TokenClassifier(
             hyperparameters, len(names), translation_policy(values["precision"])

@@ -2,7 +2,7 @@
 
 from keras_transformer.inference.loading import saved_model
 from keras_transformer.inference.perplexity import in_words
-from keras_transformer.models import described
+from keras_transformer.models import sizes_of_description
 from keras_transformer.runs.description import hyperparameters_in
 from keras_transformer.runs.folder import RunFolder, named_run
 from keras_transformer.tasks.masking.task import BATCH_TOKENS, Masking, measured
@@ -35,7 +35,7 @@ class MaskingExamination(Examination):
             )
         self._folder = named_run(model)
         # An imported model does not say how it was trained.
-        sizes = hyperparameters_in(description, self._folder.description, described)
+        sizes = hyperparameters_in(description, self._folder.description, sizes_of_description)
         longest = sizes.max_positions - 1
         unknown = {"mask_share": MASK_SHARE, "max_length": longest, "seed": 1}
         self._training = {**unknown, **description.get("training", {})}

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_transformer.inference.masked_text_module import MaskedTextModule
 from keras_transformer.inference.perplexity import in_words, rounded_perplexity
-from keras_transformer.models import MaskedLanguageModel, described, translation_policy
+from keras_transformer.models import MaskedLanguageModel, sizes_of_description, translation_policy
 from keras_transformer.tasks.task import Evaluation, label_measures, with_perplexity
 from keras_transformer.tasks.text_task import TextReading, trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
@@ -61,7 +61,7 @@ class Masking(TextReading):
 
     @classmethod
     def reload(cls, folder, values):
-        hyperparameters = folder.read_hyperparameters(described)
+        hyperparameters = folder.read_hyperparameters(sizes_of_description)
         model = MaskedLanguageModel(hyperparameters, dtype=translation_policy(values["precision"]))
         folder.load_weights(model)
         return MaskedTextModule(model, vocabularies.load(folder.path).source)

@@ -55,13 +55,9 @@ class ImageClassification(Task):
     def hyperparameters(self):
         """What the flags and the pictures say."""
         _, height, width, channels = self.pictures.train.pixels.shape
-        return VisionHyperparameters.chosen(
-            self.values,
-            height=height,
-            width=width,
-            channels=channels,
-            classes=len(self.pictures.classes),
-        )
+        of_pictures = {"height": height, "width": width, "channels": channels}
+        classes = len(self.pictures.classes)
+        return VisionHyperparameters.of({**self.values, **of_pictures, "classes": classes})
 
     @property
     def width(self):
@@ -121,7 +117,7 @@ class ImageClassification(Task):
     @classmethod
     def reload(cls, folder, values):
         description = folder.read_description()
-        hyperparameters = folder.read_hyperparameters(VisionHyperparameters.described)
+        hyperparameters = folder.read_hyperparameters(VisionHyperparameters.of_description)
         model = VisionTransformer(hyperparameters)
         folder.load_weights(model)
         return PictureModule(model, description["classes"]["names"])

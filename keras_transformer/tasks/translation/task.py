@@ -12,7 +12,7 @@ from keras_transformer.evaluation import bleu
 from keras_transformer.inference.trained import load_trained
 from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.inference.translator import Translator
-from keras_transformer.models import chosen, described, model_of
+from keras_transformer.models import model_of, sizes_of_description, sizes_of_flags
 from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.tasks import corpus_settings
 from keras_transformer.tasks.task import Evaluation, Task, label_measures, with_perplexity
@@ -68,7 +68,7 @@ class Translation(Task):
         self._segmentations = segmentations(values)
         check_flags(values)
         self._tokenize = values.get("tokenize")
-        self.hyperparameters = chosen(values)
+        self.hyperparameters = sizes_of_flags(values)
 
     @classmethod
     def default_model_dir(cls, values):
@@ -130,7 +130,7 @@ class Translation(Task):
     @classmethod
     def fixed(cls, description):
         """All but decoding and scoring; hyperparameters new since a version had their default."""
-        hyperparameters = described(description["hyperparameters"])
+        hyperparameters = sizes_of_description(description["hyperparameters"])
         parts = {name: description[name] for name in description if name not in MAY_CHANGE}
         return corpus_settings.fixed({**parts, "hyperparameters": hyperparameters.as_dict()})
 

@@ -1,0 +1,223 @@
+"""The frame of every model: hyperparameters and a dtype policy make its layers, and the layers a
+functional Keras model (Vaswani et al. 2017, figure 1).
+"""
+
+import re
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_transformer import layers
+from keras_transformer.layers import AttentionHeads, PositionalEmbedding
+from keras_transformer.layers.tensors import State, Tensor
+from keras_transformer.models.hyperparameters import Hyperparameters, Sizes
+from keras_transformer.models.variants import (
+    ACTIVATIONS,
+    ATTENTIONS,
+    FEED_FORWARDS,
+    NORMS,
+    POSITIONS,
+    RESIDUAL_INITIALIZATIONS,
+    attention_and_number,
+)
+
+# What a stack of layers takes as it stands.
+COPIED = (
+    *("num_layers", "num_heads", "d_model", "d_ff", "d_k", "d_v", "dropout"),
+    *("activation_dropout", "attention_bias", "norm_epsilon"),
+)
+
+
+class SizedModel(keras.Model):
+    """A functional model that hyperparameters make. A subclass says by `assembled` of what layers.
+
+    Args:
+        hyperparameters: sizes and variants; or pass its fields as keywords.
+        dtype: a Keras dtype policy; the global one by default.
+        name: of the model; by default its class's.
+
+    Attributes:
+        sizes: the class of the hyperparameters.
+        what: the architecture in words, for whoever gets an export.
+        embedding: the layer that the model begins with.
+    """
+
+    sizes: type[Sizes] = Hyperparameters
+    what: str
+
+    def __init__(
+        self,
+        hyperparameters: Sizes | None = None,
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str | None = None,
+        **sizes,
+    ):
+        self._assemble(hyperparameters or self.sizes(**sizes), dtype, name)
+
+    def _assemble(self, hyperparameters, dtype, name, **more):
+        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        inputs, outputs, parts = self.assembled(hyperparameters, policy, **more)
+        own_name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self).__name__).lower()
+        super().__init__(inputs=inputs, outputs=ops.cast(outputs, "float32"), name=name or own_name)
+        self.hyperparameters = hyperparameters
+        for key, part in parts.items():
+            setattr(self, key, part)
+
+    def assembled(
+        self, hyperparameters: Sizes, policy: keras.DTypePolicy
+    ) -> tuple[Any, Tensor, dict[str, keras.layers.Layer]]:
+        """The model's inputs, its output, and the layers that become its attributes, by name."""
+        raise NotImplementedError
+
+    def get_config(self):
+        return {
+            "name": self.name,
+            "dtype": keras.dtype_policies.serialize(self.embedding.dtype_policy),
+            **self.hyperparameters.as_dict(),
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        return cls(**config)
+
+
+def stack_arguments(hyperparameters: Sizes) -> dict[str, Any]:
+    """The arguments of `Encoder` and `Decoder` that hyperparameters decide, without the heads."""
+    sizes = hyperparameters.as_dict()
+    start = RESIDUAL_INITIALIZATIONS[hyperparameters.residual_initialization]
+    return {
+        **{name: sizes[name] for name in COPIED if name in sizes},
+        "activation": activation(hyperparameters.activation),
+        "feed_forward": _named(FEED_FORWARDS[hyperparameters.activation]),
+        "norm": _named(NORMS[hyperparameters.norm]),
+        "residual_initialization": _named(start),
+    }
+
+
+def activation(name: str) -> Any:
+    """The function between the two maps of a feed-forward network."""
+    return _named(ACTIVATIONS[name])
+
+
+def _named(choice):
+    """What a table of `variants` names: in `layers`, or a function of Keras; else itself."""
+    if not isinstance(choice, str):
+        return choice
+    return getattr(layers, choice, None) or keras.activations.get(choice)
+
+
+def encoding(hyperparameters: Sizes) -> layers.PositionEncoding:
+    """What is added to embeddings at each position."""
+    return POSITIONS[hyperparameters.positions].encoding(layers, hyperparameters.max_positions)
+
+
+def heads(hyperparameters: Sizes) -> tuple[AttentionHeads, AttentionHeads, AttentionHeads]:
+    """The heads of a model: of the encoder, of the decoder, and of the attention to the memory."""
+    name, number = attention_and_number(hyperparameters.attention)
+    attention = ATTENTIONS[name]
+    relative = POSITIONS[hyperparameters.positions].relative
+
+    def parts(positions):
+        return {
+            "similarity": _named(attention.similarity)(),
+            "positions": positions,
+            "dropout": hyperparameters.attention_dropout,
+        }
+
+    return (
+        attention.encoder(layers, hyperparameters, number, **parts(relative(layers, True))),
+        attention.decoder(layers, hyperparameters, number, **parts(relative(layers, False))),
+        layers.SoftmaxHeads(**parts(layers.RelativePositions())),
+    )
+
+
+def projection(hyperparameters: Sizes, policy: keras.DTypePolicy, name: str = "projection"):
+    """A table of its own for the projection onto the vocabulary."""
+    hp = hyperparameters
+    return PositionalEmbedding(
+        hp.vocabulary_size, hp.d_model, encoding=layers.NoEncoding(), dtype=policy, name=name
+    )
+
+
+class Stepper:
+    """Logits of the next token, from one new token for each of K hypotheses a sentence and the
+    state that those before it left.
+
+    Make it before a loop over tokens, not inside: it lays out its matrices when it is made.
+
+    `growing` has the structure of the state. It names the axis along which each tensor of the state
+    grows by one at every step, or -1 for a tensor of fixed size.
+
+    Args:
+        model: a built `EncoderDecoder` or `LanguageModel`.
+
+    Call arguments:
+        ids: the newest tokens, (B, K).
+        position: how many tokens came before them, a scalar.
+        state: what `start` or the step before returned.
+        source: what `EncoderDecoder.encode` returned; a language model has none.
+
+    Returns:
+        Logits, float32 (B, K, V); the new state; and how much each hypothesis attends to the
+        source, float32 (B, K, S): the mean of the heads of the last layer that attends to it. None
+        without a source.
+    """
+
+    def __init__(self, model: SizedModel):
+        self._embedding = model.embedding
+        self._decoder = model.decoder.stepper()
+        table = ops.transpose(model.projection.table)
+        self._table = layers.Matrix([table], model.projection.dtype_policy)
+        self.growing = self._decoder.growing
+
+    def start(self, rows: int | Tensor) -> State:
+        """The state before the first token, of B K rows."""
+        return self._decoder.start(rows)
+
+    def is_token(self, source: dict[str, Any]) -> Tensor:
+        """Which positions of the source are no padding, booleans (B, S)."""
+        return source["mask"][:, 0]
+
+    def __call__(
+        self, ids: Tensor, position: Tensor, state: State, source: dict[str, Any] | None = None
+    ) -> tuple[Tensor, State, Tensor | None]:
+        x = self._embedding(ids, positions=ops.reshape(position, (1, 1)))
+        source = source or {}
+        x, state, attention = self._decoder(x, state, source.get("memory"), source.get("mask"))
+        return self._logits(x), state, attention
+
+    def _logits(self, x):
+        [logits] = self._table(ops.reshape(x, (-1, x.shape[-1])))
+        shape = ops.shape(x)
+        return ops.reshape(ops.cast(logits, "float32"), (shape[0], shape[1], logits.shape[-1]))
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class BFloat16Weights(keras.DTypePolicy):
+    """Weights in bfloat16, half the bytes of float32; activations in float32. Decoding reads all of
+    the decoder's weights for every token (section 6.1).
+
+    A `Stepper` multiplies its matrices in bfloat16. Sums, norms, attention and scores, and the
+    whole encoder, are computed in float32.
+    """
+
+    def __init__(self, name: str = "bfloat16_weights"):
+        super().__init__("float32")
+        self._name = name
+        self._variable_dtype = "bfloat16"
+
+
+def translation_policy(precision: str) -> keras.DTypePolicy:
+    """The Keras dtype policy of a model to translate with.
+
+    Args:
+        precision: "float32" or "bfloat16".
+
+    Raises:
+        ValueError: for anything else.
+    """
+    policies = {"float32": keras.DTypePolicy("float32"), "bfloat16": BFloat16Weights()}
+    if precision not in policies:
+        raise ValueError(f"`precision` must be {' or '.join(policies)}. Received: {precision!r}.")
+    return policies[precision]

@@ -1,0 +1,240 @@
+"""Encoder-only models of text (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional
+Transformers for Language Understanding"), out of the encoder of figure 1 (Vaswani et al. 2017):
+without a head, with one that predicts masked pieces, and with those that give labels.
+"""
+
+import keras
+
+from keras_transformer.layers import (
+    Dropout,
+    Encoder,
+    FirstState,
+    MeanState,
+    PieceBias,
+    PiecePrediction,
+    PositionalEmbedding,
+    SegmentEmbedding,
+    padding_mask,
+)
+from keras_transformer.layers.linear_maps import Dense
+from keras_transformer.layers.tensors import Tensor
+from keras_transformer.models.hyperparameters import Hyperparameters
+from keras_transformer.models.sized_model import (
+    SizedModel,
+    activation,
+    encoding,
+    heads,
+    projection,
+    stack_arguments,
+)
+
+SEGMENTS = 2
+# The layers below the head: what a model of one task hands on to a model of another.
+BODY = ("embedding", "segment_embedding", "encoder")
+# What is made of a text's states, by name. The first is BERT's.
+POOLINGS = {"first": FirstState, "mean": MeanState}
+
+
+class TextEncoder(SizedModel):
+    """What models of text share: a state for each token, from which a head goes on.
+
+    Args:
+        hyperparameters: `Hyperparameters`, sizes and variants; or pass its fields as keywords.
+        dtype: a Keras dtype policy; the global one by default.
+
+    Call arguments:
+        tokens: ids, (B, T), padded with PAD, the first of them a mark of the beginning.
+        segments: 0 for tokens of a first sentence, 1 for those of a second, (B, T).
+    """
+
+    what = "An encoder-only Transformer (Devlin et al. 2019, arXiv 1810.04805)"
+
+    def assembled(self, hyperparameters, policy, **more):
+        hp = hyperparameters
+        embedding = PositionalEmbedding(
+            hp.vocabulary_size,
+            hp.d_model,
+            encoding=encoding(hp),
+            token_dropout=hp.token_dropout,
+            scaled=hp.scaled_embeddings,
+            dtype=policy,
+            name="embedding",
+        )
+        segment_embedding = SegmentEmbedding(
+            SEGMENTS, hp.dropout, hp.norm_epsilon, dtype=policy, name="segment_embedding"
+        )
+        of_encoder, _, _ = heads(hp)
+        encoder = Encoder(**stack_arguments(hp), heads=of_encoder, dtype=policy, name="encoder")
+        parts = dict(zip(BODY, (embedding, segment_embedding, encoder), strict=True))
+        return self.headed(hp, policy, parts, **more)
+
+    def headed(self, hp: Hyperparameters, policy: keras.DTypePolicy, parts: dict):
+        """What `assembled` returns, from the layers of `BODY`."""
+        raise NotImplementedError
+
+    def states(self, tokens: Tensor, segments: Tensor) -> Tensor:
+        """The last layer's states, (B, T, d_model), in the dtype that the model computes in."""
+        return _states(vars(self), tokens, segments)
+
+    def attention_weights(self, tokens: Tensor, segments: Tensor) -> dict[str, Tensor]:
+        """What every layer's heads attend to: {"encoder": (B, N, h, T, T)}, whose rows sum to 1."""
+        x = self.segment_embedding(self.embedding(tokens), segments)
+        _, weights = self.encoder.with_attention(x, padding_mask(tokens))
+        return {"encoder": weights}
+
+
+def _inputs(*names):
+    return tuple(keras.Input((None,), dtype="int32", name=name) for name in names)
+
+
+def _states(parts, tokens, segments):
+    x = parts["segment_embedding"](parts["embedding"](tokens), segments)
+    return parts["encoder"](x, attention_mask=padding_mask(tokens))
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class BareTextEncoder(TextEncoder):
+    """A state for each token of a text, for sentence vectors, or for a head of another's.
+
+    Arguments as in `TextEncoder`.
+
+    Returns:
+        States in float32, (B, T, d_model).
+    """
+
+    def headed(self, hp, policy, parts):
+        inputs = _inputs("tokens", "segments")
+        return inputs, _states(parts, *inputs), parts
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class MaskedLanguageModel(TextEncoder):
+    """Logits of the pieces that may stand at some places of a text.
+
+        P(piece at t | text) = softmax(LayerNorm(gelu(x_t W + b)) E^T + c),    x = Encoder(text)
+
+    Logits of V pieces cost as much as two layers of a small model. So they are made where they are
+    asked for, which in training is one token in seven.
+
+    Args:
+        hyperparameters, dtype: as in `TextEncoder`.
+
+    Call arguments:
+        tokens, segments: as in `TextEncoder`.
+        places: the numbers of the tokens to guess, (B, M), each from 0 to T - 1.
+
+    Returns:
+        Logits in float32, (B, M, V).
+
+    Example:
+        model = MaskedLanguageModel(vocabulary_size=8000, positions="learned", activation="gelu")
+        logits = model((tokens, segments, places))
+    """
+
+    def headed(self, hp, policy, parts):
+        own_table = hp.tie_embeddings == "none"
+        onto_pieces = projection(hp, policy) if own_table else parts["embedding"]
+        prediction = PiecePrediction(
+            activation(hp.activation), hp.norm_epsilon, dtype=policy, name="prediction"
+        )
+        bias = PieceBias(dtype=policy, name="output_bias")
+        tokens, segments, places = _inputs("tokens", "segments", "places")
+        x = prediction(_states(parts, tokens, segments), places)
+        return (tokens, segments, places), bias(onto_pieces(x, reverse=True)), parts
+
+
+class Labeller(TextEncoder):
+    """What models that give labels share: a linear map to C labels.
+
+    Args:
+        hyperparameters, dtype, name: as in `SizedModel`.
+        labels: C.
+        **more: what `read` takes beside.
+    """
+
+    def __init__(
+        self,
+        hyperparameters: Hyperparameters,
+        labels: int,
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str | None = None,
+        **more,
+    ):
+        self._assemble(hyperparameters, dtype, name, labels=labels, **more)
+        self.labels = labels
+
+    def headed(self, hp, policy, parts, labels, **more):
+        inputs = _inputs("tokens", "segments")
+        x = self.read(_states(parts, *inputs), inputs[0], policy, **more)
+        x = Dropout(hp.dropout, dtype=policy, name="label_dropout")(x)
+        return inputs, Dense(labels, dtype=policy, name="labels")(x), parts
+
+    def read(self, states: Tensor, tokens: Tensor, policy: keras.DTypePolicy) -> Tensor:
+        """What is labelled, from states (B, T, d_model) and tokens (B, T)."""
+        raise NotImplementedError
+
+    def get_config(self):
+        config = super().get_config()
+        frame = {name: config[name] for name in ("name", "dtype")}
+        hyperparameters = self.hyperparameters.as_dict()
+        return {**frame, "labels": self.labels, "hyperparameters": hyperparameters}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        hyperparameters = Hyperparameters(**config["hyperparameters"])
+        return cls(**{**config, "hyperparameters": hyperparameters})
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class TextClassifier(Labeller):
+    """A label for a text, from the state of its first token.
+
+        P(label | text) = softmax(tanh(p W + b) V + c),    p = Pooling(Encoder(text))
+
+    Args:
+        hyperparameters, labels, dtype: as in `Labeller`.
+        pooling: "first", as in BERT, or "mean": see `layers.FirstState` and `layers.MeanState`.
+
+    Call arguments as in `TextEncoder`.
+
+    Returns:
+        Logits in float32, (B, C).
+
+    Example:
+        hyperparameters = Hyperparameters(vocabulary_size=8000, positions="learned")
+        logits = TextClassifier(hyperparameters, labels=42)((tokens, segments))
+    """
+
+    def __init__(
+        self,
+        hyperparameters: Hyperparameters,
+        labels: int,
+        pooling: str = "first",
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str | None = None,
+    ):
+        super().__init__(hyperparameters, labels, dtype, name, pooling=pooling)
+        self.pooling = pooling
+
+    def read(self, states, tokens, policy, pooling):
+        pooled = POOLINGS[pooling](dtype=policy, name="pooling")(states, tokens)
+        return Dense(states.shape[-1], "tanh", dtype=policy, name="pooler")(pooled)
+
+    def get_config(self):
+        return {**super().get_config(), "pooling": self.pooling}
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class TokenClassifier(Labeller):
+    """A label for each token of a text, from its state: names, or spans that answer a question.
+
+        P(label at t | text) = softmax(x_t V + c),    x = Encoder(text)
+
+    Arguments as in `Labeller`; call arguments as in `TextEncoder`.
+
+    Returns:
+        Logits in float32, (B, T, C).
+    """
+
+    def read(self, states, tokens, policy):
+        return states
