@@ -26,11 +26,10 @@ def export(task, FLAGS):
     """Export a run of a task as the flags say."""
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.saved_models import write
-    from keras_transformer.tasks.release import export_dir_of
 
     folder = RunFolder(flags.required_model_dir(FLAGS))
     values = flags.values(FLAGS, *GROUPS, *task.export_flag_groups)
-    path = export_dir_of(folder, FLAGS.export_dir)
+    path = folder.export_dir(FLAGS.export_dir)
     kind = values.get("format", "saved_model")
     if kind != "saved_model":
         own = flags.of_groups("search")

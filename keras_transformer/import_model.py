@@ -19,7 +19,6 @@ def main(FLAGS):
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.saved_models import write
     from keras_transformer.tasks import imported
-    from keras_transformer.tasks.release import export_dir_of
     from pipelines.whole_files import whole_folder
 
     origin = FLAGS["from"].value
@@ -28,7 +27,7 @@ def main(FLAGS):
     run = RunFolder(flags.required_model_dir(FLAGS))
     if run.path.exists():
         raise FileExistsError(f"{run.path} exists. Name another --model_dir, or delete it.")
-    export_dir = export_dir_of(run, FLAGS.export_dir)
+    export_dir = run.export_dir(FLAGS.export_dir)
     write.new_version(export_dir, FLAGS.version)
     folder = PretrainedFolder(origin)
     task, module = imported.module_of(folder)

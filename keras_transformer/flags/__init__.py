@@ -14,11 +14,12 @@ from absl import flags as absl_flags
 
 from keras_transformer.flagfiles import Argument
 from keras_transformer.flags.arguments import parse
-from keras_transformer.flags.groups import GROUPS
+from keras_transformer.flags.groups import GROUPS, SECTIONS
 from keras_transformer.flags.path_flags import PathParser
 from keras_transformer.flags.scopes import tasks_of
 from keras_transformer.startup import start_tensorflow
 from keras_transformer.tensorflow_errors import reason_of
+from pipelines.options import settings
 
 FLAGS = absl_flags.FLAGS
 # absl shows in --help the key flags of the module that runs. This makes them the command's.
@@ -47,6 +48,12 @@ def values(FLAGS: absl_flags.FlagValues, *groups: str) -> dict:
 def defaults(*groups: str) -> dict:
     """The defaults of the flags of some groups, by name, for a command that does not take them."""
     return {name: GROUPS[group][name].default for group in groups for name in GROUPS[group]}
+
+
+def resumed(*groups: str) -> dict[str, str]:
+    """What a resumed run may change of each option of some groups, one of `options.RESUMED`."""
+    sections = (settings(SECTIONS[group]) for group in groups)
+    return {name: one.setting.resumed for section in sections for name, one in section.items()}
 
 
 def required_model_dir(FLAGS: absl_flags.FlagValues) -> str:

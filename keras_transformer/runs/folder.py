@@ -57,6 +57,12 @@ class RunFolder:
         """Whether the run has saved anything that another run would spoil."""
         return bool(checkpoint.checkpoints(self.checkpoints))
 
+    def export_dir(self, path: str | None) -> pathlib.Path:
+        """The folder of the model's exported versions: `saved_models/<name of the run>`, or `path`
+        if it is given.
+        """
+        return pathlib.Path(path or f"saved_models/{self.path.resolve().name}")
+
     def refuse_finished(self) -> None:
         """Refuse to begin a run where a model lies that has no checkpoint to resume from.
 

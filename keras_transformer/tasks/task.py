@@ -16,8 +16,7 @@ from keras_transformer.inference.perplexity import perplexity
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.tasks import TASKS
-from keras_transformer.training.label_metrics import LabelAccuracy, LabelCrossEntropy
-from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.training.loss import label_measures
 from keras_transformer.training.objective import LIKELIHOOD, Objective, RDrop
 from pipelines.batches.batching import Examples
 
@@ -211,26 +210,6 @@ class Task(abc.ABC):
         raise ValueError(
             f"--format={values['format']} is no format of the task {cls.name}. Leave it out."
         )
-
-
-def label_measures(model: keras.Model, batches: Callable) -> Callable[[], dict[str, float]]:
-    """Make a function that gives cross-entropy, in nats, and accuracy per label that counts.
-
-    Args:
-        model: gives logits for the inputs of a batch.
-        batches: gives the examples as `model.evaluate` takes them.
-    """
-    model.compile(
-        loss=LabelSmoothedCrossEntropy(0.0),
-        weighted_metrics=[LabelCrossEntropy(), LabelAccuracy()],
-        jit_compile=False,
-    )
-
-    def measure():
-        result = model.evaluate(batches(), verbose=0, return_dict=True)
-        return {name: result[name] for name in ("cross_entropy", "accuracy")}
-
-    return measure
 
 
 def with_perplexity(measures: Callable[[], Mapping]) -> Callable[[], dict[str, float]]:

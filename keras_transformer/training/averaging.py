@@ -1,14 +1,15 @@
-"""Checkpoint averaging: "a single model obtained by averaging the last 5 checkpoints" (Vaswani et
+"""The weights that are scored and served, by checkpoint averaging: "a single model obtained by averaging the last 5 checkpoints" (Vaswani et
 al. 2017, section 6.1).
 """
 
 import math
 import pathlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
 from keras_transformer.training import checkpoint
+from keras_transformer.training.validation import kept_step
 
 
 def average(paths: Iterable[pathlib.Path]) -> dict[str, np.ndarray]:
@@ -16,14 +17,8 @@ def average(paths: Iterable[pathlib.Path]) -> dict[str, np.ndarray]:
 
         theta = (theta_1 + ... + theta_n) / n
 
-    Args:
-        paths: checkpoints of one model, at least one.
-
     Returns:
         Arrays by name, of the shapes and dtypes of the weights.
-
-    Raises:
-        ValueError: if there is none, or they are not of one model.
     """
     paths = list(paths)
     if not paths:
@@ -34,9 +29,7 @@ def average(paths: Iterable[pathlib.Path]) -> dict[str, np.ndarray]:
     total = {name: array.astype(np.float64) for name, array in first.items()}
     for path in paths[1:]:
         weights = checkpoint.weights_of(path)
-        if {name: array.shape for name, array in weights.items()} != {
-            name: array.shape for name, array in first.items()
-        }:
+        if _shapes(weights) != _shapes(first):
             raise ValueError(
                 f"{paths[0]} and {path} are not of one model: names or shapes of their weights "
                 "differ."
@@ -46,18 +39,16 @@ def average(paths: Iterable[pathlib.Path]) -> dict[str, np.ndarray]:
     return {name: (total[name] / len(paths)).astype(first[name].dtype) for name in first}
 
 
+def _shapes(weights):
+    return {name: array.shape for name, array in weights.items()}
+
+
 def best_number(
     paths: Iterable[pathlib.Path], measure: Callable[[dict[str, np.ndarray]], float]
 ) -> tuple[int, list[float]]:
-    """Choose how many of the last checkpoints are averaged.
-
-    Args:
-        paths: checkpoints of one model, oldest first, at least one.
-        measure: takes weights by name, gives the validation cross-entropy.
-
-    Returns:
-        The number with the lowest cross-entropy, the smallest of several; and the cross-entropy of
-        each number from 1 on.
+    """Choose how many of the last checkpoints, which come oldest first, are averaged: the number
+    with the lowest validation cross-entropy, the smallest of several. Also returns the
+    cross-entropy of each number from 1 on.
     """
     paths = [*paths]
     losses = [measure(average(paths[-number:])) for number in range(1, len(paths) + 1)]
@@ -66,15 +57,8 @@ def best_number(
 
 
 def last_ones(folder: pathlib.Path, count: int) -> list[pathlib.Path]:
-    """Find the checkpoints of a run that are averaged.
-
-    Args:
-        folder: of the checkpoints.
-        count: how many of the last there are to be.
-
-    Returns:
-        The last of those that are there to be averaged; the newest state alone if a run was too
-        short to write one.
+    """The last `count` checkpoints of a folder that are there to be averaged; the newest state alone
+    if a run was too short to write one.
     """
     return checkpoint.averaged_ones(folder)[-count:] or checkpoint.checkpoints(folder)[-1:]
 
@@ -83,3 +67,50 @@ def of_steps(paths: Iterable[pathlib.Path]) -> str:
     """Say what is averaged, in words."""
     steps = [f"{checkpoint.step_in(path):,}" for path in paths]
     return f"mean of the checkpoints of steps {', '.join(steps)}"
+
+
+def choose_weights(
+    folder,
+    last: int,
+    best: str | None = None,
+    averages: Mapping[str, np.ndarray] | None = None,
+    measure: Callable[[Mapping[str, np.ndarray]], float] | None = None,
+) -> str:
+    """Write the weights that are scored and served, `folder.averaged`, and say what was chosen.
+
+    Args:
+        folder: the run's `RunFolder`.
+        last: how many of the last checkpoints are averaged, if neither of the next two is given.
+        best: take those of the best epoch by this measure.
+        averages: arrays by name, those of a moving average.
+        measure: takes weights by name, returns the validation cross-entropy; of 1 to `last` the
+            number with the lowest is averaged. None: `last` are.
+    """
+    if best:
+        _require_best(folder, best)
+        weights = average([folder.best])
+        words = "best epoch"
+    elif averages:
+        weights = averages
+        words = "moving average of the weights"
+    else:
+        checkpoints = last_ones(folder.checkpoints, last)
+        reason = ""
+        if measure and len(checkpoints) > 1:
+            number, losses = best_number(checkpoints, measure)
+            tried = ", ".join(f"{loss:.4g}" for loss in losses)
+            reason = f", chosen of 1 to {len(losses)} by validation cross-entropy: {tried}"
+            checkpoints = checkpoints[-number:]
+        weights = average(checkpoints)
+        words = of_steps(checkpoints) + reason
+    folder.write_averaged(weights)
+    return words
+
+
+def _require_best(folder, measure):
+    if kept_step(folder.best, f"val_{measure}") is None:
+        raise ValueError(
+            f"{folder.best} must hold the best epoch by --keep_best={measure}, and no epoch of "
+            "this run was kept by it. Train longer (--max_steps, --max_minutes), or leave "
+            "--keep_best out."
+        )

@@ -42,15 +42,7 @@ def write_archive(
 
 
 def read_archive(path: pathlib.Path, only: str | None = None) -> dict[str, np.ndarray]:
-    """Read the arrays of an archive, by name.
-
-    Args:
-        path: the file.
-        only: the name of the only one to read, if it is there; by default all.
-
-    Raises:
-        ValueError: if the file is damaged.
-    """
+    """Read the arrays of an archive, by name: all, or `only` one, if it is there."""
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             names = archive.files if only is None else {only} & {*archive.files}
@@ -62,16 +54,10 @@ def read_archive(path: pathlib.Path, only: str | None = None) -> dict[str, np.nd
 
 
 def save(path: pathlib.Path, model: keras.Model, progress: Mapping) -> None:
-    """Write a model in training, whole or not at all.
-
-    Args:
-        path: the file.
-        model: a compiled `keras.Model` with a built optimizer.
-        progress: JSON-serializable dictionary, given back by `restore`.
+    """Write a compiled model in training and its progress, JSON-serializable, whole or not at all.
 
     Raises:
         FloatingPointError: if a weight is not finite, before anything is written.
-        OSError: if the file cannot be written.
     """
     arrays = {name: np.asarray(variable) for name, variable in _state(model).items()}
     for name, array in arrays.items():
@@ -85,10 +71,6 @@ def restore(path: pathlib.Path, model: keras.Model) -> dict:
 
     Returns:
         The progress, with "step" and "seconds".
-
-    Raises:
-        ValueError: if the file is damaged, or lacks a variable of the model, or has it in another
-            shape.
     """
     arrays = read_archive(path)
     progress = _progress_in(path, arrays)
@@ -113,11 +95,7 @@ def set_weights(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def progress_of(path: pathlib.Path) -> dict:
-    """Read the progress that `save` wrote, and nothing else.
-
-    Raises:
-        ValueError: if the file is damaged.
-    """
+    """Read the progress that `save` wrote, and nothing else."""
     return _progress_in(path, read_archive(path, only="progress"))
 
 
@@ -138,11 +116,8 @@ def _progress_in(path, arrays):
 
 
 def newest(folder: pathlib.Path, log: Callable = print) -> pathlib.Path | None:
-    """Find the checkpoint with the highest step that can be read; None if there is none.
-
-    Args:
-        folder: where the checkpoints lie.
-        log: takes a line about each damaged checkpoint, which is passed over.
+    """Find the checkpoint of a folder with the highest step that can be read; None if there is none.
+    `log` takes a line about each damaged checkpoint, which is passed over.
     """
     every = checkpoints(folder)
     while every:
@@ -187,13 +162,7 @@ def _of_kind(folder, kind):
 
 
 def path_of(folder: pathlib.Path, step: int, averaged: bool = True) -> pathlib.Path:
-    """Where the checkpoint of a step lies.
-
-    Args:
-        folder: of the checkpoints.
-        step: updates made.
-        averaged: whether it is there to be averaged, or only to resume from.
-    """
+    """Where the checkpoint of a step lies: one to be averaged, or only to resume from."""
     return pathlib.Path(folder) / f"{'step' if averaged else 'last'}-{step:09d}.npz"
 
 
@@ -214,14 +183,9 @@ def _weights(model):
 def _state(model):
     weights = _weights(model)
     others = [variable for variable in model.variables if WEIGHTS + variable.path not in weights]
-    return {
-        **weights,
-        **{f"random/{index}": variable for index, variable in enumerate(others)},
-        **{
-            f"{OPTIMIZER}{index}": variable
-            for index, variable in enumerate(model.optimizer.variables)
-        },
-    }
+    random = {f"random/{index}": variable for index, variable in enumerate(others)}
+    slots = enumerate(model.optimizer.variables)
+    return {**weights, **random, **{f"{OPTIMIZER}{index}": variable for index, variable in slots}}
 
 
 def _refuse_lack(path, name, arrays):

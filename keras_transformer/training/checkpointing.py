@@ -9,8 +9,7 @@ import pathlib
 import keras
 
 from keras_transformer.training import checkpoint
-from keras_transformer.training.limits import StopAtLimit, StopOnDivergence, diverged
-from keras_transformer.training.watcher import Watcher
+from keras_transformer.training.ending import diverged
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Window:
         return next((place for place in places if place > done), math.inf)
 
 
-class Checkpointing(Watcher):
+class Checkpointing(keras.callbacks.Callback):
     """Save the whole state every M minutes and at the end of every epoch.
 
     Some of the checkpoints are averaged later: those of a share of the run's end, of a run that is
@@ -68,9 +67,6 @@ class Checkpointing(Watcher):
         report: takes a line for the user.
         window: the `Window` of the run's end whose checkpoints are averaged; None: there is none.
     """
-
-    # What diverged is not saved.
-    BEHIND = (StopOnDivergence, StopAtLimit)
 
     def __init__(
         self,
@@ -134,37 +130,23 @@ class Checkpointing(Watcher):
             self.save(averaged)
 
     def keep_epoch(self, step: int, steps_per_epoch: int) -> None:
-        """Count a checkpoint among those that are averaged, where a kill fell between the clock's
-        save of an epoch's last step and the save of the epoch.
-
-        Args:
-            step: that the run resumes from.
-            steps_per_epoch: steps.
+        """Count the checkpoint of the step from which a run resumes among those that are averaged,
+        where a kill fell between the clock's save of an epoch's last step and the save of the
+        epoch.
         """
         is_whole = step > 0 and step % steps_per_epoch == 0
         if self.average_over == "epochs" and is_whole:
             self._average(step)
 
     def require_saved(self, model: keras.Model) -> None:
-        """Write the last weights if they could not be written before.
-
-        Args:
-            model: the trained one.
-
-        Raises:
-            OSError: if they cannot be written now.
-        """
+        """Write the last weights of the model if they could not be written before."""
         step = checkpoint.step_of(model)
         of_step = [checkpoint.path_of(self.folder, step, averaged) for averaged in (True, False)]
         if step and not any(path.exists() for path in of_step):
             self._write(of_step[1], model)
 
     def keep_end(self, step: int) -> None:
-        """Count the last weights among those that are averaged, where a window says so.
-
-        Args:
-            step: that training ended at.
-        """
+        """Count the last weights, of a step, among those that are averaged if a window says so."""
         if self.window:
             self._average(step)
 
@@ -190,13 +172,8 @@ class Checkpointing(Watcher):
         return self.window.done(self.stopwatch.seconds, step) if self.window else 0.0
 
     def save(self, averaged: bool) -> None:
-        """Write a checkpoint of this step, and delete those that are not kept any more.
-
-        Args:
-            averaged: whether it is of the kind that is averaged.
-
-        Raises:
-            ValueError: if a weight is not finite.
+        """Write a checkpoint of this step, of the kind that is averaged or only to resume from, and
+        delete those that are not kept any more.
         """
         step = checkpoint.step_of(self.model)
         path = checkpoint.path_of(self.folder, step, averaged)

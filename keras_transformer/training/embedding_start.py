@@ -8,8 +8,14 @@ References: Church and Hanks 1990, "Word Association Norms, Mutual Information, 
 import keras
 import numpy as np
 
-from keras_transformer.training.initialization import SIDES
-
+# Whose pieces the rows of a table stand for, where source and target have vocabularies of their
+# own. The first table is in every model; the others where they are not tied to it.
+SIDES = {
+    "embedding/table": "target",
+    "source_embedding/table": "source",
+    "projection/table": "target",
+    "output_bias/bias": "target",
+}
 # As Levy, Goldberg and Dagan 2015 smooth the probabilities of contexts, for rare pieces.
 CONTEXT_POWER = 0.75
 # Of the square of a row's length; the rest is as drawn.

@@ -1,8 +1,15 @@
-"""How a run of `model.fit` ends before its last step (section 5.2 of Vaswani et al. 2017 trains on
-machines that may be taken away).
+"""How a run of `model.fit` ends (Vaswani et al. 2017, section 5.2: "We trained the base models for a
+total of 100,000 steps or 12 hours", on machines that may be taken away): a limit, divergence, or a
+signal.
 """
 
+import math
+import signal
+import time
+
 import keras
+
+from keras_transformer.training import checkpoint
 
 
 class Preempted(Exception):
@@ -25,11 +32,7 @@ class Ending:
         self.is_preempted = False
 
     def ask(self, preempted: bool = False) -> None:
-        """End training after the step that is under way.
-
-        Args:
-            preempted: whether the machine is about to be taken away.
-        """
+        """End training after the step that is under way, because of a preemption or not."""
         self.model.stop_training = True
 
 
@@ -63,3 +66,105 @@ class AgreedEnding(Ending):
         if stop:
             self.model.stop_training = True
         self.is_preempted = bool(preempted)
+
+
+class Stopwatch:
+    """Seconds that a run has trained, over all its sessions."""
+
+    def __init__(self, seconds=0.0):
+        self._started = time.monotonic() - seconds
+
+    @property
+    def seconds(self):
+        return time.monotonic() - self._started
+
+
+class StopOnDivergence(keras.callbacks.Callback):
+    """End the run when the loss is no longer a number, before anything is saved."""
+
+    def on_train_batch_end(self, batch, logs=None):
+        if not math.isfinite(logs["loss"]):
+            raise diverged(f"The loss became {logs['loss']}", checkpoint.step_of(self.model))
+
+
+def diverged(what: str, step: int) -> ValueError:
+    """The error of a run that diverged: what is no longer finite, in words, and at which step."""
+    return ValueError(
+        f"{what} at step {step}: training diverged. Lower --learning_rate or "
+        "--learning_rate_scale, or raise --warmup_steps. If it happens again at once, delete the "
+        "newest checkpoint."
+    )
+
+
+class StopAtLimit(keras.callbacks.Callback):
+    """End training after a time or at a step, whichever comes first.
+
+    Args:
+        ending: the run's `Ending`.
+        stopwatch: the run's `Stopwatch`.
+        minutes: most minutes, those of earlier sessions included.
+        last_step: most steps.
+    """
+
+    def __init__(self, ending: Ending, stopwatch: Stopwatch, minutes: float, last_step: float):
+        super().__init__()
+        self.ending = ending
+        self.stopwatch = stopwatch
+        self.minutes = minutes
+        self.last_step = last_step
+
+    @property
+    def is_out_of_time(self):
+        return self.stopwatch.seconds >= self.minutes * 60
+
+    def on_train_batch_end(self, batch, logs=None):
+        if checkpoint.step_of(self.model) >= self.last_step:
+            # All hosts are at the same step: none has to be asked.
+            self.model.stop_training = True
+        elif self.is_out_of_time:
+            self.ending.ask()
+
+
+class StopOnSignal(keras.callbacks.Callback):
+    """On SIGTERM, which announces a preemption, finish the step, save it, and end training with
+    `Preempted`, on all hosts.
+
+    Args:
+        ending: the run's `Ending`.
+        at_once: whether training ends as soon as all is saved; else with the next step, in which
+            all hosts learn of it.
+    """
+
+    def __init__(self, ending: Ending, at_once: bool = True):
+        super().__init__()
+        self.ending = ending
+        self.at_once = at_once
+        self.is_asked = False
+        self.is_saved = False
+
+    def on_train_begin(self, logs=None):
+        self.before = signal.signal(signal.SIGTERM, self.ask)
+
+    def on_train_end(self, logs=None):
+        signal.signal(signal.SIGTERM, self.before)
+
+    def ask(self, number, frame):
+        """Handle the signal."""
+        self.is_asked = True
+        if self.is_saved and self.at_once:
+            self.leave()
+        self.ending.ask(preempted=True)
+
+    def leave(self):
+        """End training, and raise `Preempted`."""
+        # `model.fit` does not come to the end of training.
+        self.on_train_end()
+        raise Preempted
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.is_saved = False
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.is_saved = True
+        if (self.is_asked and self.at_once) or self.ending.is_preempted:
+            self.leave()

@@ -1,27 +1,97 @@
-"""How a run trains (Vaswani et al. 2017, section 5): a compiled model, then `model.fit` from where
-the run stopped.
+"""How a run trains (Vaswani et al. 2017, section 5): a compiled model, what `model.fit` is fed
+with on any backend, and `model.fit` from where the run stopped; in float32, or in bfloat16 with
+float32 weights where the machine is fast at it.
 """
 
 import dataclasses
 import math
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import keras
 
 from keras_transformer.training import checkpoint
 from keras_transformer.training.ending import Ending
-from keras_transformer.training.label_metrics import LabelAccuracy, LabelCount
-from keras_transformer.training.limits import Stopwatch
-from keras_transformer.training.watcher import in_order
+from keras_transformer.training.loss import LabelAccuracy, LabelCount
+from keras_transformer.training.objective import LIKELIHOOD, Objective
+from keras_transformer.training.replicas import distribute
+from keras_transformer.training.train_function import TrainFunction
+
+POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+FAST_BFLOAT16 = {"avx512_bf16", "amx_bf16"}
+
+
+def dtype_policy(mixed_precision: str, cpu_flags: Iterable[str] | None = None) -> str:
+    """Choose the Keras dtype policy of a run, "float32" or "mixed_bfloat16".
+
+    Args:
+        mixed_precision: "float32", "bfloat16", or "auto": bfloat16 where the processor multiplies
+            matrices in it.
+        cpu_flags: the processor's features; read from the system when left out.
+    """
+    if mixed_precision == "auto":
+        flags = _cpu_flags() if cpu_flags is None else set(cpu_flags)
+        mixed_precision = "bfloat16" if FAST_BFLOAT16 & flags else "float32"
+    if mixed_precision not in POLICIES:
+        raise ValueError(
+            f"`mixed_precision` must be auto, {' or '.join(POLICIES)}. Received: "
+            f"{mixed_precision!r}."
+        )
+    return POLICIES[mixed_precision]
+
+
+def _cpu_flags():
+    try:
+        text = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return set()
+    lines = [line for line in text.splitlines() if line.startswith("flags")]
+    return {flag for line in lines for flag in line.split(":", 1)[1].split()}
+
+
+def in_words(mixed_precision: str, policy: str, on_gpu: bool = False) -> str:
+    """Say what is computed in, and with "auto", which knows nothing of GPUs, why."""
+    name = next(name for name, of_name in POLICIES.items() if of_name == policy)
+    if mixed_precision != "auto":
+        return f"computing in {name}"
+    if on_gpu:
+        return f"computing in {name}, chosen by the CPU: the GPU may want --mixed_precision"
+    reasons = {
+        "bfloat16": "because this processor multiplies in it",
+        "float32": "because this processor does not multiply in bfloat16",
+    }
+    return f"computing in {name}, {reasons[name]}"
+
+
+def compile_model(
+    model: keras.Model, optimizer: keras.optimizers.Optimizer, loss: keras.losses.Loss
+) -> None:
+    """Give a model its optimizer, built, and its loss, whose `call` gives a loss for each label."""
+    if keras.backend.backend() == "tensorflow":
+        # `TrainFunction` counts by itself, over all replicas.
+        model.compile(optimizer, loss, jit_compile=False)
+    else:
+        model.compile(optimizer, loss, weighted_metrics=[LabelAccuracy(), LabelCount()])
+    model.optimizer.build(model.trainable_variables)
+
+
+def resume(model: keras.Model, folder: pathlib.Path) -> tuple[int, float]:
+    """Set a compiled model to the newest checkpoint of a folder that can be read, if there is one.
+
+    Returns:
+        The updates made, and the seconds that the run has trained.
+    """
+    newest = checkpoint.newest(folder)
+    progress = checkpoint.restore(newest, model) if newest else {"step": 0, "seconds": 0.0}
+    return progress["step"], progress["seconds"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Feed:
-    """What `fit` trains a model on; `feeding.attach` makes it.
+    """What `fit` trains a model on.
 
     Attributes:
-        data_from: takes a step, gives the data that `model.fit` continues with.
+        data_from: takes a step, returns the data that `model.fit` continues with.
         ending: how the run ends before its last step.
         callbacks: Keras callbacks that come before all others.
     """
@@ -31,47 +101,44 @@ class Feed:
     callbacks: tuple = ()
 
 
-def compile_model(
-    model: keras.Model, optimizer: keras.optimizers.Optimizer, loss: keras.losses.Loss
-) -> None:
-    """Give a model its optimizer, built, and its loss.
+def attach(
+    model: keras.Model,
+    strategy,
+    batches,
+    accumulate: int = 1,
+    static_shapes: bool = False,
+    jit_compile: bool = False,
+    objective: Objective = LIKELIHOOD,
+) -> Feed:
+    """Make `model.fit` train on many batches a step (section 5.1).
 
     Args:
-        model: gives logits (B, T, V), or (B, V).
-        optimizer: from `optimizer.optimizer`.
-        loss: its `call` gives float32 (B, T), or (B,): a loss for each label.
+        model, strategy, accumulate, static_shapes, jit_compile, objective: see `TrainFunction`.
+        batches: `TrainingBatches` of R times K parts, or an object with its methods `dataset` and
+            `arrays`.
     """
     if keras.backend.backend() == "tensorflow":
-        # `TrainFunction` counts by itself, over all replicas.
-        model.compile(optimizer, loss, jit_compile=False)
-    else:
-        model.compile(optimizer, loss, weighted_metrics=[LabelAccuracy(), LabelCount()])
-    model.optimizer.build(model.trainable_variables)
-
-
-@dataclasses.dataclass(frozen=True)
-class Progress:
-    """Where a run resumes.
-
-    Attributes:
-        step: updates made.
-        stopwatch: the run's `Stopwatch`.
-    """
-
-    step: int
-    stopwatch: Stopwatch
-
-
-def resume(model: keras.Model, folder: pathlib.Path) -> Progress:
-    """Set a compiled model to the newest checkpoint of a folder that can be read, if there is one.
-
-    Args:
-        model: from `compile_model`.
-        folder: where the checkpoints lie.
-    """
-    newest = checkpoint.newest(folder)
-    progress = checkpoint.restore(newest, model) if newest else {"step": 0, "seconds": 0.0}
-    return Progress(progress["step"], Stopwatch(progress["seconds"]))
+        function = TrainFunction(model, strategy, accumulate, static_shapes, jit_compile, objective)
+        new_means = keras.callbacks.LambdaCallback(
+            on_epoch_begin=lambda epoch, logs: function.start_epoch()
+        )
+        parts = strategy.num_replicas_in_sync * accumulate
+        return Feed(
+            lambda step: distribute(strategy, batches, step * parts), function.ending, (new_means,)
+        )
+    if strategy.num_replicas_in_sync > 1 or accumulate > 1:
+        raise ValueError(
+            f"KERAS_BACKEND={keras.backend.backend()} trains with --distribution=one and "
+            "--accumulate=1. Received: "
+            f"{strategy.num_replicas_in_sync} replicas, accumulate={accumulate}. Leave them out, "
+            "or use TensorFlow."
+        )
+    if objective != LIKELIHOOD:
+        raise ValueError(
+            f"KERAS_BACKEND={keras.backend.backend()} trains without --r_drop and "
+            "--scheduled_sampling. Leave them out, or use TensorFlow."
+        )
+    return Feed(batches.arrays, Ending(model))
 
 
 def fit(
@@ -79,19 +146,12 @@ def fit(
     feed: Feed,
     steps_per_epoch: int,
     last_step: int,
-    watchers: Sequence[keras.callbacks.Callback],
+    callbacks: Sequence[keras.callbacks.Callback],
 ) -> None:
-    """Train until a callback ends it, or the last step.
+    """Train a model that `resume` has set until a callback ends it, or the last step.
 
     An epoch that was interrupted is finished first, in a call of `model.fit` of its own; then all
     others.
-
-    Args:
-        model: compiled, and set by `resume`.
-        feed: the `Feed`.
-        steps_per_epoch: steps.
-        last_step: most steps.
-        watchers: callbacks, in any order: see `watcher.in_order`.
     """
     model.stop_training = False
     while (step := checkpoint.step_of(model)) < last_step and not model.stop_training:
@@ -101,7 +161,7 @@ def fit(
             initial_epoch=epoch,
             epochs=epoch + 1 if done else math.ceil(last_step / steps_per_epoch),
             steps_per_epoch=steps_per_epoch - done,
-            callbacks=[*feed.callbacks, *in_order(watchers)],
+            callbacks=[*feed.callbacks, *callbacks],
             shuffle=False,
             verbose=0,
         )

@@ -1,4 +1,4 @@
-"""Training that starts from another model's weights (Vaswani et al. 2017, section 3.4: the tables
+"""Training that starts from another model's weights, by --init_from (Vaswani et al. 2017, section 3.4: the tables
 of embeddings and projection are the weights whose rows belong to a vocabulary).
 """
 
@@ -8,19 +8,73 @@ from collections.abc import Mapping, Sequence
 import keras
 import numpy as np
 
+from keras_transformer.models import Hyperparameters
+from keras_transformer.runs.starting_point import hyperparameters_of, starting_point
 from keras_transformer.training.checkpoint import WEIGHTS
+from keras_transformer.training.embedding_start import SIDES
+from pipelines.vocabularies import pieces_by_side
 
-# Whose pieces the rows of a table stand for, where source and target have vocabularies of their
-# own. The first table is in every model; the others where they are not tied to it.
-SIDES = {
-    "embedding/table": "target",
-    "source_embedding/table": "source",
-    "projection/table": "target",
-    "output_bias/bias": "target",
-}
 TABLES = {f"{WEIGHTS}{name}": side for name, side in SIDES.items()}
 TABLE = next(iter(TABLES))
 NAMED = 3
+# What the shapes of weights do not tell.
+WITHOUT_A_SHAPE = ("positions", "norm", "activation", "attention", "scaled_embeddings")
+DEFAULTS = {field.name: field.default for field in dataclasses.fields(Hyperparameters)}
+
+
+def start_from(path: str, task, model: keras.Model) -> None:
+    """Set the weights of a new model of a `Task` to what `starting_point` reads at a path, and say
+    what they come from.
+    """
+    weights, old = starting_point(path)
+    now = task.description().get("hyperparameters", {})
+    before = hyperparameters_of(path)
+    refuse_other_heads(before, now, path)
+    if told := differences(before, now):
+        print(f"warning: what {path} has learned may not fit this model: {'; '.join(told)}.")
+    if task.pieces is None:
+        initialize(model, weights, layers=task.carried_over)
+        print(f"from {path}: its weights")
+        return
+    if old is None:
+        raise ValueError(
+            f"{path} has no vocabulary.model: its embeddings cannot be told apart. Name the "
+            "folder of its run."
+        )
+    report = initialize(
+        model, weights, task.pieces, pieces_by_side(old), task.carried_over
+    )
+    print(
+        f"from {path}: {report.copied_rows:,} pieces keep their embeddings, "
+        f"{report.new_rows:,} are new"
+    )
+
+
+def refuse_other_heads(before: Mapping, now: Mapping, path: str) -> None:
+    """Refuse another number of heads: unless d_k is given, the shapes of the weights do not show
+    it, and each head would get parts of several.
+    """
+    heads = before.get("num_heads")
+    if heads and now.get("num_heads", heads) != heads:
+        raise ValueError(
+            f"--num_heads must be {heads}, as it was for {path}: its weights are those of so many "
+            f"heads. Received: num_heads={now['num_heads']}. Pass --num_heads={heads}."
+        )
+
+
+def differences(before: Mapping, now: Mapping) -> list[str]:
+    """What differs between the hyperparameters of two models whose weights have the same shapes, in
+    words. Nothing is known of the old model if it has none; one that an earlier version did not
+    write has its default.
+    """
+    if not before:
+        return []
+    was = {name: before.get(name, DEFAULTS[name]) for name in WITHOUT_A_SHAPE}
+    return [
+        f"{name} was {was[name]}, now {now[name]}"
+        for name in WITHOUT_A_SHAPE
+        if name in now and now[name] != was[name]
+    ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,10 +110,7 @@ def initialize(
             left as it is, such as the heads of two tasks. None: all.
 
     Returns:
-        An `Initialization`.
-
-    Raises:
-        ValueError: naming what does not fit, before anything is set.
+        An `Initialization`. What does not fit is refused before anything is set.
     """
     if (pieces is None) != (old_pieces is None):
         given, lacking = (
@@ -92,11 +143,7 @@ def initialize(
 
 
 def shared_rows(pieces: Sequence[str], old_pieces: Sequence[str]) -> list[tuple[int, int]]:
-    """Find the pieces that two vocabularies share.
-
-    Returns:
-        (id, old id) of each, ids ascending.
-    """
+    """(id, old id) of each piece that two vocabularies share, ids ascending."""
     old_id = {piece: number for number, piece in enumerate(old_pieces)}
     return [(number, old_id[piece]) for number, piece in enumerate(pieces) if piece in old_id]
 

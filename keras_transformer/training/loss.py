@@ -1,4 +1,8 @@
-"""Label-smoothed cross-entropy over the target tokens (Vaswani et al. 2017, section 5.4)."""
+"""Label-smoothed cross-entropy over the target tokens (Vaswani et al. 2017, section 5.4), and what
+is measured of each label (section 6.1 and table 3).
+"""
+
+from collections.abc import Callable
 
 import keras
 from keras import ops
@@ -81,3 +85,95 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 
     def get_config(self):
         return {"name": self.name, "label_smoothing": self.label_smoothing}
+
+
+class _PerLabel(keras.metrics.Metric):
+    """A weighted sum over the labels of an epoch, divided by the sum of their weights.
+
+    Keras' own metrics are no replacement: they take the mean of each row before they add up the
+    batches, so that a label in a long batch would count less.
+    """
+
+    def __init__(self, name, dtype="float32"):
+        super().__init__(name=name, dtype=dtype)
+        self.total = self.add_variable((), "zeros", name="total")
+        self.labels = self.add_variable((), "zeros", name="labels")
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        """Add a batch: ids of any shape, (B, T) for tokens, logits with one axis more, and weights
+        of the ids' shape; without weights every label counts.
+        """
+        weights = _weights(y_true, sample_weight)
+        values = self.of_each_label(ops.cast(y_true, "int32"), y_pred)
+        self.total.assign_add(ops.sum(values * weights))
+        self.labels.assign_add(ops.sum(weights))
+
+    def result(self):
+        return ops.divide_no_nan(self.total, self.labels)
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class LabelAccuracy(_PerLabel):
+    """Share of the labels to which the model gives the largest logit.
+
+    For a translator: of the target tokens, given those before.
+    """
+
+    def __init__(self, name="accuracy", dtype="float32"):
+        super().__init__(name, dtype)
+
+    def of_each_label(self, labels, logits):
+        return ops.cast(
+            ops.equal(ops.cast(ops.argmax(logits, axis=-1), "int32"), labels), "float32"
+        )
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class LabelCrossEntropy(_PerLabel):
+    """-log p(y) in nats per label, without label smoothing; exp of it is the perplexity."""
+
+    def __init__(self, name="cross_entropy", dtype="float32"):
+        super().__init__(name, dtype)
+
+    def of_each_label(self, labels, logits):
+        return ops.sparse_categorical_crossentropy(
+            labels, ops.cast(logits, "float32"), from_logits=True
+        )
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class LabelCount(keras.metrics.Sum):
+    """Sum of the weights of the labels seen in this epoch."""
+
+    def __init__(self, name="labels", dtype="float32"):
+        super().__init__(name=name, dtype=dtype)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        return super().update_state(ops.sum(_weights(y_true, sample_weight)))
+
+
+def _weights(labels, sample_weight):
+    """float32, of the shape of the labels."""
+    if sample_weight is None:
+        return ops.ones(ops.shape(labels), "float32")
+    return ops.cast(sample_weight, "float32")
+
+
+def label_measures(model: keras.Model, batches: Callable) -> Callable[[], dict[str, float]]:
+    """Make a function that gives cross-entropy, in nats, and accuracy per label that counts.
+
+    Args:
+        model: gives logits for the inputs of a batch.
+        batches: gives the examples as `model.evaluate` takes them.
+    """
+    model.compile(
+        loss=LabelSmoothedCrossEntropy(0.0),
+        weighted_metrics=[LabelCrossEntropy(), LabelAccuracy()],
+        jit_compile=False,
+    )
+
+    def measure():
+        result = model.evaluate(batches(), verbose=0, return_dict=True)
+        return {name: result[name] for name in ("cross_entropy", "accuracy")}
+
+    return measure

@@ -5,18 +5,18 @@ seconds"), drawn with rich.
 import math
 import time
 
+import keras
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
 from keras_transformer.training import checkpoint
-from keras_transformer.training.watcher import Watcher
 
 LINE_EVERY_SECONDS = 30
 
 
-class ProgressBar(Watcher):
+class ProgressBar(keras.callbacks.Callback):
     """One bar for the whole run: loss, accuracy, labels a second, learning rate, time left.
 
     On a terminal it is a bar; in a pipe or a file, a line every half minute.

@@ -1,60 +1,25 @@
-"""What watches over a run of any task: limits, checkpoints, validation, the best epoch."""
+"""The callbacks that watch over a run, in the order that they need (for section 5 of Vaswani et al.
+2017): limits, checkpoints, signals, validation, the best epoch, curves.
+"""
 
 import math
 from collections.abc import Callable, Mapping
 
 import keras
-import numpy as np
 
-from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks.task import Task, label_measures
-from keras_transformer.training import callbacks, checkpoint, limits
+from keras_transformer.training import checkpoint
 from keras_transformer.training.checkpoint import step_of
 from keras_transformer.training.checkpointing import Checkpointing, Window
-from keras_transformer.training.early_stopping import BestSoFar, validations
-from keras_transformer.training.ending import Ending
-from keras_transformer.training.fit import Progress
-from keras_transformer.training.optimizer import averaged_weights
+from keras_transformer.training.ending import (
+    Ending,
+    StopAtLimit,
+    StopOnDivergence,
+    StopOnSignal,
+    Stopwatch,
+)
 from keras_transformer.training.progress import ProgressBar
+from keras_transformer.training.validation import BestSoFar, Validation, validations
 from pipelines.whole_files import errors_naming
-
-
-def measures(
-    task: Task, inference: keras.Model, batches: Callable
-) -> Callable[[keras.Model], dict[str, float]]:
-    """Make a function of the model in training that measures its weights, the averaged ones where
-    it keeps them.
-
-    Args:
-        task: what is learned.
-        inference: a float32 model of the task, which takes over the weights.
-        batches: gives the validation examples.
-    """
-    measure = task.validation(inference, batches)
-
-    def measure_of(model):
-        inference.set_weights([*averaged_weights(model).values()])
-        return measure()
-
-    return measure_of
-
-
-def cross_entropy_of(
-    inference: keras.Model, batches: Callable
-) -> Callable[[Mapping[str, np.ndarray]], float]:
-    """Make a function of weights by name that gives their cross-entropy.
-
-    Args:
-        inference: a float32 model of the task, which takes over the weights.
-        batches: gives the validation examples.
-    """
-    measure = label_measures(inference, batches)
-
-    def measure_of(weights):
-        checkpoint.set_weights(inference, weights)
-        return measure()["cross_entropy"]
-
-    return measure_of
 
 
 class Board(keras.callbacks.TensorBoard):
@@ -109,64 +74,73 @@ class Watchers:
     """The callbacks of a run.
 
     Args:
-        task: what is learned.
-        values: of the flags of the group "training", by name.
+        task: the `Task` that is learned.
+        values: of the options of the run, by name.
         folder: the run's `RunFolder`.
         ending: the run's `Ending`.
-        start: where the run resumes.
+        step: where the run resumes.
+        stopwatch: the run's `Stopwatch`.
         last_step: most steps.
-        measure: takes the model, gives numbers by name.
-
-    Raises:
-        ValueError: if `--keep_best` names no measure of the task.
+        measure: takes the model, returns numbers by name.
     """
 
     def __init__(
         self,
-        task: Task,
+        task,
         values: Mapping,
-        folder: RunFolder,
+        folder,
         ending: Ending,
-        start: Progress,
+        step: int,
+        stopwatch: Stopwatch,
         last_step: int,
         measure: Callable[[keras.Model], dict[str, float]],
     ):
         self.folder = folder
         self.ending = ending
-        self.start = start
+        self.step = step
         self.last_step = last_step
         minutes = math.inf if values["max_minutes"] is None else values["max_minutes"]
-        self.limit = limits.StopAtLimit(ending, start.stopwatch, minutes, last_step)
-        self.bar = ProgressBar(last_step, start.stopwatch, minutes, labels=task.labels)
+        self.limit = StopAtLimit(ending, stopwatch, minutes, last_step)
+        self.bar = ProgressBar(last_step, stopwatch, minutes, labels=task.labels)
         self.saving = Checkpointing(
             folder.checkpoints,
-            start.stopwatch,
+            stopwatch,
             values["keep_checkpoints"],
             values["checkpoint_minutes"],
             values["average_over"],
             self.bar.report,
             window_of(values, last_step),
         )
-        self.validation = callbacks.Validation(measure, folder.history, self.bar.report)
+        self.validation = Validation(measure, folder.history, self.bar.report)
         self.board = Board(folder.logs, self.bar.report)
-        self.best = self._best(task, values, start.step)
+        # The one `BestSoFar`, or none.
+        self.best = []
+        if values["keep_best"] or values["patience"]:
+            monitor = values["keep_best"] or task.monitor
+            is_higher = task.higher_is_better[monitor]
+            files = (folder.history, folder.best)
+            rest = (monitor, is_higher, step, values["patience"], self.bar.report)
+            self.best.append(BestSoFar(ending, *files, *rest))
 
-    def _best(self, task, values, step):
-        """List of the one `BestSoFar`, or none."""
-        if not (values["keep_best"] or values["patience"]):
-            return []
-        monitor = values["keep_best"] or task.monitor
+    def of_host(self, is_chief: bool) -> list[keras.callbacks.Callback]:
+        """The callbacks of the host that writes files, or of another one, in their order."""
+        # A host that writes nothing waits for the one that does: if it left, each would take the
+        # other for lost.
+        on_signal = StopOnSignal(self.ending, at_once=is_chief)
+        if not is_chief:
+            return [StopOnDivergence(), self.limit, on_signal]
         return [
-            BestSoFar(
-                self.ending,
-                self.folder.history,
-                self.folder.best,
-                monitor,
-                task.higher_is_better[monitor],
-                step,
-                values["patience"],
-                report=self.bar.report,
-            )
+            StopOnDivergence(),
+            self.limit,
+            # What diverged is not saved.
+            self.saving,
+            # A preempted run is saved, and does not wait for what validation takes.
+            on_signal,
+            self.validation,
+            self.bar,
+            *self.best,
+            # Keras' own read what all others report.
+            self.board,
         ]
 
     @property
@@ -178,7 +152,7 @@ class Watchers:
         """Measure the end of an epoch, or of the run, that was saved by a run that was stopped
         before it could be measured.
         """
-        step = self.start.step
+        step = self.step
         is_end = step % steps_per_epoch == 0 or step >= self.last_step or self.limit.is_out_of_time
         measured = validations(self.folder.history, "step", step)
         if not step or not is_end or (measured and measured[-1][0] == step):
@@ -193,17 +167,13 @@ class Watchers:
 
         `model.fit` may never be called again: the run may be over.
         """
-        self.saving.keep_epoch(self.start.step, steps_per_epoch)
+        self.saving.keep_epoch(self.step, steps_per_epoch)
         for best in self.best:
             best.set_model(model)
             best.on_train_begin()
 
     def require_saved(self, model: keras.Model) -> None:
-        """See to it that what was trained is saved.
-
-        Raises:
-            OSError: if something could not be, naming what is lost.
-        """
+        """See to it that what was trained is saved; raise an OSError that names what is lost."""
         step = step_of(model)
         try:
             self.saving.require_saved(model)
@@ -226,19 +196,6 @@ class Watchers:
         if not paths:
             return "There is no checkpoint before it."
         return f"The newest checkpoint is of step {checkpoint.step_in(paths[-1])}."
-
-    def of_host(self, is_chief: bool) -> list[keras.callbacks.Callback]:
-        """The callbacks of the host that writes files, or of another one."""
-        # A host that writes nothing waits for the one that does: if it left, each would take the
-        # other for lost.
-        watchers = [
-            limits.StopOnDivergence(),
-            self.limit,
-            callbacks.StopOnSignal(self.ending, at_once=is_chief),
-        ]
-        if not is_chief:
-            return watchers
-        return [*watchers, self.saving, self.validation, self.bar, *self.best, self.board]
 
     def what_is_saved(self, is_chief: bool) -> str:
         """Say what a preempted run has saved."""

@@ -1,22 +1,88 @@
-"""The best weights of a run, and its end when they get no better.
-
-Both are chosen "on the development set", as all else (Vaswani et al. 2017, section 6.1).
+"""What a run measures after each epoch, the best of its weights, and its end when they get no
+better: all is chosen "on the development set" (Vaswani et al. 2017, section 6.1).
 """
 
 import dataclasses
 import json
 import math
+import os
 import pathlib
 
+import keras
 import numpy as np
 
 from keras_transformer.training import checkpoint
-from keras_transformer.training.callbacks import Validation
-from keras_transformer.training.checkpointing import Checkpointing
 from keras_transformer.training.ending import Ending
-from keras_transformer.training.history import read_results
 from keras_transformer.training.optimizer import averaged_weights
-from keras_transformer.training.watcher import Watcher
+from pipelines.whole_files import errors_naming
+
+
+class Validation(keras.callbacks.Callback):
+    """Measure the model after every epoch, and append the results to the run's history, one JSON
+    object a line. Numbers that are not finite are written as Python's `json` does: NaN, Infinity.
+
+    Args:
+        measure: takes the model, returns a dictionary of numbers.
+        path: the file that results are appended to.
+        report: takes a line for the user.
+    """
+
+    def __init__(self, measure, path, report=print):
+        super().__init__()
+        self.measure = measure
+        self.path = pathlib.Path(path)
+        self.report = report
+        self.lost: list[str] = []
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs.update({f"val_{name}": value for name, value in self.measure(self.model).items()})
+        logs.pop("labels", None)
+        step = checkpoint.step_of(self.model)
+        numbers = {name: float(value) for name, value in logs.items()}
+        line = json.dumps({"epoch": epoch + 1, "step": step, **numbers})
+        try:
+            with errors_naming(self.path), open(self.path, "a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        except OSError as error:
+            self.lost.append(f"the line of epoch {epoch + 1} in {self.path}")
+            self.report(f"{self.path} could not be written: {error}.")
+        words = "  ".join(f"{name} {value:.4g}" for name, value in logs.items())
+        self.report(f"epoch {epoch + 1}  step {step}  {words}")
+
+
+def read_results(path: str | os.PathLike) -> list[dict]:
+    """The results that lead to the end of a run, from the history that `Validation` writes: a
+    dictionary for each line, with an integer "step", steps ascending. None if there is no file.
+
+    A run that was killed resumes from its last checkpoint and validates again what came after it: a
+    line voids those before it of its own step or of a later one. A line that was cut has the next
+    one glued to it; what cannot be read is passed over.
+    """
+    path = pathlib.Path(path)
+    if not path.exists():
+        return []
+    results: list[dict] = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            result = json.loads(line[line.rfind("{") :])
+            result["step"] = int(result["step"])
+        except (ValueError, KeyError, TypeError):
+            continue
+        results = [one for one in results if one["step"] < result["step"]] + [result]
+    return results
+
+
+def validations(path, name, last_step):
+    """(step, value) of the results by a name such as "val_bleu" that lead to the step from which a
+    run resumes. Lines beyond it are still to be repeated.
+    """
+    results = []
+    for result in read_results(path):
+        try:
+            results.append((result["step"], float(result[name])))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return [(step, value) for step, value in results if step <= last_step]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,31 +110,10 @@ class Standing:
         return dataclasses.replace(self, waited=self.waited + 1)
 
 
-def validations(path, name, last_step):
-    """The results that lead to a step of a run. Lines beyond `last_step` are still to be repeated.
-
-    Args:
-        path: see `history.read_results`.
-        name: of the result, such as "val_bleu".
-        last_step: the step that the run resumes from.
-
-    Returns:
-        List of (step, value), steps ascending.
-    """
-    found = []
-    for result in read_results(path):
-        try:
-            found.append((result["step"], float(result[name])))
-        except (ValueError, KeyError, TypeError):
-            continue
-    return [(step, value) for step, value in found if step <= last_step]
-
-
-class BestSoFar(Watcher):
+class BestSoFar(keras.callbacks.Callback):
     """Keep the weights of the best validation; end training after so many that were no better.
 
-    It reads the results of `callbacks.Validation`. What a killed run knew is read back from its
-    history.
+    It reads the results of `Validation`. What a killed run knew is read back from its history.
 
     Args:
         ending: the run's `Ending`.
@@ -79,12 +124,7 @@ class BestSoFar(Watcher):
         step: the step that the run resumes from.
         patience: validations without improvement after which training ends; None: it does not.
         report: takes a line for the user.
-
-    Raises:
-        ValueError: if `patience` is below 1; in training, if what is monitored is not measured.
     """
-
-    BEHIND = (Checkpointing, Validation)
 
     def __init__(
         self,
@@ -115,11 +155,8 @@ class BestSoFar(Watcher):
             self.standing = self.standing.after(measured_at, value, higher_is_better)
         self._kept_step = kept_step(self.path, self._name)
         best = self.standing.step
-        if (
-            best is not None
-            and best != step
-            and (self._kept_step is None or self._kept_step < best)
-        ):
+        is_kept = self._kept_step is not None and best is not None and self._kept_step >= best
+        if best not in (None, step) and not is_kept:
             report(
                 f"{self.path} lacks the best weights of step {best}, or is damaged: the best is "
                 "sought anew."
@@ -161,11 +198,9 @@ class BestSoFar(Watcher):
         if self.standing.step == step:
             self._keep()
         if self.is_over:
-            best = (
-                "none was a number"
-                if self.standing.step is None
-                else f"the best was {self.standing.value:.4g} at step {self.standing.step}"
-            )
+            best = "none was a number"
+            if self.standing.step is not None:
+                best = f"the best was {self.standing.value:.4g} at step {self.standing.step}"
             self.report(
                 f"{name} has not improved for {self.standing.waited} validations; {best}. "
                 "Training ends."
@@ -174,11 +209,9 @@ class BestSoFar(Watcher):
 
     def _keep(self):
         progress = {"step": self.standing.step, self._name: self.standing.value}
+        arrays = {**averaged_weights(self.model), "progress": np.array(json.dumps(progress))}
         try:
-            checkpoint.write_archive(
-                self.path,
-                {**averaged_weights(self.model), "progress": np.array(json.dumps(progress))},
-            )
+            checkpoint.write_archive(self.path, arrays)
         except OSError as error:
             self.report(
                 f"the best weights, of step {self.standing.step}, could not be saved: {error}. "
@@ -189,14 +222,8 @@ class BestSoFar(Watcher):
 
 
 def kept_step(path: pathlib.Path, name: str) -> int | None:
-    """The step of the weights that `BestSoFar` kept by a result such as "val_bleu".
-
-    Args:
-        path: the file.
-        name: the result.
-
-    Returns:
-        None if there is no such file, it is damaged, or another result chose its weights.
+    """The step of the weights that `BestSoFar` kept by a result such as "val_bleu"; None if there
+    is no such file, it is damaged, or another result chose its weights.
     """
     try:
         progress = json.loads(str(checkpoint.read_archive(path)["progress"]))

@@ -1,0 +1,270 @@
+"""A run of a task, from its options to the weights that are scored and exported (Vaswani et al.
+2017, sections 5 and 6.1).
+"""
+
+import contextlib
+import math
+from collections.abc import Mapping
+
+import keras
+import tensorflow as tf
+
+from keras_transformer.runs.exclusive import exclusive
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.saved_models.write import export
+from keras_transformer.tasks.task import Task
+from keras_transformer.training import checkpoint, fit, replicas
+from keras_transformer.training.averaging import choose_weights
+from keras_transformer.training.checkpoint import step_of
+from keras_transformer.training.cost import Cost, operations_of_an_update, sustained_rate
+from keras_transformer.training.ending import Preempted, Stopwatch
+from keras_transformer.training.initialization import start_from
+from keras_transformer.training.loss import label_measures
+from keras_transformer.training.optimizer import averaged_weights, optimizer
+from keras_transformer.training.resuming import describe
+from keras_transformer.training.schedule import schedule
+from keras_transformer.training.watchers import Watchers, window_of
+from pipelines.batches import batching, bucketing
+from pipelines.whole_files import write_json
+
+
+class Run:
+    """A run of a task, on the replicas of a strategy.
+
+    Args:
+        task_class: what is learned.
+        values: of all flags of the command, by name.
+        resumed: by name what a resumed run may change of each, one of `pipelines.options.RESUMED`.
+    """
+
+    def __init__(self, task_class: type[Task], values: Mapping, resumed: Mapping[str, str]):
+        self.strategy = replicas.make_strategy(values["distribution"], values["tpu"])
+        # Before anything is drawn.
+        keras.utils.set_random_seed(values["seed"])
+        _refuse_together(values)
+        self.values = values
+        self.resumed = resumed
+        self.is_chief = replicas.is_chief(self.strategy)
+        self.folder = RunFolder(values["model_dir"] or task_class.default_model_dir(values))
+        self.task = task_class(values)
+        self.objective = self.task.objective()
+        measured = self.task.higher_is_better
+        if values["keep_best"] is not None and values["keep_best"] not in measured:
+            raise ValueError(
+                f"--keep_best must be one of {', '.join(measured)}. Received: "
+                f"{values['keep_best']}. {self.task.unmeasured}"
+            )
+
+    def train(self) -> None:
+        """Train, or resume where it was interrupted; then choose weights, score and export them."""
+        # One host writes: a second process of it would delete what the first is writing.
+        alone = exclusive(self.folder.path) if self.is_chief else contextlib.nullcontext()
+        with replicas.telling_of_lost_hosts(self.strategy), alone:
+            self._prepare_folder()
+            self.task.introduce()
+            inference = self.task.model("float32")
+            model = self._trained(self._batches(), inference)
+            if model is not None and self.is_chief:
+                self._finish(model, inference)
+
+    def _prepare_folder(self):
+        """Write what the run is, or check that it is the one that lies there."""
+        folder = self.folder
+        if self.is_chief:
+            folder.refuse_finished()
+        if self.is_chief and not folder.is_started:
+            folder.path.mkdir(parents=True, exist_ok=True)
+            self.task.write_files(folder)
+        replicas.wait_for_all(self.strategy)
+        self.task.read_files(folder)
+        if self.is_chief and (told := describe(folder, self.task, self.values, self.resumed)):
+            print(f"not as before: {'; '.join(told)}")
+
+    def _batches(self):
+        static = self.values["static_shapes"]
+        return batching.training_batches(
+            self.task.examples(),
+            self.values["batch_tokens"],
+            self.values["seed"],
+            self.task.example_weights(),
+            parts=self.strategy.num_replicas_in_sync * self.values["accumulate"],
+            most_padding=bucketing.MOST_PADDING_STATIC if static else bucketing.MOST_PADDING,
+            alike=static,
+        )
+
+    def _validation_batches(self):
+        longest = max(self.values["batch_tokens"], self.values["max_train_length"])
+        return batching.evaluation_batches(self.task.validation_examples(), longest)
+
+    def _trained(self, batches, inference):
+        """Train from the newest checkpoint, from --init_from or from nothing, to the first limit
+        that is met. Returns the model; None if the machine is about to be taken away.
+        """
+        values = self.values
+        measure = self._measure(inference)
+        policy = fit.dtype_policy(values["mixed_precision"])
+        model = self._compiled(policy)
+        step, seconds = fit.resume(model, self.folder.checkpoints)
+        stopwatch = Stopwatch(seconds)
+        if not step:
+            self._start(model)
+        steps_per_epoch = batches.updates_per_epoch
+        last_step = min(values["max_steps"], (values["max_epochs"] or math.inf) * steps_per_epoch)
+        self._introduce(model, policy, batches, step)
+        how = (values["accumulate"], values["static_shapes"], values["jit_compile"])
+        feed = fit.attach(model, self.strategy, batches, *how, self.objective)
+        watchers = Watchers(
+            self.task, values, self.folder, feed.ending, step, stopwatch, last_step, measure
+        )
+        if self.is_chief and not replicas.has_hosts(self.strategy):
+            watchers.catch_up(model, steps_per_epoch)
+        if self.is_chief:
+            watchers.mend(model, steps_per_epoch)
+        try:
+            if not watchers.are_over:
+                fit.fit(model, feed, steps_per_epoch, last_step, watchers.of_host(self.is_chief))
+        except Preempted:
+            if self.is_chief:
+                watchers.require_saved(model)
+            print(f"SIGTERM: {watchers.what_is_saved(self.is_chief)}")
+            return None
+        if self.is_chief:
+            watchers.require_saved(model)
+            watchers.saving.keep_epoch(step_of(model), steps_per_epoch)
+            watchers.saving.keep_end(step_of(model))
+        if values["report"] and self.is_chief:
+            self._report(model, batches, stopwatch.seconds)
+        return model
+
+    def _measure(self, inference):
+        """A function of the model in training that measures its weights, the averaged ones where
+        it keeps them, in a float32 model of the task.
+        """
+        measure = self.task.validation(inference, self._validation_batches)
+
+        def measure_of(model):
+            inference.set_weights([*averaged_weights(model).values()])
+            return measure()
+
+        return measure_of
+
+    def _compiled(self, policy):
+        values = self.values
+        with self.strategy.scope():
+            model = self.task.model(policy)
+            rate = schedule(
+                values["schedule"],
+                self.task.width,
+                values["warmup_steps"],
+                values["learning_rate_scale"],
+                values["learning_rate"],
+                values["max_steps"],
+            )
+            further = (values["weight_decay"], values["clip_norm"], values["ema"])
+            updates = optimizer(rate, values["optimizer"], *further)
+            fit.compile_model(model, updates, self.task.loss())
+        return model
+
+    def _start(self, model):
+        """Set the weights that a new run begins with."""
+        if self.is_chief:
+            self.folder.begin()
+        if self.values["init_from"]:
+            start_from(self.values["init_from"], self.task, model)
+        else:
+            self.task.start(model)
+
+    def _introduce(self, model, policy, batches, step):
+        on_gpu = bool(tf.config.list_logical_devices("GPU"))
+        arithmetic = fit.in_words(self.values["mixed_precision"], policy, on_gpu)
+        print(f"{model.count_params():,} parameters, {arithmetic}")
+        print(batches.describe())
+        if batches.parts > 1:
+            count = self.strategy.num_replicas_in_sync
+            print(
+                f"each update in {batches.parts} batches: {count} replicas, "
+                f"{self.values['accumulate']} of each"
+            )
+        going_on = f"going on from step {step}" if step else "starting"
+        print(f"{going_on} in {self.folder.path}", flush=True)
+
+    def _report(self, model, batches, seconds):
+        """Print and write what the training cost."""
+        an_update = operations_of_an_update(model, batches.arrays(), batches.parts)
+        cost = Cost(
+            counted=an_update * self.objective.passes * step_of(model),
+            seconds=seconds,
+            devices=self.strategy.num_replicas_in_sync,
+            sustained=sustained_rate(model.compute_dtype),
+        )
+        print(cost.describe(), flush=True)
+        write_json(self.folder.cost, cost.as_dict())
+
+    def _finish(self, model, inference):
+        """Choose the weights; with --release score and export them."""
+        values = self.values
+        chosen = choose_weights(
+            self.folder,
+            values["average_checkpoints"],
+            best=values["keep_best"],
+            averages=averaged_weights(model) if values["ema"] else None,
+            measure=window_of(values) and self._cross_entropy(inference),
+        )
+        if keras.backend.backend() != "tensorflow":
+            print(
+                f"{chosen}: {self.folder.averaged}. Score and export it with TensorFlow: run the "
+                "same command without KERAS_BACKEND."
+            )
+        elif values["release"]:
+            self._release(inference, chosen)
+        else:
+            print(f"{chosen}: {self.folder.averaged}")
+
+    def _cross_entropy(self, inference):
+        """A function of weights by name that gives their validation cross-entropy."""
+        measure = label_measures(inference, self._validation_batches)
+
+        def measure_of(weights):
+            checkpoint.set_weights(inference, weights)
+            return measure()["cross_entropy"]
+
+        return measure_of
+
+    def _release(self, model, chosen):
+        """Score the chosen weights on the test set, print what they do, and export them."""
+        folder = self.folder
+        folder.load_weights(model, folder.averaged)
+        artifact = self.task.artifact(model)
+        evaluation = self.task.evaluate(artifact)
+        write_json(folder.evaluation, {"split": "test", **evaluation.scores, "weights": chosen})
+        print("\n".join([f"{chosen}, {evaluation.report[0]}", *evaluation.report[1:]]))
+        write_json(folder.examples, evaluation.examples)
+        version = export(
+            artifact,
+            folder.export_dir(self.values["export_dir"]),
+            {**folder.read_description(), **folder.read_scores()},
+            folder.read_examples(),
+        )
+        usage = self.task.usage(version)
+        print(f"\nexported to {version}." + (f" Try it:\n{usage}" if usage else ""))
+
+
+def _refuse_together(values):
+    """Refuse options that do not fit together."""
+    if values["report"] and keras.backend.backend() != "tensorflow":
+        raise ValueError(
+            "--report counts the operations of TensorFlow's graph. Received: KERAS_BACKEND="
+            f"{keras.backend.backend()}. Leave one of them out."
+        )
+    averages = not (values["keep_best"] or values["ema"])
+    if averages and values["average_checkpoints"] > values["keep_checkpoints"]:
+        raise ValueError(
+            f"--average_checkpoints={values['average_checkpoints']} needs as many checkpoints. "
+            f"Received: --keep_checkpoints={values['keep_checkpoints']}. Keep more, or average "
+            "fewer."
+        )
+    if values["schedule"] == "cosine" and values["max_steps"] <= values["warmup_steps"]:
+        raise ValueError(
+            f"--schedule=cosine needs --max_steps above --warmup_steps={values['warmup_steps']}"
+            f". Received: --max_steps={values['max_steps']}. Train longer, or warm up less."
+        )
