@@ -26,7 +26,7 @@ def processor_stopwatch(cores_worth: float) -> type:
     Args:
         cores_worth: what they are divided by.
     """
-    from keras_transformer.training.limits import Stopwatch
+    from keras_transformer.training.ending import Stopwatch
 
     class ProcessorStopwatch(Stopwatch):
         """Processor seconds that a run has trained, divided, over all its sessions."""
@@ -69,9 +69,9 @@ def main():
     # Before TensorFlow makes a thread for each core.
     os.sched_setaffinity(0, {core})
     start_tensorflow()
-    from keras_transformer.training import fit
+    from keras_transformer.training import run
 
-    fit.Stopwatch = processor_stopwatch(own.cores_worth)
+    run.Stopwatch = processor_stopwatch(own.cores_worth)
     sys.argv[1:] = further
     runpy.run_module(MODULE, run_name="__main__", alter_sys=True)
 

@@ -11,10 +11,9 @@ from rich.console import Console
 
 from keras_transformer import startup
 from keras_transformer.models import Hyperparameters, Transformer
-from keras_transformer.training import callbacks, fit, limits
-from keras_transformer.training.feeding import attach
+from keras_transformer.training import fit
+from keras_transformer.training.ending import StopAtLimit, StopOnDivergence, StopOnSignal, Stopwatch
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.training.mixed_precision import dtype_policy
 from keras_transformer.training.optimizer import optimizer
 from keras_transformer.training.progress import ProgressBar
 from keras_transformer.training.replicas import make_strategy
@@ -76,7 +75,7 @@ def compiled(size, vocabulary_size, precision, dropout, label_smoothing, seed=SE
     hyperparameters = Hyperparameters(
         vocabulary_size=vocabulary_size, dropout=dropout, label_smoothing=label_smoothing, **size
     )
-    model = Transformer(hyperparameters, dtype=dtype_policy(precision))
+    model = Transformer(hyperparameters, dtype=fit.dtype_policy(precision))
     fit.compile_model(
         model,
         optimizer(TransformerSchedule(hyperparameters.d_model)),
@@ -96,13 +95,13 @@ def train(model, pairs, batch_tokens, watcher, last_step=LAST_STEP):
         last_step: most steps.
     """
     stream = batches(pairs, batch_tokens)
-    feed = attach(model, make_strategy("one"), stream)
-    limit = limits.StopAtLimit(feed.ending, limits.Stopwatch(), math.inf, last_step)
+    feed = fit.attach(model, make_strategy("one"), stream)
+    limit = StopAtLimit(feed.ending, Stopwatch(), math.inf, last_step)
     bar = ProgressBar(last_step, limit.stopwatch, math.inf, Console(file=io.StringIO()))
     watchers = [
-        limits.StopOnDivergence(),
+        StopOnDivergence(),
         limit,
-        callbacks.StopOnSignal(feed.ending),
+        StopOnSignal(feed.ending),
         bar,
         watcher,
     ]

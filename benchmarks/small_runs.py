@@ -26,7 +26,7 @@ from absl import app, flags
 from benchmarks.kept import keep_settings
 from benchmarks.side_by_side import run_alone, side_by_side, train_alone
 from keras_transformer.flagfiles import expand_flagfiles
-from keras_transformer.training.mixed_precision import dtype_policy
+from keras_transformer.training.fit import dtype_policy
 from pipelines.corpora.line_files import existing_folder, locate, read_lines
 from pipelines.whole_files import write_json
 

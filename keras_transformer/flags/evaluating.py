@@ -55,6 +55,7 @@ class Tokenizer(Options):
         "Thai, Lao, Khmer, Burmese and other languages without spaces between words; 13a for "
         "the rest. A run that is resumed keeps its own.",
         choices=("13a", "intl", "none", "char", "zh", "ja-mecab", "ko-mecab"),
+        resumed="told",
     )
 
 

@@ -5,7 +5,6 @@ import dataclasses
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.flags import (
     evaluating,
-    learning,
     reading,
     runs_and_exports,
     seeing,
@@ -15,6 +14,7 @@ from keras_transformer.flags import (
 from keras_transformer.flags.definition import flag_values
 from keras_transformer.models.architectures import ModelOptions
 from keras_transformer.server.options import ServeOptions
+from keras_transformer.training import options
 from keras_transformer.visualization.attention_pictures import Lines
 from keras_transformer.visualization.charts import LearningRates
 from keras_transformer.visualization.head_maps import Heads
@@ -33,8 +33,8 @@ class Errors(Options):
 
 
 SECTIONS = {
-    "averaging": learning.Averaging,
-    "batches": learning.Batches,
+    "averaging": options.Averaging,
+    "batches": options.Batches,
     "labelling": reading.LabellingOptions,
     "classification": reading.ClassificationOptions,
     "corpus": text.CorpusOptions,
@@ -51,8 +51,8 @@ SECTIONS = {
     "model": ModelOptions,
     "model_dir": runs_and_exports.RunOptions,
     "model_path": translating.ModelToUse,
-    "objective": learning.ObjectiveOptions,
-    "optimizer": learning.OptimizerOptions,
+    "objective": options.ObjectiveOptions,
+    "optimizer": options.OptimizerOptions,
     "output": translating.Output,
     "parse": translating.ParseOptions,
     "pictures": seeing.PictureOptions,
@@ -60,17 +60,17 @@ SECTIONS = {
     "predict": translating.PredictOptions,
     "prepare": text.PreparationOptions,
     "reading": reading.VocabularySource,
-    "sampling": learning.Augmentation,
+    "sampling": options.Augmentation,
     "search": DecodingOptions,
     "tuned_search": without(DecodingOptions, "beam_size", "length_penalty"),
-    "seed": learning.Seed,
+    "seed": options.Seed,
     "serve": ServeOptions,
-    "start": learning.EmbeddingStart,
+    "start": options.EmbeddingStart,
     "strict": Strictness,
     "task": runs_and_exports.TaskChoice,
     "theme": ThemeOptions,
     "tokenize": evaluating.Tokenizer,
-    "training": runs_and_exports.Course,
+    "training": options.Course,
     "translate": translating.TranslateOptions,
     "tune": evaluating.TuningOptions,
     "version": runs_and_exports.Version,

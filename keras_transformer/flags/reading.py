@@ -16,6 +16,7 @@ class VocabularySource(Options):
         "Run or SavedModel whose vocabulary is used. Default: that of --init_from, else one "
         "learned from the text.",
         path=True,
+        resumed="fixed",
     )
 
 

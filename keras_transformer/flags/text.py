@@ -37,11 +37,13 @@ class VocabularyOptions(Options):
         "Whether both languages share one vocabulary (joint), or each has its own (separate). "
         "The latter needs --tie_embeddings=decoder or none.",
         choices=("joint", "separate"),
+        resumed="fixed",
     )
     vocabulary_model: str = option(
         "bpe",
         "How the pieces are learned: by byte-pair encoding, or by a unigram language model.",
         choices=("bpe", "unigram"),
+        resumed="fixed",
     )
 
 

@@ -1,5 +1,5 @@
-"""The weights that are scored and served, by checkpoint averaging: "a single model obtained by averaging the last 5 checkpoints" (Vaswani et
-al. 2017, section 6.1).
+"""The weights that are scored and served: "a single model obtained by averaging the last 5
+checkpoints" (Vaswani et al. 2017, section 6.1), a moving average, or the best epoch's.
 """
 
 import math
@@ -57,8 +57,8 @@ def best_number(
 
 
 def last_ones(folder: pathlib.Path, count: int) -> list[pathlib.Path]:
-    """The last `count` checkpoints of a folder that are there to be averaged; the newest state alone
-    if a run was too short to write one.
+    """The last `count` checkpoints of a folder that are there to be averaged; the newest state if a
+    run was too short to write one.
     """
     return checkpoint.averaged_ones(folder)[-count:] or checkpoint.checkpoints(folder)[-1:]
 

@@ -116,7 +116,7 @@ def _progress_in(path, arrays):
 
 
 def newest(folder: pathlib.Path, log: Callable = print) -> pathlib.Path | None:
-    """Find the checkpoint of a folder with the highest step that can be read; None if there is none.
+    """Find the checkpoint of the highest step that can be read in a folder; None if there is none.
     `log` takes a line about each damaged checkpoint, which is passed over.
     """
     every = checkpoints(folder)

@@ -1,6 +1,5 @@
-"""How a run of `model.fit` ends (Vaswani et al. 2017, section 5.2: "We trained the base models for a
-total of 100,000 steps or 12 hours", on machines that may be taken away): a limit, divergence, or a
-signal.
+"""How a run of `model.fit` ends: by a limit, divergence, or a signal (section 5.2 of Vaswani et al.
+2017: "We trained the base models for a total of 100,000 steps or 12 hours").
 """
 
 import math

@@ -1,5 +1,5 @@
-"""Training that starts from another model's weights, by --init_from (Vaswani et al. 2017, section 3.4: the tables
-of embeddings and projection are the weights whose rows belong to a vocabulary).
+"""Training that starts from another model's weights, by --init_from (section 3.4 of Vaswani et al.
+2017: the tables of embeddings and projection are the weights whose rows belong to a vocabulary).
 """
 
 import dataclasses
@@ -41,9 +41,7 @@ def start_from(path: str, task, model: keras.Model) -> None:
             f"{path} has no vocabulary.model: its embeddings cannot be told apart. Name the "
             "folder of its run."
         )
-    report = initialize(
-        model, weights, task.pieces, pieces_by_side(old), task.carried_over
-    )
+    report = initialize(model, weights, task.pieces, pieces_by_side(old), task.carried_over)
     print(
         f"from {path}: {report.copied_rows:,} pieces keep their embeddings, "
         f"{report.new_rows:,} are new"

@@ -1,5 +1,5 @@
-"""What becomes of the options of a run that is resumed with others (Vaswani et al. 2017, section
-5.2, trains for days): they are refused, told or free, as each option says by `resumed`.
+"""What becomes of the options of a run that is resumed with others (section 5.2 of Vaswani
+et al. 2017 trains for days): they are refused, told or free, as each says by `resumed`.
 """
 
 from collections.abc import Mapping

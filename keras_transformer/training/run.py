@@ -234,13 +234,13 @@ class Run:
         """Score the chosen weights on the test set, print what they do, and export them."""
         folder = self.folder
         folder.load_weights(model, folder.averaged)
-        artifact = self.task.artifact(model)
-        evaluation = self.task.evaluate(artifact)
+        module = self.task.module(model)
+        evaluation = self.task.evaluate(module)
         write_json(folder.evaluation, {"split": "test", **evaluation.scores, "weights": chosen})
         print("\n".join([f"{chosen}, {evaluation.report[0]}", *evaluation.report[1:]]))
         write_json(folder.examples, evaluation.examples)
         version = export(
-            artifact,
+            module,
             folder.export_dir(self.values["export_dir"]),
             {**folder.read_description(), **folder.read_scores()},
             folder.read_examples(),

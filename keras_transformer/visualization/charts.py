@@ -105,7 +105,7 @@ def read_history(path: str) -> list[dict]:
     out.
     """
     from keras_transformer.runs.folder import RunFolder
-    from keras_transformer.training.history import read_results
+    from keras_transformer.training.validation import read_results
 
     folder = RunFolder(path)
     folder.read_description()

@@ -12,8 +12,11 @@ from keras_transformer.layers import Dropout, PositionalEmbedding, PostNorm, Pre
 from keras_transformer.layers.feed_forward import gelu
 from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.models.variants import ACTIVATIONS, NORMS
-from keras_transformer.training.label_metrics import LabelAccuracy, LabelCrossEntropy
-from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.training.loss import (
+    LabelAccuracy,
+    LabelCrossEntropy,
+    LabelSmoothedCrossEntropy,
+)
 
 SIZES = {"vocabulary_size": 11, "num_layers": 2, "d_model": 8, "d_ff": 16, "num_heads": 2}
 BASE = Hyperparameters(37000)

@@ -13,7 +13,6 @@ from keras_transformer.flagfiles import expand_flagfiles
 from keras_transformer.models import Hyperparameters
 from keras_transformer.runs.folder import RunFolder, named_run, run_of
 from keras_transformer.runs.task_name import task_of
-from keras_transformer.tasks import training_run
 from keras_transformer.tasks.translation.task import Translation
 from keras_transformer.training import checkpoint
 
@@ -143,9 +142,9 @@ def history(folder):
 def test_a_run_of_0_5_goes_on(release_0_5, capsys):
     before = release_0_5.read_description()
     last = history(release_0_5)[-1]
-    training_run.train(
+    train.run_of(
         Translation, values(f"--model_dir={release_0_5.path}", f"--max_steps={last['step'] + 20}")
-    )
+    ).train()
     assert f"going on from step {last['step']} in {release_0_5.path}" in capsys.readouterr().out
     after = release_0_5.read_description()
     assert {part: after[part] for part in before} == before
@@ -162,7 +161,7 @@ def test_a_run_of_0_5_goes_on(release_0_5, capsys):
 )
 def test_control_a_run_of_0_5_that_is_something_else_is_refused(release_0_5, flag, said):
     with pytest.raises(ValueError, match=f"holds another run: .*{said}"):
-        training_run.train(Translation, values(f"--model_dir={release_0_5.path}", flag))
+        train.run_of(Translation, values(f"--model_dir={release_0_5.path}", flag)).train()
 
 
 def test_a_model_without_checkpoints_is_not_overwritten(tmp_path):

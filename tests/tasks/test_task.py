@@ -21,14 +21,16 @@ import tensorflow as tf
 from checks_here import checks_here
 from tasks.reversed_strings import ReversedStrings, WithoutClassZero, classifier, strings
 
+from keras_transformer import train
 from keras_transformer.runs.exclusive import exclusive
-from keras_transformer.tasks import examination_class, fine_tuning, task_class
-from keras_transformer.tasks.fine_tuning import differences, refuse_other_heads, start_from
+from keras_transformer.tasks import examination_class, task_class
 from keras_transformer.tasks.task import with_perplexity
-from keras_transformer.tasks.training_run import train
-from keras_transformer.tasks.watchers import Board, Watchers
-from keras_transformer.training import checkpoint, fit, limits
-from keras_transformer.training.early_stopping import BestSoFar
+from keras_transformer.training import checkpoint, initialization
+from keras_transformer.training import run as runs
+from keras_transformer.training.ending import Stopwatch
+from keras_transformer.training.initialization import differences, refuse_other_heads, start_from
+from keras_transformer.training.validation import BestSoFar
+from keras_transformer.training.watchers import Board, Watchers
 
 PROGRAM = pathlib.Path(__file__).with_name("reversed_strings.py")
 ROOT = PROGRAM.parents[2]
@@ -65,7 +67,7 @@ def trained(values_of):
     def run(task, folder, *arguments):
         values = values_of(task, f"--model_dir={folder}", *FAST, *arguments)
         with checks_here():
-            train(task, values)
+            train.run_of(task, values).train()
         return folder
 
     return run
@@ -279,8 +281,8 @@ def test_what_the_shapes_of_weights_do_not_tell_is_told(before, now, told):
 
 def test_another_number_of_heads_is_refused(monkeypatch):
     """Its weights have the same shapes, so nothing else tells."""
-    monkeypatch.setattr(fine_tuning, "starting_point", lambda path: ({}, None))
-    monkeypatch.setattr(fine_tuning, "hyperparameters_of", lambda path: {"num_heads": 4})
+    monkeypatch.setattr(initialization, "starting_point", lambda path: ({}, None))
+    monkeypatch.setattr(initialization, "hyperparameters_of", lambda path: {"num_heads": 4})
     task = types.SimpleNamespace(description=lambda: {"hyperparameters": {"num_heads": 2}})
     with pytest.raises(
         ValueError, match=r"^--num_heads must be 4, .*: num_heads=2\. Pass --num_heads=4\.$"
@@ -315,7 +317,7 @@ def test_where_no_checkpoints_are_averaged_their_number_matters_not(trained, tmp
     assert (trained(ReversedStrings, tmp_path, *arguments) / "averaged.npz").exists()
 
 
-class Counting(limits.Stopwatch):
+class Counting(Stopwatch):
     """A stopwatch of which each look takes a second: no machine is faster or slower."""
 
     def __init__(self, seconds=0.0):
@@ -330,7 +332,7 @@ class Counting(limits.Stopwatch):
 def test_of_a_share_of_the_end_the_number_of_the_lowest_cross_entropy_is_averaged(
     trained, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(fit, "Stopwatch", Counting)
+    monkeypatch.setattr(runs, "Stopwatch", Counting)
     arguments = ("--average_over=minutes", "--average_checkpoints=4", "--average_share=1")
     run = trained(ReversedStrings, tmp_path, *arguments, "--max_minutes=2", "--norelease")
     found = re.search(
@@ -496,7 +498,7 @@ def test_an_end_that_was_saved_and_not_measured_is_measured(
     history.write_text("".join(f'{{"step": {line}, "val_bleu": 1.0}}\n' for line in lines))
     calls = []
     watchers = types.SimpleNamespace(
-        start=types.SimpleNamespace(step=step),
+        step=step,
         last_step=last_step,
         limit=types.SimpleNamespace(is_out_of_time=out_of_time),
         folder=types.SimpleNamespace(history=history),

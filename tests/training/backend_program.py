@@ -14,7 +14,6 @@ import numpy as np
 from keras_transformer.layers import Dropout
 from keras_transformer.models import Transformer
 from keras_transformer.training import checkpoint, fit
-from keras_transformer.training.feeding import attach
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.optimizer import optimizer
 from keras_transformer.training.replicas import make_strategy
@@ -69,7 +68,7 @@ def train(weights, label_smoothing):
     if not pathlib.Path(weights).exists():
         checkpoint.save(weights, model, {})
     losses = Losses()
-    feed = attach(model, make_strategy("one"), data())
+    feed = fit.attach(model, make_strategy("one"), data())
     fit.fit(model, feed, 1, STEPS, [losses])
     return losses.losses
 

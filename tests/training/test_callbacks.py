@@ -5,7 +5,6 @@ import errno
 import json
 import math
 import os
-import pathlib
 import resource
 import signal
 import types
@@ -13,13 +12,22 @@ import types
 import keras
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from keras_transformer.training import callbacks, checkpoint, checkpointing, limits
-from keras_transformer.training.early_stopping import BestSoFar
-from keras_transformer.training.ending import AgreedEnding, Ending, Preempted
-from keras_transformer.training.watcher import in_order
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.training import checkpoint
+from keras_transformer.training import ending as endings
+from keras_transformer.training.checkpointing import Checkpointing
+from keras_transformer.training.ending import (
+    AgreedEnding,
+    Ending,
+    Preempted,
+    StopAtLimit,
+    StopOnDivergence,
+    StopOnSignal,
+    Stopwatch,
+)
+from keras_transformer.training.validation import Validation
+from keras_transformer.training.watchers import Watchers
 from pipelines.whole_files import write_whole
 
 
@@ -54,8 +62,8 @@ def averaged_in(folder):
 
 def test_a_stopwatch_goes_on_from_the_sessions_before(monkeypatch):
     clock = types.SimpleNamespace(monotonic=lambda: clock.now, now=1000.0)
-    monkeypatch.setattr(limits, "time", clock)
-    stopwatch = limits.Stopwatch(seconds=60.0)
+    monkeypatch.setattr(endings, "time", clock)
+    stopwatch = Stopwatch(seconds=60.0)
     clock.now += 5
     assert stopwatch.seconds == 65.0
 
@@ -70,15 +78,15 @@ def test_divergence_stops_with_advice_before_anything_is_saved(model, stopwatch,
     ):
         fit(
             model,
-            limits.StopOnDivergence(),
-            checkpointing.Checkpointing(tmp_path, stopwatch, keep=2, minutes=0),
+            StopOnDivergence(),
+            Checkpointing(tmp_path, stopwatch, keep=2, minutes=0),
         )
     assert steps_in(tmp_path) == []
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
 def test_a_loss_that_is_no_number_is_divergence(model, loss):
-    watcher = limits.StopOnDivergence()
+    watcher = StopOnDivergence()
     watcher.set_model(model)
     watcher.on_train_batch_end(0, {"loss": 3.5})
     with pytest.raises(ValueError, match=rf"The loss became {loss} at step 0"):
@@ -86,7 +94,7 @@ def test_a_loss_that_is_no_number_is_divergence(model, loss):
 
 
 def test_training_stops_at_the_last_step(model, stopwatch):
-    fit(model, limits.StopAtLimit(Ending(model), stopwatch, math.inf, last_step=4), epochs=9)
+    fit(model, StopAtLimit(Ending(model), stopwatch, math.inf, last_step=4), epochs=9)
     assert int(model.optimizer.iterations) == 4
 
 
@@ -96,7 +104,7 @@ def test_training_stops_when_the_minutes_are_over(model, stopwatch):
             stopwatch, "seconds", stopwatch.seconds + 30
         )
     )
-    limit = limits.StopAtLimit(Ending(model), stopwatch, minutes=2.5, last_step=math.inf)
+    limit = StopAtLimit(Ending(model), stopwatch, minutes=2.5, last_step=math.inf)
     fit(model, ticking, limit, epochs=9)
     assert int(model.optimizer.iterations) == 5
     stopwatch.seconds = 149.9
@@ -104,7 +112,7 @@ def test_training_stops_when_the_minutes_are_over(model, stopwatch):
 
 
 def test_each_epoch_is_saved_and_the_last_k_are_kept(model, stopwatch, tmp_path):
-    saving = checkpointing.Checkpointing(tmp_path, stopwatch, 2, minutes=10, average_over="epochs")
+    saving = Checkpointing(tmp_path, stopwatch, 2, minutes=10, average_over="epochs")
     fit(model, saving, epochs=4)
     assert steps_in(tmp_path) == [9, 12]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -132,7 +140,7 @@ def test_the_clock_s_checkpoints_are_averaged_whatever_epochs_end_between(
     """Section 6.1: at 10-minute intervals of the whole run. An epoch's end, at steps 5 and 10, is
     only there to go on from, and shifts none of them.
     """
-    saving = checkpointing.Checkpointing(tmp_path, stopwatch, keep=99, minutes=2)
+    saving = Checkpointing(tmp_path, stopwatch, keep=99, minutes=2)
     fit(model, minutes_that_pass(stopwatch, 1), saving, epochs=3, steps=5)
     assert averaged_in(tmp_path) == [2, 4, 6, 8, 10, 12, 14]
     assert names(tmp_path)[0] == "last-000000015.npz"
@@ -141,7 +149,7 @@ def test_the_clock_s_checkpoints_are_averaged_whatever_epochs_end_between(
 
 def test_a_new_session_keeps_the_clock_s_intervals(model, stopwatch, tmp_path):
     stopwatch.seconds = 3.5 * 60
-    saving = checkpointing.Checkpointing(tmp_path, stopwatch, keep=99, minutes=2)
+    saving = Checkpointing(tmp_path, stopwatch, keep=99, minutes=2)
     fit(model, minutes_that_pass(stopwatch, 0.75), saving, epochs=1, steps=7)
     # Minutes 4.25, 5, 5.75, 6.5, 7.25, 8, 8.75: the first past 4, 6 and 8.
     assert averaged_in(tmp_path) == [1, 4, 6]
@@ -150,7 +158,7 @@ def test_a_new_session_keeps_the_clock_s_intervals(model, stopwatch, tmp_path):
 def test_with_epochs_to_average_the_clock_s_checkpoints_are_only_there_to_go_on_from(
     model, stopwatch, tmp_path
 ):
-    saving = checkpointing.Checkpointing(tmp_path, stopwatch, 99, minutes=2, average_over="epochs")
+    saving = Checkpointing(tmp_path, stopwatch, 99, minutes=2, average_over="epochs")
     found = []
     listing = keras.callbacks.LambdaCallback(
         on_train_batch_begin=lambda batch, logs: found.append(names(tmp_path))
@@ -164,7 +172,7 @@ def test_with_epochs_to_average_the_clock_s_checkpoints_are_only_there_to_go_on_
 
 def test_there_are_two_states_to_go_on_from_before_the_clock_s_first(model, stopwatch, tmp_path):
     """If the newest is damaged, the run goes on from the one before."""
-    fit(model, checkpointing.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10), epochs=3)
+    fit(model, Checkpointing(tmp_path, stopwatch, keep=1, minutes=10), epochs=3)
     assert names(tmp_path) == ["last-000000006.npz", "last-000000009.npz"]
     (tmp_path / "last-000000009.npz").write_bytes(b"damaged")
     newest = checkpoint.newest(tmp_path, log=lambda line: None)
@@ -173,7 +181,7 @@ def test_there_are_two_states_to_go_on_from_before_the_clock_s_first(model, stop
 
 def test_a_checkpoint_holds_its_step_and_the_seconds_of_the_run(model, stopwatch, tmp_path):
     stopwatch.seconds = 12.5
-    fit(model, checkpointing.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10), epochs=1)
+    fit(model, Checkpointing(tmp_path, stopwatch, keep=1, minutes=10), epochs=1)
     assert checkpoint.restore(checkpoint.newest(tmp_path), model) == {
         "step": 3,
         "seconds": 12.5,
@@ -194,7 +202,7 @@ def test_what_a_killed_run_left_half_written_is_removed(model, stopwatch, tmp_pa
         with pytest.raises(KeyboardInterrupt):
             write_whole(path.with_name(f"killed{path.name}"), die)
     assert all(path.exists() for path in left)
-    fit(model, checkpointing.Checkpointing(folder, stopwatch, keep=9, minutes=10), epochs=0)
+    fit(model, Checkpointing(folder, stopwatch, keep=9, minutes=10), epochs=0)
     assert [path.name for path in tmp_path.rglob("*.*")] == ["step-000000000.npz"]
 
 
@@ -203,7 +211,7 @@ def test_weights_that_are_no_numbers_end_the_run_before_they_are_saved(model, st
     breaking = keras.callbacks.LambdaCallback(
         on_train_batch_end=lambda batch, logs: batch == 1 and model.layers[-1].bias.assign([np.nan])
     )
-    saving = checkpointing.Checkpointing(tmp_path, stopwatch, keep=9, minutes=0)
+    saving = Checkpointing(tmp_path, stopwatch, keep=9, minutes=0)
     words = r"^weights/.*dense/bias became NaN or infinite at step 2: training diverged"
     with pytest.raises(ValueError, match=words):
         fit(model, breaking, saving, epochs=1)
@@ -222,7 +230,7 @@ def test_an_epoch_that_only_the_clock_saved_is_averaged(
     stopwatch, tmp_path, average_over, step, name
 ):
     """A kill between the clock's save of an epoch's last step and the save of the epoch."""
-    saving = checkpointing.Checkpointing(tmp_path, stopwatch, 9, 10, average_over)
+    saving = Checkpointing(tmp_path, stopwatch, 9, 10, average_over)
     saving.keep_epoch(step, 3)
     assert names(tmp_path) == []
     checkpoint.path_of(tmp_path, step, averaged=False).write_bytes(b"whole")
@@ -233,9 +241,9 @@ def test_an_epoch_that_only_the_clock_saved_is_averaged(
 
 
 def test_what_could_not_be_read_is_set_aside(model, stopwatch, tmp_path):
-    fit(model, checkpointing.Checkpointing(tmp_path, stopwatch, keep=9, minutes=0), epochs=1)
+    fit(model, Checkpointing(tmp_path, stopwatch, keep=9, minutes=0), epochs=1)
     checkpoint.restore(checkpoint.path_of(tmp_path, 2), model)
-    fit(model, checkpointing.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10), epochs=0)
+    fit(model, Checkpointing(tmp_path, stopwatch, keep=9, minutes=10), epochs=0)
     assert names(tmp_path) == [
         "step-000000001.npz",
         "step-000000002.npz",
@@ -244,8 +252,8 @@ def test_what_could_not_be_read_is_set_aside(model, stopwatch, tmp_path):
 
 
 def test_an_epoch_that_is_cut_short_is_not_averaged(model, stopwatch, tmp_path):
-    saving = checkpointing.Checkpointing(tmp_path, stopwatch, 99, minutes=10, average_over="epochs")
-    fit(model, saving, limits.StopAtLimit(Ending(model), stopwatch, math.inf, 5), epochs=9)
+    saving = Checkpointing(tmp_path, stopwatch, 99, minutes=10, average_over="epochs")
+    fit(model, saving, StopAtLimit(Ending(model), stopwatch, math.inf, 5), epochs=9)
     assert names(tmp_path) == ["last-000000005.npz", "step-000000003.npz"]
 
 
@@ -284,7 +292,7 @@ def test_on_a_full_disk_it_is_told_training_goes_on_and_the_checkpoints_before_s
 
     monkeypatch.setattr(checkpoint, "write_archive", write_whole)
     saving, found = (
-        checkpointing.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10, report=said.append),
+        Checkpointing(tmp_path, stopwatch, keep=1, minutes=10, report=said.append),
         [],
     )
     in_between = keras.callbacks.LambdaCallback(
@@ -302,7 +310,7 @@ def test_on_a_full_disk_it_is_told_training_goes_on_and_the_checkpoints_before_s
 def test_control_what_is_not_the_disk_s_fault_is_raised(model, stopwatch, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "write_archive", lambda path, arrays: {}["nothing"])
     with pytest.raises(KeyError):
-        fit(model, checkpointing.Checkpointing(tmp_path, stopwatch, keep=1, minutes=10))
+        fit(model, Checkpointing(tmp_path, stopwatch, keep=1, minutes=10))
 
 
 @pytest.fixture
@@ -339,9 +347,9 @@ def terminate_once_at(moment):
 def test_on_sigterm_the_step_is_finished_and_saved_and_training_ends(
     model, stopwatch, tmp_path, received, moment, saved
 ):
-    preempted = callbacks.StopOnSignal(Ending(model))
+    preempted = StopOnSignal(Ending(model))
     measured = []
-    validation = callbacks.Validation(
+    validation = Validation(
         lambda model: measured.append(1) or {}, tmp_path / "history.jsonl", lambda line: None
     )
     watchers = (
@@ -352,7 +360,7 @@ def test_on_sigterm_the_step_is_finished_and_saved_and_training_ends(
     with pytest.raises(Preempted):
         fit(
             model,
-            checkpointing.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10),
+            Checkpointing(tmp_path, stopwatch, keep=9, minutes=10),
             *watchers,
             validation,
         )
@@ -374,12 +382,12 @@ def test_on_sigterm_validation_is_not_waited_for(model, stopwatch, tmp_path, rec
         return {}
 
     history = tmp_path / "history.jsonl"
-    validation = callbacks.Validation(measure, history, lambda line: None)
+    validation = Validation(measure, history, lambda line: None)
     with pytest.raises(Preempted):
         fit(
             model,
-            checkpointing.Checkpointing(tmp_path, stopwatch, keep=9, minutes=10),
-            callbacks.StopOnSignal(Ending(model)),
+            Checkpointing(tmp_path, stopwatch, keep=9, minutes=10),
+            StopOnSignal(Ending(model)),
             validation,
             epochs=9,
         )
@@ -397,7 +405,7 @@ def test_control_without_it_the_signal_goes_elsewhere_and_training_goes_on(model
 
 
 def test_without_a_signal_training_ends_as_ever(model, received):
-    fit(model, callbacks.StopOnSignal(Ending(model)))
+    fit(model, StopOnSignal(Ending(model)))
     assert checkpoint.step_of(model) == 6
     terminate()
     assert received == [signal.SIGTERM]
@@ -407,7 +415,7 @@ def test_without_a_signal_training_ends_as_ever(model, received):
 def test_it_ends_too_when_another_host_was_asked(received, is_preempted):
     ending = AgreedEnding(types.SimpleNamespace(stop_training=False), several_hosts=True)
     ending.count(float(is_preempted), float(is_preempted))
-    watcher = callbacks.StopOnSignal(ending)
+    watcher = StopOnSignal(ending)
     watcher.on_train_begin()
     with pytest.raises(Preempted) if is_preempted else contextlib.nullcontext():
         watcher.on_epoch_end(0)
@@ -416,7 +424,7 @@ def test_it_ends_too_when_another_host_was_asked(received, is_preempted):
 
 def test_a_signal_asks_all_hosts_to_end_for_a_preemption(received):
     ending = AgreedEnding(types.SimpleNamespace(stop_training=False), several_hosts=True)
-    watcher = callbacks.StopOnSignal(ending, at_once=False)
+    watcher = StopOnSignal(ending, at_once=False)
     watcher.on_train_begin()
     terminate()
     watcher.on_train_end()
@@ -428,7 +436,7 @@ def test_validation_appends_a_json_line_an_epoch_and_reports_it(model, tmp_path)
     path.write_text('{"epoch": 0}\n', encoding="utf-8")
     history = fit(
         model,
-        callbacks.Validation(
+        Validation(
             lambda measured: {"bleu": 31.5, "same": float(measured is model)}, path, said.append
         ),
     )
@@ -442,7 +450,7 @@ def test_validation_appends_a_json_line_an_epoch_and_reports_it(model, tmp_path)
 
 
 def test_the_count_of_labels_is_not_a_result(model, tmp_path):
-    watcher = callbacks.Validation(lambda model: {}, tmp_path / "history.jsonl", lambda line: None)
+    watcher = Validation(lambda model: {}, tmp_path / "history.jsonl", lambda line: None)
     watcher.set_model(model)
     watcher.on_epoch_end(0, {"loss": 1.0, "labels": 123.0})
     assert json.loads((tmp_path / "history.jsonl").read_text(encoding="utf-8")) == {
@@ -450,53 +458,6 @@ def test_the_count_of_labels_is_not_a_result(model, tmp_path):
         "step": 0,
         "loss": 1.0,
     }
-
-
-def watchers(model, stopwatch, tmp_path):
-    """One of each kind, by a letter, in the order that a run needs."""
-    ending = Ending(model)
-    return {
-        "divergence": limits.StopOnDivergence(),
-        "limit": limits.StopAtLimit(ending, stopwatch, math.inf, 9),
-        "saving": checkpointing.Checkpointing(tmp_path, stopwatch, keep=1, minutes=9),
-        "signal": callbacks.StopOnSignal(ending),
-        "validation": callbacks.Validation(lambda model: {}, tmp_path / "history.jsonl"),
-        "best": BestSoFar(
-            ending, tmp_path / "history.jsonl", tmp_path / "best.npz", "bleu", True, 0
-        ),
-        "keras": keras.callbacks.TerminateOnNaN(),
-    }
-
-
-@given(order=st.permutations(range(7)))
-def test_in_whatever_order_callbacks_come_each_stands_behind_those_it_names(order):
-    folder = pathlib.Path("nowhere")
-    named = watchers(types.SimpleNamespace(), types.SimpleNamespace(seconds=0.0), folder)
-    given_order = [list(named.values())[place] for place in order]
-    sorted_order = in_order(given_order)
-    assert sorted(map(id, sorted_order)) == sorted(map(id, given_order))
-    names = [name for one in sorted_order for name, other in named.items() if other is one]
-    place = {name: number for number, name in enumerate(names)}
-    for first, later in [
-        ("divergence", "saving"),
-        ("limit", "saving"),
-        ("saving", "signal"),
-        ("signal", "validation"),
-        ("validation", "best"),
-        ("best", "keras"),
-    ]:
-        assert place[first] < place[later]
-
-
-def test_what_nothing_orders_keeps_its_place(model, stopwatch, tmp_path):
-    named = watchers(model, stopwatch, tmp_path)
-    one, other = (keras.callbacks.TerminateOnNaN() for _ in range(2))
-    assert in_order([one, named["limit"], other, named["divergence"]]) == [
-        named["limit"],
-        named["divergence"],
-        one,
-        other,
-    ]
 
 
 def test_an_ending_stops_fit_with_the_step_under_way(model):
@@ -531,3 +492,21 @@ def test_a_host_alone_stops_at_once(preempted):
     ending = AgreedEnding(model, several_hosts=False)
     ending.ask(preempted)
     assert (ending.votes, model.stop_training) == ([1.0, float(preempted)], True)
+
+
+@pytest.mark.parametrize("is_chief", [True, False])
+def test_what_diverged_is_not_saved_and_who_is_preempted_does_not_wait(tmp_path, is_chief):
+    """The order of the callbacks of a run: a save comes behind divergence and limits, the signal
+    behind the save, validation behind the signal, the best behind validation, Keras' own last.
+    """
+    values = {"max_minutes": None, "keep_best": "bleu", "patience": None, "keep_checkpoints": 1}
+    values |= {"checkpoint_minutes": 9, "average_over": "epochs"}
+    task = types.SimpleNamespace(labels="words", higher_is_better={"bleu": True}, monitor="bleu")
+    model = types.SimpleNamespace()
+    watchers = Watchers(
+        *(task, values, RunFolder(tmp_path), Ending(model), 0, Stopwatch(), 9, lambda model: {})
+    )
+    names = [type(one).__name__ for one in watchers.of_host(is_chief)]
+    of_others = ["StopOnDivergence", "StopAtLimit", "StopOnSignal"]
+    of_chief = [*of_others[:2], "Checkpointing", of_others[2], "Validation", "ProgressBar"]
+    assert names == ([*of_chief, "BestSoFar", "Board"] if is_chief else of_others)

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from keras_transformer.training import checkpoint
 from keras_transformer.training.checkpointing import Checkpointing, Window
-from keras_transformer.training.ending import Ending
-from keras_transformer.training.limits import StopAtLimit
+from keras_transformer.training.ending import Ending, StopAtLimit
 
 
 @pytest.fixture

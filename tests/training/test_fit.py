@@ -8,10 +8,9 @@ import pytest
 import tensorflow as tf
 from small_model import small_model
 
-from keras_transformer.training import checkpoint, feeding, fit, replicas
+from keras_transformer.training import checkpoint, fit, replicas
 from keras_transformer.training.checkpointing import Checkpointing
-from keras_transformer.training.feeding import attach
-from keras_transformer.training.limits import StopAtLimit
+from keras_transformer.training.ending import StopAtLimit, Stopwatch
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.optimizer import optimizer
 
@@ -41,7 +40,8 @@ def run(folder, *, last_step, accumulate=1):
     that it went on from.
     """
     model = make_model()
-    start = fit.resume(model, folder)
+    start, seconds = fit.resume(model, folder)
+    stopwatch = Stopwatch(seconds)
     begun = []
     noting = keras.callbacks.LambdaCallback(
         on_epoch_begin=lambda epoch, logs: begun.append(
@@ -49,16 +49,16 @@ def run(folder, *, last_step, accumulate=1):
         )
     )
 
-    feed = attach(model, replicas.make_strategy("one"), Stream(), accumulate)
-    saving = Checkpointing(folder, start.stopwatch, keep=2, minutes=math.inf)
+    feed = fit.attach(model, replicas.make_strategy("one"), Stream(), accumulate)
+    saving = Checkpointing(folder, stopwatch, keep=2, minutes=math.inf)
     fit.fit(
         model,
         feed,
         STEPS_PER_EPOCH,
         last_step,
-        [saving, StopAtLimit(feed.ending, start.stopwatch, math.inf, last_step), noting],
+        [saving, StopAtLimit(feed.ending, stopwatch, math.inf, last_step), noting],
     )
-    return model, begun, start.step
+    return model, begun, start
 
 
 def weights_equal(model, other):
@@ -108,9 +108,9 @@ def test_without_its_random_state_the_resumed_run_differs(tmp_path, whole, monke
 def test_a_step_takes_the_parts_of_its_update_whatever_the_sessions_before_took(monkeypatch):
     begins = []
     one = replicas.make_strategy("one")
-    monkeypatch.setattr(feeding, "distribute", lambda *args: begins.append(args[2]))
+    monkeypatch.setattr(fit, "distribute", lambda *args: begins.append(args[2]))
     for accumulate in (1, 3):
-        attach(make_model(), one, Stream(), accumulate).data_from(5)
+        fit.attach(make_model(), one, Stream(), accumulate).data_from(5)
     assert begins == [5, 15]
 
 
@@ -123,6 +123,58 @@ def test_a_run_that_is_over_is_not_gone_on_with(tmp_path):
 
 
 def test_nothing_to_go_on_from_is_the_beginning(tmp_path):
-    start = fit.resume(make_model(), tmp_path)
-    assert start.step == 0
-    assert start.stopwatch.seconds < 60
+    assert fit.resume(make_model(), tmp_path) == (0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "policy"), [("float32", "float32"), ("bfloat16", "mixed_bfloat16")]
+)
+@pytest.mark.parametrize("cpu_flags", [[], ["amx_bf16"]], ids=["slow", "fast"])
+def test_what_is_asked_for_is_given_whatever_the_processor(asked, policy, cpu_flags):
+    assert fit.dtype_policy(asked, cpu_flags) == policy
+
+
+@pytest.mark.parametrize("flag", sorted(fit.FAST_BFLOAT16))
+def test_auto_is_bfloat16_where_the_processor_is_fast_at_it(flag):
+    assert fit.dtype_policy("auto", ["sse", flag]) == "mixed_bfloat16"
+
+
+@pytest.mark.parametrize("cpu_flags", [[], ["avx512f", "avx2", "bf16"]], ids=["none", "others"])
+def test_auto_is_float32_elsewhere(cpu_flags):
+    assert fit.dtype_policy("auto", cpu_flags) == "float32"
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "policy"),
+    [
+        ("flags\t\t: fpu amx_bf16\n", "mixed_bfloat16"),
+        ("flags : fpu\nbugs : amx_bf16\n", "float32"),
+    ],
+)
+def test_auto_reads_the_flags_of_this_machine(monkeypatch, cpuinfo, policy):
+    monkeypatch.setattr("pathlib.Path.read_text", lambda path, encoding: cpuinfo)
+    assert fit.dtype_policy("auto") == policy
+
+
+def test_auto_is_float32_where_the_system_tells_nothing(monkeypatch):
+    def missing(path, encoding):
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr("pathlib.Path.read_text", missing)
+    assert fit.dtype_policy("auto") == "float32"
+
+
+@pytest.mark.parametrize(
+    ("asked", "policy", "on_gpu", "words"),
+    [
+        ("float32", "float32", True, "float32"),
+        ("auto", "float32", False, "float32, because this processor does not multiply in bfloat16"),
+        ("auto", "mixed_bfloat16", False, "bfloat16, because this processor multiplies in it"),
+        (
+            *("auto", "float32", True),
+            "float32, chosen by the CPU: the GPU may want --mixed_precision",
+        ),
+    ],
+)
+def test_the_processor_is_no_reason_where_a_gpu_computes(asked, policy, on_gpu, words):
+    assert fit.in_words(asked, policy, on_gpu) == f"computing in {words}"

@@ -11,7 +11,6 @@ import tensorflow as tf
 from small_model import small_model, transformer
 
 from keras_transformer.training import fit
-from keras_transformer.training.feeding import attach
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.objective import RDrop
 from keras_transformer.training.optimizer import optimizer
@@ -303,13 +302,13 @@ def test_another_backend_neither_distributes_nor_accumulates(monkeypatch, replic
         match=rf"^KERAS_BACKEND=jax .*Received: {replicas} replicas, accumulate={accumulate}\. "
         r"Leave them out",
     ):
-        attach(None, several, None, accumulate)
+        fit.attach(None, several, None, accumulate)
 
 
 def test_another_backend_takes_the_paper_s_objective_alone(monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     with pytest.raises(ValueError, match=r"^KERAS_BACKEND=jax trains without --r_drop and "):
-        attach(None, tf.distribute.get_strategy(), None, objective=RDrop(5))
+        fit.attach(None, tf.distribute.get_strategy(), None, objective=RDrop(5))
 
 
 FRACTIONS = [

@@ -12,22 +12,24 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_transformer import train
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
 from keras_transformer.flags.groups import GROUPS
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks import TASKS, release, task_class, training_run
+from keras_transformer.tasks import TASKS, task_class
 from keras_transformer.tasks.corpus_settings import corpus_settings
 from keras_transformer.tasks.parsing.task import Parsing
-from keras_transformer.tasks.release import choose_weights, export_dir_of
 from keras_transformer.tasks.task import Task
-from keras_transformer.tasks.training_run import TrainingRun
 from keras_transformer.tasks.translation.choices import SEGMENTATIONS, decoding_options
 from keras_transformer.tasks.translation.task import Translation
-from keras_transformer.training import checkpoint, fit, replicas
-from keras_transformer.training.early_stopping import BestSoFar
+from keras_transformer.training import checkpoint, fit
+from keras_transformer.training import run as runs
+from keras_transformer.training.averaging import choose_weights
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.objective import LIKELIHOOD, RDrop, ScheduledSampling
+from keras_transformer.training.run import Run
+from keras_transformer.training.validation import BestSoFar
 from pipelines import corpora, vocabularies
 from pipelines.vocabularies import vocabulary
 
@@ -47,11 +49,11 @@ TINY = (
 
 @pytest.fixture
 def run_of(values_of, tmp_path):
-    """A function of arguments: a `TrainingRun` of a tiny translator."""
+    """A function of arguments: a `Run` of a tiny translator."""
 
     def run(*arguments, task=Translation):
         values = values_of(task, *TINY, f"--model_dir={tmp_path / 'run'}", *arguments)
-        return TrainingRun(task, values, replicas.make_strategy("one"))
+        return train.run_of(task, values)
 
     return run
 
@@ -76,12 +78,12 @@ class Setup:
 @pytest.fixture
 def setup_of(run_of, monkeypatch):
     """A function of arguments: the `Setup`; nothing is trained."""
-    monkeypatch.setattr(TrainingRun, "_finish", lambda *arguments: None)
+    monkeypatch.setattr(Run, "_finish", lambda *arguments: None)
 
     def setup(*arguments):
         found = []
-        monkeypatch.setattr(training_run.fit, "fit", lambda *setting: found.append(Setup(*setting)))
-        run_of(*arguments).go()
+        monkeypatch.setattr(fit, "fit", lambda *setting: found.append(Setup(*setting)))
+        run_of(*arguments).train()
         return found[0]
 
     return setup
@@ -221,20 +223,20 @@ def test_embeddings_of_a_new_run_start_from_cooccurrences(setup_of):
 
 def test_embeddings_of_a_run_that_goes_on_are_its_own(run_of, monkeypatch):
     """The start belongs to step 0."""
-    monkeypatch.setattr(TrainingRun, "_finish", lambda *arguments: None)
+    monkeypatch.setattr(Run, "_finish", lambda *arguments: None)
     begun = "--embedding_initialization=cooccurrence"
-    run_of(begun, "--max_steps=1").go()
+    run_of(begun, "--max_steps=1").train()
     [path] = checkpoint.checkpoints(run_of().folder.checkpoints)
     saved = checkpoint.weights_of(path)["weights/embedding/table"]
     found = []
-    monkeypatch.setattr(training_run.fit, "fit", lambda model, *rest: found.append(model))
-    run_of(begun, "--max_steps=2").go()
+    monkeypatch.setattr(fit, "fit", lambda model, *rest: found.append(model))
+    run_of(begun, "--max_steps=2").train()
     np.testing.assert_array_equal(table_of(found[0]), saved)
 
 
 def test_embeddings_of_another_run_are_kept(setup_of, run_of, monkeypatch, tmp_path):
-    monkeypatch.setattr(TrainingRun, "_finish", lambda *arguments: None)
-    run_of("--max_steps=1", f"--model_dir={tmp_path / 'other'}").go()
+    monkeypatch.setattr(Run, "_finish", lambda *arguments: None)
+    run_of("--max_steps=1", f"--model_dir={tmp_path / 'other'}").train()
     arguments = (f"--init_from={tmp_path / 'other'}", "--embedding_initialization=cooccurrence")
     [path] = checkpoint.checkpoints(RunFolder(tmp_path / "other").checkpoints)
     theirs = checkpoint.weights_of(path)["weights/embedding/table"]
@@ -341,9 +343,9 @@ def test_the_search_of_a_flag_file_is_that_of_the_printed_and_the_kept_score(
             return test.targets if self.is_right else test.sources
 
     monkeypatch.setattr("keras_transformer.tasks.translation.task.Translator", Perfect)
-    monkeypatch.setattr(training_run.fit, "fit", pretend_to_fit)
-    monkeypatch.setattr(release, "export", lambda *how: tmp_path)
-    run.go()
+    monkeypatch.setattr(fit, "fit", pretend_to_fit)
+    monkeypatch.setattr(runs, "export", lambda *how: tmp_path)
+    run.train()
     kept = json.loads(run.folder.evaluation.read_text(encoding="utf-8"))
     assert (kept["split"], kept["beam_size"], kept["bleu"]) == ("test", 3, 100)
     assert "steps 1, beam 3: BLEU 100.0  chrF 100.0" in capsys.readouterr().out
@@ -361,7 +363,7 @@ def test_the_paper_s_flag_file_runs_until_the_download_begins(values_of, tmp_pat
     folders = (f"--data_dir={tmp_path}", f"--model_dir={tmp_path / 'run'}")
     values = values_of(Translation, "--flagfile=base.flags", *folders)
     with pytest.raises(OSError) as raised:
-        training_run.train(Translation, values)
+        train.run_of(Translation, values).train()
     assert str(raised.value) == (
         f"wmt14_translate/de-en is not prepared in {tmp_path}, and TFDS could not download or "
         "prepare it: OSError: HTTPConnectionPool(host='www.statmt.org', port=80): Max retries "
@@ -701,8 +703,8 @@ def test_the_flags_choose_the_weights_of_a_finished_run(run_of, capsys, monkeypa
                 watcher.set_model(model)
                 watcher.on_epoch_end(0, {"val_cross_entropy": 1.0})
 
-    monkeypatch.setattr(training_run.fit, "fit", pretend)
-    run.go()
+    monkeypatch.setattr(fit, "fit", pretend)
+    run.train()
     assert capsys.readouterr().out.splitlines()[-1] == f"{chosen}: {run.folder.averaged}"
 
 
@@ -716,7 +718,7 @@ def test_patience_ends_a_run_whose_validations_get_no_better(run_of, capsys):
         "--dropout=0",
         "--max_train_length=8",
     )
-    run.go()
+    run.train()
     history = (run.folder.history).read_text(encoding="utf-8").splitlines()
     assert len(history) < 9
     assert "val_cross_entropy has not improved for 2 validations" in capsys.readouterr().out
@@ -725,8 +727,8 @@ def test_patience_ends_a_run_whose_validations_get_no_better(run_of, capsys):
 
 def test_the_folder_of_versions_is_named_after_the_run(tmp_path):
     folder = RunFolder(tmp_path / "some_run")
-    assert str(export_dir_of(folder, None)) == "saved_models/some_run"
-    assert str(export_dir_of(folder, "elsewhere")) == "elsewhere"
+    assert str(folder.export_dir(None)) == "saved_models/some_run"
+    assert str(folder.export_dir("elsewhere")) == "elsewhere"
 
 
 def test_a_run_says_the_languages_and_the_members_of_its_mixture(run_of, tmp_path, monkeypatch):

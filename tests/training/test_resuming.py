@@ -1,17 +1,26 @@
 """What differs from the run that is resumed is refused or told, each once."""
 
+import types
+
 import pytest
 
+from keras_transformer import flags, train
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks import resumed_flags
-from keras_transformer.tasks.resumed_flags import FIXED, FREE, TOLD
-from keras_transformer.training import checkpoint
+from keras_transformer.training import checkpoint, resuming
+from pipelines import options
 
-BEGUN = {**dict.fromkeys((*FIXED, *TOLD, *FREE), 1), "schedule": "transformer", "seed": 1}
+RESUMED = flags.resumed(*train.GROUPS, *train.TASK_GROUPS)
+FIXED, TOLD, FREE = (
+    [name for name, kind in RESUMED.items() if kind == wanted]
+    for wanted in (options.FIXED, options.TOLD, options.FREE)
+)
+BEGUN = {**dict.fromkeys((*FIXED, *TOLD, *FREE), 1), "schedule": "transformer"}
+BEGUN |= {"seed": 1, "batch_tokens": 1}
 
 
 def resume(folder, values, **parts):
-    return resumed_flags.describe(folder, {"task": "t", **parts}, values, dict)
+    task = types.SimpleNamespace(name="t", description=lambda: dict(parts), fixed=dict)
+    return resuming.describe(folder, task, values, RESUMED)
 
 
 @pytest.fixture
@@ -51,14 +60,14 @@ def test_the_end_of_a_cosine_is_told(folder):
 
 def test_what_two_parts_say_is_told_once(tmp_path):
     run = RunFolder(tmp_path)
-    resume(run, BEGUN, corpus={"seed": 1}, training={"seed": 1})
+    resume(run, BEGUN, corpus={"seed": 1})
     checkpoint.write_archive(checkpoint.path_of(run.checkpoints, 1), {})
     with pytest.raises(ValueError, match=r"another run: seed was 1, now 5\. Name another"):
-        resume(run, BEGUN, corpus={"seed": 5}, training={"seed": 5})
+        resume(run, {**BEGUN, "seed": 5}, corpus={"seed": 5})
 
 
 def test_a_run_of_an_earlier_version_goes_on(tmp_path):
     run = RunFolder(tmp_path)
-    run.describe({"task": "t", "sizes": {"width": 3}})
+    run.describe({"task": "t", "sizes": {"width": 3}, "training": {"batch_tokens": 1, "seed": 1}})
     checkpoint.write_archive(checkpoint.path_of(run.checkpoints, 1), {})
     assert resume(run, {**BEGUN, "vocabulary_size": 7}, sizes={"width": 3}) == []

@@ -1,8 +1,8 @@
-"""Flags of training. The defaults are the paper's (Vaswani et al. 2017, section 5)."""
+"""Options of training. The defaults are the paper's (Vaswani et al. 2017, section 5)."""
 
 import dataclasses
 
-from pipelines.options import Options, option
+from pipelines.options import FIXED, FREE, TOLD, Options, option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,19 +39,29 @@ class Batches(Options):
         "Number of batches in which each replica computes its share of an update. More need "
         "less memory.",
         at_least=1,
+        resumed=TOLD,
     )
     static_shapes: bool = option(
-        False, "Pad batches to few shapes, and compile a graph for each, as TPUs and XLA need it."
+        False,
+        "Pad batches to few shapes, and compile a graph for each, as TPUs and XLA need it.",
+        resumed=FIXED,
     )
     jit_compile: bool = option(
-        False, "Compile the forward and the backward pass by XLA. This is slower on a CPU."
+        False,
+        "Compile the forward and the backward pass by XLA. This is slower on a CPU.",
+        resumed=TOLD,
     )
     distribution: str = option(
         "one",
         "Replicas to train on: one device, all GPUs of this machine, several machines, or a TPU.",
         choices=("one", "mirrored", "multi_worker", "tpu"),
+        resumed=TOLD,
     )
-    tpu: str = option("", "Name or address of the TPU, for --distribution=tpu.")
+    tpu: str = option(
+        "",
+        "Name or address of the TPU, for --distribution=tpu.",
+        resumed=FREE,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +73,7 @@ class ObjectiveOptions(Options):
         "Weight alpha of R-Drop, which computes each batch twice with different dropout and "
         "trains the results to agree; 0: once. Its authors take 5. A step takes twice the time.",
         at_least=0,
+        resumed=TOLD,
     )
 
 
@@ -76,6 +87,7 @@ class Augmentation(Options):
         "that it is cut into other pieces each time; 0: never. Its authors take 0.1.",
         at_least=0,
         at_most=0.99,
+        resumed=TOLD,
     )
     subword_regularization: float = option(
         0.0,
@@ -84,6 +96,7 @@ class Augmentation(Options):
         "taken. Its author takes 0.1 to 0.5.",
         at_least=0,
         at_most=100,
+        resumed=TOLD,
     )
     scheduled_sampling: float = option(
         0.0,
@@ -91,9 +104,13 @@ class Augmentation(Options):
         "target token; 0: never.",
         at_least=0,
         at_most=0.99,
+        resumed=TOLD,
     )
     scheduled_sampling_steps: int = option(
-        10000, "Steps in which the probability of --scheduled_sampling rises from 0.", at_least=1
+        10000,
+        "Steps in which the probability of --scheduled_sampling rises from 0.",
+        at_least=1,
+        resumed=TOLD,
     )
 
 
@@ -106,6 +123,7 @@ class EmbeddingStart(Options):
         "How the table of embeddings starts. drawn: at random. cooccurrence: pieces that occur "
         "in the same pairs get similar embeddings, which saves about an epoch of a short run.",
         choices=("drawn", "cooccurrence"),
+        resumed=FIXED,
     )
 
 
@@ -118,19 +136,27 @@ class OptimizerOptions(Options):
         "Learning rate after the warm-up. transformer: the paper's, section 5.3. constant: "
         "stays. cosine: falls to 0 at --max_steps.",
         choices=("transformer", "cosine", "constant"),
+        resumed=TOLD,
     )
-    warmup_steps: int = option(4000, "Steps until the learning rate peaks.", at_least=1)
+    warmup_steps: int = option(
+        4000,
+        "Steps until the learning rate peaks.",
+        at_least=1,
+        resumed=TOLD,
+    )
     learning_rate_scale: float = option(
         1.0,
         "Factor that multiplies the paper's learning rate; it has no effect if --learning_rate "
         "is given.",
         at_least=1e-09,
+        resumed=TOLD,
     )
     learning_rate: float | None = option(
         None,
         "Peak of the learning rate, for --schedule=cosine and constant. Default: the peak of "
         "the paper's schedule.",
         at_least=1e-09,
+        resumed=TOLD,
     )
     optimizer: str = option(
         "adam",
@@ -138,14 +164,19 @@ class OptimizerOptions(Options):
         "the updates of matrices orthogonal; adafactor needs half of Adam's memory for its "
         "state.",
         choices=("adam", "adamw", "muon", "adafactor"),
+        resumed=FIXED,
     )
     weight_decay: float = option(
         0.0,
         "Weight decay of the matrices, for any --optimizer but adam. adamw needs it.",
         at_least=0,
+        resumed=TOLD,
     )
     clip_norm: float | None = option(
-        None, "Largest global norm of the gradients. Default: no clipping.", at_least=1e-09
+        None,
+        "Largest global norm of the gradients. Default: no clipping.",
+        at_least=1e-09,
+        resumed=TOLD,
     )
     ema: float | None = option(
         None,
@@ -153,6 +184,7 @@ class OptimizerOptions(Options):
         "given, such as 0.999.",
         at_least=1e-09,
         at_most=0.999999999,
+        resumed=FIXED,
     )
 
 
@@ -165,4 +197,102 @@ class Averaging(Options):
         "Number of last checkpoints to average; with --max_minutes training averages at most as "
         "many. What is averaged is printed.",
         at_least=1,
+        resumed=TOLD,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Course(Options):
+    """Course of the run."""
+
+    max_steps: int = option(
+        100000,
+        "Stop after this many steps, if no other limit comes first.",
+        at_least=1,
+        resumed=FREE,
+    )
+    max_epochs: int | None = option(
+        None,
+        "Stop after this many epochs, if no other limit comes first.",
+        at_least=1,
+        resumed=FREE,
+    )
+    max_minutes: float | None = option(
+        None,
+        "Stop after this many minutes of training, if no other limit comes first.",
+        at_least=0,
+        resumed=FREE,
+    )
+    patience: int | None = option(
+        None,
+        "Stop after this many epochs without improvement of the measure of --keep_best, or of "
+        "the cross-entropy without that flag.",
+        at_least=1,
+        resumed=FREE,
+    )
+    keep_best: str | None = option(
+        None,
+        "Score and export the best epoch by this measure, instead of an average of checkpoints: "
+        "cross_entropy; for translation also bleu, for parsing f1, for other tasks accuracy.",
+        resumed=TOLD,
+    )
+    checkpoint_minutes: float = option(
+        10.0,
+        "Minutes between two checkpoints to resume from. Each epoch's end is saved as well.",
+        at_least=0,
+        resumed=TOLD,
+    )
+    average_over: str = option(
+        "minutes",
+        "Checkpoints to average: those written every --checkpoint_minutes, as in the paper "
+        "(with --max_minutes those of --average_share), or those written at the ends of epochs.",
+        choices=("minutes", "epochs"),
+        resumed=TOLD,
+    )
+    average_share: float = option(
+        0.2,
+        "With --max_minutes and --average_over=minutes: the share of the run's end in which the "
+        "checkpoints to average are written, evenly in time, the last weights among them. As "
+        "many of them are averaged as have the lowest validation cross-entropy.",
+        at_least=1e-06,
+        at_most=1,
+        resumed=TOLD,
+    )
+    keep_checkpoints: int = option(
+        10,
+        "Number of last checkpoints to keep, of those that --average_over names.",
+        at_least=1,
+        resumed=TOLD,
+    )
+    validation_sentences: int = option(
+        500,
+        "Number of sentences to translate for BLEU, or to parse for F1, after each epoch; 0: "
+        "none. This search is greedy.",
+        at_least=0,
+        resumed=TOLD,
+    )
+    mixed_precision: str = option(
+        "auto",
+        "Precision to compute in while training. auto: bfloat16 if the processor is fast at it.",
+        choices=("auto", "float32", "bfloat16"),
+        resumed=TOLD,
+    )
+    release: bool = option(
+        True,
+        "Score the test split and export the model at the end. With --norelease, `evaluate` and "
+        "`export` can do both later.",
+        resumed=FREE,
+    )
+    report: bool = option(
+        False,
+        "Count the floating-point operations of the training, also estimate them from its time "
+        "as the paper does, print both numbers, and write them to the run's cost.json.",
+        resumed=FREE,
+    )
+    init_from: str | None = option(
+        None,
+        "Start from the weights of this run's folder, of a checkpoint in it, or of this "
+        "SavedModel.",
+        path=True,
+        resumed=TOLD,
     )

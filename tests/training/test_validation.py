@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from keras_transformer.training import callbacks, checkpoint
-from keras_transformer.training.early_stopping import BestSoFar, kept_step, validations
+from keras_transformer.training import checkpoint
 from keras_transformer.training.ending import Ending
+from keras_transformer.training.validation import BestSoFar, Validation, kept_step, validations
 
 STEPS_PER_EPOCH = 10
 
@@ -213,7 +213,7 @@ def test_a_line_voids_those_of_its_step_and_later_ones_before_it(tmp_path):
 def test_numbers_that_are_not_finite_are_read_as_they_were_written(tmp_path):
     path = tmp_path / "history.jsonl"
     numbers = {"cross_entropy": 710.0, "perplexity": math.inf, "accuracy": math.nan}
-    watcher = callbacks.Validation(lambda model: numbers, path, lambda line: None)
+    watcher = Validation(lambda model: numbers, path, lambda line: None)
     watcher.set_model(Run(tmp_path, [], step=10).model)
     watcher.on_epoch_end(0, {"loss": 1.0})
     assert validations(path, "val_perplexity", 10) == [(10, math.inf)]
@@ -284,7 +284,7 @@ def test_behind_validation_in_fit_it_keeps_the_weights_and_stops(tmp_path):
         Ending(model), history, path, "bleu", True, 0, patience=2, report=lambda line: None
     )
     data = np.arange(1.0, 4.0)[:, None]
-    validating = callbacks.Validation(measure, history, lambda line: None)
+    validating = Validation(measure, history, lambda line: None)
     model.fit(
         data, data, batch_size=1, epochs=5, callbacks=[validating, best], shuffle=False, verbose=0
     )
