@@ -40,7 +40,7 @@ def test_control_a_run_that_remembers_nothing_translates_otherwise(folder):
 
 def test_its_export_decodes_so_too(folder):
     values = {"precision": "float32", "beam_size": None, "length_penalty": 0.3, "samples": 0}
-    options = Translation.reload(folder, values).module.options
+    options = Translation.reload(folder, values).options
     assert (options.beam_size, options.length_penalty, options.max_length) == (2, 0.3, "3")
 
 
