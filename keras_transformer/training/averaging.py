@@ -13,12 +13,9 @@ from keras_transformer.training.validation import kept_step
 
 
 def average(paths: Iterable[pathlib.Path]) -> dict[str, np.ndarray]:
-    """Average the weights of some checkpoints, summed in float64.
+    """Average the weights of some checkpoints of one model by name, summed in float64.
 
-        theta = (theta_1 + ... + theta_n) / n
-
-    Returns:
-        Arrays by name, of the shapes and dtypes of the weights.
+    theta = (theta_1 + ... + theta_n) / n
     """
     paths = list(paths)
     if not paths:
@@ -64,7 +61,6 @@ def last_ones(folder: pathlib.Path, count: int) -> list[pathlib.Path]:
 
 
 def of_steps(paths: Iterable[pathlib.Path]) -> str:
-    """Say what is averaged, in words."""
     steps = [f"{checkpoint.step_in(path):,}" for path in paths]
     return f"mean of the checkpoints of steps {', '.join(steps)}"
 

@@ -79,23 +79,21 @@ def restore(path: pathlib.Path, model: keras.Model) -> dict:
 
 
 def weights_of(path: pathlib.Path) -> dict[str, np.ndarray]:
-    """Read the model's weights alone, by name: `weights/<path of the variable>`."""
+    """The model's weights alone, by name: `weights/<path of the variable>`."""
     return {name: array for name, array in read_archive(path).items() if name.startswith(WEIGHTS)}
 
 
 def load_weights(path: pathlib.Path, model: keras.Model) -> None:
-    """Set the weights alone, from a checkpoint or an average of some."""
     _assign(path, _weights(model), weights_of(path))
 
 
 def set_weights(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> None:
-    """Set the weights of a model to arrays by name, as `weights_of` gives them."""
+    """Set the weights of a model to arrays by name, as `weights_of` returns them."""
     for name, variable in _weights(model).items():
         variable.assign(arrays[name])
 
 
 def progress_of(path: pathlib.Path) -> dict:
-    """Read the progress that `save` wrote, and nothing else."""
     return _progress_in(path, read_archive(path, only="progress"))
 
 
@@ -132,25 +130,23 @@ def newest(folder: pathlib.Path, log: Callable = print) -> pathlib.Path | None:
 
 
 def remedy_of(error: OSError) -> str:
-    """What to do about a file that could not be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return "Make room."
     return "See to the disk, and to who may write there."
 
 
 def step_of(model: keras.Model) -> int:
-    """How many updates a compiled model has had."""
     # Under a distribution strategy int() does not take the variable itself.
     return int(np.asarray(model.optimizer.iterations))
 
 
 def checkpoints(folder: pathlib.Path) -> list[pathlib.Path]:
-    """List the checkpoint files of a folder, oldest first."""
+    """The checkpoint files of a folder, oldest first."""
     return sorted([*averaged_ones(folder), *_of_kind(folder, "last")], key=step_in)
 
 
 def averaged_ones(folder: pathlib.Path) -> list[pathlib.Path]:
-    """List the checkpoints of a folder that are there to be averaged, oldest first."""
+    """The checkpoints of a folder that are there to be averaged, oldest first."""
     return sorted(_of_kind(folder, "step"), key=step_in)
 
 
@@ -167,7 +163,6 @@ def path_of(folder: pathlib.Path, step: int, averaged: bool = True) -> pathlib.P
 
 
 def step_in(path: pathlib.Path) -> int:
-    """The step that the name of a checkpoint says."""
     return int(path.stem.rpartition("-")[-1])
 
 

@@ -16,13 +16,7 @@ from keras_transformer.training.ending import diverged
 class Window:
     """The share of a run's end whose checkpoints are averaged: `count` of them, evenly, the last
     weights among them. Where a run stands is the part of it that is done, from 0 to 1, by the limit
-    that it comes to first.
-
-    Attributes:
-        seconds: most that the run takes.
-        share: above 0, at most 1.
-        count: of checkpoints.
-        steps: most that the run takes.
+    that it comes to first: most seconds, or most steps.
     """
 
     seconds: float
@@ -31,7 +25,6 @@ class Window:
     steps: float = math.inf
 
     def done(self, seconds: float, step: int) -> float:
-        """The part of the run that is done."""
         return max(seconds / self.seconds, step / self.steps)
 
     @property
@@ -52,8 +45,7 @@ class Checkpointing(keras.callbacks.Callback):
     limited by minutes ("checkpoints, which were written at 10-minute intervals", section 6.1, cover
     the last 7 % of the paper's run); else those of every M minutes; or those of the epochs. The
     last K of these are kept, and the last two of all: if the newest is damaged, the run resumes
-    from the one before. The minutes are those of the whole run, so an epoch's end or a new session
-    does not shift them.
+    from the one before. The minutes are those of the whole run: no session or epoch shifts them.
 
     If a checkpoint cannot be written, because the disk is full, a line says so, training continues,
     and the checkpoints before it stay. `require_saved` refuses an end that is not saved.
@@ -139,19 +131,16 @@ class Checkpointing(keras.callbacks.Callback):
             self._average(step)
 
     def require_saved(self, model: keras.Model) -> None:
-        """Write the last weights of the model if they could not be written before."""
         step = checkpoint.step_of(model)
         of_step = [checkpoint.path_of(self.folder, step, averaged) for averaged in (True, False)]
         if step and not any(path.exists() for path in of_step):
             self._write(of_step[1], model)
 
     def keep_end(self, step: int) -> None:
-        """Count the last weights, of a step, among those that are averaged if a window says so."""
         if self.window:
             self._average(step)
 
     def _average(self, step):
-        """Count the checkpoint of a step, if there is one, among those that are averaged."""
         saved = checkpoint.path_of(self.folder, step, averaged=False)
         kept = checkpoint.path_of(self.folder, step)
         if saved.exists() and not kept.exists():
@@ -167,14 +156,11 @@ class Checkpointing(keras.callbacks.Callback):
         self._due_at_end = self.window.next_after(self._done()) if self.window else math.inf
 
     def _done(self):
-        """The part of the run that is done, where a window asks for it."""
         step = checkpoint.step_of(self.model)
         return self.window.done(self.stopwatch.seconds, step) if self.window else 0.0
 
     def save(self, averaged: bool) -> None:
-        """Write a checkpoint of this step, of the kind that is averaged or only to resume from, and
-        delete those that are not kept any more.
-        """
+        """Write a checkpoint of this step, and delete those that are not kept any more."""
         step = checkpoint.step_of(self.model)
         path = checkpoint.path_of(self.folder, step, averaged)
         try:

@@ -97,7 +97,6 @@ class Cost:
         return {**dataclasses.asdict(self), "estimated": self.estimated}
 
     def describe(self) -> str:
-        """The cost in words."""
         devices = f"{self.devices} {'device' if self.devices == 1 else 'devices'}"
         return (
             f"cost: {self.counted:.2g} operations counted; {self.estimated:.2g} as the paper "
@@ -107,17 +106,12 @@ class Cost:
 
 
 def forward_operations(model: keras.Model, inputs) -> int:
-    """Operations of a forward pass, counted in its graph.
-
-    Args:
-        model: of any task.
-        inputs: arrays or specs of its inputs, every dimension known.
-    """
+    """Operations of a model's forward pass for arrays or specs of inputs, counted in its graph."""
     return _operations(graph_of(model, inputs))
 
 
 def graph_of(model: keras.Model, inputs) -> tf.Graph:
-    """The graph of a forward pass. Arguments as in `forward_operations`."""
+    """The graph of a model's forward pass for inputs of which every dimension is known."""
     specs = tf.nest.map_structure(lambda array: tf.TensorSpec(array.shape, array.dtype), inputs)
     return tf.function(lambda x: model(x), autograph=False).get_concrete_function(specs).graph
 
@@ -152,12 +146,8 @@ def body(loop: tf.Operation) -> tf.Graph:
 
 
 def operations_of_an_update(model: keras.Model, batches: Iterable, parts: int = 1) -> float:
-    """Mean operations of the forward pass of an update, from the first updates of a stream.
-
-    Args:
-        model: that is trained, or another of its sizes.
-        batches: triples (inputs, labels, weights) of arrays.
-        parts: batches of an update.
+    """Mean operations of the forward pass of an update of so many parts, from the first updates of
+    a stream of triples (inputs, labels, weights) of arrays.
     """
     counts = {}
     total = 0
@@ -171,10 +161,8 @@ def operations_of_an_update(model: keras.Model, batches: Iterable, parts: int = 
 
 
 def sustained_rate(dtype: str) -> float:
-    """Operations a second of the product of two square matrices on TensorFlow's first device.
-
-    Args:
-        dtype: that a model computes in.
+    """Operations a second of the product of two square matrices of a dtype on TensorFlow's first
+    device.
     """
     a = tf.cast(tf.random.stateless_normal((WIDTH, WIDTH), (1, 2)), dtype)
     seconds = [_seconds(lambda: tf.matmul(a, a)) for _ in range(ROUNDS + 1)]

@@ -25,18 +25,13 @@ EMBEDDINGS = {path: side for path, side in SIDES.items() if path.endswith("embed
 
 
 def start_embeddings(model: keras.Model, counts: np.ndarray, seed: int) -> None:
-    """Mix what `embeddings` finds into a model's drawn tables of embeddings.
+    """Mix what `embeddings` computes into a model's drawn tables of embeddings, (V, d_model).
 
         row = sqrt(0.7) s e + sqrt(0.3) drawn row,    s^2: mean square length of the drawn rows
 
     The row of a piece that comes with no other stays as it was drawn. A projection with a table of
-    its own is left as it is.
-
-    Args:
-        model: its tables are (V, d_model).
-        counts: how often two pieces come together, from `cooccurrences`: (V, V), or (2 V,
-            2 V) of the source's pieces and the target's after them.
-        seed: a non-negative integer.
+    its own is left as it is. The counts are those of `cooccurrences`: (V, V), or (2 V, 2 V) of the
+    source's pieces and the target's after them.
     """
     tables = {one.path: one for one in model.weights if one.path in EMBEDDINGS}
     found = embeddings(counts, next(iter(tables.values())).shape[1], seed)
@@ -49,22 +44,15 @@ def start_embeddings(model: keras.Model, counts: np.ndarray, seed: int) -> None:
 
 
 def embeddings(counts: np.ndarray, d_model: int, seed: int) -> np.ndarray:
-    """Vectors whose products are like the positive pointwise mutual information of two pieces.
+    """Vectors float32 (V, d_model) of length 1 whose products are like the positive pointwise
+    mutual information of two pieces, from how often these come together, (V, V), symmetric.
 
         M_ij = max(0, log P(i, j) / (P(i) P'(j))),    P'(j) proportional to P(j)^0.75
         e_i  = row i of U sqrt(L) R, divided by its length
 
     L and U are the largest of the 1.5 d_model eigenvalues of the symmetric part of M that are
     farthest from 0, and their eigenvectors. R is a random rotation, so that no dimension stands
-    out.
-
-    Args:
-        counts: how often two pieces come together, (V, V), symmetric.
-        d_model: length of a vector.
-        seed: of R, a non-negative integer.
-
-    Returns:
-        float32, (V, d_model), of length 1; 0 for a piece that comes with no other.
+    out. The vector of a piece that comes with no other is 0.
     """
     rng = np.random.default_rng(seed)
     information = _information(counts)
@@ -76,7 +64,6 @@ def embeddings(counts: np.ndarray, d_model: int, seed: int) -> np.ndarray:
 
 
 def _information(counts):
-    """The symmetric part of M."""
     frequencies = counts.sum(axis=1)
     contexts = frequencies**CONTEXT_POWER
     # Nothing is divided by 0: where no pieces come together, there is no count either.

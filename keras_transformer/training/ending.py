@@ -18,12 +18,7 @@ class Preempted(Exception):
 class Ending:
     """Ends `model.fit`, for whatever reason a callback has.
 
-    Args:
-        model: the `keras.Model` that is trained.
-
-    Attributes:
-        is_preempted: whether any host is about to be taken away. One host alone learns of its own
-            signal by itself; `AgreedEnding` sets this for several.
+    One host alone learns of its own preemption by itself; of several any may be preempted.
     """
 
     def __init__(self, model: keras.Model):
@@ -39,15 +34,8 @@ class AgreedEnding(Ending):
     """Ends training on all hosts after the same step.
 
     A host that left alone would leave the others waiting. So each host's wish, its votes, is added
-    up in the step itself: all hosts learn of it there, and stop after that step.
-
-    Args:
-        model: the `keras.Model` that is trained.
-        several_hosts: whether others train with this one.
-
-    Attributes:
-        votes: whether this host asks for an end, and for one by preemption; each 0.0 or 1.0.
-        is_preempted: whether some host asked for an end by preemption.
+    up in the step itself: all hosts learn of it there, and stop after that step. The votes are
+    whether this host asks for an end, and for one by preemption; each 0.0 or 1.0.
     """
 
     def __init__(self, model: keras.Model, several_hosts: bool):
@@ -61,7 +49,6 @@ class AgreedEnding(Ending):
             super().ask(preempted)
 
     def count(self, stop: float, preempted: float) -> None:
-        """Take in the sums of all hosts' votes."""
         if stop:
             self.model.stop_training = True
         self.is_preempted = bool(preempted)
@@ -96,13 +83,8 @@ def diverged(what: str, step: int) -> ValueError:
 
 
 class StopAtLimit(keras.callbacks.Callback):
-    """End training after a time or at a step, whichever comes first.
-
-    Args:
-        ending: the run's `Ending`.
-        stopwatch: the run's `Stopwatch`.
-        minutes: most minutes, those of earlier sessions included.
-        last_step: most steps.
+    """End training after so many minutes, those of earlier sessions included, or at a step,
+    whichever comes first.
     """
 
     def __init__(self, ending: Ending, stopwatch: Stopwatch, minutes: float, last_step: float):
@@ -126,12 +108,8 @@ class StopAtLimit(keras.callbacks.Callback):
 
 class StopOnSignal(keras.callbacks.Callback):
     """On SIGTERM, which announces a preemption, finish the step, save it, and end training with
-    `Preempted`, on all hosts.
-
-    Args:
-        ending: the run's `Ending`.
-        at_once: whether training ends as soon as all is saved; else with the next step, in which
-            all hosts learn of it.
+    `Preempted`, on all hosts: `at_once` as soon as all is saved; else with the next step, in which
+    all hosts learn of it.
     """
 
     def __init__(self, ending: Ending, at_once: bool = True):
@@ -148,14 +126,12 @@ class StopOnSignal(keras.callbacks.Callback):
         signal.signal(signal.SIGTERM, self.before)
 
     def ask(self, number, frame):
-        """Handle the signal."""
         self.is_asked = True
         if self.is_saved and self.at_once:
             self.leave()
         self.ending.ask(preempted=True)
 
     def leave(self):
-        """End training, and raise `Preempted`."""
         # `model.fit` does not come to the end of training.
         self.on_train_end()
         raise Preempted

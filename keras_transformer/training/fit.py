@@ -22,12 +22,8 @@ FAST_BFLOAT16 = {"avx512_bf16", "amx_bf16"}
 
 
 def dtype_policy(mixed_precision: str, cpu_flags: Iterable[str] | None = None) -> str:
-    """Choose the Keras dtype policy of a run, "float32" or "mixed_bfloat16".
-
-    Args:
-        mixed_precision: "float32", "bfloat16", or "auto": bfloat16 where the processor multiplies
-            matrices in it.
-        cpu_flags: the processor's features; read from the system when left out.
+    """The Keras dtype policy of "float32", "bfloat16", or "auto": bfloat16 where the processor
+    multiplies matrices in it, as its features say, which are read from the system.
     """
     if mixed_precision == "auto":
         flags = _cpu_flags() if cpu_flags is None else set(cpu_flags)
@@ -88,12 +84,8 @@ def resume(model: keras.Model, folder: pathlib.Path) -> tuple[int, float]:
 
 @dataclasses.dataclass(frozen=True)
 class Feed:
-    """What `fit` trains a model on.
-
-    Attributes:
-        data_from: takes a step, returns the data that `model.fit` continues with.
-        ending: how the run ends before its last step.
-        callbacks: Keras callbacks that come before all others.
+    """What `fit` trains a model on: a function of the step from which `model.fit` continues to its
+    data, how the run ends before its last step, and callbacks that come before all others.
     """
 
     data_from: Callable
@@ -110,12 +102,8 @@ def attach(
     jit_compile: bool = False,
     objective: Objective = LIKELIHOOD,
 ) -> Feed:
-    """Make `model.fit` train on many batches a step (section 5.1).
-
-    Args:
-        model, strategy, accumulate, static_shapes, jit_compile, objective: see `TrainFunction`.
-        batches: `TrainingBatches` of R times K parts, or an object with its methods `dataset` and
-            `arrays`.
+    """Make `model.fit` train on many batches a step (section 5.1), of `TrainingBatches` of R times
+    K parts; the other arguments are those of `TrainFunction`.
     """
     if keras.backend.backend() == "tensorflow":
         function = TrainFunction(model, strategy, accumulate, static_shapes, jit_compile, objective)

@@ -77,11 +77,8 @@ def differences(before: Mapping, now: Mapping) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class Initialization:
-    """What became of the rows of the embedding table, the target's if each side has one.
-
-    Attributes:
-        copied_rows: pieces that the other model knew.
-        new_rows: pieces that keep their fresh initialization.
+    """What became of the rows of the embedding table, the target's if each side has one: how many
+    pieces the other model knew, and how many keep their fresh initialization.
     """
 
     copied_rows: int
@@ -96,19 +93,16 @@ def initialize(
     layers: Sequence[str] | None = None,
 ) -> Initialization:
     """Set a model's weights to those of another of the same sizes, which may have another
-    vocabulary. The optimizer stays as it is.
+    vocabulary. The optimizer stays as it is. What does not fit is refused before anything is set.
 
     Args:
         model: a built `keras.Model`.
-        weights: arrays by name, as `checkpoint.weights_of` gives them.
+        weights: arrays by name, as `checkpoint.weights_of` returns them.
         pieces: the model's vocabulary: of "source" and of "target", V strings by id; None: it has
             that of the other model.
         old_pieces: the other model's, likewise.
         layers: names of the layers of the model that get the other's weights; the rest of either is
             left as it is, such as the heads of two tasks. None: all.
-
-    Returns:
-        An `Initialization`. What does not fit is refused before anything is set.
     """
     if (pieces is None) != (old_pieces is None):
         given, lacking = (
@@ -147,7 +141,6 @@ def shared_rows(pieces: Sequence[str], old_pieces: Sequence[str]) -> list[tuple[
 
 
 def _within(layers, named):
-    """What belongs to some layers, of things by the names of weights."""
     if layers is None:
         return named
     return {

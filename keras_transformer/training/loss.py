@@ -114,9 +114,8 @@ class _PerLabel(keras.metrics.Metric):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class LabelAccuracy(_PerLabel):
-    """Share of the labels to which the model gives the largest logit.
-
-    For a translator: of the target tokens, given those before.
+    """Share of the labels to which the model gives the largest logit: of a translator's target
+    tokens, given those before.
     """
 
     def __init__(self, name="accuracy", dtype="float32"):
@@ -153,18 +152,14 @@ class LabelCount(keras.metrics.Sum):
 
 
 def _weights(labels, sample_weight):
-    """float32, of the shape of the labels."""
     if sample_weight is None:
         return ops.ones(ops.shape(labels), "float32")
     return ops.cast(sample_weight, "float32")
 
 
 def label_measures(model: keras.Model, batches: Callable) -> Callable[[], dict[str, float]]:
-    """Make a function that gives cross-entropy, in nats, and accuracy per label that counts.
-
-    Args:
-        model: gives logits for the inputs of a batch.
-        batches: gives the examples as `model.evaluate` takes them.
+    """Make a function that measures cross-entropy, in nats, and accuracy per label that counts: of
+    a model's logits for the examples that `batches()` returns, as `model.evaluate` takes them.
     """
     model.compile(
         loss=LabelSmoothedCrossEntropy(0.0),

@@ -42,19 +42,12 @@ class Likelihood:
 
 @dataclasses.dataclass(frozen=True)
 class RDrop:
-    """R-Drop: two passes of a batch differ by their dropout, and are to agree.
+    """R-Drop (Liang et al. 2021): two passes of a batch differ by their dropout, and are to agree.
 
         1/2 (L(P) + L(Q)) + alpha/4 (KL(P || Q) + KL(Q || P)),    P, Q: probabilities of the passes
 
-    This is half of the objective of Liang et al., so that it compares with a single pass. A step
-    takes about twice the time and memory.
-
-    Args:
-        alpha: weight of the divergence; the authors take 5 for translation.
-
-    Call arguments and returns: as of `Likelihood`; the logits are those of the first pass.
-
-    Reference: Liang et al. 2021, "R-Drop: Regularized Dropout for Neural Networks".
+    This is half of the authors' objective, so that it compares with a single pass; they take an
+    alpha of 5 for translation. The logits are those of the first pass.
     """
 
     alpha: float
@@ -75,20 +68,15 @@ class RDrop:
 
 @tf.custom_gradient
 def divergence_of_halves(logits: tf.Tensor) -> tf.Tensor:
-    """How far the two halves of a batch disagree.
+    """How far the two halves of a batch of logits disagree: a, and b below it, float32 (2 B, T, V),
+    give nats (B, T).
 
         KL(P || Q) + KL(Q || P) = sum_v (p_v - q_v) (a_v - b_v)
         gradient of a_v         = p_v - q_v + p_v (a_v - b_v - sum_w p_w (a_w - b_w))
 
     The logarithms of the two sums of exponentials cancel, because p - q adds up to 0. The gradient
-    is written out, and computes P and Q again. That takes a third of the time that TensorFlow's own
-    gradient takes, and no more memory.
-
-    Args:
-        logits: a, and b below it, float32, (2 B, T, V).
-
-    Returns:
-        nats, (B, T).
+    is written out, and computes P and Q again: a third of the time that TensorFlow's own gradient
+    takes, and no more memory.
     """
 
     def parts():
@@ -113,22 +101,13 @@ def divergence_of_halves(logits: tf.Tensor) -> tf.Tensor:
 @dataclasses.dataclass(frozen=True)
 class ScheduledSampling:
     """Scheduled sampling in two passes: some target tokens are replaced by what the model itself
-    would say there, so that it learns to continue after its own mistakes.
+    predicts (Bengio et al. 2015; Mihaylova and Martins 2019).
 
         p = probability * min(1, step / steps)
 
     The first pass sees the true target, and its likeliest token of each position replaces the next
-    input with probability p. The second pass, which alone is learned from, sees the mixture.
-
-    Args:
-        probability: in [0, 1), what p rises to.
-        steps: updates until then.
-
-    Call arguments and returns: as of `Likelihood`; the last of the inputs is the labels shifted
-    right, ids (B, T).
-
-    References: Bengio et al. 2015, "Scheduled Sampling for Sequence Prediction with Recurrent
-        Neural Networks"; Mihaylova and Martins 2019, "Scheduled Sampling for Transformers".
+    input with probability p. The second pass, which alone is learned from, sees the mixture. The
+    last of the inputs is the labels shifted right, ids (B, T).
     """
 
     probability: float

@@ -17,9 +17,8 @@ LINE_EVERY_SECONDS = 30
 
 
 class ProgressBar(keras.callbacks.Callback):
-    """One bar for the whole run: loss, accuracy, labels a second, learning rate, time left.
-
-    On a terminal it is a bar; in a pipe or a file, a line every half minute.
+    """One bar for the whole run: loss, accuracy, labels a second, learning rate, time left. On a
+    terminal it is a bar; in a pipe or a file, a line every half minute.
 
     Args:
         last_step: step at which the run ends.
@@ -87,7 +86,6 @@ class ProgressBar(keras.callbacks.Callback):
         )
 
     def line(self, logs):
-        """The state of the run in words."""
         here = self.step - self.first_step
         left = min(
             (self.last_step - self.step) * self.training_seconds / max(here, 1),

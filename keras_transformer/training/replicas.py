@@ -19,10 +19,6 @@ def make_strategy(distribution: str, tpu: str = "") -> tf.distribute.Strategy:
         distribution: "one" device; "mirrored": all GPUs of this machine; "multi_worker": all GPUs
             of all machines that `TF_CONFIG` names; "tpu".
         tpu: name or address of the TPU; "": this machine's own.
-
-    Raises:
-        ValueError: if `distribution` is none of these, or the hardware or `TF_CONFIG` does not fit
-            it.
     """
     if distribution == "one":
         return tf.distribute.get_strategy()
@@ -116,12 +112,9 @@ def telling_of_lost_hosts(strategy: tf.distribute.Strategy):
 def distribute(
     strategy: tf.distribute.Strategy, batches, start: int
 ) -> tf.distribute.DistributedDataset:
-    """Make a distributed dataset. Of every R parts in a row each of the R replicas takes one.
-
-    Args:
-        strategy: from `make_strategy`.
-        batches: `TrainingBatches`, or an object with its method `dataset`.
-        start: number of the first part, a multiple of R.
+    """Make the distributed dataset of `TrainingBatches`, or of an object with its method `dataset`,
+    from part number `start` on, a multiple of R. Of every R parts in a row each of the R replicas
+    takes one.
     """
     replicas = strategy.num_replicas_in_sync
 

@@ -16,7 +16,6 @@ from keras_transformer.tasks.task import Task
 from keras_transformer.training import checkpoint, fit, replicas
 from keras_transformer.training.averaging import choose_weights
 from keras_transformer.training.checkpoint import step_of
-from keras_transformer.training.cost import Cost, operations_of_an_update, sustained_rate
 from keras_transformer.training.ending import Preempted, Stopwatch
 from keras_transformer.training.initialization import start_from
 from keras_transformer.training.loss import label_measures
@@ -38,13 +37,13 @@ class Run:
     """
 
     def __init__(self, task_class: type[Task], values: Mapping, resumed: Mapping[str, str]):
+        _refuse_together(values)
         self.strategy = replicas.make_strategy(values["distribution"], values["tpu"])
+        self.is_chief = replicas.is_chief(self.strategy)
         # Before anything is drawn.
         keras.utils.set_random_seed(values["seed"])
-        _refuse_together(values)
         self.values = values
         self.resumed = resumed
-        self.is_chief = replicas.is_chief(self.strategy)
         self.folder = RunFolder(values["model_dir"] or task_class.default_model_dir(values))
         self.task = task_class(values)
         self.objective = self.task.objective()
@@ -118,7 +117,7 @@ class Run:
         )
         if self.is_chief and not replicas.has_hosts(self.strategy):
             watchers.catch_up(model, steps_per_epoch)
-        if self.is_chief:
+        if self.is_chief and step:
             watchers.mend(model, steps_per_epoch)
         try:
             if not watchers.are_over:
@@ -152,6 +151,7 @@ class Run:
         values = self.values
         with self.strategy.scope():
             model = self.task.model(policy)
+            loss = self.task.loss()
             rate = schedule(
                 values["schedule"],
                 self.task.width,
@@ -162,11 +162,10 @@ class Run:
             )
             further = (values["weight_decay"], values["clip_norm"], values["ema"])
             updates = optimizer(rate, values["optimizer"], *further)
-            fit.compile_model(model, updates, self.task.loss())
+            fit.compile_model(model, updates, loss)
         return model
 
     def _start(self, model):
-        """Set the weights that a new run begins with."""
         if self.is_chief:
             self.folder.begin()
         if self.values["init_from"]:
@@ -189,7 +188,8 @@ class Run:
         print(f"{going_on} in {self.folder.path}", flush=True)
 
     def _report(self, model, batches, seconds):
-        """Print and write what the training cost."""
+        from keras_transformer.training.cost import Cost, operations_of_an_update, sustained_rate
+
         an_update = operations_of_an_update(model, batches.arrays(), batches.parts)
         cost = Cost(
             counted=an_update * self.objective.passes * step_of(model),
@@ -201,7 +201,6 @@ class Run:
         write_json(self.folder.cost, cost.as_dict())
 
     def _finish(self, model, inference):
-        """Choose the weights; with --release score and export them."""
         values = self.values
         chosen = choose_weights(
             self.folder,
@@ -221,7 +220,6 @@ class Run:
             print(f"{chosen}: {self.folder.averaged}")
 
     def _cross_entropy(self, inference):
-        """A function of weights by name that gives their validation cross-entropy."""
         measure = label_measures(inference, self._validation_batches)
 
         def measure_of(weights):
@@ -231,7 +229,6 @@ class Run:
         return measure_of
 
     def _release(self, model, chosen):
-        """Score the chosen weights on the test set, print what they do, and export them."""
         folder = self.folder
         folder.load_weights(model, folder.averaged)
         module = self.task.module(model)
@@ -250,7 +247,6 @@ class Run:
 
 
 def _refuse_together(values):
-    """Refuse options that do not fit together."""
     if values["report"] and keras.backend.backend() != "tensorflow":
         raise ValueError(
             "--report counts the operations of TensorFlow's graph. Received: KERAS_BACKEND="

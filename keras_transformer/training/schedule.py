@@ -39,7 +39,13 @@ class TransformerSchedule(LearningRateSchedule):
 
     def __init__(self, d_model: int, warmup_steps: int = 4000, scale: float = 1.0):
         super().__init__()
-        _refuse_unless_positive(d_model=d_model, warmup_steps=warmup_steps, scale=scale)
+        for name, value in {
+            "d_model": d_model,
+            "warmup_steps": warmup_steps,
+            "scale": scale,
+        }.items():
+            if not (value > 0 and math.isfinite(value)):
+                raise ValueError(f"`{name}` must be positive. Received: {name}={value}.")
         self.d_model = d_model
         self.warmup_steps = warmup_steps
         self.scale = scale
@@ -56,62 +62,24 @@ class TransformerSchedule(LearningRateSchedule):
         return {"d_model": self.d_model, "warmup_steps": self.warmup_steps, "scale": self.scale}
 
 
-def cosine_schedule(
-    peak: float, warmup_steps: int, total_steps: int, end_factor: float = 0.0
-) -> LearningRateSchedule:
-    """Linear warm-up, then half a cosine from the peak down to a share of it, which stays.
+def cosine_schedule(peak: float, warmup_steps: int, total_steps: int) -> LearningRateSchedule:
+    """Linear warm-up, then half a cosine from the peak down to 0 (Loshchilov and Hutter 2016,
+    "SGDR: Stochastic Gradient Descent with Warm Restarts", eq. 5, without restarts).
 
         done  = (step - warmup_steps) / (total_steps - warmup_steps), within [0, 1]
-        lrate = peak * min(step / warmup_steps, 1)
-                * (end_factor + (1 - end_factor) * (1 + cos(pi done)) / 2)
-
-    The peak is reached at step = warmup_steps, the end at step = total_steps.
-
-    Args:
-        peak: highest rate.
-        warmup_steps: steps of linear growth; 1 for none.
-        total_steps: step at which the cosine ends, above `warmup_steps`.
-        end_factor: last rate as a share of the peak, in [0, 1].
-
-    Raises:
-        ValueError: if an argument is out of its range.
-
-    Reference: Loshchilov and Hutter 2016, "SGDR: Stochastic Gradient Descent with Warm Restarts",
-        eq. 5, without restarts.
+        lrate = peak * min(step / warmup_steps, 1) * (1 + cos(pi done)) / 2
     """
-    _refuse_unless_positive(peak=peak, warmup_steps=warmup_steps, total_steps=total_steps)
-    if total_steps <= warmup_steps:
-        raise ValueError(
-            "`total_steps` must be above `warmup_steps`. Received: "
-            f"total_steps={total_steps}, warmup_steps={warmup_steps}. "
-            "Train for more steps, or warm up for fewer."
-        )
-    if not 0 <= end_factor <= 1:
-        raise ValueError(
-            f"`end_factor` must be in [0, 1]. Received: end_factor={end_factor}. Try 0.1, a "
-            "tenth of the peak."
-        )
     # Keras counts from 0: it starts with the rate of step 1, and warms up in one update less.
     return CosineDecay(
         initial_learning_rate=peak / warmup_steps,
         decay_steps=total_steps - warmup_steps,
-        alpha=end_factor,
         warmup_target=peak,
         warmup_steps=warmup_steps - 1,
     )
 
 
 def constant_schedule(rate: float, warmup_steps: int) -> LearningRateSchedule:
-    """Linear warm-up to a rate that stays: `lrate = rate * min(step / warmup_steps, 1)`.
-
-    Args:
-        rate: the rate after the warm-up.
-        warmup_steps: steps of linear growth; 1 for none.
-
-    Raises:
-        ValueError: if an argument is not positive.
-    """
-    _refuse_unless_positive(rate=rate, warmup_steps=warmup_steps)
+    """Linear warm-up to a rate that stays: `lrate = rate * min(step / warmup_steps, 1)`."""
     # A polynomial of power 1 that "decays" upwards. Keras wants one step of it at least: with
     # warmup_steps=1 both its ends are the rate.
     return PolynomialDecay(
@@ -136,10 +104,6 @@ def schedule(
         d_model, warmup_steps, scale: see `TransformerSchedule`.
         peak: highest rate of the two others; None: the highest of the paper's.
         total_steps: step at which the cosine ends.
-
-    Raises:
-        ValueError: if `name` is none of these, another argument is out of its range, or the
-            paper's schedule is given a peak.
     """
     if name not in NAMES:
         raise ValueError(f"`name` must be one of {', '.join(NAMES)}. Received: name={name!r}.")
@@ -155,9 +119,3 @@ def schedule(
     if name == "cosine":
         return cosine_schedule(peak, warmup_steps, total_steps)
     return constant_schedule(peak, warmup_steps)
-
-
-def _refuse_unless_positive(**arguments):
-    for name, value in arguments.items():
-        if not (value > 0 and math.isfinite(value)):
-            raise ValueError(f"`{name}` must be positive. Received: {name}={value}.")

@@ -20,7 +20,9 @@ class TrainFunction:
     and applies them once.
 
     A batch is Keras' triple (inputs, labels, weights): labels int32 (B, T), weights float32 of that
-    shape; or (B,) for a task with one label an example, or of any other shape.
+    shape; or (B,) for a task with one label an example, or of any other shape. A call takes an
+    iterator over a distributed dataset of batches and returns means of the epoch so far, over all
+    replicas: "loss" and "accuracy" per label that counts; and "labels", the sum of their weights.
 
     Args:
         model: gives logits (B, T, V) for such inputs; compiled in the strategy's scope, with a
@@ -32,16 +34,6 @@ class TrainFunction:
             one graph for all shapes.
         jit_compile: compile forward and backward pass by XLA.
         objective: what a batch adds to the loss, one of `training.objective`.
-
-    Call arguments:
-        iterator: over a distributed dataset of batches.
-
-    Returns:
-        Means of the epoch so far, over all replicas: "loss" and "accuracy" per label that counts;
-        and "labels", the sum of their weights.
-
-    Attributes:
-        ending: the `AgreedEnding` of the run.
     """
 
     def __init__(
@@ -124,16 +116,9 @@ class TrainFunction:
         return self._compiled[shape]
 
     def _gradients(self, batch, divisor):
-        """Differentiate one batch on one replica.
-
-        Args:
-            batch: (inputs, labels, weights).
-            divisor: of the summed losses, a scalar: the sum of the weights of the whole step.
-
-        Returns:
-            Gradients of the summed losses divided by `divisor`, of the shapes of the weights; and
-            counts, float32 (3,): sum of the weights, summed losses, weights of the labels that
-            were guessed right.
+        """Differentiate one batch on one replica: gradients of the summed losses divided by the sum
+        of the weights of the whole step; and counts, float32 (3,): sum of the weights, summed
+        losses, weights of the labels that were guessed right.
         """
         inputs, labels, weights = batch
         with tf.GradientTape() as tape:

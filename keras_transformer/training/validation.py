@@ -87,12 +87,8 @@ def validations(path, name, last_step):
 
 @dataclasses.dataclass(frozen=True)
 class Standing:
-    """What a run's validations amount to.
-
-    Attributes:
-        value: the best result; None before there is a finite one.
-        step: where it was measured.
-        waited: validations since then that were no better.
+    """What a run's validations amount to: the best finite result, the step where it was measured,
+    and how many validations since then were no better.
     """
 
     value: float | None = None
@@ -165,7 +161,6 @@ class BestSoFar(keras.callbacks.Callback):
 
     @property
     def lost(self) -> list[str]:
-        """What could not be written, in words: the best weights."""
         best = self.standing.step
         if best is None or best == self._kept_step:
             return []
@@ -173,9 +168,7 @@ class BestSoFar(keras.callbacks.Callback):
 
     @property
     def is_over(self):
-        """Whether patience is spent. `model.fit` forgets that it was stopped: ask before calling it
-        again.
-        """
+        """Whether patience is spent. `model.fit` forgets that it was stopped."""
         return self.patience is not None and self.standing.waited >= self.patience
 
     def on_train_begin(self, logs=None):

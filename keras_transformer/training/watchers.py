@@ -23,14 +23,9 @@ from pipelines.whole_files import errors_naming
 
 
 class Board(keras.callbacks.TensorBoard):
-    """TensorBoard's files; the curves of a resumed run continue at its step, not at 0.
-
-    If they cannot be written, because the disk is full, a line says so, and training continues
-    without them.
-
-    Args:
-        folder: of the files.
-        report: takes a line for the user.
+    """TensorBoard's files; the curves of a resumed run continue at its step, not at 0. If they
+    cannot be written, because the disk is full, a line says so, and training continues without
+    them.
     """
 
     def __init__(self, folder, report=print):
@@ -71,17 +66,8 @@ def window_of(values: Mapping, last_step: float = math.inf) -> Window | None:
 
 
 class Watchers:
-    """The callbacks of a run.
-
-    Args:
-        task: the `Task` that is learned.
-        values: of the options of the run, by name.
-        folder: the run's `RunFolder`.
-        ending: the run's `Ending`.
-        step: where the run resumes.
-        stopwatch: the run's `Stopwatch`.
-        last_step: most steps.
-        measure: takes the model, returns numbers by name.
+    """The callbacks of a run of a `Task` in its `RunFolder`, which resumes at a step and ends at
+    the last step at the latest; `measure` takes the model, and returns numbers by name.
     """
 
     def __init__(
@@ -153,9 +139,11 @@ class Watchers:
         before it could be measured.
         """
         step = self.step
-        is_end = step % steps_per_epoch == 0 or step >= self.last_step or self.limit.is_out_of_time
+        is_end = step % steps_per_epoch == 0 or step >= self.last_step
+        if not step or not (is_end or self.limit.is_out_of_time):
+            return
         measured = validations(self.folder.history, "step", step)
-        if not step or not is_end or (measured and measured[-1][0] == step):
+        if measured and measured[-1][0] == step:
             return
         logs = {}
         for watcher in (self.validation, *self.best):
@@ -198,7 +186,6 @@ class Watchers:
         return f"The newest checkpoint is of step {checkpoint.step_in(paths[-1])}."
 
     def what_is_saved(self, is_chief: bool) -> str:
-        """Say what a preempted run has saved."""
         self.bar.on_train_end()
         if not is_chief:
             return "the first host saves the run."
