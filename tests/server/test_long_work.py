@@ -7,13 +7,16 @@ import contextlib
 import json
 import socket
 import threading
+import time
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
 
+from keras_transformer.saved_models.session import SavedModel
 from keras_transformer.server.options import ServeOptions
 
 PREDICT = "/v1/models/m:predict"
@@ -98,6 +101,67 @@ def test_work_that_waits_is_never_begun_when_its_client_leaves(exported, start):
         work.end.set()
         assert predict(client) == QUICK
         assert not work.begun.acquire(blocking=False)
+
+
+class Counting(tf.Module):
+    """Counts to the number that a text is, one step of a loop at a time."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+    def count(self, text):
+        last = tf.reduce_max(tf.strings.to_number(text, tf.int32))
+        [count] = tf.while_loop(lambda i: i < last, lambda i: [i + 1], [tf.constant(0)])
+        return {"count": tf.fill(tf.shape(text), count)}
+
+
+@pytest.fixture(scope="module")
+def counting(tmp_path_factory):
+    """A folder of one version that counts."""
+    folder = tmp_path_factory.mktemp("counting")
+    module = Counting()
+    tf.saved_model.save(module, str(folder / "1"), signatures=module.count)
+    return folder
+
+
+def seconds_until_idle(client):
+    began = time.monotonic()
+    while not is_idle(client):
+        time.sleep(0.001)
+    return time.monotonic() - began
+
+
+ENDLESS = {"instances": [str(2**31 - 1)]}
+
+
+def test_work_that_goes_on_is_stopped_when_its_client_leaves(counting, start, monkeypatch):
+    monkeypatch.setattr(SavedModel, "warm_up", lambda _: None)
+    with start(counting) as client:
+        assert predict(client, "1000") == (200, {"predictions": [1000]})
+        with leaving(client, ENDLESS):
+            while not client.service.batcher._running:
+                pass
+        wait_for(client, 499)
+        assert seconds_until_idle(client) < 1
+        assert predict(client, "7") == (200, {"predictions": [7]})
+
+
+def test_work_that_goes_on_is_stopped_when_its_time_is_over(counting, start, monkeypatch):
+    monkeypatch.setattr(SavedModel, "warm_up", lambda _: None)
+    with start(counting, request_timeout_ms=200) as client:
+        assert client.post(PREDICT, json=ENDLESS).status_code == 504
+        assert seconds_until_idle(client) < 1
+
+
+def test_control_work_that_does_not_hear_of_it_goes_on(counting, start, monkeypatch):
+    monkeypatch.setattr(SavedModel, "warm_up", lambda _: None)
+    with start(counting) as client:
+        model = client.service.versions._current.model
+        run = model.run
+        model.run = lambda name, inputs, _: run(name, inputs)
+        with leaving(client, {"instances": ["10000000"]}):
+            while not client.service.batcher._running:
+                pass
+        wait_for(client, 499)
+        assert not is_idle(client)
 
 
 def test_control_work_goes_on_for_the_other_client_of_its_batch(exported, start):
