@@ -19,8 +19,8 @@ from keras_transformer.training.progress import ProgressBar
 from keras_transformer.training.replicas import make_strategy
 from keras_transformer.training.schedule import TransformerSchedule
 from pipelines import corpora
-from pipelines.batches import batching
-from pipelines.batches.pairs import TokenizedPairs
+from pipelines.batches import batching, texts
+from pipelines.batches.texts import TokenizedPairs
 from pipelines.corpora.record_files import Records
 from pipelines.vocabularies.token_ids import TokenIds
 
@@ -43,7 +43,7 @@ def read_text(data_dir, split="train"):
 
 def tokenize(text, vocabulary):
     """Text to what `batches` takes."""
-    return batching.tokenize_pairs(text, vocabulary, max_length=256)
+    return texts.tokenize_pairs(text, vocabulary, max_length=256)
 
 
 def read_records(folder):

@@ -26,7 +26,7 @@ def main(FLAGS):
     from keras_transformer.startup import spread_over_cores
     from keras_transformer.streams import answer_lines, read_lines, require_writable, write_text
     from keras_transformer.visualization import tree_drawings
-    from pipelines.trees.penn_words import split_words
+    from pipelines.trees import split_words
 
     model = flags.required_model(FLAGS)
     _refuse(FLAGS)

@@ -49,7 +49,7 @@ from keras_transformer.visualization.attended import Attended
 from keras_transformer.visualization.attention_pictures import draw_lines, draw_matrix, rows_of
 from keras_transformer.visualization.charts import Panel
 from keras_transformer.visualization.picture_file import Shown
-from pipelines.batches import batching
+from pipelines.batches import batching, texts
 from pipelines.corpora.parallel_text import ParallelText
 from pipelines.vocabularies import vocabulary
 
@@ -116,7 +116,7 @@ print(f"{len(train):,} pairs to train, for example\n  {train.sources[0]}\n  {tra
 # %%
 pieces = vocabulary.learn(train.sources + train.targets, size=340)
 examples, held_out = (
-    batching.tokenize_pairs(side, pieces, max_length=40).examples() for side in (train, valid)
+    texts.tokenize_pairs(side, pieces, max_length=40).examples() for side in (train, valid)
 )
 batches = batching.training_batches(examples, batch_tokens=512, seed=1)
 (sources, targets), labels, weights = next(iter(batches.dataset()))

@@ -10,8 +10,7 @@ import tensorflow as tf
 from keras_transformer.inference.text_encoder_module import TextEncoderModule
 from keras_transformer.inference.text_module import IDS, TEXT, traced
 from keras_transformer.models import TextClassifier, TokenClassifier
-from pipelines.batches.labelled_words import NOWHERE, in_words
-from pipelines.batches.marked_texts import opened
+from pipelines.batches.labelled_texts import NOWHERE, in_words, opened
 from pipelines.special_ids import PAD
 from pipelines.vocabularies.vocabulary import Vocabulary
 from pipelines.vocabularies.word_pieces import WordPieces
@@ -136,7 +135,7 @@ class TagModule(TextEncoderModule):
         }
 
     def _read(self, ids):
-        """Ragged ids (B, None) to tokens (B, T), as in training. `marked_texts.read` leaves out the
+        """Ragged ids (B, None) to tokens (B, T), as in training. `labelled_texts.read` leaves out a
         space before a mask, so that the places of the words after it would be others.
         """
         marks = self.vocabulary.marks

@@ -10,7 +10,7 @@ from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.inference.text_module import IDS, TEXT, traced
 from keras_transformer.models import BareTextEncoder, MaskedLanguageModel, TextClassifier
 from keras_transformer.saved_models.served_module import ServedText
-from pipelines.batches.marked_texts import read
+from pipelines.batches.labelled_texts import read
 from pipelines.special_ids import PAD
 from pipelines.vocabularies.vocabulary import Vocabulary
 from pipelines.vocabularies.word_pieces import WordPieces

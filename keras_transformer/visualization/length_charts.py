@@ -20,7 +20,7 @@ class Lengths(Options):
     def measure(self, model: str, search: Mapping):
         from keras_transformer.visualization.model_reading import run_of_pairs
         from pipelines import corpora, vocabularies
-        from pipelines.batches import batching
+        from pipelines.batches import texts
 
         folder = run_of_pairs(model, "lengths")
         description = folder.read_description()
@@ -29,7 +29,7 @@ class Lengths(Options):
         if corpus.weights is not None:
             print("Each pair is counted once: the weights of the mixture are left out.")
         vocabulary = vocabularies.load(folder.path)
-        pairs = batching.tokenize_pairs(corpus.train, vocabulary, training["max_length"])
+        pairs = texts.tokenize_pairs(corpus.train, vocabulary, training["max_length"])
         counts = count(pairs.examples().lengths, training["batch_tokens"])
         return functools.partial(draw, counts)
 

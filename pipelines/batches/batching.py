@@ -13,45 +13,17 @@ import tensorflow as tf
 from pipelines.batches.bucketing import MOST_PADDING, Buckets, bucket
 from pipelines.batches.examples import Examples
 from pipelines.batches.ordering import BatchOrder
-from pipelines.batches.pairs import TokenizedPairs
-from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabularies.token_ids import packed, slices
-from pipelines.vocabularies.vocabulary import Vocabulary
 
 __all__ = [
     "Examples",
     "TrainingBatches",
     "evaluation_batches",
-    "tokenize_pairs",
     "training_batches",
 ]
 
 BATCHES_AHEAD = 8
 # Batches whose rows are computed together: a hundred small operations then cost each little.
 ORDERED_AT_ONCE = 16
-
-
-def tokenize_pairs(
-    text, vocabulary: Vocabulary | SeparateVocabularies, max_length: int | None = None
-) -> TokenizedPairs:
-    """Turn text into ids, and drop pairs with a side above `max_length`.
-
-    Args:
-        text: a `ParallelText`; or records, whose method `pairs` reads their ids.
-        vocabulary: of both languages, or one for each.
-        max_length: tokens, EOS among them; None keeps every pair.
-    """
-    if hasattr(text, "pairs"):
-        return text.pairs(max_length)
-    pairs = TokenizedPairs(
-        _tokenize(text.sources, vocabulary.source), _tokenize(text.targets, vocabulary.target)
-    )
-    return pairs if max_length is None else pairs.up_to(max_length)
-
-
-def _tokenize(lines, vocabulary):
-    parts = (vocabulary.tokenize(tf.constant(part)) for part in slices(lines))
-    return packed(parts, vocabulary.size)
 
 
 @dataclasses.dataclass(frozen=True)

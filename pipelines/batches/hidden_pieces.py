@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipelines.batches.examples import KEYS, Examples
-from pipelines.batches.marked_texts import opened
+from pipelines.batches.labelled_texts import opened
 from pipelines.random_numbers import GOLDEN, mix
 from pipelines.special_ids import Marks
 from pipelines.vocabularies.token_ids import TokenIds

@@ -1,35 +1,103 @@
-"""Texts of one language as ids: what a language model learns from."""
+"""Pairs of sentences, and texts of one language, as ids: what a translator and a language model
+learn from (Vaswani et al. 2017, section 5.1).
+"""
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from pipelines.batches.examples import Examples
 from pipelines.special_ids import BOS, PAD
+from pipelines.vocabularies import SeparateVocabularies
+from pipelines.vocabularies.segmentation import Segmentation
 from pipelines.vocabularies.token_ids import TokenIds, packed, slices
 from pipelines.vocabularies.vocabulary import Vocabulary
 
+# A few matrices of all pieces by all pieces must fit into memory: 1 GB each of this many.
+MOST_PIECES = 16000
+MOST_PAIRS = 200000
 
-def tokenized(lines: Sequence[str], vocabulary: Vocabulary, max_length: int) -> TokenIds:
-    """Lines as ids, each closed by EOS. A longer one is cut into several.
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TokenizedPairs:
+    """Pairs as ids: sentence i of one side translates sentence i of the other.
+
+    Attributes:
+        sources, targets: each sentence closed by EOS.
+        too_long: how many pairs were dropped for their length.
+        kept: which of the pairs that there were before are left, booleans; None: all.
+    """
+
+    sources: TokenIds
+    targets: TokenIds
+    too_long: int = 0
+    kept: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def up_to(self, max_length: int) -> "TokenizedPairs":
+        """The pairs with neither side above `max_length` tokens; `too_long` counts the others."""
+        keep = (self.sources.lengths <= max_length) & (self.targets.lengths <= max_length)
+        if keep.all():
+            return self
+        return TokenizedPairs(
+            self.sources.where(keep),
+            self.targets.where(keep),
+            self.too_long + int(np.count_nonzero(~keep)),
+            keep,
+        )
+
+    def of_those_kept(self, numbers: np.ndarray | None) -> np.ndarray | None:
+        """Of numbers for all pairs there were, those of the pairs that are left."""
+        return numbers if numbers is None or self.kept is None else numbers[self.kept]
+
+    def examples(self, segmentations: Mapping[str, Segmentation] | None = None) -> Examples:
+        """The pairs as `Examples` of translation, with segmentations of "source" and "target" if
+        they are given.
+
+        A batch is `((source, target_input), target, weights)`: int32 (B, S), (B, T), (B, T) and
+        float32 (B, T). The target input is the target shifted right after BOS. Weights are 1.0
+        where the target is no padding.
+        """
+        sides = {"source": self.sources, "target": self.targets}
+        return Examples(sides, {}, _translation, segmentations=segmentations or {})
+
+
+def tokenize_pairs(
+    text, vocabulary: Vocabulary | SeparateVocabularies, max_length: int | None = None
+) -> TokenizedPairs:
+    """Turn text into ids, and drop pairs with a side above `max_length`.
 
     Args:
-        lines: the text.
-        vocabulary: of it.
-        max_length: tokens, EOS among them.
+        text: a `ParallelText`; or records, whose method `pairs` reads their ids.
+        vocabulary: of both languages, or one for each.
+        max_length: tokens, EOS among them; None keeps every pair.
     """
-    parts = (vocabulary.tokenize(tf.constant(part)) for part in slices(lines))
-    ids = packed(parts, vocabulary.size)
+    if hasattr(text, "pairs"):
+        return text.pairs(max_length)
+    pairs = TokenizedPairs(
+        _tokenized(text.sources, vocabulary.source), _tokenized(text.targets, vocabulary.target)
+    )
+    return pairs if max_length is None else pairs.up_to(max_length)
+
+
+def tokenized(lines: Sequence[str], vocabulary: Vocabulary, max_length: int) -> TokenIds:
+    """Lines as ids, each closed by EOS. One of more than `max_length` is cut into several."""
+    ids = _tokenized(lines, vocabulary)
     return TokenIds.of_lengths(ids.flat, cut(ids.lengths, max_length))
 
 
-def cut(lengths: np.ndarray, most: int) -> np.ndarray:
-    """Lengths of the pieces that sequences are cut into, each but a sequence's last of `most`.
+def _tokenized(lines, vocabulary):
+    parts = (vocabulary.tokenize(tf.constant(part)) for part in slices(lines))
+    return packed(parts, vocabulary.size)
 
-    Args:
-        lengths: of the sequences, each at least 1, integers.
-        most: at least 1.
+
+def cut(lengths: np.ndarray, most: int) -> np.ndarray:
+    """Lengths of the pieces that sequences of these lengths, each at least 1, are cut into: each
+    but a sequence's last of `most`.
     """
     counts = -(-lengths // most)
     pieces = np.full(counts.sum(), most)
@@ -43,10 +111,58 @@ def examples(texts: TokenIds) -> Examples:
     A batch is `(input, text, weights)`: int32 (B, T), (B, T) and float32 (B, T). The input is the
     text shifted right after BOS. Weights are 1.0 where the text is no padding.
     """
-    return Examples({"text": texts}, {}, _foreseen)
+    return Examples({"text": texts}, {}, lambda columns: _shifted(columns["text"]))
 
 
-def _foreseen(columns):
-    text = columns["text"]
+def _translation(columns):
+    target_input, target, weights = _shifted(columns["target"])
+    return (columns["source"], target_input), target, weights
+
+
+def _shifted(text):
     shifted = tf.pad(text[:, :-1], [[0, 0], [1, 0]], constant_values=BOS)
     return shifted, text, tf.cast(text != PAD, tf.float32)
+
+
+def cooccurrences(
+    sides: Sequence[TokenIds], offsets: Sequence[int], vocabulary_size: int
+) -> np.ndarray:
+    """How often two pieces come in the same pair, on whichever side (Vaswani et al. 2017, section
+    3.4: source and target share one table of embeddings).
+
+        C_ij = sum over the pairs that have i and j of 1 / (number of different pieces in the pair)
+
+    Args:
+        sides: sources and targets, N sentences each. Of more than 200,000 pairs, so many from all
+            parts of the text are counted.
+        offsets: number of the piece that has id 0 on each side: 0 and 0 where they share a
+            vocabulary, 0 and its size where each has its own.
+        vocabulary_size: pieces on a side.
+
+    Returns:
+        float32, (V, V), symmetric, 0 on the diagonal; V is the number of pieces on both sides.
+
+    Raises:
+        ValueError: if there are more than 16,000 pieces.
+    """
+    size = vocabulary_size + max(offsets)
+    check_pieces(size)
+    counts = np.zeros((size, size), np.float32)
+    number = len(sides[0])
+    for i in np.linspace(0, number - 1, min(number, MOST_PAIRS)).astype(int):
+        ids = [side[i].astype(int) + offset for side, offset in zip(sides, offsets, strict=True)]
+        pieces = np.unique(np.concatenate(ids))
+        if len(pieces):
+            counts[np.ix_(pieces, pieces)] += 1 / len(pieces)
+    np.fill_diagonal(counts, 0)
+    return counts
+
+
+def check_pieces(pieces: int) -> None:
+    """Refuse to count pairs of more than 16,000 pieces."""
+    if pieces > MOST_PIECES:
+        raise ValueError(
+            f"--embedding_initialization=cooccurrence counts pairs of at most {MOST_PIECES:,} "
+            f"pieces. Received: {pieces:,}. Pass --embedding_initialization=drawn, or a smaller "
+            "--vocabulary_size."
+        )

@@ -24,7 +24,7 @@ import tensorflow as tf
 from google.protobuf import message
 
 from pipelines import vocabularies
-from pipelines.batches.pairs import TokenizedPairs
+from pipelines.batches.texts import TokenizedPairs
 from pipelines.corpora import manifest
 from pipelines.corpora.manifest import AGAIN, damaged
 from pipelines.vocabularies.token_ids import TokenIds, smallest_dtype

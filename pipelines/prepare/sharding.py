@@ -19,7 +19,7 @@ import struct
 
 import numpy as np
 
-from pipelines.batches.pairs import TokenizedPairs
+from pipelines.batches.texts import TokenizedPairs
 from pipelines.corpora.manifest import read_json
 from pipelines.corpora.record_files import write_shard
 from pipelines.vocabularies.token_ids import TokenIds, smallest_dtype

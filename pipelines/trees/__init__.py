@@ -4,7 +4,7 @@ and what is usually removed before a parser learns from them (Vaswani et al. 201
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 # Other white space than ASCII's, such as a thin space, is part of a word.
@@ -226,3 +226,21 @@ def escaped(word: str) -> str:
     for bracket, escape in ESCAPES.items():
         word = word.replace(bracket, escape)
     return word
+
+
+def split_words(lines: Iterable[str]) -> list[str]:
+    """Split each line, one sentence, into the words and the punctuation of the Penn Treebank, by
+    nltk's tokenizer. Quotes become `` and '', and "can't" the words "ca" and "n't".
+
+    Returns:
+        For each line its words, joined by spaces.
+    """
+    try:
+        from nltk.tokenize import TreebankWordTokenizer
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            "--raw_text needs nltk, which is not installed: pip install "
+            "'keras-transformer-nmt[parsing]'"
+        ) from error
+    tokenizer = TreebankWordTokenizer()
+    return [" ".join(tokenizer.tokenize(line)) for line in lines]

@@ -29,9 +29,6 @@ class SubwordRegularization(Segmentation):
             to 0.5.
         seed: of what is drawn, at least 0.
 
-    Raises:
-        ValueError: if the vocabulary is of another kind.
-
     Reference: Kudo 2018, "Subword Regularization: Improving Neural Network Translation Models with
         Multiple Subword Candidates", section 3.2.
     """
@@ -79,7 +76,6 @@ class SubwordRegularization(Segmentation):
             self._weight_of[prefix_of[piece]] = self.alpha * weight
 
     def join(self, characters: Characters) -> tuple[tf.Tensor, tf.Tensor]:
-        """Draw the segmentation of each word."""
         prefixes = self._prefixes_by_end(characters)
         weights = tf.gather(self._weight_of, prefixes)
         begins, lengths = _words(characters.words)
@@ -107,15 +103,9 @@ class SubwordRegularization(Segmentation):
 
 
 def _filter(weights, draws, begins, lengths):
-    """Draw, for each character, how long a piece that ends there would be, as if one did.
-
-    Args:
-        weights: of the pieces of 1 to K characters that end at each character, float64 (N, K).
-        draws: uint64 (N,).
-        begins, lengths: of the words, int64 (W,).
-
-    Returns:
-        Numbers of characters, int64 (N,).
+    """Draw, for each character, how long a piece that ends there would be, as if one did: int64
+    (N,), by the weights of the pieces of 1 to K characters that end there, float64 (N, K), the
+    draws, uint64 (N,), and the places and lengths of the words, int64 (W,).
     """
     count, longest = (tf.shape(weights, tf.int64)[axis] for axis in (0, 1))
     thresholds = tf.cast(tf.bitwise.right_shift(draws, 32), tf.float64) * 2.0**-32

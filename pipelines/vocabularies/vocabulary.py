@@ -5,21 +5,23 @@ Text is not normalized, and byte fallback spells what no piece covers. So any te
 round trip, apart from runs of spaces, and a model can write every character.
 """
 
+import collections
 import contextlib
 import functools
 import hashlib
 import io
+import itertools
 import logging
 import os
 import pathlib
+import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import sentencepiece
 
 from pipelines.special_ids import BOS, EOS, PAD, UNK, Marks
-from pipelines.vocabularies.rare_characters import without_rarest
 from pipelines.whole_files import write_whole
 
 BYTES = 256
@@ -41,6 +43,11 @@ NO_FILE = b"\x1a\x02\x32\x00"
 # How pieces are chosen. The paper has byte pairs for English-German; for English-French it has word
 # pieces, which no library learns in a form that text can be restored from.
 MODELS = ("bpe", "unigram")
+# SentencePiece lets no piece cross the first, and passes over lines with the second.
+BOUNDARY = "\0"
+UNUSABLE = "\u2585"
+# These and the two ways of writing a space are no characters of pieces, or have their piece anyway.
+COUNTED_OTHERWISE = (BOUNDARY, UNUSABLE, " ", SPACE)
 
 logger = logging.getLogger(__name__)
 
@@ -51,21 +58,17 @@ def learn(
     tags: Iterable[str] = (),
     model_type: str = "bpe",
 ) -> "Vocabulary":
-    """Learn a vocabulary. If it is smaller than asked for, or leaves characters to bytes because
-    there are too many, that is logged.
+    """Learn a vocabulary of the training side's text. If it is smaller than asked for, or leaves
+    characters to bytes because there are too many, that is logged.
 
     Args:
-        lines: text of the training side only, of all languages that share it.
+        lines: of all languages that share it.
         size: most pieces, with the 4 special ones, 256 bytes and the tags. A text that holds fewer
             gives all that it holds; one with more characters leaves the rarest to bytes.
         tags: strings such as "<2de>" that tell the model what to do. Each is one piece wherever it
             stands, and no other piece crosses it.
         model_type: "bpe", byte-pair encoding (Sennrich et al. 2016), which merges the most frequent
             pairs; or "unigram" (Kudo 2018), which keeps the pieces that make the text most likely.
-
-    Raises:
-        ValueError: if the text has no characters, `size` leaves no room for any, or a tag is given
-            twice or is a piece already.
     """
     tags = list(tags)
     if taken := sorted({tag for tag in tags if tag in RESERVED or tags.count(tag) > 1}):
@@ -84,7 +87,7 @@ def learn(
     with contextlib.suppress(RuntimeError):
         return Vocabulary(_train(lines, size, tags, model_type))
     try:
-        for common in without_rarest(lines, room, tags):
+        for common in _without_rarest(lines, room, tags):
             learned = Vocabulary(_train(common, size, tags, model_type, hard_vocab_limit=False))
             if learned.size == size:
                 break
@@ -126,21 +129,40 @@ def _train(lines, size, tags, model_type, **limits):
     return named.serialized_model_proto()
 
 
+def _without_rarest(lines: Sequence[str], room: int, tags: Sequence[str]) -> Iterator[list[str]]:
+    """Lines to learn pieces from, in which `BOUNDARY` stands for tags, and for the rarest
+    characters if there is no room for all.
+
+    In the first result the others take half of the room, because a text has fewer tokens if
+    frequent words are pieces than if each character is one; in the second, if there is one, for a
+    text whose words leave room, all of it.
+    """
+    if tags:
+        pattern = re.compile("|".join(map(re.escape, sorted(tags, key=len, reverse=True))))
+        lines = [pattern.sub(BOUNDARY, line) for line in lines]
+    counts = collections.Counter(itertools.chain.from_iterable(lines))
+    for character in COUNTED_OTHERWISE:
+        del counts[character]
+    characters = [character for character, _ in counts.most_common()]
+    for most in [room // 2, room] if len(characters) >= room else [len(characters) + 1]:
+        rare = characters[max(most - 1, 0) :]
+        if rare:
+            told = [f"{len(some):,}" for some in (rare, characters)]
+            logger.info(
+                "no room for all characters as pieces: the %s rarest of %s are left to bytes", *told
+            )
+        table = dict.fromkeys(map(ord, [*rare, UNUSABLE]), BOUNDARY)
+        yield [line.translate(table) for line in lines]
+
+
 def fingerprint_of(model: bytes) -> str:
     """16 hexadecimal digits of the SHA-256 of a SentencePiece model."""
     return hashlib.sha256(model).hexdigest()[:16]
 
 
 class Vocabulary:
-    """A learned SentencePiece model.
-
-    Args:
-        model: its bytes.
-
-    Attributes:
-        size: V, the number of pieces.
-        pieces: the V pieces by id, strings.
-        fingerprint: 16 hexadecimal digits of the model's SHA-256; equal for equal vocabularies.
+    """A learned SentencePiece model, from its bytes, of `size` V pieces; `fingerprint` is equal for
+    equal vocabularies.
     """
 
     kind = "joint"
@@ -162,12 +184,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Vocabulary":
-        """Read what `save` wrote.
-
-        Raises:
-            FileNotFoundError: if there is no such file.
-            ValueError: if the file is not a SentencePiece model.
-        """
+        """Read what `save` wrote."""
         model = pathlib.Path(path).read_bytes()
         # SentencePiece accepts an empty file, as a model without pieces.
         with contextlib.suppress(RuntimeError):
@@ -236,9 +253,7 @@ class Vocabulary:
         """The same model as an operation of TensorFlow. A module whose graph uses it must track it,
         or it is not saved.
         """
-        from pipelines.vocabularies.sentencepiece_operation import tokenizer_of
-
-        return tokenizer_of(self.model, f"sentencepiece_{self.fingerprint}")
+        return _operation(self.model, f"sentencepiece_{self.fingerprint}")
 
     def tokenize(self, text):
         """Strings (B,) to a ragged tensor of ids (B, None), each row closed by EOS."""
@@ -247,3 +262,30 @@ class Vocabulary:
     def detokenize(self, ids):
         """A ragged tensor of ids (B, None) to strings (B,), without the special ids."""
         return self.tokenizer.detokenize(ids)
+
+
+def _operation(model: bytes, name: str):
+    """A tokenizer of TensorFlow Text that closes each text by EOS, whose model belongs to the
+    process. TensorFlow Text's own belongs to the operation that made it: `tf.random.set_seed` and
+    `keras.utils.set_random_seed` forget all operations, and every tokenizer was broken from then on
+    (github.com/tensorflow/text, issue 570).
+
+    TensorFlow reloads tokenizers of one name in a SavedModel as the first of them, and gives those
+    of one name in a process the same memory: the name is of this model alone.
+    """
+    import tensorflow as tf
+    import tensorflow_text
+    from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece_tokenizer
+
+    class NamedModel(tf.saved_model.experimental.TrackableResource):
+        def __init__(self):
+            super().__init__()
+            _ = self.resource_handle
+
+        def _create_resource(self):
+            with tf.name_scope(name):
+                return gen_sentencepiece_tokenizer.sentencepiece_op(model=model, shared_name=name)
+
+    tokenizer = tensorflow_text.SentencepieceTokenizer(model=model, add_eos=True, name=name)
+    tokenizer._model_resource = NamedModel()
+    return tokenizer

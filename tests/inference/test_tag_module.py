@@ -7,7 +7,7 @@ from eager import eagerly
 
 from keras_transformer.inference.label_modules import TagModule
 from keras_transformer.models import Hyperparameters, TokenClassifier
-from pipelines.batches import labelled_words
+from pipelines.batches import labelled_texts
 from pipelines.batches.batching import evaluation_batches
 from pipelines.vocabularies import vocabulary
 
@@ -36,7 +36,7 @@ def model(pieces):
 def test_words_behind_a_mask_have_their_own_tags(model, pieces):
     """The space before a mask is left out where hidden words are guessed, and not here."""
     tags = ["B-a " * len(text.split()) for text in TEXTS]
-    examples = labelled_words.examples(TEXTS, tags, KNOWN, pieces, 50, "the text")
+    examples = labelled_texts.tagged_examples(TEXTS, tags, KNOWN, pieces, 50, "the text")
     with eagerly():
         found = TagModule(model, pieces, KNOWN).tag(tf.constant(TEXTS))
     expected = {}

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from pipelines.batches.batching import evaluation_batches, training_batches
-from pipelines.batches.pairs import TokenizedPairs
+from pipelines.batches.texts import TokenizedPairs
 from pipelines.vocabularies.token_ids import TokenIds
 
 PYTHON = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.batches import batching
-from pipelines.batches.batching import tokenize_pairs
-from pipelines.batches.pairs import TokenizedPairs
+from pipelines.batches.texts import TokenizedPairs, tokenize_pairs
 from pipelines.corpora.parallel_text import ParallelText
 from pipelines.special_ids import BOS, EOS
 from pipelines.vocabularies.token_ids import TokenIds

@@ -9,7 +9,7 @@ import tensorflow as tf
 from pipelines.batches import hidden_pieces, texts
 from pipelines.batches.batching import evaluation_batches, training_batches
 from pipelines.batches.hidden_pieces import Masking
-from pipelines.batches.marked_texts import closed, read
+from pipelines.batches.labelled_texts import closed, read
 from pipelines.special_ids import Marks
 from pipelines.vocabularies.token_ids import TokenIds
 

@@ -1,15 +1,18 @@
-"""Texts with labels: batches, and labels that training has not seen."""
+"""Texts with labels and texts with tagged words: batches, and what training has not seen."""
 
 import functools
 
+import hypothesis
+import hypothesis.strategies as st
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from pipelines.batches import labelled_texts
 from pipelines.batches.batching import evaluation_batches
-from pipelines.corpora.parallel_text import Origin, ParallelText
+from pipelines.corpora.parallel_text import Corpus, Origin, ParallelText
 from pipelines.vocabularies import vocabulary
+from pipelines.vocabularies.word_pieces import SPECIAL, WordPieces
 
 TEXTS = ["turn on the lamp", "what is the time", "turn off the lamp in the kitchen"]
 
@@ -41,3 +44,131 @@ def test_a_label_that_training_has_not_is_told():
         match=r"seen in training, where 2 are\. Received: test\.b, line 5 has 'c' and 1 more\. Add",
     ):
         labelled_texts.numbers_of(["a", "c", "d"], ["a", "b"], place)
+
+
+TAGGED = ["turn on the lamp", "what is the time", "turn off the lamp in the living room"]
+TAGS = ["O O O B-name", "O O O O", "O O O B-name O O B-area I-area"]
+KNOWN = ["B-area", "B-name", "I-area", "O"]
+WITHOUT_WIDTH = "\u200b"
+
+
+@pytest.fixture(scope="module")
+def learned():
+    return vocabulary.learn(TAGGED, 300, tags=[vocabulary.MASK])
+
+
+@pytest.fixture(scope="module")
+def word_pieces():
+    letters = [chr(number) for number in range(97, 123)]
+    return WordPieces([*SPECIAL, *letters, *(f"##{letter}" for letter in letters), ".", "the"])
+
+
+@pytest.fixture(scope="module", params=["learned", "word_pieces"])
+def any_vocabulary(request):
+    return request.getfixturevalue(request.param)
+
+
+@hypothesis.settings(deadline=None, max_examples=30)
+@hypothesis.given(
+    st.lists(
+        st.lists(st.text("abthe.", min_size=1, max_size=5), max_size=4).map("  ".join),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_word_by_word_the_pieces_are_those_of_the_text(any_vocabulary, texts):
+    found = labelled_texts.in_words(tf.constant(texts), any_vocabulary)
+    plain = any_vocabulary.tokenize(tf.constant(texts)).to_list()
+    assert found.ids.to_list() == plain
+    for text, places, row in zip(texts, found.places.to_list(), plain, strict=True):
+        words = text.split()
+        assert len(places) == len(words)
+        ends = [*places[1:], len(row) - 1] if places else []
+        for word, begin, end in zip(words, places, ends, strict=True):
+            [alone] = any_vocabulary.tokenize(tf.constant([word])).to_list()
+            assert row[begin:end] == alone[:-1]
+
+
+def test_a_word_without_a_piece_is_nowhere(word_pieces):
+    found = labelled_texts.in_words(tf.constant([f"the {WITHOUT_WIDTH} lamp", ""]), word_pieces)
+    first, second = found.places.to_list()
+    assert first[0] == 0
+    assert first[1] == labelled_texts.NOWHERE
+    assert first[2] > 0
+    assert second == []
+    assert found.ids.to_list()[1] == [word_pieces.marks.last]
+
+
+@pytest.mark.parametrize("longest", [7, 50])
+def test_a_batch_has_each_tag_at_the_first_piece_of_its_word(any_vocabulary, longest):
+    texts = [*TAGGED, f"the {WITHOUT_WIDTH} lamp"]
+    tags = [*TAGS, "O B-area B-name"]
+    examples = labelled_texts.tagged_examples(texts, tags, KNOWN, any_vocabulary, longest, str)
+    found = {}
+    for (tokens, segments), numbers, weights in evaluation_batches(examples, 60):
+        assert tokens.shape == numbers.shape == weights.shape
+        assert not segments.numpy().any()
+        for row, wanted, counted in zip(*map(np.asarray, (tokens, numbers, weights)), strict=True):
+            kept = [KNOWN[number] for number in wanted[counted > 0]]
+            found[tuple(row[row != 0].tolist())] = (np.flatnonzero(counted).tolist(), kept)
+    marks = any_vocabulary.marks
+    cut = labelled_texts.in_words(tf.constant(texts), any_vocabulary)
+    rows = zip(cut.ids.to_list(), cut.places.to_list(), tags, strict=True)
+    expected = {}
+    for ids, places, row in rows:
+        key = (marks.first, *ids[:-1][: longest - 1], marks.last)
+        pairs = [
+            (place + 1, tag)
+            for place, tag in zip(places, row.split(), strict=True)
+            if place != labelled_texts.NOWHERE and place < longest - 1
+        ]
+        expected[key] = ([place for place, _ in pairs], [tag for _, tag in pairs])
+    assert found == expected
+
+
+def test_many_texts_are_tagged_in_parts_as_they_are_at_once(learned, monkeypatch):
+    def flats():
+        columns = labelled_texts.tagged_examples(TAGGED, TAGS, KNOWN, learned, 50, str).ragged
+        return {name: ids.flat.tolist() for name, ids in columns.items()}
+
+    whole = flats()
+    monkeypatch.setattr("pipelines.vocabularies.token_ids.LINES_A_CALL", 2)
+    assert flats() == whole
+
+
+def test_what_is_wrong_with_tags_is_told(learned):
+    def made(texts, tags):
+        return labelled_texts.tagged_examples(texts, tags, KNOWN, learned, 50, "text {}".format)
+
+    with pytest.raises(ValueError, match=r"text 1 has 1 words, 'b', and 2 tags"):
+        made(["a", "b"], ["O", "O O"])
+    with pytest.raises(ValueError, match=r"Received: text 1 has 'B-color'\. Add"):
+        made(["a", "b"], ["O", "B-color"])
+
+
+def test_words_are_counted_as_the_graph_cuts_them():
+    # A no-break space parts no words, as `in_words` has it.
+    labelled_texts.check_tags(["lampe\u00a0!"], ["O"], KNOWN, str)
+    assert len(tf.strings.split("lampe\u00a0!")) == 1
+    with pytest.raises(ValueError, match="has 1 words"):
+        labelled_texts.check_tags(["lampe\u00a0!"], ["O O"], KNOWN, str)
+
+
+def corpus_of(text):
+    one = ParallelText(["a"], ["O"])
+    return Corpus("text_files", "en", "tags", text, one, one, dropped={"empty": 2})
+
+
+def test_a_text_with_unequal_words_and_tags_is_dropped_or_refused_with_its_line():
+    origin = Origin("train.tags", [1, 3, 51])
+    text = ParallelText(["a b", "c d", "e f"], ["O O", "B-x O", "O O O"], (origin,))
+    found = labelled_texts.without_unequal(corpus_of(text))
+    assert found.train == ParallelText(["a b", "c d"], ["O O", "B-x O"])
+    assert found.train.place(1, "") == "train.tags, line 3"
+    told = "2 empty, 1 with unequal words and tags (first: train.tags, line 51)"
+    assert found.dropped.describe() == told
+    with pytest.raises(ValueError, match=r"train\.tags, line 51 has 2 words, 'e f', and 3 tags"):
+        labelled_texts.without_unequal(corpus_of(text), strict=True)
+    # All of them: the files do not belong together.
+    with pytest.raises(ValueError, match=r"train\.tags, line 51 has 2 words"):
+        labelled_texts.without_unequal(corpus_of(text.where([False, False, True])))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines import corpora
-from pipelines.batches.pairs import TokenizedPairs
+from pipelines.batches.texts import TokenizedPairs
 from pipelines.corpora import check_languages, manifest
 from pipelines.corpora import record_files as records
 from pipelines.corpora.parallel_text import Corpus, ParallelText

@@ -1,20 +1,23 @@
-"""Whatever joins characters to pieces anew: the text stays, and what is drawn follows from the seed
-and the place in the stream.
+"""Segmentations that are drawn: each spells the text, comes as often as its algorithm says, and is
+the same again.
 """
 
 import collections
+import itertools
+import math
 
 import numpy as np
 import pytest
+import sentencepiece
 import tensorflow as tf
 
 from pipelines.batches.batching import training_batches
-from pipelines.batches.pairs import TokenizedPairs
+from pipelines.batches.texts import TokenizedPairs
 from pipelines.special_ids import EOS
-from pipelines.vocabularies.bpe_dropout import BpeDropout
+from pipelines.vocabularies.segmentation import BpeDropout
 from pipelines.vocabularies.subword_regularization import SubwordRegularization
 from pipelines.vocabularies.token_ids import TokenIds
-from pipelines.vocabularies.vocabulary import learn
+from pipelines.vocabularies.vocabulary import SPACE, learn
 
 LINES = [
     "the house is big and the lamp is small",
@@ -111,3 +114,161 @@ def test_the_stream_is_the_same_wherever_it_is_entered_and_in_any_number_of_part
     for row in whole:
         cuts[vocabulary.detokenize(tf.ragged.constant([row])).numpy()[0]].add(tuple(row))
     assert max(map(len, cuts.values())) > 1
+
+
+@pytest.fixture(scope="module")
+def byte_pairs():
+    return learn(LINES, 340, [TAG])
+
+
+@pytest.fixture(scope="module")
+def ids(byte_pairs):
+    return packed(byte_pairs, LINES[:4] + UNUSUAL)
+
+
+def test_nothing_left_out_gives_the_plain_pieces(byte_pairs, ids):
+    assert cut(BpeDropout(byte_pairs, 0.0, 1), ids) == plain(ids)
+
+
+def test_nearly_all_left_out_gives_characters(byte_pairs, ids):
+    for row, pieces in enumerate(cut(BpeDropout(byte_pairs, 0.999999, 1), ids)[:4]):
+        text = SPACE + LINES[row].replace(" ", SPACE)
+        assert [byte_pairs.pieces[number] for number in pieces] == [*text, "</s>"]
+
+
+def ways(symbols, merges, probability):
+    """Every outcome of the algorithm on a word, with its probability: enumeration."""
+    possible = sorted(
+        (merges[left + right], place)
+        for place, (left, right) in enumerate(itertools.pairwise(symbols))
+        if left + right in merges
+    )
+    outcomes = collections.Counter()
+    for rank, (_, place) in enumerate(possible):
+        merged = (*symbols[:place], symbols[place] + symbols[place + 1], *symbols[place + 2 :])
+        for outcome, share in ways(merged, merges, probability).items():
+            outcomes[outcome] += probability**rank * (1 - probability) * share
+    outcomes[symbols] += probability ** len(possible)
+    return outcomes
+
+
+@pytest.mark.parametrize("probability", [0.1, 0.4])
+def test_pieces_come_as_often_as_the_algorithm_says(byte_pairs, probability):
+    """10,000 draws of one word, against all its outcomes."""
+    expected = ways((SPACE, "d", "i", "e"), byte_pairs.merges, probability)
+    assert sum(expected.values()) == pytest.approx(1)
+    assert len(expected) > 3
+    many = packed(byte_pairs, ["die"] * 10_000)
+    drawn = collections.Counter(
+        tuple(byte_pairs.pieces[number] for number in pieces[:-1])
+        for pieces in cut(BpeDropout(byte_pairs, probability, 1), many)
+    )
+    assert drawn.keys() <= expected.keys()
+    for outcome, share in expected.items():
+        assert drawn[outcome] / 10_000 == pytest.approx(share, abs=4 * (share / 10_000) ** 0.5)
+
+
+def test_bpe_dropout_needs_byte_pairs():
+    unigram = learn(LINES, 300, model_type="unigram")
+    assert unigram.merges is None
+    with pytest.raises(ValueError, match=r"^`bpe_dropout` needs a vocabulary of byte pairs\. "):
+        BpeDropout(unigram, 0.1, 1)
+
+
+# Words of few letters, which many pieces overlap in.
+LETTERS = np.random.default_rng(1).choice(list("abc"), (60, 8))
+WORDS = [" ".join("".join(row[:length]) for row in LETTERS for length in (3, 5, 8))]
+WORD = "".join(LETTERS[0])
+DRAWS = 10_000
+LARGE = 1000.0
+
+
+@pytest.fixture(scope="module")
+def unigram():
+    return learn(LINES + WORDS, 340, [TAG], "unigram")
+
+
+def segmentations(text, weights):
+    """Every way to write a text in pieces, with the sum of their weights: enumeration."""
+    if not text:
+        yield (), 0.0
+    for end in range(1, len(text) + 1):
+        if text[:end] in weights:
+            for rest, weight in segmentations(text[end:], weights):
+                yield (text[:end], *rest), weights[text[:end]] + weight
+
+
+def probabilities(weights, alpha):
+    """P(x)^alpha / Z of every way to write the word."""
+    found = dict(segmentations(SPACE + WORD, weights))
+    powers = {pieces: math.exp(alpha * weight) for pieces, weight in found.items()}
+    total = math.fsum(powers.values())
+    return {pieces: power / total for pieces, power in powers.items()}
+
+
+def drawn_shares(unigram, alpha, seed=1):
+    many = packed(unigram, [WORD] * DRAWS)
+    counts = collections.Counter(
+        tuple(unigram.pieces[number] for number in pieces[:-1])
+        for pieces in cut(SubwordRegularization(unigram, alpha, seed), many)
+    )
+    return {pieces: count / DRAWS for pieces, count in counts.items()}
+
+
+def is_near(shares, expected):
+    """Within 4 standard deviations, each."""
+    return shares.keys() <= expected.keys() and all(
+        abs(shares.get(pieces, 0) - share) <= 4 * (share / DRAWS) ** 0.5
+        for pieces, share in expected.items()
+    )
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.2, 0.5])
+def test_each_segmentation_comes_as_often_as_its_probability_says(unigram, alpha):
+    expected = probabilities(unigram.log_probabilities, alpha)
+    assert len(expected) > 10
+    shares = drawn_shares(unigram, alpha)
+    assert is_near(shares, expected)
+    # The control: another alpha's shares are not these.
+    assert not is_near(shares, probabilities(unigram.log_probabilities, alpha + 0.3))
+
+
+def test_sentencepiece_draws_by_the_same_probabilities(unigram):
+    """A second oracle, for the enumeration itself."""
+    processor = sentencepiece.SentencePieceProcessor(model_proto=unigram.model)
+    sampling = {"enable_sampling": True, "alpha": 0.2, "nbest_size": -1, "out_type": str}
+    counts = collections.Counter(tuple(processor.encode(WORD, **sampling)) for _ in range(DRAWS))
+    shares = {pieces: count / DRAWS for pieces, count in counts.items()}
+    assert is_near(shares, probabilities(unigram.log_probabilities, 0.2))
+
+
+def test_a_large_alpha_gives_sentencepieces_own_pieces(unigram):
+    ids = packed(unigram, LINES[:4] + WORDS + UNUSUAL)
+    assert cut(SubwordRegularization(unigram, LARGE, 1), ids) == plain(ids)
+
+
+def test_words_are_drawn_independently(unigram):
+    """The same word twice in a sentence: its pairs of segmentations, against the product."""
+    many = packed(unigram, [f"{WORD} {WORD}"] * DRAWS)
+    pieces = cut(SubwordRegularization(unigram, 0.2, 1), many)
+    texts = ["".join(unigram.pieces[n] + "|" for n in row[:-1]) for row in pieces]
+    pairs = np.array([text.split(SPACE)[1:] for text in texts])
+    [best, _], *_ = collections.Counter(pairs[:, 0]).most_common(1)
+    first, second = (pairs == best).T
+    expected = first.mean() * second.mean()
+    assert (first & second).mean() == pytest.approx(expected, abs=4 * (expected / DRAWS) ** 0.5)
+
+
+def test_log_probabilities_are_sentencepieces_scores_of_text_alone(unigram):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=unigram.model)
+    found = unigram.log_probabilities
+    assert len(found) == unigram.size - 4 - 256 - 1
+    assert all(processor.get_score(processor.piece_to_id(one)) == found[one] for one in found)
+    assert not {TAG, "</s>", "<0x00>"} & found.keys()
+
+
+def test_subword_regularization_needs_a_unigram_model():
+    of_byte_pairs = learn(LINES, 300)
+    assert of_byte_pairs.log_probabilities is None
+    with pytest.raises(ValueError, match=r"^`subword_regularization` needs a vocabulary of a uni"):
+        SubwordRegularization(of_byte_pairs, 0.2, 1)

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from pipelines import vocabularies
-from pipelines.batches.batching import tokenize_pairs
+from pipelines.batches.texts import tokenize_pairs
 from pipelines.corpora import ParallelText
 from pipelines.vocabularies import SeparateVocabularies, vocabulary
 from pipelines.vocabularies.vocabulary import Vocabulary

@@ -19,7 +19,7 @@ from keras_transformer.training.optimizer import optimizer
 from keras_transformer.training.replicas import make_strategy
 from keras_transformer.training.schedule import TransformerSchedule
 from pipelines.batches.batching import training_batches
-from pipelines.batches.pairs import TokenizedPairs
+from pipelines.batches.texts import TokenizedPairs
 from pipelines.vocabularies.token_ids import TokenIds
 
 STEPS = 10

@@ -23,7 +23,7 @@ from keras_transformer.training.optimizer import averaged_weights, optimizer
 from keras_transformer.training.replicas import distribute, make_strategy
 from keras_transformer.training.train_function import TrainFunction
 from pipelines.batches.batching import training_batches
-from pipelines.batches.pairs import TokenizedPairs
+from pipelines.batches.texts import TokenizedPairs
 from pipelines.vocabularies.token_ids import TokenIds
 
 STEPS = 20

@@ -9,7 +9,7 @@ from keras_transformer.runs.folder import RunFolder, named_run
 from keras_transformer.tasks.labelling.task import Classification, Tagging
 from keras_transformer.tasks.score import Examination
 from pipelines import corpora
-from pipelines.batches import labelled_texts, labelled_words
+from pipelines.batches import labelled_texts
 from pipelines.corpora.line_files import read_lines, unequal
 from pipelines.corpora.parallel_text import Origin, ParallelText
 from pipelines.dropped import Dropped
@@ -103,11 +103,11 @@ class TagExamination(LabelExamination):
 
     @staticmethod
     def check(text, names, place):
-        labelled_words.check(text.sources, text.targets, names, place)
+        labelled_texts.check_tags(text.sources, text.targets, names, place)
 
     @staticmethod
     def usable(corpus):
-        return labelled_words.without_unequal(corpus)
+        return labelled_texts.without_unequal(corpus)
 
     @staticmethod
     def compare(reader, texts, labels):

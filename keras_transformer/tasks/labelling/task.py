@@ -24,7 +24,7 @@ from keras_transformer.tasks.task import Evaluation
 from keras_transformer.tasks.text_task import TextReading, trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from pipelines import vocabularies
-from pipelines.batches import labelled_texts, labelled_words
+from pipelines.batches import labelled_texts
 from pipelines.whole_files import write_json
 
 LABELS_FILE = "labels.json"
@@ -207,7 +207,7 @@ class Tagging(Labelling):
     @functools.cached_property
     def corpus(self):
         """The text, without lines that have not a tag for each word."""
-        return labelled_words.without_unequal(super().corpus, self.values["strict"])
+        return labelled_texts.without_unequal(super().corpus, self.values["strict"])
 
     @staticmethod
     def labels_in(target):
@@ -220,11 +220,11 @@ class Tagging(Labelling):
         return tags | {f"{kind}{tag[1:]}" for tag in tags if tag[1:2] == "-" for kind in "BI"}
 
     def check(self, sources, targets, place):
-        labelled_words.check(sources, targets, self.names, place)
+        labelled_texts.check_tags(sources, targets, self.names, place)
 
     def labelled(self, sources, targets, place):
         longest = self.values["max_train_length"]
-        return labelled_words.examples(
+        return labelled_texts.tagged_examples(
             sources, targets, self.names, self.vocabulary, longest, place
         )
 

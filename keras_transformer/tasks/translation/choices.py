@@ -13,11 +13,9 @@ from keras_transformer.runs.folder import RunFolder
 from keras_transformer.training.embedding_start import start_embeddings
 from keras_transformer.training.objective import ScheduledSampling
 from pipelines import vocabularies
-from pipelines.batches.cooccurrence import check_size, cooccurrences
-from pipelines.batches.pairs import TokenizedPairs
+from pipelines.batches.texts import TokenizedPairs, check_pieces, cooccurrences
 from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabularies.bpe_dropout import BpeDropout
-from pipelines.vocabularies.segmentation import Segmentation
+from pipelines.vocabularies.segmentation import BpeDropout, Segmentation
 from pipelines.vocabularies.subword_regularization import SubwordRegularization
 from pipelines.vocabularies.vocabulary import Vocabulary
 
@@ -65,13 +63,10 @@ def scheduled_sampling(values: Mapping) -> ScheduledSampling | None:
 
 
 def check_flags(values: Mapping) -> None:
-    """Refuse what cannot be, before the text is read. Records bring a vocabulary of their own.
-
-    Raises:
-        ValueError: as `check_vocabulary`.
+    """Refuse what cannot be, before the text is read. How many pieces it gives is not known yet:
+    --vocabulary_size is the most.
     """
-    size = 0 if values["corpus"] == "records" else values["vocabulary_size"]
-    check_vocabulary(values, values["vocabularies"], size)
+    check_vocabulary(values, values["vocabularies"], 0)
 
 
 def check_vocabulary(values: Mapping, kind: str, vocabulary_size: int) -> None:
@@ -105,7 +100,7 @@ def check_vocabulary(values: Mapping, kind: str, vocabulary_size: int) -> None:
             f"machines may round differently. Received: --distribution={distribution}. Pass "
             "--embedding_initialization=drawn."
         )
-    check_size(2 * vocabulary_size if kind == "separate" else vocabulary_size)
+    check_pieces(2 * vocabulary_size if kind == "separate" else vocabulary_size)
 
 
 def start(

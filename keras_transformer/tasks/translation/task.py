@@ -29,7 +29,7 @@ from keras_transformer.tasks.translation.choices import (
 )
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from pipelines import vocabularies
-from pipelines.batches import batching
+from pipelines.batches import texts
 from pipelines.corpora.record_files import Records
 from pipelines.dropped import Dropped
 
@@ -139,7 +139,7 @@ class Translation(Task):
         """The pairs to train on and those to validate on, as `TokenizedPairs`."""
         longest = self.values["max_train_length"]
         train, valid = (
-            batching.tokenize_pairs(side, self.vocabulary, longest)
+            texts.tokenize_pairs(side, self.vocabulary, longest)
             for side in (self.corpus.train, self.corpus.valid)
         )
         if not len(train) or not len(valid):

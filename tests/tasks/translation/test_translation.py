@@ -31,6 +31,7 @@ from keras_transformer.training.objective import LIKELIHOOD, RDrop, ScheduledSam
 from keras_transformer.training.run import Run
 from keras_transformer.training.validation import BestSoFar
 from pipelines import corpora, vocabularies
+from pipelines.batches import texts
 from pipelines.vocabularies import vocabulary
 
 TINY = (
@@ -250,14 +251,19 @@ def test_several_hosts_compute_no_embeddings(values_of):
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [("--vocabulary_size=16001",), ("--vocabularies=separate", "--tie_embeddings=decoder")],
+    ("sides", "arguments"), [(1, ()), (2, ("--vocabularies=separate", "--tie_embeddings=decoder"))]
 )
-def test_embeddings_of_too_many_pieces_are_refused_before_the_text_is_read(values_of, arguments):
-    start = "--embedding_initialization=cooccurrence"
-    values = values_of(Translation, *TINY, "--vocabulary_size=8500", start, *arguments)
+def test_embeddings_of_too_many_pieces_are_refused(run_of, tmp_path, monkeypatch, sides, arguments):
+    """What counts is how many pieces the text gave, not how many were asked for at most."""
+    start = ("--embedding_initialization=cooccurrence", "--vocabulary_size=20000", *arguments)
+    task = run_of(*start).task
+    folder = RunFolder(tmp_path / "pieces")
+    task.write_files(folder)
+    task.read_files(folder)
+    assert task.vocabulary.size < 1000
+    monkeypatch.setattr(texts, "MOST_PIECES", sides * task.vocabulary.size - 1)
     with pytest.raises(ValueError, match=r"^--embedding_initialization=cooccurrence counts pairs "):
-        Translation(values)
+        task.read_files(folder)
 
 
 def test_two_objectives_exclude_each_other(run_of):
