@@ -9,17 +9,24 @@ The run has kept its checkpoints, many and evenly in time. The flags are those o
 the validation set, and three of them by the score of the test set.
 """
 
+import dataclasses
 import pathlib
-
-from absl import flags
 
 from keras_transformer import flags as our_flags
 from keras_transformer import train
+from keras_transformer.evaluation.options import ScoringOptions, Tokenizer, TreeScoring
+from keras_transformer.flags.of_commands import Files
+from pipelines.options import Options, option
 
-INTERVALS = flags.DEFINE_list("intervals", ["1"], "Minutes between checkpoints, by the old rule.")
-SHARES = flags.DEFINE_list("shares", ["0.05", "0.1", "0.2", "0.3"], "Shares of the run's end.")
-CHOSEN = flags.DEFINE_string("chosen_share", "0.2", "The share whose weights are scored.")
-LIMIT = flags.DEFINE_integer("test_sentences", 300, "Sentences to translate or to parse; 0: all.")
+
+@dataclasses.dataclass(frozen=True)
+class Compared(Options):
+    """Comparison."""
+
+    intervals: tuple[str, ...] = option(("1",), "Minutes between checkpoints, by the old rule.")
+    shares: tuple[str, ...] = option(("0.05", "0.1", "0.2", "0.3"), "Shares of the run's end.")
+    chosen_share: str = option("0.2", "The share whose weights are scored.")
+    test_sentences: int = option(300, "Sentences to translate or to parse; 0: all.")
 
 
 def main(FLAGS):
@@ -30,7 +37,7 @@ def main(FLAGS):
     from pipelines.batches import batching
 
     kind = task_class(FLAGS.task)
-    values = our_flags.values(FLAGS, *train.GROUPS, *kind.flag_groups)
+    values = FLAGS.flag_values_dict()
     folder = RunFolder(our_flags.required_model_dir(FLAGS))
     task = kind(values)
     task.read_files(folder)
@@ -52,25 +59,25 @@ def main(FLAGS):
     }
     count = values["average_checkpoints"]
     chosen = {"last": [*seconds][-1:]}
-    for interval in INTERVALS.value:
+    for interval in FLAGS.intervals:
         times = times_of_interval(max(seconds.values()), float(interval) * 60, count)
         chosen[interval] = at_times(seconds, times)
         show(
             f"every {interval} min", measure(averaging.average(chosen[interval])), chosen[interval]
         )
     show("last weights", measure(averaging.average(chosen["last"])), chosen["last"])
-    for share in SHARES.value:
+    for share in FLAGS.shares:
         end = max(seconds.values())
         times = [end * (1 - float(share) * index / count) for index in range(count)][::-1]
         paths = at_times(seconds, times)
         number, losses = averaging.best_number(paths, measure)
         show(f"share {share}, {number} of {losses}", losses[number - 1], paths[-number:])
-        if share == CHOSEN.value:
+        if share == FLAGS.chosen_share:
             chosen["new"] = paths[-number:]
     for name, paths in chosen.items():
         weights = folder.path / f"rule-{name}.npz"
         checkpoint.write_archive(weights, averaging.average(paths))
-        print(f"test, {name}: {score(weights)}", flush=True)
+        print(f"test, {name}: {score(weights, FLAGS.test_sentences)}", flush=True)
         weights.unlink()
 
 
@@ -93,22 +100,22 @@ def show(rule, loss, paths):
     print(f"{rule}: {loss:.4f}, {averaging.of_steps(paths)}", flush=True)
 
 
-def score(weights):
+def score(weights, sentences):
     """What `evaluate` says of some weights on the test set."""
     from keras_transformer.inference.loading import description_of
     from keras_transformer.runs.task_name import task_of
     from keras_transformer.tasks import examination_class
 
     description = description_of(str(weights))
-    groups = our_flags.defaults("evaluate", "tokenize", "files")
+    groups = our_flags.defaults(ScoringOptions, TreeScoring, Tokenizer, Files)
     if task_of(description) == "translation":
         groups["metrics"] = ["bleu"]
     examination = examination_class(task_of(description))(description, str(weights), groups)
-    if LIMIT.value and hasattr(examination, "keep_first"):
-        examination.keep_first(LIMIT.value)
+    if sentences and hasattr(examination, "keep_first"):
+        examination.keep_first(sentences)
     loading = {"precision": "float32", "batch_tokens": 2048, "options": {}}
     return examination.examine(loading, 1)
 
 
 if __name__ == "__main__":
-    our_flags.run(main, ("task", *train.GROUPS, *train.TASK_GROUPS))
+    our_flags.run(main, (*train.SECTIONS, Compared), train.OF_TASKS)

@@ -9,8 +9,9 @@ found that layer the best.
 """
 
 from keras_transformer import flags
+from keras_transformer.flags.of_commands import DecodeTokens, Files, ModelToUse, Output
 
-GROUPS = ("model_path", "decode_tokens", "files", "output")
+SECTIONS = (ModelToUse, DecodeTokens, Files, Output)
 
 
 def main(FLAGS):
@@ -28,4 +29,4 @@ def main(FLAGS):
 
 
 if __name__ == "__main__":
-    flags.run(main, GROUPS)
+    flags.run(main, SECTIONS)

@@ -3,8 +3,10 @@ keras_transformer.average --model_dir=runs/x`.
 """
 
 from keras_transformer import flags
+from keras_transformer.runs.options import RunOptions
+from keras_transformer.training.options import Averaging
 
-GROUPS = ("model_dir", "averaging")
+SECTIONS = (RunOptions, Averaging)
 
 
 def main(FLAGS):
@@ -19,4 +21,4 @@ def main(FLAGS):
 
 
 if __name__ == "__main__":
-    flags.run(main, GROUPS)
+    flags.run(main, SECTIONS)

@@ -11,18 +11,16 @@ import json
 import sys
 
 from keras_transformer import flags
-
-GROUPS = (
-    "model_path",
-    "search",
-    "seed",
-    "precision",
-    "decode_tokens",
-    "evaluate",
-    "tokenize",
-    "json",
-    "files",
+from keras_transformer.decoding.options import DecodingOptions
+from keras_transformer.evaluation.options import ScoringOptions, Tokenizer, TreeScoring
+from keras_transformer.flags.of_commands import (
+    SEARCHING,
+    DecodeTokens,
+    Files,
+    JsonOutput,
 )
+
+SECTIONS = (*SEARCHING, DecodeTokens, ScoringOptions, TreeScoring, Tokenizer, JsonOutput, Files)
 
 
 def main(FLAGS):
@@ -38,7 +36,7 @@ def main(FLAGS):
     # Wrong flags are reported before anything is loaded.
     task = task_of(description)
     flags.refuse_foreign(task, model)
-    values = flags.values(FLAGS, "evaluate", "tokenize", "files")
+    values = flags.values(FLAGS, ScoringOptions, TreeScoring, Tokenizer, Files)
     examination = examination_class(task)(description, model, values)
     _refuse(FLAGS, examination, model)
     loading = {"precision": FLAGS.precision, "batch_tokens": FLAGS.decode_tokens}
@@ -55,7 +53,7 @@ def main(FLAGS):
 def _refuse(FLAGS, examination, model):
     """Flags of the command line that change nothing."""
     if not examination.searches:
-        names = flags.of_groups("search", "decode_tokens")
+        names = flags.of_sections(DecodingOptions, DecodeTokens)
         flags.refuse(names, f"is for searches, and scoring {model} has none")
     if not FLAGS.baseline_file:
         reason = "tests the difference from --baseline_file, which is missing"
@@ -68,4 +66,4 @@ def _refuse(FLAGS, examination, model):
 
 
 if __name__ == "__main__":
-    flags.run(main, GROUPS)
+    flags.run(main, SECTIONS)

@@ -6,11 +6,15 @@ own task exports it by `export.run(MyTask)`: see `train`.
 """
 
 from keras_transformer import flags
+from keras_transformer.decoding.options import DecodingOptions
+from keras_transformer.runs.options import RunOptions
+from keras_transformer.saved_models.options import ExportOptions, Version
 from keras_transformer.tasks import TASKS, task_class
+from keras_transformer.training.options import Seed
 
-# What exporting any task reads; each task adds its own groups.
-GROUPS = ("model_dir", "seed", "export", "version")
-TASK_GROUPS = tuple({group: None for task in TASKS.values() for group in task.export_flag_groups})
+# What exporting any task reads; each task adds its own options.
+SECTIONS = (RunOptions, Seed, ExportOptions, Version)
+OF_TASKS = {name: task.export_options for name, task in TASKS.items()}
 
 
 def main(FLAGS):
@@ -28,11 +32,11 @@ def export(task, FLAGS):
     from keras_transformer.saved_models import write
 
     folder = RunFolder(flags.required_model_dir(FLAGS))
-    values = flags.values(FLAGS, *GROUPS, *task.export_flag_groups)
+    values = flags.values(FLAGS, *SECTIONS, *task.export_options)
     path = folder.export_dir(FLAGS.export_dir)
     kind = values.get("format", "saved_model")
     if kind != "saved_model":
-        own = flags.of_groups("search")
+        own = flags.of_sections(DecodingOptions)
         flags.refuse(own, f"has no effect: {kind} has its own search")
         path = task.convert(folder, FLAGS.export_dir or f"{path}_{kind}", values)
     else:
@@ -48,8 +52,8 @@ def run(task):
     Args:
         task: a subclass of `keras_transformer.tasks.task.Task`.
     """
-    flags.run(lambda FLAGS: export(task, FLAGS), (*GROUPS, *task.export_flag_groups))
+    flags.run(lambda FLAGS: export(task, FLAGS), (*SECTIONS, *task.export_options))
 
 
 if __name__ == "__main__":
-    flags.run(main, (*GROUPS, *TASK_GROUPS))
+    flags.run(main, SECTIONS, OF_TASKS)

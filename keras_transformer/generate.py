@@ -5,15 +5,9 @@ Texts are sampled, unless flags ask for a search as in section 6.1 of Vaswani et
 """
 
 from keras_transformer import flags
+from keras_transformer.flags.of_commands import SEARCHING, Lines, Output
 
-GROUPS = (
-    "model_path",
-    "search",
-    "seed",
-    "precision",
-    "input",
-    "output",
-)
+SECTIONS = (*SEARCHING, Lines, Output)
 
 
 def main(FLAGS):
@@ -44,4 +38,4 @@ def _refuse(FLAGS):
 
 
 if __name__ == "__main__":
-    flags.run(main, GROUPS)
+    flags.run(main, SECTIONS)

@@ -10,8 +10,11 @@ classifies images.
 """
 
 from keras_transformer import flags
+from keras_transformer.flags.of_commands import ImportOptions
+from keras_transformer.runs.options import RunOptions
+from keras_transformer.saved_models.options import ExportOptions, Version
 
-GROUPS = ("import", "model_dir", "export", "version")
+SECTIONS = (ImportOptions, RunOptions, ExportOptions, Version)
 
 
 def main(FLAGS):
@@ -42,4 +45,4 @@ def main(FLAGS):
 
 
 if __name__ == "__main__":
-    flags.run(main, GROUPS)
+    flags.run(main, SECTIONS)

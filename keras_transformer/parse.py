@@ -6,18 +6,16 @@ trained or exported with, unless flags change them.
 """
 
 from keras_transformer import flags
-
-GROUPS = (
-    "model_path",
-    "search",
-    "seed",
-    "precision",
-    "decode_tokens",
-    "input",
-    "parse",
-    "theme",
-    "output",
+from keras_transformer.flags.of_commands import (
+    SEARCHING,
+    DecodeTokens,
+    Lines,
+    Output,
+    ParseOptions,
 )
+from keras_transformer.visualization.theme import ThemeOptions
+
+SECTIONS = (*SEARCHING, DecodeTokens, Lines, ParseOptions, ThemeOptions, Output)
 
 
 def main(FLAGS):
@@ -86,4 +84,4 @@ def _brackets(trees):
 
 
 if __name__ == "__main__":
-    flags.run(main, GROUPS)
+    flags.run(main, SECTIONS)

@@ -8,8 +8,15 @@ or JPEG file. It calls a signature of the SavedModel, as a server does.
 import json
 
 from keras_transformer import flags
+from keras_transformer.flags.of_commands import (
+    JsonOutput,
+    Lines,
+    ModelToUse,
+    Output,
+    PredictOptions,
+)
 
-GROUPS = ("model_path", "predict", "input", "json", "output")
+SECTIONS = (ModelToUse, PredictOptions, Lines, JsonOutput, Output)
 
 
 def main(FLAGS):
@@ -32,4 +39,4 @@ def _objects(predictor, lines):
 
 
 if __name__ == "__main__":
-    flags.run(main, GROUPS)
+    flags.run(main, SECTIONS)

@@ -12,8 +12,12 @@ import sys
 import time
 
 from keras_transformer import flags
+from keras_transformer.flags.of_commands import PreparationOptions
+from keras_transformer.training.options import Seed
+from pipelines.corpora import CorpusChoice
+from pipelines.vocabularies.options import VocabularyOptions
 
-GROUPS = ("corpus", "strict", "seed", "vocabulary", "prepare")
+SECTIONS = (CorpusChoice, Seed, VocabularyOptions, PreparationOptions)
 # Flags whose values are arguments of `Preparation`, by the same name.
 ARGUMENTS = (
     "cache_dir",
@@ -53,8 +57,9 @@ def main(FLAGS):
     _refuse(FLAGS)
     # Errors in Beam are raised, and printed in one line.
     logging.getLogger("apache_beam.runners").setLevel(logging.CRITICAL)
-    arguments = {name: getattr(FLAGS, name) for name in ARGUMENTS}
-    settings = corpus_settings(flags.values(FLAGS, *GROUPS))
+    given = {name: getattr(FLAGS, name) for name in ARGUMENTS if name in FLAGS}
+    arguments = {"cache_dir": None, "strict": False, **given}
+    settings = corpus_settings(FLAGS.flag_values_dict())
     prepared = prepare(Preparation(settings, **arguments), FLAGS.output_dir)
     print(manifest.describe(prepared))
     print(f"{FLAGS.output_dir} is ready after {time.monotonic() - started:.0f} s. Train on it:")
@@ -88,4 +93,4 @@ def _stop_at_once(*_):
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, _stop_at_once)
-    flags.run(main, GROUPS)
+    flags.run(main, SECTIONS)

@@ -7,8 +7,9 @@ filter text, to rank translations of other systems, or to find what a model has 
 """
 
 from keras_transformer import flags
+from keras_transformer.flags.of_commands import DecodeTokens, Files, ModelToUse, Output
 
-GROUPS = ("model_path", "decode_tokens", "files", "output")
+SECTIONS = (ModelToUse, DecodeTokens, Files, Output)
 
 
 def main(FLAGS):
@@ -26,4 +27,4 @@ def main(FLAGS):
 
 
 if __name__ == "__main__":
-    flags.run(main, GROUPS)
+    flags.run(main, SECTIONS)

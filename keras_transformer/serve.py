@@ -10,7 +10,7 @@ import os
 from keras_transformer import flags
 from keras_transformer.server.options import ServeOptions
 
-GROUPS = ("serve",)
+SECTIONS = (ServeOptions,)
 
 
 def main(FLAGS):
@@ -27,9 +27,9 @@ def main(FLAGS):
     # A GPU may have other users.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     cores = spread_over_cores()
-    options = ServeOptions.of(flags.values(FLAGS, *GROUPS))
+    options = ServeOptions.of(flags.values(FLAGS, *SECTIONS))
     serve(dataclasses.replace(options, num_batch_threads=options.num_batch_threads or cores))
 
 
 if __name__ == "__main__":
-    flags.run(main, GROUPS)
+    flags.run(main, SECTIONS)

@@ -15,20 +15,17 @@ To train your own task, write a program:
 """
 
 from keras_transformer import flags
-from keras_transformer.tasks import TASKS, task_class
+from keras_transformer.flags.of_commands import Dump
+from keras_transformer.tasks import TASKS, TRAINING, TaskChoice, task_class
 
-# What training any task reads; a task adds its own groups.
-GROUPS = (
-    "seed",
-    "batches",
-    "objective",
-    "optimizer",
-    "training",
-    "averaging",
-    "model_dir",
-    "export",
+# A task adds its own options.
+SECTIONS = (TaskChoice, *TRAINING, Dump)
+OF_TASKS = {name: task.options for name, task in TASKS.items()}
+# What everybody needs to know of.
+EVERYDAY = (
+    *("corpus", "source_language", "target_language", "vocabulary_size"),
+    *("model_dir", "max_minutes", "max_steps", "batch_tokens", "init_from", "seed", "release"),
 )
-TASK_GROUPS = tuple({group: None for task in TASKS.values() for group in task.flag_groups})
 
 
 def main(FLAGS):
@@ -37,14 +34,9 @@ def main(FLAGS):
 
 def train(task, FLAGS):
     """Train a task as the flags say."""
-    run_of(task, flags.values(FLAGS, *GROUPS, *task.flag_groups)).train()
-
-
-def run_of(task, values):
-    """The `Run` of a task by the values of its flags, by name."""
     from keras_transformer.training.run import Run
 
-    return Run(task, values, flags.resumed(*GROUPS, *task.flag_groups))
+    Run(task, FLAGS.flag_values_dict()).train()
 
 
 def run(task):
@@ -53,8 +45,8 @@ def run(task):
     Args:
         task: a subclass of `keras_transformer.tasks.task.Task`.
     """
-    flags.run(lambda FLAGS: train(task, FLAGS), (*GROUPS, *task.flag_groups))
+    flags.run(lambda FLAGS: train(task, FLAGS), (*TRAINING, Dump, *task.options))
 
 
 if __name__ == "__main__":
-    flags.run(main, ("task", *GROUPS, *TASK_GROUPS))
+    flags.run(main, SECTIONS, OF_TASKS, EVERYDAY)

@@ -8,18 +8,16 @@ trained or exported with, unless flags change them.
 import json
 
 from keras_transformer import flags
-
-GROUPS = (
-    "model_path",
-    "search",
-    "seed",
-    "precision",
-    "decode_tokens",
-    "input",
-    "translate",
-    "json",
-    "output",
+from keras_transformer.flags.of_commands import (
+    SEARCHING,
+    DecodeTokens,
+    JsonOutput,
+    Lines,
+    Output,
+    TranslateOptions,
 )
+
+SECTIONS = (*SEARCHING, DecodeTokens, Lines, TranslateOptions, JsonOutput, Output)
 
 
 def main(FLAGS):
@@ -95,4 +93,4 @@ def _as_json(line, hypotheses):
 
 
 if __name__ == "__main__":
-    flags.run(main, GROUPS)
+    flags.run(main, SECTIONS)

@@ -8,17 +8,16 @@ python -m keras_transformer.translate --model=runs/home_assistant_en_de --flagfi
 import itertools
 
 from keras_transformer import flags
+from keras_transformer.decoding.options import DecodingOptions
+from keras_transformer.evaluation import options
+from keras_transformer.flags.of_commands import DecodeTokens, Files, ModelToUse, Output
+from keras_transformer.saved_models.options import Precision
+from pipelines.options import like
 
-GROUPS = (
-    "model_path",
-    "tuned_search",
-    "precision",
-    "decode_tokens",
-    "tokenize",
-    "tune",
-    "files",
-    "output",
-)
+# The search is what is tuned.
+TUNED_SEARCH = like(DecodingOptions, without=("beam_size", "length_penalty"))
+TUNING = (options.Tokenizer, options.TuningOptions)
+SECTIONS = (ModelToUse, TUNED_SEARCH, Precision, DecodeTokens, *TUNING, Files, Output)
 
 
 def main(FLAGS):
@@ -34,7 +33,7 @@ def main(FLAGS):
         tuning.beam_sizes_of(FLAGS.beam_sizes),
         tuning.length_penalties_of(FLAGS.length_penalties),
     )
-    tuning.refuse_other_searches(flags.values(FLAGS, "tuned_search"), tried[0])
+    tuning.refuse_other_searches(flags.values(FLAGS, TUNED_SEARCH), tried[0])
     require_writable(FLAGS.output)
     # Reading a corpus may compute something.
     at_once = spread_over_cores()
@@ -57,7 +56,10 @@ def _examination(FLAGS, model):
     from keras_transformer.runs.task_name import task_of
     from keras_transformer.tasks.score import validation_of
 
-    values = {**flags.defaults("evaluate"), **flags.values(FLAGS, "tokenize", "files")}
+    values = {
+        **flags.defaults(options.ScoringOptions, options.TreeScoring),
+        **flags.values(FLAGS, options.Tokenizer, Files),
+    }
     flags.refuse_foreign(task_of(description_of(model)), model)
     examination = validation_of(model, values, "tune")
     if FLAGS.sentences:
@@ -72,19 +74,15 @@ def _grid(translator, examination, tried, how):
     from keras_transformer.evaluation import tuning
     from keras_transformer.inference.speed_bar import speed_bar
 
-    sources = examination.sources
-    beam_sizes, _ = tried
-    with speed_bar(len(sources) * len(beam_sizes)) as report:
+    with speed_bar(len(examination.sources) * len(tried[0])) as report:
         translate = functools.partial(
-            translator.translate_with_penalties, sources, **how, report=report
+            translator.translate_with_penalties, examination.sources, **how, report=report
         )
         return tuning.score_searches(translate, examination.quality, *tried)
 
 
 def _tell(FLAGS, grid, measure, what):
-    """Print the table, and write the flags of the best search, with those of decoding that were
-    given.
-    """
+    """Print the table, and write the flags of the best search, with those that were given."""
     from keras_transformer.streams import write_lines
 
     size, alpha, score = grid.best
@@ -97,4 +95,4 @@ def _tell(FLAGS, grid, measure, what):
 
 
 if __name__ == "__main__":
-    flags.run(main, GROUPS)
+    flags.run(main, SECTIONS)

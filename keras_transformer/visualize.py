@@ -7,16 +7,19 @@ It needs matplotlib: the extra `plots`.
 """
 
 from keras_transformer import flags
+from keras_transformer.decoding.options import DecodingOptions
+from keras_transformer.flags.of_commands import Files, ModelToUse, Output
+from keras_transformer.models.architectures import ArchitectureChoice
+from keras_transformer.training.options import Course, OptimizerOptions, Seed
+from keras_transformer.visualization.attention_pictures import Lines
+from keras_transformer.visualization.charts import LearningRates
+from keras_transformer.visualization.head_maps import Heads
+from keras_transformer.visualization.patch_maps import Patches
+from keras_transformer.visualization.pictures import PictureChoice
+from keras_transformer.visualization.theme import ThemeOptions
 
-PICTURE = (
-    "picture",
-    "picture_of_attention",
-    "picture_of_heads",
-    "picture_of_learning_rates",
-    "picture_of_patches",
-    "files",
-)
-GROUPS = (*PICTURE, "model_path", "theme", "search", "seed", "output")
+PICTURE = (PictureChoice, Lines, Heads, LearningRates, Patches, Files)
+SECTIONS = (*PICTURE, ModelToUse, ThemeOptions, DecodingOptions, Seed, Output)
 
 
 def main(FLAGS):
@@ -38,7 +41,7 @@ def _schedule(text):
     """The arguments of `training.schedule.schedule` that a recipe gives."""
     from keras_transformer.flags.recipes import recipe
 
-    values = recipe(text, "optimizer", "model", "training")
+    values = recipe(text, OptimizerOptions, ArchitectureChoice, Course)
     return {
         "name": values["schedule"],
         "d_model": values["d_model"],
@@ -50,4 +53,4 @@ def _schedule(text):
 
 
 if __name__ == "__main__":
-    flags.run(main, GROUPS)
+    flags.run(main, SECTIONS)

@@ -15,8 +15,8 @@ import functools
 import math
 import types
 import typing
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 # What a resumed run may change of an option:
 DESCRIBED = "described"  # What the task says in `Task.fixed`: the value is part of its description.
@@ -34,10 +34,13 @@ class Setting:
         help: one or two sentences.
         at_least, at_most: bounds of a number, both allowed.
         choices: of a string.
+        adds: the sections that each choice adds: the fields of a corpus are options where it is
+            chosen.
         path: True: the value is a path, or several joined by commas; "folder": of a folder that
             is made if there is none.
-        only: by the name of another option, the values of it that this one has a use for.
-        only_words: how `only` is said, where its values alone do not say it.
+        only: by the name of another option, the values of it that this one has a use for, or a
+            function that tells them from their text. One of several names is enough.
+        only_words: how `only` is said, where it has functions.
         resumed: one of `RESUMED`.
         is_unset: whether the flag that is not given is None, and the default that of the model, of
             the run or of the command.
@@ -47,8 +50,9 @@ class Setting:
     at_least: float | None = None
     at_most: float | None = None
     choices: Collection[str] | None = None
+    adds: Mapping[str, Sequence[type["Options"]]] | None = None
     path: bool | str = False
-    only: Mapping[str, Collection] | None = None
+    only: Mapping[str, Collection[str] | Callable[[str], bool]] | None = None
     only_words: str = ""
     resumed: str = DESCRIBED
     is_unset: bool = False
@@ -68,39 +72,21 @@ def again(kind: type["Options"], name: str, default: Any = dataclasses.MISSING, 
     return dataclasses.field(default=value, metadata={"setting": changed})
 
 
-def without(kind: type["Options"], *names: str) -> type["Options"]:
-    """The section of another class, without some of its options: what a task has no use for."""
+def like(kind: type["Options"], without: Collection[str] = (), **defaults: Any) -> type["Options"]:
+    """A section like another: without the options that somebody has no use for, or with other
+    defaults.
+    """
     hints = typing.get_type_hints(kind)
-    fields = [
-        (field.name, hints[field.name], field_again(field))
-        for field in dataclasses.fields(kind)
-        if "setting" in field.metadata and field.name not in names
-    ]
-    namespace = {"__doc__": kind.__doc__}
+    fields = []
+    for field in dataclasses.fields(kind):
+        if "setting" in field.metadata and field.name not in without:
+            default = defaults.get(field.name, field.default)
+            again = dataclasses.field(default=default, metadata=field.metadata)
+            fields.append((field.name, hints[field.name], again))
+    namespace = {"__doc__": kind.__doc__, "needs": kind.needs}
     return dataclasses.make_dataclass(
         kind.__name__, fields, bases=(Options,), namespace=namespace, frozen=True
     )
-
-
-def joined(*kinds: type["Options"]) -> type["Options"]:
-    """The options of several sections as one, called as the first; of one name those of the first
-    section that has it.
-    """
-    fields = {}
-    for kind in kinds:
-        hints = typing.get_type_hints(kind)
-        for field in dataclasses.fields(kind):
-            if "setting" in field.metadata and field.name not in fields:
-                fields[field.name] = (field.name, hints[field.name], field_again(field))
-    namespace = {"__doc__": kinds[0].__doc__}
-    return dataclasses.make_dataclass(
-        kinds[0].__name__, fields.values(), bases=(Options,), namespace=namespace, frozen=True
-    )
-
-
-def field_again(field: dataclasses.Field) -> Any:
-    """A field like another, for a class of its own."""
-    return dataclasses.field(default=field.default, metadata=field.metadata)
 
 
 class Declared(typing.NamedTuple):
@@ -190,7 +176,13 @@ def settings(kind: type["Options"]) -> Mapping[str, Declared]:
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """A section of options. The first line of its docstring is its title in `--help`."""
+    """A section of options. The first line of its docstring is its title in `--help`.
+
+    Attributes:
+        needs: names of options, such as "task", each with the values that the section is for.
+    """
+
+    needs: ClassVar[tuple[tuple[str, tuple[str, ...]], ...]] = ()
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -213,6 +205,79 @@ class Options:
     def title(cls) -> str:
         """What the section is called."""
         return (cls.__doc__ or cls.__name__).strip().splitlines()[0].rstrip(".")
+
+
+Sections = Sequence[type[Options]]
+
+
+class Place(typing.NamedTuple):
+    """Where an option is declared: `needs` are names of options that choose, such as "task", each
+    with the values that lead there, in this order.
+    """
+
+    option: Declared
+    needs: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def places(sections: Sections, needs: tuple = ()) -> Iterator[Place]:
+    """All options of some sections, those of each choice among them."""
+    for section in sections:
+        for one in settings(section).values():
+            yield Place(one, (*needs, *section.needs))
+            for value, inner in (one.setting.adds or {}).items():
+                yield from places(inner, (*needs, *section.needs, (one.name, (value,))))
+
+
+def active(sections: Sections, said: Mapping[str, str]) -> dict[str, Declared]:
+    """The options that exist where some values are said, by name, in their order."""
+    found: dict[str, Declared] = {}
+    for section in sections:
+        for one in settings(section).values():
+            found.setdefault(one.name, one)
+            if one.setting.adds:
+                inner = one.setting.adds[said.get(one.name) or one.default]
+                for name, other in active(inner, said).items():
+                    found.setdefault(name, other)
+    return found
+
+
+def unmet_only(one: Declared, said: Mapping[str, str]) -> tuple[list[str], str] | None:
+    """What an option has no effect without: the names of others, and how it is said; None: it has
+    an effect.
+    """
+    only = {name: wanted for name, wanted in (one.setting.only or {}).items() if name in said}
+    if not only or any(
+        wanted(said[name]) if callable(wanted) else said[name] in wanted
+        for name, wanted in only.items()
+    ):
+        return None
+    words = [f"--{name}={' or '.join(of)}" for name, of in only.items() if not callable(of)]
+    return [*only], one.setting.only_words or " or ".join(words)
+
+
+def recipe(sections: Sections, values: Mapping[str, Any]) -> str:
+    """The options of some sections that have an effect, as a flag file says them."""
+    said = {name: str(value) for name, value in values.items()}
+    lines = []
+    written: set[str] = set()
+    for section in sections:
+        own = [
+            _as_flag(one, values[name])
+            for name, one in active([section], said).items()
+            if name not in (*written, "dump_flags")
+            and values.get(name) is not None
+            and not unmet_only(one, said)
+        ]
+        written |= active([section], said).keys()
+        if own:
+            lines += [f"# {section.title()}", *own]
+    return "\n".join([*lines, ""])
+
+
+def _as_flag(one, value):
+    if one.type is bool:
+        return f"--{'' if value else 'no'}{one.name}"
+    return f"--{one.name}={','.join(value) if one.type is list else value}"
 
 
 def _shown(value, most=100):

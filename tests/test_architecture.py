@@ -54,7 +54,7 @@ MAY_IMPORT = {
     ],
     "pipelines.prepare": ["pipelines"],
     **dict.fromkeys(ours("layers", "decoding", "training"), GROUND),
-    "keras_transformer.evaluation": ["pipelines.trees"],
+    "keras_transformer.evaluation": ["pipelines.options", "pipelines.trees"],
     "keras_transformer.models": [*GROUND, *ours("layers")],
     "keras_transformer.imports": ["pipelines", *ours("models")],
     "keras_transformer.saved_models": [

@@ -3,9 +3,9 @@ Those of the paper are in `test_paper`.
 """
 
 import pytest
+from command_flags import EVERY_FLAG
 
 from keras_transformer.flagfiles import FLAGFILES, expand_flagfiles
-from keras_transformer.flags.groups import GROUPS
 
 # Of `make train`, and of the models that are set beside it.
 QUARTER_OF_AN_HOUR = {
@@ -212,4 +212,4 @@ def test_control_a_flag_file_that_says_it_is_found(tmp_path):
 
 
 def test_the_flags_of_the_machine_are_flags():
-    assert {name for group in GROUPS.values() for name in group} >= ON_WHAT
+    assert {*EVERY_FLAG} >= ON_WHAT

@@ -1,17 +1,19 @@
 """Flag files are found from any folder, and later flags override earlier ones."""
 
-import collections
-import copy
 import os
 import re
 import types
 
 import pytest
 import tensorflow as tf
+from command_flags import COMMANDS, EVERY_FLAG, flags_of, names_of
 
 from keras_transformer import flags
+from keras_transformer.decoding.options import REMEMBERED, DecodingOptions
 from keras_transformer.flagfiles import FLAGFILES, expand_flagfiles, placed
-from keras_transformer.flags.path_flags import PathParser
+from keras_transformer.flags.definition import PathParser
+from keras_transformer.flags.scopes import every_place
+from keras_transformer.saved_models.options import Precision, Version
 
 
 def values(arguments):
@@ -120,66 +122,43 @@ def test_files_within_files_have_an_end(tmp_path, monkeypatch):
         expand_flagfiles(["--flagfile=0.flags"])
 
 
-def every_flag():
-    return [(group, name) for group, flag_values in flags.GROUPS.items() for name in flag_values]
-
-
-def test_a_flag_of_several_groups_says_the_same_in_each():
-    said = collections.defaultdict(set)
-    for group, name in every_flag():
-        flag = flags.GROUPS[group][name]
-        said[name].add((flag.help, str(flag.default)))
-    assert len(said) > 80
-    assert [name for name in said if len(said[name]) > 1] == []
-
-
 @pytest.mark.parametrize("path", sorted(FLAGFILES.rglob("*.flags")), ids=lambda path: path.name)
 def test_a_flag_file_names_flags_that_there_are(path):
-    known = {name for _, name in every_flag()}
-    assert set(values(expand_flagfiles([f"--flagfile={path}"]))) <= known
+    assert set(values(expand_flagfiles([f"--flagfile={path}"]))) <= {*EVERY_FLAG}
 
 
-@pytest.mark.parametrize(("group", "name"), every_flag())
-def test_a_help_line_is_complete_by_itself(group, name):
-    """Flags are shown sorted by name: a line that leans on the one before would lean on another."""
-    # absl puts an enum's values in front.
-    line = flags.GROUPS[group][name].help.rpartition(">: ")[2]
-    assert line[0].isupper()
-    assert line.endswith(".")
+@pytest.mark.parametrize("name", EVERY_FLAG)
+def test_a_help_line_is_complete_by_itself(name):
+    for place in every_place()[name]:
+        line = place.option.setting.help
+        assert line[0].isupper()
+        assert line.endswith(".")
 
 
-def test_values_are_those_of_the_groups_asked_for():
-    declared = flags.declare("precision", "version")
-    declared.mark_as_parsed()
-    assert flags.values(declared, "precision") == {"precision": "float32"}
-    assert flags.values(declared, "version", "precision") == {
-        "version": None,
-        "precision": "float32",
-    }
+def test_an_option_that_is_declared_for_several_says_the_same_of_itself():
+    for name, declared in every_place().items():
+        assert len({place.option.setting.help for place in declared}) == 1, name
 
 
-def test_what_was_not_given_is_no_decoding_option(monkeypatch):
-    declared = flags.declare("search", "seed")
-    assert flags.decoding_options(declared) == {}
+def test_values_are_those_of_the_sections_asked_for():
+    FLAGS = flags_of("export")
+    assert flags.values(FLAGS, Precision) == {"precision": "float32"}
+    assert flags.values(FLAGS, Version, Precision) == {"version": None, "precision": "float32"}
 
-    def give(name, value):
-        monkeypatch.setattr(declared[name], "present", 1)
-        monkeypatch.setattr(declared[name], "_value", value)
 
-    give("beam_size", 4)
-    give("coverage_penalty", 0.0)
-    give("seed", 3)
-    assert flags.decoding_options(declared) == {"beam_size": 4, "coverage_penalty": 0.0}
-    give("samples", 2)
-    assert flags.decoding_options(declared)["seed"] == 3
+def test_what_was_not_given_is_no_decoding_option():
+    assert flags.decoding_options(flags_of("translate")) == {}
+    given = ("--beam_size=4", "--coverage_penalty=0", "--seed=3")
+    FLAGS = flags_of("translate", *given)
+    assert flags.decoding_options(FLAGS) == {"beam_size": 4, "coverage_penalty": 0.0}
+    FLAGS = flags_of("translate", *given[2:], "--samples=2")
+    assert flags.decoding_options(FLAGS) == {"samples": 2, "seed": 3}
 
 
 def test_what_a_run_decides_says_its_own_default():
     """The run decides, or the task: trees may be longer than translations."""
-    from keras_transformer.decoding.options import REMEMBERED, DecodingOptions
-
     for name in REMEMBERED:
-        flag = flags.GROUPS["search"][name]
+        flag = EVERY_FLAG[name]
         assert flag.default is None, name
         default = getattr(DecodingOptions(), name)
         if default is not None:
@@ -198,17 +177,17 @@ def give(monkeypatch, *arguments):
 def test_flags_that_change_nothing_are_refused_on_the_command_line_alone(argument, monkeypatch):
     give(monkeypatch, "--seed=3", argument)
     if argument.startswith("--flagfile"):
-        flags.refuse(flags.of_groups("search"), "is for searches")
+        flags.refuse(flags.of_sections(DecodingOptions), "is for searches")
         return
     with pytest.raises(ValueError, match=r"^--constrained is for searches\. Leave it out\.$"):
-        flags.refuse(flags.of_groups("search"), "is for searches")
+        flags.refuse(flags.of_sections(DecodingOptions), "is for searches")
 
 
 @pytest.mark.parametrize(
     ("argument", "place"),
     [
         ("--constrained=true", "command line"),
-        ("--flagfile=parsing_small.flags", "parsing_small.flags, line 6"),
+        ("--flagfile=parsing_small.flags", "parsing_small.flags, line "),
     ],
 )
 def test_flags_that_the_task_of_a_model_has_no_use_for_are_refused(argument, place, monkeypatch):
@@ -216,7 +195,7 @@ def test_flags_that_the_task_of_a_model_has_no_use_for_are_refused(argument, pla
     flags.refuse_foreign("parsing", "m")
     with pytest.raises(ValueError) as raised:
         flags.refuse_foreign("masking", "m")
-    assert str(raised.value).startswith(f"{place}: --")
+    assert str(raised.value).startswith(place)
     assert "is for --task=" in str(raised.value)
     assert str(raised.value).endswith(", and m is of the task masking. Leave it out.")
 
@@ -248,17 +227,15 @@ def test_a_file_of_prefixes_is_told_by_any_of_them(monkeypatch):
 
 
 def test_an_error_of_the_system_names_the_flag_of_its_path(monkeypatch, tmp_path):
-    declared = flags.declare("model_dir", "export")
-    declared.mark_as_parsed()
-    monkeypatch.setattr(declared["model_dir"], "_value", str(tmp_path / "run"))
+    FLAGS = flags_of("export", f"--model_dir={tmp_path / 'run'}")
     give(monkeypatch, f"--model_dir={tmp_path / 'run'}")
     path = tmp_path / "run" / "model.json"
     error = PermissionError(13, "Permission denied", str(path))
-    assert flags._reason(error) == (
+    assert flags._reason(error, FLAGS) == (
         f"--model_dir={tmp_path / 'run'}: Permission denied: {path}. Name another."
     )
     elsewhere = PermissionError(13, "Permission denied", "/x/y")
-    assert flags._reason(elsewhere) == "/x/y: Permission denied."
+    assert flags._reason(elsewhere, FLAGS) == "/x/y: Permission denied."
 
 
 def test_the_node_of_a_graph_is_no_part_of_a_reason():
@@ -267,24 +244,22 @@ def test_the_node_of_a_graph_is_no_part_of_a_reason():
         "No space left on device [Op:SaveV2]"
     )
     error = tf.errors.ResourceExhaustedError(None, None, said)
-    assert flags._reason(error) == "a/b; No space left on device"
+    assert flags._reason(error, None) == "a/b; No space left on device"
 
 
-def test_a_package_that_is_missing_is_told_in_a_line(monkeypatch, capsys):
+def test_a_package_that_is_missing_is_told_in_a_line(capsys):
     def main(_):
         raise ImportError("pip install it\nand more")
 
-    monkeypatch.setattr(flags, "FLAGS", types.SimpleNamespace(traceback=False))
     with pytest.raises(SystemExit):
-        flags._tell_errors(main)
+        flags._tell_errors(main, types.SimpleNamespace(traceback=False))
     assert capsys.readouterr().err == "error: pip install it\n"
-    monkeypatch.setattr(flags, "FLAGS", types.SimpleNamespace(traceback=True))
     with pytest.raises(ImportError):
-        flags._tell_errors(main)
+        flags._tell_errors(main, types.SimpleNamespace(traceback=True))
 
 
 @pytest.mark.parametrize("place", ["  File f.py, line 5, in main\n\n", "<stack unavailable>\n"])
-def test_of_a_graph_s_error_the_reason_is_told(monkeypatch, capsys, place):
+def test_of_a_graph_s_error_the_reason_is_told(capsys, place):
     """What TensorFlow says of a file that is no picture."""
     said = (
         f"Graph execution error:\n\nDetected at node A defined at (most recent call last):\n{place}"
@@ -294,25 +269,13 @@ def test_of_a_graph_s_error_the_reason_is_told(monkeypatch, capsys, place):
     def main(_):
         raise tf.errors.InvalidArgumentError(None, None, said)
 
-    monkeypatch.setattr(flags, "FLAGS", types.SimpleNamespace(traceback=False))
     with pytest.raises(SystemExit):
-        flags._tell_errors(main)
+        flags._tell_errors(main, types.SimpleNamespace(traceback=False))
     assert capsys.readouterr().err == "error: Unknown image file format.\n"
 
 
 def test_threads_are_set_before_a_corpus_is_read(monkeypatch):
     from keras_transformer import evaluate, tune
-
-    class Given:
-        model = "m"
-        samples = None
-        num_hypotheses = 1
-        beam_sizes = ("1",)
-        length_penalties = ("0",)
-        output = "-"
-
-        def __getattr__(self, name):
-            return None
 
     done = []
 
@@ -326,9 +289,9 @@ def test_threads_are_set_before_a_corpus_is_read(monkeypatch):
     monkeypatch.setattr("keras_transformer.inference.loading.description_of", lambda _: {})
     monkeypatch.setattr("keras_transformer.tasks.examination_class", lambda _: read)
     monkeypatch.setattr("keras_transformer.tasks.score.validation_of", read)
-    for command in (evaluate, tune):
+    for command, name in ((evaluate, "evaluate"), (tune, "tune")):
         with pytest.raises(ValueError, match="enough"):
-            command.main(Given())
+            command.main(flags_of(name, "--model=m"))
     assert done == ["threads", "corpus"] * 2
 
 
@@ -344,14 +307,15 @@ PATHS = {
 def test_a_home_that_the_shell_left_alone_is_found(name, monkeypatch):
     monkeypatch.setenv("HOME", "/home/anna")
     given, expected = PATHS[name]
-    [group] = [group for group in flags.GROUPS.values() if name in group]
-    values = copy.deepcopy(group)
-    values(["command", f"--{name}={given}"])
-    assert values[name].value == expected.format(home="/home/anna")
+    command = next(one for one in COMMANDS if name in names_of(one))
+    choice = ["--corpus=lines"] if name == "data_dir" else []
+    FLAGS = flags_of(command, *choice, f"--{name}={given}")
+    assert FLAGS[name].value == expected.format(home="/home/anna")
 
 
 # Their help speaks of files, and their values are none.
 NO_PATHS = {
+    "dump_flags",
     "model_name",
     "pictures",
     "shards",
@@ -366,15 +330,14 @@ NO_PATHS = {
 
 def test_every_flag_of_a_file_or_folder_is_a_path():
     """By its name, or by its help, which speaks of a file or folder."""
-    kinds = {name: type(g[name].parser) for g in flags.GROUPS.values() for name in g}
     found = {
         name
-        for group in flags.GROUPS.values()
-        for name in group
+        for name in EVERY_FLAG
         if re.search("(_dir|_file)$", name)
-        or re.search(r"\b(file|folder)s?\b", group[name].help or "", re.IGNORECASE)
+        or re.search(r"\b(file|folder)s?\b", EVERY_FLAG[name].help or "", re.IGNORECASE)
     }
-    assert {name for name in found if kinds[name] is not PathParser} == NO_PATHS
+    no_paths = {name for name in found if not isinstance(EVERY_FLAG[name].parser, PathParser)}
+    assert no_paths == NO_PATHS
     assert "trees" in found
     assert len(found - NO_PATHS) > 10
 
@@ -382,13 +345,11 @@ def test_every_flag_of_a_file_or_folder_is_a_path():
 def test_flags_of_scores_that_change_nothing_are_refused(monkeypatch):
     from keras_transformer import evaluate
 
-    declared = flags.declare(*evaluate.GROUPS)
-    declared.mark_as_parsed()
-
-    def told(argument, searches):
+    def told(argument, searches, *others):
         give(monkeypatch, argument)
         try:
-            evaluate._refuse(declared, types.SimpleNamespace(searches=searches), "m")
+            examination = types.SimpleNamespace(searches=searches)
+            evaluate._refuse(flags_of("evaluate", *others), examination, "m")
         except ValueError as error:
             return str(error)
         return None
@@ -401,20 +362,17 @@ def test_flags_of_scores_that_change_nothing_are_refused(monkeypatch):
     assert told(significance, True) == (
         "--significance tests the difference from --baseline_file, which is missing. Leave it out."
     )
-    monkeypatch.setattr(declared["baseline_file"], "_value", "b")
-    assert told(significance, True) is None
+    assert told(significance, True, "--baseline_file=b") is None
     assert told("--num_hypotheses=2", True) == (
         "--num_hypotheses is for commands that write several translations of a line, and one is "
         "scored. Leave it out."
     )
     assert told("--split=valid", True) is None
     for name in ("source_file", "reference_file"):
-        with monkeypatch.context() as patched:
-            patched.setattr(declared[name], "_value", "a")
-            assert told("--split=valid", True) == (
-                "--split is for the corpus of the model, and --source_file or --reference_file is "
-                "given. Leave it out."
-            )
+        assert told("--split=valid", True, f"--{name}=a") == (
+            "--split is for the corpus of the model, and --source_file or --reference_file is "
+            "given. Leave it out."
+        )
 
 
 @pytest.mark.parametrize(
@@ -437,17 +395,14 @@ def test_another_engine_s_search_has_no_flags(monkeypatch, tmp_path):
     from keras_transformer import export
     from keras_transformer.tasks import TASKS
 
-    groups = TASKS["translation"].export_flag_groups
-    declared = flags.declare(*export.GROUPS, *groups)
-    declared.mark_as_parsed()
-    monkeypatch.setattr(declared["model_dir"], "_value", str(tmp_path))
-    monkeypatch.setattr(declared["format"], "_value", "ctranslate2")
-    kind = types.SimpleNamespace(export_flag_groups=groups, convert=lambda *_: "written")
+    FLAGS = flags_of("export", f"--model_dir={tmp_path}", "--format=ctranslate2")
+    options = TASKS["translation"].export_options
+    kind = types.SimpleNamespace(export_options=options, convert=lambda *_: "written")
     give(monkeypatch, "--format=ctranslate2", "--max_length=9")
     with pytest.raises(ValueError, match=r"^--max_length has no effect: ctranslate2 has its own"):
-        export.export(kind, declared)
+        export.export(kind, FLAGS)
     give(monkeypatch, "--format=ctranslate2")
-    export.export(kind, declared)
+    export.export(kind, FLAGS)
 
 
 @pytest.mark.parametrize(
@@ -467,12 +422,11 @@ def test_a_search_that_other_commands_refuse_is_not_tuned(sizes, advised):
 
 @pytest.mark.parametrize("trains", [True, False])
 def test_only_training_goes_on_where_it_was_interrupted(trains, monkeypatch, capsys):
-    def interrupted(main):
+    def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(flags, "FLAGS", {"max_steps": 1} if trains else {})
     monkeypatch.setattr(flags, "start_tensorflow", lambda: None)
     monkeypatch.setattr(flags, "_tell_errors", interrupted)
     with pytest.raises(SystemExit):
-        flags._call(None)
+        flags._call(None, {"max_steps": 1} if trains else {})
     assert ("the same command resumes" in capsys.readouterr().err) == trains

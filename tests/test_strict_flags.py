@@ -2,55 +2,38 @@
 is for.
 """
 
-import copy
 import dataclasses
-import functools
-import importlib
 import re
 
 import pytest
 from absl import flags as absl_flags
+from command_flags import COMMANDS, EVERY_FLAG, flags_of, names_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_architecture import COMMANDS
 
 from keras_transformer import flags, train
 from keras_transformer.flagfiles import FLAGFILES
-from keras_transformer.flags.arguments import EVERY_FLAG, WrongFlag, parse
-from keras_transformer.flags.path_flags import PathParser
-from keras_transformer.flags.scopes import CONDITIONS, OF_ARCHITECTURES, foreign_to, tasks_of
+from keras_transformer.flags.arguments import WrongFlag
+from keras_transformer.flags.definition import PathParser
+from keras_transformer.flags.scopes import every_place
+from keras_transformer.flags.scopes import tasks_of as tasks_among
 from keras_transformer.tasks import TASKS
-from pipelines import options
-
-GROUPS = {
-    command: importlib.import_module(f"keras_transformer.{command}").GROUPS for command in COMMANDS
-}
-GROUPS["train"] = ("task", *train.GROUPS, *train.TASK_GROUPS)
-GROUPS["export"] = (*GROUPS["export"], "search", "precision", "format")
-OF_TRAINING = [name for group in GROUPS["train"] for name in flags.GROUPS[group]]
+from pipelines.corpora import CORPORA
+from pipelines.options import recipe
+from pipelines.options import settings as options_of
 
 
-def flags_of(command):
-    """Fresh flags of a command, as `flags.run` declares them."""
-    values = absl_flags.FlagValues()
-    for name in flags.of_groups("errors", *GROUPS[command]):
-        values[name] = copy.deepcopy(EVERY_FLAG[name])
-    return values
+def tasks_of(name):
+    return tasks_among(name, TASKS)
 
 
 def values_of(command, *arguments):
-    FLAGS = flags_of(command)
-    parse(FLAGS, arguments)
-    return FLAGS.flag_values_dict()
-
-
-# What is refused sets nothing that counts.
-SHARED = functools.cache(flags_of)
+    return flags_of(command, *arguments).flag_values_dict()
 
 
 def told(command, *arguments):
     with pytest.raises(WrongFlag) as raised:
-        parse(SHARED(command), arguments)
+        flags_of(command, *arguments)
     assert "\n" not in str(raised.value)
     return str(raised.value)
 
@@ -94,19 +77,26 @@ def test_the_foreign_flags_are_many():
 
 @pytest.mark.parametrize("architecture", ["transformer", "recurrent", "convolutional"])
 def test_a_flag_of_another_architecture_is_refused(architecture, tmp_path):
-    from keras_transformer.models.architectures import ARCHITECTURES
+    from keras_transformer.models import ARCHITECTURES
 
-    own = {field.name for field in dataclasses.fields(ARCHITECTURES[architecture])}
+    fields = {
+        name: {field.name for field in dataclasses.fields(kind)}
+        for name, kind in ARCHITECTURES.items()
+    }
     path = tmp_path / "my.flags"
-    for name in flags.GROUPS["model"]:
-        readers = OF_ARCHITECTURES.get(name, [*ARCHITECTURES])
-        assert (architecture in readers) == (name in own), name
-        if name in own:
-            continue
+    choice = f"--architecture={architecture}"
+    for name in set().union(*fields.values()) & {*EVERY_FLAG} - {
+        "max_positions",
+        "vocabulary_size",
+    }:
+        readers = [one for one in fields if name in fields[one]]
         argument = f"--{name}={some_value(name)}"
+        if architecture in readers:
+            if name not in ("architecture", "max_positions"):
+                flags_of("train", choice, argument)
+            continue
         expected = f"--{name} is for --architecture={' or '.join(readers)}. Leave it out."
         path.write_text(f"{argument}\n", encoding="utf-8")
-        choice = f"--architecture={architecture}"
         assert told("train", argument, choice) == f"command line: {expected}"
         assert told("train", choice, f"--flagfile={path}") == f"{path}, line 1: {expected}"
 
@@ -116,28 +106,29 @@ def test_flags_and_defaults_of_pictures_are_those_of_their_model():
 
     fields = {field.name: field.default for field in dataclasses.fields(VisionHyperparameters)}
     task = "image_classification"
-    for name in flags.GROUPS["model"]:
-        assert (foreign_to(name, task, "transformer") is None) == (name in fields), name
     found = values_of("train", f"--task={task}")
     assert {name: found[name] for name in fields if name in found} == {
         name: default for name, default in fields.items() if name in found
     }
+    assert len(found.keys() & fields.keys()) > 10
     assert values_of("train", f"--task={task}", "--num_layers=2")["num_layers"] == 2
-    # A control: the next command has the paper's.
+    # A control: another task has the paper's.
     assert values_of("train")["num_layers"] == 6
 
 
-def test_what_a_corpus_reads_is_what_it_says():
-    from pipelines import corpora, options
-
-    readers = {
-        name: [one for one, kind in corpora.CORPORA.items() if name in options.settings(kind)]
-        for name in ("data_dir", "dataset", "splits", "mixture", "strict", "test_prefix")
-    }
-    assert readers["splits"] == readers["dataset"] == ["tfds"]
-    for name, own in readers.items():
-        for corpus in corpora.CORPORA:
-            assert CONDITIONS[name].holds({"corpus": corpus}) == (corpus in own), (name, corpus)
+@pytest.mark.parametrize("corpus", CORPORA)
+def test_what_a_corpus_reads_is_what_it_says(corpus):
+    """A corpus reads its fields, and the flags of the others are refused with their names."""
+    for name in {name for kind in CORPORA.values() for name in options_of(kind)} - {"seed"}:
+        argument = f"--{name}={some_value(name)}"
+        if name in options_of(CORPORA[corpus]):
+            flags_of("train", f"--corpus={corpus}", argument)
+        else:
+            readers = [one for one, kind in CORPORA.items() if name in options_of(kind)]
+            assert told("train", f"--corpus={corpus}", argument) == (
+                f"command line: --{name} is for --corpus={' or '.join(readers)}. Received: "
+                f"--corpus={corpus}. Leave it out."
+            )
 
 
 CHOICES = {
@@ -149,33 +140,74 @@ CHOICES = {
     "attention": ["linear", "low_rank:2"],
     "schedule": ["transformer", "cosine"],
 }
+CONDITIONED = [
+    name
+    for name, [place, *_] in every_place().items()
+    if place.option.setting.only and [*place.option.setting.only] != ["architecture"]
+]
 
 
-@pytest.mark.parametrize("name", CONDITIONS)
+@pytest.mark.parametrize("name", CONDITIONED)
 def test_a_flag_that_nothing_asks_for_is_refused(name, tmp_path):
-    condition = CONDITIONS[name]
+    setting = every_place()[name][0].option.setting
+    on = next(iter(setting.only))
     task = tasks_of(name)[0]
     path = tmp_path / "my.flags"
     argument = f"--{name}={some_value(name)}"
     path.write_text(f"{argument}\n", encoding="utf-8")
     held = set()
-    for choice in CHOICES[condition.on[0]]:
-        said = {**dict.fromkeys(condition.on, "x"), condition.on[0]: choice}
-        chosen = [f"--task={task}", f"--{condition.on[0]}={choice}"]
-        holds = condition.holds(said)
+    for choice in CHOICES[on]:
+        wanted = setting.only[on]
+        holds = wanted(choice) if callable(wanted) else choice in wanted
+        chosen = [f"--task={task}", f"--{on}={choice}"]
         held.add(holds)
         if holds:
             values_of("train", *chosen, argument)
             values_of("train", *chosen, f"--flagfile={path}")
             continue
-        expected = f"--{name} is for {condition.words}. Received: "
+        expected = f"--{name} is for {setting.only_words or f'--{on}='}"
         assert told("train", argument, *chosen).startswith(f"command line: {expected}")
+        assert f"Received: --{on}={choice}" in told("train", argument, *chosen)
         assert told("train", *chosen, f"--flagfile={path}").startswith(
             f"{path}, line 1: {expected}"
         )
         # What a later flag replaced that stands elsewhere counts no more.
         assert values_of("train", f"--flagfile={path}", *chosen)[name] == EVERY_FLAG[name].default
     assert held == {True, False}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_recipe_that_is_dumped_says_the_same_again(task, tmp_path):
+    """With every default, and with what was typed."""
+    sections = (*train.SECTIONS, *train.OF_TASKS[task])
+    for more in ((), ("--seed=3", "--norelease", "--max_minutes=2.5", "--export_dir=a b")):
+        before = values_of("train", f"--task={task}", *more)
+        path = tmp_path / "recipe.flags"
+        path.write_text(recipe(sections, before), encoding="utf-8")
+        assert values_of("train", f"--flagfile={path}") == before
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_help_of_a_task_has_its_flags_and_no_others(task, capsys):
+    with pytest.raises(SystemExit):
+        flags._parse(["train", f"--task={task}", "--help"], train.SECTIONS, train.OF_TASKS)
+    page = capsys.readouterr().out
+    shown = set(re.findall(r"^  --(?:\[no\])?(\w+)", page, re.MULTILINE))
+    assert shown == values_of("train", f"--task={task}").keys()
+    assert max(map(len, page.splitlines())) <= 100
+
+
+def test_the_help_of_training_is_one_page(capsys):
+    for arguments in (["--help"], ["--help=Optimizer"], ["--help=nowhere"]):
+        with pytest.raises(SystemExit) as ended:
+            flags._parse(["train", *arguments], train.SECTIONS, train.OF_TASKS, "", train.EVERYDAY)
+        assert ended.value.code == (2 if "nowhere" in arguments[0] else None)
+    page, errors = capsys.readouterr()
+    front, optimizer = page.split("\nOptimizer:\n")
+    assert all(f"--task={task}\n" in front for task in TASKS)
+    assert len(front.splitlines()) < 70
+    assert set(re.findall(r"^  --(\w+)", optimizer, re.MULTILINE)) >= {"schedule", "ema"}
+    assert errors.startswith("error: --help=nowhere is no section. There are: Task, ")
 
 
 def test_in_one_file_the_order_excuses_nothing(tmp_path):
@@ -236,7 +268,7 @@ def test_no_number_is_none(spoiled):
     ]
     assert len(numbers) > 20
     for name in numbers:
-        [command, *_] = [one for one in COMMANDS if name in flags_of(one)]
+        [command, *_] = [one for one in COMMANDS if name in names_of(one)]
         task = [f"--task={tasks_of(name)[0]}"] if command == "train" else []
         choice = ["--schedule=cosine"] if name == "learning_rate" else []
         assert f"--{name}={spoiled}" in told(command, *task, *choice, f"--{name}={spoiled}")
@@ -247,7 +279,7 @@ PATHS = [name for name in EVERY_FLAG if isinstance(EVERY_FLAG[name].parser, Path
 
 @pytest.mark.parametrize("name", PATHS)
 def test_a_path_that_cannot_be_is_told_before_anything_is_done(name, tmp_path):
-    [command, *_] = [one for one in COMMANDS if name in flags_of(one)]
+    [command, *_] = [one for one in COMMANDS if name in names_of(one)]
     task = [f"--task={tasks_of(name)[0]}"] if command == "train" else []
     choice = {"data_dir": ["--corpus=lines"], "mixture": ["--corpus=mixture"]}.get(name, [])
     choice = choice or (["--pictures=folder"] if name == "pictures_dir" else [])
@@ -264,26 +296,6 @@ def test_a_path_that_cannot_be_is_told_before_anything_is_done(name, tmp_path):
             assert f"{tmp_path / 'file'} is no folder" in told(command, *arguments, argument)
         else:
             values_of(command, *arguments, argument)
-
-
-# Parts of the description of a run or of its task hold these; `Task.fixed` says which may change.
-DESCRIBED = (
-    *("architecture", "num_layers", "d_model", "d_ff", "num_heads", "kernel_size", "d_k", "d_v"),
-    *("norm", "activation", "positions", "max_positions", "attention", "tie_embeddings"),
-    *("residual_initialization", "attention_bias", "norm_epsilon", "scaled_embeddings", "dropout"),
-    *("attention_dropout", "activation_dropout", "token_dropout", "label_smoothing"),
-    *("corpus", "data_dir", "dataset", "splits", "mixture", "tree_leaves"),
-    *("train_prefix", "valid_prefix", "test_prefix", "source_language", "target_language"),
-    *("seed", "batch_tokens", "max_train_length", "mask_share", "labelled_examples", "pooling"),
-    *("pictures", "pictures_dir", "patch_size", "shift", "task", "vocabulary_size"),
-)
-
-
-def test_every_flag_of_training_is_refused_told_or_free_when_a_run_is_resumed():
-    """A new option is part of a description, or says by `resumed` what becomes of it."""
-    resumed = flags.resumed(*GROUPS["train"])
-    assert {name for name, kind in resumed.items() if kind == options.DESCRIBED} == {*DESCRIBED}
-    assert {*resumed.values()} == {*options.RESUMED}
 
 
 NAMES = st.sampled_from([*EVERY_FLAG])
@@ -336,7 +348,7 @@ def check_broken(folder, command, arguments, content):
         (folder / "f.flags").write_bytes(content)
         arguments = [*arguments, "--flagfile=f.flags"]
     try:
-        parse(SHARED(command), arguments)
+        flags_of(command, *arguments)
     except (OSError, ValueError) as error:
         # These are what `flags.run` ends with status 2 for.
         line = " ".join(str(error).split())
@@ -373,6 +385,6 @@ def test_ten_thousand_of_them(broken_folder, command, arguments, content):
 def test_the_command_ends_with_that_line_and_status_2(monkeypatch, capsys):
     for argument in ("--d_modle=3", "--flagfile=none.flags", "--flagfile=/dev/zero"):
         with pytest.raises(SystemExit) as ended:
-            flags._parse(["train", argument])
+            flags._parse(["train", argument], train.SECTIONS, train.OF_TASKS)
         assert ended.value.code == 2
         assert re.fullmatch("error: [^\n]+\n", capsys.readouterr().err)

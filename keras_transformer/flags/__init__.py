@@ -1,59 +1,49 @@
 """Every flag of every command, and errors of one line.
 
-A command declares the flags that it reads (`declare`), so that its `--help` shows no others; only
-commands read them.
+A command names the sections of options that it reads (`run`), so that its `--help` shows no others;
+only commands read flags.
 """
 
 import pathlib
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from absl import app, logging
 from absl import flags as absl_flags
+from absl import logging
 
+from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.flagfiles import Argument
 from keras_transformer.flags.arguments import parse
-from keras_transformer.flags.groups import GROUPS, SECTIONS
-from keras_transformer.flags.path_flags import PathParser
+from keras_transformer.flags.definition import PathParser
+from keras_transformer.flags.help_pages import help_of
+from keras_transformer.flags.of_commands import Errors
 from keras_transformer.flags.scopes import tasks_of
 from keras_transformer.startup import start_tensorflow
+from keras_transformer.tasks import TASKS
 from keras_transformer.tensorflow_errors import reason_of
-from pipelines.options import settings
+from pipelines.options import Options, Sections, recipe, settings
 
-FLAGS = absl_flags.FLAGS
-# absl shows in --help the key flags of the module that runs. This makes them the command's.
-absl_flags.disclaim_key_flags()
 # Where each flag stands that the command was given, by name.
 PLACES: dict[str, Argument] = {}
 # How errors name flags, and arguments that are called as they are.
 MENTIONED = re.compile(r"--(\w+)|`(\w+)`|\b(\w+)=")
 
 
-def declare(*groups: str) -> absl_flags.FlagValues:
-    """Add the flags of some groups, keys of `GROUPS`, to absl's FLAGS, and give these."""
-    for group in groups:
-        for name in GROUPS[group]:
-            if name not in FLAGS:
-                FLAGS[name] = GROUPS[group][name]
-            absl_flags.declare_key_flag(name)
-    return FLAGS
+def values(FLAGS: absl_flags.FlagValues, *sections: type[Options]) -> dict:
+    """The values of the flags of some sections that are there, by name."""
+    names = of_sections(*sections)
+    return {name: getattr(FLAGS, name) for name in names if name in FLAGS}
 
 
-def values(FLAGS: absl_flags.FlagValues, *groups: str) -> dict:
-    """The values of the flags of some groups, by name."""
-    return {name: getattr(FLAGS, name) for group in groups for name in GROUPS[group]}
+def defaults(*sections: type[Options]) -> dict:
+    """The defaults of some sections, by name, for a command that does not take them."""
+    return {name: one.default for kind in sections for name, one in settings(kind).items()}
 
 
-def defaults(*groups: str) -> dict:
-    """The defaults of the flags of some groups, by name, for a command that does not take them."""
-    return {name: GROUPS[group][name].default for group in groups for name in GROUPS[group]}
-
-
-def resumed(*groups: str) -> dict[str, str]:
-    """What a resumed run may change of each option of some groups, one of `options.RESUMED`."""
-    sections = (settings(SECTIONS[group]) for group in groups)
-    return {name: one.setting.resumed for section in sections for name, one in section.items()}
+def of_sections(*sections: type[Options]) -> list[str]:
+    """The names of the options of some sections."""
+    return [name for kind in sections for name in settings(kind)]
 
 
 def required_model_dir(FLAGS: absl_flags.FlagValues) -> str:
@@ -98,17 +88,12 @@ def decoding_options(FLAGS: absl_flags.FlagValues) -> dict:
     """The options of `DecodingOptions` that flags give. What was not given stays as it is, in a
     SavedModel as it was exported.
     """
-    names = [*GROUPS["search"], *GROUPS["seed"]]
+    names = [*settings(DecodingOptions), "seed"]
     given = {name: FLAGS[name].value for name in names if name in FLAGS and FLAGS[name].present}
     if not given.get("samples"):
         # Training, which draws no translations, has a seed as well, and so has its flag file.
         given.pop("seed", None)
     return given
-
-
-def of_groups(*groups: str) -> list[str]:
-    """The names of the flags of some groups."""
-    return [name for group in groups for name in GROUPS[group]]
 
 
 def refuse(names: Iterable[str], reason: str) -> None:
@@ -127,7 +112,7 @@ def refuse(names: Iterable[str], reason: str) -> None:
 def refuse_foreign(task: str, model: str) -> None:
     """Refuse flags that the task of a model has no use for, wherever they stand."""
     for name, argument in PLACES.items():
-        tasks = tasks_of(name)
+        tasks = tasks_of(name, TASKS)
         if task not in tasks:
             raise ValueError(
                 f"{argument.place}: --{name} is for --task={' or '.join(tasks)}, and {model} is of "
@@ -150,44 +135,63 @@ def check_stream(FLAGS: absl_flags.FlagValues, **others: bool) -> None:
         )
 
 
-def run(main: Callable, groups: Sequence[str]) -> None:
+def run(
+    main: Callable,
+    sections: Sections,
+    of_tasks: Mapping[str, Sections] | None = None,
+    everyday: Sequence[str] = (),
+) -> None:
     """Parse the command line, start TensorFlow, call `main`, and print errors in one line.
 
     Args:
-        main: takes the parsed FLAGS.
-        groups: the groups of flags that the command reads.
+        main: takes the parsed flags.
+        sections: what the command reads.
+        of_tasks: what it reads besides, by the task.
+        everyday: the options that `--help` shows first.
     """
-    declare("errors", *groups)
     # Libraries log warnings. Our pipelines also log what takes long, such as a download.
     logging.set_verbosity(logging.WARNING)
     pipelines = logging.logging.getLogger("pipelines")
     pipelines.setLevel(logging.logging.INFO)
     pipelines.propagate = False
     pipelines.addHandler(logging.logging.StreamHandler())
-    app.run(lambda _: _call(main), flags_parser=_parse)
+    doc = sys.modules[main.__module__].__doc__ or ""
+    FLAGS = _parse(sys.argv, (*sections, Errors), of_tasks or {}, doc, everyday)
+    _call(main, FLAGS)
 
 
-def _parse(argv):
+def _parse(argv, sections, of_tasks, doc="", everyday=()):
+    """The flags of a command line; help or a recipe that it asks for is printed instead."""
     try:
-        places = parse(FLAGS, argv[1:])
+        if page := help_of(argv[1:], doc, sections, of_tasks, everyday):
+            print(page)
+            sys.exit()
+        FLAGS = absl_flags.FlagValues()
+        places = parse(FLAGS, argv[1:], sections, of_tasks)
     except (OSError, ValueError) as error:
         _exit(" ".join(str(error).split()), status=2)
+    if "dump_flags" in FLAGS and FLAGS.dump_flags:
+        own = of_tasks.get(FLAGS["task"].value, ()) if "task" in FLAGS else ()
+        print(recipe([*sections[:-1], *own], FLAGS.flag_values_dict()), end="")
+        sys.exit()
     PLACES.clear()
     PLACES.update(places)
-    return argv[:1]
+    # Libraries look at absl's own.
+    absl_flags.FLAGS(argv[:1])
+    return FLAGS
 
 
-def _call(main):
+def _call(main, FLAGS):
     try:
         start_tensorflow()
-        _tell_errors(main)
+        _tell_errors(main, FLAGS)
     except KeyboardInterrupt:
         # Of the commands that come here, only training resumes where it was.
         rest = " What was saved stays; the same command resumes from there."
         _exit(f"interrupted.{rest if 'max_steps' in FLAGS else ''}", status=130)
 
 
-def _tell_errors(main):
+def _tell_errors(main, FLAGS):
     from tensorflow import errors
 
     try:
@@ -195,17 +199,17 @@ def _tell_errors(main):
     except (ValueError, OSError, ImportError, errors.OpError) as error:
         if FLAGS.traceback:
             raise
-        _exit(_with_places(_reason(error)))
+        _exit(_with_places(_reason(error, FLAGS)))
 
 
-def _reason(error):
+def _reason(error, FLAGS):
     """The line of an error that says what is wrong, of the system's with the flag to blame."""
     if isinstance(error, OSError) and error.errno and isinstance(error.filename, str):
-        return _of_a_file(error)
+        return _of_a_file(error, FLAGS)
     return reason_of(error)
 
 
-def _of_a_file(error):
+def _of_a_file(error, FLAGS):
     """What an error of the system says, and the flag that named the file or a folder above it."""
     path = pathlib.Path(error.filename).absolute()
     for name in PLACES:

@@ -2,19 +2,27 @@
 
 import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from absl import flags as absl_flags
 
 from keras_transformer.flagfiles import Argument, placed
-from keras_transformer.flags.groups import GROUPS
-from keras_transformer.flags.path_flags import PathParser, no_folder, wrong_path
-from keras_transformer.flags.scopes import CONDITIONS, foreign_to
-from keras_transformer.tasks import TASKS
+from keras_transformer.flags.definition import PathParser, define, no_folder, wrong_path
+from keras_transformer.flags.scopes import every_place, foreign_to
+from pipelines.options import Options, Sections, active, places, unmet_only
 
-EVERY_FLAG = {name: flags[name] for flags in GROUPS.values() for name in flags}
 LONGEST_SHOWN = 100
+# What a later flag replaces, in a recipe, takes the recipe's own options with it; these do not.
+NEVER_REPLACED = ("task", "architecture")
+
+
+def every_flag(*own: type[Options]) -> absl_flags.FlagValues:
+    """A flag of every option of this package and of some sections, to read names and values by."""
+    flags = absl_flags.FlagValues()
+    define((place.option for place in places(own)), flags)
+    define((place.option for found in every_place().values() for place in found), flags)
+    return flags
 
 
 class Setting(NamedTuple):
@@ -38,16 +46,23 @@ class WrongFlag(ValueError):
     """A flag that cannot be, or cannot be here: a mistake in the command line."""
 
 
-def parse(FLAGS: absl_flags.FlagValues, arguments: Sequence[str]) -> dict[str, Argument]:
-    """Set the flags of a command.
+def parse(
+    FLAGS: absl_flags.FlagValues,
+    arguments: Sequence[str],
+    sections: Sections,
+    of_tasks: Mapping[str, Sections] | None = None,
+) -> dict[str, Argument]:
+    """Define and set the flags of a command.
 
-    --task, --corpus and --architecture are found first, the last of each; then every flag must be
-    one that the task has a use for, in the command line one of this command too. A flag file serves
+    What chooses is found first, such as --task and --corpus, the last of each; then every flag must
+    be one that there is a use for, in the command line one of this command too. A flag file serves
     all commands of a task: what this one does not read is checked, and left.
 
     Args:
-        FLAGS: the flags that the command reads.
-        arguments: those of its command line.
+        FLAGS: empty.
+        arguments: those of the command line.
+        sections: what the command reads.
+        of_tasks: what it reads besides, by the task; of all if there is no --task.
 
     Returns:
         Where each flag that was set stands, by name.
@@ -56,27 +71,38 @@ def parse(FLAGS: absl_flags.FlagValues, arguments: Sequence[str]) -> dict[str, A
         WrongFlag: naming file and line.
         OSError, ValueError: as `expand_flagfiles`.
     """
-    settings = _settings(placed(arguments), FLAGS)
-    task = _task(settings, FLAGS)
-    if "task" in FLAGS:
-        for name, default in TASKS[task].defaults.items():
-            FLAGS.set_default(name, default)
-    settings = _without_replaced(settings, FLAGS)
-    said = _said(settings, FLAGS)
-    places = {}
+    of_tasks = of_tasks or {}
+    mine = (*sections, *(one for inner in of_tasks.values() for one in inner))
+    known = every_flag(*mine)
+    settings = _settings(placed(arguments), known, {one.option.name for one in places(mine)})
+    said = _chosen(settings, sections, of_tasks, known)
+    own = active(_sections(sections, of_tasks, said), said)
+    settings = _without_replaced(settings, _said(settings, own, said), own)
+    said = _chosen(settings, sections, of_tasks, known)
+    own = active(_sections(sections, of_tasks, said), said)
+    define(own.values(), FLAGS)
+    said = _said(settings, own, said)
+    found = {}
     for one in settings:
-        _refuse_foreign(one, task, said, FLAGS)
-        _check_value(one, FLAGS[one.name] if one.name in FLAGS else EVERY_FLAG[one.name])
-        if one.name in FLAGS:
+        _refuse_foreign(one, said, own)
+        _check_value(one, FLAGS[one.name] if one.name in own else known[one.name])
+        if one.name in own:
             _told(one, lambda one=one: FLAGS[one.name].parse(one.value))
             FLAGS[one.name].using_default_value = False
             _refuse_no_folder(one, FLAGS[one.name])
-            places[one.name] = one.argument
+            found[one.name] = one.argument
     FLAGS.mark_as_parsed()
-    return places
+    return found
 
 
-def _settings(arguments, FLAGS):
+def _sections(sections, of_tasks, said):
+    """All sections that a command reads."""
+    own = active(sections, said)
+    tasks = [said["task"] or own["task"].default] if "task" in own else of_tasks
+    return (*sections, *(one for task in tasks for one in of_tasks.get(task, ())))
+
+
+def _settings(arguments, known, own):
     """The arguments as `Setting`s, each of a flag that there is."""
     found = []
     rest = iter(arguments)
@@ -88,9 +114,9 @@ def _settings(arguments, FLAGS):
                 f"{argument.place}: unexpected argument {_short(text)!r}: every argument is a "
                 "flag, --name=value. See --help."
             )
-        flag, negated = _flag(name, FLAGS)
+        flag, negated = _flag(name, known)
         if flag is None:
-            raise WrongFlag(f"{argument.place}: {_unknown(name, argument, FLAGS)}")
+            raise WrongFlag(f"{argument.place}: {_unknown(name, argument, own, known)}")
         if flag.boolean and not equals:
             value = "false" if negated else "true"
         elif negated:
@@ -104,78 +130,91 @@ def _settings(arguments, FLAGS):
     return found
 
 
-def _flag(name, FLAGS):
+def _flag(name, known):
     """The flag of a name, and whether the name negates it."""
-    for known in (FLAGS, EVERY_FLAG):
-        if name in known:
-            return known[name], False
-        positive = name.removeprefix("no")
-        if positive != name and positive in known and known[positive].boolean:
-            return known[positive], True
+    positive = name.removeprefix("no")
+    if name in known:
+        return known[name], False
+    if positive != name and positive in known and known[positive].boolean:
+        return known[positive], True
     return None, False
 
 
-def _unknown(name, argument, FLAGS):
+def _unknown(name, argument, own, known):
     flag, space, value = name.partition(" ")
-    if space and flag in EVERY_FLAG:
+    if space and flag in known:
         return f"--{_short(name)} does not exist. Write --{flag}={_short(value.strip())}."
-    names = [one for one in EVERY_FLAG if argument.file or one in FLAGS]
+    names = [one for one in known if argument.file or one in own]
     alike = difflib.get_close_matches(name[:LONGEST_SHOWN], names, 1, 0.7)
     remedy = f"Did you mean --{alike[0]}?" if alike else "See --help."
     return f"--{_short(name)} does not exist. {remedy}"
 
 
-def _task(settings, FLAGS):
-    """The last task that is said; None: none is, and the command, which does not train, learns it
-    from the model.
+def _chosen(settings, sections, of_tasks, known):
+    """What is said, by name, of the options that choose: their default if nothing is said of them,
+    None of those that only other commands have.
     """
-    said = [one for one in settings if one.name == "task"]
-    for one in said:
-        _told(one, lambda one=one: EVERY_FLAG["task"].parser.parse(one.value))
-    if said:
-        return said[-1].value
-    return FLAGS["task"].default if "task" in FLAGS else None
+    choosers = {name for found in every_place().values() for one in found for name, _ in one.needs}
+    said: dict[str, str | None] = dict.fromkeys(sorted(choosers))
+    for one in settings:
+        if one.name in choosers:
+            _told(one, lambda one=one: known[one.name].parser.parse(one.value))
+            said[one.name] = one.value
+    # The task first: the other options that choose may be its own.
+    for inner in (sections, _sections(sections, of_tasks, said)):
+        own = active(inner, said)
+        said |= {name: own[name].default for name in own if name in choosers and said[name] is None}
+    return said
 
 
-def _said(settings, FLAGS):
-    """What each flag will be, as text, by name."""
-    flags = {**EVERY_FLAG, **{name: FLAGS[name] for name in FLAGS}}
-    defaults = {name: str(flag.default) for name, flag in flags.items()}
-    return {**defaults, **{one.name: one.value for one in settings}}
+def _said(settings, own, chosen):
+    """What each flag of the command will be, and what others are said, as text, by name."""
+    flags = chosen | {name: one.default for name, one in own.items()}
+    said = {name: "" if value is None else str(value) for name, value in flags.items()}
+    said |= {one.name: one.value for one in settings}
+    return said | {name: value for name, value in chosen.items() if value is None}
 
 
-def _without_replaced(settings, FLAGS):
+def _without_replaced(settings, said, own):
     """Leave out what a flag file says for a corpus, or the like, that a later flag replaced which
     does not stand in the same file: `--flagfile=base.flags --corpus=text_files` has no --dataset.
     """
-    said = _said(settings, FLAGS)
     last = {one.name: number for number, one in enumerate(settings)}
 
     def is_replaced(number, one):
-        condition = CONDITIONS.get(one.name)
-        if not one.argument.file or condition is None or condition.holds(said):
+        if not one.argument.file:
             return False
-        later = [last[name] for name in condition.on if last.get(name, -1) > number]
-        return any(settings[place].argument.file != one.argument.file for place in later)
+        names = []
+        if lacking := foreign_to(one.name, said):
+            names = [lacking[0]]
+        elif one.name in own and (unmet := unmet_only(own[one.name], said)):
+            names = unmet[0]
+        later = [last[name] for name in names if last.get(name, -1) > number]
+        return any(
+            settings[place].argument.file != one.argument.file
+            for place in later
+            if settings[place].name not in NEVER_REPLACED
+        )
 
     return [one for number, one in enumerate(settings) if not is_replaced(number, one)]
 
 
-def _refuse_foreign(one, task, said, FLAGS):
+def _refuse_foreign(one, said, own):
     """Refuse a flag that has no use here."""
     place = one.argument.place
-    if use := foreign_to(one.name, task, said["architecture"]):
-        raise WrongFlag(f"{place}: --{one.name} is for {use}. Leave it out.")
-    if one.name not in FLAGS:
+    if lacking := foreign_to(one.name, said):
+        chooser, words = lacking
+        came = "" if chooser in NEVER_REPLACED else f" Received: --{chooser}={said[chooser]}."
+        raise WrongFlag(f"{place}: --{one.name} is for {words}.{came} Leave it out.")
+    if one.name not in own:
         if not one.argument.file:
             raise WrongFlag(f"{place}: --{one.name} is a flag of other commands. Leave it out.")
         return
-    condition = CONDITIONS.get(one.name)
-    if condition and not condition.holds(said):
-        came = ", ".join(f"--{name}={_short(said[name])}" for name in condition.on)
-        raise WrongFlag(
-            f"{place}: --{one.name} is for {condition.words}. Received: {came}. Leave it out."
-        )
+    if unmet := unmet_only(own[one.name], said):
+        names, words = unmet
+        came = ", ".join(f"--{name}={_short(said[name])}" for name in names)
+        came = "" if set(names) <= set(NEVER_REPLACED) else f" Received: {came}."
+        raise WrongFlag(f"{place}: --{one.name} is for {words}.{came} Leave it out.")
 
 
 def _check_value(one, flag):

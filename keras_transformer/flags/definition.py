@@ -1,11 +1,61 @@
-"""Flags of the options that dataclasses declare: see `pipelines.options`."""
+"""The absl flags of the options that dataclasses declare: see `pipelines.options`."""
 
+import os
+import pathlib
 from collections.abc import Iterable
 
 from absl import flags
 
-from keras_transformer.flags.path_flags import DEFINE_folder, DEFINE_path
-from pipelines.options import Declared, Options, settings
+from pipelines.options import Declared
+
+# Of Linux, and of most file systems.
+LONGEST_NAME = 255
+LONGEST_PATH = 4095
+
+
+class PathParser(flags.ArgumentParser):
+    """Reads a path, or several joined by commas; "~" at the beginning of one is the user's home.
+
+    Args:
+        is_folder: whether a command makes a folder there, if there is none.
+    """
+
+    syntactic_help = "a path"
+
+    def __init__(self, is_folder: bool = False):
+        self.is_folder = is_folder
+
+    def parse(self, argument):
+        return ",".join(map(os.path.expanduser, argument.split(",")))
+
+
+def wrong_path(paths: str) -> str | None:
+    """Say what is wrong with paths, if no file can have such a name."""
+    for path in paths.split(","):
+        longest = max(len(os.fsencode(name)) for name in path.split("/"))
+        if longest > LONGEST_NAME or len(os.fsencode(path)) > LONGEST_PATH:
+            return f"a name must have at most {LONGEST_NAME} bytes. Choose a shorter one."
+        if "\0" in path:
+            return "a path must have no NUL. Leave it out."
+    return None
+
+
+def no_folder(path: str) -> str | None:
+    """Say what is there instead, if no folder can be made at a path."""
+    if not path or "://" in path:
+        return None
+    there = pathlib.Path(path).absolute()
+    while not os.path.lexists(there):
+        there = there.parent
+    return None if there.is_dir() else f"{there} is no folder. Name another."
+
+
+def define(options: Iterable[Declared], values: flags.FlagValues) -> None:
+    """Add the flags of some options, except those that are there."""
+    for one in options:
+        if one.name not in values:
+            _define(one, values)
+
 
 DEFINE = {
     bool: flags.DEFINE_bool,
@@ -16,29 +66,15 @@ DEFINE = {
 }
 
 
-def flag_values(*kinds: type[Options]) -> flags.FlagValues:
-    """The flags of some sections. What two of them declare alike is one flag."""
-    values = flags.FlagValues()
-    for kind in kinds:
-        define(settings(kind).values(), values)
-    return values
-
-
-def define(options: Iterable[Declared], values: flags.FlagValues) -> None:
-    """Add the flags of some options, except those that are there."""
-    for one in options:
-        if one.name not in values:
-            _define(one, values)
-
-
 def _define(one, values):
     setting = one.setting
     default = None if setting.is_unset else one.default
     if one.type is list and default is not None:
         default = list(default)
     if setting.path:
-        add = DEFINE_folder if setting.path == "folder" else DEFINE_path
-        add(one.name, default, setting.help, values)
+        # A shell leaves the ~ of --model=~/runs/mine as it is.
+        parser = PathParser(is_folder=setting.path == "folder")
+        flags.DEFINE(parser, one.name, default, setting.help, values, flags.ArgumentSerializer())
     elif setting.choices is not None:
         flags.DEFINE_enum(one.name, default, list(setting.choices), setting.help, values)
     elif one.type in (int, float):

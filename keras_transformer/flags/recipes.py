@@ -1,6 +1,5 @@
 """Flag files read as data, for commands that compare several of them."""
 
-import copy
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +8,7 @@ from absl import flags as absl_flags
 
 from keras_transformer.flagfiles import expand_flagfiles
 from keras_transformer.flags.arguments import parse
-from keras_transformer.flags.groups import GROUPS
+from pipelines.options import Options
 
 # Flags that records refuse.
 NOT_OF_RECORDS = {"task", "mixture", "tree_leaves"}
@@ -37,26 +36,23 @@ def recipe_of_records(argv: Sequence[str], languages: Mapping[str, str]) -> list
     return [*files, *(f"--{name}={value}" for name, value in languages.items())]
 
 
-def recipe(text: str, *groups: str) -> Mapping[str, Any]:
-    """The values that flags have in a recipe, by name.
+def recipe(text: str, *sections: type[Options]) -> Mapping[str, Any]:
+    """The values that options of training have in a recipe, by name.
 
     Args:
         text: names of flag files and flags, between spaces; a later one overrides an earlier one.
-        groups: the groups of flags to read. What the files say of others is left out.
+        sections: what to read of it.
 
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: if a flag does not exist, or a value is out of range.
     """
-    values = absl_flags.FlagValues()
-    for group in groups:
-        for name in GROUPS[group]:
-            values[name] = copy.deepcopy(GROUPS[group][name])
     arguments = [
         word if word.startswith("-") else f"--flagfile={word}" for word in shlex.split(text)
     ]
+    values = absl_flags.FlagValues()
     try:
-        parse(values, arguments)
+        parse(values, arguments, sections)
     except ValueError as error:
         raise ValueError(f"{text}: {error}") from error
     return values.flag_values_dict()

@@ -3,7 +3,6 @@ of pictures' models, and all architectures that translate by name.
 """
 
 import dataclasses
-import typing
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -14,7 +13,7 @@ from keras_transformer.models.hyperparameters import (
     check_heads,
 )
 from keras_transformer.models.variants import ADDED_POSITIONS
-from pipelines.options import Options, again, field_again, option
+from pipelines.options import Options, again, option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,33 +142,15 @@ ARCHITECTURES: dict[str, type[Sizes]] = {
 
 @dataclasses.dataclass(frozen=True)
 class ArchitectureChoice(Options):
-    """Architecture."""
+    """Model."""
 
     architecture: str = option(
         "transformer",
         "Architecture of the model: a Transformer, an LSTM encoder-decoder with additive "
         "attention, or the convolutional encoder-decoder of Gehring et al. 2017.",
-        choices=ARCHITECTURES,
+        choices=tuple(ARCHITECTURES),
+        adds={name: (kind,) for name, kind in ARCHITECTURES.items()},
     )
-
-
-def _model_options():
-    """The section of all that decides the weights of what translates, each option once."""
-    kinds = (ArchitectureChoice, *ARCHITECTURES.values())
-    hints = {name: hint for kind in kinds for name, hint in typing.get_type_hints(kind).items()}
-    fields = {
-        field.name: (field.name, hints[field.name], field_again(field))
-        for kind in reversed(kinds)
-        for field in dataclasses.fields(kind)
-        if "setting" in field.metadata
-    }
-    namespace = {"__doc__": "Model."}
-    return dataclasses.make_dataclass(
-        "ModelOptions", fields.values(), bases=(Options,), namespace=namespace, frozen=True
-    )
-
-
-ModelOptions = _model_options()
 
 
 def sizes_of_flags(values: Mapping[str, Any]) -> Sizes:
@@ -181,7 +162,7 @@ def sizes_of_flags(values: Mapping[str, Any]) -> Sizes:
     Raises:
         ValueError: if there is no such architecture, or a value makes no sense.
     """
-    return _of_name(values["architecture"]).of(values)
+    return _of_name(values.get("architecture", "transformer")).of(values)
 
 
 def sizes_of_description(description: Mapping[str, Any]) -> Sizes:

@@ -27,7 +27,7 @@ import numpy as np
 from keras_transformer.runs.description import hyperparameters_in, read_description
 from keras_transformer.runs.task_name import task_of
 from keras_transformer.training import checkpoint
-from pipelines.whole_files import write_json
+from pipelines.whole_files import write_json, write_whole
 
 
 class RunFolder:
@@ -134,6 +134,11 @@ class RunFolder:
         now = {**before, **{name: description[name] for name in description.keys() - parts.keys()}}
         if now != before:
             write_json(self.description, now)
+
+    def write_recipe(self, text: str) -> None:
+        """Write the flags that the run is trained with, as a flag file."""
+        path = self.path / "recipe.flags"
+        write_whole(path, lambda file: file.write_text(text, encoding="utf-8"))
 
     def read_description(self) -> dict:
         """Read what `describe` wrote.

@@ -2,10 +2,32 @@
 
 import dataclasses
 import importlib
-from collections.abc import Mapping
-from typing import Any
 
-from pipelines.options import settings
+from keras_transformer.decoding.options import DecodingOptions
+from keras_transformer.evaluation.options import Tokenizer
+from keras_transformer.models.architectures import ArchitectureChoice, VisionHyperparameters
+from keras_transformer.models.hyperparameters import Hyperparameters
+from keras_transformer.runs.options import RunOptions
+from keras_transformer.saved_models.options import ExportOptions, Format, Precision
+from keras_transformer.tasks import options
+from keras_transformer.tasks.pictures.options import PictureOptions
+from keras_transformer.tasks.translation.options import (
+    Augmentation,
+    EmbeddingStart,
+    ValidationSearch,
+)
+from keras_transformer.training.options import (
+    Averaging,
+    Batches,
+    Course,
+    ObjectiveOptions,
+    OptimizerOptions,
+    Seed,
+)
+from pipelines.corpora import CorpusChoice
+from pipelines.corpora.options import Strictness
+from pipelines.options import Options, option
+from pipelines.vocabularies.options import VocabularyOptions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,96 +37,107 @@ class Registered:
     Attributes:
         home: module and class.
         examination: module and class of what `evaluate` asks of it: see `examination.Examination`.
-        flag_groups, export_flag_groups: see `task.Task`.
-        sizes: module and class of its hyperparameters, where flags of the model have another
-            default for this task.
+        options, export_options: see `task.Task`.
     """
 
     home: str
     examination: str
-    flag_groups: tuple[str, ...]
-    export_flag_groups: tuple[str, ...]
-    sizes: str = ""
+    options: tuple[type[Options], ...]
+    export_options: tuple[type[Options], ...]
 
-    @property
-    def defaults(self) -> Mapping[str, Any]:
-        """Of flags that have another default for this task, by name."""
-        if not self.sizes:
-            return {}
-        return {name: one.default for name, one in settings(_imported(self.sizes)).items()}
 
+_TEXT = (CorpusChoice, options.ONE_VOCABULARY)
+_TRANSLATION = (
+    CorpusChoice,
+    VocabularyOptions,
+    options.TextBatches,
+    ArchitectureChoice,
+    EmbeddingStart,
+    Augmentation,
+    ValidationSearch,
+)
+_READING = (*_TEXT, options.VocabularySource, options.TextBatches)
+
+# What training any task reads, besides the options of the task.
+TRAINING = (
+    Seed,
+    Batches,
+    ObjectiveOptions,
+    OptimizerOptions,
+    Course,
+    Averaging,
+    RunOptions,
+    ExportOptions,
+)
 
 # By the name that a run's `model.json` says; "translation" where it says none: a run of 0.5.
 TASKS = {
     "translation": Registered(
         "keras_transformer.tasks.translation.task:Translation",
         "keras_transformer.tasks.translation.score:TranslationExamination",
-        flag_groups=(
-            "corpus",
-            "strict",
-            "vocabulary",
-            "model",
-            "sampling",
-            "start",
-            "search",
-            "tokenize",
-        ),
-        export_flag_groups=("search", "precision", "format"),
-    ),
-    "language_modelling": Registered(
-        "keras_transformer.tasks.language_modelling.task:LanguageModelling",
-        "keras_transformer.tasks.language_modelling.score:PerplexityExamination",
-        flag_groups=("corpus", "strict", "vocabulary", "model", "search"),
-        export_flag_groups=("search", "precision"),
-    ),
-    "masking": Registered(
-        "keras_transformer.tasks.masking.task:Masking",
-        "keras_transformer.tasks.masking.score:MaskingExamination",
-        flag_groups=("corpus", "strict", "vocabulary", "model", "reading", "masking"),
-        export_flag_groups=("precision",),
-    ),
-    "classification": Registered(
-        "keras_transformer.tasks.labelling.task:Classification",
-        "keras_transformer.tasks.labelling.score:LabelExamination",
-        flag_groups=(
-            "corpus",
-            "strict",
-            "vocabulary",
-            "model",
-            "reading",
-            "labelling",
-            "classification",
-        ),
-        export_flag_groups=("precision",),
-    ),
-    "tagging": Registered(
-        "keras_transformer.tasks.labelling.task:Tagging",
-        "keras_transformer.tasks.labelling.score:TagExamination",
-        flag_groups=("corpus", "strict", "vocabulary", "model", "reading", "labelling"),
-        export_flag_groups=("precision",),
-    ),
-    "image_classification": Registered(
-        "keras_transformer.tasks.pictures.task:ImageClassification",
-        "keras_transformer.tasks.pictures.score:PictureExamination",
-        flag_groups=("pictures", "strict", "model"),
-        export_flag_groups=(),
-        sizes="keras_transformer.models.architectures:VisionHyperparameters",
+        options=(*_TRANSLATION, options.SEARCH, Tokenizer),
+        export_options=(options.SEARCH, Precision, Format),
     ),
     "parsing": Registered(
         "keras_transformer.tasks.parsing.task:Parsing",
         "keras_transformer.tasks.parsing.score:ParsingExamination",
-        flag_groups=(
-            "corpus",
-            "strict",
-            "vocabulary",
-            "model",
-            "sampling",
-            "start",
-            "search",
+        options=(*_TRANSLATION, DecodingOptions),
+        export_options=(DecodingOptions, Precision, Format),
+    ),
+    "language_modelling": Registered(
+        "keras_transformer.tasks.language_modelling.task:LanguageModelling",
+        "keras_transformer.tasks.language_modelling.score:PerplexityExamination",
+        options=(
+            *_TEXT,
+            options.TextBatches,
+            Hyperparameters,
+            options.SEARCH_OF_TEXT,
         ),
-        export_flag_groups=("search", "precision", "format"),
+        export_options=(options.SEARCH_OF_TEXT, Precision),
+    ),
+    "masking": Registered(
+        "keras_transformer.tasks.masking.task:Masking",
+        "keras_transformer.tasks.masking.score:MaskingExamination",
+        options=(*_READING, options.MaskingOptions, Hyperparameters),
+        export_options=(Precision,),
+    ),
+    "classification": Registered(
+        "keras_transformer.tasks.labelling.task:Classification",
+        "keras_transformer.tasks.labelling.score:LabelExamination",
+        options=(
+            *_READING,
+            options.LabellingOptions,
+            options.ClassificationOptions,
+            options.MODEL_OF_LABELS,
+        ),
+        export_options=(Precision,),
+    ),
+    "tagging": Registered(
+        "keras_transformer.tasks.labelling.task:Tagging",
+        "keras_transformer.tasks.labelling.score:TagExamination",
+        options=(*_READING, options.LabellingOptions, options.MODEL_OF_LABELS),
+        export_options=(Precision,),
+    ),
+    "image_classification": Registered(
+        "keras_transformer.tasks.pictures.task:ImageClassification",
+        "keras_transformer.tasks.pictures.score:PictureExamination",
+        options=(PictureOptions, Strictness, VisionHyperparameters),
+        export_options=(),
     ),
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskChoice(Options):
+    """Task."""
+
+    task: str = option(
+        "translation",
+        "What is learned: to translate sentences; to parse them, from a treebank; to continue "
+        "text of one language; to predict its masked pieces; to classify texts; to tag words; "
+        "or to classify images.",
+        choices=tuple(TASKS),
+    )
 
 
 # Of an imported encoder without a head, which nothing trains.

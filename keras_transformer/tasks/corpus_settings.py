@@ -18,20 +18,20 @@ def corpus_settings(values: Mapping) -> dict:
     has_own = CORPORA[values["corpus"]].has_own_languages
     return {
         "name": values["corpus"],
-        **{name: values[name] if has_own else language(values, name) for name in LANGUAGES},
-        "data_dir": _absolute(values["data_dir"]),
-        "dataset": values["dataset"],
-        "splits": values["splits"],
-        "mixture": _absolute(values["mixture"]),
-        "prefixes": [values[name] for name in PREFIXES],
+        **{name: values.get(name) if has_own else language(values, name) for name in LANGUAGES},
+        "data_dir": _absolute(values.get("data_dir")),
+        "dataset": values.get("dataset"),
+        "splits": values.get("splits", ["train", "validation", "test"]),
+        "mixture": _absolute(values.get("mixture")),
+        "prefixes": [values.get(name, name.removesuffix("_prefix")) for name in PREFIXES],
         "seed": values["seed"],
-        "tree_leaves": values["tree_leaves"],
+        "tree_leaves": values.get("tree_leaves"),
     }
 
 
 def language(values: Mapping, name: str) -> str:
     """The language of a flag, "source_language" or "target_language", or its default."""
-    return values[name] or LANGUAGES[name]
+    return values.get(name) or LANGUAGES[name]
 
 
 def folder_name(values: Mapping) -> str:
@@ -85,7 +85,8 @@ def fixed(description: Mapping) -> dict:
     corpus = CORPORA.get(kept.get("name"))
     if corpus is None or not corpus.has_own_languages:
         languages = corpus.languages(*asked) if corpus else asked
-        kept |= dict(zip(LANGUAGES, languages, strict=True))
+        said = zip(LANGUAGES, languages, strict=True)
+        kept |= {name: language for name, language in said if language is not None}
     mixture = kept.get("mixture")
     if "mixture" in description or not mixture or not os.path.isfile(mixture):
         return {**description, "corpus": kept}

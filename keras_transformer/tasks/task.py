@@ -19,6 +19,7 @@ from keras_transformer.tasks import TASKS
 from keras_transformer.training.loss import label_measures
 from keras_transformer.training.objective import LIKELIHOOD, Objective, RDrop
 from pipelines.batches.batching import Examples
+from pipelines.options import Options
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,13 +44,12 @@ class Task(abc.ABC):
     shape of the labels, say which labels count: nothing else knows padding.
 
     Args:
-        values: of the flags of `flag_groups` and of those that `train` or `export` always read, by
-            name.
+        values: of `options` and of those that `train` or `export` always read, by name.
 
     Attributes:
         name: what a run's `model.json` calls it.
-        flag_groups: groups of flags, keys of `flags.GROUPS`, that training reads besides its own.
-        export_flag_groups: likewise those that `export` reads.
+        options: sections of options that training reads besides its own.
+        export_options: likewise those that `export` reads.
         labels: what its labels are called, for the progress bar.
         higher_is_better: by name those of its measures that `--keep_best` may choose by, and
             whether more of each is better.
@@ -64,8 +64,8 @@ class Task(abc.ABC):
     """
 
     name: str
-    flag_groups: tuple[str, ...] = ()
-    export_flag_groups: tuple[str, ...] = ()
+    options: tuple[type[Options], ...] = ()
+    export_options: tuple[type[Options], ...] = ()
     labels: str = "labels"
     higher_is_better: Mapping[str, bool] = {"cross_entropy": False, "accuracy": True}
     unmeasured: str = "Choose one of these, which are measured after each epoch."
@@ -75,11 +75,11 @@ class Task(abc.ABC):
     carried_over: Sequence[str] | None = None
 
     def __init_subclass__(cls, **kwargs):
-        """Give a task of `TASKS` the groups of flags that stand there, unless it names its own."""
+        """Give a task of `TASKS` the options that stand there, unless it names its own."""
         super().__init_subclass__(**kwargs)
         if registered := TASKS.get(vars(cls).get("name")):
-            for groups in {"flag_groups", "export_flag_groups"} - vars(cls).keys():
-                setattr(cls, groups, getattr(registered, groups))
+            for sections in {"options", "export_options"} - vars(cls).keys():
+                setattr(cls, sections, getattr(registered, sections))
 
     def __init__(self, values: Mapping):
         self.values = values

@@ -40,7 +40,7 @@ class OneLanguage(Task):
     def corpus(self):
         """The text: `corpora.Corpus`."""
         corpus = corpus_settings.load(
-            self._corpus_settings, self.values["cache_dir"], self.values["strict"]
+            self._corpus_settings, self.values.get("cache_dir"), self.values.get("strict", False)
         )
         if isinstance(corpus.train, Records):
             raise ValueError(

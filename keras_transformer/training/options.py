@@ -28,12 +28,6 @@ class Batches(Options):
         "mean of source and target tokens, so that 512 may be 468 source and 551 target tokens.",
         at_least=1,
     )
-    max_train_length: int = option(
-        256,
-        "Number of pieces in the longest text to train on. Longer pairs are dropped; texts of "
-        "one language are cut.",
-        at_least=2,
-    )
     accumulate: int = option(
         1,
         "Number of batches in which each replica computes its share of an update. More need "
@@ -61,6 +55,7 @@ class Batches(Options):
         "",
         "Name or address of the TPU, for --distribution=tpu.",
         resumed=FREE,
+        only={"distribution": ("tpu",)},
     )
 
 
@@ -74,56 +69,6 @@ class ObjectiveOptions(Options):
         "trains the results to agree; 0: once. Its authors take 5. A step takes twice the time.",
         at_least=0,
         resumed=TOLD,
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class Augmentation(Options):
-    """Augmentation."""
-
-    bpe_dropout: float = option(
-        0.0,
-        "Probability that a merge of two pieces is left out when a sentence is trained on, so "
-        "that it is cut into other pieces each time; 0: never. Its authors take 0.1.",
-        at_least=0,
-        at_most=0.99,
-        resumed=TOLD,
-    )
-    subword_regularization: float = option(
-        0.0,
-        "Power alpha of the probabilities by which a sentence's pieces are drawn each time it "
-        "is trained on, with --vocabulary_model=unigram; 0: the likeliest pieces are always "
-        "taken. Its author takes 0.1 to 0.5.",
-        at_least=0,
-        at_most=100,
-        resumed=TOLD,
-    )
-    scheduled_sampling: float = option(
-        0.0,
-        "Final probability that the decoder reads the model's own prediction in place of a "
-        "target token; 0: never.",
-        at_least=0,
-        at_most=0.99,
-        resumed=TOLD,
-    )
-    scheduled_sampling_steps: int = option(
-        10000,
-        "Steps in which the probability of --scheduled_sampling rises from 0.",
-        at_least=1,
-        resumed=TOLD,
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class EmbeddingStart(Options):
-    """Start of the embeddings."""
-
-    embedding_initialization: str = option(
-        "drawn",
-        "How the table of embeddings starts. drawn: at random. cooccurrence: pieces that occur "
-        "in the same pairs get similar embeddings, which saves about an epoch of a short run.",
-        choices=("drawn", "cooccurrence"),
-        resumed=FIXED,
     )
 
 
@@ -157,6 +102,7 @@ class OptimizerOptions(Options):
         "the paper's schedule.",
         at_least=1e-09,
         resumed=TOLD,
+        only={"schedule": ("cosine", "constant")},
     )
     optimizer: str = option(
         "adam",
@@ -262,13 +208,6 @@ class Course(Options):
         10,
         "Number of last checkpoints to keep, of those that --average_over names.",
         at_least=1,
-        resumed=TOLD,
-    )
-    validation_sentences: int = option(
-        500,
-        "Number of sentences to translate for BLEU, or to parse for F1, after each epoch; 0: "
-        "none. This search is greedy.",
-        at_least=0,
         resumed=TOLD,
     )
     mixed_precision: str = option(

@@ -4,21 +4,22 @@ et al. 2017 trains for days): they are refused, told or free, as each says by `r
 
 from collections.abc import Mapping
 
-from pipelines.options import FIXED, TOLD
+from pipelines.options import FIXED, TOLD, Sections, places, recipe
 
 
-def describe(folder, task, values: Mapping, resumed: Mapping[str, str]) -> list[str]:
+def describe(folder, task, values: Mapping, sections: Sections) -> list[str]:
     """Write what a run is, and the options that it is trained with; refuse to go on with another.
 
     Args:
         folder: the `RunFolder`.
         task: the `Task`; `Task.fixed` says which parts of its description must not change.
         values: of the options, by name.
-        resumed: what a resumed run may change of each, one of `options.RESUMED`.
+        sections: the options, each of which says what a resumed run may change.
 
     Returns:
         Which options are not as they were, in words.
     """
+    resumed = {one.option.name: one.option.setting.resumed for one in places(sections)}
     description = task.description()
     training = {"batch_tokens": values["batch_tokens"], **description.get("training", {})}
     description["training"] = {**training, "seed": values["seed"]}
@@ -42,6 +43,7 @@ def describe(folder, task, values: Mapping, resumed: Mapping[str, str]) -> list[
         return {**parts, "asked": {name: before.get(name, asked[name]) for name in asked}}
 
     folder.describe({**description, "asked": asked, "settings": settings}, fixed)
+    folder.write_recipe(f"--task={task.name}\n{recipe(sections, values)}")
     return [
         f"{name} was {_in_words(was[name])}, now {_in_words(value)}"
         for name, value in settings.items()

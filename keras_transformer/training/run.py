@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras_transformer.runs.exclusive import exclusive
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.write import export
+from keras_transformer.tasks import TRAINING
 from keras_transformer.tasks.task import Task
 from keras_transformer.training import checkpoint, fit, replicas
 from keras_transformer.training.averaging import choose_weights
@@ -33,17 +34,15 @@ class Run:
     Args:
         task_class: what is learned.
         values: of all flags of the command, by name.
-        resumed: by name what a resumed run may change of each, one of `pipelines.options.RESUMED`.
     """
 
-    def __init__(self, task_class: type[Task], values: Mapping, resumed: Mapping[str, str]):
+    def __init__(self, task_class: type[Task], values: Mapping):
         _refuse_together(values)
         self.strategy = replicas.make_strategy(values["distribution"], values["tpu"])
         self.is_chief = replicas.is_chief(self.strategy)
         # Before anything is drawn.
         keras.utils.set_random_seed(values["seed"])
         self.values = values
-        self.resumed = resumed
         self.folder = RunFolder(values["model_dir"] or task_class.default_model_dir(values))
         self.task = task_class(values)
         self.objective = self.task.objective()
@@ -76,7 +75,8 @@ class Run:
             self.task.write_files(folder)
         replicas.wait_for_all(self.strategy)
         self.task.read_files(folder)
-        if self.is_chief and (told := describe(folder, self.task, self.values, self.resumed)):
+        sections = (*TRAINING, *self.task.options)
+        if self.is_chief and (told := describe(folder, self.task, self.values, sections)):
             print(f"not as before: {'; '.join(told)}")
 
     def _batches(self):
@@ -92,7 +92,7 @@ class Run:
         )
 
     def _validation_batches(self):
-        longest = max(self.values["batch_tokens"], self.values["max_train_length"])
+        longest = max(self.values["batch_tokens"], self.values.get("max_train_length", 0))
         return batching.evaluation_batches(self.task.validation_examples(), longest)
 
     def _trained(self, batches, inference):

@@ -6,6 +6,7 @@ Example:
     print(len(corpus.train), corpus.train.sources[0], corpus.train.targets[0])
 """
 
+import dataclasses
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -22,11 +23,12 @@ from pipelines.corpora.text_files import Lines, TextFiles
 from pipelines.corpora.tfds import Tfds
 from pipelines.corpora.treebank import Treebank
 from pipelines.dropped import Dropped
-from pipelines.options import settings
+from pipelines.options import Options, option, settings
 
 __all__ = [
     "CORPORA",
     "Corpus",
+    "CorpusChoice",
     "CorpusOptions",
     "HomeAssistant",
     "Intents",
@@ -45,6 +47,18 @@ __all__ = [
     "named",
     "stream",
 ]
+
+
+@dataclasses.dataclass(frozen=True)
+class CorpusChoice(Options):
+    """Text."""
+
+    corpus: str = option(
+        "home_assistant",
+        f"Corpus to learn from: {', '.join(CORPORA)}.",
+        choices=tuple(CORPORA),
+        adds={name: (kind,) for name, kind in CORPORA.items()},
+    )
 
 
 # A run's description says these of every corpus, whether it reads them or not.

@@ -148,7 +148,12 @@ class Strictness(Options):
 class Seeded(CorpusOptions):
     """A random seed."""
 
-    seed: int = option(0, "Random seed of synthetic text.", at_least=0)
+    seed: int = option(
+        0,
+        "Random seed for weights, dropout, batch order, sampling and synthetic text. Members of "
+        "a mixture have seeds of their own.",
+        at_least=0,
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,8 +4,8 @@ import json
 
 import pytest
 from absl import flags
+from command_flags import EVERY_FLAG
 
-from keras_transformer.flags.groups import GROUPS
 from keras_transformer.models.variants import ATTENTIONS
 
 OF_NAMES = (
@@ -17,7 +17,7 @@ CHOSEN = "--variants=paper,attention=local:3,r_drop=5"
 
 
 def definition_of(name):
-    return next(group[name] for group in GROUPS.values() if name in group)
+    return EVERY_FLAG[name]
 
 
 def test_every_value_of_a_flag_is_the_default_or_a_variant(benchmark_of):

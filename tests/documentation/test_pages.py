@@ -12,8 +12,7 @@ import sys
 import pytest
 from documentation.pages import FENCE, OTHER_PAGES, PAGES, README, ROOT, blocks, prose
 
-from keras_transformer.flags.groups import SECTIONS
-from pipelines.options import settings
+from keras_transformer.flags.scopes import every_place
 
 EVERY_PAGE = [*PAGES, *OTHER_PAGES]
 README_LINES = 150
@@ -44,9 +43,8 @@ def text_of(pages):
 def defined_flags():
     """Names of the flags of all commands, and of benchmarks, read from the source."""
     names = {"help", "flagfile"}
-    for section in SECTIONS.values():
-        for name, one in settings(section).items():
-            names |= {name, f"no{name}"} if one.type is bool else {name}
+    for name, (place, *_) in every_place().items():
+        names |= {name, f"no{name}"} if place.option.type is bool else {name}
     for folder in ("keras_transformer", "benchmarks"):
         for path in (ROOT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from pipelines.options import Options, again, option, settings, without
+from pipelines.options import Options, like, option, settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,13 +21,6 @@ class Room(Options):
     guests: tuple[str, ...] = option(("a",), "Guests.")
     height: float = option(2.0, "Height.", is_unset=True)
     plain: int = 7
-
-
-@dataclasses.dataclass(frozen=True)
-class Hall(Room):
-    """Hall."""
-
-    chairs: int = again(Room, "chairs", 100)
 
 
 def test_a_value_of_each_kind():
@@ -64,16 +57,11 @@ def test_what_is_refused(values, message):
     assert str(error.value) == message
 
 
-def test_an_option_again_has_another_default_and_the_same_bounds():
-    assert Hall().chairs == 100
-    assert settings(Hall)["chairs"].setting == settings(Room)["chairs"].setting
-    assert (Room.title(), Hall.title()) == ("Room", "Hall")
-    with pytest.raises(ValueError, match="at least 1"):
-        Hall(chairs=0)
-
-
-def test_a_section_without_some_of_its_options():
-    small = without(Hall, "guests", "name")
+def test_a_section_like_another():
+    small = like(Room, without=("guests", "name"), chairs=100)
     assert [*settings(small)] == ["chairs", "share", "colour", "is_open", "height"]
     assert small().chairs == 100
-    assert small.title() == "Hall"
+    assert small.title() == Room.title() == "Room"
+    assert settings(small)["chairs"].setting == settings(Room)["chairs"].setting
+    with pytest.raises(ValueError, match="at least 1"):
+        small(chairs=0)

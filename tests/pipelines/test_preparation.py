@@ -15,10 +15,11 @@ import time
 
 import pytest
 import tensorflow as tf
+from command_flags import flags_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keras_transformer import flags, prepare
+from keras_transformer import prepare
 from keras_transformer.flagfiles import Argument
 from keras_transformer.flags.recipes import recipe_of_records
 from pipelines import corpora, vocabularies
@@ -32,8 +33,15 @@ from pipelines.vocabularies.word_pieces import SPECIAL, WordPieces
 for package in ("apache_beam", "babel", "regex"):
     pytest.importorskip(package)
 
-FLAGS = flags.declare(*prepare.GROUPS)
-DEFAULTS = {name: FLAGS[name].default for name in FLAGS} | {
+
+class Given(argparse.Namespace):
+    """Flags with values."""
+
+    def flag_values_dict(self):
+        return vars(self)
+
+
+DEFAULTS = flags_of("prepare").flag_values_dict() | {
     "corpus": "reverse",
     "vocabulary_size": 300,
     "shards": 4,
@@ -50,7 +58,7 @@ LEFT_OUT = [
 
 
 def run(folder, **settings):
-    prepare.main(argparse.Namespace(**{**DEFAULTS, "output_dir": str(folder), **settings}))
+    prepare.main(Given(**{**DEFAULTS, "output_dir": str(folder), **settings}))
     return Records(folder)
 
 
@@ -588,7 +596,7 @@ def test_options_that_beam_cannot_read_are_told_in_one_line(options):
 
 def test_the_folder_must_be_named():
     with pytest.raises(ValueError, match="--output_dir is missing"):
-        prepare.main(argparse.Namespace(**DEFAULTS))
+        prepare.main(Given(**DEFAULTS))
 
 
 def test_what_the_command_line_says_is_what_was_prepared(toy):

@@ -6,15 +6,14 @@ import shutil
 
 import numpy as np
 import pytest
-from absl.testing import flagsaver
+from command_flags import values_of_task
 
-from keras_transformer import flags, train
-from keras_transformer.flagfiles import expand_flagfiles
 from keras_transformer.models import Hyperparameters
 from keras_transformer.runs.folder import RunFolder, named_run, run_of
 from keras_transformer.runs.task_name import task_of
 from keras_transformer.tasks.translation.task import Translation
 from keras_transformer.training import checkpoint
+from keras_transformer.training.run import Run
 
 RELEASE_0_5 = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5" / "run"
 # The command that made the run.
@@ -122,11 +121,7 @@ def test_a_checkpoint_in_no_run_is_refused(tmp_path):
 
 
 def values(*arguments):
-    FLAGS = flags.declare(*train.GROUPS, *Translation.flag_groups)
-    with flagsaver.flagsaver():
-        FLAGS.unparse_flags()
-        FLAGS(["train", *expand_flagfiles([*OF_RELEASE_0_5, *arguments])])
-        return FLAGS.flag_values_dict()
+    return values_of_task(Translation, *OF_RELEASE_0_5, *arguments)
 
 
 @pytest.fixture
@@ -142,7 +137,7 @@ def history(folder):
 def test_a_run_of_0_5_goes_on(release_0_5, capsys):
     before = release_0_5.read_description()
     last = history(release_0_5)[-1]
-    train.run_of(
+    Run(
         Translation, values(f"--model_dir={release_0_5.path}", f"--max_steps={last['step'] + 20}")
     ).train()
     assert f"going on from step {last['step']} in {release_0_5.path}" in capsys.readouterr().out
@@ -161,7 +156,7 @@ def test_a_run_of_0_5_goes_on(release_0_5, capsys):
 )
 def test_control_a_run_of_0_5_that_is_something_else_is_refused(release_0_5, flag, said):
     with pytest.raises(ValueError, match=f"holds another run: .*{said}"):
-        train.run_of(Translation, values(f"--model_dir={release_0_5.path}", flag)).train()
+        Run(Translation, values(f"--model_dir={release_0_5.path}", flag)).train()
 
 
 def test_a_model_without_checkpoints_is_not_overwritten(tmp_path):

@@ -14,7 +14,7 @@ SAID = {
     "spans": ((), ("en", "spans")),
     "treebank": ((), ("en", "trees")),
     "intents": ((), ("en", "intent")),
-    "slots": (("--corpus=intents", "--target_language=slots"), ("en", "slots")),
+    "slots": (("--target_language=slots",), ("en", "slots")),
     "reverse": (("--target_language=x",), ("en", "x")),
 }
 
@@ -28,7 +28,8 @@ def settings_of(values_of, tmp_path):
 
     def settings(name, *arguments):
         folder = () if name in ("intents", "slots", "reverse") else (f"--data_dir={tmp_path}",)
-        values = values_of(Translation, f"--corpus={name}", *folder, *SAID[name][0], *arguments)
+        corpus = "intents" if name == "slots" else name
+        values = values_of(Translation, f"--corpus={corpus}", *folder, *SAID[name][0], *arguments)
         return corpus_settings.corpus_settings(values), values
 
     return settings

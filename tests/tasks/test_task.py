@@ -21,7 +21,6 @@ import tensorflow as tf
 from checks_here import checks_here
 from tasks.reversed_strings import ReversedStrings, WithoutClassZero, classifier, strings
 
-from keras_transformer import train
 from keras_transformer.runs.exclusive import exclusive
 from keras_transformer.tasks import examination_class, task_class
 from keras_transformer.tasks.task import with_perplexity
@@ -29,6 +28,7 @@ from keras_transformer.training import checkpoint, initialization
 from keras_transformer.training import run as runs
 from keras_transformer.training.ending import Stopwatch
 from keras_transformer.training.initialization import differences, refuse_other_heads, start_from
+from keras_transformer.training.run import Run
 from keras_transformer.training.validation import BestSoFar
 from keras_transformer.training.watchers import Board, Watchers
 
@@ -67,7 +67,7 @@ def trained(values_of):
     def run(task, folder, *arguments):
         values = values_of(task, f"--model_dir={folder}", *FAST, *arguments)
         with checks_here():
-            train.run_of(task, values).train()
+            Run(task, values).train()
         return folder
 
     return run

@@ -4,12 +4,13 @@ import types
 
 import pytest
 
-from keras_transformer import flags, train
 from keras_transformer.runs.folder import RunFolder
+from keras_transformer.tasks import TASKS, TRAINING
 from keras_transformer.training import checkpoint, resuming
 from pipelines import options
 
-RESUMED = flags.resumed(*train.GROUPS, *train.TASK_GROUPS)
+SECTIONS = (*TRAINING, *(one for task in TASKS.values() for one in task.options))
+RESUMED = {one.option.name: one.option.setting.resumed for one in options.places(SECTIONS)}
 FIXED, TOLD, FREE = (
     [name for name, kind in RESUMED.items() if kind == wanted]
     for wanted in (options.FIXED, options.TOLD, options.FREE)
@@ -20,7 +21,7 @@ BEGUN |= {"seed": 1, "batch_tokens": 1}
 
 def resume(folder, values, **parts):
     task = types.SimpleNamespace(name="t", description=lambda: dict(parts), fixed=dict)
-    return resuming.describe(folder, task, values, RESUMED)
+    return resuming.describe(folder, task, values, SECTIONS)
 
 
 @pytest.fixture

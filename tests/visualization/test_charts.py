@@ -5,6 +5,8 @@ import json
 import pytest
 
 from keras_transformer.flags.recipes import recipe
+from keras_transformer.models.architectures import ArchitectureChoice
+from keras_transformer.training.options import Course, OptimizerOptions
 from keras_transformer.visualization.charts import learning_rates, names_of, panels, read_history
 
 PAPER = {
@@ -15,7 +17,7 @@ PAPER = {
     "peak": None,
     "total_steps": 10**5,
 }
-GROUPS = ("optimizer", "model", "training")
+SECTIONS = (OptimizerOptions, ArchitectureChoice, Course)
 
 
 def test_the_curve_is_the_paper_s_and_has_its_corner():
@@ -36,14 +38,14 @@ def test_all_recipes_are_measured_at_the_same_steps():
 
 
 def test_a_recipe_is_a_flag_file_with_flags_behind_it():
-    base = recipe("base.flags", *GROUPS)
+    base = recipe("base.flags", *SECTIONS)
     assert (base["d_model"], base["warmup_steps"], base["schedule"]) == (512, 4000, "transformer")
-    changed = recipe("base.flags --warmup_steps=8000 --schedule=cosine", *GROUPS)
+    changed = recipe("base.flags --warmup_steps=8000 --schedule=cosine", *SECTIONS)
     different = {name for name in base if base[name] != changed[name]}
     assert different == {"warmup_steps", "schedule"}
     # The recipes before are as they were.
-    assert recipe("base.flags", *GROUPS) == base
-    assert recipe("--warmup_steps=7", *GROUPS)["warmup_steps"] == 7
+    assert recipe("base.flags", *SECTIONS) == base
+    assert recipe("--warmup_steps=7", *SECTIONS)["warmup_steps"] == 7
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,7 @@ def test_a_recipe_is_a_flag_file_with_flags_behind_it():
 )
 def test_a_wrong_recipe_is_told(text, told):
     with pytest.raises((ValueError, FileNotFoundError), match=told):
-        recipe(text, *GROUPS)
+        recipe(text, *SECTIONS)
 
 
 @pytest.fixture

@@ -207,7 +207,7 @@ class Tagging(Labelling):
     @functools.cached_property
     def corpus(self):
         """The text, without lines that have not a tag for each word."""
-        return labelled_texts.without_unequal(super().corpus, self.values["strict"])
+        return labelled_texts.without_unequal(super().corpus, self.values.get("strict", False))
 
     @staticmethod
     def labels_in(target):

@@ -78,7 +78,7 @@ class Translation(Task):
     def corpus(self):
         """The text: `corpora.Corpus`."""
         return corpus_settings.load(
-            self._corpus_settings, self.values["cache_dir"], self.values["strict"]
+            self._corpus_settings, self.values.get("cache_dir"), self.values.get("strict", False)
         )
 
     @property

@@ -11,11 +11,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from command_flags import EVERY_FLAG
 
-from keras_transformer import train
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
-from keras_transformer.flags.groups import GROUPS
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks import TASKS, task_class
 from keras_transformer.tasks.corpus_settings import corpus_settings
@@ -28,6 +27,7 @@ from keras_transformer.training import run as runs
 from keras_transformer.training.averaging import choose_weights
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.objective import LIKELIHOOD, RDrop, ScheduledSampling
+from keras_transformer.training.options import Seed
 from keras_transformer.training.run import Run
 from keras_transformer.training.validation import BestSoFar
 from pipelines import corpora, vocabularies
@@ -54,7 +54,7 @@ def run_of(values_of, tmp_path):
 
     def run(*arguments, task=Translation):
         values = values_of(task, *TINY, f"--model_dir={tmp_path / 'run'}", *arguments)
-        return train.run_of(task, values)
+        return Run(task, values)
 
     return run
 
@@ -369,7 +369,7 @@ def test_the_paper_s_flag_file_runs_until_the_download_begins(values_of, tmp_pat
     folders = (f"--data_dir={tmp_path}", f"--model_dir={tmp_path / 'run'}")
     values = values_of(Translation, "--flagfile=base.flags", *folders)
     with pytest.raises(OSError) as raised:
-        train.run_of(Translation, values).train()
+        Run(Translation, values).train()
     assert str(raised.value) == (
         f"wmt14_translate/de-en is not prepared in {tmp_path}, and TFDS could not download or "
         "prepare it: OSError: HTTPConnectionPool(host='www.statmt.org', port=80): Max retries "
@@ -777,13 +777,13 @@ def test_the_loss_is_the_paper_s(run_of):
 def test_the_names_of_the_tasks_are_those_that_their_runs_say():
     for name, registered in TASKS.items():
         task = task_class(name)
-        assert (task.name, task.flag_groups) == (name, registered.flag_groups)
-        assert task.export_flag_groups == registered.export_flag_groups
+        assert (task.name, task.options) == (name, registered.options)
+        assert task.export_options == registered.export_options
 
 
 def test_the_flags_name_all_tasks_and_corpora():
-    assert sorted(GROUPS["task"]["task"].parser.enum_values) == sorted(TASKS)
-    told = re.findall(r"\w+", GROUPS["corpus"]["corpus"].help)
+    assert sorted(EVERY_FLAG["task"].parser.enum_values) == sorted(TASKS)
+    told = re.findall(r"\w+", EVERY_FLAG["corpus"].help)
     assert [name for name in corpora.CORPORA if name not in told] == []
 
 
@@ -791,14 +791,14 @@ class Other(Translation):
     """A task of another program, which takes the place of ours."""
 
     name = "translation"
-    flag_groups = ("corpus", "its_own")
+    options = (Seed,)
 
 
-def test_a_task_has_the_flags_of_its_name_or_its_own():
-    assert Other.flag_groups == ("corpus", "its_own")
-    assert Other.export_flag_groups == TASKS["translation"].export_flag_groups
-    assert Task.flag_groups == type("Unknown", (Task,), {"name": "x"}).flag_groups == ()
-    assert type("Inherited", (Parsing,), {}).flag_groups == TASKS["parsing"].flag_groups
+def test_a_task_has_the_options_of_its_name_or_its_own():
+    assert Other.options == (Seed,)
+    assert Other.export_options == TASKS["translation"].export_options
+    assert Task.options == type("Unknown", (Task,), {"name": "x"}).options == ()
+    assert type("Inherited", (Parsing,), {}).options == TASKS["parsing"].options
 
 
 def test_the_text_is_found_again_from_any_folder(values_of, tmp_path, monkeypatch):

@@ -37,11 +37,6 @@ class ScoringOptions(Options):
         "Paired test of the difference from --baseline_file.",
         choices=("bootstrap", "approximate_randomization"),
     )
-    evalb_parameters: str | None = option(
-        None,
-        "EVALB's parameter file that trees are scored by. Default: what COLLINS.prm says.",
-        path=True,
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +58,8 @@ class Tokenizer(Options):
 class TuningOptions(Options):
     """Tuning."""
 
+    needs = (("task", ("translation", "parsing")),)
+
     beam_sizes: tuple[str, ...] = option(
         ("1", "2", "4", "8"), "Beam sizes to try, joined by commas."
     )
@@ -72,4 +69,16 @@ class TuningOptions(Options):
     )
     sentences: int = option(
         500, "Number of validation sentences to translate, the first ones; 0: all.", at_least=0
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class TreeScoring(Options):
+    """Scoring of trees."""
+
+    needs = (("task", ("parsing",)),)
+    evalb_parameters: str | None = option(
+        None,
+        "EVALB's parameter file that trees are scored by. Default: what COLLINS.prm says.",
+        path=True,
     )

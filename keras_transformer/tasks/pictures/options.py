@@ -1,11 +1,10 @@
-"""Flags of the task that gives pictures classes (Dosovitskiy et al. 2021, "An Image is Worth 16x16
-Words: Transformers for Image Recognition at Scale").
+"""The pictures to learn from, and how they are moved (Dosovitskiy et al. 2021, "An Image is Worth
+16x16 Words: Transformers for Image Recognition at Scale").
 """
 
 import dataclasses
 
-from keras_transformer.models.architectures import VisionHyperparameters
-from pipelines.options import Options, again, option
+from pipelines.options import Options, option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,8 +23,8 @@ class PictureOptions(Options):
         "For --pictures=fashion_mnist: folder of its four files. Default: where Debian's "
         "package has them.",
         path=True,
+        only={"pictures": ("folder", "fashion_mnist")},
     )
-    patch_size: int = again(VisionHyperparameters, "patch_size")
     shift: int = option(
         0,
         "Largest number of pixels that an image is moved by, up or down and sideways, each time "

@@ -4,7 +4,10 @@ Bidirectional Transformers for Language Understanding").
 
 import dataclasses
 
-from pipelines.options import Options, option
+from keras_transformer.decoding.options import DecodingOptions
+from keras_transformer.models.hyperparameters import Hyperparameters
+from pipelines.options import Options, like, option
+from pipelines.vocabularies.options import VocabularyOptions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,11 +58,18 @@ class ClassificationOptions(Options):
 
 
 @dataclasses.dataclass(frozen=True)
-class ImportOptions(Options):
-    """Import."""
+class TextBatches(Options):
+    """Texts."""
 
-    from_: str | None = option(
-        None,
-        "Folder of the model to import, in Hugging Face's layout: config.json and *.safetensors.",
-        path=True,
+    max_train_length: int = option(
+        256,
+        "Number of pieces in the longest text to train on. Longer pairs are dropped; texts of "
+        "one language are cut.",
+        at_least=2,
     )
+
+
+ONE_VOCABULARY = like(VocabularyOptions, without=("vocabularies",))
+MODEL_OF_LABELS = like(Hyperparameters, without=("tie_embeddings",))
+SEARCH = like(DecodingOptions, without=("constrained",))
+SEARCH_OF_TEXT = like(SEARCH, without=("coverage_penalty",))

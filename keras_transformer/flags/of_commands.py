@@ -1,10 +1,10 @@
-"""Flags of the commands that translate, parse and score. The defaults are the paper's search
-(Vaswani et al. 2017, section 6.1). A SavedModel has its own, and so has a run of a translator or
-parser.
-"""
+"""Options of commands that use a model, and of all."""
 
 import dataclasses
 
+from keras_transformer.decoding.options import DecodingOptions
+from keras_transformer.saved_models.options import Precision
+from keras_transformer.training.options import Seed
 from pipelines.options import Options, option
 
 
@@ -14,18 +14,6 @@ class DecodeTokens(Options):
 
     decode_tokens: int | None = option(
         None, "Source tokens in a batch that is decoded, with padding. Default: 2,048.", at_least=1
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class Precision(Options):
-    """Precision."""
-
-    precision: str = option(
-        "float32",
-        "Precision of the weights to translate with. bfloat16 takes half the bytes, and is "
-        "faster if the processor multiplies it.",
-        choices=("float32", "bfloat16"),
     )
 
 
@@ -58,6 +46,8 @@ class Lines(Options):
 class TranslateOptions(Options):
     """Translation."""
 
+    needs = (("task", ("translation", "parsing")),)
+
     prefix_file: str | None = option(
         None,
         "File with a line for each line of the input: the words that its translation must begin "
@@ -73,6 +63,8 @@ class TranslateOptions(Options):
 @dataclasses.dataclass(frozen=True)
 class ParseOptions(Options):
     """Trees."""
+
+    needs = (("task", ("parsing",)),)
 
     tree_format: str = option(
         "brackets",
@@ -136,3 +128,83 @@ class Files(Options):
         "trees; for a language model, of texts.",
         path=True,
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class ImportOptions(Options):
+    """Import."""
+
+    from_: str | None = option(
+        None,
+        "Folder of the model to import, in Hugging Face's layout: config.json and *.safetensors.",
+        path=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class PreparationOptions(Options):
+    """Preparation."""
+
+    output_dir: str | None = option(
+        None,
+        "Folder of the prepared corpus. The same command again makes only what is missing.",
+        path="folder",
+    )
+    vocabulary: str | None = option(
+        None,
+        "Vocabulary to use: a vocabulary.model, or those of source and target, joined by a "
+        "comma. Default: the one in --output_dir, else one is learned from the text.",
+        path=True,
+    )
+    vocabulary_sentences: int = option(
+        5000000, "Number of sampled sentences that the vocabulary is learned from.", at_least=2
+    )
+    shards: int = option(
+        16,
+        "Number of files for the training side. A worker holds one of them in memory.",
+        at_least=1,
+    )
+    shards_at_a_time: int | None = option(
+        None,
+        "Number of shards made in one pass over the text; fewer need less memory. Default: all.",
+        at_least=1,
+    )
+    parts: int | None = option(
+        None,
+        "Number of workers that read the text at once. Default: the processors of this machine.",
+        at_least=1,
+    )
+    deduplicate: bool = option(True, "Keep one of several equal pairs.")
+    max_length_ratio: float | None = option(
+        None,
+        "Drop a pair if one side has more than this many times the characters of the other. "
+        "Sides of at most 10 characters are not judged.",
+        at_least=1,
+    )
+    filter_untranslated: bool = option(False, "Drop a pair if both sides are equal.")
+    filter_scripts: bool = option(
+        False, "Drop a pair if a side is mostly in letters that its language is not written in."
+    )
+    beam_options: str = option(
+        "", "Options of Apache Beam, such as '--runner=FlinkRunner --flink_master=host:8081'."
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Errors(Options):
+    """Errors."""
+
+    traceback: bool = option(False, "Show where in the program an error came from.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Dump(Options):
+    """Dump."""
+
+    dump_flags: bool = option(
+        False, "Print the recipe that would run, as a flag file, and end.", resumed="free"
+    )
+
+
+# A model that searches.
+SEARCHING = (ModelToUse, DecodingOptions, Seed, Precision)

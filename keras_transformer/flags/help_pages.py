@@ -1,0 +1,112 @@
+"""What `--help` shows: sections of options in their order."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+
+from keras_transformer.flagfiles import expand_flagfiles
+from pipelines.options import Declared, Sections, active
+
+WIDTH = 100
+FRONT = """
+Tasks, each with options of its own:
+{tasks}
+
+Options that everybody needs; `--task={task} --help` shows all {count} of a task, and `--help=Model`
+one section:
+{everyday}
+  --flagfile=FILE
+      Read flags from a file: one of the package's recipes, or your own. Later flags come first.
+"""
+
+
+def help_of(
+    arguments: Sequence[str],
+    doc: str,
+    sections: Sections,
+    of_tasks: Mapping[str, Sections],
+    everyday: Sequence[str] = (),
+) -> str | None:
+    """The page that a command line asks for; None: it asks for none.
+
+    Args:
+        arguments: those of the command line.
+        doc: what the command does.
+        sections, of_tasks: what it reads, see `arguments.parse`.
+        everyday: the options that the first page shows of a command that has tasks.
+
+    Raises:
+        ValueError: if there is no such section.
+    """
+    asked = [one for one in arguments if one.lstrip("-").partition("=")[0] in HELP]
+    if not asked:
+        return None
+    section = asked[-1].partition("=")[2]
+    rest = [one for one in arguments if one not in asked]
+    said = dict(one.lstrip("-").partition("=")[::2] for one in expand_flagfiles(rest))
+    chooses = "task" in active(sections, {})
+    task = said.get("task") or (active(sections, {})["task"].default if chooses else None)
+    if task is not None and task not in of_tasks:
+        raise ValueError(f"--task must be one of {', '.join(of_tasks)}. Received: {task}.")
+    shown = [*sections]
+    for one in [task] if chooses else of_tasks:
+        shown += of_tasks[one]
+    if section:
+        return _one_section(section, shown, said)
+    doc = doc.strip()
+    if chooses and "task" not in said:
+        return doc + "\n" + _front(active(shown, said), of_tasks, everyday)
+    return "\n\n".join([doc, *_pages(shown, said).values()])
+
+
+HELP = ("help", "helpfull", "helpshort", "h")
+
+
+def _one_section(name, sections, said):
+    pages = _pages(sections, said)
+    alike = [title for title in pages if title.lower() == name.replace("_", " ").lower()]
+    if not alike:
+        raise ValueError(f"--help={name} is no section. There are: {', '.join(pages)}.")
+    return pages[alike[0]]
+
+
+def _front(options, of_tasks, everyday):
+    return FRONT.format(
+        tasks="\n".join(f"  --task={task}" for task in of_tasks),
+        task=next(iter(of_tasks)),
+        count=len(options),
+        everyday="\n".join(_line(options[name]) for name in everyday),
+    )
+
+
+def _pages(sections, said):
+    """The text of each section, by its title. An option is shown once."""
+    shown: set[str] = set()
+    pages: dict[str, list[str]] = {}
+    for section in sections:
+        for name, one in active([section], said).items():
+            if name not in shown:
+                shown.add(name)
+                pages.setdefault(section.title(), []).append(_line(one))
+    return {title: "\n".join([f"{title}:", *lines]) for title, lines in pages.items()}
+
+
+def _line(one: Declared):
+    """An option: how it is written with its default, its choices, what it does."""
+    default = None if one.setting.is_unset else one.default
+    if one.type is bool:
+        written = f"--[no]{one.name}" if default is None else f"--[no]{one.name} ({_yes(default)})"
+    elif default in (None, ""):
+        written = f"--{one.name}=..."
+    else:
+        written = f"--{one.name}={','.join(default) if one.type is list else default}"
+    if one.setting.choices:
+        written += f"  ({', '.join(one.setting.choices)})"
+    lines = [f"  {line}" for line in textwrap.wrap(written, WIDTH - 2, subsequent_indent="      ")]
+    lines += textwrap.wrap(
+        one.setting.help, WIDTH, initial_indent="      ", subsequent_indent="      "
+    )
+    return "\n".join(lines)
+
+
+def _yes(value):
+    return "yes" if value else "no"

@@ -1,0 +1,53 @@
+"""What is exported, and where."""
+
+import dataclasses
+
+from pipelines.options import Options, option
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportOptions(Options):
+    """Export."""
+
+    export_dir: str | None = option(
+        None,
+        "Folder of the exported versions. Default: saved_models/<name of the model_dir>.",
+        path="folder",
+        resumed="free",
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Version(Options):
+    """Version."""
+
+    version: int | None = option(
+        None,
+        "Number of the exported version. Default: the next free one.",
+        at_least=1,
+        at_most=9223372036854775807,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Format(Options):
+    """Format."""
+
+    format: str = option(
+        "saved_model",
+        "Format of the export. ctranslate2 is for the engine of that name, which has its own "
+        "search.",
+        choices=("saved_model", "ctranslate2"),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Precision(Options):
+    """Precision."""
+
+    precision: str = option(
+        "float32",
+        "Precision of the weights to translate with. bfloat16 takes half the bytes, and is "
+        "faster if the processor multiplies it.",
+        choices=("float32", "bfloat16"),
+    )

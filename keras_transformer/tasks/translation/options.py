@@ -1,0 +1,75 @@
+"""What translators and parsers read besides (Vaswani et al. 2017, sections 5 and 6)."""
+
+import dataclasses
+
+from pipelines.options import FIXED, TOLD, Options, option
+
+
+def is_above_0(number: str) -> bool:
+    """Whether a probability is said that is not 0."""
+    return number.strip("0.") != ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Augmentation(Options):
+    """Augmentation."""
+
+    bpe_dropout: float = option(
+        0.0,
+        "Probability that a merge of two pieces is left out when a sentence is trained on, so "
+        "that it is cut into other pieces each time; 0: never. Its authors take 0.1.",
+        at_least=0,
+        at_most=0.99,
+        resumed=TOLD,
+    )
+    subword_regularization: float = option(
+        0.0,
+        "Power alpha of the probabilities by which a sentence's pieces are drawn each time it "
+        "is trained on, with --vocabulary_model=unigram; 0: the likeliest pieces are always "
+        "taken. Its author takes 0.1 to 0.5.",
+        at_least=0,
+        at_most=100,
+        resumed=TOLD,
+    )
+    scheduled_sampling: float = option(
+        0.0,
+        "Final probability that the decoder reads the model's own prediction in place of a "
+        "target token; 0: never.",
+        at_least=0,
+        at_most=0.99,
+        resumed=TOLD,
+    )
+    scheduled_sampling_steps: int = option(
+        10000,
+        "Steps in which the probability of --scheduled_sampling rises from 0.",
+        at_least=1,
+        resumed=TOLD,
+        only={"scheduled_sampling": is_above_0},
+        only_words="--scheduled_sampling above 0",
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class EmbeddingStart(Options):
+    """Start of the embeddings."""
+
+    embedding_initialization: str = option(
+        "drawn",
+        "How the table of embeddings starts. drawn: at random. cooccurrence: pieces that occur "
+        "in the same pairs get similar embeddings, which saves about an epoch of a short run.",
+        choices=("drawn", "cooccurrence"),
+        resumed=FIXED,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ValidationSearch(Options):
+    """Validation."""
+
+    validation_sentences: int = option(
+        500,
+        "Number of sentences to translate for BLEU, or to parse for F1, after each epoch; 0: "
+        "none. This search is greedy.",
+        at_least=0,
+        resumed=TOLD,
+    )

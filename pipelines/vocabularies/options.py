@@ -1,0 +1,46 @@
+"""How the vocabulary is learned (Vaswani et al. 2017, section 5.1)."""
+
+import dataclasses
+
+from pipelines.options import Options, option
+
+
+def is_text(corpus: str) -> bool:
+    """Whether a corpus has no vocabulary of its own."""
+    return corpus != "records"
+
+
+LEARNED = {
+    "only": {"corpus": is_text},
+    "only_words": "a vocabulary that is learned, and --corpus=records has one: for any other "
+    "--corpus",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class VocabularyOptions(Options):
+    """Vocabulary."""
+
+    vocabulary_size: int = option(
+        37000,
+        "Most pieces in the vocabulary; with --vocabularies=separate, in each of the two. A "
+        "text that holds fewer gives all that it holds; of more characters than fit, the rarest "
+        "are spelled in bytes.",
+        at_least=1,
+        **LEARNED,
+    )
+    vocabularies: str = option(
+        "joint",
+        "Whether both languages share one vocabulary (joint), or each has its own (separate). "
+        "The latter needs --tie_embeddings=decoder or none.",
+        choices=("joint", "separate"),
+        resumed="fixed",
+        **LEARNED,
+    )
+    vocabulary_model: str = option(
+        "bpe",
+        "How the pieces are learned: by byte-pair encoding, or by a unigram language model.",
+        choices=("bpe", "unigram"),
+        resumed="fixed",
+        **LEARNED,
+    )

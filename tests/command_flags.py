@@ -1,0 +1,40 @@
+"""Flags as a command has them, in tests."""
+
+import importlib
+
+from absl import flags as absl_flags
+
+from keras_transformer.flagfiles import expand_flagfiles
+from keras_transformer.flags.arguments import every_flag, parse
+from keras_transformer.flags.definition import define
+from keras_transformer.flags.scopes import COMMANDS, every_place
+from keras_transformer.tasks import TRAINING
+from pipelines.options import places
+
+__all__ = ["COMMANDS", "EVERY_FLAG", "flags_of", "names_of", "values_of_task"]
+EVERY_FLAG = every_flag()
+
+
+def flags_of(command, *arguments):
+    """The flags of a command that was given arguments."""
+    module = importlib.import_module(f"keras_transformer.{command}")
+    FLAGS = absl_flags.FlagValues()
+    parse(FLAGS, arguments, module.SECTIONS, getattr(module, "OF_TASKS", {}))
+    return FLAGS
+
+
+def values_of_task(task, *arguments):
+    """The values of flags for a task, those of other tasks too: nothing is refused."""
+    FLAGS = absl_flags.FlagValues()
+    define((place.option for place in places((*TRAINING, *task.options))), FLAGS)
+    define((place.option for found in every_place().values() for place in found), FLAGS)
+    FLAGS(["train", *expand_flagfiles(arguments)])
+    return FLAGS.flag_values_dict()
+
+
+def names_of(command):
+    """The flags that a command reads, of all tasks and choices."""
+    module = importlib.import_module(f"keras_transformer.{command}")
+    of_tasks = getattr(module, "OF_TASKS", {}).values()
+    sections = (*module.SECTIONS, *(one for inner in of_tasks for one in inner))
+    return {place.option.name for place in places(sections)} & every_place().keys()
