@@ -33,10 +33,8 @@ def built(name):
     from benchmarks.longest_chain import sequential_products
     from keras_transformer.flags.recipes import recipe
     from keras_transformer.models import model_of, sizes_of_flags
-    from keras_transformer.models.architectures import ArchitectureChoice
-    from pipelines.vocabularies.options import VocabularyOptions
 
-    values = recipe(f"{RECIPES[name]}.flags", ArchitectureChoice, VocabularyOptions)
+    values = recipe(f"{RECIPES[name]}.flags")
     model = model_of(sizes_of_flags({**values, **OWN.get(name, {})}))
     chains = [
         sequential_products(model, (np.ones((1, length), np.int32),) * 2)

@@ -9,8 +9,7 @@ It needs matplotlib: the extra `plots`.
 from keras_transformer import flags
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.flags.of_commands import Files, ModelToUse, Output
-from keras_transformer.models.architectures import ArchitectureChoice
-from keras_transformer.training.options import Course, OptimizerOptions, Seed
+from keras_transformer.training.options import Seed
 from keras_transformer.visualization.attention_pictures import Lines
 from keras_transformer.visualization.charts import LearningRates
 from keras_transformer.visualization.head_maps import Heads
@@ -41,7 +40,7 @@ def _schedule(text):
     """The arguments of `training.schedule.schedule` that a recipe gives."""
     from keras_transformer.flags.recipes import recipe
 
-    values = recipe(text, OptimizerOptions, ArchitectureChoice, Course)
+    values = recipe(text)
     return {
         "name": values["schedule"],
         "d_model": values["d_model"],

@@ -8,7 +8,7 @@ from absl import flags as absl_flags
 
 from keras_transformer.flagfiles import expand_flagfiles
 from keras_transformer.flags.arguments import parse
-from pipelines.options import Options
+from keras_transformer.tasks import TASKS, TRAINING, TaskChoice
 
 # Flags that records refuse.
 NOT_OF_RECORDS = {"task", "mixture", "tree_leaves"}
@@ -36,12 +36,11 @@ def recipe_of_records(argv: Sequence[str], languages: Mapping[str, str]) -> list
     return [*files, *(f"--{name}={value}" for name, value in languages.items())]
 
 
-def recipe(text: str, *sections: type[Options]) -> Mapping[str, Any]:
+def recipe(text: str) -> Mapping[str, Any]:
     """The values that options of training have in a recipe, by name.
 
     Args:
         text: names of flag files and flags, between spaces; a later one overrides an earlier one.
-        sections: what to read of it.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -52,7 +51,8 @@ def recipe(text: str, *sections: type[Options]) -> Mapping[str, Any]:
     ]
     values = absl_flags.FlagValues()
     try:
-        parse(values, arguments, sections)
+        of_tasks = {name: task.options for name, task in TASKS.items()}
+        parse(values, arguments, (TaskChoice, *TRAINING), of_tasks)
     except ValueError as error:
         raise ValueError(f"{text}: {error}") from error
     return values.flag_values_dict()

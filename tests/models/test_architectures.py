@@ -21,9 +21,7 @@ from keras_transformer.models import (
     sizes_of_flags,
     translation_policy,
 )
-from keras_transformer.models.architectures import ArchitectureChoice
 from keras_transformer.saved_models import ctranslate2_model
-from pipelines.vocabularies.options import VocabularyOptions
 
 V = 11
 SOURCE = np.array([[4, 5, 6, 7, 2], [8, 9, 2, 0, 0]], np.int32)
@@ -181,7 +179,7 @@ def test_a_model_file_makes_it_again(name):
     ],
 )
 def test_the_recipes_make_models_of_known_sizes(name, expected):
-    hyperparameters = sizes_of_flags(recipe(f"{name}.flags", ArchitectureChoice, VocabularyOptions))
+    hyperparameters = sizes_of_flags(recipe(f"{name}.flags"))
     made = model_of(hyperparameters)
     assert (type(hyperparameters), type(made)) == expected[:2]
     assert made.count_params() == pytest.approx(expected[2], rel=0.01)
@@ -189,7 +187,7 @@ def test_the_recipes_make_models_of_known_sizes(name, expected):
 
 @pytest.mark.parametrize("name", list(ARCHITECTURES))
 def test_a_name_alone_makes_a_model_of_the_defaults(name):
-    found = sizes_of_flags(recipe(f"--architecture={name}", ArchitectureChoice, VocabularyOptions))
+    found = sizes_of_flags(recipe(f"--architecture={name}"))
     assert found == ARCHITECTURES[name](found.vocabulary_size)
     assert sizes_of_description(found.as_dict()) == found
 
@@ -209,14 +207,14 @@ def test_a_description_without_an_architecture_is_a_transformer_s():
         ("--kernel_size=3", "--kernel_size is for --architecture=convolutional"),
         ("tiny.flags --architecture=recurrent", "tiny.flags, line 7: --d_ff is for --architecture"),
         ("--architecture=convolutional --kernel_size=4", "Received: kernel_size=4. Try 5."),
-        ("--architecture=convolutional --positions=rotary", "one of sinusoidal, learned, none"),
+        ("--architecture=convolutional --positions=rotary", "one of <sinusoidal|learned|none>"),
         ("--architecture=recurrent --d_model=7", "Received: d_model=7. Try 8."),
         ("--architecture=recurrent --dropout=-1", "dropout"),
     ],
 )
 def test_what_an_architecture_has_no_use_for_is_refused(arguments, told):
     with pytest.raises(ValueError) as raised:
-        sizes_of_flags(recipe(arguments, ArchitectureChoice, VocabularyOptions))
+        sizes_of_flags(recipe(arguments))
     assert told in str(raised.value)
     assert "\n" not in str(raised.value)
 

@@ -5,8 +5,6 @@ import json
 import pytest
 
 from keras_transformer.flags.recipes import recipe
-from keras_transformer.models.architectures import ArchitectureChoice
-from keras_transformer.training.options import Course, OptimizerOptions
 from keras_transformer.visualization.charts import learning_rates, names_of, panels, read_history
 
 PAPER = {
@@ -17,7 +15,6 @@ PAPER = {
     "peak": None,
     "total_steps": 10**5,
 }
-SECTIONS = (OptimizerOptions, ArchitectureChoice, Course)
 
 
 def test_the_curve_is_the_paper_s_and_has_its_corner():
@@ -38,14 +35,14 @@ def test_all_recipes_are_measured_at_the_same_steps():
 
 
 def test_a_recipe_is_a_flag_file_with_flags_behind_it():
-    base = recipe("base.flags", *SECTIONS)
+    base = recipe("base.flags")
     assert (base["d_model"], base["warmup_steps"], base["schedule"]) == (512, 4000, "transformer")
-    changed = recipe("base.flags --warmup_steps=8000 --schedule=cosine", *SECTIONS)
+    changed = recipe("base.flags --warmup_steps=8000 --schedule=cosine")
     different = {name for name in base if base[name] != changed[name]}
     assert different == {"warmup_steps", "schedule"}
     # The recipes before are as they were.
-    assert recipe("base.flags", *SECTIONS) == base
-    assert recipe("--warmup_steps=7", *SECTIONS)["warmup_steps"] == 7
+    assert recipe("base.flags") == base
+    assert recipe("--warmup_steps=7")["warmup_steps"] == 7
 
 
 @pytest.mark.parametrize(
@@ -58,7 +55,7 @@ def test_a_recipe_is_a_flag_file_with_flags_behind_it():
 )
 def test_a_wrong_recipe_is_told(text, told):
     with pytest.raises((ValueError, FileNotFoundError), match=told):
-        recipe(text, *SECTIONS)
+        recipe(text)
 
 
 @pytest.fixture
