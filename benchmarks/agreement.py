@@ -20,12 +20,12 @@ from absl import app, flags
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
 from keras_transformer.evaluation.metrics import tokenizer_of
-from keras_transformer.inference.trained import load_trained
-from keras_transformer.inference.translation_module import TranslationModule
+from keras_transformer.inference.loading import load_trained
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.startup import spread_over_cores, start_tensorflow
+from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines import corpora
 from pipelines.special_ids import BOS, EOS, PAD
 

@@ -102,8 +102,8 @@ def show(rule, loss, paths):
 
 def score(weights, sentences):
     """What `evaluate` says of some weights on the test set."""
-    from keras_transformer.inference.loading import description_of
-    from keras_transformer.runs.task_name import task_of
+    from keras_transformer.runs.description import task_of
+    from keras_transformer.runs.model_path import description_of
     from keras_transformer.tasks import examination_class
 
     description = description_of(str(weights))

@@ -14,12 +14,12 @@ from benchmarks import environments, our_training
 from benchmarks.sizes import SIZES
 from benchmarks.turns import Trainer
 from keras_transformer.decoding.options import DecodingOptions
-from keras_transformer.inference.trained import load_trained
-from keras_transformer.inference.translation_module import TranslationModule
+from keras_transformer.inference.loading import load_trained
 from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.saved_models.write import export
+from keras_transformer.tasks.translation.module import TranslationModule
 from keras_transformer.training import checkpoint
 from pipelines.vocabularies.vocabulary import learn
 

@@ -24,8 +24,8 @@ SECTIONS = (*SEARCHING, DecodeTokens, ScoringOptions, TreeScoring, Tokenizer, Js
 
 
 def main(FLAGS):
-    from keras_transformer.inference.loading import description_of
-    from keras_transformer.runs.task_name import task_of
+    from keras_transformer.runs.description import task_of
+    from keras_transformer.runs.model_path import description_of
     from keras_transformer.startup import spread_over_cores
     from keras_transformer.tasks import examination_class
 

@@ -18,8 +18,8 @@ OF_TASKS = {name: task.export_options for name, task in TASKS.items()}
 
 
 def main(FLAGS):
+    from keras_transformer.runs.description import task_of
     from keras_transformer.runs.folder import RunFolder
-    from keras_transformer.runs.task_name import task_of
 
     name = task_of(RunFolder(flags.required_model_dir(FLAGS)).read_description())
     flags.refuse_foreign(name, FLAGS.model_dir)

@@ -70,7 +70,7 @@ def _refuse(FLAGS):
 
 
 def _refuse_translator(description, model):
-    from keras_transformer.runs.task_name import task_of
+    from keras_transformer.runs.description import task_of
 
     if (task := task_of(description)) != "parsing":
         raise ValueError(

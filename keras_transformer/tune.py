@@ -52,8 +52,8 @@ def main(FLAGS):
 
 def _examination(FLAGS, model):
     """What `evaluate` asks of the model, of the first sentences of the validation split."""
-    from keras_transformer.inference.loading import description_of
-    from keras_transformer.runs.task_name import task_of
+    from keras_transformer.runs.description import task_of
+    from keras_transformer.runs.model_path import description_of
     from keras_transformer.tasks.score import validation_of
 
     values = {

@@ -42,8 +42,8 @@ from keras_transformer import (
     Translator,
 )
 from keras_transformer.evaluation import bleu
-from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.saved_models.write import export
+from keras_transformer.tasks.translation.module import TranslationModule
 from keras_transformer.visualization import charts
 from keras_transformer.visualization.attended import Attended
 from keras_transformer.visualization.attention_pictures import draw_lines, draw_matrix, rows_of

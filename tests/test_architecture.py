@@ -64,7 +64,7 @@ MAY_IMPORT = {
     "keras_transformer.runs": ["pipelines", *ours("saved_models", "training")],
     "keras_transformer.inference": [
         "pipelines",
-        *ours("decoding", "models", "runs", "saved_models"),
+        *ours("decoding", "models", "runs", "saved_models", "tensorflow_errors"),
     ],
     # The run stands upon its task, the rest of its room below.
     **dict.fromkeys(THE_RUN, BELOW_THE_RUN),

@@ -1,5 +1,6 @@
 """A SavedModel called from Python: its signatures run in a session, without Keras."""
 
+import functools
 import pathlib
 import threading
 from collections.abc import Mapping
@@ -9,11 +10,11 @@ import sentencepiece
 import tensorflow as tf
 from google.protobuf.message import Message
 
-from keras_transformer.inference.hypothesis import Hypothesis
-from keras_transformer.inference.live import Live, as_bytes, as_strings
+from keras_transformer.inference.functions import SavedFunctions, meta_graph_of
+from keras_transformer.inference.live import Hypothesis, Live, as_bytes, as_strings
 from keras_transformer.inference.request_options import limits, request
 from keras_transformer.saved_models.loaded_graph import sentencepiece_models
-from keras_transformer.saved_models.session import SavedModel, damaged, read_meta_graph, reload
+from keras_transformer.saved_models.session import reload
 from pipelines.trees import bracketing
 from pipelines.trees.linearization import alphabet_of
 from pipelines.vocabularies.vocabulary import RESERVED, fingerprint_of
@@ -43,24 +44,22 @@ class Exported:
         description: Mapping | None = None,
     ):
         self._folder = folder
-        self._loaded = {}
+        meta_graph = meta_graph_of(folder)
+        facts = description or {}
+        definitions = meta_graph.signature_def
+        self._functions = SavedFunctions(folder, definitions, facts)
         self._lock = threading.Lock()
-        try:
-            meta_graph = read_meta_graph(folder)
-        except (OSError, ValueError) as error:
-            raise damaged(folder, error) from error
-        self._signatures = set(meta_graph.signature_def)
         # What the text that comes out is called: "translation", "tree".
-        self._output = _only_output(meta_graph.signature_def, folder)
+        self._output = _only_output(definitions, folder)
         self._source_tokenizer, self._target_tokenizer = tokenizers_of(
-            meta_graph.graph_def, folder, description or {}
+            meta_graph.graph_def, folder, facts
         )
         self._tree_leaves = None
         if self._output == TREE:
             pieces = map(self._target_tokenizer.id_to_piece, range(len(self._target_tokenizer)))
             self._tree_leaves = alphabet_of(list(pieces)).leaves
-        self._limits = limits(description or {})
-        exported = (description or {}).get("decoding", {}).get("beam_size")
+        self._limits = limits(facts)
+        exported = facts.get("decoding", {}).get("beam_size")
         self._translating, self._options = request(options, exported)
         self.check(self._options)
         self._require(self._translating)
@@ -92,10 +91,10 @@ class Exported:
 
     def translate(self, lines: list[str]) -> list[str]:
         """The best translation of each line, or the one that is drawn."""
-        given = self._run(self._translating, text=lines, **self._options)
+        answer = self._run(self._translating, text=lines, **self._options)
         if self._translating == "translate":
-            return as_strings(given[f"{self._output}s"][:, 0])
-        return as_strings(given[self._output])
+            return as_strings(answer[f"{self._output}s"][:, 0])
+        return as_strings(answer[self._output])
 
     def translate_in_detail(self, lines: list[str], prefixes: list[str]) -> list[list[Hypothesis]]:
         """The hypotheses of each line, best first.
@@ -116,14 +115,14 @@ class Exported:
                 f"prefixes and {', '.join(self._options)} exclude each other with a SavedModel: "
                 "leave one out, or name the folder of its run."
             )
-        given = self._run("translate", text=lines, **self._options)
+        answer = self._run("translate", text=lines, **self._options)
         return [
             [
                 Hypothesis(text, float(score), None, None)
                 for text, score in zip(as_strings(texts), scores, strict=True)
                 if score > NO_SCORE
             ]
-            for texts, scores in zip(given[f"{self._output}s"], given["scores"], strict=True)
+            for texts, scores in zip(answer[f"{self._output}s"], answer["scores"], strict=True)
         ]
 
     def translate_with_penalties(
@@ -135,14 +134,14 @@ class Exported:
         columns = []
         for penalty in length_penalties:
             options = {**self._options, "beam_size": beam_size, "length_penalty": penalty}
-            given = self._run("translate", text=lines, **options)
-            columns.append(as_strings(given[f"{self._output}s"][:, 0]))
+            answer = self._run("translate", text=lines, **options)
+            columns.append(as_strings(answer[f"{self._output}s"][:, 0]))
         return [list(row) for row in zip(*columns, strict=True)]
 
     def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:
         """Log P(Y | X) in nats and |Y| of each pair."""
-        given = self._run("score", text=lines, reference=references)
-        return list(zip(given["log_probability"].tolist(), given["tokens"].tolist(), strict=True))
+        answer = self._run("score", text=lines, reference=references)
+        return list(zip(answer["log_probability"].tolist(), answer["tokens"].tolist(), strict=True))
 
     def attention(self, lines: list[str], references: list[str]) -> dict[str, np.ndarray]:
         """What every layer's heads attend to: see `Live.attention`."""
@@ -153,11 +152,11 @@ class Exported:
         self, lines: list[str], references: list[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Source and target pieces and the attention between: see `Live.cross_attention`."""
-        given = self._run("align", text=lines, reference=references)
-        return given["source_pieces"], given["target_pieces"], given["attention"]
+        answer = self._run("align", text=lines, reference=references)
+        return answer["source_pieces"], answer["target_pieces"], answer["attention"]
 
     def _require(self, signature):
-        if signature not in self._signatures:
+        if signature not in self._functions:
             raise ValueError(
                 f"{self._folder} has no signature `{signature}`: an ensemble has no attention of "
                 "its own, an export that draws has no search, and one made before 0.4 has only "
@@ -166,33 +165,26 @@ class Exported:
 
     def _run(self, signature, **inputs):
         """Call a signature with lists of strings and with options that hold for all of them."""
-        model = self._once(signature, self._load)
-        types = model.signatures[signature].inputs
+        self._require(signature)
+        types = self._functions.signatures[signature].inputs
         arrays = {
             name: as_bytes(value)
             if isinstance(value, list)
             else np.array([value], types[name].dtype.as_numpy_dtype)
             for name, value in inputs.items()
         }
-        return model.run(signature, model.signatures[signature].defaults | arrays)
+        return self._functions[signature](**arrays)
 
-    def _load(self, signature):
-        self._require(signature)
-        try:
-            return SavedModel(self._folder, (signature,))
-        except (OSError, ValueError, tf.errors.OpError) as error:
-            raise damaged(self._folder, error) from error
+    @functools.cached_property
+    def _reloaded(self):
+        return Live(reload(self._folder), gives_attention=True)
 
     def _module(self):
-        """The exported module with the functions that are no signatures."""
-        return self._once("module", lambda _: Live(reload(self._folder), gives_attention=True))
-
-    def _once(self, name, load):
-        """What `load` gives for a name, loaded by the first thread that asks."""
+        """The exported module with the functions that are no signatures, reloaded by the first
+        thread that asks.
+        """
         with self._lock:
-            if name not in self._loaded:
-                self._loaded[name] = load(name)
-            return self._loaded[name]
+            return self._reloaded
 
 
 def _only_output(signatures, folder):
@@ -219,13 +211,13 @@ def tokenizers_of(graph: Message, folder: pathlib.Path, description: Mapping) ->
     Raises:
         ValueError: if there is none.
     """
-    found = sentencepiece_models(graph)
-    if not found:
+    models = sentencepiece_models(graph)
+    if not models:
         raise ValueError(f"{folder} has no SentencePiece tokenizer: it is no translator of ours.")
-    by_fingerprint = {fingerprint_of(model): model for model in found}
+    by_fingerprint = {fingerprint_of(model): model for model in models}
     fingerprint = description.get("vocabulary", {}).get("fingerprint", "")
     named = [by_fingerprint[one] for one in fingerprint.split("-") if one in by_fingerprint]
     loaded = [
-        sentencepiece.SentencePieceProcessor(model_proto=model) for model in named or found[:1]
+        sentencepiece.SentencePieceProcessor(model_proto=model) for model in named or models[:1]
     ]
     return loaded[0], loaded[-1]

@@ -1,22 +1,22 @@
 """Beginnings of texts to texts, by a run's language model or an exported one."""
 
 import os
-import pathlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
-import tensorflow as tf
+import numpy as np
 
-from keras_transformer.inference.batches import checked_lengths
 from keras_transformer.inference.exported import tokenizers_of
-from keras_transformer.inference.generation_module import GenerationModule
-from keras_transformer.inference.loading import refuse_precision, saved_model
+from keras_transformer.inference.functions import (
+    Functions,
+    LiveFunctions,
+    SavedFunctions,
+    meta_graph_of,
+)
+from keras_transformer.inference.line_batches import checked_lengths
+from keras_transformer.inference.live import as_bytes, as_strings
+from keras_transformer.inference.loading import module_of_run, refuse_precision
 from keras_transformer.inference.perplexity import rounded_perplexity
-from keras_transformer.models import LanguageModel, sizes_of_description, translation_policy
-from keras_transformer.runs.folder import RunFolder, named_run
-from keras_transformer.runs.task_name import task_of
-from keras_transformer.saved_models.session import read_meta_graph, reload
-from pipelines import vocabularies
+from keras_transformer.runs.model_path import ModelPath
 
 TASK = "language_modelling"
 
@@ -25,25 +25,18 @@ class Generator:
     """Continue texts, and compute how likely texts are.
 
     Args:
-        generate: texts (B,) -> {"generated": texts (B,)}.
-        score: texts (B,) -> {"log_probability": nats (B,), "tokens": integers (B,)}.
+        functions: "serving_default" and "score" of a language model.
         lengths: a list of texts -> the tokens of each, its end included.
     """
 
-    def __init__(
-        self,
-        generate: Callable[..., dict],
-        score: Callable[..., dict],
-        lengths: Callable[[list[str]], list[int]],
-    ):
-        self._generate = generate
-        self._score = score
+    def __init__(self, functions: Functions, lengths: Callable[[list[str]], list[int]]):
+        self._functions = functions
         self._lengths = lengths
 
     @classmethod
-    def of(cls, module: GenerationModule) -> "Generator":
-        """That of a live module."""
-        return cls(module.generate, module.score, module.lengths)
+    def of(cls, module) -> "Generator":
+        """That of a live `GenerationModule`."""
+        return cls(LiveFunctions(module), module.lengths)
 
     @classmethod
     def load(cls, path: str | os.PathLike, precision: str = "float32", **options) -> "Generator":
@@ -60,11 +53,11 @@ class Generator:
             ValueError: if it is damaged, no language model, or a SavedModel that is given options
                 or a precision.
         """
-        path = pathlib.Path(path)
-        if version := saved_model(path):
-            refuse_precision(version, precision)
-            return cls(*_exported(version, options))
-        return cls.of(module_of_run(named_run(path), precision, options))
+        model = ModelPath.of(path)
+        if model.version is None:
+            return cls.of(module_of_run(model.run, TASK, precision, options))
+        refuse_precision(model.version, precision)
+        return _exported(model, options)
 
     def generate(self, prompts: Sequence[str], at_once: int = 32) -> list[str]:
         """Continue prompts.
@@ -80,12 +73,8 @@ class Generator:
             ValueError: naming the first prompt that is longer than the model takes.
         """
         checked_lengths(self._lengths, prompts, remedy="Shorten it.")
-        found = []
-        for start in range(0, len(prompts), at_once):
-            batch = tf.constant(list(prompts[start : start + at_once]))
-            texts = self._generate(text=batch)["generated"].numpy()
-            found.extend(text.decode(errors="replace") for text in texts)
-        return found
+        answers = self._answers("serving_default", prompts, at_once)
+        return [text for answer in answers for text in as_strings(answer["generated"])]
 
     def perplexities(self, lines: Sequence[str], at_once: int = 64) -> dict:
         """exp(-log P / pieces) and exp(-log P / words) of lines, their ends counted in both.
@@ -104,10 +93,9 @@ class Generator:
         checked_lengths(self._lengths, lines, remedy="Split it into several lines.")
         log_probability = 0.0
         pieces = 0
-        for start in range(0, len(lines), at_once):
-            scored = self._score(text=tf.constant(list(lines[start : start + at_once])))
-            log_probability += float(tf.reduce_sum(tf.cast(scored["log_probability"], tf.float64)))
-            pieces += int(tf.reduce_sum(scored["tokens"]))
+        for scored in self._answers("score", lines, at_once):
+            log_probability += float(np.sum(scored["log_probability"], dtype=np.float64))
+            pieces += int(np.sum(scored["tokens"]))
         words = sum(len(line.split()) + 1 for line in lines)
         return {
             "lines": len(lines),
@@ -116,50 +104,25 @@ class Generator:
             "perplexity_of_words": rounded_perplexity(-log_probability / words),
         }
 
-
-def module_of_run(
-    folder: RunFolder, precision: str = "float32", options: Mapping[str, Any] | None = None
-) -> GenerationModule:
-    """The module of a run's language model.
-
-    Args:
-        folder: the run.
-        precision: see `Generator.load`.
-        options: arguments of `DecodingOptions`.
-
-    Raises:
-        FileNotFoundError: if there is no run, or nothing trained.
-        ValueError: if it is of another task.
-    """
-    description = folder.read_description()
-    if (task := task_of(description)) != TASK:
-        raise ValueError(
-            f"{folder.path} must be a language model, trained by --task={TASK}. Received: a run of "
-            f"the task {task}."
-        )
-    given = GenerationModule.options_of(options or {})
-    hyperparameters = folder.read_hyperparameters(sizes_of_description)
-    model = LanguageModel(hyperparameters, dtype=translation_policy(precision))
-    folder.load_weights(model)
-    return GenerationModule(model, vocabularies.load(folder.path), given)
+    def _answers(self, name, texts, at_once):
+        function = self._functions[name]
+        for start in range(0, len(texts), at_once):
+            yield function(text=as_bytes(texts[start : start + at_once]))
 
 
-def _exported(version, options):
+def _exported(model: ModelPath, options: Mapping) -> Generator:
     if options:
         raise ValueError(
-            f"{version} decodes as it was exported. Received: {', '.join(options)}. Leave it out, "
-            "name the folder of the run, or export it again with it."
+            f"{model.version} decodes as it was exported. Received: {', '.join(options)}. Leave it "
+            "out, name the folder of the run, or export it again with it."
         )
-    signatures = reload(version).signatures
-    serve = signatures["serving_default"]
-    if "generated" not in serve.structured_outputs:
+    meta_graph = meta_graph_of(model.version)
+    functions = SavedFunctions(model.version, meta_graph.signature_def, model.describe())
+    outputs = [*functions.signatures["serving_default"].outputs]
+    if outputs != ["generated"]:
         raise ValueError(
-            f"{version} must be a language model, exported of a run of --task={TASK}. Received: a "
-            f"SavedModel that gives {', '.join(serve.structured_outputs)}."
+            f"{model.version} must be a language model, exported of a run of --task={TASK}. "
+            f"Received: a SavedModel that gives {', '.join(outputs)}."
         )
-    tokenizer, _ = tokenizers_of(read_meta_graph(version).graph_def, version, {})
-
-    def lengths(lines):
-        return [len(ids) + 1 for ids in tokenizer.encode(lines)]
-
-    return serve, signatures["score"], lengths
+    tokenizer, _ = tokenizers_of(meta_graph.graph_def, model.version, {})
+    return Generator(functions, lambda lines: [len(ids) + 1 for ids in tokenizer.encode(lines)])

@@ -2,12 +2,41 @@
 
 import functools
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.inference.hypothesis import Hypothesis
 from pipelines.vocabularies.vocabulary import RESERVED
+
+
+class Hypothesis(NamedTuple):
+    """One translation of a line.
+
+    Attributes:
+        text: the translation.
+        score: what hypotheses are ranked by: log P(Y | X) / lp(Y) + cp(X; Y) of a beam of 2 or
+            more, log P(Y | X) of greedy search (a beam of 1) and of samples.
+        pieces: its tokens, EOS among them; None where a SavedModel was asked for other options than
+            its own.
+        log_probabilities: log P of each token, in nats; None as `pieces`.
+    """
+
+    text: str
+    score: float
+    pieces: list[str] | None
+    log_probabilities: list[float] | None
+
+    def as_dict(self) -> dict:
+        """What `translate --json` writes, numbers rounded to 5 digits."""
+        parts = {"translation": self.text, "score": round(self.score, 5)}
+        if self.pieces is None:
+            return parts
+        pairs = zip(self.pieces, self.log_probabilities, strict=True)
+        return parts | {
+            "log_probability": round(sum(self.log_probabilities), 5),
+            "pieces": [[piece, round(value, 5)] for piece, value in pairs],
+        }
 
 
 class Live:
@@ -45,12 +74,12 @@ class Live:
 
     def translate_in_detail(self, lines: list[str], prefixes: list[str]) -> list[list[Hypothesis]]:
         """The hypotheses of each line, best first, that begin with its prefix."""
-        given = self._module.translate_in_detail(as_bytes(lines), as_bytes(prefixes))
+        answer = self._module.translate_in_detail(as_bytes(lines), as_bytes(prefixes))
         names = ("translations", "scores", "pieces", "log_probabilities")
-        found = zip(*(given[name].numpy() for name in names), strict=True)
+        rows = zip(*(answer[name].numpy() for name in names), strict=True)
         return [
-            [_hypothesis(*one) for one in zip(*sentence, strict=True) if one[1] > -np.inf]
-            for sentence in found
+            [_hypothesis(*one) for one in zip(*row, strict=True) if one[1] > -np.inf]
+            for row in rows
         ]
 
     def translate_with_penalties(
@@ -63,42 +92,49 @@ class Live:
 
     @functools.cached_property
     def sweep(self) -> Callable:
-        """See `sweep_of`."""
-        from keras_transformer.inference.sweeping import sweep_of
+        """One graph for all beam sizes and penalties, of strings (B,), a beam size (1,) and A
+        length penalties, which gives strings (B, A). It is no function of `TranslationModule`,
+        which an export would save.
+        """
+        import tensorflow as tf
 
-        return sweep_of(self._module)
+        from keras_transformer.inference.text_module import TEXT, traced
+
+        module = self._module
+
+        def sweep(text, beam_size, length_penalties):
+            search = module.options.sweep(beam_size, length_penalties)
+            return module.target_texts(module.search(search, text)[0], text)
+
+        beam_size = tf.TensorSpec([1], tf.int32, name="beam_size")
+        length_penalties = tf.TensorSpec([None], tf.float32, name="length_penalties")
+        return traced(sweep, TEXT, beam_size, length_penalties)
 
     def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:
         """Log P(Y | X) in nats and |Y| of each pair."""
-        given = self._module.score(as_bytes(lines), as_bytes(references))
+        answer = self._module.score(as_bytes(lines), as_bytes(references))
         names = ("log_probability", "tokens")
-        return list(zip(*(given[name].numpy().tolist() for name in names), strict=True))
+        return list(zip(*(answer[name].numpy().tolist() for name in names), strict=True))
 
     def attention(self, lines: list[str], references: list[str]) -> dict[str, np.ndarray]:
         """What every layer's heads attend to: "encoder" (B, N, h, S, S), "decoder" (B, N, h, T, T),
         "cross" (B, N, h, T, S), and "source_pieces" (B, S) and "target_pieces" (B, T), bytes.
-
-        Raises:
-            ValueError: if the model is an ensemble.
         """
         if not self._gives_attention:
             raise ValueError(
                 "an ensemble has no attention of its own: name the folder of one of its runs."
             )
-        given = self._module.attention(as_bytes(lines), as_bytes(references))
-        return {name: tensor.numpy() for name, tensor in given.items()}
+        answer = self._module.attention(as_bytes(lines), as_bytes(references))
+        return {name: tensor.numpy() for name, tensor in answer.items()}
 
     def cross_attention(
         self, lines: list[str], references: list[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Source pieces (B, S), target pieces (B, T), and the attention between them, (B, N, h, T,
         S).
-
-        Raises:
-            ValueError: as `attention`.
         """
-        given = self.attention(lines, references)
-        return given["source_pieces"], given["target_pieces"], given["cross"]
+        answer = self.attention(lines, references)
+        return answer["source_pieces"], answer["target_pieces"], answer["cross"]
 
 
 def as_bytes(lines: list[str]) -> np.ndarray:
@@ -118,9 +154,5 @@ def as_pieces(rows: np.ndarray) -> list[list[str]]:
 
 def _hypothesis(text, score, pieces, log_probabilities):
     [pieces] = as_pieces([pieces])
-    return Hypothesis(
-        text.decode("utf-8", errors="replace"),
-        float(score),
-        pieces,
-        log_probabilities[: len(pieces)].tolist(),
-    )
+    [text] = as_strings([text])
+    return Hypothesis(text, float(score), pieces, log_probabilities[: len(pieces)].tolist())

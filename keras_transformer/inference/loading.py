@@ -1,26 +1,27 @@
-"""What `--model` may name, and how it is loaded: a run's folder, a checkpoint in one, several of
-them as an ensemble, or a SavedModel.
+"""How the model that `--model` names is loaded.
+
+Keras, the models, and what runs a SavedModel are imported by the one function that needs them:
+importing them takes longer than translating a few lines. A task's module is found by the task's
+name: this room stands below the tasks.
 """
 
+import importlib
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
 
 from keras_transformer.inference.live import Live
-from keras_transformer.runs.description import read_description
-from keras_transformer.saved_models.versions import newest_version
+from keras_transformer.runs.description import task_of
+from keras_transformer.runs.model_path import ModelPath
 
 # Tasks whose models make a sentence or a tree of each sentence.
 OF_SENTENCES = ("translation", "parsing")
-
-# Keras, the models, and what runs a SavedModel are imported by the one function that needs them:
-# importing them takes longer than translating a few lines.
 
 
 def load_model(
     path: str | os.PathLike | Sequence[str | os.PathLike], precision: str, options: dict
 ) -> tuple:
-    """Load what was trained or exported.
+    """Load what was trained or exported, to make sentences of sentences.
 
     Args:
         path, precision: see `Translator.load`.
@@ -34,61 +35,10 @@ def load_model(
         ValueError: if it is damaged, models of one ensemble do not fit together, or a SavedModel
             does not take an option.
     """
-    paths = [pathlib.Path(one) for one in _listed(path)]
-    if len(paths) == 1 and (version := saved_model(paths[0])):
-        return _load_saved_model(version, precision, options)
-    return _load_runs(paths, precision, options)
-
-
-def description_of(path: str | os.PathLike | Sequence[str | os.PathLike]) -> dict:
-    """What a model is: the `model.json` of its (first) run, or that beside a SavedModel.
-
-    Args:
-        path: see `Translator.load`.
-
-    Returns:
-        {} of a SavedModel that another program exported.
-
-    Raises:
-        FileNotFoundError: if there is no model.
-        ValueError: if the file is damaged.
-    """
-    first = pathlib.Path(_listed(path)[0])
-    if version := saved_model(first):
-        return read_card(version)
-    return _folder_of(first).read_description()
-
-
-def saved_model(path: pathlib.Path) -> pathlib.Path | None:
-    """The folder of a SavedModel, the newest of its versions; None where a run's folder or a
-    checkpoint lies.
-
-    Raises:
-        FileNotFoundError: if nothing is there.
-    """
-    if not path.exists():
-        raise FileNotFoundError(
-            f"there is no model at {path}: neither a run's folder nor a SavedModel."
-        )
-    if (path / "saved_model.pb").exists():
-        return path
-    return newest_version(path)
-
-
-def exported_model(path: str | os.PathLike) -> pathlib.Path:
-    """The folder of a SavedModel, as `saved_model` finds it.
-
-    Raises:
-        FileNotFoundError: if nothing is there.
-        ValueError: if it is a run's folder, which has to be exported.
-    """
-    version = saved_model(pathlib.Path(path))
-    if version is None:
-        raise ValueError(
-            f"{path} is no SavedModel. Export the run: python -m keras_transformer.export "
-            f"--model_dir={path}."
-        )
-    return version
+    models = ModelPath.listed(path)
+    if len(models) == 1 and models[0].version:
+        return _load_saved_model(models[0], precision, options)
+    return _load_runs(models, precision, options)
 
 
 def refuse_precision(version: pathlib.Path, precision: str) -> None:
@@ -100,50 +50,45 @@ def refuse_precision(version: pathlib.Path, precision: str) -> None:
         )
 
 
-def _listed(path):
-    if isinstance(path, str):
-        return path.split(",")
-    return path if isinstance(path, list | tuple) else [path]
+def refuse_other_task(description: Mapping, path: str | os.PathLike, task: str) -> None:
+    """Refuse a model of another task than the one of a name."""
+    if (other := task_of(description)) != task:
+        raise ValueError(
+            f"{path} must be a model of the task {task}, trained by --task={task}. Received: one "
+            f"of the task {other}."
+        )
 
 
-def _load_saved_model(version, precision, options):
-    from keras_transformer.inference.exported import Exported
-
-    refuse_precision(version, precision)
-    description = read_card(version)
-    if description:
-        _require_sentences(description, version)
-    return Exported(version, options, description), description
+def module_class(task: str) -> type:
+    """The module of a task of this package: what is exported of its models."""
+    return importlib.import_module("keras_transformer.tasks").module_class(task)
 
 
-def read_card(version: pathlib.Path) -> dict:
-    """The `model.json` of a SavedModel; {} where another program exported it.
+def module_of_run(run, task: str, precision: str = "float32", options: Mapping | None = None):
+    """The module of a run of a task, with the weights of a precision and the options of decoding.
 
     Raises:
-        ValueError: if it is damaged.
+        FileNotFoundError: if there is no run, or nothing trained.
+        ValueError: if it is of another task.
     """
-    path = version / "model.json"
-    return read_description(path) if path.exists() else {}
+    refuse_other_task(run.read_description(), run.path, task)
+    return module_class(task).of_run(run, precision, options or {})
 
 
-def _load_runs(paths, precision, options):
-    from keras_transformer.models import Ensemble
+def load_trained(run, precision: str = "float32") -> tuple:
+    """The `EncoderDecoder` of a run and its vocabulary.
 
-    given = {name: value for name, value in options.items() if value is not None}
-    described = [(one, *_described_run(one)) for one in paths]
-    # Wrong options are reported before any weights are loaded.
-    _options_of(described[0][2], paths[0], given)
-    loaded = [_load_run(*one, precision) for one in described]
-    model, vocabulary, description = loaded[0]
-    for one, (_, another, _) in zip(paths, loaded, strict=True):
-        if another.fingerprint != vocabulary.fingerprint:
-            raise ValueError(
-                f"{one} has another vocabulary than {paths[0]}: models of an ensemble must share "
-                "theirs."
-            )
-    model = Ensemble([model for model, _, _ in loaded]) if len(loaded) > 1 else model
-    module = module_of(model, vocabulary, description, paths[0], given)
-    return Live(module, module.gives_attention), description
+    Raises:
+        FileNotFoundError: if the folder holds no run, or a run without a checkpoint.
+        ValueError: if a file is damaged.
+    """
+    from keras_transformer.models import model_of, sizes_of_description, translation_policy
+    from pipelines import vocabularies
+
+    hyperparameters = run.read_hyperparameters(sizes_of_description)
+    model = model_of(hyperparameters, translation_policy(precision))
+    run.load_weights(model)
+    return model, vocabularies.load(run.path)
 
 
 def module_of(model, vocabulary, description: Mapping, path: str | os.PathLike, options: dict):
@@ -163,29 +108,61 @@ def module_of(model, vocabulary, description: Mapping, path: str | os.PathLike, 
         ValueError: for options out of range, and for a run of a task without strings.
     """
     options = _options_of(description, path, options)
-    return _module_class(description, path)(model, vocabulary, options)
+    return module_class(_require_sentences(description, path))(model, vocabulary, options)
+
+
+def _load_saved_model(model, precision, options):
+    from keras_transformer.inference.exported import Exported
+
+    refuse_precision(model.version, precision)
+    description = model.describe()
+    if description:
+        _require_sentences(description, model.version)
+    return Exported(model.version, options, description), description
+
+
+def _load_runs(models, precision, options):
+    from keras_transformer.models import Ensemble
+
+    given = {name: value for name, value in options.items() if value is not None}
+    runs = [_run_of(one) for one in models]
+    descriptions = [run.read_description() for run in runs]
+    for model, description in zip(models, descriptions, strict=True):
+        _require_sentences(description, model.path)
+    # Wrong options are reported before any weights are loaded.
+    _options_of(descriptions[0], models[0].path, given)
+    trained = [load_trained(run, precision) for run in runs]
+    model, vocabulary = trained[0]
+    for one, (_, another) in zip(models, trained, strict=True):
+        if another.fingerprint != vocabulary.fingerprint:
+            raise ValueError(
+                f"{one.path} has another vocabulary than {models[0].path}: models of an ensemble "
+                "must share theirs."
+            )
+    model = Ensemble([model for model, _ in trained]) if len(trained) > 1 else model
+    module = module_of(model, vocabulary, descriptions[0], models[0].path, given)
+    return Live(module, module.gives_attention), descriptions[0]
+
+
+def _run_of(model):
+    if model.version:
+        raise ValueError(
+            f"{model.path} is a SavedModel: an ensemble is made of runs' folders or of checkpoints "
+            "in them."
+        )
+    return model.run
 
 
 def _options_of(description, path, given):
     """The `DecodingOptions` of a run: those that are given, else what it was trained with."""
     from keras_transformer.decoding.options import options_of_run
 
-    return options_of_run(given, _module_class(description, path).defaults(description))
-
-
-def _module_class(description, path):
-    """What makes strings of strings in a run's task; refuse a task without strings."""
-    from keras_transformer.inference.parsing_module import ParsingModule
-    from keras_transformer.inference.translation_module import TranslationModule
-
-    classes = {"translation": TranslationModule, "parsing": ParsingModule}
-    return classes[_require_sentences(description, path)]
+    task = _require_sentences(description, path)
+    return options_of_run(given, module_class(task).defaults(description))
 
 
 def _require_sentences(description, path):
     """The task of a model that makes something of sentences; refuse another."""
-    from keras_transformer.runs.task_name import task_of
-
     task = task_of(description)
     if task not in OF_SENTENCES:
         raise ValueError(
@@ -195,31 +172,3 @@ def _require_sentences(description, path):
             "keras_transformer.predict."
         )
     return task
-
-
-def _load_run(path, folder, description, precision):
-    """Model, vocabulary and description of a run's folder or a checkpoint in one."""
-    from keras_transformer.inference.trained import load_trained
-
-    weights = path if path.suffix == ".npz" else None
-    return (*load_trained(folder, weights, precision), description)
-
-
-def _described_run(path):
-    """The folder of a run, or of a checkpoint in one, and its description; refuse another model."""
-    if saved_model(path):
-        raise ValueError(
-            f"{path} is a SavedModel: an ensemble is made of runs' folders or of checkpoints in "
-            "them."
-        )
-    folder = _folder_of(path)
-    description = folder.read_description()
-    _module_class(description, path)
-    return folder, description
-
-
-def _folder_of(path):
-    """The `RunFolder` that a path names, or that a checkpoint lies in."""
-    from keras_transformer.runs.folder import RunFolder, run_of
-
-    return run_of(path) if path.suffix == ".npz" else RunFolder(path)

@@ -1,29 +1,26 @@
 """Pictures to classes, by a run's Vision Transformer or an exported one."""
 
 import os
-import pathlib
-from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.inference.loading import description_of, saved_model
-from keras_transformer.inference.picture_module import WHITE, PictureModule
-from keras_transformer.models import VisionHyperparameters, VisionTransformer
-from keras_transformer.runs.folder import RunFolder, run_of
-from keras_transformer.runs.task_name import task_of
-from keras_transformer.saved_models.session import reason_of, reload
+from keras_transformer.inference.functions import Functions, LiveFunctions, saved_functions
+from keras_transformer.inference.loading import module_of_run, refuse_other_task
+from keras_transformer.runs.model_path import ModelPath
+from keras_transformer.tensorflow_errors import reason_of
 
 TASK = "image_classification"
+WHITE = 255.0
 
 
 class PictureClassifier:
     """Tell classes of pictures, and what the model looked at.
 
     Args:
-        classify: pictures (B, H, W, C), from 0 to 1, to names of classes and probabilities, as
-            `PictureModule.classify`.
-        attend: pictures to attention, as `PictureModule.attend`.
+        functions: "classify" and "attend", as `PictureModule` has them.
+
+    Attributes:
         classes: names of all classes.
 
     Example:
@@ -31,15 +28,14 @@ class PictureClassifier:
         names, probabilities = classifier.classify(pixels)
     """
 
-    def __init__(self, classify: Callable[..., dict], attend: Callable[..., dict], classes: list):
-        self._classify = classify
-        self._attend = attend
-        self.classes = list(classes)
+    def __init__(self, functions: Functions):
+        self._functions = functions
+        self.classes: list[str] = list(functions.facts["classes"]["names"])
 
     @classmethod
-    def of(cls, module: PictureModule) -> "PictureClassifier":
-        """That of a live module."""
-        return cls(module.classify, module.attend, module.classes)
+    def of(cls, module) -> "PictureClassifier":
+        """That of a live `PictureModule`."""
+        return cls(LiveFunctions(module))
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "PictureClassifier":
@@ -53,27 +49,11 @@ class PictureClassifier:
             FileNotFoundError: if there is no model.
             ValueError: if it is damaged, or gives no classes of pictures.
         """
-        path = pathlib.Path(path)
-        description = description_of(path)
-        if (task := task_of(description)) != TASK:
-            raise ValueError(
-                f"{path} must be a model that gives pictures classes, trained by --task={TASK}. "
-                f"Received: one of the task {task}."
-            )
-        if version := saved_model(path):
-            exported = reload(version)
-            # Functions of a loaded module forget its variables once it is gone.
-            return cls(
-                lambda pictures: exported.classify(pictures),
-                lambda pictures: exported.attend(pictures),
-                description["classes"]["names"],
-            )
-        is_checkpoint = path.suffix == ".npz"
-        folder = run_of(path) if is_checkpoint else RunFolder(path)
-        hyperparameters = folder.read_hyperparameters(VisionHyperparameters.of_description)
-        model = VisionTransformer(hyperparameters)
-        folder.load_weights(model, path if is_checkpoint else None)
-        return cls.of(PictureModule(model, description["classes"]["names"]))
+        model = ModelPath.of(path)
+        if model.version is None:
+            return cls.of(module_of_run(model.run, TASK))
+        refuse_other_task(model.describe(), model.path, TASK)
+        return cls(saved_functions(model))
 
     def classify(self, pixels: np.ndarray, at_once: int = 256) -> tuple[list[str], np.ndarray]:
         """Tell the classes of pictures.
@@ -89,13 +69,12 @@ class PictureClassifier:
             ValueError: for pictures of another size.
         """
         names: list[str] = []
-        probabilities = []
+        probabilities = [np.zeros((0, len(self.classes)), np.float32)]
         for start in range(0, len(pixels), at_once):
-            found = _asked(self._classify, pixels[start : start + at_once])
-            names += [name.decode() for name in np.asarray(found["class"]).tolist()]
-            probabilities.append(np.asarray(found["probabilities"]))
-        shape = (0, len(self.classes))
-        return names, np.concatenate([np.zeros(shape, np.float32), *probabilities])
+            answer = self._answer("classify", pixels[start : start + at_once])
+            names += [name.decode() for name in answer["class"].tolist()]
+            probabilities.append(answer["probabilities"])
+        return names, np.concatenate(probabilities)
 
     def attention(self, pixels: np.ndarray) -> np.ndarray:
         """What the class token looks at.
@@ -109,11 +88,10 @@ class PictureClassifier:
         Raises:
             ValueError: for a picture of another size.
         """
-        return np.asarray(_asked(self._attend, pixels[None])["attention"])[0]
+        return self._answer("attend", pixels[None])["attention"][0]
 
-
-def _asked(function, pixels):
-    try:
-        return function(tf.constant(pixels / WHITE, tf.float32))
-    except tf.errors.InvalidArgumentError as error:
-        raise ValueError(reason_of(error)) from error
+    def _answer(self, name, pixels):
+        try:
+            return self._functions[name](picture=np.asarray(pixels / WHITE, np.float32))
+        except tf.errors.InvalidArgumentError as error:
+            raise ValueError(reason_of(error)) from error

@@ -9,17 +9,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.inference.functions import SavedFunctions, saved_functions
 from keras_transformer.inference.live import as_strings
-from keras_transformer.inference.loading import exported_model
-from keras_transformer.inference.text_reader import MASKS, masks_of, refuse_without_mask
-from keras_transformer.saved_models.session import (
-    DEFAULT_SIGNATURE,
-    SavedModel,
-    damaged,
-    read_meta_graph,
-    reason_of,
-)
-from keras_transformer.saved_models.signature import Signature, signature_of
+from keras_transformer.inference.text_reader import refuse_without_mask
+from keras_transformer.runs.model_path import ModelPath
+from keras_transformer.saved_models.session import DEFAULT_SIGNATURE
+from keras_transformer.saved_models.signature import Signature
+from keras_transformer.tensorflow_errors import reason_of
 
 INPUTS_A_CALL = 64
 # The input whose lines name files.
@@ -34,20 +30,19 @@ class Predictor:
     """Ask one signature of a SavedModel that takes one string, or the bytes of a picture file.
 
     Args:
-        model: loaded, with that signature.
-        signature: its name.
-        masks: what hides a word in texts, for a model that guesses hidden words.
+        functions: of the SavedModel.
+        name: of the signature.
 
     Example:
         predictor = Predictor.load("saved_models/intents")
         labels = predictor.lines(["turn on the lamp"])
     """
 
-    def __init__(self, model: SavedModel, signature: str, masks: Sequence[str] = MASKS):
-        self._model = model
-        self._masks = masks
-        self._name = signature
-        self._signature = model.signatures[signature]
+    def __init__(self, functions: SavedFunctions, name: str):
+        self._function = functions[name]
+        self._facts = functions.facts
+        self._name = name
+        self._signature = functions.signatures[name]
         [self._input] = self._signature.required
 
     @classmethod
@@ -63,25 +58,18 @@ class Predictor:
             FileNotFoundError: if there is no model.
             ValueError: if it is damaged or a run's folder, or has no such signature.
         """
-        version = exported_model(path)
-        try:
-            definitions = read_meta_graph(version).signature_def
-        except (OSError, ValueError) as error:
-            raise damaged(version, error) from error
-        signatures = {name: signature_of(one) for name, one in definitions.items() if one.inputs}
-        possible = sorted(name for name, one in signatures.items() if _takes_one_string(one))
+        functions = saved_functions(ModelPath.exported(path))
+        possible = sorted(
+            name for name, one in functions.signatures.items() if _takes_one_string(one)
+        )
         if signature is None:
             signature = OF_FILES if OF_FILES in possible else DEFAULT_SIGNATURE
         if signature not in possible:
             raise ValueError(
-                f"signature must be one of {version} that takes one string: "
+                f"signature must be one of {functions.name} that takes one string: "
                 f"{', '.join(possible) or 'there is none'}. Received: {signature!r}."
             )
-        masks = masks_of(version)
-        try:
-            return cls(SavedModel(version, (signature,)), signature, masks)
-        except (OSError, tf.errors.OpError) as error:
-            raise damaged(version, error) from error
+        return cls(functions, signature)
 
     def lines(self, inputs: Sequence[str]) -> list[str]:
         """One string for each input.
@@ -104,11 +92,11 @@ class Predictor:
                 "for a line. Add --json."
             )
         self._check(inputs)
-        found = []
-        for start in range(0, len(inputs), INPUTS_A_CALL):
-            given = self._asked(inputs[start : start + INPUTS_A_CALL])
-            found += as_strings(given[names[0]])
-        return found
+        return [
+            line
+            for start in range(0, len(inputs), INPUTS_A_CALL)
+            for line in as_strings(self._answer(inputs[start : start + INPUTS_A_CALL])[names[0]])
+        ]
 
     def objects(self, inputs: Sequence[str]) -> Iterator[dict]:
         """All outputs for each input, and the input itself, by name, as JSON has values.
@@ -121,25 +109,25 @@ class Predictor:
         self._check(inputs)
         at_once = INPUTS_A_CALL if self._signature.is_mergeable else 1
         for start in range(0, len(inputs), at_once):
-            asked = inputs[start : start + at_once]
-            given = self._asked(asked)
-            for number, one in enumerate(asked):
-                outputs = {name: _plain(values[number]) for name, values in given.items()}
+            batch = inputs[start : start + at_once]
+            answer = self._answer(batch)
+            for number, one in enumerate(batch):
+                outputs = {name: _plain(values[number]) for name, values in answer.items()}
                 yield {self._input: one, **outputs}
 
     def _check(self, inputs):
         if FILLED in self._signature.outputs:
-            refuse_without_mask(inputs, self._masks)
+            refuse_without_mask(inputs, self._facts)
 
-    def _asked(self, inputs):
+    def _answer(self, inputs):
         rows = np.array([self._content(one) for one in inputs], dtype=object)
         try:
-            return self._model.run(self._name, {**self._signature.defaults, self._input: rows})
+            return self._function(**{self._input: rows})
         except tf.errors.InvalidArgumentError as error:
             if len(inputs) > 1:
                 # The message does not say which of them it was.
                 for one in inputs:
-                    self._asked([one])
+                    self._answer([one])
             raise ValueError(f"{inputs[0]!r}: {reason_of(error)}") from error
 
     def _content(self, line):

@@ -6,11 +6,17 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from keras_transformer.inference.alignment import link_words
-from keras_transformer.inference.batches import SHORTEN, TARGET, checked_lengths, in_batches
-from keras_transformer.inference.hypothesis import Hypothesis
-from keras_transformer.inference.live import Live, as_pieces
+from keras_transformer.inference.line_batches import (
+    SHORTEN,
+    TARGET,
+    checked_lengths,
+    in_batches,
+    join,
+    split,
+)
+from keras_transformer.inference.live import Hypothesis, Live, as_pieces
 from keras_transformer.inference.loading import load_model
+from pipelines.vocabularies.vocabulary import SPACE
 
 __all__ = ["Hypothesis", "Translator"]
 
@@ -210,18 +216,15 @@ class Translator:
         """
         checked_lengths(self._model.lengths, [line])
         checked_lengths(self._model.target_lengths, [translation], "the translation", SHORTEN)
-        given = self._model.attention([line], [translation])
-        pieces = {name: as_pieces(given[name])[0] for name in ("source_pieces", "target_pieces")}
-        return {name: array[0] for name, array in given.items()} | pieces
+        answer = self._model.attention([line], [translation])
+        pieces = {name: as_pieces(answer[name])[0] for name in ("source_pieces", "target_pieces")}
+        return {name: array[0] for name, array in answer.items()} | pieces
 
     def _translate_sentences(self, lines, how):
-        # Only who splits sentences pays for the import of the rules of all languages.
-        from keras_transformer.inference import long_text
-
         language = self.description.get("corpus", {}).get("source_language", "en")
-        sentences, counts = long_text.split(lines, language, self._model.has_piece)
+        sentences, counts = split(lines, language, self._model.has_piece)
         checked_lengths(self._model.lengths, sentences, "sentence {} of all", SHORTEN)
-        return long_text.join(self.translate(sentences, None, False, *how), counts)
+        return join(self.translate(sentences, None, False, *how), counts)
 
     def _links(self, lines, references):
         """Word links by the mean of the heads of the last layer but one, or of the only one."""
@@ -246,3 +249,38 @@ class Translator:
         of_lines = checked_lengths(self._model.lengths, lines)
         lengths = [max(row) for row in zip(of_lines, *of_others, strict=True)]
         return in_batches(function, [lines, *others], lengths, *how)
+
+
+def link_words(
+    source_pieces: list[str], target_pieces: list[str], attention: np.ndarray
+) -> list[tuple[int, int]]:
+    """Link every target word to the source word that its pieces attended to most (Vaswani et al.
+    2017, section 3.2.3 and appendix).
+
+    Args:
+        source_pieces: S strings; "▁" begins a word, the last is EOS.
+        target_pieces: T strings, likewise.
+        attention: (T, S).
+
+    Returns:
+        Pairs (source word, target word), both counted from 0, in the order of target words; none if
+        a side has no words.
+    """
+    source_words = _words(source_pieces[:-1])
+    target_words = _words(target_pieces[:-1])
+    if not source_words or not target_words:
+        return []
+    attention = np.asarray(attention, np.float64)[: len(target_words), : len(source_words)]
+    between = np.zeros((target_words[-1] + 1, source_words[-1] + 1))
+    np.add.at(between, np.ix_(target_words, source_words), attention)
+    return [(int(row.argmax()), word) for word, row in enumerate(between)]
+
+
+def _words(pieces):
+    """The word each piece belongs to."""
+    number = -1
+    words = []
+    for piece in pieces:
+        number += piece.startswith(SPACE) or number < 0
+        words.append(number)
+    return words

@@ -8,13 +8,13 @@ from pipelines.json_files import read_object
 
 
 def read_description(path: pathlib.Path) -> dict[str, Any]:
-    """Read a `model.json`.
-
-    Raises:
-        FileNotFoundError: if there is none.
-        ValueError: if it is damaged.
-    """
+    """Read a `model.json`; a ValueError says that it is damaged."""
     return read_object(path, "Copy it again from where the model was trained.")
+
+
+def task_of(description: Mapping) -> str:
+    """The task of a run, from its `model.json`. Runs of 0.5 do not say it: they are translators."""
+    return description.get("task", "translation")
 
 
 def hyperparameters_in(
@@ -25,19 +25,19 @@ def hyperparameters_in(
     Args:
         description: what `read_description` returned.
         path: where from, for errors.
-        made: makes them of a dictionary, such as `described`.
+        made: makes them of a dictionary, such as `sizes_of_description`.
 
     Raises:
         ValueError: if there are none, or they make no sense.
     """
-    found = description.get("hyperparameters")
-    if not isinstance(found, dict):
+    sizes = description.get("hyperparameters")
+    if not isinstance(sizes, dict):
         raise ValueError(
             f"{path} must have hyperparameters, the sizes of the model. Received: "
             f"{', '.join(description) or 'an empty object'}. Copy it again from where the model "
             "was trained."
         )
     try:
-        return made(found)
+        return made(sizes)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error

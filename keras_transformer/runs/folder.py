@@ -24,8 +24,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_transformer.runs.description import hyperparameters_in, read_description
-from keras_transformer.runs.task_name import task_of
+from keras_transformer.runs.description import hyperparameters_in, read_description, task_of
 from keras_transformer.training import checkpoint
 from pipelines.whole_files import write_json, write_whole
 
@@ -64,10 +63,8 @@ class RunFolder:
         return pathlib.Path(path or f"saved_models/{self.path.resolve().name}")
 
     def refuse_finished(self) -> None:
-        """Refuse to begin a run where a model lies that has no checkpoint to resume from.
-
-        Raises:
-            ValueError: if training would overwrite it.
+        """Refuse, by a ValueError, to begin a run where a model lies that has no checkpoint to
+        resume from: training would overwrite it.
         """
         if self.averaged.exists() and not self.is_started:
             raise ValueError(
@@ -76,11 +73,8 @@ class RunFolder:
             )
 
     def begin(self) -> None:
-        """Remove what a run left whose checkpoints are gone, before training begins anew.
-
-        Raises:
-            ValueError: if checkpoints are there, none can be read, and training would overwrite a
-                model.
+        """Remove what a run left whose checkpoints are gone, before training begins anew. Where
+        checkpoints are there and none can be read, training would overwrite a model: a ValueError.
         """
         models = [path for path in (self.averaged, self.best) if path.exists()]
         if self.is_started and models:
@@ -93,11 +87,7 @@ class RunFolder:
         self.best.unlink(missing_ok=True)
 
     def write_averaged(self, weights: Mapping[str, np.ndarray]) -> None:
-        """Write the weights that are scored and served.
-
-        Args:
-            weights: arrays by name.
-        """
+        """Write the weights that are scored and served, arrays by name."""
         # Scores of other weights must not go into an export.
         checkpoint.write_archive(self.averaged, weights, outdated=[self.evaluation])
 
@@ -141,12 +131,7 @@ class RunFolder:
         write_whole(path, lambda file: file.write_text(text, encoding="utf-8"))
 
     def read_description(self) -> dict:
-        """Read what `describe` wrote.
-
-        Raises:
-            FileNotFoundError: if the folder holds no run.
-            ValueError: if the file is damaged.
-        """
+        """Read what `describe` wrote; a FileNotFoundError says that the folder holds no run."""
         try:
             return read_description(self.description)
         except FileNotFoundError:
@@ -155,15 +140,7 @@ class RunFolder:
             ) from None
 
     def read_hyperparameters(self, made: Callable[[Mapping], Any]) -> Any:
-        """Read the sizes and variants of the run's model.
-
-        Args:
-            made: makes hyperparameters of a dictionary, such as `models.sizes_of_description`.
-
-        Raises:
-            FileNotFoundError: if the folder holds no run.
-            ValueError: if it does not say them, or another version wrote them.
-        """
+        """Read the sizes and variants of the run's model: see `hyperparameters_in`."""
         return hyperparameters_in(self.read_description(), self.description, made)
 
     def read_scores(self) -> dict:
@@ -179,15 +156,8 @@ class RunFolder:
         return json.loads(self.examples.read_text(encoding="utf-8"))
 
     def load_weights(self, model: keras.Model, weights: pathlib.Path | None = None) -> None:
-        """Set the weights of a model.
-
-        Args:
-            model: of the run's task and sizes.
-            weights: a checkpoint to take; by default `newest_weights`.
-
-        Raises:
-            FileNotFoundError: if there is no checkpoint.
-            ValueError: if the file is damaged, or is of another model.
+        """Set the weights of a model of the run's task and sizes, from a checkpoint; by default
+        from `newest_weights`.
         """
         checkpoint.load_weights(weights or self.newest_weights(), model)
 
@@ -217,28 +187,4 @@ def _differences(before, now):
         if part != "task"
         for name, value in values.items()
         if before.get(part, {}).get(name) != value
-    )
-
-
-def named_run(path: pathlib.Path | str) -> RunFolder:
-    """The run that `--model` names: its folder, or a checkpoint in it, whose weights are taken.
-
-    Raises:
-        FileNotFoundError: if a checkpoint lies in no run.
-    """
-    path = pathlib.Path(path).expanduser()
-    return RunFolder(run_of(path).path, path) if path.suffix == ".npz" else RunFolder(path)
-
-
-def run_of(weights: pathlib.Path) -> RunFolder:
-    """Find the `RunFolder` that a checkpoint lies in.
-
-    Raises:
-        FileNotFoundError: if it lies in none.
-    """
-    for parent in weights.parents[:2]:
-        if RunFolder(parent).description.exists():
-            return RunFolder(parent)
-    raise FileNotFoundError(
-        f"{weights} lies in no run's folder: its model.json is missing. Name the folder of the run."
     )

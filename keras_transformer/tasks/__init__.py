@@ -36,11 +36,13 @@ class Registered:
 
     Attributes:
         home: module and class.
+        module: module and class of what is exported of its models.
         examination: module and class of what `evaluate` asks of it: see `examination.Examination`.
         options, export_options: see `task.Task`.
     """
 
     home: str
+    module: str
     examination: str
     options: tuple[type[Options], ...]
     export_options: tuple[type[Options], ...]
@@ -74,18 +76,21 @@ TRAINING = (
 TASKS = {
     "translation": Registered(
         "keras_transformer.tasks.translation.task:Translation",
+        "keras_transformer.tasks.translation.module:TranslationModule",
         "keras_transformer.tasks.translation.score:TranslationExamination",
         options=(*_TRANSLATION, options.SEARCH, Tokenizer),
         export_options=(options.SEARCH, Precision, Format),
     ),
     "parsing": Registered(
         "keras_transformer.tasks.parsing.task:Parsing",
+        "keras_transformer.tasks.parsing.module:ParsingModule",
         "keras_transformer.tasks.parsing.score:ParsingExamination",
         options=(*_TRANSLATION, DecodingOptions),
         export_options=(DecodingOptions, Precision, Format),
     ),
     "language_modelling": Registered(
         "keras_transformer.tasks.language_modelling.task:LanguageModelling",
+        "keras_transformer.tasks.language_modelling.module:GenerationModule",
         "keras_transformer.tasks.language_modelling.score:PerplexityExamination",
         options=(
             *_TEXT,
@@ -97,12 +102,14 @@ TASKS = {
     ),
     "masking": Registered(
         "keras_transformer.tasks.masking.task:Masking",
+        "keras_transformer.tasks.masking.module:MaskedTextModule",
         "keras_transformer.tasks.masking.score:MaskingExamination",
         options=(*_READING, options.MaskingOptions, Hyperparameters),
         export_options=(Precision,),
     ),
     "classification": Registered(
         "keras_transformer.tasks.labelling.task:Classification",
+        "keras_transformer.tasks.labelling.module:LabelModule",
         "keras_transformer.tasks.labelling.score:LabelExamination",
         options=(
             *_READING,
@@ -114,12 +121,14 @@ TASKS = {
     ),
     "tagging": Registered(
         "keras_transformer.tasks.labelling.task:Tagging",
+        "keras_transformer.tasks.labelling.module:TagModule",
         "keras_transformer.tasks.labelling.score:TagExamination",
         options=(*_READING, options.LabellingOptions, options.MODEL_OF_LABELS),
         export_options=(Precision,),
     ),
     "image_classification": Registered(
         "keras_transformer.tasks.pictures.task:ImageClassification",
+        "keras_transformer.tasks.pictures.module:PictureModule",
         "keras_transformer.tasks.pictures.score:PictureExamination",
         options=(PictureOptions, Strictness, VisionHyperparameters),
         export_options=(),
@@ -156,6 +165,11 @@ def task_class(name: str) -> type:
             f"{_instead(name, 'call `keras_transformer.export.run` of its class there')}"
         )
     return _imported(TASKS[name].home)
+
+
+def module_class(name: str) -> type:
+    """Import the `ServedModule` of the task of a name."""
+    return _imported(TASKS[name].module)
 
 
 def examination_class(name: str) -> type:

@@ -2,13 +2,11 @@
 Vaswani et al. 2017 show a translator's).
 """
 
-import pathlib
 from collections.abc import Callable
 
-from keras_transformer.inference.loading import saved_model
-from keras_transformer.runs.folder import named_run
-from keras_transformer.runs.task_name import task_of
-from keras_transformer.saved_models.session import reload
+from keras_transformer.inference.functions import LiveFunctions, saved_functions
+from keras_transformer.runs.description import task_of
+from keras_transformer.runs.model_path import ModelPath
 from keras_transformer.tasks import TASKS, task_class
 from keras_transformer.tasks.text_task import OneLanguage
 
@@ -24,12 +22,11 @@ def attend_of(model: str) -> Callable[..., dict] | None:
         name of their stack. None for a model with two stacks, and for an export that has no such
         signature.
     """
-    path = pathlib.Path(model)
-    if version := saved_model(path):
-        return reload(version).signatures.get("attend")
-    folder = named_run(path)
-    name = task_of(folder.read_description())
+    path = ModelPath.of(model)
+    if path.version:
+        return saved_functions(path).get("attend")
+    name = task_of(path.describe())
     if name not in TASKS or not issubclass(task_class(name), OneLanguage):
         return None
-    module = task_class(name).reload(folder, {"precision": "float32"})
-    return module.attend
+    module = task_class(name).reload(path.run, {"precision": "float32"})
+    return LiveFunctions(module)["attend"]

@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from keras_transformer import models
 from keras_transformer.imports import bert, bert_vocabulary, sentence_vectors, vit
 from keras_transformer.imports.hugging_face import PretrainedFolder
-from keras_transformer.inference.label_modules import LabelModule, TagModule
-from keras_transformer.inference.masked_text_module import MaskedTextModule
 from keras_transformer.inference.picture_classifier import TASK
-from keras_transformer.inference.picture_module import PictureModule
 from keras_transformer.inference.text_encoder_module import TextEncoderModule
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.tasks import IMPORTED_ALONE
+from keras_transformer.tasks.labelling.module import LabelModule, TagModule
 from keras_transformer.tasks.labelling.task import LABELS_FILE
+from keras_transformer.tasks.masking.module import MaskedTextModule
+from keras_transformer.tasks.pictures.module import PictureModule
 from keras_transformer.training.checkpoint import WEIGHTS, write_archive
 from pipelines.whole_files import write_json
 

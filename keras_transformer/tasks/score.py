@@ -5,10 +5,10 @@ what `evaluate` asks of every task, and `tune` and `visualize` of those that mak
 import abc
 from collections.abc import Mapping, Sequence
 
-from keras_transformer.inference.loading import description_of
 from keras_transformer.inference.speed_bar import speed_bar
 from keras_transformer.inference.translator import Translator
-from keras_transformer.runs.task_name import task_of
+from keras_transformer.runs.description import task_of
+from keras_transformer.runs.model_path import description_of
 from keras_transformer.tasks import examination_class
 
 

@@ -74,14 +74,13 @@ class Maps(OfALine):
 
     def attended(self, model: str, search: Mapping) -> Attended:
         """Run the model on the line; without a translation, it translates as `search` says."""
-        import tensorflow as tf
-
+        from keras_transformer.inference.live import as_bytes
         from keras_transformer.inference.translator import Translator
         from keras_transformer.tasks.attending import attend_of
 
         line = self.required_line()
         if attend := attend_of(model):
-            return Attended.of(_of_one_text(attend(text=tf.constant([line]))), *self._how())
+            return Attended.of(_of_one_text(attend(text=as_bytes([line]))), *self._how())
         translator = Translator.load(model, **search)
         translation = self.translation
         if translation is None:
@@ -97,9 +96,9 @@ def _of_one_text(answer):
     """What `Attended.of` takes, of what the signature "attend" answers for one text."""
     from keras_transformer.inference.live import as_pieces
 
-    [pieces] = as_pieces(answer["pieces"].numpy())
+    [pieces] = as_pieces(answer["pieces"])
     [stack] = answer.keys() - {"pieces"}
-    return {stack: answer[stack][0].numpy(), "source_pieces": pieces, "target_pieces": pieces}
+    return {stack: answer[stack][0], "source_pieces": pieces, "target_pieces": pieces}
 
 
 @dataclasses.dataclass(frozen=True)

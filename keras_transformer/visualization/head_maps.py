@@ -95,7 +95,7 @@ def text_of(
     validation split, or of files. A parser's --reference_file holds the sentences too.
     """
     from keras_transformer.inference.held_out_text import held_out_text
-    from keras_transformer.runs.task_name import task_of
+    from keras_transformer.runs.description import task_of
     from pipelines.corpora import treebank
     from pipelines.trees import plain
 

@@ -26,8 +26,8 @@ class Hypotheses(OfALine):
 
     def measure(self, model: str, search: Mapping):
         from keras_transformer.decoding.options import kept_in, options_of_run
-        from keras_transformer.inference.loading import description_of
         from keras_transformer.inference.translator import Translator
+        from keras_transformer.runs.model_path import description_of
 
         line = self.required_line()
         # All that the search holds at its end: of the flags, of the model, or the default.

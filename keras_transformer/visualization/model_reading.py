@@ -1,21 +1,20 @@
 """Which runs pictures are drawn of, and the model of one."""
 
-import pathlib
-
-from keras_transformer.inference.loading import OF_SENTENCES, saved_model
-from keras_transformer.runs.folder import RunFolder, run_of
-from keras_transformer.runs.task_name import task_of
+from keras_transformer.inference.loading import OF_SENTENCES
+from keras_transformer.runs.description import task_of
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.runs.model_path import ModelPath
 
 
 def run_of_pairs(model: str, picture: str) -> RunFolder:
     """The folder of a run that learned from pairs of sentences, or of the run of a checkpoint."""
-    path = pathlib.Path(model)
-    if saved_model(path):
+    path = ModelPath.of(model)
+    if path.version:
         raise ValueError(
             f"--picture={picture} needs the weights and settings of a run. Received: {model}, a "
             "SavedModel. Name the run's folder, such as runs/home_assistant_en_de."
         )
-    folder = run_of(path) if _is_checkpoint(path) else RunFolder(path)
+    folder = path.run
     task = task_of(folder.read_description())
     if task not in OF_SENTENCES:
         raise ValueError(
@@ -27,19 +26,14 @@ def run_of_pairs(model: str, picture: str) -> RunFolder:
 
 def trained_model(model: str, picture: str) -> tuple:
     """The `Transformer` of a run or checkpoint, its vocabulary, and the run's description."""
-    from keras_transformer.inference.trained import load_trained
+    from keras_transformer.inference.loading import load_trained
     from keras_transformer.models import Transformer
 
     folder = run_of_pairs(model, picture)
-    path = pathlib.Path(model)
-    loaded, vocabulary = load_trained(folder, path if _is_checkpoint(path) else None)
+    loaded, vocabulary = load_trained(folder)
     if not isinstance(loaded, Transformer):
         raise ValueError(
             f"--picture={picture} needs a Transformer's heads and positions. Received: {model}, of "
             f"architecture={loaded.hyperparameters.architecture}. Try --picture=alignment."
         )
     return loaded, vocabulary, folder.read_description()
-
-
-def _is_checkpoint(path):
-    return path.suffix == ".npz"

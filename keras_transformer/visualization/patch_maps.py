@@ -29,8 +29,8 @@ class Patches(Options):
 
     def measure(self, model: str, search: Mapping):
         """Classify the picture. The class that the model predicts is printed."""
-        from keras_transformer.inference.loading import description_of
         from keras_transformer.inference.picture_classifier import PictureClassifier
+        from keras_transformer.runs.model_path import description_of
         from pipelines.batches import picture_files
         from pipelines.corpora.images import load
 

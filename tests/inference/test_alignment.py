@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_transformer.inference.alignment import link_words
+from keras_transformer.inference.translator import link_words
 
 SOURCE = ["▁the", "▁hou", "se", "▁burns", "</s>"]
 TARGET = ["▁das", "▁Haus", "▁brenn", "t", "</s>"]

@@ -8,9 +8,9 @@ from drawn_models import drawn
 from eager import eagerly
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.inference.parsing_module import ParsingModule
-from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.inference.translator import Translator
+from keras_transformer.tasks.parsing.module import ParsingModule
+from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines import corpora
 from pipelines.trees import escaped, parse
 from pipelines.trees.linearization import LEAVES, WORD, to_symbols

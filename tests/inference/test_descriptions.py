@@ -4,19 +4,19 @@ import json
 
 import pytest
 
-from keras_transformer.inference.generator import module_of_run
-from keras_transformer.inference.loading import read_card
+from keras_transformer.inference.generator import Generator
+from keras_transformer.inference.loading import load_trained
 from keras_transformer.inference.picture_classifier import PictureClassifier
-from keras_transformer.inference.trained import load_trained
 from keras_transformer.models import Hyperparameters, VisionHyperparameters
 from keras_transformer.runs.folder import RunFolder
+from keras_transformer.runs.model_path import ModelPath
 
 OF_TEXT = Hyperparameters(9, num_layers=1, d_model=4, d_ff=4, num_heads=2).as_dict()
 OF_PICTURES = VisionHyperparameters(num_layers=1, d_model=4, d_ff=4, num_heads=2).as_dict()
 # What reads a run, its task and what its model.json has.
 READERS = {
     "translation": (lambda path: load_trained(RunFolder(path)), OF_TEXT),
-    "language_modelling": (lambda path: module_of_run(RunFolder(path)), OF_TEXT),
+    "language_modelling": (Generator.load, OF_TEXT),
     "image_classification": (PictureClassifier.load, OF_PICTURES),
 }
 
@@ -57,6 +57,6 @@ def test_a_run_without_hyperparameters_is_told(refused, description):
 @pytest.mark.parametrize(("content", "kind"), [([1], "a list"), ("x", "x"), (None, "null")])
 def test_what_is_no_object_is_told(tmp_path, content, kind):
     (tmp_path / "model.json").write_text(json.dumps(content))
-    for reader in (read_card, lambda path: RunFolder(path).read_description()):
+    for reader in (ModelPath(tmp_path, tmp_path).describe, RunFolder(tmp_path).read_description):
         with pytest.raises(ValueError, match=rf"must hold a JSON object\. Received: {kind}\."):
-            reader(tmp_path)
+            reader()

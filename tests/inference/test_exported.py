@@ -12,12 +12,12 @@ import tensorflow as tf
 import tensorflow_text
 
 from keras_transformer.inference import exported as product
-from keras_transformer.inference.alignment import link_words
+from keras_transformer.inference.functions import SavedFunctions
 from keras_transformer.inference.live import Live
-from keras_transformer.inference.parsing_module import ParsingModule
 from keras_transformer.inference.request_options import request
-from keras_transformer.inference.translator import Translator
+from keras_transformer.inference.translator import Translator, link_words
 from keras_transformer.saved_models import session
+from keras_transformer.tasks.parsing.module import ParsingModule
 
 FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5"
 OUTPUTS = json.loads((FIXTURE / "outputs.json").read_text(encoding="utf-8"))
@@ -36,17 +36,17 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module", autouse=True)
 def loaded_once():
     """A signature of a folder is loaded once for all translators."""
-    load = product.Exported._load
+    load = SavedFunctions._load
     signatures = {}
 
     def kept(self, signature):
-        key = self._folder, signature
+        key = self.name, signature
         if key not in signatures:
             signatures[key] = load(self, signature)
         return signatures[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(product.Exported, "_load", kept)
+        patch.setattr(SavedFunctions, "_load", kept)
         patch.setattr(product, "reload", functools.cache(session.reload))
         yield
 

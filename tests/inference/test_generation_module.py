@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 from eager import eagerly
 
-from keras_transformer.inference.generation_module import GenerationModule
 from keras_transformer.inference.generator import Generator
 from keras_transformer.models import LanguageModel
+from keras_transformer.tasks.language_modelling.module import GenerationModule
 from pipelines.special_ids import BOS, EOS, PAD
 
 PROMPTS = ["two dogs", "", "a", "日本 <b>"]

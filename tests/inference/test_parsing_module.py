@@ -7,13 +7,14 @@ import pytest
 import tensorflow as tf
 from drawn_models import drawn
 from eager import eagerly
+from tensorflow.core.protobuf import meta_graph_pb2
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference import exported
 from keras_transformer.inference.loading import load_model
-from keras_transformer.inference.parsing_module import ParsingModule
-from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.inference.translator import Translator
+from keras_transformer.tasks.parsing.module import ParsingModule
+from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines import corpora
 from pipelines.corpora import Treebank, treebank
 from pipelines.trees import escaped, parse, plain
@@ -73,12 +74,13 @@ def test_an_export_counts_the_symbols_of_a_tree_too(both, monkeypatch):
     def lengths(output):
         model = types.SimpleNamespace(s=parser.vocabulary.model)
         node = types.SimpleNamespace(op="SentencepieceOp", attr={"model": model})
-        signature = types.SimpleNamespace(outputs={output: None})
+        string = meta_graph_pb2.TensorInfo(name="text:0", dtype=tf.string.as_datatype_enum)
+        signature = meta_graph_pb2.SignatureDef(inputs={"text": string}, outputs={output: string})
         meta_graph = types.SimpleNamespace(
             signature_def={"serving_default": signature},
             graph_def=types.SimpleNamespace(node=[node]),
         )
-        monkeypatch.setattr(exported, "read_meta_graph", lambda folder: meta_graph)
+        monkeypatch.setattr(exported, "meta_graph_of", lambda folder: meta_graph)
         return exported.Exported(pathlib.Path("here"), {}).target_lengths(trees)
 
     trees = ["(S (NP (XX The) (XX cat)) (VP (XX sings)))", "(S XX )S", ""]

@@ -6,8 +6,8 @@ import tensorflow as tf
 from eager import eagerly
 
 from keras_transformer.inference.picture_classifier import PictureClassifier
-from keras_transformer.inference.picture_module import PictureModule
 from keras_transformer.models import VisionTransformer
+from keras_transformer.tasks.pictures.module import PictureModule
 from pipelines.batches import picture_files
 
 CLASSES = ["cat", "dog", "hen"]

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.inference.sweeping import sweep_of
-from keras_transformer.inference.trained import load_trained
-from keras_transformer.inference.translation_module import TranslationModule
+from keras_transformer.inference.live import Live
+from keras_transformer.inference.loading import load_trained
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.folder import RunFolder
+from keras_transformer.tasks.translation.module import TranslationModule
 
 FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5"
 OUTPUTS = json.loads((FIXTURE / "outputs.json").read_text(encoding="utf-8"))
@@ -24,7 +24,7 @@ def module():
 
 
 def test_one_graph_translates_by_every_beam_and_penalty(module):
-    sweep = sweep_of(module)
+    sweep = Live(module, gives_attention=True).sweep
     text = np.array(["", *OUTPUTS["sources"]], dtype=object)
 
     def swept(beam_size, *alphas):

@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 from eager import eagerly
 
-from keras_transformer.inference.label_modules import TagModule
 from keras_transformer.models import Hyperparameters, TokenClassifier
+from keras_transformer.tasks.labelling.module import TagModule
 from pipelines.batches import labelled_texts
 from pipelines.batches.batching import evaluation_batches
 from pipelines.vocabularies import vocabulary

@@ -10,9 +10,9 @@ from eager import eagerly
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference.request_options import MOST_HYPOTHESES
-from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Ensemble
+from keras_transformer.tasks.translation.module import TranslationModule
 
 SENTENCES = [
     "a b c d",

@@ -6,9 +6,9 @@ import tensorflow as tf
 from eager import eagerly
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.inference.translation_module import MAX_SOURCE_LENGTH, TranslationModule
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Ensemble, Transformer
+from keras_transformer.tasks.translation.module import MAX_SOURCE_LENGTH, TranslationModule
 from pipelines.vocabularies import vocabulary
 
 

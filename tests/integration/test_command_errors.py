@@ -86,7 +86,7 @@ WRONG = {
     ),
     "start from nothing": (
         ("train", "--flagfile=toy.flags", "--model_dir=n", "--init_from=nowhere"),
-        b"nowhere holds no trained model",
+        b"there is no model at nowhere",
     ),
     "start from other sizes": (
         ("train", "--flagfile=toy.flags", "--d_ff=64", "--model_dir=o", f"--init_from={RUN}"),

@@ -7,7 +7,7 @@ import pytest
 import sacrebleu
 
 from keras_transformer.flagfiles import expand_flagfiles
-from keras_transformer.inference.exported import Exported
+from keras_transformer.inference.functions import SavedFunctions
 from keras_transformer.inference.translator import Translator
 from keras_transformer.saved_models.session import SavedModel
 from pipelines import corpora
@@ -53,7 +53,7 @@ def test_the_cells_are_those_of_searches_one_by_one_and_the_best_is_written(
     sources, references = text
     # One session serves the translators of all cells.
     signature = SavedModel(toy_copy.folder / SAVED / "1", ("translate",))
-    monkeypatch.setattr(Exported, "_load", lambda self, name: signature)
+    monkeypatch.setattr(SavedFunctions, "_load", lambda self, name: signature)
     expected = {}
     for beam, alpha in CELLS:
         options = {"beam_size": beam, "length_penalty": float(alpha), "max_length": 30}

@@ -9,8 +9,9 @@ import pytest
 from command_flags import values_of_task
 
 from keras_transformer.models import Hyperparameters
-from keras_transformer.runs.folder import RunFolder, named_run, run_of
-from keras_transformer.runs.task_name import task_of
+from keras_transformer.runs.description import task_of
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.runs.model_path import ModelPath
 from keras_transformer.tasks.translation.task import Translation
 from keras_transformer.training import checkpoint
 from keras_transformer.training.run import Run
@@ -112,12 +113,16 @@ def test_what_an_earlier_version_did_not_write_has_its_default():
 @pytest.mark.parametrize("where", ["", "checkpoints"])
 def test_a_checkpoint_leads_to_its_run(folder, where):
     folder.describe(DESCRIPTION)
-    assert run_of(folder.path / where / "x.npz").path == folder.path
+    checkpoint_of_it = folder.path / where / "x.npz"
+    checkpoint_of_it.parent.mkdir(exist_ok=True)
+    checkpoint_of_it.touch()
+    assert ModelPath.of(checkpoint_of_it).run.path == folder.path
 
 
 def test_a_checkpoint_in_no_run_is_refused(tmp_path):
+    (tmp_path / "x.npz").touch()
     with pytest.raises(FileNotFoundError, match=r"x\.npz lies in no run's folder: its model\.json"):
-        run_of(tmp_path / "x.npz")
+        ModelPath.of(tmp_path / "x.npz").describe()
 
 
 def values(*arguments):
@@ -227,6 +232,7 @@ def test_a_checkpoint_that_is_named_is_the_one_that_is_loaded(folder):
     folder.describe(DESCRIPTION)
     folder.averaged.touch()
     named = folder.path / "best.npz"
-    assert named_run(named).path == folder.path
-    assert named_run(named).newest_weights() == named
-    assert named_run(str(folder.path)).newest_weights() == folder.averaged
+    named.touch()
+    assert ModelPath.of(named).run.path == folder.path
+    assert ModelPath.of(named).run.newest_weights() == named
+    assert ModelPath.of(str(folder.path)).run.newest_weights() == folder.averaged

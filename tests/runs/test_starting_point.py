@@ -12,6 +12,9 @@ ROTARY = {"positions": "rotary"}
 @pytest.mark.parametrize("named", ["", "averaged.npz", "checkpoints/step-000000001.npz"])
 def test_a_run_tells_its_hyperparameters(tmp_path, named):
     write_json(RunFolder(tmp_path).description, {"hyperparameters": ROTARY})
+    (tmp_path / "checkpoints").mkdir()
+    for checkpoint in ("averaged.npz", "checkpoints/step-000000001.npz"):
+        (tmp_path / checkpoint).touch()
     assert hyperparameters_of(tmp_path / named) == ROTARY
 
 

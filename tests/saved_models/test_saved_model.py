@@ -19,13 +19,13 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 import keras_transformer
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer, translation_policy
 from keras_transformer.saved_models import assets, self_check, served_module
 from keras_transformer.saved_models.served_module import ServedModule, ServedText
 from keras_transformer.saved_models.versions import newest_version
 from keras_transformer.saved_models.write import export
+from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines.vocabularies import vocabulary
 
 EXAMPLES = ["a b c d", "d d", "e f g h i j"]

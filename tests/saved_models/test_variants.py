@@ -11,10 +11,10 @@ from drawn_models import drawn
 from eager import eagerly
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.inference.translator import Translator
 from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.saved_models.write import export
+from keras_transformer.tasks.translation.module import TranslationModule
 
 SLOW = pytest.mark.slow
 VARIANTS = [

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from keras_transformer.inference.parsing_module import ParsingModule
+from keras_transformer.tasks.parsing.module import ParsingModule
 from keras_transformer.tasks.parsing.score import ParsingExamination
 from keras_transformer.tasks.parsing.task import Parsing
 from pipelines.corpora import Treebank, treebank

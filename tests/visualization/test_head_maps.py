@@ -7,8 +7,8 @@ from eager import eagerly
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
-from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.inference.translator import Translator
+from keras_transformer.tasks.translation.module import TranslationModule
 from keras_transformer.visualization.head_maps import (
     agreement_with,
     points_lost,

@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 import pytest
 
-from keras_transformer.inference.hypothesis import Hypothesis
+from keras_transformer.inference.live import Hypothesis
 from keras_transformer.visualization.hypotheses import boxes, tree
 
 

@@ -6,9 +6,9 @@ import types
 import numpy as np
 import pytest
 
-from keras_transformer.inference import loading
 from keras_transformer.inference.picture_classifier import PictureClassifier
 from keras_transformer.inference.translator import Translator
+from keras_transformer.runs import model_path
 from keras_transformer.tasks import attending
 from keras_transformer.visualization.attended import Attended
 from keras_transformer.visualization.attention_pictures import Matrix
@@ -55,7 +55,7 @@ def test_the_tree_has_all_hypotheses_of_the_search(kept, options, count, monkeyp
         raise Loaded(options)
 
     monkeypatch.setattr(Translator, "load", load)
-    monkeypatch.setattr(loading, "description_of", lambda model: kept)
+    monkeypatch.setattr(model_path, "description_of", lambda model: kept)
     with pytest.raises(Loaded) as raised:
         PICTURES["n_best"](line="a b").measure("m", options)
     assert raised.value.args == ({"num_hypotheses": count, **options},)
@@ -77,7 +77,7 @@ def test_an_alignment_is_of_a_translator_s_attention_to_the_source(monkeypatch):
 def test_a_model_without_a_test_split_is_drawn_of_a_file(monkeypatch):
     monkeypatch.setattr(PictureClassifier, "load", lambda model: types.SimpleNamespace())
     description = {"hyperparameters": {"channels": 1}}
-    monkeypatch.setattr(loading, "description_of", lambda model: description)
+    monkeypatch.setattr(model_path, "description_of", lambda model: description)
     with pytest.raises(ValueError, match=r"^vit does not say what pictures .* one by --png=FILE\."):
         PICTURES["patches"]().measure("vit", {})
 

@@ -3,9 +3,9 @@
 import functools
 
 from keras_transformer.evaluation import label_score, span_score
-from keras_transformer.inference.loading import refuse_precision, saved_model
+from keras_transformer.inference.loading import refuse_precision
 from keras_transformer.inference.text_reader import TextReader
-from keras_transformer.runs.folder import RunFolder, named_run
+from keras_transformer.runs.model_path import ModelPath
 from keras_transformer.tasks.labelling.task import Classification, Tagging
 from keras_transformer.tasks.score import Examination
 from pipelines import corpora
@@ -39,12 +39,13 @@ class LabelExamination(Examination):
         self.check(self._text, description["labels"]["names"], place)
 
     def examine(self, loading, at_once):
-        if version := saved_model(RunFolder(self._model).path):
-            refuse_precision(version, loading["precision"])
+        model = ModelPath.of(self._model)
+        if model.version:
+            refuse_precision(model.version, loading["precision"])
             reader = TextReader.load(self._model)
         else:
             values = {"precision": loading["precision"]}
-            reader = TextReader.of(self.task.reload(named_run(self._model), values))
+            reader = TextReader.of(self.task.reload(model.run, values))
         return self.compare(reader, self._text.sources, self._text.targets)
 
     @staticmethod

@@ -11,7 +11,6 @@ import json
 import numpy as np
 
 from keras_transformer.evaluation import label_score, span_score
-from keras_transformer.inference.label_modules import LabelModule, TagModule
 from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.models import (
     TextClassifier,
@@ -20,6 +19,7 @@ from keras_transformer.models import (
     translation_policy,
 )
 from keras_transformer.models.text_encoders import BODY
+from keras_transformer.tasks.labelling.module import LabelModule, TagModule
 from keras_transformer.tasks.task import Evaluation
 from keras_transformer.tasks.text_task import TextReading, trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy

@@ -2,11 +2,11 @@
 "Improving Language Understanding by Generative Pre-Training").
 """
 
-from keras_transformer.inference.generation_module import GenerationModule
-from keras_transformer.inference.generator import Generator, module_of_run
+from keras_transformer.inference.generator import Generator
 from keras_transformer.inference.perplexity import in_words
 from keras_transformer.models import LanguageModel
 from keras_transformer.tasks.corpus_settings import language
+from keras_transformer.tasks.language_modelling.module import GenerationModule
 from keras_transformer.tasks.task import Evaluation, label_measures, with_perplexity
 from keras_transformer.tasks.text_task import OneLanguage, refuse_long_lines, trial
 from keras_transformer.tasks.translation.choices import given_options
@@ -80,7 +80,7 @@ class LanguageModelling(OneLanguage):
 
     @classmethod
     def reload(cls, folder, values):
-        return module_of_run(folder, values["precision"], _options(values))
+        return GenerationModule.of_run(folder, values["precision"], _options(values))
 
     def evaluate(self, module):
         """Perplexity of the test set, and some of its lines begun and continued."""

@@ -1,10 +1,9 @@
 """How well a masked language model predicts masked pieces of text that it has not seen."""
 
-from keras_transformer.inference.loading import saved_model
 from keras_transformer.inference.perplexity import in_words
 from keras_transformer.models import sizes_of_description
 from keras_transformer.runs.description import hyperparameters_in
-from keras_transformer.runs.folder import RunFolder, named_run
+from keras_transformer.runs.model_path import ModelPath
 from keras_transformer.tasks.masking.task import BATCH_TOKENS, Masking, measured
 from keras_transformer.tasks.score import Examination
 from pipelines import corpora
@@ -28,12 +27,13 @@ class MaskingExamination(Examination):
                 f"--{given[0]} is for answers that have a reference, and {model} guesses pieces: "
                 "leave it out. Text of your own goes into --reference_file."
             )
-        if saved_model(RunFolder(model).path):
+        path = ModelPath.of(model)
+        if path.version:
             raise ValueError(
                 f"{model} is a SavedModel, which guesses where a text has masks. Name the run's "
                 "folder to measure it."
             )
-        self._folder = named_run(model)
+        self._folder = path.run
         # An imported model does not say how it was trained.
         sizes = hyperparameters_in(description, self._folder.description, sizes_of_description)
         longest = sizes.max_positions - 1

@@ -6,9 +6,9 @@ Understanding", section 3.1).
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.inference.masked_text_module import MaskedTextModule
 from keras_transformer.inference.perplexity import in_words, rounded_perplexity
 from keras_transformer.models import MaskedLanguageModel, sizes_of_description, translation_policy
+from keras_transformer.tasks.masking.module import MaskedTextModule
 from keras_transformer.tasks.task import Evaluation, label_measures, with_perplexity
 from keras_transformer.tasks.text_task import TextReading, trial
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy

@@ -3,9 +3,9 @@ al. 2017, section 6.3).
 """
 
 from keras_transformer.evaluation import parser_score
-from keras_transformer.inference.parsing_module import ParsingModule
 from keras_transformer.inference.translator import Translator
 from keras_transformer.tasks.corpus_settings import language
+from keras_transformer.tasks.parsing.module import ParsingModule
 from keras_transformer.tasks.task import Evaluation
 from keras_transformer.tasks.translation.task import KEPT_EXAMPLES, Translation
 from pipelines.corpora import treebank

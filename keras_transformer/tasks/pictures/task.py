@@ -9,8 +9,8 @@ import numpy as np
 
 from keras_transformer.evaluation import confusion
 from keras_transformer.inference.picture_classifier import TASK, PictureClassifier
-from keras_transformer.inference.picture_module import PictureModule
 from keras_transformer.models import VisionHyperparameters, VisionTransformer
+from keras_transformer.tasks.pictures.module import PictureModule
 from keras_transformer.tasks.pictures.score import scores_of
 from keras_transformer.tasks.task import Evaluation, Task
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
@@ -116,11 +116,7 @@ class ImageClassification(Task):
 
     @classmethod
     def reload(cls, folder, values):
-        description = folder.read_description()
-        hyperparameters = folder.read_hyperparameters(VisionHyperparameters.of_description)
-        model = VisionTransformer(hyperparameters)
-        folder.load_weights(model)
-        return PictureModule(model, description["classes"]["names"])
+        return PictureModule.of_run(folder, "float32", values)
 
     def evaluate(self, module):
         """Accuracy on the test set, and which class was taken for which."""

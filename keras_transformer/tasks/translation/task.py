@@ -9,8 +9,7 @@ import keras
 
 from keras_transformer.decoding.options import remembered
 from keras_transformer.evaluation import bleu
-from keras_transformer.inference.trained import load_trained
-from keras_transformer.inference.translation_module import TranslationModule
+from keras_transformer.inference.loading import load_trained
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import model_of, sizes_of_description, sizes_of_flags
 from keras_transformer.saved_models import ctranslate2_model
@@ -27,6 +26,7 @@ from keras_transformer.tasks.translation.choices import (
     start,
     tokenizer_of_run,
 )
+from keras_transformer.tasks.translation.module import TranslationModule
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from pipelines import vocabularies
 from pipelines.batches import texts

@@ -2,9 +2,11 @@
 
 import json
 import shutil
+import types
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from eager import eagerly
 
 from keras_transformer.inference.picture_classifier import PictureClassifier
@@ -104,8 +106,12 @@ def test_a_trained_model_is_scored_by_its_module(make):
 
 
 def test_scores_count_what_is_told():
-    told = {"class": np.array([b"b"] * 4), "probabilities": np.array([[0.1, 0.9]] * 4)}
-    classifier = PictureClassifier(lambda pictures: told, None, ["a", "b"])
+    told = {"class": tf.constant(["b"] * 4), "probabilities": tf.constant([[0.1, 0.9]] * 4)}
+    facts = {"classes": {"names": ["a", "b"]}}
+    module = types.SimpleNamespace(
+        facts=lambda: facts, functions=lambda: {"classify": lambda picture: told}
+    )
+    classifier = PictureClassifier.of(module)
     split = Split(np.zeros((4, 2, 2, 1), np.uint8), np.array([0, 1, 1, 1], np.int32))
     expected = {"pictures": 4, "accuracy": 0.75, "confusion": [[0, 1], [0, 3]]}
     assert scores_of(classifier, split) == expected
@@ -167,7 +173,7 @@ def test_a_run_on_a_folder_that_has_changed_does_not_go_on(described, make, tmp_
 def test_a_model_of_text_is_refused(tmp_path):
     (tmp_path / "model.json").write_text('{"task": "parsing"}')
     with pytest.raises(
-        ValueError, match=r"must be a model that gives pictures classes.*parsing\.$"
+        ValueError, match=r"must be a model of the task image_classification.*parsing\.$"
     ):
         PictureClassifier.load(tmp_path)
 

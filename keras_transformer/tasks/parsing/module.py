@@ -11,8 +11,8 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.constraints import under
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.decoding.tree_constraints import TreeConstraints
-from keras_transformer.inference.translation_module import TranslationModule
 from keras_transformer.models import EncoderDecoder, Ensemble
+from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines.special_ids import PAD
 from pipelines.trees import bracketing
 from pipelines.trees.linearization import alphabet_of

@@ -13,7 +13,9 @@ from keras_transformer.decoding.scoring import token_log_probabilities
 from keras_transformer.inference.graphs import shifted
 from keras_transformer.inference.request_options import LONGEST
 from keras_transformer.inference.text_module import IDS, TEXT, TextModule, traced, with_options
-from keras_transformer.models import LanguageModel
+from keras_transformer.models import LanguageModel, sizes_of_description, translation_policy
+from keras_transformer.runs.folder import RunFolder
+from pipelines import vocabularies
 from pipelines.special_ids import BOS, PAD
 from pipelines.vocabularies.vocabulary import Vocabulary
 
@@ -87,6 +89,18 @@ class GenerationModule(TextModule):
         if not given.get("samples") and searches:
             return DecodingOptions(**{name: given[name] for name in given if name != "seed"})
         return DecodingOptions(**{"top_p": TOP_P, **given, "samples": given.get("samples") or 1})
+
+    @classmethod
+    def of_run(
+        cls, run: RunFolder, precision: str, options: Mapping[str, Any]
+    ) -> "GenerationModule":
+        """That of a run of language modelling; `options` as for `options_of`."""
+        options = cls.options_of(options)
+        model = LanguageModel(
+            run.read_hyperparameters(sizes_of_description), translation_policy(precision)
+        )
+        run.load_weights(model)
+        return cls(model, vocabularies.load(run.path), options)
 
     def _generate(self, text):
         ids, _ = self.search(self.options.search(), text)

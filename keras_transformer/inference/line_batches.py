@@ -1,18 +1,22 @@
-"""How the sentences of a file are shared out to batches, and batches to threads."""
+"""How lines become batches or sentences, and come back: the model was trained on pairs of sentences
+(Vaswani et al. 2017, section 5.1).
+"""
 
 import concurrent.futures
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 
 BATCH_TOKENS = 2048
-# What may be done about it.
+# What may be done about a line that is too long.
 SPLIT = "Split it into sentences (translate: --split_sentences)."
 SHORTEN = "Shorten it, or leave it out."
-# What a line is called.
+# What a line is called, and a translation that is given.
 LINE = "line {}"
-# What a translation that is given is called.
 TARGET = "of the targets, line {}"
+# What a mixture puts before its sources: see `pipelines.corpora.mixture`.
+TAG = re.compile(r"\s*(<[A-Za-z0-9_-]+>)\s+(?=\S)")
 
 
 def checked_lengths(
@@ -46,16 +50,9 @@ def checked_lengths(
 
 
 def batches_of_tokens(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
-    """Put lines of similar length together, long ones first.
-
-    The last batches, over which not all threads have work, are then short.
-
-    Args:
-        lengths: tokens of each line.
-        batch_tokens: most tokens of a batch with padding; a longer line is a batch of its own.
-
-    Returns:
-        Lists of line numbers.
+    """Lists of line numbers: lines of similar length together, long ones first, so that the last
+    batches, over which not all threads have work, are short. A batch has at most `batch_tokens`
+    with padding, or one line.
     """
     order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     batches = []
@@ -85,9 +82,9 @@ def in_batches(
     results = [None] * len(lengths)
 
     def work(batch):
-        given = function(*([column[index] for index in batch] for column in columns))
-        for index, result in zip(batch, given, strict=True):
-            results[index] = result
+        answers = function(*([column[index] for index in batch] for column in columns))
+        for index, answer in zip(batch, answers, strict=True):
+            results[index] = answer
         return len(batch)
 
     most = batch_tokens or min(BATCH_TOKENS, -(-sum(lengths) // batches_at_once))
@@ -96,3 +93,41 @@ def in_batches(
             if report:
                 report(done)
     return results
+
+
+def split(
+    lines: Sequence[str], language: str, is_tag: Callable[[str], bool] = lambda word: False
+) -> tuple[list[str], list[int]]:
+    """Cut lines into sentences.
+
+    Args:
+        lines: strings.
+        language: ISO code of their language, such as "en". Unknown codes get the common rules.
+        is_tag: whether the model knows a word such as "<2de>" as a tag. A line that begins with one
+            has it before each of its sentences.
+
+    Returns:
+        The sentences of all lines, without surrounding white space, and the number of sentences of
+        each line; 0 for a blank line.
+    """
+    sentences = [_sentences(line, language, is_tag) for line in lines]
+    return [sentence for line in sentences for sentence in line], [len(line) for line in sentences]
+
+
+def _sentences(line, language, is_tag):
+    # Only who splits sentences pays for the import of the rules of all languages.
+    import sentencex
+
+    match = TAG.match(line)
+    tag = ""
+    if match and is_tag(match[1]):
+        tag = f"{match[1]} "
+        line = line[match.end() :]
+    sentences = map(str.strip, sentencex.segment(language, line))
+    return [tag + sentence for sentence in sentences if sentence]
+
+
+def join(sentences: Iterable[str], counts: Iterable[int]) -> list[str]:
+    """The sentences of each line, joined by a space: as many strings as `counts` has numbers."""
+    ahead = iter(sentences)
+    return [" ".join(next(ahead) for _ in range(count)) for count in counts]

@@ -3,17 +3,18 @@ Words: Transformers for Image Recognition at Scale"): pictures in; classes, or w
 out. Shapes: B pictures of H x W pixels with C channels; K classes; N layers of h heads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.inference.picture_classifier import WHITE
 from keras_transformer.inference.text_module import traced
-from keras_transformer.models import VisionTransformer
+from keras_transformer.models import VisionHyperparameters, VisionTransformer
+from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.served_module import ServedModule
 from pipelines.batches import picture_files
 
-WHITE = 255.0
 # Any size: another one than the model's is told, and not taken for something else.
 PICTURE = tf.TensorSpec([None, None, None, None], tf.float32, name="picture")
 PNG = tf.TensorSpec([None], tf.string, name="png")
@@ -91,6 +92,13 @@ class PictureModule(ServedModule):
             "classes": ", ".join(self.classes),
             "test set": f"accuracy {scores['accuracy']}" if scores else "unknown",
         }
+
+    @classmethod
+    def of_run(cls, run: RunFolder, precision: str, options: Mapping) -> "PictureModule":
+        """That of a run of image classification, in float32; nothing is decoded."""
+        model = VisionTransformer(run.read_hyperparameters(VisionHyperparameters.of_description))
+        run.load_weights(model)
+        return cls(model, run.read_description()["classes"]["names"])
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The model's weights by their paths."""

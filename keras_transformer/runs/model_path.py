@@ -1,0 +1,103 @@
+"""What `--model` and `--init_from` may name: a run's folder, a checkpoint in one, a SavedModel, or
+a folder of its numbered versions. Nothing else decides which of these a path is.
+
+Keras is imported by the one property that needs it: importing it takes longer than translating a
+few lines with a SavedModel.
+"""
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Sequence
+
+from keras_transformer.runs.description import read_description
+from keras_transformer.saved_models.versions import newest_version
+
+CHECKPOINT = ".npz"
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelPath:
+    """What a path leads to.
+
+    Attributes:
+        path: as it was named.
+        version: the folder of the SavedModel, the newest of its versions; None of a run.
+    """
+
+    path: pathlib.Path
+    version: pathlib.Path | None
+
+    @classmethod
+    def of(cls, path: str | os.PathLike) -> "ModelPath":
+        """Find out what a path is.
+
+        Raises:
+            FileNotFoundError: if nothing is there.
+        """
+        # Of `--model=~/runs/x` the shell leaves the ~.
+        path = pathlib.Path(path).expanduser()
+        if not path.exists():
+            raise FileNotFoundError(
+                f"there is no model at {path}: neither a run's folder nor a SavedModel."
+            )
+        return cls(path, path if (path / "saved_model.pb").exists() else newest_version(path))
+
+    @classmethod
+    def listed(cls, path: str | os.PathLike | Sequence[str | os.PathLike]) -> "list[ModelPath]":
+        """One or several paths: a list, or a string with commas."""
+        paths = path.split(",") if isinstance(path, str) else path
+        return [cls.of(one) for one in (paths if isinstance(paths, list | tuple) else [paths])]
+
+    @classmethod
+    def exported(cls, path: str | os.PathLike) -> "ModelPath":
+        """A path that has to be a SavedModel's.
+
+        Raises:
+            FileNotFoundError: if nothing is there.
+            ValueError: if it is a run's folder, which has to be exported.
+        """
+        model = cls.of(path)
+        if model.version is None:
+            raise ValueError(
+                f"{path} is no SavedModel. Export the run: python -m keras_transformer.export "
+                f"--model_dir={path}."
+            )
+        return model
+
+    @property
+    def run(self):
+        """The `RunFolder`; of a checkpoint, that which it lies in, and whose weights it is.
+
+        Raises:
+            FileNotFoundError: if a checkpoint lies in no run.
+        """
+        from keras_transformer.runs.folder import RunFolder
+
+        if self.path.suffix != CHECKPOINT:
+            return RunFolder(self.path)
+        for parent in self.path.parents[:2]:
+            if RunFolder(parent).description.exists():
+                return RunFolder(parent, self.path)
+        raise FileNotFoundError(
+            f"{self.path} lies in no run's folder: its model.json is missing. Name the folder of "
+            "the run."
+        )
+
+    def describe(self) -> dict:
+        """The `model.json` of the run or beside the SavedModel; {} of a SavedModel that another
+        program exported.
+
+        Raises:
+            FileNotFoundError: if there is no run.
+            ValueError: if the file is damaged.
+        """
+        if self.version is None:
+            return self.run.read_description()
+        path = self.version / "model.json"
+        return read_description(path) if path.exists() else {}
+
+
+def description_of(path: str | os.PathLike | Sequence[str | os.PathLike]) -> dict:
+    """The `model.json` of a model, or of the first of several: see `ModelPath.describe`."""
+    return ModelPath.listed(path)[0].describe()
