@@ -4,6 +4,7 @@
 The same command again resumes where it was interrupted (Vaswani et al. 2017, section 5.1).
 """
 
+import dataclasses
 import logging
 import os
 import pathlib
@@ -12,30 +13,24 @@ import sys
 import time
 
 from keras_transformer import flags
-from keras_transformer.flags.of_commands import PreparationOptions
 from keras_transformer.training.options import Seed
 from pipelines.corpora import CorpusChoice
-from pipelines.vocabularies.options import VocabularyOptions
+from pipelines.options import Options, option
+from pipelines.prepare.options import Preparation
 
-SECTIONS = (CorpusChoice, Seed, VocabularyOptions, PreparationOptions)
-# Flags whose values are arguments of `Preparation`, by the same name.
-ARGUMENTS = (
-    "cache_dir",
-    "vocabulary",
-    "vocabularies",
-    "vocabulary_size",
-    "vocabulary_model",
-    "vocabulary_sentences",
-    "shards",
-    "deduplicate",
-    "max_length_ratio",
-    "filter_untranslated",
-    "filter_scripts",
-    "shards_at_a_time",
-    "parts",
-    "beam_options",
-    "strict",
-)
+
+@dataclasses.dataclass(frozen=True)
+class Prepared(Options):
+    """Prepared corpus."""
+
+    output_dir: str | None = option(
+        None,
+        "Folder of the prepared corpus. The same command again makes only what is missing.",
+        path="folder",
+    )
+
+
+SECTIONS = (Prepared, CorpusChoice, Seed, Preparation)
 # Flags of a vocabulary that is learned.
 OF_LEARNING = ("vocabulary_size", "vocabularies", "vocabulary_model", "vocabulary_sentences")
 # What training needs besides, by the kind of the vocabulary.
@@ -47,7 +42,7 @@ def main(FLAGS):
     from keras_transformer.tasks.corpus_settings import corpus_settings
     from pipelines import vocabularies
     from pipelines.corpora import manifest
-    from pipelines.prepare.preparation import Preparation, prepare
+    from pipelines.prepare.preparation import prepare
 
     started = time.monotonic()
     if not FLAGS.output_dir:
@@ -57,10 +52,9 @@ def main(FLAGS):
     _refuse(FLAGS)
     # Errors in Beam are raised, and printed in one line.
     logging.getLogger("apache_beam.runners").setLevel(logging.CRITICAL)
-    given = {name: getattr(FLAGS, name) for name in ARGUMENTS if name in FLAGS}
-    arguments = {"cache_dir": None, "strict": False, **given}
-    settings = corpus_settings(FLAGS.flag_values_dict())
-    prepared = prepare(Preparation(settings, **arguments), FLAGS.output_dir)
+    values = {"cache_dir": None, "strict": False, **FLAGS.flag_values_dict()}
+    preparation = Preparation.of({**values, "corpus": corpus_settings(values)})
+    prepared = prepare(preparation, FLAGS.output_dir)
     print(manifest.describe(prepared))
     print(f"{FLAGS.output_dir} is ready after {time.monotonic() - started:.0f} s. Train on it:")
     ties = TIES[vocabularies.load(FLAGS.output_dir).kind]

@@ -142,55 +142,6 @@ class ImportOptions(Options):
 
 
 @dataclasses.dataclass(frozen=True)
-class PreparationOptions(Options):
-    """Preparation."""
-
-    output_dir: str | None = option(
-        None,
-        "Folder of the prepared corpus. The same command again makes only what is missing.",
-        path="folder",
-    )
-    vocabulary: str | None = option(
-        None,
-        "Vocabulary to use: a vocabulary.model, or those of source and target, joined by a "
-        "comma. Default: the one in --output_dir, else one is learned from the text.",
-        path=True,
-    )
-    vocabulary_sentences: int = option(
-        5000000, "Number of sampled sentences that the vocabulary is learned from.", at_least=2
-    )
-    shards: int = option(
-        16,
-        "Number of files for the training side. A worker holds one of them in memory.",
-        at_least=1,
-    )
-    shards_at_a_time: int | None = option(
-        None,
-        "Number of shards made in one pass over the text; fewer need less memory. Default: all.",
-        at_least=1,
-    )
-    parts: int | None = option(
-        None,
-        "Number of workers that read the text at once. Default: the processors of this machine.",
-        at_least=1,
-    )
-    deduplicate: bool = option(True, "Keep one of several equal pairs.")
-    max_length_ratio: float | None = option(
-        None,
-        "Drop a pair if one side has more than this many times the characters of the other. "
-        "Sides of at most 10 characters are not judged.",
-        at_least=1,
-    )
-    filter_untranslated: bool = option(False, "Drop a pair if both sides are equal.")
-    filter_scripts: bool = option(
-        False, "Drop a pair if a side is mostly in letters that its language is not written in."
-    )
-    beam_options: str = option(
-        "", "Options of Apache Beam, such as '--runner=FlinkRunner --flink_master=host:8081'."
-    )
-
-
-@dataclasses.dataclass(frozen=True)
 class Errors(Options):
     """Errors."""
 

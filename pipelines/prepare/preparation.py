@@ -4,7 +4,6 @@ For corpora that are trained on often, or that do not fit into memory as text. P
 on where it was interrupted: a shard that is whole is not made again.
 """
 
-import dataclasses
 import gzip
 import os
 import pathlib
@@ -13,92 +12,15 @@ from typing import Any
 from pipelines import corpora, vocabularies
 from pipelines.corpora import check_languages, manifest
 from pipelines.corpora.manifest import PREPARATION, read_json
-from pipelines.corpora.mixture import members
 from pipelines.corpora.parallel_text import Corpus
 from pipelines.corpora.records import text_paths
 from pipelines.dropped import Dropped
 from pipelines.prepare import beam
 from pipelines.prepare.filtering import Filters, scripts_of
 from pipelines.prepare.given_vocabulary import given, with_tags
+from pipelines.prepare.options import EACH, Preparation
 from pipelines.prepare.sharding import Shards, kept, sample
 from pipelines.whole_files import write_json, write_whole
-
-# How the kinds of vocabularies are named.
-EACH = {"joint": "", "separate": " a language"}
-
-
-@dataclasses.dataclass(frozen=True)
-class Preparation:
-    """What to prepare, and how.
-
-    Args:
-        corpus: arguments of `corpora.load`, but for `cache_dir`; all of them JSON.
-        cache_dir: folder for downloads; None: the user's cache folder.
-        vocabulary: path of a `vocabulary.model` to take, or two, joined by a comma, of source and
-            target; None: that of the prepared folder, or one that is learned.
-        vocabularies: "joint" to learn one for both languages, "separate" one for each.
-        vocabulary_size: V, pieces to learn.
-        vocabulary_model: how they are chosen, see `vocabulary.learn`.
-        vocabulary_sentences: most sentences to learn from.
-        shards: files to cut the training side into.
-        deduplicate: keep one of several equal pairs.
-        max_length_ratio: drop pairs with a side this many times longer than the other, in
-            characters; None: keep all.
-        filter_untranslated: drop pairs with equal sides.
-        filter_scripts: drop pairs with a side mostly in letters that its language is not written
-            in.
-        shards_at_a_time: shards made in one reading of the text; None: all.
-        parts: workers that read the text at a time; None: one a processor.
-        beam_options: options of Apache Beam, as a shell has them.
-        strict: whether pairs that a corpus would drop are refused; those of filters are not.
-    """
-
-    corpus: dict[str, Any]
-    cache_dir: str | os.PathLike | None
-    vocabulary: str | None
-    vocabularies: str
-    vocabulary_size: int
-    vocabulary_model: str
-    vocabulary_sentences: int
-    shards: int
-    deduplicate: bool
-    max_length_ratio: float | None
-    filter_untranslated: bool
-    filter_scripts: bool
-    shards_at_a_time: int | None
-    parts: int | None
-    beam_options: str
-    strict: bool = False
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """All arguments of `corpora.load`."""
-        return {**self.corpus, "cache_dir": self.cache_dir, "strict": self.strict or None}
-
-    def decides(self, folder: pathlib.Path) -> dict[str, Any]:
-        """What decides what the records of a folder hold, as JSON."""
-        taken = given(self.vocabulary, folder)
-        if taken is not None:
-            vocabulary = taken.fingerprint
-        else:
-            vocabulary = (
-                f"{self.vocabulary_size} pieces{EACH[self.vocabularies]}, "
-                f"{self.vocabulary_model}, of {self.vocabulary_sentences} sentences"
-            )
-        mixture = self.corpus.get("mixture")
-        # A mixture has languages of its own.
-        unasked = [f"{side}_language" for side in ("source", "target")] if mixture else []
-        return {
-            "format": manifest.FORMAT,
-            **{name: value for name, value in self.corpus.items() if name not in unasked},
-            **({"members": members(mixture)} if mixture else {}),
-            "vocabulary": vocabulary,
-            "shards": self.shards,
-            "deduplicate": self.deduplicate,
-            "max_length_ratio": self.max_length_ratio,
-            "filter_untranslated": self.filter_untranslated,
-            "filter_scripts": self.filter_scripts,
-        }
 
 
 def prepare(preparation: Preparation, folder: str | os.PathLike) -> dict[str, Any]:

@@ -71,7 +71,9 @@ def test_what_makes_no_sense_is_refused(task_of, argument, words, monkeypatch):
     from pipelines.corpora.record_files import Records
 
     if argument == "--corpus=records":
-        found = type("Found", (), {"train": Records.__new__(Records)})()
+        fields = {"name": "records", "train": Records.__new__(Records)}
+        fields |= dict.fromkeys(("source_language", "target_language"))
+        found = type("Found", (), fields)()
         monkeypatch.setattr(corpora, "load", lambda **_: found)
     with pytest.raises(ValueError, match=words):
         assert task_of(argument).corpus

@@ -1,0 +1,100 @@
+"""What to prepare, and how (Vaswani et al. 2017, section 5.1)."""
+
+import dataclasses
+import os
+import pathlib
+from typing import Any
+
+from pipelines.options import option
+from pipelines.vocabularies.options import VocabularyOptions
+
+# How the kinds of vocabularies are named.
+EACH = {"joint": "", "separate": " a language"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Preparation(VocabularyOptions):
+    """Preparation.
+
+    Attributes:
+        corpus: arguments of `corpora.load`, but for `cache_dir` and `strict`; all of them JSON.
+        cache_dir: folder for downloads; None: the user's cache folder.
+        strict: whether pairs that a corpus would drop are refused; those of filters are not.
+    """
+
+    vocabulary: str | None = option(
+        None,
+        "Vocabulary to use: a vocabulary.model, or those of source and target, joined by a "
+        "comma. Default: the one in --output_dir, else one is learned from the text.",
+        path=True,
+    )
+    vocabulary_sentences: int = option(
+        5000000, "Number of sampled sentences that the vocabulary is learned from.", at_least=2
+    )
+    shards: int = option(
+        16,
+        "Number of files for the training side. A worker holds one of them in memory.",
+        at_least=1,
+    )
+    shards_at_a_time: int | None = option(
+        None,
+        "Number of shards made in one pass over the text; fewer need less memory. Default: all.",
+        at_least=1,
+    )
+    parts: int | None = option(
+        None,
+        "Number of workers that read the text at once. Default: the processors of this machine.",
+        at_least=1,
+    )
+    deduplicate: bool = option(True, "Keep one of several equal pairs.")
+    max_length_ratio: float | None = option(
+        None,
+        "Drop a pair if one side has more than this many times the characters of the other. "
+        "Sides of at most 10 characters are not judged.",
+        at_least=1,
+    )
+    filter_untranslated: bool = option(False, "Drop a pair if both sides are equal.")
+    filter_scripts: bool = option(
+        False, "Drop a pair if a side is mostly in letters that its language is not written in."
+    )
+    beam_options: str = option(
+        "", "Options of Apache Beam, such as '--runner=FlinkRunner --flink_master=host:8081'."
+    )
+    corpus: dict[str, Any] = dataclasses.field(kw_only=True)
+    cache_dir: str | os.PathLike | None = dataclasses.field(kw_only=True)
+    strict: bool = dataclasses.field(kw_only=True)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All arguments of `corpora.load`."""
+        return {**self.corpus, "cache_dir": self.cache_dir, "strict": self.strict or None}
+
+    def decides(self, folder: pathlib.Path) -> dict[str, Any]:
+        """What decides what the records of a folder hold, as JSON."""
+        # Not imported above: `--help` shows the options, and needs no vocabularies.
+        from pipelines.corpora import manifest
+        from pipelines.corpora.mixture import members
+        from pipelines.prepare.given_vocabulary import given
+
+        taken = given(self.vocabulary, folder)
+        if taken is not None:
+            vocabulary = taken.fingerprint
+        else:
+            vocabulary = (
+                f"{self.vocabulary_size} pieces{EACH[self.vocabularies]}, "
+                f"{self.vocabulary_model}, of {self.vocabulary_sentences} sentences"
+            )
+        mixture = self.corpus.get("mixture")
+        # A mixture has languages of its own.
+        unasked = [f"{side}_language" for side in ("source", "target")] if mixture else []
+        return {
+            "format": manifest.FORMAT,
+            **{name: value for name, value in self.corpus.items() if name not in unasked},
+            **({"members": members(mixture)} if mixture else {}),
+            "vocabulary": vocabulary,
+            "shards": self.shards,
+            "deduplicate": self.deduplicate,
+            "max_length_ratio": self.max_length_ratio,
+            "filter_untranslated": self.filter_untranslated,
+            "filter_scripts": self.filter_scripts,
+        }
