@@ -46,7 +46,7 @@ import importlib
 _HOMES = {
     "BeamSearch": "beam_search",
     "DecodingOptions": "options",
-    "GreedySearch": "greedy",
+    "GreedySearch": "sampling",
     "Sampling": "sampling",
     "length_penalty": "beam_search",
 }

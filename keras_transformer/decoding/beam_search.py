@@ -1,5 +1,5 @@
-"""Beam search with a length penalty (Vaswani et al. 2017, section 6.1; Wu et al. 2016, section 7,
-eq. 14).
+"""Beam search with a length penalty (Vaswani et al. 2017, section 6.1), and a penalty on source
+words that no target token attended to (Wu et al. 2016, section 7, eq. 14).
 """
 
 import tensorflow as tf
@@ -7,8 +7,9 @@ import tensorflow as tf
 from keras_transformer.decoding import loop
 from keras_transformer.decoding.candidates import best_tokens, log_normalizer
 from keras_transformer.decoding.constraints import Constraints
-from keras_transformer.decoding.coverage import Covering, coverage_penalty
 from pipelines.special_ids import BOS, EOS, PAD
+
+LEAST = 1e-10
 
 
 def length_penalty(length: int | tf.Tensor, alpha: float | tf.Tensor) -> tf.Tensor:
@@ -62,8 +63,7 @@ class BeamSearch:
             _check(beam_size, length_penalty, num_hypotheses)
         if not 0 <= coverage_penalty < float("inf"):
             raise ValueError(
-                "`coverage_penalty` must be at least 0 and finite. Received: "
-                f"coverage_penalty={coverage_penalty}."
+                f"`coverage_penalty` must be at least 0 and finite. Received: {coverage_penalty=}."
             )
         self._own = {"beam_size": beam_size, "alpha": length_penalty, "n": num_hypotheses}
         # Padded with a 1, so that a batch of no sentences has a maximum too.
@@ -71,6 +71,8 @@ class BeamSearch:
             tf.reduce_max(tf.pad(size, [[0, 1]], constant_values=1)) if tf.is_tensor(size) else size
             for size in (beam_size, num_hypotheses)
         )
+        # How many finished hypotheses are kept.
+        self.kept = self.beam_size
         self.length_penalty = length_penalty
         self.coverage_penalty = coverage_penalty
         self.constraints = constraints or Constraints()
@@ -91,8 +93,8 @@ class BeamSearch:
             "ids": ids,
             "scores": scores,
         }
-        found = self._nothing_found(sentences)
-        ids, scores = loop.run(stepper, source, searched, found, self._extend)
+        finished = no_hypotheses(sentences, self.kept)
+        ids, scores = loop.run(stepper, source, searched, finished, self._extend)
         ids = ids[:, : self.num_hypotheses, 1:]
         scores = scores[:, : self.num_hypotheses]
         not_its_own = tf.range(self.num_hypotheses) >= own["n"][:, None]
@@ -100,10 +102,6 @@ class BeamSearch:
             tf.where(not_its_own[:, :, None], PAD, ids),
             tf.where(not_its_own, -float("inf"), scores),
         )
-
-    def _nothing_found(self, sentences):
-        """Finished hypotheses before the first turn."""
-        return no_hypotheses(sentences, self.beam_size)
 
     def _extend(self, logits, state, position, searched, found):
         """One turn of `loop.run`."""
@@ -212,16 +210,43 @@ def first(scores: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
 
 def _check(beam_size, length_penalty, num_hypotheses):
     if not isinstance(beam_size, int) or beam_size < 1:
-        raise ValueError(
-            f"`beam_size` must be an integer of at least 1. Received: beam_size={beam_size}."
-        )
+        raise ValueError(f"`beam_size` must be an integer, at least 1. Received: {beam_size=}.")
     if not 0 <= length_penalty < float("inf"):
         raise ValueError(
-            "`length_penalty` must be at least 0 and finite. Received: "
-            f"length_penalty={length_penalty}."
+            f"`length_penalty` must be at least 0 and finite. Received: {length_penalty=}."
         )
     if not 1 <= num_hypotheses <= beam_size:
         raise ValueError(
-            f"`num_hypotheses` must lie in 1..beam_size={beam_size}. Received: "
-            f"num_hypotheses={num_hypotheses}."
+            f"`num_hypotheses` must lie in 1..beam_size={beam_size}. Received: {num_hypotheses=}."
         )
+
+
+class Covering:
+    """A stepper that adds up the attention of another stepper in its state.
+
+    Its state is a dictionary: "inner", that of the other stepper, and "coverage", how much each
+    source position was attended to, (rows, S). Padding, where `is_token` (B, S) is False, counts as
+    covered from the start.
+    """
+
+    def __init__(self, stepper, is_token: tf.Tensor):
+        self._stepper = stepper
+        self._is_token = is_token
+        self.growing = {"inner": stepper.growing, "coverage": -1}
+
+    def start(self, rows: int | tf.Tensor) -> dict:
+        sentences = tf.maximum(tf.shape(self._is_token)[0], 1)
+        covered = tf.repeat(tf.cast(~self._is_token, tf.float32), rows // sentences, axis=0)
+        return {"inner": self._stepper.start(rows), "coverage": covered}
+
+    def __call__(self, ids, position, state, source):
+        logits, inner, attention = self._stepper(ids, position, state["inner"], source)
+        coverage = state["coverage"] + tf.reshape(attention, tf.shape(state["coverage"]))
+        return logits, {"inner": inner, "coverage": coverage}, attention
+
+
+def coverage_penalty(coverage: tf.Tensor, beta: float) -> tf.Tensor:
+    """cp(X; Y) = beta sum_i log(min(sum_j p_ij, 1)), at most 0, of coverages sum_j p_ij, (..., S):
+    how much all target tokens attend to source token i.
+    """
+    return beta * tf.reduce_sum(tf.math.log(tf.clip_by_value(coverage, LEAST, 1.0)), axis=-1)

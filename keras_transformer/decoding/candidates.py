@@ -1,6 +1,8 @@
 """Which tokens may come next, and how likely they are: the arithmetic of one step of section 6.1's
-decoding.
+decoding, and the score of a given target, log P(Y | X).
 """
+
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -11,16 +13,10 @@ BLOCK = 64
 
 
 def log_normalizer(logits: tf.Tensor) -> tf.Tensor:
-    """Log sum_v exp z_v of each row.
+    """Log sum_v exp z_v of each row of logits, float32 (rows, V): (rows,).
 
     The result is the same to the last bit wherever the row stands in its batch. So equal scores
     stay equal in any batch.
-
-    Args:
-        logits: float32 (rows, V).
-
-    Returns:
-        float32, (rows,).
     """
     # Rounding depends on an entry's place in a vector register. A row that fills whole registers
     # begins at the start of one, wherever it stands. The few logarithms are taken in float64.
@@ -33,9 +29,8 @@ def log_normalizer(logits: tf.Tensor) -> tf.Tensor:
 def possible_tokens(
     logits: tf.Tensor, forced: tf.Tensor, may_end: tf.Tensor | None = None
 ) -> tf.Tensor:
-    """The logits of all tokens that may come, -inf elsewhere: (rows, V).
-
-    Arguments as in `best_tokens`.
+    """The logits of all tokens that may come, -inf elsewhere: (rows, V). Arguments as in
+    `best_tokens`.
     """
     ids = tf.range(tf.shape(logits)[1])[None]
     forced = forced[:, None]
@@ -94,9 +89,8 @@ def _barred(ids, may_end):
 
 
 def _block_maxima(logits):
-    """The largest of each block: (rows, V) of whole blocks to (rows, V / BLOCK).
-
-    Two callers ask for them; TensorFlow computes them once.
+    """The largest of each block: (rows, V) of whole blocks to (rows, V / BLOCK). Two callers ask
+    for them; TensorFlow computes them once.
     """
     return tf.reduce_max(tf.reshape(logits, [tf.shape(logits)[0], -1, BLOCK]), axis=-1)
 
@@ -107,3 +101,64 @@ def _whole_blocks(logits):
     if width % BLOCK == 0:
         return logits
     return tf.pad(logits, [[0, 0], [0, -width % BLOCK]], constant_values=-float("inf"))
+
+
+class NextTokens(NamedTuple):
+    """The likeliest next tokens of B rows, likeliest first.
+
+    Attributes:
+        ids: int32 (B, n).
+        drawn: how likely `Sampling` draws each, float32 (B, n); 0 where top_k or top_p leaves it
+            out.
+        probabilities: P of the model, float32 (B, n).
+    """
+
+    ids: tf.Tensor
+    drawn: tf.Tensor
+    probabilities: tf.Tensor
+
+
+def next_tokens(
+    logits: tf.Tensor, temperature: tf.Tensor, top_k: tf.Tensor, top_p: tf.Tensor, count: int
+) -> NextTokens:
+    """Find the likeliest next tokens. PAD and BOS never come.
+
+        P(v) ~ exp(z_v / temperature) over the top_k likeliest tokens, of these the fewest that hold
+        top_p of the probability
+
+    Args:
+        logits: z, float32 (B, V).
+        temperature: above 0, float32 (B,).
+        top_k: how many tokens are drawn from, integers (B,); 0: all.
+        top_p: share of the probability that is drawn from, in (0, 1], float32 (B,).
+        count: n; V, if that is less.
+    """
+    size = logits.shape[-1]
+    possible = possible_tokens(logits, tf.fill([tf.shape(logits)[0]], FREE))
+    values, ids = tf.math.top_k(possible, size)
+    rank = tf.range(size)[None]
+    top_k = tf.cast(top_k, tf.int32)
+    most = tf.where(top_k > 0, top_k, size)[:, None]
+    likely = tf.exp((values - values[:, :1]) / temperature[:, None])
+    likely = tf.where(rank < most, likely, 0.0)
+    held = tf.cumsum(likely, axis=1, exclusive=True)
+    total = tf.reduce_sum(likely, axis=1, keepdims=True)
+    # A token counts while those before it hold less than top_p; the first always counts.
+    likely = tf.where((rank == 0) | (held < top_p[:, None] * total), likely, 0.0)
+    drawn = likely / tf.reduce_sum(likely, axis=1, keepdims=True)
+    probabilities = tf.exp(values - log_normalizer(logits)[:, None])
+    return NextTokens(ids[:, :count], drawn[:, :count], probabilities[:, :count])
+
+
+def token_log_probabilities(logits: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
+    """Log P(y_t | y_1 .. y_(t-1), X) of each token, float32 (B, T), 0 at padding. Their sum is the
+    score of `GreedySearch`, and that of `BeamSearch` before its penalties.
+
+    Args:
+        logits: float32 (B, T, V); position t is computed from the tokens before it.
+        ids: the tokens, integers (B, T), padded with PAD.
+    """
+    vocabulary_size = logits.shape[-1]
+    rows = tf.reshape(logits, [-1, vocabulary_size])
+    chosen = tf.gather(rows, tf.reshape(ids, [-1]), batch_dims=1)
+    return tf.where(ids == PAD, 0.0, tf.reshape(chosen - log_normalizer(rows), tf.shape(ids)))

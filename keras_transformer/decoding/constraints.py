@@ -53,14 +53,8 @@ class Constraints:
         minima: tf.Tensor | None = None,
         prefixes: tf.Tensor | None = None,
     ) -> dict[str, tf.Tensor]:
-        """The wishes for each sentence, as the searches carry them from step to step.
-
-        Args:
-            limits: most tokens, EOS among them, integers (B,).
-            minima: fewest tokens, EOS among them, integers (B,); at a smaller limit, the limit
-                decides. 1 by default.
-            prefixes: tokens to begin with, integers (B, P), padded with PAD. A limit grows to hold
-                them and EOS.
+        """The wishes for each sentence, as the searches carry them from step to step; arguments as
+        of a search.
 
         Returns:
             A dictionary of tensors with B rows: "limit", and with prefixes or minima "prefix" and
@@ -144,11 +138,7 @@ class Constraints:
 
 
 def under(search: Callable, constraints: Constraints) -> Callable:
-    """The same search under other `Constraints`, such as those of a batch of sentences.
-
-    Args:
-        search: any search of `keras_transformer.decoding`.
-    """
+    """The same search, any of `keras_transformer.decoding`, under other `Constraints`."""
     changed = copy.copy(search)
     changed.constraints = constraints
     return changed

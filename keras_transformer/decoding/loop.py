@@ -67,22 +67,14 @@ def run(
 
 
 def take(state: Rows, rows: tf.Tensor) -> Rows:
-    """Let row i continue what row `rows[i]` was.
-
-    Args:
-        state: any nest of tensors with the same number of rows.
-        rows: integers.
+    """Let row i continue what row `rows[i]` was, in any nest of tensors with the same number of
+    rows.
     """
     return tf.nest.map_structure(lambda tensor: tf.gather(tensor, rows), state)
 
 
 def take_some(state: Rows, rows: tf.Tensor) -> Rows:
-    """`take` of ascending rows. Where that is all of them, nothing is moved.
-
-    Args:
-        state: any nest of tensors with the same number of rows.
-        rows: integers, ascending, none twice.
-    """
+    """`take` of ascending rows, none twice. Where that is all of them, nothing is moved."""
     tensors = tf.nest.flatten(state)
     if not tensors:
         return state
@@ -101,11 +93,8 @@ def fixed(state: Rows) -> Any:
 
 
 def shape_invariants(state: Rows, growing: Any) -> Any:
-    """Shapes for `tf.while_loop`: the number of rows changes, and so does the axis that grows.
-
-    Args:
-        state: any nest of tensors.
-        growing: for each of them the axis that grows, or -1.
+    """Shapes for `tf.while_loop`: the number of rows changes, and so does the axis that `growing`
+    names, -1 for none.
     """
 
     def invariant(tensor, axis):

@@ -199,7 +199,7 @@ class DecodingOptions(Options):
 
     def search(self):
         """The search of these options: a `BeamSearch`, a `GreedySearch` or its kind `Sampling`."""
-        from keras_transformer.decoding.greedy import GreedySearch
+        from keras_transformer.decoding.sampling import GreedySearch
 
         if self.samples:
             return self.sampling(samples=self.samples, num_hypotheses=self.num_hypotheses)

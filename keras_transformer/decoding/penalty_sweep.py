@@ -4,7 +4,7 @@ was "chosen after experimentation on the development set").
 
 import tensorflow as tf
 
-from keras_transformer.decoding.beam_search import BeamSearch, first, length_penalty, no_hypotheses
+from keras_transformer.decoding.beam_search import BeamSearch, first, length_penalty
 from keras_transformer.decoding.constraints import Constraints
 from pipelines.special_ids import EOS, PAD
 
@@ -38,10 +38,8 @@ class PenaltySweep(BeamSearch):
     ):
         count = tf.shape(length_penalties)
         super().__init__(beam_size, 0.0, count, coverage_penalty, constraints)
+        self.kept = self.num_hypotheses
         self.length_penalties = length_penalties
-
-    def _nothing_found(self, sentences):
-        return no_hypotheses(sentences, self.num_hypotheses)
 
     def _finish(self, candidates, finished, searched, length, coverage):
         """The best of the hypotheses finished before and now for each alpha, of all sentences: ids

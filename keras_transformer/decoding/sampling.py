@@ -1,13 +1,72 @@
-"""Sampling: the next token drawn from what the model finds likely, where section 6.1 of Vaswani et
-al. 2017 searches for the best.
+"""One token after the other, without a beam: the likeliest (greedy search, which is beam search
+with a beam of 1: Vaswani et al. 2017, section 6.1), or one that is drawn.
 """
 
 import tensorflow as tf
 
-from keras_transformer.decoding.candidates import best_tokens, possible_tokens
+from keras_transformer.decoding import loop
+from keras_transformer.decoding.candidates import best_tokens, log_normalizer, possible_tokens
 from keras_transformer.decoding.constraints import Constraints
-from keras_transformer.decoding.greedy import GreedySearch
 from pipelines.random_numbers import GOLDEN, mix
+from pipelines.special_ids import BOS, EOS, PAD
+
+
+class GreedySearch:
+    """The likeliest next token until EOS or the limit. A sentence that has ended leaves the batch.
+
+    Args:
+        constraints: `Constraints` on the tokens; none by default.
+
+    Call arguments: see `keras_transformer.decoding`.
+
+    Returns:
+        ids, int32 (B, 1, L); and log P(ids), float32 (B, 1), -inf where no token was allowed.
+    """
+
+    beam_size = num_hypotheses = 1
+
+    def __init__(self, constraints: Constraints | None = None):
+        self.constraints = constraints or Constraints()
+
+    def __call__(self, stepper, source, limits, minima=None, prefixes=None, seeds=None):
+        ids, scores = self._one_by_one(
+            stepper, source, self.constraints.wanted(limits, minima, prefixes)
+        )
+        return ids[:, None, :], scores[:, None]
+
+    def _one_by_one(self, stepper, source, searched):
+        """One token after the other for each row of `searched`: ids (B, L) and scores (B,)."""
+        sentences = tf.shape(searched["limit"])[0]
+        searched = {
+            **searched,
+            "sentence": tf.range(sentences),
+            "ids": tf.fill([sentences, 1, 1], BOS),
+        }
+
+        def extend(logits, state, position, searched, found):
+            ids, scores = found
+            logits, allowed, forced, may_end = self.constraints(
+                logits, searched["ids"], position, searched
+            )
+            chosen, newest = self._choose(allowed, forced, may_end, position, searched)
+            places = searched["sentence"][:, None]
+            scores = tf.tensor_scatter_nd_add(scores, places, chosen - log_normalizer(logits))
+            ids = tf.concat([ids, tf.scatter_nd(places, newest, [sentences])[:, None]], axis=1)
+            going_on = tf.where((newest != EOS) & (chosen > -float("inf")))[:, 0]
+            longer = tf.concat([searched["ids"], newest[:, None, None]], axis=2)
+            searched = {**searched, "ids": longer}
+            return searched, (ids, scores), tf.cast(going_on, tf.int32), None
+
+        found = (tf.zeros([sentences, 0], tf.int32), tf.zeros([sentences]))
+        ids, scores = loop.run(stepper, source, searched, found, extend)
+        return tf.where(scores[:, None] > -float("inf"), ids, PAD), scores
+
+    def _choose(self, allowed, forced, may_end, position, searched):
+        """The logit (b,) and the id (b,) of each row's next token, from what `Constraints` return;
+        -inf where none may come.
+        """
+        logits, tokens = best_tokens(allowed, 1, forced, may_end)
+        return logits[:, 0], tokens[:, 0]
 
 
 class Sampling(GreedySearch):
@@ -54,21 +113,16 @@ class Sampling(GreedySearch):
     ):
         super().__init__(constraints)
         if not isinstance(samples, int) or samples < 1:
-            raise ValueError(
-                f"`samples` must be an integer of at least 1. Received: samples={samples}."
-            )
+            raise ValueError(f"`samples` must be an integer, at least 1. Received: {samples=}.")
         if not tf.is_tensor(temperature) and not 0 < temperature < float("inf"):
-            raise ValueError(
-                f"`temperature` must be above 0 and finite. Received: temperature={temperature}."
-            )
+            raise ValueError(f"`temperature` must be above 0 and finite. Received: {temperature=}.")
         if not isinstance(top_k, int) or top_k < 0:
-            raise ValueError(f"`top_k` must be an integer, at least 0. Received: top_k={top_k}.")
+            raise ValueError(f"`top_k` must be an integer, at least 0. Received: {top_k=}.")
         if not 0 < top_p <= 1:
-            raise ValueError(f"`top_p` must be above 0 and at most 1. Received: top_p={top_p}.")
+            raise ValueError(f"`top_p` must be above 0 and at most 1. Received: {top_p=}.")
         if not 1 <= num_hypotheses <= samples:
             raise ValueError(
-                f"`num_hypotheses` must lie in 1..samples={samples}. Received: "
-                f"num_hypotheses={num_hypotheses}."
+                f"`num_hypotheses` must lie in 1..samples={samples}. Received: {num_hypotheses=}."
             )
         self.beam_size = samples
         self.temperature = temperature

@@ -4,7 +4,7 @@ them once.
 
 import tensorflow as tf
 
-from keras_transformer.decoding.scoring import token_log_probabilities
+from keras_transformer.decoding.candidates import token_log_probabilities
 from keras_transformer.inference.text_module import IDS, traced
 from keras_transformer.models import EncoderDecoder, Ensemble
 from pipelines.special_ids import BOS, PAD

@@ -13,8 +13,8 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding.candidates import next_tokens
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
-from keras_transformer.decoding.next_tokens import next_tokens
 from keras_transformer.saved_models.served_module import ServedText
 from pipelines.special_ids import EOS, PAD
 

@@ -10,7 +10,7 @@ from oracles.enumeration import Table
 
 from keras_transformer.decoding import BeamSearch
 from keras_transformer.decoding import beam_search as beam
-from keras_transformer.decoding.coverage import Covering, coverage_penalty
+from keras_transformer.decoding.beam_search import Covering, coverage_penalty
 
 ATOL = 1e-5
 ALL, LIMIT, WORDS = 1 + 4 + 16 + 64, 4, 3

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from oracles.enumeration import BOS, PAD
 
-from keras_transformer.decoding.next_tokens import next_tokens
+from keras_transformer.decoding.candidates import next_tokens
 
 SHAPES = [(1.0, 0, 1.0), (0.5, 0, 1.0), (2.0, 3, 1.0), (1.0, 0, 0.7), (3.0, 6, 0.5), (1.0, 1, 0.1)]
 SIZE = 30

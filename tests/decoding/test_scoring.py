@@ -6,7 +6,7 @@ import tensorflow as tf
 from oracles.enumeration import BOS, EOS, PAD
 
 from keras_transformer.decoding import BeamSearch, GreedySearch, length_penalty
-from keras_transformer.decoding.scoring import token_log_probabilities
+from keras_transformer.decoding.candidates import token_log_probabilities
 from keras_transformer.models import Transformer
 
 SOURCE = [[5, 9, 7, EOS, PAD, PAD], [8, 8, 12, 11, 30, EOS], [6, EOS, PAD, PAD, PAD, PAD]]
