@@ -34,12 +34,12 @@ def our_vectors(folder: pathlib.Path):
     """A function of sentences that gives our vectors, (B, d_model)."""
     import tensorflow as tf
 
-    from keras_transformer.imports import bert_vocabulary
+    from keras_transformer.imports import bert_text
     from keras_transformer.imports.hugging_face import PretrainedFolder
     from keras_transformer.inference.text_encoder_module import TextEncoderModule
 
     read = PretrainedFolder(folder)
-    vocabulary = bert_vocabulary.load(read.files, read.config.vocab_size)
+    vocabulary = bert_text.load_vocabulary(read.files, read.config.vocab_size)
     module = TextEncoderModule(read.model(vocabulary.size), vocabulary)
     return lambda sentences: module.embed(tf.constant(sentences))["vector"].numpy()
 

@@ -52,8 +52,8 @@ def config_of(family, document):
 def tensors_of(family, document):
     """Random weights of all sizes, by the names of a file."""
     random = np.random.default_rng(1)
-    shapes = family.shapes(config_of(family, document))
-    return {name: random.normal(size=shape).astype(np.float32) for name, shape in shapes}
+    sizes = {one.theirs: one.shape for one in family.table(config_of(family, document))}
+    return {name: random.normal(size=size).astype(np.float32) for name, size in sizes.items()}
 
 
 def write(folder, family=bert, **changes):

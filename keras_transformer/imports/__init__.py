@@ -4,7 +4,10 @@ family a file.
 Each family's module says what `hugging_face` asks of it:
 
     MODEL_TYPE                          what config.json calls it
-    SIZES                               what config.json must name
+    Config                              what config.json may say
+    LAYERS                              what layers' names begin with, and the key of their number
+    hyperparameters(config)             of our model
     model(config) -> keras.Model        a new model of the sizes of config.json
-    weights(config, tensors) -> arrays  by the paths of that model's variables
+    table(config) -> `family.Weight`s   each weight of ours: its path, their name and shape
+    plain_name(name) -> name            theirs, without prefix
 """

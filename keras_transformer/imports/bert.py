@@ -2,14 +2,22 @@
 Pre-training of Deep Bidirectional Transformers for Language Understanding").
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 import keras
-import numpy as np
 
-from keras_transformer.imports import family_config
-from keras_transformer.imports.family_config import ANOTHER, Epsilon, Share, Size
+from keras_transformer.imports import family
+from keras_transformer.imports.family import (
+    ACTIVATIONS,
+    ANOTHER,
+    Epsilon,
+    Share,
+    Size,
+    Weight,
+    linear,
+    norm,
+)
 from keras_transformer.models import (
     BareTextEncoder,
     Hyperparameters,
@@ -20,49 +28,23 @@ from keras_transformer.models import (
 from pipelines.json_files import refuse
 
 MODEL_TYPE = "bert"
-ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu", "silu": "swish"}
 PREFIX = "bert."
 # What checkpoints of TensorFlow, such as the original ones, call a norm's weights, and what
 # PyTorch calls them.
 NORMS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-# Ours, theirs, and whether theirs is the transpose.
-EMBEDDINGS = {
-    "embedding/table": ("embeddings.word_embeddings.weight", False),
-    "embedding/encoding/table": ("embeddings.position_embeddings.weight", False),
-    "segment_embedding/table": ("embeddings.token_type_embeddings.weight", False),
-    "segment_embedding/norm/gamma": ("embeddings.LayerNorm.weight", False),
-    "segment_embedding/norm/beta": ("embeddings.LayerNorm.bias", False),
+# Of a layer, ours and theirs.
+MAPS_OF_LAYER = {
+    "self_attention/query_{}": "attention.self.query",
+    "self_attention/key_{}": "attention.self.key",
+    "self_attention/value_{}": "attention.self.value",
+    "self_attention/output_{}": "attention.output.dense",
+    "feed_forward/inner/{}": "intermediate.dense",
+    "feed_forward/outer/{}": "output.dense",
 }
-LAYER = {
-    "self_attention/query_kernel": ("attention.self.query.weight", True),
-    "self_attention/query_bias": ("attention.self.query.bias", False),
-    "self_attention/key_kernel": ("attention.self.key.weight", True),
-    "self_attention/key_bias": ("attention.self.key.bias", False),
-    "self_attention/value_kernel": ("attention.self.value.weight", True),
-    "self_attention/value_bias": ("attention.self.value.bias", False),
-    "self_attention/output_kernel": ("attention.output.dense.weight", True),
-    "self_attention/output_bias": ("attention.output.dense.bias", False),
-    "self_attention_norm/norm/gamma": ("attention.output.LayerNorm.weight", False),
-    "self_attention_norm/norm/beta": ("attention.output.LayerNorm.bias", False),
-    "feed_forward/inner/kernel": ("intermediate.dense.weight", True),
-    "feed_forward/inner/bias": ("intermediate.dense.bias", False),
-    "feed_forward/outer/kernel": ("output.dense.weight", True),
-    "feed_forward/outer/bias": ("output.dense.bias", False),
-    "feed_forward_norm/norm/gamma": ("output.LayerNorm.weight", False),
-    "feed_forward_norm/norm/beta": ("output.LayerNorm.bias", False),
+NORMS_OF_LAYER = {
+    "self_attention_norm/norm": "attention.output.LayerNorm",
+    "feed_forward_norm/norm": "output.LayerNorm",
 }
-HEADS = {
-    "prediction/dense/kernel": ("cls.predictions.transform.dense.weight", True),
-    "prediction/dense/bias": ("cls.predictions.transform.dense.bias", False),
-    "prediction/norm/gamma": ("cls.predictions.transform.LayerNorm.weight", False),
-    "prediction/norm/beta": ("cls.predictions.transform.LayerNorm.bias", False),
-    "output_bias/bias": ("cls.predictions.bias", False),
-    "pooler/kernel": ("pooler.dense.weight", True),
-    "pooler/bias": ("pooler.dense.bias", False),
-    "labels/kernel": ("classifier.weight", True),
-    "labels/bias": ("classifier.bias", False),
-}
-
 # What stands on the body, by class.
 PREDICTION = ("prediction", "output_bias")
 HEADS_OF = {
@@ -85,11 +67,11 @@ HEADED = {
 }
 
 
-class Config(family_config.Config, kw_only=True):
+class Config(family.Config, kw_only=True):
     """What a BERT's config.json may say."""
 
     FIXED: ClassVar = {
-        **family_config.Config.FIXED,
+        **family.Config.FIXED,
         "add_cross_attention": (False,),
         "is_decoder": (False,),
         "is_encoder_decoder": (False,),
@@ -98,7 +80,7 @@ class Config(family_config.Config, kw_only=True):
         "type_vocab_size": (SEGMENTS,),
     }
     HARMLESS: ClassVar = (
-        *family_config.NOTES,
+        *family.NOTES,
         *("directionality", "pooler_fc_size", "pooler_num_attention_heads"),
         *("pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"),
     )
@@ -159,53 +141,35 @@ def hyperparameters(config: Config) -> Hyperparameters:
     )
 
 
-def shapes(config: Config) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The weights of a model of config.json with their shapes, as `plain_name` calls them."""
-    d = config.hidden_size
-    count = len(config.labels())
-    others = {
-        "embeddings.word_embeddings.weight": (config.vocab_size, d),
-        "embeddings.position_embeddings.weight": (config.max_position_embeddings, d),
-        "embeddings.token_type_embeddings.weight": (SEGMENTS, d),
-        "intermediate.dense.weight": (config.intermediate_size, d),
-        "intermediate.dense.bias": (config.intermediate_size,),
-        "output.dense.weight": (d, config.intermediate_size),
-        "cls.predictions.bias": (config.vocab_size,),
-        "classifier.weight": (count, d),
-        "classifier.bias": (count,),
-    }
-    for name, is_matrix in (*EMBEDDINGS.values(), *_heads(config).values()):
-        yield name, others.get(name, (d, d) if is_matrix else (d,))
-    for number in range(config.num_hidden_layers):
-        for name, is_matrix in LAYER.values():
-            yield (
-                f"encoder.layer.{number}.{name}",
-                others.get(name, (d, d) if is_matrix else (d,)),
-            )
-
-
-def weights(config: Config, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Arrays by the paths of the variables, of the body and of the class's heads.
-
-    Args:
-        config: config.json. Rows of the tables beyond its pieces are left out.
-        tensors: by their plain names.
+def table(config: Config) -> Iterator[Weight]:
+    """The weights of a model of config.json, theirs as `plain_name` calls them. Rows of the tables
+    beyond its pieces are left out.
     """
-    arrays = {ours: _array(tensors, *theirs) for ours, theirs in EMBEDDINGS.items()}
-    for number in range(config.num_hidden_layers):
-        for ours, (theirs, transposed) in LAYER.items():
-            name = f"encoder.layer.{number}.{theirs}"
-            arrays[f"encoder/layer_{number}/{ours}"] = _array(tensors, name, transposed)
-    arrays |= {ours: _array(tensors, *theirs) for ours, theirs in _heads(config).items()}
-    for path in ("embedding/table", "output_bias/bias"):
-        if path in arrays:
-            arrays[path] = arrays[path][: config.vocab_size]
-    return arrays
+    d = config.hidden_size
+    pieces = config.vocab_size
 
+    def known(array):
+        return array[:pieces]
 
-def _heads(config):
-    parts = HEADS_OF[_architecture(config)]
-    return {ours: theirs for ours, theirs in HEADS.items() if ours.split("/")[0] in parts}
+    yield Weight("embedding/table", "embeddings.word_embeddings.weight", (pieces, d), known)
+    positions = (config.max_position_embeddings, d)
+    yield Weight("embedding/encoding/table", "embeddings.position_embeddings.weight", positions)
+    segments = "embeddings.token_type_embeddings.weight"
+    yield Weight("segment_embedding/table", segments, (SEGMENTS, d))
+    yield from norm("segment_embedding/norm", "embeddings.LayerNorm", d)
+    heads = {
+        "prediction": (
+            *linear("prediction/dense/{}", "cls.predictions.transform.dense", d, d),
+            *norm("prediction/norm", "cls.predictions.transform.LayerNorm", d),
+        ),
+        "output_bias": (Weight("output_bias/bias", "cls.predictions.bias", (pieces,), known),),
+        "pooler": linear("pooler/{}", "pooler.dense", d, d),
+        "labels": linear("labels/{}", "classifier", len(config.labels()), d),
+    }
+    for head in HEADS_OF[_architecture(config)]:
+        yield from heads[head]
+    layers = config.num_hidden_layers
+    yield from family.encoder(MAPS_OF_LAYER, NORMS_OF_LAYER, layers, d, config.intermediate_size)
 
 
 def plain_name(theirs: str) -> str:
@@ -217,7 +181,3 @@ def plain_name(theirs: str) -> str:
         if theirs.endswith(end):
             return theirs.removesuffix(end) + today
     return theirs
-
-
-def _array(tensors, name, transposed):
-    return tensors[name].T if transposed else tensors[name]

@@ -5,37 +5,28 @@ Its ids are those of its own vocabulary of bytes, which ours is not: what comes 
 ids, not a translator of strings.
 """
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from keras_transformer.imports import family_config
-from keras_transformer.imports.family_config import Epsilon, Share, Size
+from keras_transformer.imports import family
+from keras_transformer.imports.family import Epsilon, Share, Size, Weight, norm
 from keras_transformer.models import Hyperparameters, LanguageModel
 
 MODEL_TYPE = "gpt2"
 ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu"}
 LAYERS = {"h": "n_layer"}
-MAPS = {
-    "attn.c_proj.weight": "self_attention/output_kernel",
-    "attn.c_proj.bias": "self_attention/output_bias",
-    "ln_1.weight": "self_attention_norm/norm/gamma",
-    "ln_1.bias": "self_attention_norm/norm/beta",
-    "mlp.c_fc.weight": "feed_forward/inner/kernel",
-    "mlp.c_fc.bias": "feed_forward/inner/bias",
-    "mlp.c_proj.weight": "feed_forward/outer/kernel",
-    "mlp.c_proj.bias": "feed_forward/outer/bias",
-    "ln_2.weight": "feed_forward_norm/norm/gamma",
-    "ln_2.bias": "feed_forward_norm/norm/beta",
-}
+# One map gives queries, keys and values.
+PARTS = ("query", "key", "value")
 
 
-class Config(family_config.Config, kw_only=True):
+class Config(family.Config, kw_only=True):
     """What a GPT-2's config.json may say."""
 
     FIXED: ClassVar = {
-        **family_config.Config.FIXED,
+        **family.Config.FIXED,
         "add_cross_attention": (False,),
         "is_encoder_decoder": (False,),
         "scale_attn_by_inverse_layer_idx": (False,),
@@ -43,7 +34,7 @@ class Config(family_config.Config, kw_only=True):
         "tie_word_embeddings": (True,),
     }
     HARMLESS: ClassVar = (
-        *family_config.NOTES,
+        *family.NOTES,
         *("embd_pdrop", "n_ctx", "pad_token_id", "reorder_and_upcast_attn", "summary_activation"),
         *("summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj"),
     )
@@ -95,43 +86,34 @@ def plain_name(theirs: str) -> str:
     return theirs.removeprefix("transformer.")
 
 
-def shapes(config: Config) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The weights of a model of config.json with their shapes, as `plain_name` calls them."""
+def table(config: Config) -> Iterator[Weight]:
+    """The weights of a model of config.json, theirs as `plain_name` calls them. Matrices are as
+    ours.
+    """
     d = config.n_embd
-    yield "wte.weight", (config.vocab_size, d)
-    yield "wpe.weight", (config.n_positions, d)
-    yield "ln_f.weight", (d,)
-    yield "ln_f.bias", (d,)
-    others = {
-        "attn.c_attn.weight": (d, 3 * d),
-        "attn.c_attn.bias": (3 * d,),
-        "attn.c_proj.weight": (d, d),
-        "mlp.c_fc.weight": (d, _inner(config)),
-        "mlp.c_fc.bias": (_inner(config),),
-        "mlp.c_proj.weight": (_inner(config), d),
-    }
-    layer = dict.fromkeys(MAPS, (d,)) | others
-    for number in range(config.n_layer):
-        for name, shape in layer.items():
-            yield f"h.{number}.{name}", shape
-
-
-def weights(config: Config, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Arrays by the paths of the model's variables."""
-    found = {
-        "embedding/table": tensors["wte.weight"],
-        "embedding/encoding/table": tensors["wpe.weight"],
-        "decoder/final_norm/gamma": tensors["ln_f.weight"],
-        "decoder/final_norm/beta": tensors["ln_f.bias"],
+    yield Weight("embedding/table", "wte.weight", (config.vocab_size, d))
+    yield Weight("embedding/encoding/table", "wpe.weight", (config.n_positions, d))
+    yield from norm("decoder/final_norm", "ln_f", d)
+    maps = {
+        "self_attention/output_{}": ("attn.c_proj", d, d),
+        "feed_forward/inner/{}": ("mlp.c_fc", d, _inner(config)),
+        "feed_forward/outer/{}": ("mlp.c_proj", _inner(config), d),
     }
     for number in range(config.n_layer):
-        layer = f"decoder/layer_{number}"
-        for theirs, ours in MAPS.items():
-            found[f"{layer}/{ours}"] = tensors[f"h.{number}.{theirs}"]
-        # One map gives queries, keys and values.
-        for kind in ("kernel", "bias"):
-            name = {"kernel": "weight", "bias": "bias"}[kind]
-            parts = np.split(tensors[f"h.{number}.attn.c_attn.{name}"], 3, axis=-1)
-            for part, array in zip(("query", "key", "value"), parts, strict=True):
-                found[f"{layer}/self_attention/{part}_{kind}"] = array
-    return found
+        ours = f"decoder/layer_{number}"
+        theirs = f"h.{number}"
+        for kind, name, shape in (("kernel", "weight", (d, 3 * d)), ("bias", "bias", (3 * d,))):
+            for place, part in enumerate(PARTS):
+                path = f"{ours}/self_attention/{part}_{kind}"
+                third = functools.partial(_third, place)
+                yield Weight(path, f"{theirs}.attn.c_attn.{name}", shape, third)
+        for path, (name, inputs, outputs) in maps.items():
+            kernel = f"{ours}/{path.format('kernel')}"
+            yield Weight(kernel, f"{theirs}.{name}.weight", (inputs, outputs))
+            yield Weight(f"{ours}/{path.format('bias')}", f"{theirs}.{name}.bias", (outputs,))
+        yield from norm(f"{ours}/self_attention_norm/norm", f"{theirs}.ln_1", d)
+        yield from norm(f"{ours}/feed_forward_norm/norm", f"{theirs}.ln_2", d)
+
+
+def _third(place, array):
+    return np.split(array, len(PARTS), axis=-1)[place]

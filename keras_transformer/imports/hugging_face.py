@@ -11,9 +11,8 @@ import msgspec
 import numpy as np
 
 from keras_transformer.imports import bert, gpt2, t5, vit
-from keras_transformer.imports.family_config import AGAIN, ANOTHER
-from keras_transformer.imports.settings_files import SettingsFiles
-from keras_transformer.imports.weight_files import INDEX, WeightFiles, listed
+from keras_transformer.imports.family import AGAIN, ANOTHER, weights
+from keras_transformer.imports.folder_files import INDEX, SettingsFiles, WeightFiles, listed
 from pipelines.json_files import Schema, read_object, refuse, shown
 
 FAMILIES = {family.MODEL_TYPE: family for family in (bert, gpt2, t5, vit)}
@@ -71,7 +70,7 @@ class PretrainedFolder:
             # Of a size of ours, where it names none of theirs.
             where = "" if CONFIG in str(error) else f"{CONFIG}: "
             raise ValueError(f"{where}{error}".replace(CONFIG, str(path), 1)) from error
-        self._extras = self._pictures()
+        self._pictures = self._read_pictures()
         self._tensors = WeightFiles(self.path, self.family.plain_name)
         self._check_shapes(path)
 
@@ -88,18 +87,18 @@ class PretrainedFolder:
             refuse("model_type", path, f"one of {', '.join(FAMILIES)}", name, ANOTHER)
         return document
 
-    def _pictures(self):
+    def _read_pictures(self):
         """What preprocessor_config.json says, for a family that reads it."""
-        schema = getattr(self.family, "Pictures", None)
-        if schema is None:
-            return []
-        pictures = self.files.read(schema, PICTURES, ANOTHER)
-        self.family.check_pictures(pictures, self.config, self.path / PICTURES)
-        return [pictures]
+        if self.family is not vit:
+            return None
+        pictures = self.files.read(vit.Pictures, PICTURES, ANOTHER)
+        vit.check_pictures(pictures, self.config, self.path / PICTURES)
+        return pictures
 
     def _check_shapes(self, path):
-        for name, shape in self.family.shapes(self.config):
-            self._tensors.check(name, shape, path, self.family.MODEL_TYPE)
+        # One by one: config.json may say more layers than a table could hold.
+        for weight in self.family.table(self.config):
+            self._tensors.check(weight.theirs, weight.shape, path, self.family.MODEL_TYPE)
         for prefix, key in self.family.LAYERS.items():
             count = getattr(self.config, key)
             begin = f"{prefix}.{count}."
@@ -123,7 +122,8 @@ class PretrainedFolder:
         config = self.config
         if pieces:
             config = msgspec.structs.replace(config, vocab_size=pieces)
-        return config, self.family.weights(config, self._tensors, *self._extras)
+        arrays = weights(self.family.table(config), self._tensors)
+        return config, vit.for_ours(arrays, self._pictures) if self._pictures else arrays
 
     def told(self) -> str:
         """What of the folder is not used, in one line; "" if nothing is. Call it after `model`."""
@@ -143,12 +143,7 @@ class PretrainedFolder:
 
 
 def assign(model: keras.Model, arrays: Mapping[str, np.ndarray], folder: pathlib.Path) -> None:
-    """Set each variable of a model.
-
-    Args:
-        model: the model.
-        arrays: by the paths of its variables.
-        folder: where they are from, for errors.
+    """Set each variable of a model to the array of its path. `folder` is where they are from.
 
     Raises:
         ValueError: if one is missing or has another shape, before any is set.

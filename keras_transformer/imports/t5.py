@@ -7,13 +7,13 @@ and PAD again as the start token; ours are PAD 0, UNK 1, BOS 2, EOS 3: its rows 
 order. All other ids stay, except 3, which moves to the end.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
 
-from keras_transformer.imports import family_config
-from keras_transformer.imports.family_config import ANOTHER, Epsilon, Share, Size
+from keras_transformer.imports import family
+from keras_transformer.imports.family import ANOTHER, Epsilon, Share, Size, Weight
 from keras_transformer.models import Hyperparameters, Transformer
 from pipelines.json_files import refuse
 
@@ -31,11 +31,11 @@ SUBLAYERS = {
 }
 
 
-class Config(family_config.Config, kw_only=True):
+class Config(family.Config, kw_only=True):
     """What the config.json of an original T5 may say."""
 
     FIXED: ClassVar = {
-        **family_config.Config.FIXED,
+        **family.Config.FIXED,
         "decoder_start_token_id": (0,),
         "dense_act_fn": ("relu",),
         "eos_token_id": (1,),
@@ -49,7 +49,7 @@ class Config(family_config.Config, kw_only=True):
         "scale_decoder_outputs": (True,),
         "tie_word_embeddings": (True,),
     }
-    HARMLESS: ClassVar = (*family_config.NOTES, "classifier_dropout", "n_positions")
+    HARMLESS: ClassVar = (*family.NOTES, "classifier_dropout", "n_positions")
 
     vocab_size: Size
     num_layers: Size
@@ -96,77 +96,48 @@ def hyperparameters(config: Config) -> Hyperparameters:
     )
 
 
-def shapes(config: Config) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The weights of a model of config.json with their shapes."""
+def table(config: Config) -> Iterator[Weight]:
+    """The weights of a model of config.json."""
     d = config.d_model
     heads = config.num_heads * config.d_kv
-    yield "shared.weight", (config.vocab_size, d)
+
+    def in_our_order(array):
+        # It scales the logits by d_model^-0.5, we the embeddings by d_model^0.5.
+        return array[rows(config.vocab_size)] * d**-0.5
+
+    yield Weight("embedding/table", "shared.weight", (config.vocab_size, d), in_our_order)
     for stack, sublayers in SUBLAYERS.items():
-        yield f"{stack}.final_layer_norm.weight", (d,)
-        yield _biases(stack), (BUCKETS, config.num_heads)
+        yield Weight(f"{stack}/final_norm/gamma", f"{stack}.final_layer_norm.weight", (d,))
+        biases = f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
         for number in range(config.num_layers):
+            ours = f"{stack}/layer_{number}"
             theirs = f"{stack}.block.{number}.layer"
-            for place, (attention, _) in sublayers.items():
-                for letter in ATTENTION:
+            for place, (attention, name) in sublayers.items():
+                for letter, kernel in ATTENTION.items():
+                    matrix = f"{theirs}.{place}.{attention}.{letter}.weight"
                     shape = (d, heads) if letter == "o" else (heads, d)
-                    yield f"{theirs}.{place}.{attention}.{letter}.weight", shape
-                yield f"{theirs}.{place}.layer_norm.weight", (d,)
-            last = f"{theirs}.{len(sublayers)}"
-            yield f"{last}.DenseReluDense.wi.weight", (config.d_ff, d)
-            yield f"{last}.DenseReluDense.wo.weight", (d, config.d_ff)
-            yield f"{last}.layer_norm.weight", (d,)
+                    yield Weight(f"{ours}/{name}/{kernel}", matrix, shape, np.transpose)
+                gamma = f"{theirs}.{place}.layer_norm.weight"
+                yield Weight(f"{ours}/{name}_norm/norm/gamma", gamma, (d,))
+            places = f"{ours}/self_attention/heads/positions/bias"
+            yield Weight(places, biases, (BUCKETS, config.num_heads), np.transpose)
+            yield from _feed_forward(ours, f"{theirs}.{len(sublayers)}", d, config.d_ff)
 
 
-def _biases(stack):
-    return f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+def _feed_forward(ours, theirs, d, d_ff):
+    maps = {"inner": ("wi", (d_ff, d)), "outer": ("wo", (d, d_ff))}
+    for name, (letters, shape) in maps.items():
+        matrix = f"{theirs}.DenseReluDense.{letters}.weight"
+        yield Weight(f"{ours}/feed_forward/{name}/kernel", matrix, shape, np.transpose)
+        # It has no biases.
+        yield Weight(f"{ours}/feed_forward/{name}/bias", matrix, shape, _zeros)
+    yield Weight(f"{ours}/feed_forward_norm/norm/gamma", f"{theirs}.layer_norm.weight", (d,))
 
 
-def ours_of(ids: np.ndarray, vocabulary_size: int) -> np.ndarray:
-    """Its ids as ours.
-
-    Args:
-        ids: integers; a start token must be given as 2, our BOS.
-        vocabulary_size: its own.
-    """
-    moved = np.arange(vocabulary_size)
-    moved[[0, 1, 2, 3]] = (0, 3, 1, vocabulary_size)
-    return moved[ids]
+def _zeros(matrix):
+    return np.zeros(len(matrix), matrix.dtype)
 
 
 def rows(vocabulary_size: int) -> np.ndarray:
     """The row of its table that each of our ids has."""
     return np.concatenate([SPECIAL, np.arange(4, vocabulary_size), [3]])
-
-
-def weights(config: Config, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Arrays by the paths of the model's variables."""
-    # It scales the logits by d_model^-0.5, we the embeddings by d_model^0.5.
-    table = tensors["shared.weight"][rows(config.vocab_size)] * config.d_model**-0.5
-    found = {"embedding/table": table}
-    for stack, sublayers in SUBLAYERS.items():
-        found[f"{stack}/final_norm/gamma"] = tensors[f"{stack}.final_layer_norm.weight"]
-        biases = tensors[_biases(stack)].T
-        for number in range(config.num_layers):
-            theirs = f"{stack}.block.{number}.layer"
-            ours = f"{stack}/layer_{number}"
-            for place, (attention, name) in sublayers.items():
-                for letter, kernel in ATTENTION.items():
-                    array = tensors[f"{theirs}.{place}.{attention}.{letter}.weight"]
-                    found[f"{ours}/{name}/{kernel}"] = array.T
-                gamma = tensors[f"{theirs}.{place}.layer_norm.weight"]
-                found[f"{ours}/{name}_norm/norm/gamma"] = gamma
-            found[f"{ours}/self_attention/heads/positions/bias"] = biases
-            found |= _feed_forward(tensors, f"{theirs}.{len(sublayers)}", ours)
-    return found
-
-
-def _feed_forward(tensors, theirs, ours):
-    inner = tensors[f"{theirs}.DenseReluDense.wi.weight"].T
-    outer = tensors[f"{theirs}.DenseReluDense.wo.weight"].T
-    return {
-        f"{ours}/feed_forward/inner/kernel": inner,
-        f"{ours}/feed_forward/inner/bias": np.zeros(inner.shape[1], inner.dtype),
-        f"{ours}/feed_forward/outer/kernel": outer,
-        f"{ours}/feed_forward/outer/bias": np.zeros(outer.shape[1], outer.dtype),
-        f"{ours}/feed_forward_norm/norm/gamma": tensors[f"{theirs}.layer_norm.weight"],
-    }

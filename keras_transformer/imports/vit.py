@@ -5,38 +5,45 @@ Ours scales pictures from 0 to 1 to [-1, 1]. Where preprocessor_config.json name
 deviation, the difference goes into the map of the patches.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
 import numpy as np
 
-from keras_transformer.imports import family_config
-from keras_transformer.imports.family_config import ANOTHER, Epsilon, Share, Size
+from keras_transformer.imports import family
+from keras_transformer.imports.family import (
+    ACTIVATIONS,
+    ANOTHER,
+    Epsilon,
+    Share,
+    Size,
+    Weight,
+    linear,
+    norm,
+)
 from keras_transformer.models import VisionHyperparameters, VisionTransformer
 from pipelines.json_files import Schema, refuse
 
 MODEL_TYPE = "vit"
 LAYERS = {"encoder.layer": "num_hidden_layers"}
-ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu", "silu": "swish"}
 WHITE = 255
 ARCHITECTURE = "ViTForImageClassification"
 PREFIX = "vit."
-# Theirs and ours. A matrix of theirs is (out, in).
-MAPS = {
-    "attention.attention.query": "self_attention/query_{}",
-    "attention.attention.key": "self_attention/key_{}",
-    "attention.attention.value": "self_attention/value_{}",
-    "attention.output.dense": "self_attention/output_{}",
-    "intermediate.dense": "feed_forward/inner/{}",
-    "output.dense": "feed_forward/outer/{}",
+# Of a layer, ours and theirs.
+MAPS_OF_LAYER = {
+    "self_attention/query_{}": "attention.attention.query",
+    "self_attention/key_{}": "attention.attention.key",
+    "self_attention/value_{}": "attention.attention.value",
+    "self_attention/output_{}": "attention.output.dense",
+    "feed_forward/inner/{}": "intermediate.dense",
+    "feed_forward/outer/{}": "output.dense",
 }
-NORMS = {
-    "layernorm_before": "self_attention_norm/norm",
-    "layernorm_after": "feed_forward_norm/norm",
+NORMS_OF_LAYER = {
+    "self_attention_norm/norm": "layernorm_before",
+    "feed_forward_norm/norm": "layernorm_after",
 }
-
-
+PATCHES = "embeddings.patch_embeddings.projection"
 # Means of colours, and their deviations: of all channels, or one a channel.
 Mean = Annotated[float, msgspec.Meta(ge=-1000, le=1000)]
 Deviation = Annotated[float, msgspec.Meta(gt=1e-6, le=1000)]
@@ -57,17 +64,17 @@ class Pictures(Schema):
     rescale_factor: Deviation = 1 / WHITE
 
 
-class Config(family_config.Config, kw_only=True):
+class Config(family.Config, kw_only=True):
     """What a ViT's config.json may say."""
 
     FIXED: ClassVar = {
-        **family_config.Config.FIXED,
+        **family.Config.FIXED,
         "is_decoder": (False,),
         "is_encoder_decoder": (False,),
         "qkv_bias": (True,),
     }
     HARMLESS: ClassVar = (
-        *family_config.NOTES,
+        *family.NOTES,
         *("encoder_stride", "pooler_act", "pooler_output_size", "tie_word_embeddings"),
     )
 
@@ -123,29 +130,25 @@ def plain_name(theirs: str) -> str:
     return theirs.removeprefix(PREFIX)
 
 
-def shapes(config: Config) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The weights of a model of config.json with their shapes, as `plain_name` calls them."""
+def table(config: Config) -> Iterator[Weight]:
+    """The weights of a model of config.json, theirs as `plain_name` calls them. The map of the
+    patches is that of its own pictures: see `for_ours`.
+    """
     hp = hyperparameters(config)
     d = hp.d_model
-    rows, columns = hp.grid
     patch = (hp.channels, hp.patch_size, hp.patch_size)
-    yield "embeddings.patch_embeddings.projection.weight", (d, *patch)
-    yield "embeddings.patch_embeddings.projection.bias", (d,)
-    yield "embeddings.cls_token", (1, 1, d)
-    yield "embeddings.position_embeddings", (1, rows * columns + 1, d)
-    yield "classifier.weight", (hp.classes, d)
-    yield "classifier.bias", (hp.classes,)
-    yield "layernorm.weight", (d,)
-    yield "layernorm.bias", (d,)
-    others = {"intermediate.dense": (hp.d_ff, d), "output.dense": (d, hp.d_ff)}
-    for number in range(hp.num_layers):
-        for name in MAPS:
-            shape = others.get(name, (d, d))
-            yield f"encoder.layer.{number}.{name}.weight", shape
-            yield f"encoder.layer.{number}.{name}.bias", shape[:1]
-        for name in NORMS:
-            yield f"encoder.layer.{number}.{name}.weight", (d,)
-            yield f"encoder.layer.{number}.{name}.bias", (d,)
+    yield Weight("embedding/kernel", f"{PATCHES}.weight", (d, *patch))
+    yield Weight("embedding/bias", f"{PATCHES}.bias", (d,))
+    yield Weight("embedding/class_token", "embeddings.cls_token", (1, 1, d), np.ravel)
+    positions = (1, hp.tokens, d)
+    yield Weight("embedding/positions", "embeddings.position_embeddings", positions, _first)
+    yield from norm("encoder/final_norm", "layernorm", d)
+    yield from linear("classes/{}", "classifier", hp.classes, d)
+    yield from family.encoder(MAPS_OF_LAYER, NORMS_OF_LAYER, hp.num_layers, d, hp.d_ff)
+
+
+def _first(array):
+    return array[0]
 
 
 def check_pictures(pictures: Pictures, config: Config, path: str) -> None:
@@ -163,46 +166,22 @@ def check_pictures(pictures: Pictures, config: Config, path: str) -> None:
             refuse(name, path, f"{config.num_channels} numbers or one", value, ANOTHER)
 
 
-def weights(
-    config: Config, tensors: Mapping[str, np.ndarray], pictures: Pictures
-) -> dict[str, np.ndarray]:
-    """Arrays by the paths of the model's variables."""
-    kernel, bias = _patches(pictures, tensors)
-    found = {
-        # A convolution's (out, C, P, P), whose strides are its size, as a map of P P C numbers.
-        "embedding/kernel": kernel.transpose(2, 3, 1, 0).reshape(-1, len(kernel)),
-        "embedding/bias": bias,
-        "embedding/class_token": tensors["embeddings.cls_token"].reshape(-1),
-        "embedding/positions": tensors["embeddings.position_embeddings"][0],
-        "encoder/final_norm/gamma": tensors["layernorm.weight"],
-        "encoder/final_norm/beta": tensors["layernorm.bias"],
-        "classes/kernel": tensors["classifier.weight"].T,
-        "classes/bias": tensors["classifier.bias"],
-    }
-    for number in range(config.num_hidden_layers):
-        ours = f"encoder/layer_{number}"
-        theirs = f"encoder.layer.{number}"
-        for name, path in MAPS.items():
-            found[f"{ours}/{path.format('kernel')}"] = tensors[f"{theirs}.{name}.weight"].T
-            found[f"{ours}/{path.format('bias')}"] = tensors[f"{theirs}.{name}.bias"]
-        for name, path in NORMS.items():
-            found[f"{ours}/{path}/gamma"] = tensors[f"{theirs}.{name}.weight"]
-            found[f"{ours}/{path}/beta"] = tensors[f"{theirs}.{name}.bias"]
-    return found
-
-
-def _patches(pictures, tensors):
-    """Kernel (out, C, P, P) and bias (out,) of the patches for pixels x = 2 p - 1, where p are from
-    0 to 1. Theirs are for
+def for_ours(arrays: dict[str, np.ndarray], pictures: Pictures) -> dict[str, np.ndarray]:
+    """The arrays with the map of the patches for our pixels x = 2 p - 1, where p are from 0 to 1.
+    Its kernel (out, C, P, P) and bias (out,) are for
 
         (p - mean) / deviation = x / (2 deviation) + (0.5 - mean) / deviation
+
+    and become a kernel (P P C, out), for a convolution whose strides are its size.
     """
-    kernel = tensors["embeddings.patch_embeddings.projection.weight"]
-    bias = tensors["embeddings.patch_embeddings.projection.bias"]
+    kernel = arrays["embedding/kernel"]
     channels = np.ones(kernel.shape[1])
     mean = channels * (pictures.image_mean if pictures.do_normalize else 0.0)
     deviation = channels * (pictures.image_std if pictures.do_normalize else 1.0)
-    offset = (0.5 - mean) / deviation
-    moved = bias + np.einsum("ocij,c->o", kernel, offset)
-    kernel = kernel / (2 * deviation)[:, None, None]
-    return kernel.astype(np.float32), moved.astype(np.float32)
+    bias = arrays["embedding/bias"] + np.einsum("ocij,c->o", kernel, (0.5 - mean) / deviation)
+    kernel = (kernel / (2 * deviation)[:, None, None]).astype(np.float32)
+    return {
+        **arrays,
+        "embedding/kernel": kernel.transpose(2, 3, 1, 0).reshape(-1, len(kernel)),
+        "embedding/bias": bias.astype(np.float32),
+    }

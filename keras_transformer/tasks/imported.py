@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import Mapping
 
 from keras_transformer import models
-from keras_transformer.imports import bert, bert_vocabulary, sentence_vectors, vit
+from keras_transformer.imports import bert, bert_text, vit
 from keras_transformer.imports.hugging_face import PretrainedFolder
 from keras_transformer.inference.picture_classifier import TASK
 from keras_transformer.inference.text_encoder_module import TextEncoderModule
@@ -46,9 +46,9 @@ def _of_pictures(folder):
 
 def _of_text(folder):
     # All that is read is told before the model is built.
-    vocabulary = bert_vocabulary.load(folder.files, folder.config.vocab_size)
+    vocabulary = bert_text.load_vocabulary(folder.files, folder.config.vocab_size)
     if not bert.HEADS_OF[folder.config.architecture("BertModel")]:
-        sentence_vectors.refuse_others(folder.files)
+        bert_text.refuse_other_vectors(folder.files)
     model = folder.model(vocabulary.size)
     labels = folder.config.labels()
     if isinstance(model, models.TokenClassifier):

@@ -6,8 +6,8 @@ import pytest
 import small_folders
 from small_folders import config_of
 
-from keras_transformer.imports import bert, bert_vocabulary, sentence_vectors
-from keras_transformer.imports.settings_files import SettingsFiles
+from keras_transformer.imports import bert, bert_text
+from keras_transformer.imports.folder_files import SettingsFiles
 from pipelines.vocabularies.word_pieces import SPECIAL
 
 CONFIG = {**small_folders.BERT, "num_hidden_layers": 2}
@@ -17,7 +17,7 @@ CONFIG = {**small_folders.BERT, "num_hidden_layers": 2}
 def test_norms_may_have_the_names_of_tensorflow(architecture):
     """As those of bert-base-uncased and all other original ones have them, heads included."""
     config = config_of(bert, {**CONFIG, "architectures": [architecture]})
-    names = [f"bert.{name}" for name, _ in bert.shapes(config)]
+    names = [f"bert.{weight.theirs}" for weight in bert.table(config)]
     original = [
         name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
             "LayerNorm.bias", "LayerNorm.beta"
@@ -52,7 +52,7 @@ def test_only_line_feeds_part_the_pieces_of_a_vocabulary(tmp_path, end, closed):
     pieces = [*SPECIAL, "a", "\u2028", "\x85", "b"]
     text = end.join(pieces) + (end if closed else "")
     (tmp_path / "vocab.txt").write_bytes(text.encode())
-    assert bert_vocabulary.load(SettingsFiles(tmp_path)).pieces == pieces
+    assert bert_text.load_vocabulary(SettingsFiles(tmp_path)).pieces == pieces
 
 
 @pytest.mark.parametrize(
@@ -69,11 +69,11 @@ def test_vectors_that_are_no_mean_are_refused(tmp_path, settings):
     path.parent.mkdir()
     path.write_text(json.dumps({"word_embedding_dimension": 8, **settings}))
     with pytest.raises(ValueError, match=r"config\.json must be mean, .* Received: cls"):
-        sentence_vectors.refuse_others(SettingsFiles(tmp_path))
+        bert_text.refuse_other_vectors(SettingsFiles(tmp_path))
 
 
 def test_vectors_that_are_the_mean_are_taken(tmp_path):
-    sentence_vectors.refuse_others(SettingsFiles(tmp_path))
+    bert_text.refuse_other_vectors(SettingsFiles(tmp_path))
     path = tmp_path / "1_Pooling" / "config.json"
     path.parent.mkdir()
     for settings in (
@@ -82,4 +82,4 @@ def test_vectors_that_are_the_mean_are_taken(tmp_path):
         {},
     ):
         path.write_text(json.dumps(settings))
-        sentence_vectors.refuse_others(SettingsFiles(tmp_path))
+        bert_text.refuse_other_vectors(SettingsFiles(tmp_path))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.imports import bert_vocabulary
-from keras_transformer.imports.settings_files import SettingsFiles
+from keras_transformer.imports import bert_text
+from keras_transformer.imports.folder_files import SettingsFiles
 from pipelines import vocabularies
 from pipelines.vocabularies.word_pieces import SPECIAL, WordPieces
 
@@ -55,7 +55,9 @@ def test_accents_are_stripped_where_the_settings_say_so(tmp_path, lower_case, st
     )
     (tmp_path / "vocab.txt").write_text("\n".join(ACCENTED), encoding="utf-8")
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
-    found = bert_vocabulary.load(SettingsFiles(tmp_path)).tokenize(tf.constant(texts)).to_list()
+    found = (
+        bert_text.load_vocabulary(SettingsFiles(tmp_path)).tokenize(tf.constant(texts)).to_list()
+    )
     assert found == [ids[1:] for ids in theirs(texts)["input_ids"]]
 
 
@@ -147,7 +149,7 @@ def test_the_tokenizer_is_set_where_transformers_looks(
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
     if with_text:
         (tmp_path / "vocab.txt").write_text("\n".join(PIECES), encoding="utf-8")
-    found = bert_vocabulary.load(SettingsFiles(tmp_path))
+    found = bert_text.load_vocabulary(SettingsFiles(tmp_path))
     assert (found.lower_case, found.strip_accents) == expected
 
 
@@ -156,33 +158,33 @@ def test_chinese_that_is_not_cut_into_characters_is_refused(tmp_path):
     words = r"(tokenize|handle)_chinese_chars` of .*json must be true\. Received: false"
     (tmp_path / "tokenizer_config.json").write_text('{"tokenize_chinese_chars": false}')
     with pytest.raises(ValueError, match=words):
-        bert_vocabulary.load(SettingsFiles(tmp_path))
+        bert_text.load_vocabulary(SettingsFiles(tmp_path))
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(OF_ANY_MODEL))
     normalizer = {"handle_chinese_chars": False}
     (tmp_path / "tokenizer.json").write_text(json.dumps({"normalizer": normalizer}))
     with pytest.raises(ValueError, match=words):
-        bert_vocabulary.load(SettingsFiles(tmp_path))
+        bert_text.load_vocabulary(SettingsFiles(tmp_path))
 
 
 def test_a_folder_of_transformers_is_read(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"has no vocabulary: neither vocab\.txt nor"):
-        bert_vocabulary.load(SettingsFiles(tmp_path))
+        bert_text.load_vocabulary(SettingsFiles(tmp_path))
     model = {"type": "WordPiece", "vocab": {piece: n for n, piece in enumerate(PIECES)}}
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps({"model": model, "normalizer": {"lowercase": False}}))
-    found = bert_vocabulary.load(SettingsFiles(tmp_path))
+    found = bert_text.load_vocabulary(SettingsFiles(tmp_path))
     assert (found.pieces, found.lower_case) == (PIECES, True)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(OF_ANY_MODEL))
-    assert bert_vocabulary.load(SettingsFiles(tmp_path)).lower_case is False
+    assert bert_text.load_vocabulary(SettingsFiles(tmp_path)).lower_case is False
     path.write_text(json.dumps({"model": {"type": "BPE", "vocab": {}}}))
     with pytest.raises(
         ValueError, match=r"`type` of `model` of .* one of WordPiece\. Received: BPE"
     ):
-        bert_vocabulary.load(SettingsFiles(tmp_path))
+        bert_text.load_vocabulary(SettingsFiles(tmp_path))
     path.write_text("{")
     with pytest.raises(ValueError, match=r"tokenizer\.json is damaged: it is no JSON \("):
-        bert_vocabulary.load(SettingsFiles(tmp_path))
+        bert_text.load_vocabulary(SettingsFiles(tmp_path))
     (tmp_path / "tokenizer.json").unlink()
     (tmp_path / "vocab.txt").write_text("\n".join(PIECES[1:]), encoding="utf-8")
     with pytest.raises(ValueError, match=r"must have \[PAD\], .* one without \[PAD\]"):
-        bert_vocabulary.load(SettingsFiles(tmp_path))
+        bert_text.load_vocabulary(SettingsFiles(tmp_path))

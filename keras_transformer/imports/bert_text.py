@@ -1,21 +1,35 @@
-"""The word pieces of a BERT's folder in Hugging Face's layout: its vocab.txt, or its
+"""What a BERT's folder in Hugging Face's layout says of text: its word pieces, in vocab.txt or
 tokenizer.json (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for
-Language Understanding").
+Language Understanding"), and how sentence-transformers makes a vector of a text (Reimers and
+Gurevych 2019, "Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks").
 """
 
 from typing import Any, ClassVar, Literal
 
-from keras_transformer.imports.family_config import ANOTHER
-from keras_transformer.imports.settings_files import SettingsFiles
-from pipelines.json_files import MOST_BYTES_OF_LISTS, Schema, read_text, refuse
+import msgspec
+
+from keras_transformer.imports.family import ANOTHER
+from keras_transformer.imports.folder_files import SettingsFiles
+from pipelines.json_files import (
+    MOST_BYTES_OF_LISTS,
+    Schema,
+    read_json,
+    read_text,
+    refuse,
+    shown,
+)
 from pipelines.vocabularies.word_pieces import LONGEST_WORD, SUFFIX, UNKNOWN, WordPieces, fault
 
 VOCABULARY = "vocab.txt"
 TOKENIZER = "tokenizer.json"
 SETTINGS = "tokenizer_config.json"
 AGAIN = "Save the tokenizer again."
+
+
 # The classes that take everything from tokenizer.json instead.
 OF_ANY_MODEL = ("PreTrainedTokenizerFast", "TokenizersBackend")
+
+
 # Those that cut words into pieces; BertJapaneseTokenizer, say, has rules of words of its own.
 CLASSES = (
     *("BertTokenizer", "BertTokenizerFast", "DistilBertTokenizer", "DistilBertTokenizerFast"),
@@ -100,12 +114,8 @@ OF_TEXT = {
 }
 
 
-def load(files: SettingsFiles, most_pieces: int | None = None) -> WordPieces:
-    """Read the vocabulary of a folder.
-
-    Args:
-        files: of the folder.
-        most_pieces: the rows of the model's table.
+def load_vocabulary(files: SettingsFiles, most_pieces: int | None = None) -> WordPieces:
+    """Read the vocabulary of a folder, of at most as many pieces as the model's table has rows.
 
     Raises:
         FileNotFoundError: if there is none.
@@ -177,3 +187,86 @@ def _of_ids(numbers, path):
             wanted = f"numbered from 0 without a gap, with a piece of id {number}"
             refuse("vocab", f"`model` of {path}", wanted, numbers[piece], AGAIN)
     return pieces
+
+
+MODULES = "modules.json"
+POOLING = "1_Pooling"
+# What settings begin with that say how states become one vector.
+MODE = "pooling_mode_"
+MEAN = (["mean"], ["mean_tokens"])
+KINDS = ("Transformer", "Pooling", "Normalize")
+
+
+class Module(Schema):
+    """One step from a text to its vector."""
+
+    HARMLESS: ClassVar = ("idx", "kwargs", "name")
+
+    type: str
+    path: str = ""
+
+
+class PoolingSettings(Schema):
+    """The config.json of a pooling."""
+
+    HARMLESS: ClassVar = ("embedding_dimension", "include_prompt", "word_embedding_dimension")
+
+    pooling_mode: str | None = None
+    pooling_mode_cls_token: bool = False
+    pooling_mode_mean_tokens: bool = False
+    pooling_mode_max_tokens: bool = False
+    pooling_mode_mean_sqrt_len_tokens: bool = False
+    pooling_mode_weightedmean_tokens: bool = False
+    pooling_mode_lasttoken: bool = False
+
+
+class Sentences(Schema):
+    """What sentence_bert_config.json may say."""
+
+    FIXED: ClassVar = {"do_lower_case": (False,)}
+
+
+def refuse_other_vectors(files: SettingsFiles) -> None:
+    """Refuse vectors that are not, as ours, the mean of the states divided by its length."""
+    path = files.path / MODULES
+    _refuse_another_pooling(files, _pooling_of(files, path) if path.exists() else POOLING)
+    files.read(Sentences, "sentence_bert_config.json", ANOTHER)
+
+
+def _pooling_of(files, path):
+    """The folder of the pooling that modules.json names."""
+    said = read_json(path, ANOTHER)
+    if not isinstance(said, list) or not all(isinstance(module, dict) for module in said):
+        raise ValueError(
+            f"{path} is damaged: it must hold a list of objects. Received: {shown(said)}. {ANOTHER}"
+        )
+    modules = [files.of(Module, module, MODULES, ANOTHER) for module in said]
+    kinds = [module.type.rpartition(".")[2] for module in modules]
+    # Ours have the length 1 in any case.
+    if (*kinds, KINDS[-1])[:3] != KINDS or len(kinds) > len(KINDS):
+        raise ValueError(
+            f"{path} must have the modules {', '.join(KINDS)}, as our vectors are made. Received: "
+            f"{', '.join(map(shown, kinds)) or 'none'}. {ANOTHER}"
+        )
+    if modules[0].path:
+        refuse("path", f"the first module of {path}", '""', modules[0].path, ANOTHER)
+    if not (files.path / modules[1].path).resolve().is_relative_to(files.path.resolve()):
+        refuse("path", f"the second module of {path}", "in it", modules[1].path, ANOTHER)
+    return modules[1].path
+
+
+def _refuse_another_pooling(files, pooling):
+    name = f"{pooling}/config.json"
+    path = files.path / name
+    found = files.read(PoolingSettings, name, ANOTHER)
+    # Newer versions write "pooling_mode": "cls", older ones "pooling_mode_cls_token": true.
+    fields = msgspec.structs.asdict(found)
+    modes = [key.removeprefix(MODE) for key, is_used in fields.items() if is_used is True]
+    if found.pooling_mode is not None:
+        modes = [found.pooling_mode]
+    if modes and modes not in MEAN:
+        raise ValueError(
+            f"the pooling of {path} must be mean, as that of our vectors. Received: "
+            f"{', '.join(map(shown, modes))}. Import another model, or delete {pooling} for "
+            "vectors that are the mean all the same."
+        )

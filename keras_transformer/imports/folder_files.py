@@ -1,19 +1,71 @@
-"""The weights of a folder in Hugging Face's layout: what the headers of its `*.safetensors` say,
-and the arrays, which are read one by one.
+"""The files of a folder in Hugging Face's layout: what its settings say, and which of their keys
+are not used; what the headers of its `*.safetensors` say, and the arrays, which are read one by
+one.
 """
 
 import os
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
-from pipelines.json_files import Schema, read_object, regular_file, settings, shown
+from pipelines import json_files
+from pipelines.json_files import Schema, regular_file, shown
 
 INDEX = "model.safetensors.index.json"
 ENDING = ".safetensors"
 WHOLE = "Save the model again, all its files."
 FLOATS = ("F64", "F32", "F16", "BF16")
+
+
+class SettingsFiles:
+    """What the JSON files of a folder say, by schemas.
+
+    Args:
+        folder: the folder.
+
+    Attributes:
+        path: the folder.
+        unused: keys that no schema knows, by the names of the files that were read.
+    """
+
+    def __init__(self, folder: str | os.PathLike):
+        self.path = pathlib.Path(folder)
+        self.unused: dict[str, list[str]] = {}
+
+    def read(
+        self,
+        schema: type[Schema],
+        name: str,
+        remedy: str,
+        most_bytes: int = json_files.MOST_BYTES,
+    ) -> Any:
+        """What the file of a name says by its schema, whose defaults stand for a missing file."""
+        try:
+            document = json_files.read_object(self.path / name, remedy, most_bytes)
+        except FileNotFoundError:
+            document = {}
+        return self.of(schema, document, name, remedy)
+
+    def of(
+        self,
+        schema: type[Schema],
+        document: Mapping[str, Any],
+        name: str,
+        remedy: str,
+        part: str = "",
+    ) -> Any:
+        """What an object says that stands in a file of that name, at the key `part` or as the whole
+        file.
+        """
+        path = self.path / name
+        place = f"`{part}` of {path}" if part else path
+        read, unknown = json_files.settings(schema, document, place, remedy)
+        inside = f"{part}." if part else ""
+        names = self.unused.setdefault(name, [])
+        names += [inside + key for key in unknown if inside + key not in names]
+        return read
 
 
 class Index(Schema):
@@ -33,11 +85,6 @@ class WeightFiles(Mapping):
 
     Attributes:
         unused: files of weights that the index does not name.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        ValueError: if a file is damaged, or two weights have one name.
-        ImportError: if safetensors is not installed.
     """
 
     def __init__(self, folder: pathlib.Path, plain_name: Callable[[str], str] = str):
@@ -92,11 +139,7 @@ class WeightFiles(Mapping):
     def check(
         self, name: str, shape: tuple[int, ...], config: str | os.PathLike, family: str
     ) -> None:
-        """Refuse a weight whose header does not say what config.json makes of it.
-
-        Raises:
-            ValueError: naming it.
-        """
+        """Refuse a weight whose header does not say what config.json makes of it."""
         if name not in self._places:
             raise ValueError(
                 f"{self._folder} lacks the weight '{name}', which a model of the family {family} "
@@ -147,10 +190,10 @@ def _index(folder):
     """The file of each weight by its name; none where all weights are in one file."""
     path = folder / INDEX
     try:
-        document = read_object(path, WHOLE)
+        document = json_files.read_object(path, WHOLE)
     except FileNotFoundError:
         return {}
-    index, _ = settings(Index, document, path, WHOLE)
+    index, _ = json_files.settings(Index, document, path, WHOLE)
     for name in index.weight_map.values():
         if pathlib.Path(name).name != name or not name.endswith(ENDING) or "\0" in name:
             raise ValueError(

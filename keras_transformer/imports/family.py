@@ -1,8 +1,12 @@
-"""What config.json says of a model, whatever its family."""
+"""What a family of models says of itself: what its config.json may say, and a table of its weights,
+ours and theirs, from which their shapes are checked and ours are made.
+"""
 
-from typing import Annotated, ClassVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Annotated, ClassVar, NamedTuple
 
 import msgspec
+import numpy as np
 
 from pipelines.json_files import Schema, refuse
 
@@ -22,6 +26,8 @@ NOTES = (
     *("sep_token_id", "torch_dtype", "torchscript", "transformers_version", "use_bfloat16"),
     *("use_cache",),
 )
+# Names of activations of BERT and ViT, and ours.
+ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu", "silu": "swish"}
 
 
 class Config(Schema):
@@ -57,11 +63,7 @@ class Config(Schema):
         return [names[number] for number in numbers]
 
     def refuse_no_choice(self, architecture: str) -> None:
-        """Refuse a classifier that does not choose one among several labels.
-
-        Raises:
-            ValueError: naming what it does in place of that.
-        """
+        """Refuse a classifier that does not choose one among several labels."""
         problem = self.problem_type or ONE_OF_SEVERAL
         count = len(self.labels())
         if problem != ONE_OF_SEVERAL or count < 2:
@@ -70,3 +72,62 @@ class Config(Schema):
                 f"in config.json, for we give each input one of them. Received: "
                 f"problem_type={problem}, {count} labels. Import another model."
             )
+
+
+class Weight(NamedTuple):
+    """A weight of ours.
+
+    Attributes:
+        ours: the path of its variable.
+        theirs: the name of what it is made of.
+        shape: of theirs.
+        made: makes ours of theirs.
+    """
+
+    ours: str
+    theirs: str
+    shape: tuple[int, ...]
+    made: Callable[[np.ndarray], np.ndarray] = np.asarray
+
+
+def linear(ours: str, theirs: str, outputs: int, inputs: int) -> Iterator[Weight]:
+    """A map of PyTorch, whose matrix is (outputs, inputs), and its bias: kernel and bias stand for
+    the braces in `ours`.
+    """
+    yield Weight(ours.format("kernel"), f"{theirs}.weight", (outputs, inputs), np.transpose)
+    yield Weight(ours.format("bias"), f"{theirs}.bias", (outputs,))
+
+
+def norm(ours: str, theirs: str, width: int) -> Iterator[Weight]:
+    """Gain and bias of a layer norm."""
+    yield Weight(f"{ours}/gamma", f"{theirs}.weight", (width,))
+    yield Weight(f"{ours}/beta", f"{theirs}.bias", (width,))
+
+
+def encoder(
+    maps: Mapping[str, str], norms: Mapping[str, str], layers: int, width: int, inner: int
+) -> Iterator[Weight]:
+    """The layers of an encoder as BERT and ViT have them, from the names of one, ours -> theirs."""
+    sizes = {"feed_forward/inner/{}": (inner, width), "feed_forward/outer/{}": (width, inner)}
+    for number in range(layers):
+        ours = f"encoder/layer_{number}"
+        theirs = f"encoder.layer.{number}"
+        for name, their_name in maps.items():
+            size = sizes.get(name, (width, width))
+            yield from linear(f"{ours}/{name}", f"{theirs}.{their_name}", *size)
+        for name, their_name in norms.items():
+            yield from norm(f"{ours}/{name}", f"{theirs}.{their_name}", width)
+
+
+def weights(table: Iterable[Weight], tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Our arrays by the paths of their variables. What stands in rows that follow each other is
+    read once.
+    """
+    arrays = {}
+    last = None
+    for weight in table:
+        if last != weight.theirs:
+            array = tensors[weight.theirs]
+            last = weight.theirs
+        arrays[weight.ours] = weight.made(array)
+    return arrays
