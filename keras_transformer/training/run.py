@@ -112,20 +112,19 @@ class Run:
         self._introduce(model, policy, batches, step)
         how = (values["accumulate"], values["static_shapes"], values["jit_compile"])
         feed = fit.attach(model, self.strategy, batches, *how, self.objective)
-        watchers = Watchers(
-            self.task, values, self.folder, feed.ending, step, stopwatch, last_step, measure
-        )
+        of_run = (self.task, values, self.folder, self.is_chief)
+        watchers = Watchers(*of_run, feed.ending, step, stopwatch, last_step, measure)
         if self.is_chief and not replicas.has_hosts(self.strategy):
             watchers.catch_up(model, steps_per_epoch)
         if self.is_chief and step:
             watchers.mend(model, steps_per_epoch)
         try:
             if not watchers.are_over:
-                fit.fit(model, feed, steps_per_epoch, last_step, watchers.of_host(self.is_chief))
+                fit.fit(model, feed, steps_per_epoch, last_step, watchers.callbacks)
         except Preempted:
             if self.is_chief:
                 watchers.require_saved(model)
-            print(f"SIGTERM: {watchers.what_is_saved(self.is_chief)}")
+            print(f"SIGTERM: {watchers.what_is_saved()}")
             return None
         if self.is_chief:
             watchers.require_saved(model)

@@ -68,6 +68,9 @@ def window_of(values: Mapping, last_step: float = math.inf) -> Window | None:
 class Watchers:
     """The callbacks of a run of a `Task` in its `RunFolder`, which resumes at a step and ends at
     the last step at the latest; `measure` takes the model, and returns numbers by name.
+
+    Attributes:
+        callbacks: those of the host that writes files, or of another one, in their order.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class Watchers:
         task,
         values: Mapping,
         folder,
+        is_chief: bool,
         ending: Ending,
         step: int,
         stopwatch: Stopwatch,
@@ -82,11 +86,16 @@ class Watchers:
         measure: Callable[[keras.Model], dict[str, float]],
     ):
         self.folder = folder
-        self.ending = ending
+        self.is_chief = is_chief
         self.step = step
         self.last_step = last_step
         minutes = math.inf if values["max_minutes"] is None else values["max_minutes"]
+        window = window_of(values, last_step)
+        divergence = StopOnDivergence()
         self.limit = StopAtLimit(ending, stopwatch, minutes, last_step)
+        # A host that writes nothing waits for the one that does: if it left, each would take the
+        # other for lost.
+        signal = StopOnSignal(ending, at_once=is_chief)
         self.bar = ProgressBar(last_step, stopwatch, minutes, labels=task.labels)
         self.saving = Checkpointing(
             folder.checkpoints,
@@ -95,7 +104,7 @@ class Watchers:
             values["checkpoint_minutes"],
             values["average_over"],
             self.bar.report,
-            window_of(values, last_step),
+            window,
         )
         self.validation = Validation(measure, folder.history, self.bar.report)
         self.board = Board(folder.logs, self.bar.report)
@@ -107,27 +116,11 @@ class Watchers:
             files = (folder.history, folder.best)
             rest = (monitor, is_higher, step, values["patience"], self.bar.report)
             self.best.append(BestSoFar(ending, *files, *rest))
-
-    def of_host(self, is_chief: bool) -> list[keras.callbacks.Callback]:
-        """The callbacks of the host that writes files, or of another one, in their order."""
-        # A host that writes nothing waits for the one that does: if it left, each would take the
-        # other for lost.
-        on_signal = StopOnSignal(self.ending, at_once=is_chief)
-        if not is_chief:
-            return [StopOnDivergence(), self.limit, on_signal]
-        return [
-            StopOnDivergence(),
-            self.limit,
-            # What diverged is not saved.
-            self.saving,
-            # A preempted run is saved, and does not wait for what validation takes.
-            on_signal,
-            self.validation,
-            self.bar,
-            *self.best,
-            # Keras' own read what all others report.
-            self.board,
-        ]
+        # What diverged is not saved; a preempted run is, and does not wait for what validation
+        # takes; Keras' own callbacks read what all others report.
+        after_saving = [self.validation, self.bar, *self.best, self.board]
+        of_chief = [divergence, self.limit, self.saving, signal, *after_saving]
+        self.callbacks = of_chief if is_chief else [divergence, self.limit, signal]
 
     @property
     def are_over(self) -> bool:
@@ -185,8 +178,8 @@ class Watchers:
             return "There is no checkpoint before it."
         return f"The newest checkpoint is of step {checkpoint.step_in(paths[-1])}."
 
-    def what_is_saved(self, is_chief: bool) -> str:
+    def what_is_saved(self) -> str:
         self.bar.on_train_end()
-        if not is_chief:
+        if not self.is_chief:
             return "the first host saves the run."
         return f"step {self.saving.saved_step} is saved; the same command resumes."

@@ -504,9 +504,10 @@ def test_what_diverged_is_not_saved_and_who_is_preempted_does_not_wait(tmp_path,
     task = types.SimpleNamespace(labels="words", higher_is_better={"bleu": True}, monitor="bleu")
     model = types.SimpleNamespace()
     watchers = Watchers(
-        *(task, values, RunFolder(tmp_path), Ending(model), 0, Stopwatch(), 9, lambda model: {})
+        *(task, values, RunFolder(tmp_path), is_chief, Ending(model), 0, Stopwatch(), 9),
+        lambda model: {},
     )
-    names = [type(one).__name__ for one in watchers.of_host(is_chief)]
+    names = [type(one).__name__ for one in watchers.callbacks]
     of_others = ["StopOnDivergence", "StopAtLimit", "StopOnSignal"]
     of_chief = [*of_others[:2], "Checkpointing", of_others[2], "Validation", "ProgressBar"]
     assert names == ([*of_chief, "BestSoFar", "Board"] if is_chief else of_others)

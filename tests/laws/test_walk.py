@@ -1,0 +1,77 @@
+"""A pair of sentences walks from `train --flagfile=toy.flags` to its first gradient by few stays:
+who reads along turns few pages.
+"""
+
+import ast
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = pathlib.Path(__file__).with_name("walk.py")
+ROOT = PROGRAM.parents[2]
+# Lower one that the code has come below; raise none.
+MOST = {"functions": 400, "files": 82, "stays": 248, "rooms": 17}
+
+
+def room(path):
+    parts = path.split("/")
+    return "/".join(parts[:2]) if len(parts) > 2 else parts[0]
+
+
+def stays(calls, classes=lambda path: ()):
+    """[(file, functions)]: a file that is entered, and what is called in it for the first time.
+    What only Python calls, such as a comprehension or a class's body, is left out.
+    """
+    found = []
+    for path, function in calls:
+        last = function.split(".")[-1]
+        if last.startswith("<") or last in classes(path):
+            continue
+        if not found or found[-1][0] != path:
+            found.append((path, []))
+        found[-1][1].append(function)
+    return found
+
+
+def counts(found):
+    files = collections.Counter(path for path, _ in found)
+    return {
+        "functions": sum(len(functions) for _, functions in found),
+        "files": len(files),
+        "stays": len(found),
+        "rooms": len({room(path) for path in files}),
+    }
+
+
+def classes_in(path):
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+
+
+@pytest.mark.slow
+def test_the_walk_to_the_first_gradient_is_short(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    program = [sys.executable, str(PROGRAM), str(tmp_path)]
+    ran = subprocess.run(program, cwd=ROOT, env=environment, capture_output=True, check=False)
+    assert ran.returncode == 0, ran.stderr.decode()
+    known = {}
+    calls = json.loads(ran.stdout.splitlines()[-1])
+    found = stays(calls, lambda path: known.setdefault(path, classes_in(path)))
+    listed = "\n".join(f"{path} {' '.join(functions)}" for path, functions in found)
+    too_long = {name: count for name, count in counts(found).items() if count > MOST[name]}
+    assert too_long == {}, listed
+    # It was followed from the command to the layers.
+    assert found[0][0].startswith("keras_transformer/__init__")
+    assert any(path.startswith("keras_transformer/layers/") for path, _ in found)
+
+
+def test_control_a_file_that_is_entered_twice_is_two_stays():
+    calls = [("a/b/c.py", "f"), ("a/b/c.py", "C.<genexpr>"), ("d/e.py", "g"), ("a/b/c.py", "C.h")]
+    found = stays([*calls, ("a/b/c.py", "C")], lambda path: {"C"})
+    assert found == [("a/b/c.py", ["f"]), ("d/e.py", ["g"]), ("a/b/c.py", ["C.h"])]
+    assert counts(found) == {"functions": 3, "files": 2, "stays": 3, "rooms": 2}
