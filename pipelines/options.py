@@ -245,7 +245,8 @@ def unmet_only(one: Declared, said: Mapping[str, str]) -> tuple[list[str], str] 
     """What an option has no effect without: the names of others, and how it is said; None: it has
     an effect.
     """
-    only = {name: wanted for name, wanted in (one.setting.only or {}).items() if name in said}
+    # Of one that is not given nothing is known.
+    only = {name: wanted for name, wanted in (one.setting.only or {}).items() if said.get(name)}
     if not only or any(
         wanted(said[name]) if callable(wanted) else said[name] in wanted
         for name, wanted in only.items()

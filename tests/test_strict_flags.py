@@ -143,8 +143,23 @@ CHOICES = {
 CONDITIONED = [
     name
     for name, [place, *_] in every_place().items()
-    if place.option.setting.only and [*place.option.setting.only] != ["architecture"]
+    if place.option.setting.only and not {"architecture", "picture"} & {*place.option.setting.only}
 ]
+OF_PICTURES = [
+    name
+    for name, [place, *_] in every_place().items()
+    if "picture" in (place.option.setting.only or ())
+]
+
+
+@pytest.mark.parametrize("name", OF_PICTURES)
+def test_an_option_of_another_picture_is_refused(name):
+    argument = "--steps=9" if name == "steps" else f"--{name}={some_value(name)}"
+    refused = told("visualize", "--picture=positions", argument)
+    assert refused.startswith(f"command line: --{name} is for --picture=")
+    assert refused.endswith("Received: --picture=positions. Leave it out.")
+    [wanted, *_] = every_place()[name][0].option.setting.only["picture"]
+    values_of("visualize", f"--picture={wanted}", argument)
 
 
 @pytest.mark.parametrize("name", CONDITIONED)
@@ -283,6 +298,7 @@ def test_a_path_that_cannot_be_is_told_before_anything_is_done(name, tmp_path):
     task = [f"--task={tasks_of(name)[0]}"] if command == "train" else []
     choice = {"data_dir": ["--corpus=lines"], "mixture": ["--corpus=mixture"]}.get(name, [])
     choice = choice or (["--pictures=folder"] if name == "pictures_dir" else [])
+    choice = {"png": ["--picture=patches"], "trees": ["--picture=heads"]}.get(name, choice)
     arguments = [*task, *choice]
     for path in ("a" * 256, f"b/{'ä' * 128}", "a/" * 2048):
         found = told(command, *arguments, f"--{name}={path}")

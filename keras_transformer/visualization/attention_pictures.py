@@ -33,6 +33,10 @@ LEAST_LINE = 0.04
 LEAST_NUMBER = 0.1
 # More columns than this stand closer, with turned words.
 FEW = 14
+# Who has a use for an option.
+OF_A_LINE = {"picture": ("attention", "head", "alignment", "n_best")}
+OF_ATTENTION = {"picture": ("attention", "head", "alignment")}
+OF_A_LAYER = {"picture": ("head", "alignment")}
 LABEL = "share of its attention that each word of a row gives to a word of a column"
 
 
@@ -40,7 +44,11 @@ LABEL = "share of its attention that each word of a row gives to a word of a col
 class OfALine(Options):
     """Sentence."""
 
-    line: str | None = option(None, "Sentence for attention, head, alignment and n_best.")
+    line: str | None = option(
+        None,
+        "Sentence for attention, head, alignment and n_best.",
+        only=OF_A_LINE,
+    )
 
     def required_line(self) -> str:
         """The sentence, which must not be blank."""
@@ -60,14 +68,20 @@ class Maps(OfALine):
         None,
         "Translation of --line whose attention is drawn. Default: the model's own, which is "
         "printed.",
+        only=OF_ATTENTION,
     )
     stack: str | None = option(
         None,
         "Attention to draw: the encoder's or the decoder's self-attention, or cross, the decoder's "
         "attention to the source. Default: cross; of a model with one stack, its self-attention.",
         choices=STACKS,
+        only=OF_ATTENTION,
     )
-    pieces: bool = option(False, "Draw pieces instead of joining them to words.")
+    pieces: bool = option(
+        False,
+        "Draw pieces instead of joining them to words.",
+        only=OF_ATTENTION,
+    )
 
     def measure(self, model: str, search: Mapping):
         return functools.partial(draw_maps, self.attended(model, search))
@@ -109,8 +123,13 @@ class OfALayer(Maps):
         None,
         "Layer for head and alignment, from 1. Default: the last but one, or the only one.",
         at_least=1,
+        only=OF_A_LAYER,
     )
-    heads: tuple[str, ...] = option((), "Heads to draw, from 1, joined by commas. Default: all.")
+    heads: tuple[str, ...] = option(
+        (),
+        "Heads for head and alignment, from 1, joined by commas. Default: all.",
+        only=OF_A_LAYER,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +137,9 @@ class Lines(OfALayer):
     """Heads of one layer as lines between words."""
 
     from_word: str | None = option(
-        None, "For head: draw the lines of this word alone. Default: all."
+        None,
+        "For head: draw the lines of this word alone. Default: all.",
+        only={"picture": ("head",)},
     )
 
     def measure(self, model: str, search: Mapping):

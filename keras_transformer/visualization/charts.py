@@ -15,6 +15,7 @@ from pipelines.options import Options, option
 
 # Of series without lines: a disc, a diamond, a square, a triangle.
 MARKS = ("o", "D", "s", "^")
+OF_LEARNING_RATES = {"picture": ("learning_rate",)}
 # Points of a learning rate's curve.
 POINTS = 150
 # What a line of the history calls each measure, and how it is shown.
@@ -54,11 +55,13 @@ class LearningRates(Options):
         ("base.flags",),
         "Learning rates to draw, joined by commas: each a flag file, flags such as "
         "--warmup_steps=8000, or a file followed by flags.",
+        only=OF_LEARNING_RATES,
     )
     steps: int | None = option(
         None,
         "Last step of the learning rates. Default: ten times the longest warm-up.",
         at_least=2,
+        only=OF_LEARNING_RATES,
     )
 
     def measure(self, recipes: Mapping[str, Mapping[str, Any]]):

@@ -27,6 +27,7 @@ from keras_transformer.visualization.head_measures import (
 from keras_transformer.visualization.theme import SMALL, Theme, ink_on, new_figure, shades
 from pipelines.options import Options, option
 
+OF_HEADS = {"picture": ("heads",)}
 IN_PHRASE = "in its phrase"
 CELL = (0.42, 0.3)
 
@@ -40,17 +41,20 @@ class Heads(Options):
         "For heads: number of sentences to measure on, the first of the validation split or of "
         "--source_file.",
         at_least=1,
+        only=OF_HEADS,
     )
     trees: str | None = option(
         None,
         "For heads: file of trees in brackets in the source language. Adds a measure of how well "
         "the encoder's heads agree with them.",
         path=True,
+        only=OF_HEADS,
     )
     ablate: bool = option(
         False,
         "For heads: also measure the BLEU, or a parser's F1, that is lost without each head. All "
         "sentences are translated once per head, greedily unless --beam_size is given.",
+        only=OF_HEADS,
     )
     source_file: str | None = None
     reference_file: str | None = None

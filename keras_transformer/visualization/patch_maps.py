@@ -25,6 +25,7 @@ class Patches(Options):
         None,
         "PNG or JPEG file for patches. Default: the first picture of the model's test split.",
         path=True,
+        only={"picture": ("patches",)},
     )
 
     def measure(self, model: str, search: Mapping):

@@ -96,3 +96,12 @@ def test_all_pictures_are_told_by_name():
     told = settings(PictureChoice)["picture"].setting.help
     assert "attention: maps of all layers and heads. head: heads of one layer" in told
     assert all(f"{name}: " in told for name in PICTURES)
+
+
+def test_an_option_is_for_the_pictures_whose_class_has_it():
+    for kind in PICTURES.values():
+        for name, one in settings(kind).items():
+            wanted = [picture for picture, other in PICTURES.items() if name in settings(other)]
+            assert {picture: [*of] for picture, of in one.setting.only.items()} == {
+                "picture": wanted
+            }, name
