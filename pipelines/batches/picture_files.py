@@ -1,17 +1,21 @@
 """PNG and JPEG files as arrays of pixels. Training, commands and SavedModels decode here alone, so
-that a picture is the same to all of them.
+that a picture is the same to all of them. A folder of pictures has one subfolder a class.
 
 What is transparent is laid over white: drawings often stand in the alpha channel alone. The sides
-are read from the header before a pixel is decoded, for a small file may hold a huge picture. The
-orientation that a camera notes in EXIF is not applied.
+are read from the header before a pixel is decoded, for a small file may hold a huge picture. A
+JPEG file is turned as its camera notes in EXIF (JEITA CP-3451, tag 0x0112).
 """
 
+import collections
+import hashlib
 import os
 import pathlib
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
+from pipelines.dropped import Dropped
 from pipelines.whole_files import errors_naming
 
 # Endings of the files that are read, in small letters.
@@ -25,6 +29,13 @@ JPEG = b"\xff\xd8\xff"
 SIZE_AT = 16
 KIND_AT = 25
 WITH_ALPHA = (4, 6)
+# In a JPEG file: the segments of EXIF and of the pixels, how EXIF's begins, and the tag that says
+# how a picture is to be turned; from `TRANSPOSED` on its rows are columns.
+APP1 = 0xFFE1
+SCAN = 0xFFDA
+EXIF = int.from_bytes(b"Exif", "big")
+ORIENTATION = 0x0112
+TRANSPOSED = 5
 # Channels of a JPEG file in CMYK, whose colours depend on a printer.
 CMYK = 4
 
@@ -34,10 +45,8 @@ class UnreadablePicture(ValueError):
 
 
 def size_of(content: tf.Tensor) -> tf.Tensor:
-    """Height and width of a picture, int32 (2,), from its header.
-
-    Args:
-        content: bytes of a PNG or JPEG file, a string (). Others are refused, and so is CMYK.
+    """Height and width of a picture, int32 (2,), from the header of a PNG or JPEG file, whose bytes
+    are a string (). Others are refused, and so is CMYK.
     """
     is_jpeg = tf.strings.substr(content, 0, len(JPEG)) == JPEG
     is_png = tf.strings.substr(content, 0, len(PNG)) == PNG
@@ -56,7 +65,8 @@ def _size_of_jpeg(content):
         shape[2] != CMYK, ["a JPEG file must not be in CMYK. Save it in RGB."], summarize=1
     )
     with tf.control_dependencies([is_rgb]):
-        return tf.identity(shape[:2])
+        sides = tf.identity(shape[:2])
+    return tf.where(_orientation(content) >= TRANSPOSED, sides[::-1], sides)
 
 
 def _size_of_png(content):
@@ -69,12 +79,57 @@ def _header(content, start, count):
     return tf.strings.substr(tf.strings.join([content, "\0" * (start + count)]), start, count)
 
 
-def decoded(content: tf.Tensor, channels: int) -> tf.Tensor:
-    """The pixels of a picture, uint8 (H, W, C).
+@tf.function(input_signature=[tf.TensorSpec([], tf.string)], autograph=False)
+def _orientation(content):
+    """How a JPEG file is to be turned, int64 from 1, as it is, to 8; 1 if it does not say it."""
+    numbers = tf.cast(tf.io.decode_raw(content, tf.uint8), tf.int64)
 
-    Args:
-        content: bytes of a PNG or JPEG file, a string (), whose `size_of` was checked.
-        channels: C: 1 for grey, 3 for colour, which it is converted to.
+    def read(places, size, is_little):
+        """Numbers of `size` bytes at some places; 0 beyond the end."""
+        places = places[..., None] + tf.range(size, dtype=tf.int64)
+        inside = (places >= 0) & (places < tf.size(numbers, tf.int64))
+        digits = tf.where(inside, tf.gather(numbers, tf.where(inside, places, 0)), 0)
+        powers = tf.constant([256**number for number in range(size)], tf.int64)
+        return tf.reduce_sum(digits * tf.where(is_little, powers, powers[::-1]), axis=-1)
+
+    def is_before(place):
+        """Whether the segment here is neither EXIF's nor the last before the pixels."""
+        marker = read(place, 2, False)
+        is_exif = (marker == APP1) & (read(place + 4, 4, False) == EXIF)
+        return ~is_exif & (marker >= 0xFF00) & (marker != SCAN)
+
+    [place] = tf.while_loop(
+        is_before,
+        lambda place: [place + 2 + tf.maximum(read(place + 2, 2, False), 2)],
+        [tf.constant(2, tf.int64)],
+    )
+    is_exif = read(place, 2, False) == APP1
+    # A TIFF file, in the order of bytes that it says: entries of 12 bytes, tag and value.
+    start = place + 10
+    is_little = read(start, 1, False) == ord("I")
+    entries = start + read(start + 4, 4, is_little)
+    places = entries + 2 + 12 * tf.range(read(entries, 2, is_little))
+    values = read(places + 8, 2, is_little)
+    is_told = (read(places, 2, is_little) == ORIENTATION) & (values >= 1) & (values <= 8)
+    return tf.reduce_max(tf.concat([[1], values * tf.cast(is_told & is_exif, tf.int64)], axis=0))
+
+
+def _turned(pixels, orientation):
+    """Pixels (H, W, C) as they are to be seen."""
+
+    def is_in(*kinds):
+        return tf.reduce_any(orientation == tf.constant(kinds, tf.int64))
+
+    pixels = tf.cond(
+        orientation >= TRANSPOSED, lambda: tf.transpose(pixels, [1, 0, 2]), lambda: pixels
+    )
+    pixels = tf.cond(is_in(2, 3, 6, 7), lambda: pixels[:, ::-1], lambda: pixels)
+    return tf.cond(is_in(3, 4, 7, 8), lambda: pixels[::-1], lambda: pixels)
+
+
+def decoded(content: tf.Tensor, channels: int) -> tf.Tensor:
+    """The pixels of a picture, uint8 (H, W, C), from the bytes of a PNG or JPEG file, a string (),
+    whose `size_of` was checked. C is 1 for grey, 3 for colour, which it is converted to.
     """
     # A colour that is transparent is named before the pixels.
     head = tf.strings.regex_replace(content, r"IDAT\C*", "")
@@ -86,7 +141,7 @@ def decoded(content: tf.Tensor, channels: int) -> tf.Tensor:
     return tf.cond(
         is_png & (names_colour | has_alpha),
         lambda: _over_white(content, pixels),
-        lambda: pixels,
+        lambda: tf.cond(is_png, lambda: pixels, lambda: _turned(pixels, _orientation(content))),
     )
 
 
@@ -97,14 +152,7 @@ def _over_white(content, pixels):
 
 
 def read(path: str | os.PathLike, channels: int) -> np.ndarray:
-    """Read a PNG or JPEG file.
-
-    Args:
-        path: the file.
-        channels: 1 for grey, 3 for colour, which it is converted to.
-
-    Returns:
-        uint8 (H, W, C).
+    """Read a PNG or JPEG file, as `decoded` gives its pixels.
 
     Raises:
         UnreadablePicture: a ValueError, if it is damaged, in CMYK, or another kind of file.
@@ -135,3 +183,75 @@ def write(path: str | os.PathLike, pixels: np.ndarray) -> None:
     """Write pixels, uint8 (H, W, C), as a PNG file."""
     with errors_naming(path):
         pathlib.Path(path).write_bytes(tf.io.encode_png(pixels).numpy())
+
+
+def files_of(folder: str | os.PathLike) -> dict[str, list[pathlib.Path]]:
+    """The PNG and JPEG files of each class, a subfolder, both in the order of their names."""
+    place = pathlib.Path(folder)
+    if not place.is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {place}. It must have a subfolder of PNG or JPEG files for each "
+            "class."
+        )
+    classes = sorted(one for one in place.iterdir() if one.is_dir())
+    return {
+        subfolder.name: sorted(
+            one for one in subfolder.iterdir() if one.is_file() and one.suffix.lower() in ENDINGS
+        )
+        for subfolder in classes
+    }
+
+
+def passed_over(folder: str | os.PathLike) -> dict[str, int]:
+    """How many files of the subfolders have another ending, by the ending in small letters."""
+    files = (one for one in pathlib.Path(folder).glob("*/*") if one.is_file())
+    counts = collections.Counter(one.suffix.lower() or one.name for one in files)
+    return {ending: count for ending, count in sorted(counts.items()) if ending not in ENDINGS}
+
+
+def digest(folder: str | os.PathLike) -> str:
+    """16 hexadecimal digits, equal for equal names of classes and files. The names alone decide
+    which pictures are trained on, and which are tested.
+    """
+    names = [f"{name}/{path.name}" for name, paths in files_of(folder).items() for path in paths]
+    return hashlib.sha256("\n".join(names).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def read_all(
+    paths: Sequence[pathlib.Path], dropped: Dropped | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Read PNG and JPEG files of one size.
+
+    Args:
+        paths: of the files.
+        dropped: counts those that cannot be read; None: they are refused.
+
+    Returns:
+        uint8 (files, H, W, C); C is 1 if all of them are grey, else 3. And whether each file could
+        be read, booleans (files,); its pixels are 0 else.
+    """
+    dropped = Dropped(strict=True) if dropped is None else dropped
+    together = None
+    is_read = np.zeros(len(paths), bool)
+    for number, path in enumerate(paths):
+        try:
+            pixels = read(path, 3)
+        except UnreadablePicture as error:
+            dropped.leave_out("unreadable", str(path), str(error))
+            continue
+        if together is None:
+            together = np.zeros((len(paths), *pixels.shape), np.uint8)
+            first = path
+        if pixels.shape != together.shape[1:]:
+            height, width = together.shape[1:3]
+            came = " x ".join(map(str, pixels.shape[:2]))
+            raise ValueError(
+                f"{path} must be {height} x {width} pixels, as {first} is. Received: {came}. "
+                "Resize it."
+            )
+        together[number] = pixels
+        is_read[number] = True
+    if together is None:
+        raise ValueError(f"none of the {len(paths)} files such as {paths[0]} can be read.")
+    is_grey = (together == together[..., :1]).all()
+    return (together[..., :1].copy() if is_grey else together), is_read

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from pipelines.corpora import picture_folder
+from pipelines.batches import picture_files
 from pipelines.dropped import Dropped
 
 # Where Debian's package dataset-fashion-mnist puts its files.
@@ -62,7 +62,7 @@ class Pictures:
         name: what it is called.
         classes: their names, in the order of their numbers.
         train, valid, test: the splits.
-        digest: of a folder, `picture_folder.digest`: another one means other splits.
+        digest: of a folder, `picture_files.digest`: another one means other splits.
         dropped: files of a folder that cannot be read, counted.
         passed_over: of a folder, how many other files it holds, by their ending.
     """
@@ -211,18 +211,18 @@ def _folder(folder, strict=False):
             "class. Pass --pictures_dir=FOLDER."
         )
     place = pathlib.Path(folder)
-    paths = picture_folder.files_of(place)
+    paths = picture_files.files_of(place)
     names = [*paths]
     if len(names) < 2 or not all(paths.values()):
         empty = [name for name in names if not paths[name]]
         came = f"none in {empty[0]}" if empty else f"{len(names)} subfolders"
         raise ValueError(
             f"{place} must have two subfolders or more, one a class, each with PNG or JPEG "
-            f"files. Received: {came}{_enumerated(picture_folder.passed_over(place))}."
+            f"files. Received: {came}{_enumerated(picture_files.passed_over(place))}."
         )
     classes = np.repeat(np.arange(len(names), dtype=np.int32), [len(paths[name]) for name in names])
     dropped = Dropped(strict=strict)
-    pixels, is_read = picture_folder.read_all(
+    pixels, is_read = picture_files.read_all(
         [path for name in names for path in paths[name]], dropped
     )
     whole = Split(pixels, classes)
@@ -237,9 +237,9 @@ def _folder(folder, strict=False):
         raise ValueError(f"{place} has a split without a file that can be read. Add pictures.")
     return dataclasses.replace(
         found,
-        digest=picture_folder.digest(place),
+        digest=picture_files.digest(place),
         dropped=dropped,
-        passed_over=picture_folder.passed_over(place),
+        passed_over=picture_files.passed_over(place),
     )
 
 

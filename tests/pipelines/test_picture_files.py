@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 
 from pipelines.batches import picture_files
-from pipelines.corpora import picture_folder
 from pipelines.dropped import Dropped
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is the oracle")
@@ -130,9 +129,42 @@ def test_unreadable_files_are_counted_or_refused(tmp_path):
         picture_files.write(path, one)
     paths[2].write_text("no picture")
     dropped = Dropped()
-    found, is_read = picture_folder.read_all(paths, dropped)
+    found, is_read = picture_files.read_all(paths, dropped)
     assert is_read.tolist() == [True, True, False, True]
     np.testing.assert_array_equal(found[is_read], pixels[is_read])
     assert dropped.describe() == f"1 unreadable (first: {paths[2]})"
     with pytest.raises(ValueError, match=re.escape(f"{paths[2]} is no PNG or JPEG file")):
-        picture_folder.read_all(paths)
+        picture_files.read_all(paths)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("orientation", range(10))
+def test_a_jpeg_file_is_turned_as_its_camera_notes(tmp_path, orientation, order):
+    """As Pillow turns it. 0 and 9 say nothing."""
+    ImageOps = pytest.importorskip("PIL.ImageOps")
+    pixels = RNG.integers(0, 256, (2, 3, 3), np.uint8).repeat(8, axis=0).repeat(8, axis=1)
+    mark = {"<": b"II*\0", ">": b"MM\0*"}[order]
+    before = struct.pack(f"{order}HHII", 0x0100, 4, 1, 24)
+    note = struct.pack(f"{order}HHIHH", 0x0112, 3, 1, orientation, 0)
+    tiff = mark + struct.pack(f"{order}IH", 8, 2) + before + note + bytes(4)
+    path = save(tmp_path / "a.jpg", pixels, exif=b"Exif\0\0" + tiff)
+    with Image.open(path) as picture:
+        theirs = np.asarray(ImageOps.exif_transpose(picture))
+    ours = picture_files.read(path, 3)
+    np.testing.assert_allclose(ours.astype(int), theirs, atol=4)
+    content = tf.constant(path.read_bytes())
+    assert picture_files.size_of(content).numpy().tolist() == [*theirs.shape[:2]]
+    graph = tf.function(lambda content: picture_files.decoded(content, 3))
+    np.testing.assert_array_equal(graph(content), ours)
+    # The control: without the note it is as it was.
+    plain = picture_files.read(save(tmp_path / "b.jpg", pixels), 3)
+    assert (plain.shape == ours.shape and (plain == ours).all()) == (orientation not in range(2, 9))
+
+
+@pytest.mark.parametrize("end", [4, 12, 20, 30, 36])
+def test_a_damaged_note_of_a_camera_turns_nothing(tmp_path, end):
+    note = struct.pack("<IHHHIHH", 8, 1, 0x0112, 3, 1, 6, 0)
+    whole = b"Exif\0\0II*\0" + note
+    pixels = RNG.integers(0, 256, (8, 16, 3), np.uint8)
+    path = save(tmp_path / "a.jpg", pixels, exif=whole[:end] + b"\xff" * (len(whole) - end))
+    assert picture_files.read(path, 3).shape == ((16, 8, 3) if end > len(whole) - 4 else (8, 16, 3))

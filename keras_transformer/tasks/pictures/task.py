@@ -14,8 +14,8 @@ from keras_transformer.tasks.pictures.module import PictureModule
 from keras_transformer.tasks.pictures.score import scores_of
 from keras_transformer.tasks.task import Evaluation, Task
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from pipelines.batches import shifted_pictures
-from pipelines.corpora import images, picture_folder
+from pipelines.batches import picture_files, shifted_pictures
+from pipelines.corpora import images
 from pipelines.dropped import Dropped
 
 KEPT_EXAMPLES = 8
@@ -81,7 +81,7 @@ class ImageClassification(Task):
         name, folder = (description["pictures"].get(key) for key in ("name", "folder"))
         if "files" in description or name != "folder" or not os.path.isdir(folder):
             return description
-        return {**description, "files": {"digest": picture_folder.digest(folder)}}
+        return {**description, "files": {"digest": picture_files.digest(folder)}}
 
     def introduce(self):
         found = self.pictures

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pipelines.batches import picture_files
-from pipelines.corpora import images, picture_folder
+from pipelines.corpora import images
 
 RNG = np.random.default_rng(2)
 
@@ -158,9 +158,9 @@ def test_grey_files_have_one_channel(photographs):
     grey = written["cat"][:2, ..., :1]
     picture_files.write(paths[0], grey[0])
     picture_files.write(paths[1], np.repeat(grey[1], 3, axis=-1))
-    np.testing.assert_array_equal(picture_folder.read_all(paths)[0], grey)
+    np.testing.assert_array_equal(picture_files.read_all(paths)[0], grey)
     # A control: one in colour, and all have three channels.
-    assert picture_folder.read_all([*paths, folder / "dog" / "0.png"])[0].shape == (3, 4, 6, 3)
+    assert picture_files.read_all([*paths, folder / "dog" / "0.png"])[0].shape == (3, 4, 6, 3)
 
 
 def test_pictures_that_cannot_be_used_are_told(photographs, tmp_path_factory):
