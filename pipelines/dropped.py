@@ -27,9 +27,6 @@ class Dropped(collections.Counter):
             reason: in few words, such as "empty".
             place: where it stands.
             error: what is wrong, with the place. Default: the reason.
-
-        Raises:
-            ValueError: if nothing may be left out.
         """
         if self.strict:
             raise ValueError(error or f"{place}: {reason}. Correct it, or leave out --strict.")

@@ -42,12 +42,7 @@ class Schema(msgspec.Struct):
 
 
 def regular_file(path: str | os.PathLike) -> pathlib.Path:
-    """The path of a file that can be read to its end, of links too. It is not opened.
-
-    Raises:
-        FileNotFoundError: if there is none.
-        ValueError: for a folder, a device, a FIFO or a socket.
-    """
+    """The path of a file that can be read to its end, of links too. It is not opened."""
     kind = stat.S_IFMT(os.stat(path).st_mode)
     if kind != stat.S_IFREG:
         raise ValueError(f"{path} must be a file. Received: {KINDS.get(kind, 'something else')}.")
@@ -55,11 +50,7 @@ def regular_file(path: str | os.PathLike) -> pathlib.Path:
 
 
 def read_text(path: str | os.PathLike, most_bytes: int = MOST_BYTES) -> str:
-    """Read a file of UTF-8, line ends as they are.
-
-    Raises:
-        FileNotFoundError, ValueError: as `regular_file`, or for one that is too big or not UTF-8.
-    """
+    """Read a file of UTF-8, line ends as they are."""
     with open(regular_file(path), "rb") as file:
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
@@ -79,11 +70,6 @@ def read_json(path: str | os.PathLike, remedy: str, most_bytes: int = MOST_BYTES
         path: the file.
         remedy: sentences that tell what to do if it is damaged.
         most_bytes: of the file.
-
-    Raises:
-        FileNotFoundError: if there is none.
-        ValueError: for what `read_text` refuses, and for what is no JSON, names a key twice, holds
-            half a character, or is nested too deeply.
     """
     try:
         text = read_text(path, most_bytes)
@@ -125,9 +111,6 @@ def settings(
 
     Returns:
         The settings, and the keys that the schema does not know and that have a value.
-
-    Raises:
-        ValueError: naming the key, what it must be and what it is.
     """
     fields = {field.encode_name: field for field in msgspec.structs.fields(schema)}
     missing = [name for name, field in fields.items() if field.required and name not in document]

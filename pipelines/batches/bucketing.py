@@ -93,9 +93,6 @@ def bucket(
 
     Returns:
         `Buckets`, of the occupied rectangles only.
-
-    Raises:
-        ValueError: if there is no example, or one is longer than a batch.
     """
     lengths = np.asarray(lengths)
     if not lengths.size:

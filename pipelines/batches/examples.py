@@ -37,9 +37,6 @@ class Examples:
         draws: the seed of what `to_batch` draws, at least 0. It then finds a column `KEYS` of
             random numbers, uint64 (B,): in training another one each time that an example is seen,
             in measuring always the same. None: nothing is drawn, and there is no such column.
-
-    Raises:
-        ValueError: if there is no column, or two differ in length.
     """
 
     ragged: Mapping[str, TokenIds]

@@ -135,9 +135,6 @@ def tagged_examples(
         vocabulary: with `marks`.
         max_length: tokens, the mark of the end among them. The end of a longer text is cut.
         place: where the text of an index stands, for errors: `ParallelText.place`.
-
-    Raises:
-        ValueError: naming a text that has not as many tags as words, or a tag that is not known.
     """
     check_tags(lines, tags, known, place)
     longest = max_length - 1

@@ -152,13 +152,7 @@ def _over_white(content, pixels):
 
 
 def read(path: str | os.PathLike, channels: int) -> np.ndarray:
-    """Read a PNG or JPEG file, as `decoded` gives its pixels.
-
-    Raises:
-        UnreadablePicture: a ValueError, if it is damaged, in CMYK, or another kind of file.
-        ValueError: if it has more than `MOST_PIXELS` pixels.
-        OSError: if it cannot be read.
-    """
+    """Read a PNG or JPEG file, as `decoded` gives its pixels."""
     content = tf.constant(pathlib.Path(path).read_bytes())
     try:
         height, width = size_of(content).numpy().tolist()

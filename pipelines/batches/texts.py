@@ -141,9 +141,6 @@ def cooccurrences(
 
     Returns:
         float32, (V, V), symmetric, 0 on the diagonal; V is the number of pieces on both sides.
-
-    Raises:
-        ValueError: if there are more than 16,000 pieces.
     """
     size = vocabulary_size + max(offsets)
     check_pieces(size)

@@ -87,12 +87,6 @@ def load(
         folder: of `folder`, which needs it: one subfolder of PNG and JPEG files a class; of
             `fashion_mnist` the folder of its files, where they are not where Debian puts them.
         strict: of `folder`, whether a file that cannot be read is refused; None: no.
-
-    Raises:
-        ValueError: unknown `name`, an argument that this set does not read, or pictures that cannot
-            be used.
-        ImportError: the package that brings the set is not installed.
-        OSError: a file that is missing or cannot be read.
     """
     if name not in PICTURES:
         raise ValueError(f"`pictures` must be one of {', '.join(PICTURES)}. Received: {name!r}.")

@@ -21,10 +21,6 @@ def read_lines(path: str | os.PathLike) -> list[str]:
 
     Returns:
         Its lines, empty ones included.
-
-    Raises:
-        ValueError: not UTF-8 (names the line), or a truncated or damaged gzip file.
-        OSError: the file is missing or cannot be read.
     """
     with open_bytes(path) as file:
         return list(decode_lines(file, path))
@@ -37,9 +33,6 @@ def read_aligned(
 
     Returns:
         The lines of both, as many, at least one.
-
-    Raises:
-        ValueError, OSError: as `read_lines`; unequal line counts, or none.
     """
     paths = (Path(source_file), Path(target_file))
     sources, targets = map(read_lines, paths)
@@ -49,11 +42,7 @@ def read_aligned(
 
 
 def existing_folder(data_dir: str | os.PathLike) -> Path:
-    """The folder of a corpus.
-
-    Raises:
-        FileNotFoundError: if it does not exist.
-    """
+    """The folder of a corpus."""
     folder = Path(data_dir).expanduser()
     if not folder.is_dir():
         raise FileNotFoundError(
@@ -69,10 +58,6 @@ def locate(folder: Path, name: str, *arguments: str) -> Path:
         folder: where.
         name: of the file, without .gz.
         *arguments: of `corpora.load`, which the name was made of.
-
-    Raises:
-        FileNotFoundError: if there is none, with what the folder holds.
-        ValueError: if there are both.
     """
     candidates = [folder / name, folder / f"{name}.gz"]
     found = [path for path in candidates if path.exists()]
@@ -101,9 +86,6 @@ def decode_lines(file: BinaryIO, name: str | os.PathLike) -> Iterator[str]:
 
     Yields:
         Its lines, empty ones included.
-
-    Raises:
-        ValueError: not UTF-8 (names the line), or a truncated or damaged gzip file.
     """
     for number, line in enumerate(byte_lines(file, name), start=1):
         yield decode(line, name, number)

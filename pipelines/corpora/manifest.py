@@ -25,11 +25,7 @@ def damaged(path: str | os.PathLike, reason: str) -> str:
 
 
 def read_json(path: pathlib.Path) -> dict[str, Any] | None:
-    """Read the JSON object in a file of a prepared corpus; None if there is no such file.
-
-    Raises:
-        ValueError: if the file is damaged.
-    """
+    """Read the JSON object in a file of a prepared corpus; None if there is no such file."""
     try:
         return json_files.read_object(path, f"Delete it. {AGAIN}", json_files.MOST_BYTES_OF_LISTS)
     except FileNotFoundError:
@@ -37,12 +33,7 @@ def read_json(path: pathlib.Path) -> dict[str, Any] | None:
 
 
 def read(folder: str | os.PathLike) -> dict[str, Any]:
-    """Read the manifest of a folder.
-
-    Raises:
-        FileNotFoundError: if there is none.
-        ValueError: if it is damaged, or of another version.
-    """
+    """Read the manifest of a folder."""
     path = pathlib.Path(folder) / MANIFEST
     manifest = read_json(path)
     if manifest is None:
@@ -75,9 +66,6 @@ def make(
         vocabulary: of both languages, or one for each.
         counts: the counts of each shard, in order.
         dropped: reason -> number of training pairs left out, without duplicates.
-
-    Raises:
-        ValueError: if no pair is left.
     """
     dropped = collections.Counter(held_out.dropped) + collections.Counter(dropped)
     dropped["duplicate"] += sum(shard["duplicates"] for shard in counts)

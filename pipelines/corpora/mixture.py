@@ -131,12 +131,7 @@ class Mixture(TreeLeaves, Downloaded, Strictness, name="mixture"):
 
 
 def members(path: str | os.PathLike) -> list[dict]:
-    """What a mixture's file says of each member, with folders beside the file.
-
-    Raises:
-        ValueError: JSON that says something else, naming file, member and key.
-        FileNotFoundError: if there is no such file.
-    """
+    """What a mixture's file says of each member, with folders beside the file."""
     file = Path(path).expanduser()
     if not file.is_file():
         raise FileNotFoundError(

@@ -35,9 +35,6 @@ class ParallelText:
         targets: their translations, as many.
         origins: where they stand: those of the first pairs, then those of the next ones; () where
             nothing is known of it. Left out where texts are compared.
-
-    Raises:
-        ValueError: the two lists differ in length.
     """
 
     sources: list[str]
@@ -124,9 +121,6 @@ class Corpus:
             one piece.
         weights: how often each training pair is seen in an epoch, on average, float64
             (len(train),), positive; None: all once. Left out where corpora are compared.
-
-    Raises:
-        ValueError: `weights` of another shape.
     """
 
     name: str

@@ -44,10 +44,6 @@ class Records:
         manifest: what `manifest.json` says.
         vocabulary: of the ids: one `Vocabulary` for both languages, or `SeparateVocabularies`.
         source_language, target_language: language codes.
-
-    Raises:
-        FileNotFoundError: if the manifest, the vocabulary or a shard is missing.
-        ValueError: if a file is damaged, of another version, or of another vocabulary.
     """
 
     def __init__(self, folder: str | os.PathLike):
@@ -78,9 +74,6 @@ class Records:
 
         Returns:
             `TokenizedPairs`.
-
-        Raises:
-            ValueError: if a shard is truncated or damaged.
         """
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             parts = list(
@@ -126,9 +119,6 @@ def read_shard(path: str | os.PathLike, dtype: np.dtype, number: int) -> Tokeniz
 
     Returns:
         `TokenizedPairs`.
-
-    Raises:
-        ValueError: if it is truncated or damaged.
     """
     try:
         records = tf.data.TFRecordDataset(str(path), compression_type="GZIP").prefetch(4)
@@ -198,9 +188,6 @@ def deserialize(records: Iterable[bytes], dtype: np.dtype) -> TokenizedPairs:
 
     Returns:
         `TokenizedPairs`.
-
-    Raises:
-        ValueError: if bytes are no block of pairs.
     """
     try:
         blocks = [tf.train.Example.FromString(record).features.feature for record in records]

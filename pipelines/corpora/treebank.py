@@ -99,10 +99,6 @@ def treebanks_of(settings) -> list[Treebank]:
 
     Args:
         settings: arguments of `corpora.load`, "name" among them.
-
-    Raises:
-        ValueError: if it is of text, or a member of the mixture is, or has a tag, which would be a
-            word of each sentence.
     """
     name = settings["name"]
     if name not in ("treebank", "mixture"):

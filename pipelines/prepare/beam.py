@@ -28,10 +28,6 @@ def beam_options(options: str = ""):
 
     Returns:
         Beam's `PipelineOptions`.
-
-    Raises:
-        ValueError: if a package is missing (the text names the command that installs it), or Beam
-            cannot read the options.
     """
     try:
         # Beam warns the root logger of Google Cloud clients that nothing here needs.
@@ -76,10 +72,6 @@ def make_shards(shards, wanted, settings, filters, parts, at_a_time=None, option
 
     Returns:
         Reason -> number of pairs left out, those of shards that stay included.
-
-    Raises:
-        ValueError, OSError: as `corpora.stream`.
-        RuntimeError: other errors of Beam.
     """
     options = options or beam_options()
     at_a_time = at_a_time or shards.number

@@ -18,10 +18,6 @@ def given(files: str | None, folder: pathlib.Path) -> Vocabulary | SeparateVocab
     Args:
         files: one `vocabulary.model`, or two, joined by a comma, of source and target; None.
         folder: where the corpus is prepared.
-
-    Raises:
-        ValueError: a file that is no vocabulary, or one of word pieces.
-        FileNotFoundError: a file that is missing.
     """
     if files:
         found = vocabularies.of_files(files.split(","))
@@ -47,11 +43,7 @@ def _has_learned(folder):
 def with_tags(
     vocabulary: Vocabulary | SeparateVocabularies, tags: Sequence[str], name: str | pathlib.Path
 ) -> Vocabulary | SeparateVocabularies:
-    """Give a vocabulary back in which each tag is one piece.
-
-    Raises:
-        ValueError: if a tag is missing, naming it and the vocabulary.
-    """
+    """Give a vocabulary back in which each tag is one piece."""
     known = set(vocabulary.source.pieces) & set(vocabulary.target.pieces)
     if missing := sorted(set(tags) - known):
         raise ValueError(

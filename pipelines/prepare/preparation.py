@@ -32,11 +32,6 @@ def prepare(preparation: Preparation, folder: str | os.PathLike) -> dict[str, An
 
     Returns:
         The manifest.
-
-    Raises:
-        ValueError: if the folder holds another preparation, or the text or an option cannot be
-            used.
-        OSError: if a file cannot be read or written.
     """
     options = beam.beam_options(preparation.beam_options)
     folder = pathlib.Path(folder).expanduser()

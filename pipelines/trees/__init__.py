@@ -125,20 +125,12 @@ def parse(text: str) -> Tree:
     Returns:
         The tree; one with the label "" around several that stand side by side. Brackets without a
         label around a single tree are left out.
-
-    Raises:
-        DamagedTree: a ValueError, saying which bracket is without its fellow or empty, or that a
-            word stands beside others.
     """
     return without_empty_label(Tree("", tuple(side_by_side(text))))
 
 
 def side_by_side(text: str) -> list[Tree]:
-    """The trees of a text, of any number.
-
-    Raises:
-        DamagedTree: as `parse`.
-    """
+    """The trees of a text, of any number."""
     open_ones = [("", [])]
     after_opening = False
     for number, token in enumerate(TOKEN.findall(text), 1):

@@ -155,9 +155,6 @@ def alphabet_of(pieces: Sequence[str]) -> Alphabet:
 
     Args:
         pieces: V strings by id.
-
-    Raises:
-        ValueError: if there are none.
     """
     symbols = _symbols(pieces)
     found = [OPENING.fullmatch(symbol) for symbol in symbols]

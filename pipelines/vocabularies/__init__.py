@@ -34,9 +34,6 @@ class SeparateVocabularies:
 
     Args:
         source, target: of equal size, for a model has one V.
-
-    Raises:
-        ValueError: if their sizes differ.
     """
 
     source: Vocabulary
@@ -80,9 +77,6 @@ def learn(
         kind: "joint" or "separate".
         size, tags, model_type: of each, as in `vocabulary.learn`. If one of two texts holds fewer
             pieces, both vocabularies have as many as that one.
-
-    Raises:
-        ValueError: as `vocabulary.learn`.
     """
     lines = {}
     for name, side in zip(FILES[kind], (sources, targets), strict=True):
@@ -115,12 +109,7 @@ def exist(folder: str | os.PathLike) -> bool:
 
 
 def load(folder: str | os.PathLike) -> Vocabulary | SeparateVocabularies:
-    """Read what `save` wrote.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        ValueError: if a file is not a SentencePiece model.
-    """
+    """Read what `save` wrote."""
     folder = pathlib.Path(folder)
     found = [
         kind for kind, names in FILES.items() if any((folder / name).exists() for name in names)
@@ -130,11 +119,7 @@ def load(folder: str | os.PathLike) -> Vocabulary | SeparateVocabularies:
 
 
 def of_files(files: Sequence[str | os.PathLike]) -> Vocabulary | SeparateVocabularies:
-    """Read one file that both languages share, or that of the source and that of the target.
-
-    Raises:
-        FileNotFoundError, ValueError: as `load`; and if there are more than two files.
-    """
+    """Read one file that both languages share, or that of the source and that of the target."""
     if len(files) not in (1, 2):
         raise ValueError(
             "a vocabulary is one file for both languages, or one for the source and one for the "

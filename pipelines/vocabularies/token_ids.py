@@ -29,11 +29,7 @@ class TokenIds:
 
     @classmethod
     def of_lengths(cls, flat: np.ndarray, lengths) -> "TokenIds":
-        """Pack ids whose sentences have these lengths.
-
-        Raises:
-            ValueError: if the lengths do not add up to the ids.
-        """
+        """Pack ids whose sentences have these lengths."""
         starts = _aligned(len(lengths) + 1, np.dtype(np.int64))
         starts[0] = 0
         np.cumsum(lengths, out=starts[1:])

@@ -234,11 +234,7 @@ class Vocabulary:
 
     @functools.cached_property
     def marks(self) -> Marks:
-        """The marks of a vocabulary that was learned with the tag `MASK`.
-
-        Raises:
-            ValueError: if it was learned without.
-        """
+        """The marks of a vocabulary that was learned with the tag `MASK`."""
         if MASK not in self.pieces:
             raise ValueError(
                 f"a vocabulary must have the piece {MASK} to hide others. Received: one of "

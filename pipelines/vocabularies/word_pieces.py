@@ -70,10 +70,6 @@ class WordPieces:
     Attributes:
         size: V, the number of pieces.
         fingerprint: 16 hexadecimal digits; equal for equal vocabularies.
-
-    Raises:
-        ValueError: if a special piece is missing, the padding is not the first, or a piece cannot
-            be looked up.
     """
 
     kind = "word_pieces"
@@ -114,12 +110,7 @@ class WordPieces:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "WordPieces":
-        """Read what `save` wrote.
-
-        Raises:
-            FileNotFoundError: if there is no such file.
-            ValueError: if the file is damaged.
-        """
+        """Read what `save` wrote."""
         remedy = "Import the model again."
         found, _ = settings(Saved, read_object(path, remedy, MOST_BYTES_OF_LISTS), path, remedy)
         try:
