@@ -41,8 +41,7 @@ def main(FLAGS):
     from keras_transformer.flags.recipes import recipe_of_records
     from keras_transformer.tasks.corpus_settings import corpus_settings
     from pipelines import vocabularies
-    from pipelines.corpora import manifest
-    from pipelines.prepare.preparation import prepare
+    from pipelines.prepare.preparation import describe, prepare
 
     started = time.monotonic()
     if not FLAGS.output_dir:
@@ -55,7 +54,7 @@ def main(FLAGS):
     values = {"cache_dir": None, "strict": False, **FLAGS.flag_values_dict()}
     preparation = Preparation.of({**values, "corpus": corpus_settings(values)})
     prepared = prepare(preparation, FLAGS.output_dir)
-    print(manifest.describe(prepared))
+    print(describe(prepared))
     print(f"{FLAGS.output_dir} is ready after {time.monotonic() - started:.0f} s. Train on it:")
     ties = TIES[vocabularies.load(FLAGS.output_dir).kind]
     languages = {name: prepared[name] for name in ("source_language", "target_language")}
@@ -66,12 +65,12 @@ def main(FLAGS):
 
 def _refuse(FLAGS):
     """Flags of the command line that change nothing."""
-    from pipelines.prepare.given_vocabulary import given
+    from pipelines.prepare.preparation import chosen_vocabulary
 
     reason = "is for a vocabulary that is learned, and"
     if FLAGS.vocabulary:
         flags.refuse(OF_LEARNING, f"{reason} --vocabulary names one")
-    elif given(None, pathlib.Path(FLAGS.output_dir).expanduser()):
+    elif chosen_vocabulary(None, pathlib.Path(FLAGS.output_dir).expanduser()):
         flags.refuse(OF_LEARNING, f"{reason} {FLAGS.output_dir} has one")
 
 

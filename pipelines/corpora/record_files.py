@@ -18,20 +18,25 @@ import concurrent.futures
 import os
 import pathlib
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from google.protobuf import message
 
-from pipelines import vocabularies
+from pipelines import json_files, vocabularies
 from pipelines.batches.texts import TokenizedPairs
-from pipelines.corpora import manifest
-from pipelines.corpora.manifest import AGAIN, damaged
 from pipelines.vocabularies.token_ids import TokenIds, smallest_dtype
 from pipelines.whole_files import write_whole
 
 BLOCK = 1024
 LENGTH = np.dtype("<i4")
+AGAIN = "Run python -m keras_transformer.prepare again: it makes only what is missing."
+FORMAT = 1
+MANIFEST = "manifest.json"
+# What a folder is prepared with, written first.
+PREPARATION = "preparation.json"
+ENTRIES = {"source_language", "target_language", "tags", "vocabulary", "pairs", "dropped", "shards"}
 
 
 class Records:
@@ -48,7 +53,7 @@ class Records:
 
     def __init__(self, folder: str | os.PathLike):
         self.folder = pathlib.Path(folder).expanduser()
-        self.manifest = manifest.read(self.folder)
+        self.manifest = read_manifest(self.folder)
         self.source_language = self.manifest["source_language"]
         self.target_language = self.manifest["target_language"]
         for shard in self.manifest["shards"]:
@@ -204,3 +209,35 @@ def _side(blocks, name, dtype):
         return np.frombuffer(b"".join(buffers), dtype.newbyteorder("<")).astype(dtype, copy=False)
 
     return TokenIds.of_lengths(arrays("ids", dtype), arrays("lengths", LENGTH))
+
+
+def damaged(path: str | os.PathLike, reason: str) -> str:
+    """The error message for a file of a prepared corpus that cannot be read."""
+    return f"{path} is damaged: {reason}. Delete it. {AGAIN}"
+
+
+def read_json(path: pathlib.Path) -> dict[str, Any] | None:
+    """Read the JSON object in a file of a prepared corpus; None if there is no such file."""
+    try:
+        return json_files.read_object(path, f"Delete it. {AGAIN}", json_files.MOST_BYTES_OF_LISTS)
+    except FileNotFoundError:
+        return None
+
+
+def read_manifest(folder: str | os.PathLike) -> dict[str, Any]:
+    """The manifest of a folder."""
+    path = pathlib.Path(folder) / MANIFEST
+    manifest = read_json(path)
+    if manifest is None:
+        raise FileNotFoundError(
+            f"{folder} holds no prepared corpus, or one that is not finished: it has no "
+            f"{MANIFEST}. {AGAIN}"
+        )
+    if manifest.get("format") != FORMAT:
+        raise ValueError(
+            f"{path} must be of format {FORMAT}. Received: {manifest.get('format')}. Prepare the "
+            "corpus again in another folder."
+        )
+    if missing := ENTRIES - manifest.keys():
+        raise ValueError(damaged(path, f"it does not say {', '.join(sorted(missing))}"))
+    return manifest

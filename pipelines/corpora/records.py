@@ -1,5 +1,5 @@
-"""A corpus that `prepare` has tokenized: training pairs as ids, the other splits as
-text (Vaswani et al. 2017, section 5.1).
+"""A corpus that `prepare` has tokenized: training pairs as ids, the other splits as text (Vaswani
+et al. 2017, section 5.1). Its `manifest.json` is written last, when all the rest is there.
 """
 
 import dataclasses
@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 
 from pipelines.corpora.line_files import read_lines
-from pipelines.corpora.manifest import AGAIN
 from pipelines.corpora.options import CorpusOptions, Folder, Target
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 from pipelines.options import again
@@ -25,11 +24,14 @@ class PreparedRecords(Folder, name="records"):
     def load(self):
         folder = self.needed("data_dir", "the folder that keras_transformer.prepare filled")
         # TensorFlow's: the other corpora do without it.
-        from pipelines.corpora.record_files import Records
+        from pipelines.corpora.record_files import AGAIN, Records
 
         records = Records(folder)
+        for path in (*text_paths(folder, "valid"), *text_paths(folder, "test")):
+            if not path.exists():
+                raise FileNotFoundError(f"{path} is missing. {AGAIN}")
         texts = {
-            split: ParallelText(*map(_read, text_paths(folder, split)))
+            split: ParallelText(*map(read_lines, text_paths(folder, split)))
             for split in ("valid", "test")
         }
         return Corpus(
@@ -52,9 +54,3 @@ def text_paths(folder: str | os.PathLike, split: str) -> list[Path]:
     """The files with the sources and the targets of a split, "valid" or "test"."""
     place = Path(folder).expanduser()
     return [place / f"{split}.{side}.gz" for side in ("source", "target")]
-
-
-def _read(path: Path) -> list[str]:
-    if not path.exists():
-        raise FileNotFoundError(f"{path} is missing. {AGAIN}")
-    return read_lines(path)

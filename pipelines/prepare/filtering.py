@@ -1,9 +1,10 @@
 """Which pairs are not worth learning from, judged one pair at a time (Vaswani et al. 2017, section
-5.1: the training data).
+5.1: the training data); and a sample of the others.
 """
 
 import dataclasses
 import functools
+import hashlib
 import logging
 
 from pipelines.corpora.parallel_text import objection
@@ -11,6 +12,7 @@ from pipelines.corpora.parallel_text import objection
 # "OK" and "In Ordnung" translate each other, and differ fivefold in length: the ratio of lengths
 # judges sentences only, of more characters than this.
 SHORT = 10
+DIGEST = 16
 # Names and quotations in another script are common. A sentence mostly of another script is not in
 # its language.
 LEAST_SHARE = 0.5
@@ -122,3 +124,37 @@ def scripts_of(language: str) -> tuple[str, ...] | None:
         )
         return None
     return scripts
+
+
+def digest(source, target):
+    """16 bytes that two pairs share only if they are equal."""
+    source = source.encode("utf-8")
+    return hashlib.blake2b(
+        b"%d %b%b" % (len(source), source, target.encode("utf-8")), digest_size=DIGEST
+    ).digest()
+
+
+def kept(pairs, filters, dropped):
+    """Yield the pairs that the filters leave, with their digests, and count the others by reason in
+    `dropped`.
+    """
+    for source, target in pairs:
+        if reason := filters.reason_to_drop(source, target):
+            dropped[reason] += 1
+        else:
+            yield digest(source, target), source, target
+
+
+def sample(pairs, size):
+    """The `size` different pairs, as `kept` gives them, with the least digests, in their order: a
+    random sample that does not depend on the order of reading.
+    """
+    least = {}
+    bound = b"\xff" * (DIGEST + 1)
+    for key, source, target in pairs:
+        if key < bound:
+            least[key] = source, target
+        if len(least) > size + size // 4 + 1000:
+            least = dict(sorted(least.items())[:size])
+            bound = next(reversed(least))
+    return [pair for _, pair in sorted(least.items())[:size]]

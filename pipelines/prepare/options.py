@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import pathlib
 from typing import Any
 
 from pipelines.options import option
@@ -68,33 +67,3 @@ class Preparation(VocabularyOptions):
     def settings(self) -> dict[str, Any]:
         """All arguments of `corpora.load`."""
         return {**self.corpus, "cache_dir": self.cache_dir, "strict": self.strict or None}
-
-    def decides(self, folder: pathlib.Path) -> dict[str, Any]:
-        """What decides what the records of a folder hold, as JSON."""
-        # Not imported above: `--help` shows the options, and needs no vocabularies.
-        from pipelines.corpora import manifest
-        from pipelines.corpora.mixture import members
-        from pipelines.prepare.given_vocabulary import given
-
-        taken = given(self.vocabulary, folder)
-        if taken is not None:
-            vocabulary = taken.fingerprint
-        else:
-            vocabulary = (
-                f"{self.vocabulary_size} pieces{EACH[self.vocabularies]}, "
-                f"{self.vocabulary_model}, of {self.vocabulary_sentences} sentences"
-            )
-        mixture = self.corpus.get("mixture")
-        # A mixture has languages of its own.
-        unasked = [f"{side}_language" for side in ("source", "target")] if mixture else []
-        return {
-            "format": manifest.FORMAT,
-            **{name: value for name, value in self.corpus.items() if name not in unasked},
-            **({"members": members(mixture)} if mixture else {}),
-            "vocabulary": vocabulary,
-            "shards": self.shards,
-            "deduplicate": self.deduplicate,
-            "max_length_ratio": self.max_length_ratio,
-            "filter_untranslated": self.filter_untranslated,
-            "filter_scripts": self.filter_scripts,
-        }

@@ -4,41 +4,66 @@ For corpora that are trained on often, or that do not fit into memory as text. P
 on where it was interrupted: a shard that is whole is not made again.
 """
 
+import collections
 import gzip
+import itertools
 import os
 import pathlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipelines import corpora, vocabularies
-from pipelines.corpora import check_languages, manifest
-from pipelines.corpora.manifest import PREPARATION, read_json
+from pipelines.corpora import check_languages
+from pipelines.corpora.mixture import members
 from pipelines.corpora.parallel_text import Corpus
+from pipelines.corpora.record_files import (
+    FORMAT,
+    MANIFEST,
+    PREPARATION,
+    read_json,
+    read_manifest,
+)
 from pipelines.corpora.records import text_paths
 from pipelines.dropped import Dropped
-from pipelines.prepare import beam
-from pipelines.prepare.filtering import Filters, scripts_of
-from pipelines.prepare.given_vocabulary import given, with_tags
+from pipelines.prepare.filtering import Filters, kept, sample, scripts_of
 from pipelines.prepare.options import EACH, Preparation
-from pipelines.prepare.sharding import Shards, kept, sample
+from pipelines.prepare.sharding import Shards, beam_options, make_shards
 from pipelines.whole_files import write_json, write_whole
 
 
 def prepare(preparation: Preparation, folder: str | os.PathLike) -> dict[str, Any]:
-    """Make what is missing of a prepared corpus.
-
-    Args:
-        preparation: what to prepare, and how.
-        folder: where to; all workers of Beam must see it.
-
-    Returns:
-        The manifest.
+    """Make what is missing of a prepared corpus in a folder, which all workers of Beam must see.
+    Returns the manifest.
     """
-    options = beam.beam_options(preparation.beam_options)
+    options = beam_options(preparation.beam_options)
     folder = pathlib.Path(folder).expanduser()
-    _refuse_differences(folder / PREPARATION, preparation.decides(folder))
+    _refuse_differences(folder / PREPARATION, _decides(preparation, folder))
     if not _is_finished(folder):
         _make(preparation, folder, options)
-    return manifest.read(folder)
+    return read_manifest(folder)
+
+
+def _decides(preparation, folder):
+    """What decides what the records of a folder hold, as JSON."""
+    taken = chosen_vocabulary(preparation.vocabulary, folder)
+    if taken is not None:
+        vocabulary = taken.fingerprint
+    else:
+        vocabulary = (
+            f"{preparation.vocabulary_size} pieces{EACH[preparation.vocabularies]}, "
+            f"{preparation.vocabulary_model}, of {preparation.vocabulary_sentences} sentences"
+        )
+    mixture = preparation.corpus.get("mixture")
+    # A mixture has languages of its own.
+    unasked = [f"{side}_language" for side in ("source", "target")] if mixture else []
+    names = ("shards", "deduplicate", "max_length_ratio", "filter_untranslated", "filter_scripts")
+    return {
+        "format": FORMAT,
+        **{name: value for name, value in preparation.corpus.items() if name not in unasked},
+        **({"members": members(mixture)} if mixture else {}),
+        "vocabulary": vocabulary,
+        **{name: getattr(preparation, name) for name in names},
+    }
 
 
 def _refuse_differences(path, decides):
@@ -68,7 +93,7 @@ def _make(preparation, folder, options):
     check_languages(held_out, preparation.corpus)
     filters = _filters(preparation, held_out)
     vocabulary = _vocabulary(preparation, folder, filters, held_out.tags)
-    decides = {**preparation.decides(folder), "fingerprint": vocabulary.fingerprint}
+    decides = {**_decides(preparation, folder), "fingerprint": vocabulary.fingerprint}
     _refuse_differences(folder / PREPARATION, decides)
     write_json(folder / PREPARATION, decides)
     vocabularies.save(vocabulary, folder)
@@ -83,8 +108,8 @@ def _make(preparation, folder, options):
             f"{shards.path(counts.index(None))} is not there. Name an --output_dir that all "
             "workers of Beam see."
         )
-    summary = manifest.make(decides, held_out, vocabulary, counts, dropped)
-    write_json(folder / manifest.MANIFEST, summary)
+    summary = manifest_of(decides, held_out, vocabulary, counts, dropped)
+    write_json(folder / MANIFEST, summary)
 
 
 def _make_shards(shards, preparation, filters, options):
@@ -94,7 +119,7 @@ def _make_shards(shards, preparation, filters, options):
     if whole:
         print(f"going on: {whole} of {preparation.shards} shards are whole", flush=True)
     parts = preparation.parts or os.cpu_count()
-    return beam.make_shards(
+    return make_shards(
         shards, wanted, preparation.settings, filters, parts, preparation.shards_at_a_time, options
     )
 
@@ -107,7 +132,7 @@ def _filters(preparation, held_out):
 
 def _vocabulary(preparation, folder, filters, tags):
     """The vocabulary that is asked for, else the folder's own, else a new one."""
-    found = given(preparation.vocabulary, folder)
+    found = chosen_vocabulary(preparation.vocabulary, folder)
     if found is None and vocabularies.exist(folder):
         found = vocabularies.load(folder)
     if found is not None:
@@ -117,8 +142,7 @@ def _vocabulary(preparation, folder, filters, tags):
     pairs = sample(kept(stream, filters, dropped), preparation.vocabulary_sentences // 2)
     if not pairs:
         raise ValueError(
-            f"no pair is left to learn a vocabulary from: {manifest.enumeration(dropped)} were "
-            "dropped."
+            f"no pair is left to learn a vocabulary from: {enumeration(dropped)} were dropped."
         )
     size = preparation.vocabulary_size
     print(
@@ -129,6 +153,43 @@ def _vocabulary(preparation, folder, filters, tags):
     sides = zip(*pairs, strict=True)
     kind = preparation.vocabularies
     return vocabularies.learn(*sides, kind, size, tags, preparation.vocabulary_model)
+
+
+def chosen_vocabulary(files: str | None, folder: pathlib.Path):
+    """The vocabulary of files, one, or two joined by a comma, of source and target; if none are
+    named, the one that lay in a folder before a corpus was prepared there. None: one is learned.
+    """
+    if files:
+        vocabulary = vocabularies.of_files(files.split(","))
+    elif vocabularies.exist(folder) and not _has_learned(folder):
+        vocabulary = vocabularies.load(folder)
+    else:
+        return None
+    if "word_pieces" in (vocabulary.source.kind, vocabulary.target.kind):
+        raise ValueError(
+            "`vocabulary` must be a SentencePiece model. Received: the word pieces in "
+            f"{files or folder}, from which text cannot be put together again. Name a "
+            "vocabulary.model, or another --output_dir."
+        )
+    return vocabulary
+
+
+def _has_learned(folder):
+    """Whether a preparation that began in a folder learns its vocabulary."""
+    begun = read_json(folder / PREPARATION)
+    return begun is not None and begun.get("vocabulary") != begun.get("fingerprint")
+
+
+def with_tags(vocabulary, tags: Sequence[str], name: str | pathlib.Path):
+    """Give a vocabulary back, in which each tag must be one piece."""
+    known = set(vocabulary.source.pieces) & set(vocabulary.target.pieces)
+    if missing := sorted(set(tags) - known):
+        raise ValueError(
+            f"`vocabulary` must have each tag of the corpus as a piece. Received: {name} without "
+            f"{', '.join(missing)}. Name a vocabulary that was learned with them, or let "
+            "prepare learn one: without --vocabulary, and without vocabulary.model in --output_dir."
+        )
+    return vocabulary
 
 
 def _write_held_out(folder, held_out: Corpus):
@@ -143,3 +204,64 @@ def _write_held_out(folder, held_out: Corpus):
 def _write_lines(path, lines):
     text = "".join(line.replace("\n", " ") + "\n" for line in lines).encode("utf-8")
     write_whole(path, lambda temporary: temporary.write_bytes(gzip.compress(text, mtime=0)))
+
+
+def manifest_of(
+    decides: Mapping[str, Any], held_out: Corpus, vocabulary, counts, dropped: Mapping[str, int]
+) -> dict[str, Any]:
+    """The manifest of a preparation: what decides it, its corpus without the training side, the
+    vocabulary, the counts of each shard, and reason -> number of training pairs left out, without
+    duplicates.
+    """
+    dropped = collections.Counter(held_out.dropped) + collections.Counter(dropped)
+    dropped["duplicate"] += sum(shard["duplicates"] for shard in counts)
+    totals = {
+        name: sum(shard[name] for shard in counts)
+        for name in ("pairs", "source_tokens", "target_tokens")
+    }
+    if not totals["pairs"]:
+        raise ValueError(
+            f"no pair is left: {enumeration(dropped)} were dropped. Loosen the filters."
+        )
+    return {
+        "format": FORMAT,
+        "preparation": decides,
+        "source_language": held_out.source_language,
+        "target_language": held_out.target_language,
+        "tags": list(held_out.tags),
+        "vocabulary": {"fingerprint": vocabulary.fingerprint, "size": vocabulary.size},
+        **totals,
+        "source_lengths": _sum_columns(shard["source_lengths"] for shard in counts),
+        "target_lengths": _sum_columns(shard["target_lengths"] for shard in counts),
+        "valid_pairs": len(held_out.valid),
+        "test_pairs": len(held_out.test),
+        "dropped": {reason: count for reason, count in sorted(dropped.items()) if count},
+        "shards": [{name: shard[name] for name in ("file", "pairs", "bytes")} for shard in counts],
+    }
+
+
+def _sum_columns(rows):
+    return [sum(column) for column in itertools.zip_longest(*rows, fillvalue=0)]
+
+
+def describe(manifest: Mapping[str, Any]) -> str:
+    """A manifest in three lines of words."""
+    languages = f"{manifest['source_language']}-{manifest['target_language']}"
+    shards = len(manifest["shards"])
+    pieces = manifest["vocabulary"]["size"]
+    return (
+        f"{manifest['preparation']['name']} {languages}: {manifest['pairs']:,} pairs in {shards} "
+        "shards, "
+        f"{manifest['valid_pairs']:,} to validate, {manifest['test_pairs']:,} to test\n"
+        f"dropped: {enumeration(manifest['dropped'])}\n"
+        f"{manifest['source_tokens']:,} source and {manifest['target_tokens']:,} target tokens "
+        f"of {pieces:,} pieces"
+    )
+
+
+def enumeration(dropped: Mapping[str, int]) -> str:
+    """Reasons and counts in words."""
+    return (
+        ", ".join(f"{count:,} {reason}" for reason, count in sorted(dropped.items()) if count)
+        or "none"
+    )

@@ -9,71 +9,37 @@ of 20 tokens a side. So a shard should have at most two million pairs. Beam's in
 holds all shards that are made together: about 0.6 GB for a million pairs.
 """
 
+import builtins
 import collections
+import contextlib
 import functools
-import hashlib
+import io
 import itertools
 import logging
 import pathlib
+import re
+import shlex
 import struct
 
 import numpy as np
 
+from pipelines import corpora
 from pipelines.batches.texts import TokenizedPairs
-from pipelines.corpora.manifest import read_json
-from pipelines.corpora.record_files import write_shard
+from pipelines.corpora.record_files import read_json, write_shard
+from pipelines.dropped import Dropped
+from pipelines.prepare.filtering import DIGEST, kept
 from pipelines.vocabularies.token_ids import TokenIds, smallest_dtype
 from pipelines.whole_files import write_json
 
 BATCH = 8192
-DIGEST = 16
-HEADER = struct.Struct(
-    f"<{DIGEST}sii"
-)  # of a packed pair: digest, bytes of source ids, bytes of target ids
+# Of a packed pair: digest, bytes of source ids, bytes of target ids.
+HEADER = struct.Struct(f"<{DIGEST}sii")
 LONGEST_COUNTED = 1000
+DROPPED = ".dropped.json"
+# Beam's DirectRunner tries to download another runner from GitHub first, and then takes this one.
+IN_PROCESS = "--runner=FnApiRunner"
 
 logger = logging.getLogger(__name__)
-
-
-def digest(source, target):
-    """16 bytes that two pairs share only if they are equal."""
-    source = source.encode("utf-8")
-    return hashlib.blake2b(
-        b"%d %b%b" % (len(source), source, target.encode("utf-8")), digest_size=DIGEST
-    ).digest()
-
-
-def kept(pairs, filters, dropped):
-    """Yield the pairs that the filters leave, with their digests, and count the others by reason in
-    `dropped`.
-    """
-    for source, target in pairs:
-        if reason := filters.reason_to_drop(source, target):
-            dropped[reason] += 1
-        else:
-            yield digest(source, target), source, target
-
-
-def sample(pairs, size):
-    """The `size` different pairs with the least digests: a random sample that does not depend on
-    the order of reading.
-
-    Args:
-        pairs: as `kept` gives them.
-        size: how many at most.
-
-    Returns:
-        (source, target), in the order of the digests.
-    """
-    least = {}
-    bound = b"\xff" * (DIGEST + 1)
-    for key, source, target in pairs:
-        if key < bound:
-            least[key] = source, target
-        if len(least) > size + size // 4 + 1000:
-            least = dict(sorted(least.items())[:size])
-            bound = next(reversed(least))
-    return [pair for _, pair in sorted(least.items())[:size]]
 
 
 def shard_of(key, shards):
@@ -82,16 +48,9 @@ def shard_of(key, shards):
 
 
 def tokenized(pairs, models, shards, wanted):
-    """Tokenize pairs in batches.
-
-    Args:
-        pairs: as `kept` gives them.
-        models: bytes of the SentencePiece models of sources and of targets.
-        shards: how many there are in all.
-        wanted: numbers of the shards to make. Pairs of other shards are not tokenized.
-
-    Yields:
-        (shard, pairs): the bytes of all pairs in a row, each a header and its ids.
+    """Tokenize pairs, as `kept` gives them, in batches, by the bytes of the SentencePiece models of
+    sources and of targets: (shard, all its pairs in a row, each a header and its ids). Pairs of
+    other shards than those wanted are not tokenized.
     """
     processors = [_processor(model) for model in models]
     dtype = smallest_dtype(processors[0].vocab_size()).newbyteorder("<")
@@ -135,7 +94,7 @@ class Shards:
     Args:
         folder: of the files; all workers must see it.
         number: how many shards.
-        vocabulary: a `Vocabulary` of both languages, or `SeparateVocabularies`.
+        vocabulary: of both languages.
         deduplicate: whether of equal pairs one stays.
     """
 
@@ -196,3 +155,123 @@ class Shards:
         return TokenIds.of_lengths(
             flat, [len(sentence) // self.dtype.itemsize for sentence in sentences]
         )
+
+
+def beam_options(options: str = ""):
+    """Import what the extra installs, and read Beam's options, such as "--runner=FlinkRunner
+    --flink_master=host:8081", before anything takes long.
+    """
+    try:
+        # Beam warns the root logger of Google Cloud clients that nothing here needs.
+        logging.disable(logging.WARNING)
+        import babel
+        import regex
+        from apache_beam.options.pipeline_options import PipelineOptions
+    except ImportError as error:
+        raise ValueError(
+            f"keras_transformer.prepare needs {error.name}. Run: pip install "
+            "'keras-transformer-nmt[beam]'"
+        ) from error
+    finally:
+        logging.disable(logging.NOTSET)
+    del babel, regex
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            parsed = PipelineOptions([IN_PROCESS, *shlex.split(options)])
+            parsed.get_all_options()
+    except (SystemExit, ValueError) as error:
+        reason = said.getvalue().strip().splitlines()[-1:] or [error]
+        raise ValueError(
+            f"`beam_options` must be options of Apache Beam. Received: {options!r} ({reason[0]}). "
+            "Correct or leave them out."
+        ) from error
+    return parsed
+
+
+def make_shards(shards, wanted, settings, filters, parts, at_a_time=None, options=None):
+    """Read a corpus' training side by workers of Beam, in this process or in a cluster, and write
+    shards of it.
+
+    Args:
+        shards: `Shards`.
+        wanted: numbers of the shards to make. The others stay as they are.
+        settings: arguments of `corpora.stream`.
+        filters: `Filters`.
+        parts: parts of the corpus, each read by one worker.
+        at_a_time: shards made in one reading of the corpus; None: all. Fewer take less memory.
+        options: what `beam_options` gave; None: Beam's own runner, in this process.
+
+    Returns:
+        Reason -> number of pairs left out, those of shards that stay included.
+    """
+    options = options or beam_options()
+    at_a_time = at_a_time or shards.number
+    # Even without a shard to make, the corpus is read once to count what is left out.
+    for start in range(0, max(1, len(wanted)), at_a_time):
+        try:
+            _run(shards, wanted[start : start + at_a_time], settings, filters, parts, options)
+        except (ValueError, OSError, RuntimeError) as error:
+            if (cause := original(error)) is error:
+                raise
+            raise cause from error
+    dropped = read_json(shards.folder / DROPPED)
+    # Not there if a worker wrote elsewhere: the missing shards show it.
+    (shards.folder / DROPPED).unlink(missing_ok=True)
+    return dropped or {}
+
+
+def original(error: Exception) -> Exception:
+    """The `ValueError` or `OSError` that a worker raised. Beam adds the name of a step to it, or
+    makes it a `RuntimeError` with the whole traceback.
+    """
+    traceback = (
+        str(error) if isinstance(error, RuntimeError) else f"{type(error).__name__}: {error}"
+    )
+    found = re.search(r"^(\w+): (.+) \[while running '", traceback, re.MULTILINE)
+    kind = getattr(builtins, found[1], None) if found else None
+    for told in (OSError, ValueError):
+        if isinstance(kind, type) and issubclass(kind, told):
+            return told(found[2])
+    return error
+
+
+def _run(shards, wanted, settings, filters, parts, options):
+    import apache_beam as beam
+
+    with beam.Pipeline(options=options) as pipeline:
+        read = (
+            pipeline
+            | "parts" >> beam.Create(range(parts))
+            | "spread" >> beam.Reshuffle()
+            | "read, filter, tokenize"
+            >> beam.FlatMap(_read, parts, settings, filters, shards, wanted)
+            .with_output_types(tuple[int, bytes])
+            .with_outputs("dropped", main="pairs")
+        )
+        # A shard without pairs is written too.
+        empty = pipeline | "empty shards" >> beam.Create(
+            [(shard, b"") for shard in wanted]
+        ).with_output_types(tuple[int, bytes])
+        (
+            (read.pairs, empty)
+            | beam.Flatten()
+            | beam.GroupByKey()
+            | "write" >> beam.MapTuple(shards.write)
+        )
+        dropped = read.dropped | beam.CombinePerKey(sum) | beam.combiners.ToDict()
+        dropped | "write dropped" >> beam.Map(
+            lambda dropped: write_json(shards.folder / DROPPED, dropped)
+        )
+
+
+def _read(part, parts, settings, filters, shards, wanted):
+    """Yield the tokenized pairs of a part, and how many of its pairs were dropped."""
+    from apache_beam.pvalue import TaggedOutput
+
+    dropped = Dropped()
+    pairs = kept(
+        corpora.stream(**settings, part=part, parts=parts, dropped=dropped), filters, dropped
+    )
+    yield from tokenized(pairs, shards.models, shards.number, wanted)
+    yield from (TaggedOutput("dropped", reason) for reason in dropped.items())

@@ -24,9 +24,8 @@ from keras_transformer.flagfiles import Argument
 from keras_transformer.flags.recipes import recipe_of_records
 from pipelines import corpora, vocabularies
 from pipelines.corpora.record_files import Records
-from pipelines.prepare import beam
-from pipelines.prepare.filtering import Filters
-from pipelines.prepare.sharding import digest, kept, sample
+from pipelines.prepare import sharding
+from pipelines.prepare.filtering import Filters, digest, kept, sample
 from pipelines.vocabularies.vocabulary import Vocabulary, learn
 from pipelines.vocabularies.word_pieces import SPECIAL, WordPieces
 
@@ -467,7 +466,7 @@ def test_what_a_worker_says_is_told_without_what_beam_adds(kind):
         f"other\n{kind.__name__}: a fault{step}\n"
     )
     for error in (kind(f"a fault{step}"), RuntimeError(traceback)):
-        told = beam.original(error)
+        told = sharding.original(error)
         assert str(told) == "a fault"
         assert isinstance(told, OSError if kind is FileNotFoundError else ValueError)
 
@@ -481,7 +480,7 @@ def test_what_a_worker_says_is_told_without_what_beam_adds(kind):
     ],
 )
 def test_control_what_no_worker_said_stays_as_it_is(error):
-    assert beam.original(error) is error
+    assert sharding.original(error) is error
 
 
 @pytest.mark.slow
@@ -583,15 +582,15 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it(package, mo
     with pytest.raises(
         ValueError, match=rf"needs {package}.*pip install 'keras-transformer-nmt\[beam\]'"
     ):
-        beam.beam_options()
+        sharding.beam_options()
 
 
 @pytest.mark.parametrize("options", ["--direct_num_workers=many", "--runner='open"])
 def test_options_that_beam_cannot_read_are_told_in_one_line(options):
     with pytest.raises(ValueError, match="`beam_options` must be options of Apache Beam") as caught:
-        beam.beam_options(options)
+        sharding.beam_options(options)
     assert "\n" not in str(caught.value)
-    assert beam.beam_options("--direct_num_workers=1")  # control
+    assert sharding.beam_options("--direct_num_workers=1")  # control
 
 
 def test_the_folder_must_be_named():

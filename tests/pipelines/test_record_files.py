@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from pipelines import corpora
 from pipelines.batches.texts import TokenizedPairs
-from pipelines.corpora import check_languages, manifest
+from pipelines.corpora import check_languages
 from pipelines.corpora import record_files as records
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 from pipelines.corpora.record_files import Records, deserialize, read_shard, serialize, write_shard
-from pipelines.prepare.filtering import Filters
-from pipelines.prepare.sharding import Shards, kept, tokenized
+from pipelines.prepare.filtering import Filters, kept
+from pipelines.prepare.preparation import manifest_of
+from pipelines.prepare.sharding import Shards, tokenized
 from pipelines.special_ids import EOS
 from pipelines.vocabularies.token_ids import TokenIds
 from pipelines.vocabularies.vocabulary import Vocabulary, learn
@@ -73,7 +74,7 @@ def folder(tmp_path, vocabulary):
     counts = [shards.counts(shard) for shard in range(SHARDS)]
     write_json(
         tmp_path / "manifest.json",
-        manifest.make({"name": "reverse"}, held_out, vocabulary, counts, {"length ratio": 5}),
+        manifest_of({"name": "reverse"}, held_out, vocabulary, counts, {"length ratio": 5}),
     )
     return tmp_path
 
