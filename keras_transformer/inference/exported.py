@@ -26,16 +26,7 @@ NO_SCORE = np.finfo(np.float32).min
 
 
 class Exported:
-    """What `Translator` calls of a SavedModel. A signature is loaded when it is first used.
-
-    Args:
-        folder: where `saved_model.pb` lies.
-        options: arguments of `DecodingOptions` that replace the exported ones; None: as exported.
-        description: its `model.json`, {} where another program exported it.
-
-    Raises:
-        ValueError: if the SavedModel is damaged, or does not take an option.
-    """
+    """What `Translator` calls of a SavedModel, as `Live`; `options` replace the exported ones."""
 
     def __init__(
         self,
@@ -97,12 +88,7 @@ class Exported:
         return as_strings(answer[self._output])
 
     def translate_in_detail(self, lines: list[str], prefixes: list[str]) -> list[list[Hypothesis]]:
-        """The hypotheses of each line, best first.
-
-        Raises:
-            ValueError: for samples, of which no scores are known, and for prefixes together with
-                other options than the exported ones.
-        """
+        """Samples have no scores, and prefixes go with the exported options alone."""
         if self._translating == "serving_default":
             return self._module().translate_in_detail(lines, prefixes)
         if self._translating == "sample":
@@ -198,19 +184,7 @@ def _only_output(signatures, folder):
 
 
 def tokenizers_of(graph: Message, folder: pathlib.Path, description: Mapping) -> tuple:
-    """The tokenizers inside a SavedModel: of the source, and of the target.
-
-    Args:
-        graph: its GraphDef.
-        folder: where it lies, for errors.
-        description: its `model.json`, {} where another program exported it.
-
-    Returns:
-        Two `SentencePieceProcessor`s.
-
-    Raises:
-        ValueError: if there is none.
-    """
+    """The `SentencePieceProcessor`s inside a SavedModel: of the source, and of the target."""
     models = sentencepiece_models(graph)
     if not models:
         raise ValueError(f"{folder} has no SentencePiece tokenizer: it is no translator of ours.")

@@ -56,11 +56,6 @@ class SavedFunctions(Functions):
     """The signatures of a SavedModel, each loaded when it is first asked for. Inputs
     that have a default may be left out.
 
-    Args:
-        version: the folder where `saved_model.pb` lies.
-        definitions: every SignatureDef by name.
-        facts: its `model.json`, {} where another program exported it.
-
     Attributes:
         signatures: every `Signature` by name.
     """

@@ -22,12 +22,7 @@ TASK = "language_modelling"
 
 
 class Generator:
-    """Continue texts, and compute how likely texts are.
-
-    Args:
-        functions: "serving_default" and "score" of a language model.
-        lengths: a list of texts -> the tokens of each, its end included.
-    """
+    """Continue texts, and compute how likely texts are."""
 
     def __init__(self, functions: Functions, lengths: Callable[[list[str]], list[int]]):
         self._functions = functions
@@ -40,18 +35,8 @@ class Generator:
 
     @classmethod
     def load(cls, path: str | os.PathLike, precision: str = "float32", **options) -> "Generator":
-        """Load a language model.
-
-        Args:
-            path: a run's folder, a checkpoint in one, a SavedModel, or a folder of numbered
-                versions of it.
-            precision: of a run's weights, "float32" or "bfloat16".
-            options: arguments of `DecodingOptions`, of a run.
-
-        Raises:
-            FileNotFoundError: if there is no model.
-            ValueError: if it is damaged, no language model, or a SavedModel that is given options
-                or a precision.
+        """Load a run's folder, a checkpoint in one, or a SavedModel. `precision` ("float32" or
+        "bfloat16") and `options`, arguments of `DecodingOptions`, are for runs.
         """
         model = ModelPath.of(path)
         if model.version is None:
@@ -60,35 +45,16 @@ class Generator:
         return _exported(model, options)
 
     def generate(self, prompts: Sequence[str], at_once: int = 32) -> list[str]:
-        """Continue prompts.
-
-        Args:
-            prompts: beginnings of texts; an empty one begins anew.
-            at_once: how many go through the model together.
-
-        Returns:
-            Each prompt with what comes after it.
-
-        Raises:
-            ValueError: naming the first prompt that is longer than the model takes.
+        """Each prompt with what comes after it; an empty one begins anew. `at_once` go through the
+        model together.
         """
         checked_lengths(self._lengths, prompts, remedy="Shorten it.")
         answers = self._answers("serving_default", prompts, at_once)
         return [text for answer in answers for text in as_strings(answer["generated"])]
 
     def perplexities(self, lines: Sequence[str], at_once: int = 64) -> dict:
-        """exp(-log P / pieces) and exp(-log P / words) of lines, their ends counted in both.
-
-        Args:
-            lines: at least one.
-            at_once: how many go through the model together.
-
-        Returns:
-            JSON: "lines", "pieces", "perplexity" and "perplexity_of_words"; None in place of a
-            number that is too large, as of words that no spaces part.
-
-        Raises:
-            ValueError: naming the first line that is longer than the model takes.
+        """exp(-log P / pieces) and exp(-log P / words) of lines, their ends counted in both, as JSON;
+        None in place of a number that is too large, as of words that no spaces part.
         """
         checked_lengths(self._lengths, lines, remedy="Split it into several lines.")
         log_probability = 0.0

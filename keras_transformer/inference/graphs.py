@@ -18,9 +18,6 @@ def graphs_of(model: EncoderDecoder | Ensemble) -> "Graphs | AttentionGraphs":
 class Graphs:
     """Encoding, scoring and what comes next, by a model that gives no attention, such as an
     `Ensemble`.
-
-    Args:
-        model: the model.
     """
 
     def __init__(self, model: Ensemble):
@@ -45,9 +42,6 @@ class AttentionGraphs(Graphs):
     """Encoding, scoring, what comes next, and attention by an `EncoderDecoder`. All but encoding
     share two graphs, which give attention. Encoding has a graph of its own: a linear, a low-rank or
     a local attention takes n^2 steps only where its weights are asked for.
-
-    Args:
-        model: the `EncoderDecoder`.
     """
 
     def __init__(self, model: EncoderDecoder):

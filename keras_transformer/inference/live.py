@@ -40,11 +40,8 @@ class Hypothesis(NamedTuple):
 
 
 class Live:
-    """What `Translator` calls of a module, in memory or reloaded.
-
-    Args:
-        module: a `TranslationModule`.
-        gives_attention: whether its model has attention of its own, as an ensemble has not.
+    """What `Translator` calls of a module, in memory or reloaded. The model of an ensemble has no
+    attention of its own.
     """
 
     def __init__(self, module, gives_attention: bool):

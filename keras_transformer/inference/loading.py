@@ -21,19 +21,8 @@ OF_SENTENCES = ("translation", "parsing")
 def load_model(
     path: str | os.PathLike | Sequence[str | os.PathLike], precision: str, options: dict
 ) -> tuple:
-    """Load what was trained or exported, to make sentences of sentences.
-
-    Args:
-        path, precision: see `Translator.load`.
-        options: arguments of `DecodingOptions`; None: the default.
-
-    Returns:
-        A `Live` or an `Exported`, and the description of its (first) run.
-
-    Raises:
-        FileNotFoundError: if there is no model.
-        ValueError: if it is damaged, models of one ensemble do not fit together, or a SavedModel
-            does not take an option.
+    """A `Live` or an `Exported` that makes sentences of sentences, and the description of its (first)
+    run.
     """
     models = ModelPath.listed(path)
     if len(models) == 1 and models[0].version:
@@ -66,22 +55,13 @@ def module_class(task: str) -> type:
 
 def module_of_run(run, task: str, precision: str = "float32", options: Mapping | None = None):
     """The module of a run of a task, with the weights of a precision and the options of decoding.
-
-    Raises:
-        FileNotFoundError: if there is no run, or nothing trained.
-        ValueError: if it is of another task.
     """
     refuse_other_task(run.read_description(), run.path, task)
     return module_class(task).of_run(run, precision, options or {})
 
 
 def load_trained(run, precision: str = "float32") -> tuple:
-    """The `EncoderDecoder` of a run and its vocabulary.
-
-    Raises:
-        FileNotFoundError: if the folder holds no run, or a run without a checkpoint.
-        ValueError: if a file is damaged.
-    """
+    """The `EncoderDecoder` of a run and its vocabulary."""
     from keras_transformer.models import model_of, sizes_of_description, translation_policy
     from pipelines import vocabularies
 
@@ -92,20 +72,8 @@ def load_trained(run, precision: str = "float32") -> tuple:
 
 
 def module_of(model, vocabulary, description: Mapping, path: str | os.PathLike, options: dict):
-    """What makes strings of strings with a loaded model.
-
-    Args:
-        model: a Keras model, or an `Ensemble`.
-        vocabulary: the run's.
-        description: the run's `model.json`.
-        path: where it lies, for errors.
-        options: arguments of `DecodingOptions`; what is missing is what the run was trained with.
-
-    Returns:
-        A `TranslationModule` or a `ParsingModule`.
-
-    Raises:
-        ValueError: for options out of range, and for a run of a task without strings.
+    """The `TranslationModule` or `ParsingModule` of a loaded model or `Ensemble`; options of decoding
+    that are missing are what the run was trained with.
     """
     options = _options_of(description, path, options)
     return module_class(_require_sentences(description, path))(model, vocabulary, options)

@@ -17,9 +17,6 @@ WHITE = 255.0
 class PictureClassifier:
     """Tell classes of pictures, and what the model looked at.
 
-    Args:
-        functions: "classify" and "attend", as `PictureModule` has them.
-
     Attributes:
         classes: names of all classes.
 
@@ -39,16 +36,7 @@ class PictureClassifier:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "PictureClassifier":
-        """Load a model.
-
-        Args:
-            path: a run's folder, a checkpoint in one, a SavedModel, or a folder of numbered
-                versions of it.
-
-        Raises:
-            FileNotFoundError: if there is no model.
-            ValueError: if it is damaged, or gives no classes of pictures.
-        """
+        """Load a run's folder, a checkpoint in one, or a SavedModel."""
         model = ModelPath.of(path)
         if model.version is None:
             return cls.of(module_of_run(model.run, TASK))
@@ -56,17 +44,8 @@ class PictureClassifier:
         return cls(saved_functions(model))
 
     def classify(self, pixels: np.ndarray, at_once: int = 256) -> tuple[list[str], np.ndarray]:
-        """Tell the classes of pictures.
-
-        Args:
-            pixels: uint8 (n, H, W, C).
-            at_once: how many go through the model together.
-
-        Returns:
-            The name of the likeliest class of each; and the probabilities of all classes, (n, K).
-
-        Raises:
-            ValueError: for pictures of another size.
+        """The likeliest class of each picture, and the probabilities of all classes, (n, K).
+        `pixels` are uint8 (n, H, W, C), of which `at_once` go through the model together.
         """
         names: list[str] = []
         probabilities = [np.zeros((0, len(self.classes)), np.float32)]
@@ -77,16 +56,8 @@ class PictureClassifier:
         return names, np.concatenate(probabilities)
 
     def attention(self, pixels: np.ndarray) -> np.ndarray:
-        """What the class token looks at.
-
-        Args:
-            pixels: a picture, uint8 (H, W, C).
-
-        Returns:
-            The share of each patch, (N, h, H / P, W / P).
-
-        Raises:
-            ValueError: for a picture of another size.
+        """What the class token looks at in a picture, uint8 (H, W, C): the share of each patch,
+        (N, h, H / P, W / P).
         """
         return self._answer("attend", pixels[None])["attention"][0]
 

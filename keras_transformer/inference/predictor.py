@@ -29,10 +29,6 @@ FILLED = "filled"
 class Predictor:
     """Ask one signature of a SavedModel that takes one string, or the bytes of a picture file.
 
-    Args:
-        functions: of the SavedModel.
-        name: of the signature.
-
     Example:
         predictor = Predictor.load("saved_models/intents")
         labels = predictor.lines(["turn on the lamp"])
@@ -47,16 +43,8 @@ class Predictor:
 
     @classmethod
     def load(cls, path: str | os.PathLike, signature: str | None = None) -> "Predictor":
-        """Load a SavedModel.
-
-        Args:
-            path: its folder, or a folder of numbered versions of it.
-            signature: which to ask. Default: "classify_png", or "serving_default" where there is
-                none.
-
-        Raises:
-            FileNotFoundError: if there is no model.
-            ValueError: if it is damaged or a run's folder, or has no such signature.
+        """Load one signature of a SavedModel, by default "classify_png" if there is such, else
+        "serving_default".
         """
         functions = saved_functions(ModelPath.exported(path))
         possible = sorted(
@@ -72,15 +60,7 @@ class Predictor:
         return cls(functions, signature)
 
     def lines(self, inputs: Sequence[str]) -> list[str]:
-        """One string for each input.
-
-        Args:
-            inputs: texts, or names of PNG or JPEG files.
-
-        Raises:
-            ValueError: if the signature gives several strings for an input, or none; or naming a
-                picture that the model cannot take, or a text without a mask to guess.
-        """
+        """One string for each input: a text, or the name of a PNG or JPEG file."""
         names = [
             name
             for name, spec in self._signature.outputs.items()
@@ -102,9 +82,6 @@ class Predictor:
         """All outputs for each input, and the input itself, by name, as JSON has values.
 
         Inputs are asked alone where the width of an output depends on the others in a batch.
-
-        Raises:
-            ValueError: naming an input that the model cannot take, as `lines`.
         """
         self._check(inputs)
         at_once = INPUTS_A_CALL if self._signature.is_mergeable else 1

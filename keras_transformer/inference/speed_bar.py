@@ -10,14 +10,8 @@ MANY_LINES = 500
 
 @contextlib.contextmanager
 def speed_bar(lines: int) -> Iterator[Callable[[int], None] | None]:
-    """Show a bar while lines are translated.
-
-    Args:
-        lines: how many there are.
-
-    Yields:
-        A function that takes how many more are done; None where there is no terminal, or little to
-        do.
+    """Give a function that takes how many more of the lines are done, and shows a bar; None where
+    there is no terminal, or little to do.
     """
     if lines < MANY_LINES or not sys.stderr.isatty():
         yield None

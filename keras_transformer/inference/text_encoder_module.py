@@ -21,10 +21,6 @@ class TextEncoderModule(ServedText):
 
     serving_default, embed  -> vector (B, d_model), of length 1
     attend                  -> pieces (B, T), encoder (B, N, h, T, T)
-
-    Args:
-        model: built, with `states`.
-        vocabulary: what it was trained with, with `marks`.
     """
 
     does = "texts in, vectors of length 1 out"

@@ -57,12 +57,6 @@ class TextModule(ServedText):
                      top_k (0: all) and top_p -> the 20 likeliest next pieces, their probabilities
                      as drawn with these options, and those of the model, each (B, 20)
 
-    Args:
-        model: a built Keras model, or an `Ensemble`.
-        vocabulary: what it was trained with.
-        options: `DecodingOptions`.
-        name: of the `tf.Module`.
-
     Attributes:
         output, outputs: what functions call the text that comes out, and several of them.
         default_options: arguments of `DecodingOptions` in place of its defaults.
@@ -100,19 +94,12 @@ class TextModule(ServedText):
     def begin(self, source: tf.RaggedTensor, prefixes: tf.Tensor | None) -> tuple:
         """What a search begins with: the memory of the steps, and ids (B, P), padded, that each
         text begins with, or None.
-
-        Args:
-            source: ids of the text, (B, None).
-            prefixes: those that `search` was called with.
         """
         raise NotImplementedError
 
     def next_logits(self, text: tf.Tensor, prefix: tf.Tensor) -> tf.Tensor:
-        """Logits of the piece that comes next, float32 (B, V).
-
-        Args:
-            text: strings (B,).
-            prefix: the pieces that have come, joined by spaces, strings (B,).
+        """Logits of the piece that comes next, float32 (B, V), after those in `prefix`, joined by
+        spaces, strings (B,).
         """
         raise NotImplementedError
 

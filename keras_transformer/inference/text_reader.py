@@ -19,9 +19,6 @@ MASKS = ("<mask>", "[MASK]")
 class TextReader:
     """Ask an encoder-only model.
 
-    Args:
-        functions: of the names "fill_mask", "classify", "tag", "embed" those that it has.
-
     Example:
         reader = TextReader.load("saved_models/bert")
         [[guesses]] = reader.guesses(["Turn on the <mask>."])
@@ -37,25 +34,12 @@ class TextReader:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "TextReader":
-        """Load a SavedModel.
-
-        Args:
-            path: its folder, or a folder of numbered versions of it.
-
-        Raises:
-            FileNotFoundError: if there is none.
-            ValueError: if it is damaged, or a run's folder, which has to be exported.
-        """
+        """Load a SavedModel; a run has to be exported."""
         return cls(saved_functions(ModelPath.exported(path)))
 
     def guesses(self, texts: Sequence[str]) -> list[list[dict[str, float]]]:
-        """The likeliest pieces for each mask of each text, with their probabilities, best first.
-
-        Args:
-            texts: each with a mask at least, `<mask>`, of an imported BERT `[MASK]`.
-
-        Raises:
-            ValueError: naming a text without a mask.
+        """The likeliest pieces for each mask of each text, with their probabilities, best first. A
+        text without a mask (`<mask>`, of an imported BERT `[MASK]`) is refused.
         """
         refuse_without_mask(texts, self._functions.facts)
         return [
@@ -65,11 +49,7 @@ class TextReader:
         ]
 
     def filled(self, texts: Sequence[str]) -> list[str]:
-        """Texts with the likeliest piece in place of each mask.
-
-        Raises:
-            ValueError: naming a text without a mask.
-        """
+        """Texts with the likeliest piece in place of each mask."""
         refuse_without_mask(texts, self._functions.facts)
         return [
             text for one in self._answers("fill_mask", texts) for text in as_strings(one["filled"])

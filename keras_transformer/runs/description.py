@@ -20,16 +20,7 @@ def task_of(description: Mapping) -> str:
 def hyperparameters_in(
     description: Mapping[str, Any], path: pathlib.Path, made: Callable[[Mapping], Any]
 ) -> Any:
-    """The hyperparameters that a `model.json` says.
-
-    Args:
-        description: what `read_description` returned.
-        path: where from, for errors.
-        made: makes them of a dictionary, such as `sizes_of_description`.
-
-    Raises:
-        ValueError: if there are none, or they make no sense.
-    """
+    """The hyperparameters that a `model.json` says, as `made` makes them of a dictionary."""
     sizes = description.get("hyperparameters")
     if not isinstance(sizes, dict):
         raise ValueError(

@@ -14,12 +14,6 @@ def exclusive(folder: pathlib.Path) -> Iterator[None]:
 
     The folder itself is locked, so that no file is left in it. The system lets go of it when the
     process ends, even by SIGKILL. Where a file system knows no such locks, nothing is held.
-
-    Args:
-        folder: of the run.
-
-    Raises:
-        ValueError: if another process holds it.
     """
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)

@@ -30,11 +30,8 @@ from pipelines.whole_files import write_json, write_whole
 
 
 class RunFolder:
-    """The paths of a run, and what is read from them.
-
-    Args:
-        path: the folder; it need not exist yet.
-        weights: a checkpoint of the run, to take in place of the newest.
+    """The paths of a run, and what is read from them; `weights` is a checkpoint to take in place of
+    the newest.
     """
 
     def __init__(self, path: pathlib.Path | str, weights: pathlib.Path | None = None):
@@ -96,13 +93,6 @@ class RunFolder:
     ) -> None:
         """Write what the run is; refuse to go on with a run that is something else. Parts that may
         change are written anew.
-
-        Args:
-            description: `task`, the name of what is learned, and parts, each a dictionary.
-            fixed: takes a description, gives the parts of it that must not change.
-
-        Raises:
-            ValueError: naming each value that differs from the run's.
         """
         if not self.is_started:
             write_json(self.description, description)
@@ -164,9 +154,6 @@ class RunFolder:
     def newest_weights(self) -> pathlib.Path:
         """Find the averaged weights, or if there are none the newest checkpoint that can be read;
         the checkpoint that was named, if one was.
-
-        Raises:
-            FileNotFoundError: if there is neither.
         """
         if self._weights:
             return self._weights

@@ -30,11 +30,7 @@ class ModelPath:
 
     @classmethod
     def of(cls, path: str | os.PathLike) -> "ModelPath":
-        """Find out what a path is.
-
-        Raises:
-            FileNotFoundError: if nothing is there.
-        """
+        """Find out what a path is; a FileNotFoundError says that nothing is there."""
         # Of `--model=~/runs/x` the shell leaves the ~.
         path = pathlib.Path(path).expanduser()
         if not path.exists():
@@ -51,12 +47,7 @@ class ModelPath:
 
     @classmethod
     def exported(cls, path: str | os.PathLike) -> "ModelPath":
-        """A path that has to be a SavedModel's.
-
-        Raises:
-            FileNotFoundError: if nothing is there.
-            ValueError: if it is a run's folder, which has to be exported.
-        """
+        """A path that has to be a SavedModel's; a run's folder is refused."""
         model = cls.of(path)
         if model.version is None:
             raise ValueError(
@@ -67,11 +58,7 @@ class ModelPath:
 
     @property
     def run(self):
-        """The `RunFolder`; of a checkpoint, that which it lies in, and whose weights it is.
-
-        Raises:
-            FileNotFoundError: if a checkpoint lies in no run.
-        """
+        """The `RunFolder`; of a checkpoint, that which it lies in, and whose weights it is."""
         from keras_transformer.runs.folder import RunFolder
 
         if self.path.suffix != CHECKPOINT:
@@ -87,10 +74,6 @@ class ModelPath:
     def describe(self) -> dict:
         """The `model.json` of the run or beside the SavedModel; {} of a SavedModel that another
         program exported.
-
-        Raises:
-            FileNotFoundError: if there is no run.
-            ValueError: if the file is damaged.
         """
         if self.version is None:
             return self.run.read_description()

@@ -17,18 +17,8 @@ from pipelines.vocabularies.vocabulary import Vocabulary
 def starting_point(
     path: pathlib.Path | str,
 ) -> tuple[dict[str, np.ndarray], Vocabulary | SeparateVocabularies | None]:
-    """Read what `--init_from` names.
-
-    Args:
-        path: see `model_path`; of a run the averaged weights are taken if there are any.
-
-    Returns:
-        The weights, arrays by name as `checkpoint.weights_of` gives them; and the vocabulary, None
-        if there is none.
-
-    Raises:
-        FileNotFoundError: if there is nothing there, or nothing trained.
-        ValueError: if it is damaged.
+    """The weights of what `--init_from` names, as `checkpoint.weights_of` gives them (of a run the
+    averaged ones if there are any), and its vocabulary, None if it has none.
     """
     model = ModelPath.of(path)
     if model.version:
@@ -43,11 +33,7 @@ def starting_point(
 
 
 def hyperparameters_of(path: pathlib.Path | str) -> dict:
-    """The hyperparameters of what `--init_from` names, by name; {} if it does not say them.
-
-    Raises:
-        ValueError: if its description is damaged.
-    """
+    """The hyperparameters of what `--init_from` names, by name; {} if it does not say them."""
     try:
         return ModelPath.of(path).describe().get("hyperparameters") or {}
     except FileNotFoundError:

@@ -26,17 +26,7 @@ MICROSECONDS = 2000
 
 
 def golden_examples(functions: Mapping, inputs: Sequence[Mapping]) -> list[dict[str, np.ndarray]]:
-    """Ask the live functions for the outputs of golden inputs, one by one.
-
-    Args:
-        functions, inputs: see `ServedModule.functions` and `ServedModule.golden_inputs`.
-
-    Returns:
-        Inputs and outputs of each example, arrays by name.
-
-    Raises:
-        ValueError: if an input and an output have one name.
-    """
+    """Golden inputs together with what the live functions give for them, asked one by one."""
     serve = functions["serving_default"]
     dtypes = {one.name: one.dtype for one in serve.input_signature}
     examples = []

@@ -18,14 +18,7 @@ PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece")
 def write(
     folder: pathlib.Path, module: ServedModule, description: Mapping, signatures: Iterable[str]
 ) -> None:
-    """Write `model.json` and `README.md`.
-
-    Args:
-        folder: of the SavedModel.
-        module: what is exported.
-        description: of the run, with `scores` if it was scored.
-        signatures: names of those it can be asked by.
-    """
+    """Write `model.json`, the run's description and what the module says, and `README.md`."""
     card = _card(module, description, signatures)
     write_json(folder / "model.json", card)
     (folder / "README.md").write_text(_readme(module, card), encoding="utf-8")

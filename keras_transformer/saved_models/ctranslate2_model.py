@@ -44,21 +44,9 @@ def convert(
     """Write a folder that `ctranslate2.Translator` loads, whole or not at all.
 
     CTranslate2 takes and gives pieces. With the vocabulary's files, which lie beside the weights,
-    SentencePiece turns text to pieces and back. CTranslate2 itself puts EOS after each source.
-
-    Args:
-        model: a built `Transformer`.
-        vocabulary: what it was trained with, one for both languages or one for each.
-        folder: the folder to write, which must not exist.
-        description: what the model is, the content of `model.json`.
-
-    Returns:
-        The path of the folder.
-
-    Raises:
-        FileExistsError: if the folder exists.
-        ValueError: if the package ctranslate2 is not installed, or if it has no layers of the
-            model's sizes, norm, activation, positions or attention.
+    SentencePiece turns text to pieces and back. CTranslate2 itself puts EOS after each source. A
+    ValueError says that it has no layers of the model's sizes, norm, activation, positions or
+    attention.
     """
     specs = _specs()
     folder = pathlib.Path(folder)

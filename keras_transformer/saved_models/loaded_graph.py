@@ -19,14 +19,8 @@ LIBRARY = "python/ops/_sentencepiece_tokenizer.so"
 
 
 def reachable_graph(graph: Message, tensors: Iterable[str]) -> Message:
-    """Copy the nodes and functions that some tensors are computed by, without gradients.
-
-    Args:
-        graph: a GraphDef.
-        tensors: names of tensors or operations in it, such as "text:0".
-
-    Returns:
-        A GraphDef.
+    """Copy the part of a GraphDef that some tensors or operations, such as "text:0", are computed
+    by, without gradients.
     """
     nodes = {node.name: node for node in graph.node}
     names = _closure(map(_operation, tensors), lambda name: map(_operation, nodes[name].input))
@@ -149,9 +143,6 @@ def load_text_operations(graph: Message) -> None:
 
     SentencePiece's lie in a library of their own. `import tensorflow_text` would register all, and
     import Keras (measured: 2 to 3 s).
-
-    Args:
-        graph: a GraphDef.
     """
     foreign = operations_in(graph) - set(dir(tf.raw_ops))
     if not foreign or "tensorflow_text" in sys.modules:

@@ -32,13 +32,6 @@ ABSOLUTE = 1e-5
 def check(folder: pathlib.Path) -> None:
     """Ask a SavedModel for its golden examples in a clean process, alone and in a batch, and check
     its operations.
-
-    Args:
-        folder: of a version, with `assets.extra/golden.jsonl`.
-
-    Raises:
-        ValueError: if it cannot be loaded, gives another output, or needs what stock TF Serving
-            does not link.
     """
     found = report(folder)
     if found["different"]:
@@ -141,15 +134,8 @@ def from_json(value):
 
 
 def arguments(dtypes, example):
-    """What a signature is asked for a golden example.
-
-    Args:
-        dtypes: of its inputs that have no default, by name.
-        example: arrays by name, the inputs first, without the axis of the batch.
-
-    Returns:
-        An array with a batch of one for each input: the one of its name in the example, else the
-        first of its dtype.
+    """A batch of one for each input of a signature that has no default: the golden example's array
+    of its name, else the first of its dtype.
     """
     arrays = {}
     for name, dtype in dtypes.items():

@@ -9,12 +9,8 @@ from google.protobuf.message import Message
 
 @dataclasses.dataclass(frozen=True)
 class TensorSpec:
-    """What a signature takes or gives under a name.
-
-    Args:
-        name: of the tensor in the graph.
-        dtype: a `tf.DType`.
-        shape: sizes, None where any will do; or None where the rank is unknown.
+    """What a signature takes or gives under a name; sizes are None where any will do, the shape is
+    None where the rank is unknown.
     """
 
     name: str
@@ -24,11 +20,8 @@ class TensorSpec:
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """One of a SavedModel's functions.
-
-    Args:
-        inputs, outputs: `TensorSpec`s by name.
-        defaults: arrays, for those of the inputs that may be left out.
+    """One of a SavedModel's functions: its tensors by name, and arrays for those of the inputs that
+    may be left out.
     """
 
     inputs: dict[str, TensorSpec]

@@ -24,11 +24,6 @@ class LabelModule(TextEncoderModule):
     `TextEncoderModule`, and
 
     serving_default, classify  -> label (B,), labels and probabilities (B, C)
-
-    Args:
-        model: a built `TextClassifier`.
-        vocabulary: what it was trained with.
-        labels: what the C logits stand for.
     """
 
     does = "texts in, labels out"
@@ -76,11 +71,6 @@ class TagModule(TextEncoderModule):
 
     serving_default  -> tags (B,), those of a text in one string
     tag              -> words, tags and probabilities (B, W)
-
-    Args:
-        model: a built `TokenClassifier`.
-        vocabulary: what it was trained with.
-        labels: what the C logits stand for.
     """
 
     does = "texts in, a tag for each word out"

@@ -29,12 +29,6 @@ class GenerationModule(TextModule):
     `sample` has the option max_length too, in pieces after the prompt (0: as exported). And
 
     attend           -> pieces (B, T), and decoder (B, N, h, T, T): what the heads attend to
-
-    Args:
-        model: a built `LanguageModel`.
-        vocabulary: what it was trained with.
-        options: from `options_of`; by default text is drawn. Lengths count from the prompt's: "+50"
-            is 50 pieces more.
     """
 
     output = outputs = "generated"

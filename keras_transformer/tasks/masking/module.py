@@ -21,10 +21,6 @@ class MaskedTextModule(TextEncoderModule):
 
     serving_default  -> filled (B,)
     fill_mask        -> filled (B,), pieces and probabilities (B, M, 10)
-
-    Args:
-        model: a built `MaskedLanguageModel`.
-        vocabulary: what it was trained with.
     """
 
     does = "texts with hidden words in, the words out"

@@ -26,12 +26,6 @@ class ParsingModule(TranslationModule):
     Whatever symbols the model writes become a tree over exactly the words, by the rules of
     `trees.linearization`. By the option `constrained` the model writes no other symbols than
     those of such a tree. References are trees in brackets, prefixes are symbols.
-
-    Args:
-        model, vocabulary, options: see `TranslationModule`.
-
-    Raises:
-        ValueError: if the vocabulary has no pieces for trees, or another width than the model.
     """
 
     output = "tree"

@@ -28,13 +28,6 @@ class PictureModule(ServedModule):
     classify_png               png (B,), files -> the same
     attend                     picture -> attention (B, N, h, H / P, W / P)
     attend_png                 png -> attention, and the pictures seen (B, H, W, C)
-
-    Args:
-        model: built.
-        classes: names of the K classes, in the order of the logits.
-
-    Raises:
-        ValueError: if there are not as many names as classes.
     """
 
     def __init__(self, model: VisionTransformer, classes: Sequence[str]):

@@ -44,15 +44,6 @@ class TranslationModule(TextModule):
     A module that calls its output "tree" gives `tree` and `trees` in place of `translation` and
     `translations`. A model that gives no attention, such as an ensemble, has no `align`. An export
     that draws its translations has no `translate`.
-
-    Args:
-        model: a built `EncoderDecoder`, such as a `Transformer`; or an `Ensemble`.
-        vocabulary: what it was trained with: a `Vocabulary` of both languages, or one for each.
-        options: `DecodingOptions`; by default `default_options`.
-
-    Raises:
-        ValueError: if the vocabulary is not as wide as the model's logits, or for an option that
-            this kind of module cannot have.
     """
 
     output = "translation"
@@ -117,22 +108,12 @@ class TranslationModule(TextModule):
     @classmethod
     def defaults(cls, description: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments of `DecodingOptions` for a run: as it was trained to decode, else as its task.
-
-        Args:
-            description: the run's `model.json`.
-
-        Raises:
-            ValueError: if the file is damaged there.
         """
         return {**cls.default_options, **kept_in(description)}
 
     @classmethod
     def check(cls, options: DecodingOptions) -> None:
-        """Refuse options that this kind of module cannot have.
-
-        Raises:
-            ValueError: naming the option.
-        """
+        """Refuse options that this kind of module cannot have."""
         if options.constrained:
             raise ValueError(
                 "`constrained` is for parsers: what a translation may be, no rule says. Received: "
