@@ -53,8 +53,8 @@ class Generator:
         return [text for answer in answers for text in as_strings(answer["generated"])]
 
     def perplexities(self, lines: Sequence[str], at_once: int = 64) -> dict:
-        """exp(-log P / pieces) and exp(-log P / words) of lines, their ends counted in both, as JSON;
-        None in place of a number that is too large, as of words that no spaces part.
+        """JSON: exp(-log P / pieces) and exp(-log P / words) of lines, their ends counted in both.
+        None takes the place of a number that is too large, as of words that no spaces part.
         """
         checked_lengths(self._lengths, lines, remedy="Split it into several lines.")
         log_probability = 0.0

@@ -21,8 +21,8 @@ OF_SENTENCES = ("translation", "parsing")
 def load_model(
     path: str | os.PathLike | Sequence[str | os.PathLike], precision: str, options: dict
 ) -> tuple:
-    """A `Live` or an `Exported` that makes sentences of sentences, and the description of its (first)
-    run.
+    """A `Live` or an `Exported`, which makes sentences of sentences, and the description of its
+    (first) run.
     """
     models = ModelPath.listed(path)
     if len(models) == 1 and models[0].version:
@@ -54,8 +54,7 @@ def module_class(task: str) -> type:
 
 
 def module_of_run(run, task: str, precision: str = "float32", options: Mapping | None = None):
-    """The module of a run of a task, with the weights of a precision and the options of decoding.
-    """
+    """The module of a run of a task, with weights of a precision and options of decoding."""
     refuse_other_task(run.read_description(), run.path, task)
     return module_class(task).of_run(run, precision, options or {})
 
@@ -72,8 +71,8 @@ def load_trained(run, precision: str = "float32") -> tuple:
 
 
 def module_of(model, vocabulary, description: Mapping, path: str | os.PathLike, options: dict):
-    """The `TranslationModule` or `ParsingModule` of a loaded model or `Ensemble`; options of decoding
-    that are missing are what the run was trained with.
+    """The `TranslationModule` or `ParsingModule` of a loaded model or `Ensemble`; missing options
+    of decoding are those that the run was trained with.
     """
     options = _options_of(description, path, options)
     return module_class(_require_sentences(description, path))(model, vocabulary, options)

@@ -1,14 +1,17 @@
 """What `--model` and `--init_from` may name: a run's folder, a checkpoint in one, a SavedModel, or
 a folder of its numbered versions. Nothing else decides which of these a path is.
 
-Keras is imported by the one property that needs it: importing it takes longer than translating a
-few lines with a SavedModel.
+Keras and what runs a SavedModel are imported where they are needed: importing them takes longer
+than translating a few lines.
 """
 
 import dataclasses
 import os
 import pathlib
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from keras_transformer.runs.description import read_description
 from keras_transformer.saved_models.versions import newest_version
@@ -84,3 +87,36 @@ class ModelPath:
 def description_of(path: str | os.PathLike | Sequence[str | os.PathLike]) -> dict:
     """The `model.json` of a model, or of the first of several: see `ModelPath.describe`."""
     return ModelPath.listed(path)[0].describe()
+
+
+def starting_point(path: pathlib.Path | str) -> tuple[dict[str, np.ndarray], Any]:
+    """The weights of what `--init_from` names, as `checkpoint.weights_of` gives them (of a run the
+    averaged ones if there are any), and its vocabulary, None if it has none.
+    """
+    from keras_transformer.saved_models.session import reload
+    from keras_transformer.training import checkpoint
+
+    model = ModelPath.of(path)
+    if model.version:
+        weights = {
+            checkpoint.WEIGHTS + variable.name.removesuffix(":0"): variable.numpy()
+            for variable in reload(model.version).weights
+        }
+        return weights, _vocabulary(model.version / "assets.extra")
+    run = model.run
+    run.read_description()
+    return checkpoint.weights_of(run.newest_weights()), _vocabulary(run.path)
+
+
+def hyperparameters_of(path: pathlib.Path | str) -> dict:
+    """The hyperparameters of what `--init_from` names, by name; {} if it does not say them."""
+    try:
+        return ModelPath.of(path).describe().get("hyperparameters") or {}
+    except FileNotFoundError:
+        return {}
+
+
+def _vocabulary(folder):
+    from pipelines import vocabularies
+
+    return vocabularies.load(folder) if vocabularies.exist(folder) else None

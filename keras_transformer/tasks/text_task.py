@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.models import sizes_of_flags
-from keras_transformer.runs.starting_point import starting_point
+from keras_transformer.runs.model_path import starting_point
 from keras_transformer.tasks import corpus_settings
 from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.task import Task

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from keras_transformer.models import Hyperparameters
-from keras_transformer.runs.starting_point import hyperparameters_of, starting_point
+from keras_transformer.runs.model_path import hyperparameters_of, starting_point
 from keras_transformer.training.checkpoint import WEIGHTS
 from keras_transformer.training.embedding_start import SIDES
 from pipelines.vocabularies import pieces_by_side

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 import keras
 import tensorflow as tf
 
-from keras_transformer.runs.exclusive import exclusive
-from keras_transformer.runs.folder import RunFolder
+from keras_transformer.runs.folder import RunFolder, exclusive
 from keras_transformer.saved_models.write import export
 from keras_transformer.tasks import TRAINING
 from keras_transformer.tasks.task import Task

@@ -12,7 +12,7 @@ from eager import eagerly
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference.translator import Translator
-from keras_transformer.runs.starting_point import starting_point
+from keras_transformer.runs.model_path import starting_point
 from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.saved_models.write import export
 from keras_transformer.tasks.translation.module import TranslationModule

@@ -11,7 +11,7 @@ import pytest
 from shell import Shell
 
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.runs.starting_point import starting_point
+from keras_transformer.runs.model_path import starting_point
 from keras_transformer.training import checkpoint
 
 RUN = "runs/reverse_words_reversed"

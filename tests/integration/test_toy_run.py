@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from keras_transformer.evaluation.metrics import METRICS
 from keras_transformer.inference.translator import Translator
-from keras_transformer.runs.starting_point import starting_point
+from keras_transformer.runs.model_path import starting_point
 from keras_transformer.training import checkpoint
 from pipelines import corpora
 

@@ -10,12 +10,12 @@ import sys
 
 import pytest
 
-from keras_transformer.runs.exclusive import exclusive
+from keras_transformer.runs.folder import exclusive
 
 ROOT = pathlib.Path(__file__).parents[2]
 HOLD = """
 import pathlib, sys, time
-from keras_transformer.runs.exclusive import exclusive
+from keras_transformer.runs.folder import exclusive
 with exclusive(pathlib.Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

@@ -3,7 +3,7 @@
 import pytest
 
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.runs.starting_point import hyperparameters_of
+from keras_transformer.runs.model_path import hyperparameters_of
 from pipelines.whole_files import write_json
 
 ROTARY = {"positions": "rotary"}

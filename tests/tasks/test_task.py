@@ -21,7 +21,7 @@ import tensorflow as tf
 from checks_here import checks_here
 from tasks.reversed_strings import ReversedStrings, WithoutClassZero, classifier, strings
 
-from keras_transformer.runs.exclusive import exclusive
+from keras_transformer.runs.folder import exclusive
 from keras_transformer.tasks import examination_class, task_class
 from keras_transformer.tasks.task import with_perplexity
 from keras_transformer.training import checkpoint, initialization

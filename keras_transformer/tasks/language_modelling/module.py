@@ -10,9 +10,15 @@ import tensorflow as tf
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.candidates import token_log_probabilities
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
-from keras_transformer.inference.graphs import shifted
 from keras_transformer.inference.request_options import LONGEST
-from keras_transformer.inference.text_module import IDS, TEXT, TextModule, traced, with_options
+from keras_transformer.inference.text_module import (
+    IDS,
+    TEXT,
+    TextModule,
+    shifted,
+    traced,
+    with_options,
+)
 from keras_transformer.models import LanguageModel, sizes_of_description, translation_policy
 from keras_transformer.runs.folder import RunFolder
 from pipelines import vocabularies

@@ -10,7 +10,6 @@ import tensorflow as tf
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.decoding.options import kept_in
-from keras_transformer.inference.graphs import graphs_of
 from keras_transformer.inference.request_options import (
     LONGEST,
     MOST_HYPOTHESES,
@@ -21,6 +20,7 @@ from keras_transformer.inference.text_module import (
     TEXT,
     TextModule,
     cut,
+    graphs_of,
     pieces_of,
     traced,
     with_options,
@@ -107,8 +107,7 @@ class TranslationModule(TextModule):
 
     @classmethod
     def defaults(cls, description: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments of `DecodingOptions` for a run: as it was trained to decode, else as its task.
-        """
+        """Arguments of `DecodingOptions` for a run: as it was trained to decode, else as its task."""
         return {**cls.default_options, **kept_in(description)}
 
     @classmethod
