@@ -118,13 +118,12 @@ class TextModule(ServedText):
     Attributes:
         output, outputs: what functions call the text that comes out, and several of them.
         default_options: arguments of `DecodingOptions` in place of its defaults.
-        generate, score: a subclass's functions "serving_default" and "score".
+        score: the function of that name.
     """
 
     output: str
     outputs: str
     default_options: Mapping[str, Any] = {}
-    generate: Callable[..., dict]
     score: Callable[..., dict]
 
     def __init__(self, model, vocabulary, options: DecodingOptions, name: str):

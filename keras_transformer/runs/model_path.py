@@ -9,9 +9,6 @@ import dataclasses
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
 
 from keras_transformer.runs.description import read_description
 from keras_transformer.saved_models.versions import newest_version
@@ -89,7 +86,7 @@ def description_of(path: str | os.PathLike | Sequence[str | os.PathLike]) -> dic
     return ModelPath.listed(path)[0].describe()
 
 
-def starting_point(path: pathlib.Path | str) -> tuple[dict[str, np.ndarray], Any]:
+def starting_point(path: pathlib.Path | str) -> tuple:
     """The weights of what `--init_from` names, as `checkpoint.weights_of` gives them (of a run the
     averaged ones if there are any), and its vocabulary, None if it has none.
     """

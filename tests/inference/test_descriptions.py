@@ -6,18 +6,15 @@ import pytest
 
 from keras_transformer.inference.generator import Generator
 from keras_transformer.inference.loading import load_trained
-from keras_transformer.inference.picture_classifier import PictureClassifier
-from keras_transformer.models import Hyperparameters, VisionHyperparameters
+from keras_transformer.models import Hyperparameters
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.model_path import ModelPath
 
 OF_TEXT = Hyperparameters(9, num_layers=1, d_model=4, d_ff=4, num_heads=2).as_dict()
-OF_PICTURES = VisionHyperparameters(num_layers=1, d_model=4, d_ff=4, num_heads=2).as_dict()
 # What reads a run, its task and what its model.json has.
 READERS = {
     "translation": (lambda path: load_trained(RunFolder(path)), OF_TEXT),
     "language_modelling": (Generator.load, OF_TEXT),
-    "image_classification": (PictureClassifier.load, OF_PICTURES),
 }
 
 

@@ -107,7 +107,7 @@ class TranslationModule(TextModule):
 
     @classmethod
     def defaults(cls, description: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments of `DecodingOptions` for a run: as it was trained to decode, else as its task."""
+        """Arguments of `DecodingOptions` for a run: as trained to decode, else as its task."""
         return {**cls.default_options, **kept_in(description)}
 
     @classmethod

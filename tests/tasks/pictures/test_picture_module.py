@@ -6,9 +6,10 @@ import tensorflow as tf
 from eager import eagerly
 
 from keras_transformer.inference.picture_classifier import PictureClassifier
-from keras_transformer.models import VisionTransformer
+from keras_transformer.models import VisionHyperparameters, VisionTransformer
 from keras_transformer.tasks.pictures.module import PictureModule
 from pipelines.batches import picture_files
+from pipelines.whole_files import write_json
 
 CLASSES = ["cat", "dog", "hen"]
 PIXELS = np.random.default_rng(6).integers(0, 256, (5, 4, 6, 3), np.uint8)
@@ -157,3 +158,18 @@ def test_a_huge_file_is_told_by_its_header(module, sides, said):
         module.classify_png(tf.constant([content, b"GIF89a"]))
     with pytest.raises(tf.errors.InvalidArgumentError, match="PNG"):  # A control.
         module.classify_png(tf.constant([content, content[:40]]))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ({"gates": 3}, "the model was written by another version: this one does not know the"),
+        ({}, "holds no checkpoint yet"),  # The control.
+    ],
+)
+def test_a_run_of_another_version_is_told(tmp_path, sizes, said):
+    small = VisionHyperparameters(num_layers=1, d_model=4, d_ff=4, num_heads=2).as_dict()
+    description = {"task": "image_classification", "hyperparameters": {**small, **sizes}}
+    write_json(tmp_path / "model.json", description)
+    with pytest.raises((ValueError, FileNotFoundError), match=said):
+        PictureClassifier.load(tmp_path)
