@@ -10,15 +10,26 @@ import sentencepiece
 import tensorflow as tf
 from google.protobuf.message import Message
 
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference.functions import SavedFunctions, meta_graph_of
 from keras_transformer.inference.live import Hypothesis, Live, as_bytes, as_strings
-from keras_transformer.inference.request_options import limits, request
 from keras_transformer.saved_models.loaded_graph import sentencepiece_models
 from keras_transformer.saved_models.session import reload
 from pipelines.trees import bracketing
 from pipelines.trees.linearization import alphabet_of
 from pipelines.vocabularies.vocabulary import RESERVED, fingerprint_of
 
+# An export with a wider beam than this allows its own.
+MOST_HYPOTHESES = 32
+STEEPEST_PENALTY = 10.0
+# Tokens of a translation.
+LONGEST = 2048
+# The options that a signature takes.
+OPTIONS = {
+    "serving_default": (),
+    "translate": ("beam_size", "length_penalty", "max_length", "num_hypotheses"),
+    "sample": ("temperature", "seed"),
+}
 # What a parser's text is called: `ParsingModule.output`, which would import Keras.
 TREE = "tree"
 # A missing hypothesis has the lowest number as its score, because JSON has no infinity.
@@ -195,3 +206,46 @@ def tokenizers_of(graph: Message, folder: pathlib.Path, description: Mapping) ->
         sentencepiece.SentencePieceProcessor(model_proto=model) for model in named or models[:1]
     ]
     return loaded[0], loaded[-1]
+
+
+def request(options: Mapping, beam_size: int | None) -> tuple[str, dict]:
+    """The signature that translates with some options, and those of them that it takes. None is as
+    exported; `beam_size` is the exported one, None if it is not known.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    searched = {} if beam_size is None or given.get("samples") else {"beam_size": beam_size}
+    DecodingOptions(**searched | given)
+    samples = given.pop("samples", 0)
+    if samples > 1:
+        raise ValueError(
+            f"samples={samples}: a SavedModel draws one translation of a line. Pass samples=1, or "
+            "name the folder of its run."
+        )
+    signature = "sample" if samples else "translate" if given else "serving_default"
+    for name, value in given.items():
+        if name not in OPTIONS[signature]:
+            raise ValueError(
+                f"{name}={value}: a SavedModel takes {', '.join(OPTIONS[signature])} and no other "
+                "option. Name the folder of its run, or export it with other options (python -m "
+                "keras_transformer.export)."
+            )
+    if not str(given.get("max_length", 0)).isdecimal():
+        raise ValueError(
+            f"max_length={given['max_length']}: a SavedModel takes a number of tokens. Pass one "
+            "such as 80, or name the folder of its run."
+        )
+    return signature, given
+
+
+def limits(description: Mapping) -> dict[str, float]:
+    """The most that options may be, by name, from `model.json`: a server clamps what lies beyond,
+    Python refuses it.
+    """
+    exported = description.get("decoding", {}).get("beam_size", 1)
+    most = max(MOST_HYPOTHESES, exported)
+    return {
+        "beam_size": most,
+        "num_hypotheses": most,
+        "length_penalty": STEEPEST_PENALTY,
+        "max_length": LONGEST,
+    }

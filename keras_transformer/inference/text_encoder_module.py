@@ -3,7 +3,6 @@ Bidirectional Transformers for Language Understanding"): strings in, vectors out
 texts; T tokens.
 """
 
-import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
@@ -42,11 +41,6 @@ class TextEncoderModule(ServedText):
         )
         self.embed = traced(self._embed, TEXT)
         self.attend = traced(self._attend, TEXT)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The model's weights by their paths."""
-        pairs = zip(self._paths, self.weights, strict=True)
-        return {path: variable.numpy() for path, variable in pairs}
 
     def functions(self):
         return {"serving_default": self.embed, "embed": self.embed, "attend": self.attend}

@@ -12,9 +12,9 @@ import tensorflow as tf
 import tensorflow_text
 
 from keras_transformer.inference import exported as product
+from keras_transformer.inference.exported import request
 from keras_transformer.inference.functions import SavedFunctions
 from keras_transformer.inference.live import Live
-from keras_transformer.inference.request_options import request
 from keras_transformer.inference.translator import Translator, link_words
 from keras_transformer.saved_models import session
 from keras_transformer.tasks.parsing.module import ParsingModule

@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.candidates import token_log_probabilities
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
-from keras_transformer.inference.request_options import LONGEST
+from keras_transformer.inference.exported import LONGEST
 from keras_transformer.inference.text_module import (
     IDS,
     TEXT,

@@ -93,11 +93,6 @@ class PictureModule(ServedModule):
         run.load_weights(model)
         return cls(model, run.read_description()["classes"]["names"])
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The model's weights by their paths."""
-        pairs = zip(self._paths, self.weights, strict=True)
-        return {path: variable.numpy() for path, variable in pairs}
-
     def _classify(self, picture):
         """Pictures (B, H, W, C), from 0 to 1, to the likeliest class (B,), and all classes and
         their probabilities, each (B, K), in one order for all pictures.

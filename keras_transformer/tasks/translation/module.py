@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.decoding.options import kept_in
-from keras_transformer.inference.request_options import (
+from keras_transformer.inference.exported import (
     LONGEST,
     MOST_HYPOTHESES,
     STEEPEST_PENALTY,
