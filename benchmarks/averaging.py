@@ -14,8 +14,7 @@ import pathlib
 
 from keras_transformer import flags as our_flags
 from keras_transformer import train
-from keras_transformer.evaluation.options import ScoringOptions, Tokenizer, TreeScoring
-from keras_transformer.flags.of_commands import Files
+from keras_transformer.evaluation.options import Files, ScoringOptions, Tokenizer, TreeScoring
 from pipelines.options import Options, option
 
 

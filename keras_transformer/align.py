@@ -9,7 +9,8 @@ found that layer the best.
 """
 
 from keras_transformer import flags
-from keras_transformer.flags.of_commands import DecodeTokens, Files, ModelToUse, Output
+from keras_transformer.evaluation.options import Files
+from keras_transformer.flags.of_commands import DecodeTokens, ModelToUse, Output
 
 SECTIONS = (ModelToUse, DecodeTokens, Files, Output)
 

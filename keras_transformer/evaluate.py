@@ -12,13 +12,8 @@ import sys
 
 from keras_transformer import flags
 from keras_transformer.decoding.options import DecodingOptions
-from keras_transformer.evaluation.options import ScoringOptions, Tokenizer, TreeScoring
-from keras_transformer.flags.of_commands import (
-    SEARCHING,
-    DecodeTokens,
-    Files,
-    JsonOutput,
-)
+from keras_transformer.evaluation.options import Files, ScoringOptions, Tokenizer, TreeScoring
+from keras_transformer.flags.of_commands import SEARCHING, DecodeTokens, JsonOutput
 
 SECTIONS = (*SEARCHING, DecodeTokens, ScoringOptions, TreeScoring, Tokenizer, JsonOutput, Files)
 

@@ -7,7 +7,8 @@ filter text, to rank translations of other systems, or to find what a model has 
 """
 
 from keras_transformer import flags
-from keras_transformer.flags.of_commands import DecodeTokens, Files, ModelToUse, Output
+from keras_transformer.evaluation.options import Files
+from keras_transformer.flags.of_commands import DecodeTokens, ModelToUse, Output
 
 SECTIONS = (ModelToUse, DecodeTokens, Files, Output)
 

@@ -10,7 +10,8 @@ import itertools
 from keras_transformer import flags
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.evaluation import options
-from keras_transformer.flags.of_commands import DecodeTokens, Files, ModelToUse, Output
+from keras_transformer.evaluation.options import Files
+from keras_transformer.flags.of_commands import DecodeTokens, ModelToUse, Output
 from keras_transformer.saved_models.options import Precision
 from pipelines.options import like
 

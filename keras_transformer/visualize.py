@@ -8,7 +8,7 @@ It needs matplotlib: the extra `plots`.
 
 from keras_transformer import flags
 from keras_transformer.decoding.options import DecodingOptions
-from keras_transformer.flags.of_commands import Files, ModelToUse, Output
+from keras_transformer.flags.of_commands import ModelToUse, Output
 from keras_transformer.training.options import Seed
 from keras_transformer.visualization.attention_pictures import Lines
 from keras_transformer.visualization.charts import LearningRates
@@ -17,7 +17,7 @@ from keras_transformer.visualization.patch_maps import Patches
 from keras_transformer.visualization.pictures import PictureChoice
 from keras_transformer.visualization.theme import ThemeOptions
 
-PICTURE = (PictureChoice, Lines, Heads, LearningRates, Patches, Files)
+PICTURE = (PictureChoice, Lines, Heads, LearningRates, Patches)
 SECTIONS = (*PICTURE, ModelToUse, ThemeOptions, DecodingOptions, Seed, Output)
 
 

@@ -82,3 +82,18 @@ class TreeScoring(Options):
         "EVALB's parameter file that trees are scored by. Default: what COLLINS.prm says.",
         path=True,
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class Files(Options):
+    """Files."""
+
+    source_file: str | None = option(
+        None, "File of source lines. It needs --reference_file.", path=True
+    )
+    reference_file: str | None = option(
+        None,
+        "File of the translations of --source_file, line by line. For a parser, a file of "
+        "trees; for a language model, of texts.",
+        path=True,
+    )

@@ -2,6 +2,7 @@
 
 import difflib
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +14,8 @@ from keras_transformer.flags.scopes import every_place, foreign_to
 from pipelines.options import Options, Sections, active, places, unmet_only
 
 LONGEST_SHOWN = 100
+# How absl says the values of an enumeration.
+CHOICES = re.compile("value should be one of <(.*)>")
 # What a later flag replaces, in a recipe, takes the recipe's own options with it; these do not.
 NEVER_REPLACED = ("task", "architecture")
 
@@ -240,6 +243,8 @@ def _told(one, read) -> Any:
         return read()
     except (absl_flags.Error, ValueError, TypeError, OverflowError) as error:
         reason = str(error).removeprefix(f"flag {one.text}: ")
+        if choices := CHOICES.fullmatch(reason):
+            reason = f"must be one of {choices[1].replace('|', ', ')}."
         raise WrongFlag(
             f"{one.argument.place}: {_short(one.text)}: {_short(reason, 600)}"
         ) from error

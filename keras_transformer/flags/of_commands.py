@@ -116,21 +116,6 @@ class Output(Options):
 
 
 @dataclasses.dataclass(frozen=True)
-class Files(Options):
-    """Files."""
-
-    source_file: str | None = option(
-        None, "File of source lines. It needs --reference_file.", path=True
-    )
-    reference_file: str | None = option(
-        None,
-        "File of the translations of --source_file, line by line. For a parser, a file of "
-        "trees; for a language model, of texts.",
-        path=True,
-    )
-
-
-@dataclasses.dataclass(frozen=True)
 class ImportOptions(Options):
     """Import."""
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from keras_transformer.evaluation.options import Files
 from keras_transformer.visualization.attended import (
     STACKS,
     between_words,
@@ -25,7 +26,7 @@ from keras_transformer.visualization.head_measures import (
     together,
 )
 from keras_transformer.visualization.theme import SMALL, Theme, ink_on, new_figure, shades
-from pipelines.options import Options, option
+from pipelines.options import Options, again, option
 
 OF_HEADS = {"picture": ("heads",)}
 IN_PHRASE = "in its phrase"
@@ -56,8 +57,8 @@ class Heads(Options):
         "sentences are translated once per head, greedily unless --beam_size is given.",
         only=OF_HEADS,
     )
-    source_file: str | None = None
-    reference_file: str | None = None
+    source_file: str | None = again(Files, "source_file")
+    reference_file: str | None = again(Files, "reference_file")
 
     def measure(self, model: str, search: Mapping):
         """Measure and print the table. Errors are reported before anything is measured."""

@@ -29,7 +29,7 @@ WRONG = {
     "heads": (("train", "--num_heads=7"), b"`d_model` must be divisible by `num_heads`"),
     "corpus": (
         ("train", "--corpus=nonsense"),
-        b"home_assistant, intents, lines, mixture, records, reverse, spans, text_files, tfds",
+        b"--corpus=nonsense: must be one of home_assistant, intents, treebank, mixture, records",
     ),
     "rate": (("train", "--learning_rate_scale=-1"), b"learning_rate_scale"),
     "beam": (("translate", f"--model={RUN}", "--beam_size=0"), b"beam_size"),
@@ -178,7 +178,7 @@ WRONG = {
         ("visualize", "--output=a.svg"),
         b"--picture is missing: one of attention, head",
     ),
-    "unknown picture": (("visualize", "--picture=hed"), b"--picture=hed: value should be one of"),
+    "unknown picture": (("visualize", "--picture=hed"), b"--picture=hed: must be one of"),
     "no file of a picture": (
         ("visualize", "--picture=curves", f"--model={RUN}"),
         b"--output must be a file that ends in .png or .svg. Received: --output=-",

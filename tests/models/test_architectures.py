@@ -207,7 +207,10 @@ def test_a_description_without_an_architecture_is_a_transformer_s():
         ("--kernel_size=3", "--kernel_size is for --architecture=convolutional"),
         ("tiny.flags --architecture=recurrent", "tiny.flags, line 7: --d_ff is for --architecture"),
         ("--architecture=convolutional --kernel_size=4", "Received: kernel_size=4. Try 5."),
-        ("--architecture=convolutional --positions=rotary", "one of <sinusoidal|learned|none>"),
+        (
+            "--architecture=convolutional --positions=rotary",
+            "must be one of sinusoidal, learned",
+        ),
         ("--architecture=recurrent --d_model=7", "Received: d_model=7. Try 8."),
         ("--architecture=recurrent --dropout=-1", "dropout"),
     ],
