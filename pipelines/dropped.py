@@ -5,14 +5,8 @@ from collections.abc import Iterable, Mapping
 
 
 class Dropped(collections.Counter):
-    """Reason -> how many pairs were left out for it.
-
-    Args:
-        counts: to begin with.
-        strict: whether the first that would be left out is refused instead.
-
-    Attributes:
-        firsts: reason -> where the first stands, such as "train.en, line 3".
+    """Reason -> how many pairs were left out for it; `firsts`: reason -> where the first stands,
+    such as "train.en, line 3". If strict, the first that would be left out is refused instead.
     """
 
     def __init__(self, counts: Mapping[str, int] | Iterable[str] = (), strict: bool = False):
@@ -21,12 +15,8 @@ class Dropped(collections.Counter):
         self.firsts = dict(getattr(counts, "firsts", {}))
 
     def leave_out(self, reason: str, place: str, error: str | None = None) -> None:
-        """Count one, or refuse it.
-
-        Args:
-            reason: in few words, such as "empty".
-            place: where it stands.
-            error: what is wrong, with the place. Default: the reason.
+        """Count one, by a reason of few words and its place, or refuse it if nothing may be left
+        out.
         """
         if self.strict:
             raise ValueError(error or f"{place}: {reason}. Correct it, or leave out --strict.")

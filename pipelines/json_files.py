@@ -64,13 +64,7 @@ def read_text(path: str | os.PathLike, most_bytes: int = MOST_BYTES) -> str:
 
 
 def read_json(path: str | os.PathLike, remedy: str, most_bytes: int = MOST_BYTES) -> Any:
-    """Read what a JSON file says.
-
-    Args:
-        path: the file.
-        remedy: sentences that tell what to do if it is damaged.
-        most_bytes: of the file.
-    """
+    """Read what a JSON file says. An error ends with the remedy."""
     try:
         text = read_text(path, most_bytes)
     except ValueError as error:
@@ -101,16 +95,9 @@ def read_object(
 def settings(
     schema: type[Schema], document: Mapping[str, Any], place: str | os.PathLike, remedy: str
 ) -> tuple[Any, list[str]]:
-    """What a JSON object says, by its schema.
-
-    Args:
-        schema: a `Schema`.
-        document: the object.
-        place: the file, for errors.
-        remedy: a sentence that tells what to do.
-
-    Returns:
-        The settings, and the keys that the schema does not know and that have a value.
+    """What a JSON object says, by its schema, and the keys that the schema does not know and that
+    have a value. An error names the key, its place, what it must be and what it is, and ends with
+    the remedy.
     """
     fields = {field.encode_name: field for field in msgspec.structs.fields(schema)}
     missing = [name for name, field in fields.items() if field.required and name not in document]

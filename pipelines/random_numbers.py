@@ -17,14 +17,8 @@ ROUNDS = 24
 
 
 def key(seed: int, *numbers) -> tf.Tensor:
-    """A random 64-bit number that follows from a seed and some numbers.
-
-    Args:
-        seed: at least 0, of any size.
-        *numbers: integers at least 0, or int64 tensors of them, of shapes that broadcast.
-
-    Returns:
-        uint64 tensor of the broadcast shape.
+    """A random 64-bit number, uint64, that follows from a seed at least 0 and some numbers,
+    integers at least 0 or int64 tensors of shapes that broadcast.
     """
     [start] = np.random.SeedSequence(seed).generate_state(1, np.uint64)
     mixed = tf.constant(start)
@@ -34,13 +28,8 @@ def key(seed: int, *numbers) -> tf.Tensor:
 
 
 def mix(number: tf.Tensor) -> tf.Tensor:
-    """The last step of splitmix64: each bit of the result depends on each bit of the number.
-
-    Args:
-        number: uint64, of any shape.
-
-    Returns:
-        uint64 of the same shape.
+    """The last step of splitmix64: each bit of the result depends on each bit of the number,
+    uint64.
     """
     number = (number ^ tf.bitwise.right_shift(number, 30)) * FIRST
     number = (number ^ tf.bitwise.right_shift(number, 27)) * SECOND

@@ -17,13 +17,9 @@ def write_whole(
     write: Callable[[pathlib.Path], object],
     outdated: Iterable[pathlib.Path] = (),
 ) -> None:
-    """Write a file under a temporary name, flush it to the disk, and rename it.
-
-    Args:
-        path: the file; its folder is made if it is missing.
-        write: function that writes the content to the path that it is given.
-        outdated: files that are wrong with the new content. They are removed just before the
-            rename, and stay if writing fails.
+    """Write a file under a temporary name, by a function of that path, flush it to the disk, and
+    rename it. Files that are outdated, wrong with the new content, are removed just before, and
+    stay if writing fails.
     """
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,12 +39,8 @@ def write_whole(
 def errors_naming(
     path: str | os.PathLike, temporary: str | os.PathLike | None = None
 ) -> Iterator[None]:
-    """Let an OSError of a block name the file that it was about: a full disk names none, and a
-    temporary name says nothing.
-
-    Args:
-        path: the file or folder that is written.
-        temporary: what it is called while it is written.
+    """Let an OSError of a block name the file that it was about, and not the temporary name that it
+    has while it is written: a full disk names none, and a temporary name says nothing.
     """
     try:
         yield
@@ -96,14 +88,8 @@ def write_json(path: str | os.PathLike, value: dict | list) -> None:
 
 @contextlib.contextmanager
 def whole_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
-    """Write a folder whole or not at all.
-
-    Args:
-        path: the folder, which must not exist.
-
-    Yields:
-        A path at which to make it. When the block ends, it is renamed to `path`. If the block
-        fails, it is deleted.
+    """Write a folder, which must not exist, whole or not at all: yields a path at which to make it,
+    which is renamed when the block ends, and deleted if it fails.
     """
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -156,14 +156,8 @@ def training_batches(
 
 
 def evaluation_batches(examples: Examples, batch_tokens: int) -> tf.data.Dataset:
-    """Every example once, in order within its bucket; the last batch of a bucket may be short.
-
-    Args:
-        examples: `Examples`.
-        batch_tokens: tokens a side of a batch, as in `training_batches`.
-
-    Returns:
-        A dataset of triples `(inputs, labels, weights)` that knows its number of batches.
+    """Every example once, in order within its bucket, as a dataset of triples `(inputs, labels,
+    weights)` that knows its number of batches; the last batch of a bucket may be short.
     """
     buckets = bucket(examples.lengths, batch_tokens)
     sizes = buckets.batch_sizes

@@ -53,16 +53,8 @@ class Buckets:
 
 
 def boundaries(longest: int) -> np.ndarray:
-    """The upper edges of the length buckets, each about `GROWTH` times the one before.
-
-    Args:
-        longest: the greatest length, which becomes the last edge.
-
-    Returns:
-        Increasing integers (edges,).
-
-    Example:
-        boundaries(20) -> 4 5 6 7 8 9 10 11 12 13 14 16 18 20
+    """The upper edges of the length buckets, increasing integers to the longest, each about
+    `GROWTH` times the one before: of 20, they are 4 5 6 7 8 9 10 11 12 13 14 16 18 20.
     """
     edges = [min(FIRST_EDGE, longest)]
     while edges[-1] < longest:
@@ -120,16 +112,11 @@ def bucket(
 def merge(
     shapes: np.ndarray, counts: np.ndarray, most_positions: int, most_shapes: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Merge rectangles into fewer, two at a time, those first that add the fewest positions.
+    """Merge rectangles, lengths (rectangles, sides) with counts of examples, into fewer, two at a
+    time, those first that add the fewest positions, up to so many positions of all examples with
+    padding; while there are more than `most_shapes`, that limit does not hold.
 
-    Args:
-        shapes: lengths of each side, integers (rectangles, sides).
-        counts: examples in each, integers (rectangles,).
-        most_positions: limit for the positions of all examples, padding included.
-        most_shapes: while there are more, the limit does not hold.
-
-    Returns:
-        The shapes that are left, and for each rectangle the number of its shape among them.
+    Returns the shapes that are left, and for each rectangle the number of its shape among them.
     """
     shapes = shapes.copy()
     counts = counts.copy()

@@ -78,16 +78,9 @@ class Examples:
         return [*(one.keys(buckets, places) for one in self.segmentations.values()), *own][:1]
 
     def batch(self, rows: tf.Tensor, lengths, keys: tf.Tensor | None = None) -> tuple:
-        """A batch, as operations of TensorFlow.
-
-        Args:
-            rows: numbers of examples, int64 (B,).
-            lengths: L of each ragged column, integers or int64 scalars.
-            keys: from `keys`, uint64 (B,); None: sequences are as they are, and `to_batch` draws
-                by the numbers of the examples.
-
-        Returns:
-            What `to_batch` gives.
+        """What `to_batch` gives of some rows, numbers of examples, int64 (B,), as operations of
+        TensorFlow; with lengths L of each ragged column, integers or int64 scalars. Without keys,
+        uint64 (B,), sequences are as they are, and `to_batch` draws by the numbers of the examples.
         """
         columns = {name: tf.gather(column, rows) for name, column in self._fixed.items()}
         for (name, (flat, starts)), length in zip(self._ragged.items(), lengths, strict=False):
@@ -113,15 +106,8 @@ class Examples:
 
 
 def padded(flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, length) -> tf.Tensor:
-    """Some sequences as a rectangle.
-
-    Args:
-        flat, starts: as in `TokenIds`.
-        rows: numbers of sequences, none longer than `length`, int64 (B,).
-        length: L, columns.
-
-    Returns:
-        int32 (B, L), filled up with 0, the padding.
+    """Some sequences of `TokenIds`, those of the rows int64 (B,), none longer than `length`, as a
+    rectangle int32 (B, L), filled up with 0, the padding.
     """
     begins = tf.gather(starts, rows)[:, None]
     places = begins + tf.range(length, dtype=tf.int64)

@@ -23,13 +23,9 @@ REPLACED = 1
 
 
 class Masked(NamedTuple):
-    """Texts with hidden pieces.
-
-    Attributes:
-        tokens: what the model reads, int32 (B, T).
-        places: the numbers of the tokens to guess, int32 (B, M).
-        pieces: what stands there in truth, int32 (B, M).
-        weights: 1.0 where there is something to guess, else 0.0, float32 (B, M).
+    """Texts with hidden pieces: what the model reads, int32 (B, T); the numbers of the tokens to
+    guess, what stands there in truth, int32 (B, M), and 1.0 where there is something to guess, else
+    0.0, float32 (B, M).
     """
 
     tokens: tf.Tensor

@@ -88,12 +88,9 @@ def numbers_of(
 
 
 class Words(NamedTuple):
-    """Texts in pieces, word by word.
-
-    Attributes:
-        words: strings, ragged (B, W).
-        ids: each text closed by the mark of the end, ragged int32 (B, T).
-        places: the number of each word's first piece among them, or `NOWHERE`, ragged int32 (B, W).
+    """Texts in pieces, word by word: the words, strings, ragged (B, W); the ids, each text closed
+    by the mark of the end, ragged int32 (B, T); and the number of each word's first piece among
+    them, or `NOWHERE`, ragged int32 (B, W).
     """
 
     words: tf.RaggedTensor

@@ -57,10 +57,8 @@ class BatchOrder:
         return float((self.rates.sum(axis=1) / self.batch_sizes).sum())
 
     def locate(self, number: int) -> tuple[int, int]:
-        """Find batch `number` of the stream.
-
-        Returns:
-            Its epoch, and how many batches of this epoch come before it.
+        """Find batch `number` of the stream: its epoch, and how many batches of that come before
+        it.
         """
         # The estimate is never too late but for rounding, since what waits for a full batch is not
         # counted yet. At most so many epochs' worth of batches wait:
@@ -75,13 +73,8 @@ class BatchOrder:
         return int((np.floor(self.rates * epoch).sum(axis=1) // self.batch_sizes).sum())
 
     def epoch(self, number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The batches of one epoch in order.
-
-        Args:
-            number: of the epoch, int64.
-
-        Returns:
-            The bucket of each batch, and where in that bucket's stream it begins; int64 (batches,).
+        """The batches of one epoch, an int64 scalar, in order: the bucket of each, and where in
+        that bucket's stream it begins; int64 (batches,).
         """
         first = self._batches_filled(number)
         counts = self._batches_filled(number + 1) - first
@@ -101,14 +94,8 @@ class BatchOrder:
         return tf.cast(tf.reduce_sum(came, axis=1), tf.int64) // self.batch_sizes
 
     def examples(self, bucket: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-        """The examples at some places of a bucket's stream.
-
-        Args:
-            bucket: int64, a scalar; or (L,), one for each place.
-            places: int64 (L,).
-
-        Returns:
-            Numbers of examples, int64 (L,).
+        """Numbers of the examples, int64 (L,), at some places (L,) of the stream of a bucket, which
+        is a scalar or (L,), one for each place.
         """
         rates = tf.gather(self.rates, bucket)
         epoch = self._epoch_of(places, rates)
@@ -146,10 +133,5 @@ class BatchOrder:
 
 
 def _given(rates, epoch):
-    """How many examples of each kind come before an epoch, int64 (L, K).
-
-    Args:
-        rates: float64 (K,) or (L, K).
-        epoch: int64 (L,).
-    """
+    """Examples of each kind that come before an epoch, int64 (L, K), by rates (K,) or (L, K)."""
     return tf.cast(tf.floor(rates * tf.cast(epoch, tf.float64)[:, None]), tf.int64)

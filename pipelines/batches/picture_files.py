@@ -214,15 +214,11 @@ def digest(folder: str | os.PathLike) -> str:
 def read_all(
     paths: Sequence[pathlib.Path], dropped: Dropped | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Read PNG and JPEG files of one size.
+    """Read PNG and JPEG files of one size; `dropped` counts those that cannot be read, None: they
+    are refused.
 
-    Args:
-        paths: of the files.
-        dropped: counts those that cannot be read; None: they are refused.
-
-    Returns:
-        uint8 (files, H, W, C); C is 1 if all of them are grey, else 3. And whether each file could
-        be read, booleans (files,); its pixels are 0 else.
+    Returns uint8 (files, H, W, C), C being 1 if all of them are grey, else 3; and whether each file
+    could be read, booleans (files,): its pixels are 0 else.
     """
     dropped = Dropped(strict=True) if dropped is None else dropped
     together = None

@@ -14,16 +14,9 @@ WHITE = 255.0
 
 
 def shifted(pictures: tf.Tensor, most: int, keys: tf.Tensor) -> tf.Tensor:
-    """Move each picture by up to `most` pixels down or up, and right or left; what comes in from
-    outside is 0, black.
-
-    Args:
-        pictures: (B, H, W, C), numbers.
-        most: pixels.
-        keys: what a picture draws by, uint64 (B,).
-
-    Returns:
-        (B, H, W, C), of the dtype of `pictures`. Each of the (2 most + 1)^2 shifts is as likely.
+    """Move each picture (B, H, W, C) by up to `most` pixels down or up, and right or left, by its
+    key, uint64 (B,); what comes in from outside is 0, black. Each of the (2 most + 1)^2 shifts is
+    as likely.
     """
     draws = mix(keys + GOLDEN)
     down = tf.math.floormod(draws, 2 * most + 1)

@@ -69,12 +69,8 @@ class TokenizedPairs:
 def tokenize_pairs(
     text, vocabulary: Vocabulary | SeparateVocabularies, max_length: int | None = None
 ) -> TokenizedPairs:
-    """Turn text into ids, and drop pairs with a side above `max_length`.
-
-    Args:
-        text: a `ParallelText`; or records, whose method `pairs` reads their ids.
-        vocabulary: of both languages, or one for each.
-        max_length: tokens, EOS among them; None keeps every pair.
+    """Turn a `ParallelText` into ids, or read those of records, and drop pairs with a side above
+    `max_length` tokens, EOS among them; None keeps every pair.
     """
     if hasattr(text, "pairs"):
         return text.pairs(max_length)

@@ -123,9 +123,6 @@ def held_out(name: str, **arguments: Any) -> Corpus:
 def check_languages(corpus: Corpus, arguments: Mapping[str, Any]) -> None:
     """Refuse languages that somebody asks for and that are not those of records or a mixture, which
     `load` passes over.
-
-    Raises:
-        ValueError: naming the argument and the corpus' language.
     """
     if not CORPORA[corpus.name].has_own_languages:
         return

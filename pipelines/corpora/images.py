@@ -36,12 +36,7 @@ SHUFFLE = 20210603
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Split:
-    """Some pictures and their classes.
-
-    Attributes:
-        pixels: uint8 (pictures, H, W, C), C being 1 or 3.
-        classes: numbers of classes, int32 (pictures,).
-    """
+    """Pixels, uint8 (pictures, H, W, C), C being 1 or 3, and numbers of classes, int32."""
 
     pixels: np.ndarray
     classes: np.ndarray
@@ -56,15 +51,9 @@ class Split:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pictures:
-    """A data set.
-
-    Attributes:
-        name: what it is called.
-        classes: their names, in the order of their numbers.
-        train, valid, test: the splits.
-        digest: of a folder, `picture_files.digest`: another one means other splits.
-        dropped: files of a folder that cannot be read, counted.
-        passed_over: of a folder, how many other files it holds, by their ending.
+    """A data set: its name, its classes in the order of their numbers, its splits; of a folder the
+    digest (another one means other splits), the files that cannot be read, and how many other files
+    it holds, by their ending.
     """
 
     name: str
@@ -80,13 +69,9 @@ class Pictures:
 def load(
     name: str, folder: str | os.PathLike | None = None, strict: bool | None = None
 ) -> Pictures:
-    """Load a data set by its name.
-
-    Args:
-        name: a key of `PICTURES`.
-        folder: of `folder`, which needs it: one subfolder of PNG and JPEG files a class; of
-            `fashion_mnist` the folder of its files, where they are not where Debian puts them.
-        strict: of `folder`, whether a file that cannot be read is refused; None: no.
+    """Load a data set, a key of `PICTURES`; `folder` reads one subfolder of PNG and JPEG files a
+    class, and `fashion_mnist` the folder of its files, where they are not where Debian puts them.
+    By `strict` a file of `folder` that cannot be read is refused.
     """
     if name not in PICTURES:
         raise ValueError(f"`pictures` must be one of {', '.join(PICTURES)}. Received: {name!r}.")

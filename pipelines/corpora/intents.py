@@ -79,15 +79,8 @@ WILDCARDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Template:
-    """A way to ask for something.
-
-    Attributes:
-        intent: what is asked for.
-        text: the template as its authors wrote it.
-        expression: as hassil parsed it.
-        rules: hassil's sentences by name, which templates refer to.
-        lists: lists of values by name, likewise.
-        devices: what `{name}` may be.
+    """A way to ask for something: the intent, the text as its authors wrote it and as hassil parsed
+    it, hassil's sentences and lists of values by name, and what `{name}` may be.
     """
 
     intent: str

@@ -11,16 +11,9 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_lines(path: str | os.PathLike) -> list[str]:
-    r"""Read one UTF-8 text file, gzipped if its name ends in ".gz".
-
-    Lines end at "\n" alone, so that U+2028 or U+0085 inside a sentence never shifts the pairs.
-    Surrounding white space ("\r" too) and a byte order mark at the beginning are stripped.
-
-    Args:
-        path: the file.
-
-    Returns:
-        Its lines, empty ones included.
+    r"""The lines of a UTF-8 file, gzipped if its name ends in ".gz", empty ones included. They end
+    at "\n" alone, so that U+2028 or U+0085 inside a sentence never shifts the pairs. Surrounding
+    white space ("\r" too) and a byte order mark at the beginning are stripped.
     """
     with open_bytes(path) as file:
         return list(decode_lines(file, path))
@@ -29,11 +22,7 @@ def read_lines(path: str | os.PathLike) -> list[str]:
 def read_aligned(
     source_file: str | os.PathLike, target_file: str | os.PathLike
 ) -> tuple[list[str], list[str]]:
-    """Read two files of as many lines. None is left out.
-
-    Returns:
-        The lines of both, as many, at least one.
-    """
+    """The lines of two files of as many, at least one. None is left out."""
     paths = (Path(source_file), Path(target_file))
     sources, targets = map(read_lines, paths)
     if not sources or len(sources) != len(targets):
@@ -42,7 +31,7 @@ def read_aligned(
 
 
 def existing_folder(data_dir: str | os.PathLike) -> Path:
-    """The folder of a corpus."""
+    """The folder of a corpus, which must exist."""
     folder = Path(data_dir).expanduser()
     if not folder.is_dir():
         raise FileNotFoundError(
@@ -52,12 +41,8 @@ def existing_folder(data_dir: str | os.PathLike) -> Path:
 
 
 def locate(folder: Path, name: str, *arguments: str) -> Path:
-    """Find a file or its gzipped form, of which there must be one.
-
-    Args:
-        folder: where.
-        name: of the file, without .gz.
-        *arguments: of `corpora.load`, which the name was made of.
+    """Find a file or its gzipped form, of which there must be one. Errors name the arguments that
+    the name was made of, and what the folder holds.
     """
     candidates = [folder / name, folder / f"{name}.gz"]
     found = [path for path in candidates if path.exists()]
@@ -78,15 +63,7 @@ def locate(folder: Path, name: str, *arguments: str) -> Path:
 
 
 def decode_lines(file: BinaryIO, name: str | os.PathLike) -> Iterator[str]:
-    """Decode the lines of an open file as `read_lines` does, each when it comes.
-
-    Args:
-        file: opened for bytes: a file, or standard input.
-        name: what errors call it.
-
-    Yields:
-        Its lines, empty ones included.
-    """
+    """Decode the lines of a file opened for bytes as `read_lines` does, each when it comes."""
     for number, line in enumerate(byte_lines(file, name), start=1):
         yield decode(line, name, number)
 

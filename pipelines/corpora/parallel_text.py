@@ -13,12 +13,8 @@ LONGEST_LINE = 100_000
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Origin:
-    """Where some pairs stand.
-
-    Attributes:
-        name: of the file, or of a split of a data set.
-        numbers: of the line of each pair there, from 1.
-        unit: what is numbered.
+    """Where some pairs stand: the file, or the split of a data set, the number of each pair there,
+    from 1, and what is numbered.
     """
 
     name: str
@@ -51,14 +47,7 @@ class ParallelText:
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[str, str]]) -> "ParallelText":
-        """Make a text of (source, target) pairs.
-
-        Args:
-            pairs: the pairs, in order.
-
-        Returns:
-            The text, one sentence and one translation a pair.
-        """
+        """Make a text of (source, target) pairs."""
         pairs = list(pairs)
         return cls([source for source, _ in pairs], [target for _, target in pairs])
 
@@ -79,11 +68,8 @@ class ParallelText:
         return len(self.sources)
 
     def place(self, index: int, side: str) -> str:
-        """Where a pair stands, for errors: "train.de, line 3".
-
-        Args:
-            index: of the pair, from 0.
-            side: what the text is called where no origin is known.
+        """Where a pair stands, for errors: "train.de, line 3"; the side and a number where it is
+        not known.
         """
         left = index
         for origin in self.origins:

@@ -40,15 +40,8 @@ ENTRIES = {"source_language", "target_language", "tags", "vocabulary", "pairs", 
 
 
 class Records:
-    """The training side of a prepared corpus.
-
-    Args:
-        folder: that `keras_transformer.prepare` filled.
-
-    Attributes:
-        manifest: what `manifest.json` says.
-        vocabulary: of the ids: one `Vocabulary` for both languages, or `SeparateVocabularies`.
-        source_language, target_language: language codes.
+    """The training side of a prepared corpus, in a folder that `keras_transformer.prepare` filled.
+    Missing and damaged files are told.
     """
 
     def __init__(self, folder: str | os.PathLike):
@@ -71,14 +64,8 @@ class Records:
         return self.manifest["pairs"]
 
     def pairs(self, max_length: int | None = None) -> TokenizedPairs:
-        """Read the ids of all pairs, shard by shard in the order of the files.
-
-        Args:
-            max_length: tokens, EOS among them; pairs with a side above it are dropped and counted.
-                None keeps every pair.
-
-        Returns:
-            `TokenizedPairs`.
+        """Read the ids of all pairs, shard by shard in the order of the files. Pairs with a side
+        above `max_length` tokens, EOS among them, are dropped and counted; None keeps every pair.
         """
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             parts = list(
@@ -115,16 +102,7 @@ def _vocabulary(folder, fingerprint):
 
 
 def read_shard(path: str | os.PathLike, dtype: np.dtype, number: int) -> TokenizedPairs:
-    """Read the pairs of one file.
-
-    Args:
-        path: the file.
-        dtype: of the ids.
-        number: of pairs that it must hold.
-
-    Returns:
-        `TokenizedPairs`.
-    """
+    """Read so many pairs of one file, with ids of a dtype."""
     try:
         records = tf.data.TFRecordDataset(str(path), compression_type="GZIP").prefetch(4)
         pairs = deserialize(records.as_numpy_iterator(), dtype)
@@ -138,12 +116,7 @@ def read_shard(path: str | os.PathLike, dtype: np.dtype, number: int) -> Tokeniz
 
 
 def write_shard(path: str | os.PathLike, pairs: TokenizedPairs) -> None:
-    """Write the pairs of a shard, whole or not at all, in blocks.
-
-    Args:
-        path: the file.
-        pairs: `TokenizedPairs`; the dtype of its ids is that on disk.
-    """
+    """Write the pairs of a shard, whole or not at all, in blocks, with ids of their dtype."""
 
     def write(temporary):
         with tf.io.TFRecordWriter(
@@ -185,15 +158,7 @@ def serialize(sources: TokenIds, targets: TokenIds) -> bytes:
 
 
 def deserialize(records: Iterable[bytes], dtype: np.dtype) -> TokenizedPairs:
-    """The pairs of some records, in order.
-
-    Args:
-        records: bytes as `serialize` gives them.
-        dtype: of the ids.
-
-    Returns:
-        `TokenizedPairs`.
-    """
+    """The pairs of some records, bytes as `serialize` gives them, in order."""
     try:
         blocks = [tf.train.Example.FromString(record).features.feature for record in records]
         return TokenizedPairs(

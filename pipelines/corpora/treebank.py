@@ -95,10 +95,8 @@ class Treebank(Files, TreeLeaves, name="treebank"):
 
 
 def treebanks_of(settings) -> list[Treebank]:
-    """The treebanks of a corpus, which is one or a mixture of them.
-
-    Args:
-        settings: arguments of `corpora.load`, "name" among them.
+    """The treebanks of a corpus, by the arguments of `corpora.load` and "name": one, or a mixture
+    of them. Other corpora are refused, and so is a tag, which would be a word of each sentence.
     """
     name = settings["name"]
     if name not in ("treebank", "mixture"):

@@ -65,12 +65,8 @@ class Filters:
 
 
 def is_written_in(scripts: tuple[str, ...] | None, text: str) -> bool:
-    """Whether at least half of a text's letters are in some scripts. Letters that several scripts
-    share, such as the Japanese "ー", do not count.
-
-    Args:
-        scripts: Unicode's names or codes; None: any script.
-        text: any text; without letters it is in every script.
+    """Whether at least half of a text's letters are in some scripts, by Unicode's names; None: any.
+    Letters that several scripts share, such as the Japanese "ー", do not count.
     """
     if scripts is None:
         return True
@@ -91,16 +87,8 @@ def _letters(scripts):
 
 
 def scripts_of(language: str) -> tuple[str, ...] | None:
-    """The Unicode scripts that a language is written in, by CLDR's likely subtags.
-
-    Args:
-        language: code such as "de", "pt-BR", "sr-Latn" or "zh_TW".
-
-    Returns:
-        The scripts; None if CLDR does not know the language (a warning is logged).
-
-    Example:
-        scripts_of("ja") -> ("Han", "Hiragana", "Katakana")
+    """The Unicode scripts that a language is written in, by CLDR's likely subtags: of "ja" ("Han",
+    "Hiragana", "Katakana"). None, and a warning, if CLDR does not know the language.
     """
     import regex
     from babel.core import get_global, parse_locale

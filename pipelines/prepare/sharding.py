@@ -89,13 +89,8 @@ def unpacked(packed):
 
 
 class Shards:
-    """The shards of a preparation, each a file and, beside it, its counts.
-
-    Args:
-        folder: of the files; all workers must see it.
-        number: how many shards.
-        vocabulary: of both languages.
-        deduplicate: whether of equal pairs one stays.
+    """The shards of a preparation, each a file and, beside it, its counts, in a folder that all
+    workers see.
     """
 
     def __init__(self, folder, number, vocabulary, deduplicate):

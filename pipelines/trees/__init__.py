@@ -65,10 +65,8 @@ class Tree:
         self, counts: Callable[["Tree"], bool] = lambda preterminal: True
     ) -> list[tuple["Tree", int, int]]:
         """All constituents but parts of speech, outer ones first, with the words that each spans,
-        from the first to before the last number.
-
-        Args:
-            counts: whether the word of a part of speech is counted.
+        from the first to before the last number. `counts` says whether the word of a part of speech
+        counts.
         """
         found = []
         end = 0
@@ -92,12 +90,8 @@ class Tree:
 
 
 def fold(tree: Tree, make: Callable[[Tree, list], Any]) -> Any:
-    """Make something of a tree, of any depth, from its words upwards.
-
-    Args:
-        tree: the tree.
-        make: a function of a constituent and of what its children became, in order. A word becomes
-            itself.
+    """Make something of a tree, of any depth, from its words upwards, by a function of a
+    constituent and of what its children became, in order. A word becomes itself.
     """
     # What is open, outermost first: the constituent, children that are left, what others became.
     open_ones = [(tree, iter(tree.children), [])]
@@ -117,14 +111,9 @@ def fold(tree: Tree, make: Callable[[Tree, list], Any]) -> Any:
 
 
 def parse(text: str) -> Tree:
-    """Read one tree.
-
-    Args:
-        text: brackets around a label and either one word or constituents.
-
-    Returns:
-        The tree; one with the label "" around several that stand side by side. Brackets without a
-        label around a single tree are left out.
+    """Read one tree: brackets around a label and either one word or constituents. Several that
+    stand side by side come under the label ""; brackets without a label around a single tree are
+    left out.
     """
     return without_empty_label(Tree("", tuple(side_by_side(text))))
 
@@ -191,10 +180,8 @@ def plain_label(label: str) -> str:
 
 
 def plain(tree: Tree) -> Tree | None:
-    """A tree without traces, function tags and indices; unary chains stay.
-
-    Returns:
-        The tree; None if it has no words.
+    """A tree without traces, tags of functions and indices; unary chains stay. None if it has no
+    words.
     """
     return fold(tree, _plain)
 
@@ -221,11 +208,8 @@ def escaped(word: str) -> str:
 
 
 def split_words(lines: Iterable[str]) -> list[str]:
-    """Split each line, one sentence, into the words and the punctuation of the Penn Treebank, by
-    nltk's tokenizer. Quotes become `` and '', and "can't" the words "ca" and "n't".
-
-    Returns:
-        For each line its words, joined by spaces.
+    """Each line, one sentence, as the words and the punctuation of the Penn Treebank, joined by
+    spaces, by nltk's tokenizer. Quotes become `` and '', and "can't" the words "ca" and "n't".
     """
     try:
         from nltk.tokenize import TreebankWordTokenizer

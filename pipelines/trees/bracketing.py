@@ -17,15 +17,9 @@ TAGGED = r"^(\([^-=][^-=]*)[-=].*"
 
 
 def trees(alphabet: Alphabet, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
-    """Make trees of symbols: `linearization.from_symbols`.
-
-    Args:
-        alphabet: of the vocabulary.
-        ids: symbols, int32 (B, L).
-        text: sentences, strings (B,), whose words stand between ASCII white space.
-
-    Returns:
-        Strings (B,): brackets over exactly the words, escaped; "" for a sentence without words.
+    """Make trees of symbols, ids (B, L), over the words of sentences (B,), which stand between
+    ASCII white space: `linearization.from_symbols`. Strings (B,): brackets over exactly the words,
+    escaped; "" for a sentence without words.
     """
     words = tf.strings.split(text)
     counts = tf.cast(words.row_lengths(), tf.int32)
@@ -148,15 +142,9 @@ LEAVES = {"xx": f" {WORD} ", "parts_of_speech": rf" {WORD}-\1 ", "words": r" \2 
 
 
 def symbols(text: tf.Tensor, leaves: str = "xx") -> tf.Tensor:
-    """Write trees as symbols: `linearization.to_symbols`, without function tags and indices.
-
-    Args:
-        text: strings (B,): trees in brackets, each part of speech and its word as "(DT the)",
-            without traces; or symbols, which stay as they are but for words that are brackets.
-        leaves: a key of `linearization.LEAVES`.
-
-    Returns:
-        Symbols joined by spaces, strings (B,).
+    """Write trees (B,) as symbols joined by spaces, strings (B,): `linearization.to_symbols`,
+    without function tags and indices. In a tree each part of speech and its word is "(DT the)", and
+    there are no traces. Symbols stay as they are but for words that are brackets.
     """
     text = tf.strings.regex_replace(text, PRETERMINAL, LEAVES[leaves])
     text = tf.strings.regex_replace(text, f" {WORD}-{WORD} ", f" {WORD} ")

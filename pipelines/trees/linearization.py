@@ -46,12 +46,7 @@ LEAVES = {
 
 
 def to_symbols(tree: Tree, leaves: str = "xx") -> list[str]:
-    """Write a tree.
-
-    Args:
-        tree: `trees.plain`; labels without white space.
-        leaves: a key of `LEAVES`.
-    """
+    """Write a `trees.plain` tree, with leaves that are a key of `LEAVES`."""
     symbols = []
     # Trees, and after the children of each the symbol that closes it.
     left = [tree]
@@ -70,15 +65,9 @@ def to_symbols(tree: Tree, leaves: str = "xx") -> list[str]:
 
 
 def from_symbols(symbols: Sequence[str], words: Sequence[str]) -> Tree:
-    """Make a tree over words, by the rules above. A part of speech that no symbol says is XX.
-
-    Args:
-        symbols: any strings; "" is nothing.
-        words: of the sentence, at least one, as they stand in brackets.
-
-    Returns:
-        A tree whose words are `words`. `from_symbols(to_symbols(tree), tree.words)` is `tree` but
-        for parts of speech that were not kept.
+    """Make a tree over words as they stand in brackets, at least one, by the rules above. A part of
+    speech that no symbol says is XX; the symbol "" is nothing. `from_symbols(to_symbols(tree),
+    tree.words)` is `tree` but for parts of speech that were not kept.
     """
     left = list(reversed(words))
     # Labels and children of what is open, outermost first.
@@ -148,13 +137,8 @@ class Alphabet:
 
 
 def alphabet_of(pieces: Sequence[str]) -> Alphabet:
-    """Find the symbols among the pieces of a vocabulary.
-
-    They stand side by side, as its tags do: text may have pieces that look like symbols. A label
-    counts if it can be opened and closed.
-
-    Args:
-        pieces: V strings by id.
+    """Find the symbols among the V pieces of a vocabulary. They stand side by side, as its tags do:
+    text may have pieces that look like symbols. A label counts if it can be opened and closed.
     """
     symbols = _symbols(pieces)
     found = [OPENING.fullmatch(symbol) for symbol in symbols]

@@ -30,11 +30,7 @@ READERS = {".model": Vocabulary.load, ".json": WordPieces.load}
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SeparateVocabularies:
-    """A vocabulary for each language.
-
-    Args:
-        source, target: of equal size, for a model has one V.
-    """
+    """A vocabulary for each language, of equal size, for a model has one V."""
 
     source: Vocabulary
     target: Vocabulary
@@ -70,13 +66,8 @@ def learn(
     tags: Iterable[str] = (),
     model_type: str = "bpe",
 ) -> Vocabulary | SeparateVocabularies:
-    """Learn a vocabulary, or one a language.
-
-    Args:
-        sources, targets: text of the training side only.
-        kind: "joint" or "separate".
-        size, tags, model_type: of each, as in `vocabulary.learn`. If one of two texts holds fewer
-            pieces, both vocabularies have as many as that one.
+    """Learn a vocabulary of the training side's text, "joint" or "separate", as `vocabulary.learn`
+    does. If one of two texts holds fewer pieces, both vocabularies have as many as that one.
     """
     lines = {}
     for name, side in zip(FILES[kind], (sources, targets), strict=True):

@@ -69,10 +69,8 @@ class Segmentation(abc.ABC):
 
     @abc.abstractmethod
     def join(self, characters: Characters) -> tuple[tf.Tensor, tf.Tensor]:
-        """Join characters to pieces.
-
-        Returns:
-            The ids of the pieces, int64, and their sentences, both of one length.
+        """The ids of the pieces that characters are joined to, int64, and their sentences, both of
+        one length.
         """
 
     def keys(self, buckets: tf.Tensor, places: tf.Tensor) -> tf.Tensor:

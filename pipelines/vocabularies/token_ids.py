@@ -15,13 +15,9 @@ LINES_A_CALL = 8192
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TokenIds:
-    """The ids of many sentences. An id takes two bytes where the vocabulary allows: 36 million
-    pairs of WMT14 take about 4 GB.
-
-    Attributes:
-        flat: ids of all sentences in a row, uint16 or int32 (tokens,).
-        starts: where each sentence begins in `flat`, and the end of the last, int64
-            (sentences + 1,).
+    """The ids of many sentences: all in a row, uint16 or int32 (tokens,), and where each sentence
+    begins, and the end of the last, int64 (sentences + 1,). An id takes two bytes where the
+    vocabulary allows: 36 million pairs of WMT14 take about 4 GB.
     """
 
     flat: np.ndarray
@@ -89,12 +85,7 @@ def slices(lines: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def packed(parts: Iterable[tf.RaggedTensor], size: int) -> TokenIds:
-    """The rows of all parts, in order.
-
-    Args:
-        parts: at least one, of integers.
-        size: each integer is below it.
-    """
+    """The rows of all parts, at least one, of integers below `size`, in order."""
     dtype = smallest_dtype(size)
     return TokenIds.concatenate(
         TokenIds.of_lengths(part.values.numpy().astype(dtype), part.row_lengths().numpy())

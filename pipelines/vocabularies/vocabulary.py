@@ -40,9 +40,6 @@ NORMALIZATION = "2581\t20\n"
 # A model says which file its rules came from, here a temporary one. Protocol buffers are merged by
 # joining them: this is a ModelProto whose NormalizerSpec (field 3) names no file (field 6).
 NO_FILE = b"\x1a\x02\x32\x00"
-# How pieces are chosen. The paper has byte pairs for English-German; for English-French it has word
-# pieces, which no library learns in a form that text can be restored from.
-MODELS = ("bpe", "unigram")
 # SentencePiece lets no piece cross the first, and passes over lines with the second.
 BOUNDARY = "\0"
 UNUSABLE = "\u2585"
@@ -69,6 +66,8 @@ def learn(
             stands, and no other piece crosses it.
         model_type: "bpe", byte-pair encoding (Sennrich et al. 2016), which merges the most frequent
             pairs; or "unigram" (Kudo 2018), which keeps the pieces that make the text most likely.
+            The paper has byte pairs for English-German; for English-French it has word pieces,
+            which no library learns in a form that text can be restored from.
     """
     tags = list(tags)
     if taken := sorted({tag for tag in tags if tag in RESERVED or tags.count(tag) > 1}):

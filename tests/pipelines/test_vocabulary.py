@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipelines.special_ids import BOS, EOS, PAD, UNK
-from pipelines.vocabularies.vocabulary import BYTES, MODELS, SPACE, Vocabulary, _train, learn
+from pipelines.vocabularies.vocabulary import BYTES, SPACE, Vocabulary, _train, learn
 
 LINES = [
     "the house is big and the lamp is small",
@@ -111,7 +111,7 @@ def test_text_survives_the_way_there_and_back_but_for_runs_of_spaces(vocabulary,
     assert there_and_back(vocabulary, text) == one_space_each(text)
 
 
-@pytest.mark.parametrize("model_type", MODELS)
+@pytest.mark.parametrize("model_type", ["bpe", "unigram"])
 @pytest.mark.parametrize(
     "text",
     ["Bitte warten…", "½ Liter", "（全角）", "e\u0301 ﬁ ①", "dix\u202f% \u00a0de", "a\tb", "㎞²"],
@@ -122,7 +122,7 @@ def test_what_nfkc_would_change_is_kept(model_type, text):
 
 
 def test_a_unigram_vocabulary_is_another_than_byte_pairs_and_has_the_same_special_pieces():
-    byte_pairs, unigram = (learn(LINES, 300, model_type=model) for model in MODELS)
+    byte_pairs, unigram = (learn(LINES, 300, model_type=model) for model in ("bpe", "unigram"))
     assert byte_pairs.pieces[: 4 + BYTES] == unigram.pieces[: 4 + BYTES]
     assert byte_pairs.pieces != unigram.pieces
     spelled = sentencepiece.SentencePieceProcessor(model_proto=unigram.model)
@@ -140,7 +140,7 @@ def lines_by_language():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model_type", MODELS)
+@pytest.mark.parametrize("model_type", ["bpe", "unigram"])
 def test_every_line_of_every_language_of_the_default_corpus_survives(lines_by_language, model_type):
     """The vocabulary is of English and German: of most languages it spells the bytes."""
     known = lines_by_language["en"] + lines_by_language["de"]
@@ -241,7 +241,7 @@ def made_up_lines(count, start):
     return [" ".join(words[int(count * one**2)] for one in drawn.random(8)) for _ in range(count)]
 
 
-@pytest.mark.parametrize("model_type", MODELS)
+@pytest.mark.parametrize("model_type", ["bpe", "unigram"])
 @pytest.mark.parametrize("pairs", [1, 10, 100, 1000])
 @pytest.mark.parametrize("start", ALPHABETS_BY_START)
 def test_a_text_of_any_size_and_alphabet_gives_as_many_pieces_as_it_holds(
@@ -260,7 +260,7 @@ def test_a_text_of_any_size_and_alphabet_gives_as_many_pieces_as_it_holds(
         assert not np.isin(UNK, learned.tokenize(tagged[:200]).flat_values)
 
 
-@pytest.mark.parametrize("model_type", MODELS)
+@pytest.mark.parametrize("model_type", ["bpe", "unigram"])
 @pytest.mark.parametrize("tags", [(), ("<2de>",)])
 def test_where_the_size_fits_it_is_the_model_that_every_version_learned(model_type, tags, caplog):
     """Byte for byte, so that runs of before go on: SentencePiece's own, with its hard limit."""
