@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.layers.linear_maps import Matrix
+from keras_transformer.layers.linear_maps import Matrix, plus_bias
 from keras_transformer.layers.prototypes import description, like
 from keras_transformer.layers.scaled_dot_product import AttentionHeads, SoftmaxHeads
 from keras_transformer.layers.tensors import KeysAndValues, Masks, State, Tensor
@@ -171,7 +171,7 @@ class MultiHeadAttention(keras.layers.Layer):
         # from outside of it as well.
         dtype = self.compute_dtype
         product = ops.matmul(ops.cast(x, dtype), ops.cast(kernel, dtype))
-        return product if bias is None else product + ops.cast(bias, dtype)
+        return product if bias is None else plus_bias(product, bias)
 
     def _heads(self, x, kernel, bias):
         """(B, T, d_model) -> (B, h, T, d)."""

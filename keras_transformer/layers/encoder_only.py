@@ -11,7 +11,7 @@ from keras import ops
 
 from keras_transformer.layers.add_and_norm import EPSILON
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.linear_maps import Dense
+from keras_transformer.layers.linear_maps import Dense, plus_bias
 from keras_transformer.layers.normalization import LayerNormalization
 from keras_transformer.layers.tensors import Tensor
 from pipelines.special_ids import PAD
@@ -136,7 +136,7 @@ class PieceBias(keras.layers.Layer):
         self.bias = self.add_weight(name="bias", shape=(logits_shape[-1],), initializer="zeros")
 
     def call(self, logits: Tensor) -> Tensor:
-        return logits + ops.cast(self.bias, logits.dtype)
+        return plus_bias(logits, self.bias)
 
     def compute_output_shape(self, logits_shape):
         return logits_shape
@@ -244,7 +244,8 @@ class PatchEmbedding(keras.layers.Layer):
         )
 
     def call(self, pictures: Tensor) -> Tensor:
-        x = ops.matmul(patches(pictures, self.patch_size), self.kernel) + self.bias
+        x = ops.matmul(patches(pictures, self.patch_size), self.kernel)
+        x = plus_bias(x, self.bias)
         first = ops.broadcast_to(self.class_token, (ops.shape(x)[0], 1, self.d_model))
         x = ops.concatenate([ops.cast(first, x.dtype), x], axis=1)
         return self.sum_dropout(x + ops.cast(self.positions, x.dtype))

@@ -4,7 +4,8 @@ token.
 
 TensorFlow's operation that adds a bias sums its gradient over all positions in the dtype of the
 gradient, on a processor. With the 8 bits of precision of bfloat16, such a sum stops growing at 256
-times what is added to it. The gradient of a plain sum is summed in float32.
+times what is added to it. So does JAX's of any sum. TensorFlow's gradient of a plain sum is summed
+in float32.
 """
 
 from collections.abc import Sequence
@@ -32,7 +33,19 @@ class Dense(keras.layers.Dense):
 
 def plus_bias(y: Tensor, bias: Tensor) -> Tensor:
     """`y + bias`, (..., width), whose gradient is summed in float32."""
-    return y + ops.cast(bias, y.dtype)
+    if keras.backend.backend() != "jax":
+        return y + ops.cast(bias, y.dtype)
+
+    @ops.custom_gradient
+    def added(y, bias):
+        def gradient(*args, upstream=None):
+            upstream = args[-1] if upstream is None else upstream
+            positions = ops.reshape(ops.cast(upstream, "float32"), (-1, upstream.shape[-1]))
+            return upstream, ops.cast(ops.sum(positions, axis=0), bias.dtype)
+
+        return y + ops.cast(bias, y.dtype), gradient
+
+    return added(y, ops.convert_to_tensor(bias))
 
 
 class Matrix:

@@ -383,8 +383,7 @@ def test_an_export_that_fails_leaves_no_run(tmp_path, monkeypatch):
     def fails(*_, **__):
         raise OSError("the disk is full")
 
-    made = types.SimpleNamespace(write_files=lambda path: None, facts=dict)
-    made.module = types.SimpleNamespace(arrays=dict)
+    made = types.SimpleNamespace(write_files=lambda path: None, facts=dict, arrays=dict)
     monkeypatch.setattr(imported, "module_of", lambda folder: ("classification", made))
     monkeypatch.setattr(imported, "description", lambda *_: {"task": "classification"})
     monkeypatch.setattr(written, "export", fails)

@@ -2,6 +2,12 @@
 `tests/models/test_bfloat16_gradients.py` has the law of all weights.
 """
 
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
 import keras
 import numpy as np
 import pytest
@@ -76,6 +82,34 @@ def test_control_a_sum_in_bfloat16_stops_counting(monkeypatch):
     bfloat16_sums.use(monkeypatch)
     ours, _, sizes = MAPS["linear"]
     assert bias_error(ours, sizes) > 0.1
+
+
+# What a bias learns of 100,000 positions whose gradients are about 1, as a compiled program.
+ON_JAX = """
+import jax, jax.numpy as jnp, json
+from keras_transformer.layers.linear_maps import plus_bias
+
+y = jnp.zeros((1, 100_000, 3), "bfloat16")
+weights = jnp.linspace(0.5, 1.5, 100_000)[None, :, None]
+
+def gradient(added):
+    loss = lambda bias: jnp.sum(added(y, bias).astype("float32") * weights)
+    return jax.jit(jax.grad(loss))(jnp.zeros(3)).tolist()
+
+print(json.dumps([gradient(plus_bias), gradient(lambda y, bias: y + bias.astype(y.dtype))]))
+"""
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="JAX is not installed")
+def test_jax_counts_every_position_too():
+    environment = os.environ | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", ON_JAX], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    ours, plain = json.loads(done.stdout.splitlines()[-1])
+    np.testing.assert_allclose(ours, 100_000, rtol=0.01)
+    assert max(plain) < 50_000  # a control: JAX's own sum
 
 
 @pytest.mark.parametrize("refused", [{"strides": 2}, {"groups": 3}])
