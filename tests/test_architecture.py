@@ -101,6 +101,8 @@ WITH_TENSORFLOW = ours(
 )
 NAMES_ITS_SECTION = ours("layers", "models", "training", "decoding")
 SECTION = re.compile(r"\b(sections?|figure|table) \d", re.IGNORECASE)
+# Of a run, a checkpoint and a SavedModel one place says which a path is.
+RESOLVER = "keras_transformer.runs.model_path"
 NO_NAMES = {"utils", "util", "helpers", "helper", "misc", "common"}
 MOST_LINES = 300
 # Of a command: flags in, calls out.
@@ -127,6 +129,13 @@ def defines_flags(tree):
         getattr(node, "attr", None) or getattr(node, "id", None) or "" for node in ast.walk(tree)
     )
     return any(name.startswith("DEFINE_") for name in names)
+
+
+def decides_what_a_path_is(tree):
+    """Whether a module compares something with the end of a checkpoint's name."""
+    asking = (node for node in ast.walk(tree) if isinstance(node, ast.Compare | ast.Call))
+    parts = (part for node in asking for part in ast.iter_child_nodes(node))
+    return any(isinstance(part, ast.Constant) and part.value == ".npz" for part in parts)
 
 
 def parallel_assignments(tree):
@@ -162,6 +171,8 @@ def offences(module, source):
     yield from foreign_imports(module, tree)
     if defines_flags(tree) and not within(module, ours("flags")):
         yield "defines a flag"
+    if decides_what_a_path_is(tree) and module != RESOLVER:
+        yield "decides by itself what a path leads to"
     if NO_NAMES & set(module.split(".")):
         yield "has a name that says nothing"
     if within(module, NAMES_ITS_SECTION) and not SECTION.search(ast.get_docstring(tree) or ""):
@@ -218,6 +229,7 @@ DOCSTRING = '"""Section 3."""\n'
         ("layers.x", "try:\n    import tensorflow as tf\nfinally:\n    pass", "imports tensorflow"),
         ("train", "from absl import flags", "reads flags by itself"),
         ("train", "flags.DEFINE_string('x', None, '')", "defines a flag"),
+        ("tasks.x", "path.suffix == '.npz'", "decides by itself what a path leads to"),
         ("helpers.x", "", "has a name that says nothing"),
         ("attic", "", "has no floor in MAY_IMPORT"),
         ("training.x", "x = 1\n" * 300, "has more than 300 lines"),
