@@ -121,7 +121,7 @@ def score(path):
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.tasks.labelling.task import Classification
 
-    reader = TextReader.of(Classification.reload(RunFolder(path), {"precision": "float32"}).module)
+    reader = TextReader.of(Classification.reload(RunFolder(path), {"precision": "float32"}))
     corpus = corpora.load("intents")
     accuracies = {
         name: label_score.measure(reader.labels(split.sources), split.targets)["accuracy"]
