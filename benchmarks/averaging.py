@@ -40,12 +40,10 @@ def main(FLAGS):
     folder = RunFolder(our_flags.required_model_dir(FLAGS))
     task = kind(values)
     task.read_files(folder)
-    # Some tasks learn their sizes while they say what they are.
-    task.description()
-    model = task.model("float32")
+    model = task.build(task.description(), "float32")
     longest = max(values["batch_tokens"] or 25000, values["max_train_length"])
     evaluate = label_measures(
-        model, lambda: batching.evaluation_batches(task.validation_examples(), longest)
+        model, lambda: batching.evaluation_batches(task.examples("valid"), longest)
     )
 
     def measure(weights):
@@ -103,17 +101,17 @@ def score(weights, sentences):
     """What `evaluate` says of some weights on the test set."""
     from keras_transformer.runs.description import task_of
     from keras_transformer.runs.model_path import description_of
-    from keras_transformer.tasks import examination_class
+    from keras_transformer.tasks import task_class
 
     description = description_of(str(weights))
     groups = our_flags.defaults(ScoringOptions, TreeScoring, Tokenizer, Files)
     if task_of(description) == "translation":
         groups["metrics"] = ["bleu"]
-    examination = examination_class(task_of(description))(description, str(weights), groups)
-    if sentences and hasattr(examination, "keep_first"):
-        examination.keep_first(sentences)
+    scorer = task_class(task_of(description)).scorer(description, str(weights), groups)
+    if sentences and hasattr(scorer, "keep_first"):
+        scorer.keep_first(sentences)
     loading = {"precision": "float32", "batch_tokens": 2048, "options": {}}
-    return examination.examine(loading, 1)
+    return scorer.examine(loading, 1)
 
 
 if __name__ == "__main__":

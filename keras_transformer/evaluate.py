@@ -22,7 +22,7 @@ def main(FLAGS):
     from keras_transformer.runs.description import task_of
     from keras_transformer.runs.model_path import description_of
     from keras_transformer.startup import spread_over_cores
-    from keras_transformer.tasks import examination_class
+    from keras_transformer.tasks import task_class
 
     model = flags.required_model(FLAGS)
     description = description_of(model)
@@ -32,22 +32,22 @@ def main(FLAGS):
     task = task_of(description)
     flags.refuse_foreign(task, model)
     values = flags.values(FLAGS, ScoringOptions, TreeScoring, Tokenizer, Files)
-    examination = examination_class(task)(description, model, values)
-    _refuse(FLAGS, examination, model)
+    scorer = task_class(task).scorer(description, model, values)
+    _refuse(FLAGS, scorer, model)
     loading = {"precision": FLAGS.precision, "batch_tokens": FLAGS.decode_tokens}
     loading["options"] = flags.decoding_options(FLAGS)
-    found = examination.examine(loading, at_once)
-    if "warning" in found:
-        print(f"warning: {found['warning']}", file=sys.stderr)
+    numbers = scorer.examine(loading, at_once)
+    if "warning" in numbers:
+        print(f"warning: {numbers['warning']}", file=sys.stderr)
     if FLAGS.json:
-        print(json.dumps(found, indent=2, ensure_ascii=False))
+        print(json.dumps(numbers, indent=2, ensure_ascii=False))
     else:
-        print(examination.table(found))
+        print(scorer.table(numbers))
 
 
-def _refuse(FLAGS, examination, model):
+def _refuse(FLAGS, scorer, model):
     """Flags of the command line that change nothing."""
-    if not examination.searches:
+    if not scorer.searches:
         names = flags.of_sections(DecodingOptions, DecodeTokens)
         flags.refuse(names, f"is for searches, and scoring {model} has none")
     if not FLAGS.baseline_file:

@@ -38,20 +38,20 @@ def main(FLAGS):
     require_writable(FLAGS.output)
     # Reading a corpus may compute something.
     at_once = spread_over_cores()
-    examination = _examination(FLAGS, model)
+    scorer = _scorer(FLAGS, model)
     translator = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
     for size, alpha in itertools.product(*tried):
         translator.check(beam_size=size, length_penalty=alpha)
-    if warning := examination.warning():
+    if warning := scorer.warning():
         print(f"warning: {warning}", file=sys.stderr)
     how = {"batch_tokens": FLAGS.decode_tokens, "batches_at_once": at_once}
-    grid = _grid(translator, examination, tried, how)
-    lines = f"the first {len(examination.sources):,} lines of"
+    grid = _grid(translator, scorer, tried, how)
+    lines = f"the first {len(scorer.sources):,} lines of"
     text = FLAGS.source_file or FLAGS.reference_file or "the validation split"
-    _tell(FLAGS, grid, examination.measure, f"{lines} {text}")
+    _tell(FLAGS, grid, scorer.measure, f"{lines} {text}")
 
 
-def _examination(FLAGS, model):
+def _scorer(FLAGS, model):
     """What `evaluate` asks of the model, of the first sentences of the validation split."""
     from keras_transformer.runs.description import task_of
     from keras_transformer.runs.model_path import description_of
@@ -62,24 +62,24 @@ def _examination(FLAGS, model):
         **flags.values(FLAGS, options.Tokenizer, Files),
     }
     flags.refuse_foreign(task_of(description_of(model)), model)
-    examination = validation_of(model, values, "tune")
+    scorer = validation_of(model, values, "tune")
     if FLAGS.sentences:
-        examination.keep_first(FLAGS.sentences)
-    return examination
+        scorer.keep_first(FLAGS.sentences)
+    return scorer
 
 
-def _grid(translator, examination, tried, how):
+def _grid(translator, scorer, tried, how):
     """The quality of each search that is tried, under a bar of progress."""
     import functools
 
     from keras_transformer.evaluation import tuning
     from keras_transformer.inference.speed_bar import speed_bar
 
-    with speed_bar(len(examination.sources) * len(tried[0])) as report:
+    with speed_bar(len(scorer.sources) * len(tried[0])) as report:
         translate = functools.partial(
-            translator.translate_with_penalties, examination.sources, **how, report=report
+            translator.translate_with_penalties, scorer.sources, **how, report=report
         )
-        return tuning.score_searches(translate, examination.quality, *tried)
+        return tuning.score_searches(translate, scorer.quality, *tried)
 
 
 def _tell(FLAGS, grid, measure, what):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+from typing import Any
 
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.evaluation.options import Tokenizer
@@ -37,13 +38,11 @@ class Registered:
     Attributes:
         home: module and class.
         module: module and class of what is exported of its models.
-        examination: module and class of what `evaluate` asks of it: see `examination.Examination`.
         options, export_options: see `task.Task`.
     """
 
     home: str
     module: str
-    examination: str
     options: tuple[type[Options], ...]
     export_options: tuple[type[Options], ...]
 
@@ -77,21 +76,18 @@ TASKS = {
     "translation": Registered(
         "keras_transformer.tasks.translation.task:Translation",
         "keras_transformer.tasks.translation.module:TranslationModule",
-        "keras_transformer.tasks.translation.score:TranslationExamination",
         options=(*_TRANSLATION, options.SEARCH, Tokenizer),
         export_options=(options.SEARCH, Precision, Format),
     ),
     "parsing": Registered(
         "keras_transformer.tasks.parsing.task:Parsing",
         "keras_transformer.tasks.parsing.module:ParsingModule",
-        "keras_transformer.tasks.parsing.score:ParsingExamination",
         options=(*_TRANSLATION, DecodingOptions),
         export_options=(DecodingOptions, Precision, Format),
     ),
     "language_modelling": Registered(
         "keras_transformer.tasks.language_modelling.task:LanguageModelling",
         "keras_transformer.tasks.language_modelling.module:GenerationModule",
-        "keras_transformer.tasks.language_modelling.score:PerplexityExamination",
         options=(
             *_TEXT,
             options.TextBatches,
@@ -103,14 +99,12 @@ TASKS = {
     "masking": Registered(
         "keras_transformer.tasks.masking.task:Masking",
         "keras_transformer.tasks.masking.module:MaskedTextModule",
-        "keras_transformer.tasks.masking.score:MaskingExamination",
         options=(*_READING, options.MaskingOptions, Hyperparameters),
         export_options=(Precision,),
     ),
     "classification": Registered(
         "keras_transformer.tasks.labelling.task:Classification",
         "keras_transformer.tasks.labelling.module:LabelModule",
-        "keras_transformer.tasks.labelling.score:LabelExamination",
         options=(
             *_READING,
             options.LabellingOptions,
@@ -122,14 +116,12 @@ TASKS = {
     "tagging": Registered(
         "keras_transformer.tasks.labelling.task:Tagging",
         "keras_transformer.tasks.labelling.module:TagModule",
-        "keras_transformer.tasks.labelling.score:TagExamination",
         options=(*_READING, options.LabellingOptions, options.MODEL_OF_LABELS),
         export_options=(Precision,),
     ),
     "image_classification": Registered(
         "keras_transformer.tasks.pictures.task:ImageClassification",
         "keras_transformer.tasks.pictures.module:PictureModule",
-        "keras_transformer.tasks.pictures.score:PictureExamination",
         options=(PictureOptions, Strictness, VisionHyperparameters),
         export_options=(),
     ),
@@ -151,6 +143,14 @@ class TaskChoice(Options):
 
 # Of an imported encoder without a head, which nothing trains.
 IMPORTED_ALONE = "sentence_vectors"
+IMPORTED = (
+    "import_model wrote it, and its SavedModel beside it, which predict asks for vectors; nothing "
+    "scores them."
+)
+ANOTHER = (
+    "It is another program's, which has to score it, and to export it by "
+    "`keras_transformer.export.run` of its class."
+)
 
 
 def task_class(name: str) -> type:
@@ -162,40 +162,17 @@ def task_class(name: str) -> type:
     if name not in TASKS:
         raise ValueError(
             f"the task of a run must be one of {', '.join(TASKS)}. Received: task={name!r}. "
-            f"{_instead(name, 'call `keras_transformer.export.run` of its class there')}"
+            f"{IMPORTED if name == IMPORTED_ALONE else ANOTHER}"
         )
-    return _imported(TASKS[name].home)
+    return imported(TASKS[name].home)
 
 
 def module_class(name: str) -> type:
     """Import the `ServedModule` of the task of a name."""
-    return _imported(TASKS[name].module)
+    return imported(TASKS[name].module)
 
 
-def examination_class(name: str) -> type:
-    """Import the `Examination` of the task of a name.
-
-    Raises:
-        ValueError: if this package has no task of that name.
-    """
-    if name not in TASKS:
-        raise ValueError(
-            f"the task of a model must be one of {', '.join(TASKS)}. Received: task={name!r}. "
-            f"{_instead(name, 'that has to score it')}"
-        )
-    return _imported(TASKS[name].examination)
-
-
-def _instead(name, there):
-    """What to do with a model of a task that is none of `TASKS`."""
-    if name == IMPORTED_ALONE:
-        return (
-            "import_model wrote it, and its SavedModel beside it, which predict asks for vectors; "
-            "nothing scores them."
-        )
-    return f"It is another program's: {there}."
-
-
-def _imported(home):
+def imported(home: str) -> Any:
+    """What "module:attribute" names."""
     module, _, attribute = home.partition(":")
     return getattr(importlib.import_module(module), attribute)

@@ -4,27 +4,35 @@ what `evaluate` asks of every task, and `tune` and `visualize` of those that mak
 
 import abc
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from keras_transformer.inference.speed_bar import speed_bar
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.description import task_of
-from keras_transformer.runs.model_path import description_of
-from keras_transformer.tasks import examination_class
+from keras_transformer.runs.model_path import ModelPath, description_of
+from keras_transformer.saved_models.served_module import ServedModule
+from keras_transformer.tasks import task_class
+from pipelines import corpora
+from pipelines.corpora.line_files import read_lines
+
+# Flags of `evaluate` that are for answers with a reference.
+OF_ANSWERS = ("metrics", "confidence", "baseline_file", "source_file", "evalb_parameters")
 
 
-class Examination(abc.ABC):
-    """What is asked of a model of a task, and how its answers are scored.
+class Scorer(abc.ABC):
+    """What `evaluate` asks of a model of a task, and how its answers are scored.
 
-    Making one reads all flags and files: errors in them are reported before the model is
-    loaded.
+    Making one reads all flags and files: errors in them are reported before the model is loaded.
 
     Attributes:
         searches: whether its answers depend on the flags of a search.
+        useless: flags that it refuses.
+        because: why, after the flag's name; {model} is where the model lies.
 
     Args:
         description: what the model is: its `model.json`.
         model: where it lies.
-        values: of the flags of the groups "evaluate", "tokenize" and "files", by name.
+        values: of the flags of scoring, of the tokenizer and of files, by name.
 
     Raises:
         ValueError: if flags do not fit together, or there is no such text.
@@ -32,10 +40,14 @@ class Examination(abc.ABC):
     """
 
     searches: bool = False
+    useless: Sequence[str] = ()
+    because: str = ""
 
-    @abc.abstractmethod
     def __init__(self, description: Mapping, model: str, values: Mapping):
-        pass
+        if given := [name for name in self.useless if values[name]]:
+            raise ValueError(f"--{given[0]} {self.because.format(model=model)}")
+        self.description = description
+        self.model = model
 
     @abc.abstractmethod
     def examine(self, loading: Mapping, at_once: int) -> dict:
@@ -51,32 +63,53 @@ class Examination(abc.ABC):
         """
 
     @abc.abstractmethod
-    def table(self, found: Mapping) -> str:
+    def table(self, numbers: Mapping) -> str:
         """What `examine` gave, for people."""
 
+    def module(self, precision: str) -> ServedModule:
+        """The module of the run that is scored."""
+        task = task_class(task_of(self.description))
+        return task.reload(ModelPath.of(self.model).run, {"precision": precision})
 
-UNSET = dict.fromkeys(
-    ("metrics", "confidence", "baseline_file", "evalb_parameters", "tokenize"), None
-)
+    def corpus(self, instead: str) -> corpora.Corpus:
+        """The corpus that the model was trained on.
+
+        Args:
+            instead: what to pass if it does not say it.
+        """
+        return corpora.load(**self.corpus_settings(instead))
+
+    def corpus_settings(self, instead: str) -> dict:
+        """The arguments of `corpora.load`; see `corpus`."""
+        if "corpus" not in self.description:
+            raise ValueError(f"{self.model} does not say what it was trained on: pass {instead}.")
+        return self.description["corpus"]
+
+    def lines(self, values: Mapping) -> Sequence[str]:
+        """Lines of one language: of --reference_file, or of the split."""
+        if name := values["reference_file"]:
+            lines = [line for line in read_lines(name) if line]
+            if not lines:
+                raise ValueError(f"{name} holds no text. Fill it, or name another file.")
+            return lines
+        return getattr(self.corpus("text by --reference_file"), values["split"]).sources
 
 
-class SentenceExamination(Examination):
-    """Sentences in, sentences or trees out.
+class SentenceScorer(Scorer):
+    """How models are scored that make text or trees of sentences.
 
     Attributes:
         sources: the sentences that the model is asked.
-        model: where it lies.
+        references: what its answers should be.
         measure: what `quality` is, in words.
         unit: its name, in a word.
     """
 
     searches = True
     sources: Sequence[str]
+    references: Sequence[Any]
     measure: str
     unit: str
-
-    def __init__(self, description: Mapping, model: str, values: Mapping):
-        self.model = model
 
     def examine(self, loading, at_once):
         translator = Translator.load(self.model, loading["precision"], **loading["options"])
@@ -87,13 +120,14 @@ class SentenceExamination(Examination):
                 batches_at_once=at_once,
                 report=report,
             )
-        found = self.score(answers)
+        numbers = self.score(answers)
         warning = self.warning()
-        return {**found, "warning": warning} if warning else found
+        return {**numbers, "warning": warning} if warning else numbers
 
-    @abc.abstractmethod
     def keep_first(self, count: int) -> None:
         """Ask no more than the first sentences, if there are more."""
+        self.sources = self.sources[:count]
+        self.references = self.references[:count]
 
     @abc.abstractmethod
     def quality(self, answers: Sequence[str]) -> float:
@@ -105,24 +139,26 @@ class SentenceExamination(Examination):
 
     @abc.abstractmethod
     def score(self, answers: Sequence[str]) -> dict:
-        """Score the answers to `sources`.
-
-        Returns:
-            JSON, with the number of "sentences".
-        """
+        """Score the answers to `sources`: JSON, with the number of "sentences"."""
 
 
-def validation_of(model: str, values: Mapping, asker: str) -> SentenceExamination:
-    """What `evaluate` asks of a model, of its validation split or of files; `values` are those of
-    its flags, of which all but the files may be missing. `asker` is who wants to know, for the
-    error.
+def validation_of(model: str, values: Mapping, asker: str) -> SentenceScorer:
+    """What `evaluate` asks of a model, of its validation split or of files.
+
+    Args:
+        model: a run's folder, a checkpoint or a SavedModel.
+        values: the values of the flags of `evaluate`.
+        asker: who wants to know, for the error.
+
+    Raises:
+        ValueError: if the model is no translator and no parser.
     """
     description = description_of(model)
     task = task_of(description)
-    kind = examination_class(task)
-    if not issubclass(kind, SentenceExamination):
+    kind = task_class(task).scorer
+    if not issubclass(kind, SentenceScorer):
         raise ValueError(
             f"{asker} scores translators and parsers. Received: {model}, a model of the task "
             f"{task}."
         )
-    return kind(description, model, {**UNSET, **values, "split": "valid"})
+    return kind(description, model, {**values, "split": "valid"})

@@ -13,28 +13,30 @@ import keras
 import numpy as np
 
 from keras_transformer.inference.perplexity import perplexity
+from keras_transformer.models import translation_policy
+from keras_transformer.runs.description import hyperparameters_in
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.tasks import TASKS
-from keras_transformer.training.loss import label_measures
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy, label_measures
 from keras_transformer.training.objective import LIKELIHOOD, Objective, RDrop
 from pipelines.batches.batching import Examples
 from pipelines.options import Options
 
 
 @dataclasses.dataclass(frozen=True)
-class Evaluation:
-    """What became of a finished run.
+class Score:
+    """How good a trained model is on the test set.
 
     Attributes:
-        scores: JSON, for `evaluation.json` and the card of the SavedModel.
-        report: lines to print; the first says the scores.
-        examples: JSON, a list; the run keeps them, and each export takes its golden ones from it.
+        numbers: JSON, for `evaluation.json` and the card of the SavedModel.
+        report: lines to print; the first says the numbers.
+        samples: JSON, a list; the run keeps them, and each export takes its golden ones from it.
     """
 
-    scores: dict
+    numbers: dict
     report: Sequence[str] = ()
-    examples: Sequence = ()
+    samples: Sequence = ()
 
 
 class Task(abc.ABC):
@@ -61,6 +63,9 @@ class Task(abc.ABC):
             there is no vocabulary.
         carried_over: names of the layers that `--init_from` sets, where a model of another task may
             be named; the others begin anew. None: all.
+        trial: a line for a shell that tries an export, of {sample}, the first one, {version}, the
+            folder of the SavedModel, and {versions}, the folder above it. "": there is none.
+        scorer: what `evaluate` asks of a model of this task: a `score.Scorer`.
     """
 
     name: str
@@ -73,6 +78,8 @@ class Task(abc.ABC):
     width: int = 512
     pieces: Mapping[str, Sequence[str]] | None = None
     carried_over: Sequence[str] | None = None
+    trial: str = ""
+    scorer: type | None = None
 
     def __init_subclass__(cls, **kwargs):
         """Give a task of `TASKS` the options that stand there, unless it names its own."""
@@ -122,22 +129,20 @@ class Task(abc.ABC):
         """Print what is trained on."""
 
     @abc.abstractmethod
-    def examples(self) -> Examples:
-        """The examples to train on."""
-
-    @abc.abstractmethod
-    def validation_examples(self) -> Examples:
-        """The examples that are measured after each epoch."""
+    def examples(self, split: str) -> Examples:
+        """The examples of a split: "train", to train on, or "valid", to measure after an epoch."""
 
     def example_weights(self) -> np.ndarray | None:
         """How often each example comes in an epoch, (examples,); None: once."""
         return None
 
+    @classmethod
     @abc.abstractmethod
-    def model(self, dtype) -> keras.Model:
-        """Make a new model.
+    def build(cls, description: Mapping, dtype) -> keras.Model:
+        """Make a new model, to train, to score or to export.
 
         Args:
+            description: of the run, as `description` gave it.
             dtype: a Keras dtype policy.
 
         Returns:
@@ -153,9 +158,9 @@ class Task(abc.ABC):
         """
         return
 
-    @abc.abstractmethod
     def loss(self) -> keras.losses.Loss:
         """The loss; its `call` gives float32 of the shape of the labels, a loss for each."""
+        return LabelSmoothedCrossEntropy(self.values["label_smoothing"])
 
     def objective(self) -> Objective:
         """What a batch adds to the loss that is minimized."""
@@ -175,27 +180,39 @@ class Task(abc.ABC):
         """
         return label_measures(model, batches)
 
-    @abc.abstractmethod
-    def module(self, model: keras.Model) -> ServedModule:
-        """What is exported of a trained float32 model."""
-
     @classmethod
     @abc.abstractmethod
+    def module(cls, model: keras.Model, folder: RunFolder, values: Mapping) -> ServedModule:
+        """What is scored and exported of a trained model.
+
+        Args:
+            model: with its weights.
+            folder: of its run, whose files may be read.
+            values: of the flags that `train` or `export` reads, by name.
+        """
+
+    @classmethod
     def reload(cls, folder: RunFolder, values: Mapping) -> ServedModule:
-        """What is exported of a run's folder.
+        """What is scored and exported of a run's folder.
 
         Args:
             folder: of a run of this task.
-            values: of the flags that `export` reads, by name.
+            values: as in `module`; "precision" of the weights, by default float32.
+
+        Raises:
+            ValueError: if the run does not say what its model is, or a file is damaged.
         """
+        description = folder.read_description()
+        policy = translation_policy(values.get("precision", "float32"))
+        model = hyperparameters_in(
+            description, folder.description, lambda _: cls.build(description, policy)
+        )
+        folder.load_weights(model)
+        return cls.module(model, folder, values)
 
     @abc.abstractmethod
-    def evaluate(self, module: ServedModule) -> Evaluation:
+    def score(self, module: ServedModule) -> Score:
         """Score what was trained, on the test set."""
-
-    def usage(self, version: pathlib.Path) -> str:
-        """Say how an exported version is tried, or nothing."""
-        return ""
 
     @classmethod
     def convert(cls, folder: RunFolder, path: pathlib.Path, values: Mapping) -> pathlib.Path:

@@ -5,16 +5,19 @@ Pre-training of Deep Bidirectional Transformers for Language Understanding").
 
 import dataclasses
 import functools
-import pathlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
+from keras_transformer.inference.functions import LiveFunctions, saved_functions
 from keras_transformer.models import sizes_of_flags
-from keras_transformer.runs.model_path import starting_point
-from keras_transformer.tasks import corpus_settings
+from keras_transformer.runs.description import task_of
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.runs.model_path import ModelPath, starting_point
+from keras_transformer.tasks import TASKS, corpus_settings, task_class
 from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.task import Task
 from pipelines import vocabularies
@@ -25,23 +28,69 @@ from pipelines.vocabularies import SeparateVocabularies, vocabulary
 from pipelines.vocabularies.token_ids import slices
 from pipelines.vocabularies.vocabulary import Vocabulary
 
+# Of the test set: how many are printed, and how many are kept.
+SHOWN = 5
+KEPT = 12
+TRIAL = "echo {sample} | python -m keras_transformer.%s --model={version}"
 
-class OneLanguage(Task):
-    """Learn something of the sources of a corpus, such as the lines of `--corpus=lines`. A task
-    sets `vocabulary` when it reads the run's files.
+
+class TextTask(Task):
+    """Learn something of a corpus with a vocabulary, by a model of the sizes of a Transformer. A
+    task sets `vocabulary` when it reads the run's files.
     """
 
     def __init__(self, values: Mapping):
         super().__init__(values)
         self.hyperparameters = sizes_of_flags(values)
-        self._corpus_settings = corpus_settings.corpus_settings(values)
+        self.corpus_settings = corpus_settings.corpus_settings(values)
+
+    @functools.cached_property
+    def corpus(self) -> Corpus:
+        """The text."""
+        return corpus_settings.load(
+            self.corpus_settings, self.values.get("cache_dir"), self.values.get("strict", False)
+        )
+
+    @property
+    def pieces(self):
+        return vocabularies.pieces_by_side(self.vocabulary)
+
+    @property
+    def width(self):
+        return self.hyperparameters.d_model
+
+    def read_files(self, folder):
+        """Read the vocabulary: its size is the model's."""
+        self.vocabulary = self.vocabulary_in(folder)
+        self.hyperparameters = dataclasses.replace(
+            self.hyperparameters, vocabulary_size=self.vocabulary.size
+        )
+
+    @staticmethod
+    def vocabulary_in(folder: RunFolder) -> Vocabulary | SeparateVocabularies:
+        """The vocabulary of a run."""
+        return vocabularies.load(folder.path)
+
+    def description(self):
+        return {
+            "hyperparameters": self.hyperparameters.as_dict(),
+            **corpus_settings.described(self.corpus_settings, self.corpus),
+            "vocabulary": {"fingerprint": self.vocabulary.fingerprint},
+            "training": corpus_settings.training(self.values),
+        }
+
+    @classmethod
+    def fixed(cls, description):
+        """All but what the corpus says itself."""
+        return corpus_settings.fixed(description)
+
+
+class OneLanguage(TextTask):
+    """Learn something of the sources of a corpus, such as the lines of `--corpus=lines`."""
 
     @functools.cached_property
     def corpus(self):
-        """The text: `corpora.Corpus`."""
-        corpus = corpus_settings.load(
-            self._corpus_settings, self.values.get("cache_dir"), self.values.get("strict", False)
-        )
+        corpus = super().corpus
         if isinstance(corpus.train, Records):
             raise ValueError(
                 f"--task={self.name} reads text. Received: corpus=records, which holds ids of "
@@ -64,33 +113,26 @@ class OneLanguage(Task):
             )
         return corpus
 
-    def read_files(self, folder):
-        """Read the vocabulary: its size is the model's."""
-        self.vocabulary = vocabularies.load(folder.path).source
-        self.hyperparameters = dataclasses.replace(
-            self.hyperparameters, vocabulary_size=self.vocabulary.size
-        )
-
-    @property
-    def pieces(self):
-        return vocabularies.pieces_by_side(self.vocabulary)
-
-    @property
-    def width(self):
-        return self.hyperparameters.d_model
-
-    def description(self):
-        return {
-            "hyperparameters": self.hyperparameters.as_dict(),
-            **corpus_settings.described(self._corpus_settings, self.corpus),
-            "vocabulary": {"fingerprint": self.vocabulary.fingerprint},
-            "training": corpus_settings.training(self.values),
-        }
-
     @classmethod
-    def fixed(cls, description):
-        """All but what the corpus says itself."""
-        return corpus_settings.fixed(description)
+    def default_model_dir(cls, values):
+        return f"runs/{cls.name}_{values['corpus']}_{language(values, 'source_language')}"
+
+    @staticmethod
+    def vocabulary_in(folder):
+        return vocabularies.load(folder.path).source
+
+    def write_files(self, folder):
+        """Write a vocabulary that is learned from the training side."""
+        vocabularies.save(self.learned_vocabulary(), folder.path)
+
+    def learned_vocabulary(self, tags: Sequence[str] = ()) -> Vocabulary:
+        """A vocabulary of the training side."""
+        return vocabulary.learn(
+            self.corpus.train.sources,
+            self.values["vocabulary_size"],
+            tags=tags,
+            model_type=self.values["vocabulary_model"],
+        )
 
     def introduce(self):
         corpus = self.corpus
@@ -102,10 +144,12 @@ class OneLanguage(Task):
         print(f"dropped: {Dropped(corpus.dropped).describe()}")
 
 
-class TextReading(OneLanguage):
-    """Learn something of the sources of a corpus. The vocabulary is that of `--vocabulary_from`, of
-    `--init_from`, or learned from the training side.
+class TextEncoding(OneLanguage):
+    """Learn something by an encoder-only model. The vocabulary, which has a mask, is that of
+    `--vocabulary_from`, of `--init_from`, or learned from the training side.
     """
+
+    trial = TRIAL % "predict"
 
     def __init__(self, values):
         super().__init__(values)
@@ -117,32 +161,11 @@ class TextReading(OneLanguage):
                 f"--max_train_length={hp.max_positions - 1}."
             )
 
-    @classmethod
-    def default_model_dir(cls, values):
-        return f"runs/{cls.name}_{values['corpus']}_{language(values, 'source_language')}"
-
     def write_files(self, folder):
         """Write the vocabulary."""
         origin = self.values["vocabulary_from"] or self.values["init_from"]
-        vocabularies.save(self._vocabulary_of(origin) if origin else self._learned(), folder.path)
-
-    def _learned(self):
-        return vocabulary.learn(
-            self.corpus.train.sources,
-            self.values["vocabulary_size"],
-            tags=[vocabulary.MASK],
-            model_type=self.values["vocabulary_model"],
-        )
-
-    @staticmethod
-    def _vocabulary_of(origin):
-        """The vocabulary of another run, or of a SavedModel."""
-        _, found = starting_point(origin)
-        if found is None:
-            raise ValueError(
-                f"{origin} has no vocabulary to start from. Name the folder of a run of text."
-            )
-        return found
+        own = _vocabulary_of(origin) if origin else self.learned_vocabulary([vocabulary.MASK])
+        vocabularies.save(own, folder.path)
 
     def read_files(self, folder):
         super().read_files(folder)
@@ -155,10 +178,20 @@ class TextReading(OneLanguage):
             )
 
 
+def _vocabulary_of(origin):
+    """The vocabulary of another run, or of a SavedModel."""
+    _, found = starting_point(origin)
+    if found is None:
+        raise ValueError(
+            f"{origin} has no vocabulary to start from. Name the folder of a run of text."
+        )
+    return found
+
+
 def refuse_long_lines(
     corpus: Corpus, vocabulary: Vocabulary | SeparateVocabularies, validated: int
 ) -> None:
-    """Refuse sources that a search, or the score of a text, does not take.
+    """Refuse, before the training, sources that a search or the score of a text does not take.
 
     Args:
         corpus: the text.
@@ -181,13 +214,36 @@ def refuse_long_lines(
             )
 
 
-def trial(text: str, command: str, version: pathlib.Path) -> str:
-    """A line for a shell.
+def decoding_flags(values: Mapping) -> dict:
+    """The arguments of `DecodingOptions` that flags give, by name."""
+    names = [field.name for field in dataclasses.fields(DecodingOptions)]
+    return {name: values[name] for name in names if values.get(name) is not None}
+
+
+def in_rows(names: Sequence[str], samples) -> list[str]:
+    """Samples as lines for people: in each a row for each name."""
+    width = max(map(len, names)) + 2
+    return [
+        "".join(f"\n  {name:<{width}}{text}" for name, text in zip(names, sample, strict=True))
+        for sample in samples
+    ]
+
+
+def attend_of(model: str) -> Callable[..., dict] | None:
+    """The signature "attend" of a model with one stack: a language model or a text encoder.
 
     Args:
-        text: what the model is asked.
-        command: of this package, which asks it.
-        version: the folder of the SavedModel.
+        model: a run's folder, a checkpoint in one, or a SavedModel.
+
+    Returns:
+        A function of `text`, strings (B,), to "pieces" (B, T) and weights (B, N, h, T, T) by the
+        name of their stack. None for a model with two stacks, and for an export that has no such
+        signature.
     """
-    quoted = text.replace("'", "'\\''")
-    return f"  echo '{quoted}' | python -m keras_transformer.{command} --model={version}"
+    path = ModelPath.of(model)
+    if path.version:
+        return saved_functions(path).get("attend")
+    name = task_of(path.describe())
+    if name not in TASKS or not issubclass(task_class(name), OneLanguage):
+        return None
+    return LiveFunctions(task_class(name).reload(path.run, {}))["attend"]

@@ -4,7 +4,8 @@
 
 import contextlib
 import math
-from collections.abc import Mapping
+import pathlib
+from collections.abc import Mapping, Sequence
 
 import keras
 import tensorflow as tf
@@ -59,7 +60,7 @@ class Run:
         with replicas.telling_of_lost_hosts(self.strategy), alone:
             self._prepare_folder()
             self.task.introduce()
-            inference = self.task.model("float32")
+            inference = self._new_model("float32")
             model = self._trained(self._batches(), inference)
             if model is not None and self.is_chief:
                 self._finish(model, inference)
@@ -81,7 +82,7 @@ class Run:
     def _batches(self):
         static = self.values["static_shapes"]
         return batching.training_batches(
-            self.task.examples(),
+            self.task.examples("train"),
             self.values["batch_tokens"],
             self.values["seed"],
             self.task.example_weights(),
@@ -92,7 +93,7 @@ class Run:
 
     def _validation_batches(self):
         longest = max(self.values["batch_tokens"], self.values.get("max_train_length", 0))
-        return batching.evaluation_batches(self.task.validation_examples(), longest)
+        return batching.evaluation_batches(self.task.examples("valid"), longest)
 
     def _trained(self, batches, inference):
         """Train from the newest checkpoint, from --init_from or from nothing, to the first limit
@@ -145,10 +146,13 @@ class Run:
 
         return measure_of
 
+    def _new_model(self, dtype):
+        return self.task.build(self.task.description(), dtype)
+
     def _compiled(self, policy):
         values = self.values
         with self.strategy.scope():
-            model = self.task.model(policy)
+            model = self._new_model(policy)
             loss = self.task.loss()
             rate = schedule(
                 values["schedule"],
@@ -229,19 +233,25 @@ class Run:
     def _release(self, model, chosen):
         folder = self.folder
         folder.load_weights(model, folder.averaged)
-        module = self.task.module(model)
-        evaluation = self.task.evaluate(module)
-        write_json(folder.evaluation, {"split": "test", **evaluation.scores, "weights": chosen})
-        print("\n".join([f"{chosen}, {evaluation.report[0]}", *evaluation.report[1:]]))
-        write_json(folder.examples, evaluation.examples)
+        module = self.task.module(model, folder, self.values)
+        score = self.task.score(module)
+        write_json(folder.evaluation, {"split": "test", **score.numbers, "weights": chosen})
+        print("\n".join([f"{chosen}, {score.report[0]}", *score.report[1:]]))
+        write_json(folder.examples, score.samples)
         version = export(
             module,
             folder.export_dir(self.values["export_dir"]),
             {**folder.read_description(), **folder.read_scores()},
             folder.read_examples(),
         )
-        usage = self.task.usage(version)
-        print(f"\nexported to {version}." + (f" Try it:\n{usage}" if usage else ""))
+        trial = tried_by(self.task.trial, score.samples, version)
+        print(f"\nexported to {version}." + (f" Try it:\n  {trial}" if trial else ""))
+
+
+def tried_by(trial: str, samples: Sequence, version: pathlib.Path) -> str:
+    """`Task.trial` of an exported version."""
+    quoted = str(samples[0]).replace("'", "'\\''") if samples else ""
+    return trial.format(sample=f"'{quoted}'", version=version, versions=version.parent)
 
 
 def _refuse_together(values):

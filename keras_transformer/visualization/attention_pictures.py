@@ -90,7 +90,7 @@ class Maps(OfALine):
         """Run the model on the line; without a translation, it translates as `search` says."""
         from keras_transformer.inference.live import as_bytes
         from keras_transformer.inference.translator import Translator
-        from keras_transformer.tasks.attending import attend_of
+        from keras_transformer.tasks.text_task import attend_of
 
         line = self.required_line()
         if attend := attend_of(model):

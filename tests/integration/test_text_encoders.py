@@ -96,17 +96,17 @@ def test_what_is_served_is_what_the_live_model_gives(guesser, classifier, tagger
     hidden = [
         f"{line[: number % 30]} <mask> {line[number % 30 :]}" for number, line in enumerate(lines)
     ]
-    live = TextReader.of(Masking.reload(RunFolder(guesser.folder / "runs/guesser"), VALUES).module)
+    live = TextReader.of(Masking.reload(RunFolder(guesser.folder / "runs/guesser"), VALUES))
     served = TextReader.load(guesser.folder / "saved_models" / "guesser")
     assert served.filled(hidden) == live.filled(hidden)
     same(live.vectors(lines), served.vectors(lines))
     folder = RunFolder(classifier.folder / "runs/labeller")
-    live = TextReader.of(Classification.reload(folder, VALUES).module)
+    live = TextReader.of(Classification.reload(folder, VALUES))
     served = TextReader.load(classifier.folder / "saved_models" / "labeller")
     assert served.labels(lines) == live.labels(lines)
     assert set(served.labels(lines)) == {"long", "short"}
     folder = RunFolder(tagger.folder / "runs/tagger")
-    live = TextReader.of(Tagging.reload(folder, VALUES).module)
+    live = TextReader.of(Tagging.reload(folder, VALUES))
     tags = TextReader.load(tagger.folder / "saved_models" / "tagger").tags(lines)
     assert tags == live.tags(lines)
     assert {tag for row in tags for tag in row} == {"B-the", "O"}

@@ -13,9 +13,8 @@ import tensorflow as tf
 from keras import ops
 
 from keras_transformer import export, train
-from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.served_module import ServedModule
-from keras_transformer.tasks.task import Evaluation, Task
+from keras_transformer.tasks.task import Score, Task
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from pipelines.batches.batching import Examples
 from pipelines.vocabularies.token_ids import TokenIds
@@ -97,19 +96,13 @@ class ReversedStrings(Task):
     width = WIDTH
 
     def description(self):
-        return {"sizes": {"width": WIDTH}, "training": {"dropout": 0.3}}
+        return {"hyperparameters": {"width": WIDTH, "dropout": 0.3}}
 
     def introduce(self):
         print("strings, half of them reversed")
 
-    def examples(self):
-        return self._examples(strings(1, 400))
-
-    def validation_examples(self):
-        return self._examples(strings(2, 40))
-
-    def _examples(self, labelled):
-        texts, classes = labelled
+    def examples(self, split):
+        texts, classes = strings(1, 400) if split == "train" else strings(2, 40)
         return Examples({"letters": letters(texts)}, {"class": classes}, self.to_batch)
 
     @staticmethod
@@ -118,28 +111,24 @@ class ReversedStrings(Task):
         classes = tf.cast(columns["class"], tf.int32)
         return columns["letters"], classes, tf.ones(tf.shape(classes))
 
-    def model(self, dtype):
-        return classifier(dtype, 0.3)
+    @classmethod
+    def build(cls, description, dtype):
+        return classifier(dtype, description["hyperparameters"]["dropout"])
 
     def loss(self):
         return LabelSmoothedCrossEntropy(0.0)
 
-    def module(self, model):
-        return Classifier(model)
-
     @classmethod
-    def reload(cls, folder: RunFolder, values):
-        model = classifier("float32", 0.0)
-        folder.load_weights(model)
+    def module(cls, model, folder, values):
         return Classifier(model)
 
-    def evaluate(self, module):
+    def score(self, module):
         texts, classes = strings(3, 40)
         found = [
             module.classify(tf.constant([[*text.encode()]]))["class"].numpy()[0] for text in texts
         ]
         accuracy = float(np.mean(found == classes))
-        return Evaluation({"accuracy": accuracy}, [f"accuracy {accuracy}"], texts[:4])
+        return Score({"accuracy": accuracy}, [f"accuracy {accuracy}"], texts[:4])
 
 
 class WithoutClassZero(ReversedStrings):

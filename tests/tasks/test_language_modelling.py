@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks.language_modelling.score import PerplexityExamination
+from keras_transformer.tasks.language_modelling.score import PerplexityScorer
 from keras_transformer.tasks.language_modelling.task import LanguageModelling
 
 NOTHING = {
@@ -43,19 +43,19 @@ def test_it_learns_the_lines_of_a_folder(task_of, tmp_path):
     run.path.mkdir()
     task.write_files(run)
     task.read_files(run)
-    examples = task.examples()
+    examples = task.examples("train")
     assert examples.sides == ("text",)
     assert len(examples) >= 30
     assert examples.lengths.max() <= 9
     assert task.default_model_dir(task.values) == "runs/lines_en"
     assert task.description()["training"] == {"vocabulary_size": 290, "max_length": 9}
-    assert task.model("float32")(np.array([[2, 5]])).shape == (1, 2, 290)
+    assert task.build(task.description(), "float32")(np.array([[2, 5]])).shape == (1, 2, 290)
 
 
 def test_text_is_drawn_unless_a_search_is_asked_for(task_of):
-    assert (task_of()._options.samples, task_of()._options.top_p) == (1, 0.9)
-    assert task_of("--beam_size=3")._options.samples == 0
-    assert task_of("--temperature=0.5")._options.temperature == 0.5
+    assert (task_of().decoding.samples, task_of().decoding.top_p) == (1, 0.9)
+    assert task_of("--beam_size=3").decoding.samples == 0
+    assert task_of("--temperature=0.5").decoding.temperature == 0.5
 
 
 @pytest.mark.parametrize(
@@ -90,18 +90,18 @@ def test_text_with_spans_cut_out_is_refused(task_of):
 def test_the_lines_of_a_split_or_of_a_file_are_examined(folder):
     settings = {"name": "lines", "source_language": "en", "target_language": "en"}
     description = {"corpus": {**settings, "data_dir": str(folder)}}
-    assert len(PerplexityExamination(description, "m", NOTHING)._lines) == 30
+    assert len(PerplexityScorer(description, "m", NOTHING)._lines) == 30
     own = folder / "own.txt"
     own.write_text("one\n\ntwo\n")
     asked = {**NOTHING, "reference_file": str(own)}
-    assert PerplexityExamination({}, "m", asked)._lines == ["one", "two"]
+    assert PerplexityScorer({}, "m", asked)._lines == ["one", "two"]
     own.write_text("\n")
     with pytest.raises(ValueError, match=r"own\.txt holds no text"):
-        PerplexityExamination({}, "m", asked)
+        PerplexityScorer({}, "m", asked)
     with pytest.raises(ValueError, match=r"^m does not say what it was trained on: pass text by"):
-        PerplexityExamination({}, "m", NOTHING)
+        PerplexityScorer({}, "m", NOTHING)
     with pytest.raises(ValueError, match=r"^--source_file is for answers that have a reference"):
-        PerplexityExamination({}, "m", {**NOTHING, "source_file": "a"})
+        PerplexityScorer({}, "m", {**NOTHING, "source_file": "a"})
 
 
 @pytest.mark.parametrize(("key", "value"), [("weight", 2), ("tag", "<news>")])
@@ -131,7 +131,7 @@ def test_an_attention_of_encoders_alone_is_refused(task_of):
 
 def test_a_perplexity_beyond_all_numbers_is_told_in_words():
     found = {"lines": 1, "pieces": 2, "perplexity": 3.5, "perplexity_of_words": None}
-    told = PerplexityExamination.table(None, found)
+    told = PerplexityScorer.table(None, found)
     assert told == "1 lines, 2 pieces\nperplexity 3.5 a piece, beyond all numbers a word"
 
 

@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 from keras_transformer.tasks.parsing.module import ParsingModule
-from keras_transformer.tasks.parsing.score import ParsingExamination
+from keras_transformer.tasks.parsing.score import TreeScorer
 from keras_transformer.tasks.parsing.task import Parsing
 from pipelines.corpora import Treebank, treebank
 
@@ -33,16 +33,16 @@ def flat(tree):
 def test_a_run_says_that_its_target_are_trees(task_of):
     task = task_of()
     assert task.corpus.name == "treebank"
-    assert task._corpus_settings["target_language"] == "trees"
+    assert task.corpus_settings["target_language"] == "trees"
     assert task.default_model_dir(task.values) == "runs/parsing_en"
 
 
 def test_trees_may_be_longer_than_sentences(task_of):
     """Section 6.3, wherever no flag says otherwise: output at most input length + 300."""
     assert ParsingModule.default_options == {"max_length": "+300", "min_length": 1}
-    options = task_of()._options
+    options = task_of().decoding
     assert (options.max_length, options.min_length, options.beam_size) == ("+300", "1", 12)
-    assert task_of("--max_length=+7")._options.max_length == "+7"
+    assert task_of("--max_length=+7").decoding.max_length == "+7"
 
 
 def test_another_corpus_is_refused(task_of):
@@ -75,18 +75,18 @@ GIVEN = {
 }
 
 
-def examination(**values):
+def scorer(**values):
     settings = {
         "name": "treebank",
         "data_dir": str(TREEBANK),
         "prefixes": ["train", "valid", "test"],
     }
-    return ParsingExamination({"corpus": settings}, "runs/p", {**GIVEN, **values})
+    return TreeScorer({"corpus": settings}, "runs/p", {**GIVEN, **values})
 
 
 def test_a_split_is_parsed_again_and_scored():
     gold = Treebank(data_dir=str(TREEBANK)).trees("valid")
-    examined = examination(split="valid")
+    examined = scorer(split="valid")
     assert examined.sources == list(map(treebank.words_of, gold))
     right = examined.score(list(map(str, gold)))
     assert json.loads(json.dumps(right)) == right
@@ -106,7 +106,7 @@ def test_a_file_without_a_tree_is_refused(tmp_path):
     for text in ("", "\n", "( (-NONE- *) )"):
         file.write_text(text)
         with pytest.raises(ValueError, match=r"^--reference_file must hold trees with words\. Rec"):
-            ParsingExamination({}, "m", {**GIVEN, "reference_file": str(file)})
+            TreeScorer({}, "m", {**GIVEN, "reference_file": str(file)})
 
 
 def test_trees_of_a_file_are_parsed_by_a_model_of_unknown_origin(tmp_path):
@@ -114,24 +114,24 @@ def test_trees_of_a_file_are_parsed_by_a_model_of_unknown_origin(tmp_path):
     file.write_text(
         "( (S (NP-SBJ (-NONE- *)) (VP (VB Go)) (. .)) )\n(S (NN a)\n (NN b))\n( (-NONE- *) )"
     )
-    examined = ParsingExamination({}, "m", {**GIVEN, "reference_file": str(file)})
+    examined = TreeScorer({}, "m", {**GIVEN, "reference_file": str(file)})
     assert examined.sources == ["Go .", "a b"]
     scores = examined.score(["(S (VP (XX Go)) (XX .))", FLAT])["scores"]
     assert scores["all"]["complete"] == 100
     with pytest.raises(ValueError, match=r"^m does not say what it was trained on: pass trees by"):
-        ParsingExamination({}, "m", GIVEN)
+        TreeScorer({}, "m", GIVEN)
 
 
 def test_evalb_s_parameter_file_is_asked(tmp_path):
     file = tmp_path / "a.prm"
     file.write_text("LABELED 0\nCUTOFF_LEN 3\nDELETE_LABEL .\n")
-    examined = examination(evalb_parameters=str(file))
+    examined = scorer(evalb_parameters=str(file))
     other_labels = [
         str(tree).replace("(NP", "(X") for tree in Treebank(data_dir=str(TREEBANK)).trees("test")
     ]
     scores = examined.score(other_labels)["scores"]
     assert (scores["cutoff"], scores["all"]["f1"]) == (3, 100)
-    assert examination().score(other_labels)["scores"]["all"]["f1"] < 100
+    assert scorer().score(other_labels)["scores"]["all"]["f1"] < 100
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_flags_of_translations_are_refused(given):
     with pytest.raises(
         ValueError, match=rf"^--{next(iter(given))} is for translations, and runs/p parses: leave"
     ):
-        examination(**given)
+        scorer(**given)
 
 
 def test_damaged_gold_trees_are_counted_with_the_scores(tmp_path):
@@ -152,12 +152,12 @@ def test_damaged_gold_trees_are_counted_with_the_scores(tmp_path):
     none = ("metrics", "confidence", "baseline_file", "source_file", "reference_file")
     values = {**dict.fromkeys((*none, "evalb_parameters")), "split": "test"}
     settings = {"name": "treebank", "data_dir": str(tmp_path)}
-    examination = ParsingExamination({"corpus": settings}, "runs/a", values)
+    scorer = TreeScorer({"corpus": settings}, "runs/a", values)
     gold = Treebank(data_dir=str(TREEBANK)).trees("test")
-    assert examination._gold == gold
-    found = examination.score(list(map(str, gold)))
+    assert scorer.references == gold
+    found = scorer.score(list(map(str, gold)))
     told = f"dropped: 1 empty bracket (first: {tmp_path}/test.trees, line 1)"
-    assert examination.table(found).splitlines()[-1] == told
+    assert scorer.table(found).splitlines()[-1] == told
     values["reference_file"] = str(tmp_path / "test.trees")
     with pytest.raises(ValueError, match=r"test\.trees, line 1: the bracket \( that token 3 clos"):
-        ParsingExamination({"corpus": settings}, "runs/a", values)
+        TreeScorer({"corpus": settings}, "runs/a", values)

@@ -9,14 +9,15 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
+from tasks.new_models import new_module
 
 from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.models import Hyperparameters, MaskedLanguageModel, TextClassifier
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks.labelling.score import LabelExamination
+from keras_transformer.tasks.labelling.score import LabelScorer
 from keras_transformer.tasks.labelling.task import Classification, Tagging
-from keras_transformer.tasks.masking.score import MaskingExamination
-from keras_transformer.tasks.masking.task import Masking, measured
+from keras_transformer.tasks.masking.score import MaskingScorer, measure
+from keras_transformer.tasks.masking.task import Masking
 from keras_transformer.training.checkpoint import WEIGHTS
 from keras_transformer.training.initialization import initialize
 from pipelines.batches.batching import evaluation_batches
@@ -48,6 +49,7 @@ def task_of(values_of, text, tmp_path_factory):
         folder = RunFolder(tmp_path_factory.mktemp("run"))
         task.write_files(folder)
         task.read_files(folder)
+        task.folder = folder
         return task
 
     return made
@@ -55,7 +57,7 @@ def task_of(values_of, text, tmp_path_factory):
 
 def test_a_batch_of_masking_hides_what_it_asks_for(task_of):
     task = task_of(Masking, "--mask_share=0.5")
-    batches = evaluation_batches(task.validation_examples(), 100)
+    batches = evaluation_batches(task.examples("valid"), 100)
     for (tokens, segments, places), pieces, weights in batches:
         given = tf.gather(tokens, places, batch_dims=1).numpy()
         marks = task.vocabulary.marks
@@ -73,15 +75,15 @@ def test_a_batch_of_masking_hides_what_it_asks_for(task_of):
 def test_a_classifier_knows_the_labels_of_its_training_side(task_of):
     task = task_of(Classification, "--labelled_examples=4", "--seed=3")
     assert task.names == ["lamp", "time"]
-    assert len(task.examples()) == 4
+    assert len(task.examples("train")) == 4
     with pytest.raises(ValueError, match=r"--labelled_examples must be at most 6, .*Received: 7\."):
-        task_of(Classification, "--labelled_examples=7").examples()
+        task_of(Classification, "--labelled_examples=7").examples("train")
 
 
 @pytest.mark.parametrize("kind", [Masking, Classification, Tagging])
 def test_what_it_attends_to_is_told_of_each_text_alone(task_of, kind):
     task = task_of(kind)
-    attend = task.module(task.model("float32")).attend
+    attend = new_module(task, task.folder).attend
     together = attend(text=tf.constant(["turn on the lamp", "time"]))
     for number, text in enumerate(["turn on the lamp", "time"]):
         alone = attend(text=tf.constant([text]))
@@ -101,8 +103,8 @@ def test_what_it_attends_to_is_told_of_each_text_alone(task_of, kind):
 def test_a_tagger_gives_a_tag_for_each_word(task_of):
     task = task_of(Tagging, "--labelled_examples=4")
     assert task.names == ["B-name", "I-name", "O"]
-    assert len(task.examples()) == 4
-    module = task.module(task.model("float32"))
+    assert len(task.examples("train")) == 4
+    module = new_module(task, task.folder)
     reader = TextReader.of(module)
     # Beyond the 128 positions of the model nothing is read.
     texts = ["turn on", "", "lamp on time", "the " * 150]
@@ -161,7 +163,7 @@ def test_what_does_not_go_together_is_told(values_of, arguments, said):
         Masking(values_of(Masking, *FLAGS, *arguments))
 
 
-@pytest.mark.parametrize("kind", [LabelExamination, MaskingExamination])
+@pytest.mark.parametrize("kind", [LabelScorer, MaskingScorer])
 def test_a_checkpoint_is_examined_by_its_weights(kind, tmp_path, monkeypatch):
     class Reloaded(Exception):
         pass
@@ -177,13 +179,17 @@ def test_a_checkpoint_is_examined_by_its_weights(kind, tmp_path, monkeypatch):
     values = dict.fromkeys(names) | {"reference_file": str(tmp_path / "own.txt")}
     monkeypatch.setattr(Classification, "reload", reload)
     monkeypatch.setattr(Masking, "reload", reload)
-    if kind is LabelExamination:
+    if kind is LabelScorer:
         values["source_file"] = values["reference_file"]
     sizes = Hyperparameters(vocabulary_size=9).as_dict()
-    description = {"hyperparameters": sizes, "labels": {"names": ["a"]}}
-    examination = kind(description, str(weights), values)
+    description = {
+        "task": "classification" if kind is LabelScorer else "masking",
+        "hyperparameters": sizes,
+        "labels": {"names": ["a"]},
+    }
+    scorer = kind(description, str(weights), values)
     with pytest.raises(Reloaded) as raised:
-        examination.examine({"precision": "float32"}, 1)
+        scorer.examine({"precision": "float32"}, 1)
     assert raised.value.args == (weights,)
 
 
@@ -241,5 +247,5 @@ def test_a_perplexity_that_no_float_holds_is_none_in_json():
     logits = tf.constant([[0.0, 1000.0]])
     module = types.SimpleNamespace(logits=lambda tokens, segments, places: logits)
     batch = ((None, None, None), tf.constant([0]), tf.ones(1))
-    found = measured(module, [batch])
+    found = measure(module, [batch])
     assert found == {"pieces": 1, "cross_entropy": 1000.0, "perplexity": None, "accuracy": 0.0}

@@ -9,7 +9,7 @@ import pytest
 from keras_transformer.inference.picture_classifier import PictureClassifier
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs import model_path
-from keras_transformer.tasks import attending
+from keras_transformer.tasks import text_task
 from keras_transformer.visualization.attended import Attended
 from keras_transformer.visualization.attention_pictures import Matrix
 from keras_transformer.visualization.model_reading import run_of_pairs, trained_model
@@ -19,7 +19,7 @@ from pipelines.options import settings
 
 @pytest.fixture(autouse=True)
 def of_two_stacks(monkeypatch):
-    monkeypatch.setattr(attending, "attend_of", lambda model: None)
+    monkeypatch.setattr(text_task, "attend_of", lambda model: None)
 
 
 @pytest.mark.parametrize("name", ["attention", "head", "alignment"])

@@ -6,47 +6,33 @@ from keras_transformer.evaluation import label_score, span_score
 from keras_transformer.inference.loading import refuse_precision
 from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.runs.model_path import ModelPath
-from keras_transformer.tasks.labelling.task import Classification, Tagging
-from keras_transformer.tasks.score import Examination
-from pipelines import corpora
+from keras_transformer.tasks.score import Scorer
 from pipelines.batches import labelled_texts
 from pipelines.corpora.line_files import read_lines, unequal
 from pipelines.corpora.parallel_text import Origin, ParallelText
 from pipelines.dropped import Dropped
 
-# Flags of `evaluate` that are for translations.
-OF_TRANSLATIONS = ("metrics", "confidence", "baseline_file", "evalb_parameters")
 
+class LabelScorer(Scorer):
+    """The texts of a split; or those of --source_file, whose labels --reference_file has."""
 
-class LabelExamination(Examination):
-    """The texts of a split; or those of --source_file, whose labels --reference_file has.
-
-    Attributes:
-        task: the class of the task that trained the model.
-    """
-
-    task = Classification
+    useless = ("metrics", "confidence", "baseline_file", "evalb_parameters")
+    because = "is for translations, and {model} gives labels: leave it out."
 
     def __init__(self, description, model, values):
-        if given := [name for name in OF_TRANSLATIONS if values[name]]:
-            raise ValueError(
-                f"--{given[0]} is for translations, and {model} gives labels: leave it out."
-            )
-        self._model = model
+        super().__init__(description, model, values)
         self._dropped = Dropped()
-        self._text = self._labelled(description, values)
+        self._text = self._labelled(values)
         place = functools.partial(self._text.place, side="the text")
         self.check(self._text, description["labels"]["names"], place)
 
     def examine(self, loading, at_once):
-        model = ModelPath.of(self._model)
-        if model.version:
-            refuse_precision(model.version, loading["precision"])
-            reader = TextReader.load(self._model)
+        if version := ModelPath.of(self.model).version:
+            refuse_precision(version, loading["precision"])
+            reader = TextReader.load(self.model)
         else:
-            values = {"precision": loading["precision"]}
-            reader = TextReader.of(self.task.reload(model.run, values))
-        return self.compare(reader, self._text.sources, self._text.targets)
+            reader = TextReader.of(self.module(loading["precision"]))
+        return self.measure(reader, self._text)[1]
 
     @staticmethod
     def check(text, names, place):
@@ -58,21 +44,24 @@ class LabelExamination(Examination):
         """A corpus without what the task drops."""
         return corpus
 
-    def left_out(self):
-        """A line for what no figure counts, if there is anything."""
-        is_whole = not any(self._dropped.values())
-        return [] if is_whole else [f"dropped of all splits: {self._dropped.describe()}"]
+    @staticmethod
+    def measure(reader, text):
+        """What a `TextReader` answers to a text, and how good it is."""
+        labels = reader.labels(text.sources)
+        return labels, label_score.measure(labels, text.targets)
 
     @staticmethod
-    def compare(reader, texts, labels):
-        """Measure what a `TextReader` gives for texts."""
-        return label_score.measure(reader.labels(texts), labels)
+    def summary(numbers):
+        """What `measure` gave, for people."""
+        accuracy = f"accuracy {numbers['accuracy']:.1%}, macro F1 {numbers['macro_f1']}"
+        return f"{numbers['texts']:,} texts\n{accuracy}"
 
-    def table(self, found):
-        accuracy = f"accuracy {found['accuracy']:.1%}, macro F1 {found['macro_f1']}"
-        return "\n".join([f"{found['texts']:,} texts", accuracy, *self.left_out()])
+    def table(self, numbers):
+        dropped = any(self._dropped.values())
+        left_out = [f"dropped of all splits: {self._dropped.describe()}"] if dropped else []
+        return "\n".join([self.summary(numbers), *left_out])
 
-    def _labelled(self, description, values):
+    def _labelled(self, values):
         """Texts and their labels."""
         names = [values["source_file"], values["reference_file"]]
         if any(names):
@@ -85,34 +74,24 @@ class LabelExamination(Examination):
             if len(texts) != len(labels) or not texts:
                 raise ValueError(unequal(names, [len(texts), len(labels)]))
             return ParallelText(texts, labels, (Origin(names[1], range(1, len(texts) + 1)),))
-        if "corpus" not in description:
-            raise ValueError(
-                f"{self._model} does not say what it was trained on: pass texts and labels by "
-                "--source_file and --reference_file."
-            )
-        loaded = corpora.load(**description["corpus"])
-        corpus = self.usable(loaded)
+        whole = self.corpus("texts and labels by --source_file and --reference_file")
+        corpus = self.usable(whole)
         self._dropped = Dropped(corpus.dropped)
-        self._dropped.subtract(loaded.dropped)
+        self._dropped.subtract(whole.dropped)
         return getattr(corpus, values["split"])
 
 
-class TagExamination(LabelExamination):
-    """The texts of a split; or those of --source_file, whose tags --reference_file has."""
+class TagScorer(LabelScorer):
+    """Likewise; a line of labels has a tag for each word."""
 
-    task = Tagging
+    summary = staticmethod(span_score.summary)
+    usable = staticmethod(labelled_texts.without_unequal)
 
     @staticmethod
     def check(text, names, place):
         labelled_texts.check_tags(text.sources, text.targets, names, place)
 
     @staticmethod
-    def usable(corpus):
-        return labelled_texts.without_unequal(corpus)
-
-    @staticmethod
-    def compare(reader, texts, labels):
-        return span_score.measure(reader.tags(texts), [row.split() for row in labels])
-
-    def table(self, found):
-        return "\n".join([span_score.summary(found), *self.left_out()])
+    def measure(reader, text):
+        tags = reader.tags(text.sources)
+        return tags, span_score.measure(tags, [row.split() for row in text.targets])

@@ -10,29 +10,21 @@ import json
 
 import numpy as np
 
-from keras_transformer.evaluation import label_score, span_score
+from keras_transformer.evaluation import span_score
 from keras_transformer.inference.text_reader import TextReader
-from keras_transformer.models import (
-    TextClassifier,
-    TokenClassifier,
-    sizes_of_description,
-    translation_policy,
-)
+from keras_transformer.models import TextClassifier, TokenClassifier, sizes_of_description
 from keras_transformer.models.text_encoders import BODY
 from keras_transformer.tasks.labelling.module import LabelModule, TagModule
-from keras_transformer.tasks.task import Evaluation
-from keras_transformer.tasks.text_task import TextReading, trial
-from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from pipelines import vocabularies
+from keras_transformer.tasks.labelling.score import LabelScorer, TagScorer
+from keras_transformer.tasks.task import Score
+from keras_transformer.tasks.text_task import KEPT, SHOWN, TextEncoding, in_rows
 from pipelines.batches import labelled_texts
 from pipelines.whole_files import write_json
 
 LABELS_FILE = "labels.json"
-SHOWN = 5
-KEPT_EXAMPLES = 12
 
 
-class Labelling(TextReading):
+class Labelling(TextEncoding):
     """Learn the targets of a corpus as labels of its sources.
 
     `--init_from` takes embeddings and encoder from a run of the task masking, whose head it leaves.
@@ -66,19 +58,16 @@ class Labelling(TextReading):
         """Lines and their targets as `Examples`; `place` says where one stands, for errors."""
 
     @abc.abstractmethod
-    def check(self, sources, targets, place):
-        """Refuse targets that the training side has not, and others that cannot be learned."""
+    def headline(self, numbers):
+        """The first line of the report."""
 
     def introduce(self):
         """Print what is trained on; what could not be measured later is refused now."""
         corpus = self.corpus
-        for text, of in (
-            (corpus.train, "training"),
-            (corpus.valid, "validation"),
-            (corpus.test, "test"),
-        ):
-            place = functools.partial(text.place, side=f"the {of} side")
-            self.check(text.sources, text.targets, place)
+        for side in ("training", "validation", "test"):
+            text = getattr(corpus, {"training": "train", "validation": "valid"}.get(side, side))
+            place = functools.partial(text.place, side=f"the {side} side")
+            self.scorer.check(text, self.names, place)
         super().introduce()
         counts = collections.Counter(
             label for target in corpus.train.targets for label in self.labels_in(target)
@@ -104,7 +93,11 @@ class Labelling(TextReading):
         description["training"]["labelled_examples"] = self.values["labelled_examples"]
         return description
 
-    def examples(self):
+    def examples(self, split):
+        if split == "valid":
+            valid = self.corpus.valid
+            place = functools.partial(valid.place, side="the validation side")
+            return self.labelled(valid.sources, valid.targets, place)
         train = self.corpus.train
         count = self.values["labelled_examples"] or len(train)
         if count > len(train):
@@ -119,21 +112,15 @@ class Labelling(TextReading):
             lambda index: train.place(drawn[index], "the training side"),
         )
 
-    def validation_examples(self):
-        valid = self.corpus.valid
-        place = functools.partial(valid.place, side="the validation side")
-        return self.labelled(valid.sources, valid.targets, place)
-
-    def loss(self):
-        return LabelSmoothedCrossEntropy(self.hyperparameters.label_smoothing)
-
-    def usage(self, version):
-        return trial(self.corpus.test.sources[0], "predict", version)
-
-
-def names_of(folder):
-    """The labels of a run, by number."""
-    return json.loads((folder.path / LABELS_FILE).read_text(encoding="utf-8"))
+    def score(self, module):
+        """How many labels of the test set are right, and some of its texts."""
+        test = self.corpus.test
+        answers, numbers = self.scorer.measure(TextReader.of(module), test)
+        lines = [one if isinstance(one, str) else " ".join(one) for one in answers]
+        shown = list(zip(test.sources, lines, test.targets, strict=True))[:SHOWN]
+        names = ("text", "tags" if self.kind_of_labels == "tags" else "label", "reference")
+        report = [self.headline(numbers), *in_rows(names, shown)]
+        return Score(numbers, report, list(test.sources[:KEPT]))
 
 
 class Classification(Labelling):
@@ -143,9 +130,7 @@ class Classification(Labelling):
 
     name = "classification"
     labels = "texts"
-
-    def check(self, sources, targets, place):
-        labelled_texts.numbers_of(targets, self.names, place)
+    scorer = LabelScorer
 
     def labelled(self, sources, targets, place):
         longest = self.values["max_train_length"]
@@ -158,40 +143,21 @@ class Classification(Labelling):
         description["labels"]["pooling"] = self.values["pooling"]
         return description
 
-    def model(self, dtype):
-        pooling = self.values["pooling"]
-        return TextClassifier(self.hyperparameters, len(self.names), pooling, dtype)
-
-    def module(self, model):
-        return LabelModule(model, self.vocabulary, self.names)
+    @classmethod
+    def build(cls, description, dtype):
+        labels = description["labels"]
+        sizes = sizes_of_description(description["hyperparameters"])
+        return TextClassifier(sizes, len(labels["names"]), labels["pooling"], dtype)
 
     @classmethod
-    def reload(cls, folder, values):
-        description = folder.read_description()
-        hyperparameters = folder.read_hyperparameters(sizes_of_description)
-        names = names_of(folder)
-        policy = translation_policy(values["precision"])
-        pooling = description["labels"]["pooling"]
-        model = TextClassifier(hyperparameters, len(names), pooling, policy)
-        folder.load_weights(model)
-        vocabulary = vocabularies.load(folder.path).source
-        return LabelModule(model, vocabulary, names)
+    def module(cls, model, folder, values):
+        return LabelModule(model, cls.vocabulary_in(folder), names_of(folder))
 
-    def evaluate(self, module):
-        """Accuracy on the test set, and the labels that are confused most."""
-        test = self.corpus.test
-        found = TextReader.of(module).labels(test.sources)
-        measured = label_score.measure(found, test.targets)
-        shown = list(zip(test.sources, found, test.targets, strict=True))[:SHOWN]
-        report = [
-            f"{measured['accuracy']:.1%} of {measured['texts']:,} texts get their label, macro F1 "
-            f"{measured['macro_f1']}",
-            *(
-                f"\n  text       {text}\n  label      {label}\n  reference  {target}"
-                for text, label, target in shown
-            ),
-        ]
-        return Evaluation(measured, report, list(test.sources[:KEPT_EXAMPLES]))
+    def headline(self, numbers):
+        return (
+            f"{numbers['accuracy']:.1%} of {numbers['texts']:,} texts get their label, macro F1 "
+            f"{numbers['macro_f1']}"
+        )
 
 
 class Tagging(Labelling):
@@ -203,6 +169,9 @@ class Tagging(Labelling):
     name = "tagging"
     labels = "words"
     kind_of_labels = "tags"
+    scorer = TagScorer
+    labels_in = staticmethod(str.split)
+    headline = staticmethod(span_score.summary)
 
     @functools.cached_property
     def corpus(self):
@@ -210,17 +179,10 @@ class Tagging(Labelling):
         return labelled_texts.without_unequal(super().corpus, self.values.get("strict", False))
 
     @staticmethod
-    def labels_in(target):
-        return target.split()
-
-    @staticmethod
     def labels_of(targets):
         tags = {tag for row in targets for tag in row.split()}
         # A span of one word and one of several may stand in different splits.
         return tags | {f"{kind}{tag[1:]}" for tag in tags if tag[1:2] == "-" for kind in "BI"}
-
-    def check(self, sources, targets, place):
-        labelled_texts.check_tags(sources, targets, self.names, place)
 
     def labelled(self, sources, targets, place):
         longest = self.values["max_train_length"]
@@ -228,33 +190,18 @@ class Tagging(Labelling):
             sources, targets, self.names, self.vocabulary, longest, place
         )
 
-    def model(self, dtype):
-        return TokenClassifier(self.hyperparameters, len(self.names), dtype)
-
-    def module(self, model):
-        return TagModule(model, self.vocabulary, self.names)
+    @classmethod
+    def build(cls, description, dtype):
+        names = description["labels"]["names"]
+        return TokenClassifier(
+            sizes_of_description(description["hyperparameters"]), len(names), dtype
+        )
 
     @classmethod
-    def reload(cls, folder, values):
-        hyperparameters = folder.read_hyperparameters(sizes_of_description)
-        names = names_of(folder)
-        model = TokenClassifier(
-            hyperparameters, len(names), translation_policy(values["precision"])
-        )
-        folder.load_weights(model)
-        return TagModule(model, vocabularies.load(folder.path).source, names)
+    def module(cls, model, folder, values):
+        return TagModule(model, cls.vocabulary_in(folder), names_of(folder))
 
-    def evaluate(self, module):
-        """F1 of the spans of the test set, and some of its texts."""
-        test = self.corpus.test
-        found = TextReader.of(module).tags(test.sources)
-        measured = span_score.measure(found, [row.split() for row in test.targets])
-        shown = list(zip(test.sources, found, test.targets, strict=True))[:SHOWN]
-        report = [
-            span_score.summary(measured),
-            *(
-                f"\n  text       {text}\n  tags       {' '.join(tags)}\n  reference  {row}"
-                for text, tags, row in shown
-            ),
-        ]
-        return Evaluation(measured, report, list(test.sources[:KEPT_EXAMPLES]))
+
+def names_of(folder):
+    """The labels of a run, by number."""
+    return json.loads((folder.path / LABELS_FILE).read_text(encoding="utf-8"))

@@ -4,19 +4,22 @@
 
 from keras_transformer.inference.generator import Generator
 from keras_transformer.inference.perplexity import in_words
-from keras_transformer.models import LanguageModel
+from keras_transformer.models import LanguageModel, sizes_of_description
 from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.language_modelling.module import GenerationModule
-from keras_transformer.tasks.task import Evaluation, label_measures, with_perplexity
-from keras_transformer.tasks.text_task import OneLanguage, refuse_long_lines, trial
-from keras_transformer.tasks.translation.choices import given_options
-from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from pipelines import vocabularies
+from keras_transformer.tasks.language_modelling.score import PerplexityScorer
+from keras_transformer.tasks.task import Score, with_perplexity
+from keras_transformer.tasks.text_task import (
+    KEPT,
+    SHOWN,
+    TRIAL,
+    OneLanguage,
+    decoding_flags,
+    in_rows,
+    refuse_long_lines,
+)
+from keras_transformer.training.loss import label_measures
 from pipelines.batches import texts
-from pipelines.vocabularies import vocabulary
-
-SHOWN = 5
-KEPT_EXAMPLES = 12
 
 
 class LanguageModelling(OneLanguage):
@@ -27,6 +30,8 @@ class LanguageModelling(OneLanguage):
 
     name = "language_modelling"
     labels = "tokens"
+    trial = TRIAL % "generate"
+    scorer = PerplexityScorer
 
     def __init__(self, values):
         super().__init__(values)
@@ -35,78 +40,56 @@ class LanguageModelling(OneLanguage):
                 f"--attention={values['attention']} mixes the keys of a whole text, so it is the "
                 "encoder's alone, and a language model has none. Try --attention=local:64."
             )
-        self._options = GenerationModule.options_of(_options(values))
+        self.decoding = _options(values)
 
     @classmethod
     def default_model_dir(cls, values):
         return f"runs/{values['corpus']}_{language(values, 'source_language')}"
-
-    def write_files(self, folder):
-        """Write the vocabulary, learned from the training side."""
-        learned = vocabulary.learn(
-            self.corpus.train.sources,
-            self.values["vocabulary_size"],
-            model_type=self.values["vocabulary_model"],
-        )
-        vocabularies.save(learned, folder.path)
-
-    def examples(self):
-        return self._examples(self.corpus.train)
-
-    def validation_examples(self):
-        return self._examples(self.corpus.valid)
-
-    def _examples(self, split):
-        longest = self.values["max_train_length"]
-        return texts.examples(texts.tokenized(split.sources, self.vocabulary, longest))
-
-    def model(self, dtype):
-        return LanguageModel(self.hyperparameters, dtype=dtype)
-
-    def loss(self):
-        return LabelSmoothedCrossEntropy(self.hyperparameters.label_smoothing)
 
     def introduce(self):
         """Print what is trained on; what could not be measured later is told now."""
         refuse_long_lines(self.corpus, self.vocabulary, validated=0)
         super().introduce()
 
+    def examples(self, split):
+        lines = getattr(self.corpus, split).sources
+        return texts.examples(
+            texts.tokenized(lines, self.vocabulary, self.values["max_train_length"])
+        )
+
+    @classmethod
+    def build(cls, description, dtype):
+        return LanguageModel(sizes_of_description(description["hyperparameters"]), dtype=dtype)
+
     def validation(self, model, batches):
         """Cross-entropy, perplexity and accuracy per piece of all lines."""
         return with_perplexity(label_measures(model, batches))
 
-    def module(self, model):
-        return GenerationModule(model, self.vocabulary, self._options)
-
     @classmethod
-    def reload(cls, folder, values):
-        return GenerationModule.of_run(folder, values["precision"], _options(values))
+    def module(cls, model, folder, values):
+        return GenerationModule(model, cls.vocabulary_in(folder), _options(values))
 
-    def evaluate(self, module):
+    def score(self, module):
         """Perplexity of the test set, and some of its lines begun and continued."""
         lines = self.corpus.test.sources
         generator = Generator.of(module)
-        scores = generator.perplexities(lines)
-        prompts = [_beginning(line) for line in lines[:KEPT_EXAMPLES]]
-        generated = generator.generate(prompts[:SHOWN])
+        numbers = generator.perplexities(lines)
+        prompts = [_beginning(line) for line in lines[:KEPT]]
+        texts_made = generator.generate(prompts[:SHOWN])
         report = [
-            f"perplexity {in_words(scores['perplexity'])} a piece, "
-            f"{in_words(scores['perplexity_of_words'])} a word",
-            *(
-                f"\n  prompt     {prompt}\n  generated  {text}"
-                for prompt, text in zip(prompts, generated, strict=False)
-            ),
+            f"perplexity {in_words(numbers['perplexity'])} a piece, "
+            f"{in_words(numbers['perplexity_of_words'])} a word",
+            *in_rows(("prompt", "generated"), zip(prompts, texts_made, strict=False)),
         ]
-        return Evaluation(scores, report, prompts)
-
-    def usage(self, version):
-        return trial(_beginning(self.corpus.test.sources[0]), "generate", version)
+        return Score(numbers, report, prompts)
 
 
 def _options(values):
-    """The options that flags give. --samples=0 is its default, and asks for nothing."""
-    given = given_options(values)
-    return {name: value for name, value in given.items() if name != "samples" or value}
+    """The options of decoding that flags give. --samples=0 is its default, and asks for nothing."""
+    given = decoding_flags(values)
+    return GenerationModule.options_of(
+        {name: value for name, value in given.items() if name != "samples" or value}
+    )
 
 
 def _beginning(line):

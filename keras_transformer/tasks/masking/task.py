@@ -3,118 +3,70 @@
 Understanding", section 3.1).
 """
 
-import numpy as np
 import tensorflow as tf
 
-from keras_transformer.inference.perplexity import in_words, rounded_perplexity
-from keras_transformer.models import MaskedLanguageModel, sizes_of_description, translation_policy
+from keras_transformer.inference.perplexity import in_words
+from keras_transformer.models import MaskedLanguageModel, sizes_of_description
 from keras_transformer.tasks.masking.module import MaskedTextModule
-from keras_transformer.tasks.task import Evaluation, label_measures, with_perplexity
-from keras_transformer.tasks.text_task import TextReading, trial
-from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from pipelines import vocabularies
-from pipelines.batches import batching, hidden_pieces, texts
+from keras_transformer.tasks.masking.score import (
+    MaskingScorer,
+    batches_of,
+    examples_of,
+    measure,
+)
+from keras_transformer.tasks.task import Score, with_perplexity
+from keras_transformer.tasks.text_task import KEPT, SHOWN, TextEncoding, in_rows
+from keras_transformer.training.loss import label_measures
 
-SHOWN = 5
-KEPT_EXAMPLES = 12
-BATCH_TOKENS = 4096
 
-
-class Masking(TextReading):
+class Masking(TextEncoding):
     """Guess pieces that are hidden in the sources of any corpus, such as the lines of
     `--corpus=lines`.
     """
 
     name = "masking"
     labels = "hidden pieces"
+    scorer = MaskingScorer
 
     def description(self):
         description = super().description()
         description["training"]["mask_share"] = self.values["mask_share"]
         return description
 
-    def examples(self):
-        return self._examples(self.corpus.train)
+    def examples(self, split):
+        how = (self.values[name] for name in ("max_train_length", "mask_share", "seed"))
+        return examples_of(getattr(self.corpus, split).sources, self.vocabulary, *how)
 
-    def validation_examples(self):
-        return self._examples(self.corpus.valid)
-
-    def _examples(self, split):
-        longest = self.values["max_train_length"]
-        ids = texts.tokenized(split.sources, self.vocabulary, longest)
-        marks = self.vocabulary.marks
-        hide = hidden_pieces.Masking(marks, self.vocabulary.size, self.values["mask_share"])
-        return hidden_pieces.examples(ids, marks, hide, self.values["seed"])
-
-    def model(self, dtype):
-        return MaskedLanguageModel(self.hyperparameters, dtype=dtype)
-
-    def loss(self):
-        return LabelSmoothedCrossEntropy(self.hyperparameters.label_smoothing)
+    @classmethod
+    def build(cls, description, dtype):
+        return MaskedLanguageModel(
+            sizes_of_description(description["hyperparameters"]), dtype=dtype
+        )
 
     def validation(self, model, batches):
         """Cross-entropy, perplexity and accuracy per hidden piece of all texts."""
         return with_perplexity(label_measures(model, batches))
 
-    def module(self, model):
-        return MaskedTextModule(model, self.vocabulary)
-
     @classmethod
-    def reload(cls, folder, values):
-        hyperparameters = folder.read_hyperparameters(sizes_of_description)
-        model = MaskedLanguageModel(hyperparameters, dtype=translation_policy(values["precision"]))
-        folder.load_weights(model)
-        return MaskedTextModule(model, vocabularies.load(folder.path).source)
+    def module(cls, model, folder, values):
+        return MaskedTextModule(model, cls.vocabulary_in(folder))
 
-    def evaluate(self, module):
+    def score(self, module):
         """Cross-entropy and accuracy of the pieces hidden in the test set, and some of its lines
         with a word hidden.
         """
-        examples = self._examples(self.corpus.test)
-        at_once = max(BATCH_TOKENS, self.values["max_train_length"])
-        scores = measured(module, batching.evaluation_batches(examples, at_once))
+        batches = batches_of(self.examples("test"), self.values["max_train_length"])
+        numbers = measure(module, batches)
         name = self.vocabulary.marks.name
         hidden = [_with_a_word_hidden(line, name) for line in self.corpus.test.sources]
         filled = module.fill(tf.constant(hidden[:SHOWN]))["filled"].numpy()
+        answers = [text.decode(errors="replace") for text in filled]
         report = [
-            f"{scores['accuracy']:.1%} of {scores['pieces']:,} hidden pieces are guessed, "
-            f"perplexity {in_words(scores['perplexity'])}",
-            *(
-                f"\n  text    {line}\n  filled  {text.decode(errors='replace')}"
-                for line, text in zip(hidden, filled, strict=False)
-            ),
+            f"{numbers['accuracy']:.1%} of {numbers['pieces']:,} hidden pieces are guessed, "
+            f"perplexity {in_words(numbers['perplexity'])}",
+            *in_rows(("text", "filled"), zip(hidden, answers, strict=False)),
         ]
-        return Evaluation(scores, report, hidden[:KEPT_EXAMPLES])
-
-    def usage(self, version):
-        text = _with_a_word_hidden(self.corpus.test.sources[0], self.vocabulary.marks.name)
-        return trial(text, "predict", version)
-
-
-def measured(module: MaskedTextModule, batches: tf.data.Dataset) -> dict:
-    """How well a module guesses.
-
-    Args:
-        module: of the model.
-        batches: triples `((tokens, segments, places), pieces, weights)`.
-
-    Returns:
-        "pieces", how many were hidden; "cross_entropy" in nats, "perplexity" and "accuracy" of
-        them. The perplexity is None where it is too large for a float.
-    """
-    total = np.zeros(3)
-    for inputs, pieces, weights in batches:
-        logits = module.logits(*inputs)
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(pieces, logits)
-        right = tf.cast(tf.argmax(logits, axis=-1, output_type=tf.int32) == pieces, tf.float32)
-        total += [tf.reduce_sum(part * weights).numpy() for part in (1.0, losses, right)]
-    count, loss, right = total
-    return {
-        "pieces": int(count),
-        "cross_entropy": round(loss / count, 4),
-        "perplexity": rounded_perplexity(loss / count),
-        "accuracy": round(right / count, 4),
-    }
+        return Score(numbers, report, hidden[:KEPT])
 
 
 def _with_a_word_hidden(line, mask):

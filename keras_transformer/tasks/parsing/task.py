@@ -6,8 +6,10 @@ from keras_transformer.evaluation import parser_score
 from keras_transformer.inference.translator import Translator
 from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.parsing.module import ParsingModule
-from keras_transformer.tasks.task import Evaluation
-from keras_transformer.tasks.translation.task import KEPT_EXAMPLES, Translation
+from keras_transformer.tasks.parsing.score import TreeScorer
+from keras_transformer.tasks.task import Score
+from keras_transformer.tasks.text_task import KEPT, TRIAL, in_rows
+from keras_transformer.tasks.translation.task import Translation
 from pipelines.corpora import treebank
 
 SHOWN = 3
@@ -19,16 +21,17 @@ class Parsing(Translation):
 
     name = "parsing"
     quality = "f1"
-    command = "parse"
     unmeasured = (
         "F1 is measured with TensorFlow, of --validation_sentences: raise it, or choose "
         "cross_entropy."
     )
+    trial = TRIAL % "parse"
+    scorer = TreeScorer
     module_class = ParsingModule
 
     def __init__(self, values):
         super().__init__({**values, "target_language": treebank.LANGUAGE})
-        treebank.treebanks_of(self._corpus_settings)
+        treebank.treebanks_of(self.corpus_settings)
 
     @classmethod
     def default_model_dir(cls, values):
@@ -45,23 +48,23 @@ class Parsing(Translation):
 
     def validation_quality(self, translations):
         """Labelled F1 of the trees of the first validation sentences, of any length."""
-        gold = treebank.gold_trees(self._corpus_settings, "valid")[: len(translations)]
+        gold = treebank.gold_trees(self.corpus_settings, "valid")[: len(translations)]
         return parser_score.measure(translations, gold)["all"]["f1"]
 
-    def evaluate(self, module):
+    def score(self, module):
         """The PARSEVAL table of the test set, parsed as the options say."""
         sources = self.corpus.test.sources
         trees = Translator(module).translate(sources)
-        scores = parser_score.measure(trees, treebank.gold_trees(self._corpus_settings, "test"))
-        beam_size = self._options.search().beam_size
-        shown = [pair for pair in zip(sources, trees, strict=True) if _is_short(*pair)][:SHOWN]
+        numbers = parser_score.measure(trees, treebank.gold_trees(self.corpus_settings, "test"))
+        beam_size = self.decoding.search().beam_size
+        shown = [pair for pair in zip(sources, trees, strict=True) if _is_short(*pair)]
         report = [
-            f"beam {beam_size}: F1 {scores['short']['f1']} of sentences of at most "
-            f"{scores['cutoff']} words, {scores['all']['f1']} of all",
-            *parser_score.table(scores).splitlines(),
-            *(f"\n  sentence  {sentence}\n  tree      {tree}" for sentence, tree in shown),
+            f"beam {beam_size}: F1 {numbers['short']['f1']} of sentences of at most "
+            f"{numbers['cutoff']} words, {numbers['all']['f1']} of all",
+            *parser_score.table(numbers).splitlines(),
+            *in_rows(("sentence", "tree"), shown[:SHOWN]),
         ]
-        return Evaluation({"beam_size": beam_size, **scores}, report, sources[:KEPT_EXAMPLES])
+        return Score({"beam_size": beam_size, **numbers}, report, sources[:KEPT])
 
     @classmethod
     def convert(cls, folder, path, values):

@@ -4,37 +4,30 @@ import numpy as np
 
 from keras_transformer.evaluation import confusion
 from keras_transformer.inference.picture_classifier import PictureClassifier
-from keras_transformer.tasks.score import Examination
+from keras_transformer.tasks.score import OF_ANSWERS, Scorer
 from pipelines.corpora import images
 from pipelines.corpora.images import Split
 
-# Flags of `evaluate` that are for text.
-OF_TEXT = (
-    *("metrics", "confidence", "baseline_file", "source_file", "reference_file"),
-    "evalb_parameters",
-)
 
-
-class PictureExamination(Examination):
+class PictureScorer(Scorer):
     """The pictures of a split."""
 
+    useless = (*OF_ANSWERS, "reference_file")
+    because = (
+        "is for text, and {model} gives pictures classes. Leave it out; --split names the pictures."
+    )
+
     def __init__(self, description, model, values):
-        if given := [name for name in OF_TEXT if values[name]]:
-            raise ValueError(
-                f"--{given[0]} is for text, and {model} gives pictures classes. Leave it out; "
-                "--split names the pictures."
-            )
+        super().__init__(description, model, values)
         if "pictures" not in description:
             raise ValueError(
                 f"{model} does not say what pictures it was trained on. Name a run of "
                 "--task=image_classification, or what it was exported to."
             )
-        self._model = model
         pictures = images.load(**description["pictures"])
         _refuse_others(description, pictures, model)
         self._split = getattr(pictures, values["split"])
         self._dropped = pictures.dropped
-        self._classes = description["classes"]["names"]
 
     def examine(self, loading, at_once):
         if loading["precision"] != "float32":
@@ -42,14 +35,14 @@ class PictureExamination(Examination):
                 f"--precision={loading['precision']}: models of pictures compute in float32. Leave "
                 "it out."
             )
-        found = scores_of(PictureClassifier.load(self._model), self._split)
-        return {**found, "classes": self._classes}
+        numbers = scores_of(PictureClassifier.load(self.model), self._split)
+        return {**numbers, "classes": self.description["classes"]["names"]}
 
-    def table(self, found):
+    def table(self, numbers):
         left_out = f", dropped of all splits: {self._dropped.describe()}" if self._dropped else ""
         return (
-            f"{found['pictures']:,} pictures, accuracy {found['accuracy']:.2%}{left_out}\n\n"
-            f"{confusion.as_text(found['confusion'], found['classes'])}"
+            f"{numbers['pictures']:,} pictures, accuracy {numbers['accuracy']:.2%}{left_out}\n\n"
+            f"{confusion.as_text(numbers['confusion'], numbers['classes'])}"
         )
 
 
@@ -83,12 +76,12 @@ def scores_of(classifier: PictureClassifier, split: Split) -> dict:
         split: pixels and classes.
 
     Returns:
-        "pictures", how many; "accuracy", a share; and "confusion", a list of rows: of class i, told
-        as j.
+        "pictures", how many; "accuracy", a share; and "confusion", a list of rows: how many of
+        class i were taken for j.
     """
     _, probabilities = classifier.classify(split.pixels)
-    told = np.argmax(probabilities, axis=-1)
-    counts = confusion.confusion(split.classes, told, len(classifier.classes))
+    predicted = np.argmax(probabilities, axis=-1)
+    counts = confusion.confusion(split.classes, predicted, len(classifier.classes))
     return {
         "pictures": len(split),
         "accuracy": round(confusion.accuracy(counts), 4),

@@ -11,14 +11,13 @@ from keras_transformer.evaluation import confusion
 from keras_transformer.inference.picture_classifier import TASK, PictureClassifier
 from keras_transformer.models import VisionHyperparameters, VisionTransformer
 from keras_transformer.tasks.pictures.module import PictureModule
-from keras_transformer.tasks.pictures.score import scores_of
-from keras_transformer.tasks.task import Evaluation, Task
-from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.tasks.pictures.score import PictureScorer, scores_of
+from keras_transformer.tasks.task import Score, Task
 from pipelines.batches import picture_files, shifted_pictures
 from pipelines.corpora import images
 from pipelines.dropped import Dropped
 
-KEPT_EXAMPLES = 8
+KEPT = 8
 
 
 class ImageClassification(Task):
@@ -26,6 +25,8 @@ class ImageClassification(Task):
 
     name = TASK
     labels = "pictures"
+    trial = "python -m keras_transformer.serve --model_base_path={versions}"
+    scorer = PictureScorer
 
     def __init__(self, values):
         super().__init__(values)
@@ -84,51 +85,44 @@ class ImageClassification(Task):
         return {**description, "files": {"digest": picture_files.digest(folder)}}
 
     def introduce(self):
-        found = self.pictures
-        sizes = [f"{len(split):,}" for split in (found.train, found.valid, found.test)]
+        pictures = self.pictures
+        sizes = [f"{len(split):,}" for split in (pictures.train, pictures.valid, pictures.test)]
         rows, columns = self.hyperparameters.grid
         print(
-            f"{found.name}: {sizes[0]} pictures to train, {sizes[1]} to validate, {sizes[2]} to "
-            f"test, {len(found.classes)} classes, {rows} x {columns} patches"
+            f"{pictures.name}: {sizes[0]} pictures to train, {sizes[1]} to validate, {sizes[2]} to "
+            f"test, {len(pictures.classes)} classes, {rows} x {columns} patches"
         )
-        counts = np.bincount(found.train.classes, minlength=len(found.classes))
-        print(f"the rarest class, {found.classes[counts.argmin()]}: {counts.min():,} to train")
-        for done, some in (("dropped", found.dropped), ("passed over", Dropped(found.passed_over))):
+        counts = np.bincount(pictures.train.classes, minlength=len(pictures.classes))
+        print(f"the rarest class, {pictures.classes[counts.argmin()]}: {counts.min():,} to train")
+        for done, some in (
+            ("dropped", pictures.dropped),
+            ("passed over", Dropped(pictures.passed_over)),
+        ):
             if some:
                 print(f"{done}: {some.describe()}")
 
-    def examples(self):
-        most = self.values["shift"]
+    def examples(self, split):
         tokens = self.hyperparameters.tokens
+        if split == "valid":
+            return shifted_pictures.examples(self.pictures.valid, tokens)
+        most = self.values["shift"]
         return shifted_pictures.examples(self.pictures.train, tokens, most, self.values["seed"])
 
-    def validation_examples(self):
-        return shifted_pictures.examples(self.pictures.valid, self.hyperparameters.tokens)
-
-    def model(self, dtype):
-        return VisionTransformer(self.hyperparameters, dtype=dtype)
-
-    def loss(self):
-        return LabelSmoothedCrossEntropy(self.hyperparameters.label_smoothing)
-
-    def module(self, model):
-        return PictureModule(model, self.pictures.classes)
+    @classmethod
+    def build(cls, description, dtype):
+        sizes = VisionHyperparameters.of_description(description["hyperparameters"])
+        return VisionTransformer(sizes, dtype=dtype)
 
     @classmethod
-    def reload(cls, folder, values):
-        return PictureModule.of_run(folder, "float32", values)
+    def module(cls, model, folder, values):
+        return PictureModule(model, folder.read_description()["classes"]["names"])
 
-    def evaluate(self, module):
+    def score(self, module):
         """Accuracy on the test set, and which class was taken for which."""
         test = self.pictures.test
-        classes = self.pictures.classes
-        found = scores_of(PictureClassifier.of(module), test)
+        numbers = scores_of(PictureClassifier.of(module), test)
         report = [
-            f"{found['accuracy']:.2%} of {found['pictures']:,} pictures are told rightly",
-            confusion.as_text(found["confusion"], classes),
+            f"{numbers['accuracy']:.2%} of {numbers['pictures']:,} pictures are told rightly",
+            confusion.as_text(numbers.pop("confusion"), self.pictures.classes),
         ]
-        scores = {name: found[name] for name in ("accuracy", "pictures")}
-        return Evaluation(scores, report, test.pixels[:KEPT_EXAMPLES].tolist())
-
-    def usage(self, version):
-        return f"  python -m keras_transformer.serve --model_base_path={version.parent}"
+        return Score(numbers, report, test.pixels[:KEPT].tolist())

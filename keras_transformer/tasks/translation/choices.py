@@ -1,6 +1,5 @@
 """What the flags of translation say of its search, objective, pieces and embeddings."""
 
-import dataclasses
 import os
 from collections.abc import Callable, Mapping
 
@@ -10,6 +9,7 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.options import options_of_run
 from keras_transformer.evaluation.metrics import tokenizer_of
 from keras_transformer.runs.folder import RunFolder
+from keras_transformer.tasks.text_task import decoding_flags
 from keras_transformer.training.embedding_start import start_embeddings
 from keras_transformer.training.objective import ScheduledSampling
 from pipelines import vocabularies
@@ -32,17 +32,11 @@ def decoding_options(values: Mapping, defaults: Mapping) -> DecodingOptions:
         values: of the flags; None where one was not given.
         defaults: arguments of `DecodingOptions` for those, of the task or of a run.
     """
-    given = given_options(values)
+    given = decoding_flags(values)
     if not given.get("samples"):
         # Training draws no translations: its seed is not theirs.
         given.pop("seed", None)
     return options_of_run(given, defaults)
-
-
-def given_options(values: Mapping) -> dict:
-    """The arguments of `DecodingOptions` that flags give, by name."""
-    names = [field.name for field in dataclasses.fields(DecodingOptions)]
-    return {name: values[name] for name in names if values.get(name) is not None}
 
 
 def scheduled_sampling(values: Mapping) -> ScheduledSampling | None:

@@ -5,11 +5,11 @@
 from keras_transformer.evaluation import metrics, table, tokenized_text
 from keras_transformer.evaluation.significance import compare
 from keras_transformer.inference.held_out_text import held_out_text
-from keras_transformer.tasks.score import SentenceExamination
+from keras_transformer.tasks.score import SentenceScorer
 from pipelines.corpora import line_files
 
 
-class TranslationExamination(SentenceExamination):
+class TranslationScorer(SentenceScorer):
     """Sources and their references."""
 
     unit = "BLEU"
@@ -18,51 +18,49 @@ class TranslationExamination(SentenceExamination):
         super().__init__(description, model, values)
         files = (values["source_file"], values["reference_file"])
         self._values = values
-        self.sources, self._references = held_out_text(description, model, values["split"], *files)
+        self.sources, self.references = held_out_text(description, model, values["split"], *files)
         language = description.get("corpus", {}).get("target_language", "")
         self._tokenize = metrics.tokenizer_of(language, values["tokenize"])
         self._chosen = (values["metrics"], self._tokenize, language)
-        self._baseline = _read_baseline(values["baseline_file"], self._references)
+        self._baseline = _read_baseline(values["baseline_file"], self.references)
         self._metrics = metrics.choose(*self._chosen)
         self._bleu = metrics.bleu_of(self._tokenize)
 
     @property
     def measure(self):
         # sacrebleu knows its signature once it has counted.
-        self.quality(self._references)
+        self.quality(self.references)
         return f"BLEU, {self._bleu.get_signature()}"
 
-    def keep_first(self, count):
-        self.sources = self.sources[:count]
-        self._references = self._references[:count]
-
     def quality(self, answers):
-        return self._bleu.corpus_score(answers, [self._references]).score
+        return self._bleu.corpus_score(answers, [self.references]).score
 
     def warning(self):
-        return tokenized_text.warning(self._references, self._tokenize)
+        return tokenized_text.warning(self.references, self._tokenize)
 
     def score(self, answers):
         confidence = self._values["confidence"]
-        found = {
+        numbers = {
             "sentences": len(self.sources),
-            "scores": metrics.measure(self._metrics, answers, self._references, confidence),
+            "scores": metrics.measure(self._metrics, answers, self.references, confidence),
         }
-        if self._baseline:
-            found["comparison"] = self._compare(answers)
-        return found
-
-    def _compare(self, answers):
+        if not self._baseline:
+            return numbers
         test = self._values["significance"]
-        systems = (metrics.choose(*self._chosen), self._baseline, answers, self._references)
-        told = {"baseline": self._values["baseline_file"], "test": test}
-        return {**told, "scores": compare(*systems, test)}
+        # Metrics that have counted are not asked again.
+        systems = (metrics.choose(*self._chosen), self._baseline, answers, self.references)
+        comparison = {
+            "baseline": self._values["baseline_file"],
+            "test": test,
+            "scores": compare(*systems, test),
+        }
+        return {**numbers, "comparison": comparison}
 
-    def table(self, found):
-        lines = [f"{found['sentences']:,} sentences", table.of_scores(found["scores"])]
-        if comparison := found.get("comparison"):
-            told = (comparison["scores"], comparison["baseline"], comparison["test"])
-            lines += ["", table.of_comparison(*told)]
+    def table(self, numbers):
+        lines = [f"{numbers['sentences']:,} sentences", table.of_scores(numbers["scores"])]
+        if comparison := numbers.get("comparison"):
+            of = (comparison["scores"], comparison["baseline"], comparison["test"])
+            lines += ["", table.of_comparison(*of)]
         return "\n".join(lines)
 
 

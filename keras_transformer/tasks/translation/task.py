@@ -1,6 +1,5 @@
 """Translation: pairs of sentences, an encoder-decoder, BLEU (Vaswani et al. 2017, section 6.1)."""
 
-import dataclasses
 import functools
 import sys
 from collections.abc import Sequence
@@ -11,11 +10,18 @@ from keras_transformer.decoding.options import remembered
 from keras_transformer.evaluation import bleu
 from keras_transformer.inference.loading import load_trained
 from keras_transformer.inference.translator import Translator
-from keras_transformer.models import model_of, sizes_of_description, sizes_of_flags
+from keras_transformer.models import model_of, sizes_of_description
 from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.tasks import corpus_settings
-from keras_transformer.tasks.task import Evaluation, Task, label_measures, with_perplexity
-from keras_transformer.tasks.text_task import refuse_long_lines, trial
+from keras_transformer.tasks.task import Score, with_perplexity
+from keras_transformer.tasks.text_task import (
+    KEPT,
+    SHOWN,
+    TRIAL,
+    TextTask,
+    in_rows,
+    refuse_long_lines,
+)
 from keras_transformer.tasks.translation.choices import (
     check_flags,
     check_vocabulary,
@@ -27,34 +33,34 @@ from keras_transformer.tasks.translation.choices import (
     tokenizer_of_run,
 )
 from keras_transformer.tasks.translation.module import TranslationModule
-from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.tasks.translation.score import TranslationScorer
+from keras_transformer.training.loss import label_measures
 from pipelines import vocabularies
 from pipelines.batches import texts
 from pipelines.corpora.record_files import Records
 from pipelines.dropped import Dropped
 
-SHOWN = 5
-KEPT_EXAMPLES = 12
 MAY_CHANGE = ("decoding", "evaluation")
 
 
-class Translation(Task):
+class Translation(TextTask):
     """Translate one language into another, from pairs of sentences.
 
     Attributes:
         quality: the measure of whole translations; higher is better.
-        command: of the package, that an export is tried by.
         module_class: what makes strings of strings, and is exported.
+        decoding: the `DecodingOptions` that the flags say.
     """
 
     name = "translation"
     labels = "target tokens"
     quality = "bleu"
-    command = "translate"
     unmeasured = (
         "BLEU is measured with TensorFlow, of --validation_sentences: raise it, or choose "
         "cross_entropy."
     )
+    trial = TRIAL % "translate"
+    scorer = TranslationScorer
     module_class = TranslationModule
 
     def __init__(self, values):
@@ -62,32 +68,15 @@ class Translation(Task):
         translates = values["validation_sentences"] > 0 and keras.backend.backend() == "tensorflow"
         self.higher_is_better = {self.quality: True} if translates else {}
         self.higher_is_better["cross_entropy"] = False
-        self._corpus_settings = corpus_settings.corpus_settings(values)
-        self._options = decoding_options(values, self.module_class.default_options)
-        self.module_class.check(self._options)
+        self.decoding = decoding_options(values, self.module_class.default_options)
+        self.module_class.check(self.decoding)
         self._segmentations = segmentations(values)
         check_flags(values)
         self._tokenize = values.get("tokenize")
-        self.hyperparameters = sizes_of_flags(values)
 
     @classmethod
     def default_model_dir(cls, values):
         return f"runs/{corpus_settings.folder_name(values)}"
-
-    @functools.cached_property
-    def corpus(self):
-        """The text: `corpora.Corpus`."""
-        return corpus_settings.load(
-            self._corpus_settings, self.values.get("cache_dir"), self.values.get("strict", False)
-        )
-
-    @property
-    def pieces(self):
-        return vocabularies.pieces_by_side(self.vocabulary)
-
-    @property
-    def width(self):
-        return self.hyperparameters.d_model
 
     def write_files(self, folder):
         """Write the vocabulary: that of the records, else learned from the training side."""
@@ -103,11 +92,8 @@ class Translation(Task):
         vocabularies.save(vocabulary, folder.path)
 
     def read_files(self, folder):
-        self.vocabulary = vocabularies.load(folder.path)
+        super().read_files(folder)
         check_vocabulary(self.values, self.vocabulary.kind, self.vocabulary.size)
-        self.hyperparameters = dataclasses.replace(
-            self.hyperparameters, vocabulary_size=self.vocabulary.size
-        )
         if prepared := self._prepared_vocabulary():
             refuse_other_vocabulary(folder.path, self.vocabulary, prepared)
         self._tokenize = tokenizer_of_run(folder, self._tokenize, self.corpus.target_language)
@@ -119,20 +105,17 @@ class Translation(Task):
 
     def description(self):
         return {
-            "hyperparameters": self.hyperparameters.as_dict(),
-            **corpus_settings.described(self._corpus_settings, self.corpus),
-            "vocabulary": {"fingerprint": self.vocabulary.fingerprint},
-            "training": corpus_settings.training(self.values),
-            "decoding": remembered(self._options),
+            **super().description(),
+            "decoding": remembered(self.decoding),
             "evaluation": {"tokenize": self._tokenize},
         }
 
     @classmethod
     def fixed(cls, description):
         """All but decoding and scoring; hyperparameters new since a version had their default."""
-        hyperparameters = sizes_of_description(description["hyperparameters"])
+        hyperparameters = sizes_of_description(description["hyperparameters"]).as_dict()
         parts = {name: description[name] for name in description if name not in MAY_CHANGE}
-        return corpus_settings.fixed({**parts, "hyperparameters": hyperparameters.as_dict()})
+        return super().fixed({**parts, "hyperparameters": hyperparameters})
 
     @functools.cached_property
     def _pairs(self):
@@ -168,23 +151,21 @@ class Translation(Task):
         """What to tell somebody whose scores may not be what they seem."""
         return bleu.doubt(self.corpus.test.targets, self._tokenize)
 
-    def examples(self):
-        return self._pairs[0].examples(self._segmentations(self.vocabulary))
-
-    def validation_examples(self):
-        return self._pairs[1].examples()
+    def examples(self, split):
+        train, valid = self._pairs
+        if split == "train":
+            return train.examples(self._segmentations(self.vocabulary))
+        return valid.examples()
 
     def example_weights(self):
         return self._pairs[0].of_those_kept(self.corpus.weights)
 
-    def model(self, dtype):
-        return model_of(self.hyperparameters, dtype)
+    @classmethod
+    def build(cls, description, dtype):
+        return model_of(sizes_of_description(description["hyperparameters"]), dtype)
 
     def start(self, model):
         start(self.values, model, self.vocabulary, self._pairs[0])
-
-    def loss(self):
-        return LabelSmoothedCrossEntropy(self.hyperparameters.label_smoothing)
 
     def objective(self):
         return scheduled_sampling(self.values) or super().objective()
@@ -197,7 +178,7 @@ class Translation(Task):
         if self.quality not in self.higher_is_better:
             return measures
         sources = self.corpus.valid.sources[: self.values["validation_sentences"]]
-        greedy = Translator(self.module_class(model, self.vocabulary, self._options.greedy()))
+        greedy = Translator(self.module_class(model, self.vocabulary, self.decoding.greedy()))
 
         def measure():
             return {**measures(), self.quality: self.validation_quality(greedy.translate(sources))}
@@ -209,34 +190,25 @@ class Translation(Task):
         references = self.corpus.valid.targets[: len(translations)]
         return bleu.score(translations, references, self._tokenize)["bleu"]
 
-    def module(self, model):
-        return self.module_class(model, self.vocabulary, self._options)
-
     @classmethod
-    def reload(cls, folder, values):
-        model, vocabulary = load_trained(folder, precision=values["precision"])
-        options = decoding_options(values, cls.module_class.defaults(folder.read_description()))
-        return cls.module_class(model, vocabulary, options)
+    def module(cls, model, folder, values):
+        kept = cls.module_class.defaults(folder.read_description())
+        options = decoding_options(values, kept)
+        return cls.module_class(model, cls.vocabulary_in(folder), options)
 
-    def evaluate(self, module):
+    def score(self, module):
         """BLEU and chrF of the test set, translated as the options say."""
         test = self.corpus.test
         translations = Translator(module).translate(test.sources)
         scores = bleu.score(translations, test.targets, self._tokenize)
-        beam_size = self._options.search().beam_size
+        beam_size = self.decoding.search().beam_size
         shown = list(zip(test.sources, translations, test.targets, strict=True))[:SHOWN]
         report = [
             f"beam {beam_size}: BLEU {scores['bleu']}  chrF {scores['chrf']}",
             f"  {scores['bleu_signature']}",
-            *(
-                f"\n  source       {source}\n  translation  {translation}\n  reference    {target}"
-                for source, translation, target in shown
-            ),
+            *in_rows(("source", "translation", "reference"), shown),
         ]
-        return Evaluation({"beam_size": beam_size, **scores}, report, test.sources[:KEPT_EXAMPLES])
-
-    def usage(self, version):
-        return trial(self.corpus.test.sources[0], self.command, version)
+        return Score({"beam_size": beam_size, **scores}, report, test.sources[:KEPT])
 
     @classmethod
     def convert(cls, folder, path, values):

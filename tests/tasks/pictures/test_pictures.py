@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from eager import eagerly
+from tasks.new_models import new_module
 
 from keras_transformer.inference.picture_classifier import PictureClassifier
 from keras_transformer.models import VisionHyperparameters
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks import examination_class, task_class
-from keras_transformer.tasks.pictures.score import PictureExamination, scores_of
+from keras_transformer.tasks import task_class
+from keras_transformer.tasks.pictures.score import PictureScorer, scores_of
 from keras_transformer.training import checkpoint
 from pipelines.batches import picture_files
 from pipelines.corpora.images import Split
@@ -63,10 +64,10 @@ def test_sizes_are_those_of_the_pictures_and_of_the_flags(make, folder):
     # A run's folder compares the values of each part.
     assert all(isinstance(part, dict) for part in description.values())
     # Six patches and a class token each.
-    assert (len(task.examples()), task.examples().lengths[0].tolist()) == (20, [7])
-    assert len(task.validation_examples()) == 2
-    assert task.examples().draws is not None
-    assert task.validation_examples().draws is None
+    assert (len(task.examples("train")), task.examples("train").lengths[0].tolist()) == (20, [7])
+    assert len(task.examples("valid")) == 2
+    assert task.examples("train").draws is not None
+    assert task.examples("valid").draws is None
 
 
 def test_it_says_what_it_learns(make, capsys):
@@ -92,16 +93,16 @@ def test_what_it_cannot_learn_with_is_told(make, flag, said):
         make(flag).description()
 
 
-def test_a_trained_model_is_scored_by_its_module(make):
+def test_a_trained_model_is_scored_by_its_module(make, tmp_path):
     task = make()
     with eagerly():
-        module = task.module(task.model("float32"))
-        found = task.evaluate(module)
+        module = new_module(task, RunFolder(tmp_path))
+        found = task.score(module)
     test = task.pictures.test
-    assert found.scores["pictures"] == 2
-    assert found.report[0] == f"{found.scores['accuracy']:.2%} of 2 pictures are told rightly"
+    assert found.numbers["pictures"] == 2
+    assert found.report[0] == f"{found.numbers['accuracy']:.2%} of 2 pictures are told rightly"
     assert found.report[1].splitlines()[0].split() == ["class", "bright", "dark", "right"]
-    np.testing.assert_array_equal(found.examples, test.pixels)
+    np.testing.assert_array_equal(found.samples, test.pixels)
     assert module.facts() == {"classes": {"names": ["bright", "dark"]}}
 
 
@@ -118,11 +119,11 @@ def test_scores_count_what_is_told():
 
 
 def test_questions_about_text_are_refused():
-    assert examination_class("image_classification") is PictureExamination
+    assert task_class("image_classification").scorer is PictureScorer
     with pytest.raises(ValueError, match=r"--confidence is for text, and runs/a gives pictures"):
-        PictureExamination({}, "runs/a", {**NO_FLAGS, "confidence": True})
+        PictureScorer({}, "runs/a", {**NO_FLAGS, "confidence": True})
     with pytest.raises(ValueError, match=r"runs/a does not say what pictures it was trained on"):
-        PictureExamination({}, "runs/a", NO_FLAGS)
+        PictureScorer({}, "runs/a", NO_FLAGS)
 
 
 @pytest.fixture
@@ -137,7 +138,7 @@ def add_a_picture(folder):
 
 
 def examined(description):
-    return PictureExamination(description, "runs/a", {**NO_FLAGS, "split": "test"})
+    return PictureScorer(description, "runs/a", {**NO_FLAGS, "split": "test"})
 
 
 def test_pictures_of_a_folder_that_has_changed_are_not_scored(described):
@@ -179,6 +180,6 @@ def test_a_model_of_text_is_refused(tmp_path):
 
 
 def test_a_run_of_pictures_has_one_precision():
-    examination = PictureExamination.__new__(PictureExamination)
+    scorer = PictureScorer.__new__(PictureScorer)
     with pytest.raises(ValueError, match=r"^--precision=bfloat16: models of pictures compute"):
-        examination.examine({"precision": "bfloat16"}, 1)
+        scorer.examine({"precision": "bfloat16"}, 1)

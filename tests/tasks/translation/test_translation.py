@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from command_flags import EVERY_FLAG
+from tasks.new_models import new_model, new_module
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
@@ -200,9 +201,13 @@ def test_sizes_and_seed_reach_the_model(run_of):
         "d_k": 6,
         "d_model": 8,
     } == dataclasses.asdict(run.task.hyperparameters)
-    one, other, again = (
-        run_of(f"--seed={seed}").task.model("float32").get_weights() for seed in (1, 2, 1)
-    )
+
+    def drawn(seed):
+        run = run_of(f"--seed={seed}")
+        run._prepare_folder()
+        return new_model(run.task).get_weights()
+
+    one, other, again = map(drawn, (1, 2, 1))
     assert all(np.array_equal(here, there) for here, there in zip(one, again, strict=True))
     assert not all(np.array_equal(here, there) for here, there in zip(one, other, strict=True))
 
@@ -274,13 +279,13 @@ def test_two_objectives_exclude_each_other(run_of):
 def test_bpe_dropout_reaches_the_training_side_alone(run_of):
     run = run_of("--bpe_dropout=0.25", "--seed=7")
     run._prepare_folder()
-    segmentations = run.task.examples().segmentations
+    segmentations = run.task.examples("train").segmentations
     assert list(segmentations) == ["source", "target"]
     segmentation = segmentations["source"]
     assert segmentations["target"] is segmentation
     assert float(segmentation._threshold) == 0.25 * 2**64
     assert segmentation.seed == 7
-    assert run.task.validation_examples().segmentations == {}
+    assert run.task.examples("valid").segmentations == {}
     assert run_of().task._segmentations(run.task.vocabulary) == {}
 
 
@@ -288,9 +293,9 @@ def test_subword_regularization_reaches_the_training_side_alone(run_of):
     unigram = ("--vocabulary_model=unigram", "--vocabulary_size=285")
     run = run_of("--subword_regularization=0.3", "--seed=7", *unigram)
     run._prepare_folder()
-    segmentation = run.task.examples().segmentations["target"]
+    segmentation = run.task.examples("train").segmentations["target"]
     assert (segmentation.alpha, segmentation.seed) == (0.3, 7)
-    assert run.task.validation_examples().segmentations == {}
+    assert run.task.examples("valid").segmentations == {}
 
 
 @pytest.mark.parametrize("flag", list(SEGMENTATIONS))
@@ -314,11 +319,11 @@ def test_the_search_of_a_flag_file_is_that_of_the_export(run_of, tmp_path):
     file.write_text("--beam_size=21\n--length_penalty=0.3\n--max_length=+300\n--min_length=1\n")
     run = run_of(f"--flagfile={file}", "--repetition_penalty=1.5")
     run._prepare_folder()
-    options = run.task.module(run.task.model("float32")).options
+    options = new_module(run.task, run.folder).options
     assert (options.beam_size, options.length_penalty) == (21, 0.3)
     assert (options.max_length, options.min_length) == ("+300", "1")
     assert options.repetition_penalty == 1.5
-    assert run_of().task._options == DecodingOptions()
+    assert run_of().task.decoding == DecodingOptions()
 
 
 def pretend_to_fit(model, feed, steps_per_epoch, last_step, watchers):
@@ -357,7 +362,7 @@ def test_the_search_of_a_flag_file_is_that_of_the_printed_and_the_kept_score(
     assert "steps 1, beam 3: BLEU 100.0  chrF 100.0" in capsys.readouterr().out
     # The control: another search is scored otherwise.
     asked = DecodingOptions()
-    assert run.task.evaluate(run.task.module(run.task.model("float32"))).scores["bleu"] < 50
+    assert run.task.score(new_module(run.task, run.folder)).numbers["bleu"] < 50
 
 
 def test_the_paper_s_flag_file_runs_until_the_download_begins(values_of, tmp_path, monkeypatch):
@@ -394,7 +399,7 @@ def test_each_language_can_have_a_vocabulary_of_its_own(run_of):
     assert run.task.description()["vocabulary"] == {"fingerprint": both.fingerprint}
     assert run.task.pieces == {"source": both.source.pieces, "target": both.target.pieces}
     assert both.kind == "separate"
-    found = run.task.examples().segmentations
+    found = run.task.examples("train").segmentations
     assert found["source"] is not found["target"]
     # A vocabulary that is on the disk decides, whatever the flags say.
     with pytest.raises(ValueError, match=r"^vocabularies that are separate need --tie_embeddings="):
@@ -415,14 +420,14 @@ def test_a_table_for_both_languages_needs_a_vocabulary_for_both(run_of, tie):
 def test_pairs_over_the_longest_length_are_dropped_or_nothing_is_left(run_of):
     run = run_of("--max_train_length=8")
     run._prepare_folder()
-    examples = run.task.examples()
+    examples = run.task.examples("train")
     assert 0 < len(examples) < 4000
     run = run_of("--max_train_length=2", f"--model_dir={run.folder.path.parent / 'other'}")
     run._prepare_folder()
     with pytest.raises(
         ValueError, match=r"^no pair is left to train or validate on: .*--max_train_length=2 tokens"
     ):
-        run.task.examples()
+        run.task.examples("train")
 
 
 def test_a_report_of_another_backend_is_refused_before_anything_is_done(run_of, monkeypatch):
@@ -506,7 +511,7 @@ def test_the_size_of_a_vocabulary_is_that_of_its_text_wherever_it_is_said(chines
     description = run.folder.read_description()
     assert description["hyperparameters"]["vocabulary_size"] == size
     assert description["training"]["vocabulary_size"] == 400
-    assert run.task.model("float32").hyperparameters.vocabulary_size == size
+    assert new_model(run.task).hyperparameters.vocabulary_size == size
     # What was asked for, not what came of it, must be the same when the run is resumed.
     chinese(before=description)
     with pytest.raises(ValueError, match=r"vocabulary_size was 400, now 300\. Name another"):
@@ -528,7 +533,7 @@ def test_validation_translates_greedily_by_the_rules_of_the_flags(run_of, monkey
     monkeypatch.setattr(
         "keras_transformer.tasks.translation.task.Translator", lambda module: module
     )
-    run.task.validation(run.task.model("float32"), None)
+    run.task.validation(new_model(run.task), None)
     assert found == [DecodingOptions(beam_size=1, **rules)]
 
 
@@ -554,7 +559,7 @@ def test_validation_measures_cross_entropy_perplexity_accuracy_and_bleu(run_of):
     """Label smoothing has no part in it: the oracle knows of none."""
     run = run_of("--validation_sentences=3", "--label_smoothing=0.3")
     run._prepare_folder()
-    model = run.task.model("float32")
+    model = new_model(run.task)
     numbers = run.task.validation(model, run._validation_batches)()
     assert list(numbers) == ["cross_entropy", "perplexity", "accuracy", "bleu"]
     cross_entropy, accuracy = oracle(model, run._validation_batches())
