@@ -286,7 +286,7 @@ def test_threads_are_set_before_a_corpus_is_read(monkeypatch):
     monkeypatch.setattr(
         "keras_transformer.startup.spread_over_cores", lambda: done.append("threads")
     )
-    monkeypatch.setattr("keras_transformer.inference.loading.description_of", lambda _: {})
+    monkeypatch.setattr("keras_transformer.runs.model_path.description_of", lambda _: {})
     task = types.SimpleNamespace(scorer=read)
     monkeypatch.setattr("keras_transformer.tasks.task_class", lambda _: task)
     monkeypatch.setattr("keras_transformer.tasks.score.validation_of", read)
