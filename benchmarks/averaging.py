@@ -31,8 +31,8 @@ class Compared(Options):
 def main(FLAGS):
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.tasks import task_class
-    from keras_transformer.tasks.task import label_measures
     from keras_transformer.training import averaging, checkpoint
+    from keras_transformer.training.loss import label_measures
     from pipelines.batches import batching
 
     kind = task_class(FLAGS.task)
