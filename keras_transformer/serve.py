@@ -26,6 +26,9 @@ def main(FLAGS):
     flags.required_model_base_path(FLAGS)
     # A GPU may have other users.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+    # Training keeps the memory of large tensors; a server gives it back after a large request.
+    os.environ["TF_CPU_ALLOCATOR_USE_BFC"] = "0"
+    os.environ.setdefault("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "1")
     cores = spread_over_cores()
     options = ServeOptions.of(flags.values(FLAGS, *SECTIONS))
     serve(dataclasses.replace(options, num_batch_threads=options.num_batch_threads or cores))

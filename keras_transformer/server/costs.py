@@ -1,13 +1,13 @@
 """What a request may take, worked out from shapes and options before anything is computed.
 
 Texts are counted in tokens by the SavedModel's own SentencePiece models; where it has none, a text
-of n bytes has at most n tokens. What is counted so is a bound: with what usual requests take it has
-been compared in benchmarks/README.md, "What the server's limits allow".
+of n bytes has at most n. Of each our models, which say their sizes, read no more than 1,024.
 """
 
 import dataclasses
 import json
 import math
+import sys
 
 import numpy as np
 import sentencepiece
@@ -21,8 +21,9 @@ FLOAT = 4
 WRITTEN = 14
 # A text's begin and end.
 ENDS = 2
-# Tokens beyond a source where nothing says how long a result may be, and the most that a request
-# may ask for.
+READ = 1024
+# Tokens of a result beyond its source's where nothing says how long it may be, and the most that a
+# request may ask for.
 BEYOND = 64
 LONGEST = 2048
 WIDEST = 32
@@ -33,7 +34,8 @@ READINGS = ("score", "next_pieces")
 @dataclasses.dataclass(frozen=True)
 class Sizes:
     """Sizes of a model, those of the paper's base model for a SavedModel that says none; its
-    beam_size as exported, 0 if it does not search; and its tokenizers.
+    beam_size as exported, 0 if it does not search; how many tokens its result may be longer than
+    its source; how many tokens of a text it reads; and its tokenizers.
     """
 
     num_layers: int = 6
@@ -42,6 +44,8 @@ class Sizes:
     num_heads: int = 8
     vocabulary_size: int = 37000
     beam_size: int = 4
+    beyond: int = BEYOND
+    most_tokens: int = sys.maxsize
     tokenizers: tuple[sentencepiece.SentencePieceProcessor, ...] = ()
 
     @classmethod
@@ -65,14 +69,17 @@ class Sizes:
                 beam = 0
             else:
                 beam = max(decoding.get(name) or 1 for name in ("beam_size", "samples"))
-            return cls(**{**sizes, "beam_size": beam, "tokenizers": tokenizers})
+            extra = str((decoding or {}).get("max_length", "")).rpartition("+")[2]
+            sizes |= {"beyond": int(extra)} if extra.isdecimal() else {}
+            sizes |= {"beam_size": beam, "most_tokens": READ, "tokenizers": tokenizers}
+            return cls(**sizes)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return cls(tokenizers=tokenizers)
 
     def tokens(self, text: bytes) -> int:
         """The most tokens that a text may have. What masks part is cut by itself."""
         counts = [len(one.encode(text)) for one in self.tokenizers] or [len(text)]
-        return ENDS + max(counts) + 2 * text.count(b"<mask>")
+        return ENDS + min(max(counts) + 2 * text.count(b"<mask>"), self.most_tokens)
 
 
 def within_limits(
@@ -124,7 +131,7 @@ def row_memory(
 def _search_memory(task, sizes, source):
     beam = min(_option(task, "beam_size", sizes.beam_size), WIDEST)
     asked = min(_option(task, "max_length", 0), LONGEST)
-    positions = source + (asked or BEYOND)
+    positions = source + (asked or sizes.beyond)
     remembered = 2 * FLOAT * sizes.num_layers * sizes.d_model
     # Each step makes new ones of the remembered keys and values.
     return beam * (2 * remembered * positions + 6 * FLOAT * sizes.vocabulary_size)

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import sentencepiece
 import tensorflow as tf
 
 pytest.importorskip("fastapi")
@@ -51,6 +52,29 @@ def test_a_wide_long_search_is_refused_and_options_beyond_the_limits_count_as_th
         for b in (32, 2**31 - 1)
     ]
     assert memory[0] == memory[1]
+
+
+def test_texts_are_counted_by_the_model_s_own_pieces_as_far_as_it_reads_them(tmp_path):
+    lines = tmp_path / "lines.txt"
+    lines.write_text("the cat sat on the mat\n" * 20)
+    model = tmp_path / "model"
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(lines),
+        model_prefix=str(model),
+        vocab_size=30,
+        minloglevel=2,
+        hard_vocab_limit=False,
+    )
+    tokenizer = sentencepiece.SentencePieceProcessor(model_file=f"{model}.model")
+    text = b"the cat sat on the mat"
+    pieces = len(tokenizer.encode(text))
+    assert pieces < len(text)
+    sizes = costs.Sizes(tokenizers=(tokenizer,))
+    assert sizes.tokens(text) == pieces + 2
+    assert sizes.tokens(text + b" \xff<mask>") >= pieces + 4
+    assert dataclasses.replace(sizes, most_tokens=3).tokens(text) == 5
+    # The control: without a tokenizer each byte counts.
+    assert costs.Sizes().tokens(text) == len(text) + 2
 
 
 def test_control_usual_requests_pass():
