@@ -172,7 +172,7 @@ def _parse(argv, sections, of_tasks, doc="", everyday=()):
         _exit(" ".join(str(error).split()), status=2)
     if "dump_flags" in FLAGS and FLAGS.dump_flags:
         own = of_tasks.get(FLAGS["task"].value, ()) if "task" in FLAGS else ()
-        print(recipe([*sections[:-1], *own], FLAGS.flag_values_dict()), end="")
+        print(recipe([sections[0], *own, *sections[1:-1]], FLAGS.flag_values_dict()), end="")
         sys.exit()
     PLACES.clear()
     PLACES.update(places)

@@ -47,9 +47,8 @@ def help_of(
     task = said.get("task") or (active(sections, {})["task"].default if chooses else None)
     if task is not None and task not in of_tasks:
         raise ValueError(f"--task must be one of {', '.join(of_tasks)}. Received: {task}.")
-    shown = [*sections]
-    for one in [task] if chooses else of_tasks:
-        shown += of_tasks[one]
+    own = [section for one in ([task] if chooses else of_tasks) for section in of_tasks[one]]
+    shown = [*sections[:1], *own, *sections[1:]]
     if section:
         return _one_section(section, shown, said)
     doc = doc.strip()

@@ -75,7 +75,7 @@ class Run:
             self.task.write_files(folder)
         replicas.wait_for_all(self.strategy)
         self.task.read_files(folder)
-        sections = (*TRAINING, *self.task.options)
+        sections = (*self.task.options, *TRAINING)
         if self.is_chief and (told := describe(folder, self.task, self.values, sections)):
             print(f"not as before: {'; '.join(told)}")
 

@@ -23,7 +23,7 @@ from pipelines.corpora.text_files import Lines, TextFiles
 from pipelines.corpora.tfds import Tfds
 from pipelines.corpora.treebank import Treebank
 from pipelines.dropped import Dropped
-from pipelines.options import Options, option, settings
+from pipelines.options import Options, like, option, settings
 
 __all__ = [
     "CORPORA",
@@ -57,7 +57,8 @@ class CorpusChoice(Options):
         "home_assistant",
         f"Corpus to learn from: {', '.join(CORPORA)}.",
         choices=tuple(CORPORA),
-        adds={name: (kind,) for name, kind in CORPORA.items()},
+        # The seed is that of the run.
+        adds={name: (like(kind, without=("seed",)),) for name, kind in CORPORA.items()},
     )
 
 
