@@ -138,7 +138,8 @@ def test_a_missing_folder_or_file_is_told(name, tmp_path):
         corpora.load(name, data_dir=tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError, match=ROWS[name].missing):
         corpora.load(name, data_dir=tmp_path)
-    write(tmp_path, name)
+    # What is missing is told before anything is read.
+    write(tmp_path, name, ["\udcff"])
     with pytest.raises(FileNotFoundError, match=r"dev.* The folder holds: test"):
         corpora.load(name, data_dir=tmp_path, prefixes=("train", "dev", "test"))
 
