@@ -89,8 +89,7 @@ class Constraints:
 
         Returns:
             For the b K rows: the logits of the distribution, (b K, V); the same with -inf at barred
-            tokens; the forced token or FREE, (b K,); and whether EOS may come, (b K,), or None if
-            it may in every row.
+            tokens; the forced token or FREE; and whether EOS may come, or None if it always may.
         """
         width = tf.shape(history)[1]
         vocabulary_size = logits.shape[-1]

@@ -186,9 +186,7 @@ class Sampling(GreedySearch):
 
 
 def _gumbel(keys, position, tokens, size):
-    """A number of the standard Gumbel distribution for each of the tokens (rows, n) at a position,
-    of a vocabulary of `size`.
-    """
+    """A number of the standard Gumbel distribution for each token (rows, n) at a position."""
     places = tf.cast(position, tf.int64) * size + tf.cast(tokens, tf.int64) + 1
     draws = mix(keys[:, None] + GOLDEN * tf.cast(places, tf.uint64))
     # 52 random bits and a half: above 0 and below 1.

@@ -147,22 +147,12 @@ class TreeConstraints(Constraints):
         )
 
     def _following(self, state, leaves):
-        """The leaf that comes next, PAD where none is left, (rows,).
-
-        Args:
-            state: of the hypotheses.
-            leaves: of their sentences, (rows, W + 1).
-        """
         last = tf.shape(leaves)[1] - 1
         return tf.gather(leaves, tf.minimum(state.leaves, last), batch_dims=1)
 
     def _may_come(self, state, left, room):
-        """Which tokens may come, booleans (rows, V).
-
-        Args:
-            state: of the hypotheses.
-            left: how many leaves are left, (rows,).
-            room: how many tokens may still come, EOS among them, (rows,).
+        """Which tokens may come, booleans (rows, V), where `left` leaves are left and `room` tokens
+        may still come, EOS among them.
         """
         is_inside = state.depth > 0
         is_left = left > 0

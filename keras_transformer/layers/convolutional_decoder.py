@@ -29,17 +29,8 @@ class MultiStepAttention(keras.layers.Layer):
     one. That asks for weights that start almost equal. Gehring et al. have them without dividing q
     z^T, because their embeddings start with a deviation of 0.1; ours start with 1.
 
-    Args:
-        d_model: width of x, keys and values.
-
-    Call arguments:
-        x: what a block gave, (B, n, d_model).
-        g: (B, n, d_model).
-        keys, values: of the source, (B, S, d_model) each.
-        memory_mask: booleans (B, 1, S), True at tokens; None: there is no padding.
-
-    Returns:
-        (B, n, d_model), and the weights, (B, n, S).
+    x, g, keys and values are (B, n or S, d_model), `memory_mask` booleans (B, 1, S) or None; it
+    returns (B, n, d_model), and the weights, (B, n, S).
     """
 
     def __init__(self, d_model: int, **kwargs):
@@ -83,16 +74,7 @@ class ConvolutionalDecoder(keras.layers.Layer):
     Without the map, section 3.2's "just before the softmax", the embeddings in the residual sum
     would make the logits of the newest token and of the source's tokens large from the start.
 
-    Args: as in `ConvolutionalEncoder`.
-
-    Call arguments:
-        x: embedded target, shifted right, (B, T, d_model).
-        memory: what `ConvolutionalEncoder` gives, (B, S, 2 d_model).
-        memory_mask: booleans (B, 1, S), True at tokens.
-
-    Returns:
-        (B, T, d_model). Position t depends only on positions up to t, so padding at the end needs
-        no mask.
+    Called as `Decoder`, with what `ConvolutionalEncoder` gives, (B, S, 2 d_model).
     """
 
     def __init__(
@@ -126,14 +108,9 @@ class ConvolutionalDecoder(keras.layers.Layer):
     ) -> tuple[Tensor, list[Any], list[Tensor]]:
         """The order of the layers, for whole sequences and single positions alike.
 
-        Args:
-            x: (..., d_model).
-            convolve: x and what `of_blocks` hold for one block -> (..., d_model), and its state.
-            look: what an attention is called with: attention, x -> (..., d_model) and weights.
-            of_blocks: iterables of N.
-
-        Returns:
-            (..., d_model), the blocks' states, and the attentions' weights.
+        `convolve` takes x (..., d_model) and what `of_blocks` hold for one block, and gives y and
+        its state; `look` takes an attention and y, and gives y and weights. Returns (..., d_model),
+        the blocks' states, and the attentions' weights.
         """
         states = []
         weights = []

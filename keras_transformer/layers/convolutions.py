@@ -62,19 +62,9 @@ class ConvolutionBlock(keras.layers.Layer):
 
         (GLU(Conv(Dropout(x))) + x) sqrt(0.5)
 
-    Args:
-        d_model: width of input and output.
-        kernel_size: k.
-        dropout: probability in [0, 1) on the input of the convolution.
-        padding: "same" of an encoder, which sees as far ahead as behind, or "causal" of a decoder.
-
-    Call arguments:
-        x: (B, n, d_model).
-        tokens: 1 at tokens and 0 at padding, (B, n, 1), of the dtype of `x`; None if no position
-            sees padding after it.
-
-    Returns:
-        (B, n, d_model).
+    `padding` is "same" of an encoder, which sees as far ahead as behind, or "causal" of a decoder.
+    `tokens`, (B, n, 1), are 1 at tokens of x (B, n, d_model) and 0 at padding; None if no position
+    sees padding after it.
 
     Reference: Dauphin et al. 2016, "Language Modeling with Gated Convolutional Networks".
     """
@@ -165,12 +155,6 @@ class ConvolutionalEncoder(keras.layers.Layer):
 
     As there are as many attentions as blocks in a decoder of N, each passes an N-th of its gradient
     to z. The embeddings e get all of it.
-
-    Args:
-        num_layers: N.
-        d_model: width of embeddings and blocks.
-        kernel_size: k, odd.
-        dropout: probability in [0, 1) on the input of each convolution.
 
     Call arguments:
         x: embedded source e, (B, S, d_model).

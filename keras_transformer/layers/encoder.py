@@ -218,15 +218,8 @@ class Encoder(keras.layers.Layer):
     def through(
         self, x: Tensor, through_layer: Callable[..., tuple[Tensor, Any]], *of_layers: Iterable
     ) -> tuple[Tensor, list[Any]]:
-        """The order of the layers.
-
-        Args:
-            x: (..., d_model).
-            through_layer: x and what `of_layers` hold for one layer -> x and a by-product.
-            of_layers: iterables of N.
-
-        Returns:
-            x, and the N by-products.
+        """The order of the layers: `through_layer` takes x and what `of_layers`, iterables of N,
+        hold for one layer, and gives x and a by-product. Returns x, and the N by-products.
         """
         by_products = []
         for of_layer in zip(*of_layers, strict=True):

@@ -101,20 +101,9 @@ class RecurrentEncoder(keras.layers.Layer):
 
         x = x + Dropout([LSTM(x), reversed(LSTM(reversed(x)))])
 
-    Padding is skipped: the backward half begins at the last token of each sentence.
-
-    Args:
-        num_layers: N.
-        d_model: width of input and output, even.
-        dropout: probability in [0, 1) on the output of each layer, not on what it carries from
-            position to position.
-
-    Call arguments:
-        x: embedded source, (B, S, d_model).
-        attention_mask: booleans (B, 1, S), True at tokens, which come before all padding.
-
-    Returns:
-        The memory, (B, S, d_model). At padding it means nothing.
+    Padding is skipped: the backward half begins at the last token of each sentence. d_model is
+    even; the dropout is not on what a layer carries from position to position. Called as `Encoder`
+    with a mask (B, 1, S). At padding the memory means nothing.
 
     References: Bahdanau et al. 2014, section 3.2. Wu et al. 2016, section 3.1 (the residual sum).
         Zaremba et al. 2014, "Recurrent Neural Network Regularization" (where the dropout stands).
@@ -172,19 +161,7 @@ class RecurrentDecoder(keras.layers.Layer):
     step before, so that each layer computes the whole target in one call. The layers start from
     zeros: what the decoder knows of the source comes by attention alone.
 
-    Args:
-        num_layers: N.
-        d_model: width of input, output, LSTM layers and the hidden layer of the attention.
-        dropout: probability in [0, 1) on the output of each layer.
-
-    Call arguments:
-        x: embedded target, shifted right, (B, T, d_model).
-        memory: the encoder's output, (B, S, d_model).
-        memory_mask: booleans broadcastable to (B, T, S), True where it may be attended to.
-
-    Returns:
-        (B, T, d_model). Position t depends only on positions up to t, so padding at the end needs
-        no mask.
+    Called as `Decoder`; all widths are d_model.
     """
 
     def __init__(self, num_layers: int, d_model: int, dropout: float = 0.0, **kwargs):

@@ -41,10 +41,7 @@ class Ensemble:
         self.weights = [weight for model in self.models for weight in model.weights]
 
     def __call__(self, inputs: tuple[Tensor, Tensor], training: bool = False) -> Tensor:
-        """Log P of every next token, float32 (B, T, V), in place of logits.
-
-        Arguments as of `EncoderDecoder`.
-        """
+        """Log P of every next token, float32 (B, T, V), in place of a model's logits."""
         return _log_mean([model(inputs, training=training) for model in self.models])
 
     def encode(self, source: Tensor) -> list[dict[str, Any]]:
@@ -57,12 +54,8 @@ class Ensemble:
 
 
 class EnsembleStepper:
-    """A `Stepper` for each model, with a state and an encoded source for each.
-
-    Called as a `Stepper` is. The attention is the mean of the models'.
-
-    Args:
-        models: built `EncoderDecoder`s.
+    """A `Stepper` for each model, with a state and an encoded source for each. The attention is the
+    mean of the models'.
     """
 
     def __init__(self, models: Sequence[EncoderDecoder]):
@@ -70,11 +63,9 @@ class EnsembleStepper:
         self.growing = [stepper.growing for stepper in self._steppers]
 
     def start(self, rows: int | Tensor) -> State:
-        """The state before the first token, of B K rows."""
         return [stepper.start(rows) for stepper in self._steppers]
 
     def is_token(self, source: list[dict[str, Any]]) -> Tensor:
-        """Which positions of the source are no padding, booleans (B, S)."""
         return self._steppers[0].is_token(source[0])
 
     def __call__(

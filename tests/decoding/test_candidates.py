@@ -6,13 +6,17 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keras_transformer.decoding import BeamSearch, GreedySearch, length_penalty
 from keras_transformer.decoding.candidates import (
     BLOCK,
     FREE,
     best_tokens,
     log_normalizer,
+    next_tokens,
     possible_tokens,
+    token_log_probabilities,
 )
+from keras_transformer.models import Transformer
 from pipelines.special_ids import BOS, EOS, PAD, UNK
 
 WIDTHS = [4, 5, 63, 64, 65, 300, 640]
@@ -96,3 +100,111 @@ def test_control_blocks_in_the_order_of_their_maxima_would_put_higher_ids_first(
     monkeypatch.setattr(tf, "sort", lambda values, axis: values)
     _, ids = best_tokens(tf.constant(logits), 3, tf.constant([FREE]))
     assert ids.numpy().tolist() != [[2 * BLOCK, BLOCK - 1, 1]]
+
+
+# The probabilities of what may come next against the definition, in NumPy float64.
+SHAPES = [(1.0, 0, 1.0), (0.5, 0, 1.0), (2.0, 3, 1.0), (1.0, 0, 0.7), (3.0, 6, 0.5), (1.0, 1, 0.1)]
+SIZE = 30
+
+
+def definition(logits, temperature, top_k, top_p):
+    """Ids, likeliest first, and the probability that each is drawn, by a loop."""
+    shaped = np.exp(logits.astype(np.float64) / temperature)
+    order = [id_ for id_ in np.argsort(-logits, kind="stable") if id_ not in (PAD, BOS)]
+    pool = order[: top_k or len(order)]
+    kept = []
+    for id_ in pool:
+        if sum(shaped[kept]) < top_p * sum(shaped[pool]):
+            kept.append(id_)
+    drawn = {id_: shaped[id_] / sum(shaped[kept]) for id_ in kept}
+    return order, [drawn.get(id_, 0.0) for id_ in order]
+
+
+def found(logits, shapes, count):
+    temperature, top_k, top_p = map(np.array, zip(*shapes, strict=True))
+    options = (
+        tf.constant(temperature, tf.float32),
+        tf.constant(top_k),
+        tf.constant(top_p, tf.float32),
+    )
+    return next_tokens(tf.constant(logits), *options, count)
+
+
+def test_rows_with_options_of_their_own_are_as_defined():
+    logits = np.random.default_rng(2).normal(0, 2, (len(SHAPES), SIZE)).astype("float32")
+    logits[:, [PAD, BOS]] = 9  # the likeliest, which never come
+    ids, drawn, probabilities = found(logits, SHAPES, 20)
+    assert ids.shape == (len(SHAPES), 20)
+    model = np.exp(logits.astype(np.float64))
+    model /= model.sum(axis=1, keepdims=True)
+    for row, shape in enumerate(SHAPES):
+        order, expected = definition(logits[row], *shape)
+        assert ids[row].numpy().tolist() == order[:20]
+        np.testing.assert_allclose(drawn[row], expected[:20], rtol=1e-5)
+        np.testing.assert_allclose(probabilities[row], model[row][order[:20]], rtol=1e-5)
+
+
+def test_a_small_vocabulary_has_fewer():
+    ids, drawn, _ = found(np.zeros((1, 6), "float32"), [(1.0, 0, 1.0)], 20)
+    assert ids.shape == (1, 6)
+    np.testing.assert_allclose(drawn, [[0.25] * 4 + [0.0] * 2], rtol=1e-6)
+
+
+@pytest.mark.parametrize("other", [(1.1, 0, 0.7), (1.0, 2, 0.7), (1.0, 0, 0.3)])
+def test_control_other_options_are_another_distribution(other):
+    logits = np.random.default_rng(3).normal(0, 1, (1, SIZE)).astype("float32")
+    _, drawn, _ = found(logits, [(1.0, 0, 0.7)], 20)
+    _, expected = definition(logits[0], *other)
+    assert np.abs(drawn[0] - expected[:20]).max() > 1e-3
+
+
+# The score of a given target is the one that a search gave it (section 6.1).
+SOURCE = [[5, 9, 7, EOS, PAD, PAD], [8, 8, 12, 11, 30, EOS], [6, EOS, PAD, PAD, PAD, PAD]]
+LIMITS = [9, 4, 12]
+
+
+@pytest.fixture(scope="module")
+def model():
+    model = Transformer(vocabulary_size=40, num_layers=1, d_model=16, d_ff=32, num_heads=4)
+    generator = np.random.default_rng(3)
+    for weight in sorted(model.weights, key=lambda weight: weight.path):
+        weight.assign(generator.normal(size=weight.shape) / 3)
+    return model
+
+
+def test_it_is_the_log_softmax_of_float64_and_padding_is_nothing():
+    logits = np.random.default_rng(0).normal(size=(2, 3, 7)).astype("float32")
+    ids = np.array([[4, 6, 3], [5, 3, 0]])
+    exact = logits.astype("float64")
+    exact -= np.log(np.exp(exact).sum(axis=-1, keepdims=True))
+    expected = np.take_along_axis(exact, ids[..., None], axis=-1)[..., 0] * (ids != 0)
+    np.testing.assert_allclose(
+        token_log_probabilities(tf.constant(logits), tf.constant(ids)),
+        expected,
+        rtol=1e-6,
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize(
+    ("search", "alpha"),
+    [(GreedySearch(), 0.0), (BeamSearch(4, 0.6, 4), 0.6), (BeamSearch(3, 0.0, 2), 0.0)],
+    ids=["greedy", "beam", "sum"],
+)
+def test_a_search_and_the_score_of_what_it_found_agree(model, search, alpha):
+    source = tf.constant(SOURCE)
+    ids, scores = search(model.stepper(), model.encode(source), tf.constant(LIMITS))
+    for n in range(ids.shape[1]):
+        target = ids[:, n]
+        shifted = tf.concat([tf.fill([len(SOURCE), 1], BOS), target[:, :-1]], axis=1)
+        log_probabilities = token_log_probabilities(
+            model((source, shifted), training=False), target
+        )
+        lengths = tf.math.count_nonzero(target, axis=1, dtype=tf.int32)
+        np.testing.assert_allclose(
+            tf.reduce_sum(log_probabilities, axis=1) / length_penalty(lengths, alpha),
+            scores[:, n],
+            rtol=1e-5,
+            atol=1e-5,
+        )
+    assert len(set(tf.math.count_nonzero(ids[:, 0], axis=1).numpy())) > 1

