@@ -157,7 +157,7 @@ def test_control_work_that_does_not_hear_of_it_goes_on(counting, start, monkeypa
         model = client.service.versions._current.model
         run = model.run
         model.run = lambda name, inputs, _: run(name, inputs)
-        with leaving(client, {"instances": ["10000000"]}):
+        with leaving(client, {"instances": ["3000000"]}):
             while not client.service.batcher._running:
                 pass
         wait_for(client, 499)
