@@ -62,6 +62,9 @@ def main(FLAGS):
         show(
             f"every {interval} min", measure(averaging.average(chosen[interval])), chosen[interval]
         )
+    if folder.averaged.exists():
+        show("the recipe's own rule", measure(averaging.average([folder.averaged])), [])
+        chosen["own"] = [folder.averaged]
     show("last weights", measure(averaging.average(chosen["last"])), chosen["last"])
     for share in FLAGS.shares:
         end = max(seconds.values())
