@@ -6,16 +6,52 @@ python -m keras_transformer.visualize --picture=head --model=runs/home_assistant
 It needs matplotlib: the extra `plots`.
 """
 
+import dataclasses
+
 from keras_transformer import flags
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.flags.of_commands import ModelToUse, Output
 from keras_transformer.training.options import Seed
-from keras_transformer.visualization.attention_pictures import Lines
-from keras_transformer.visualization.charts import LearningRates
+from keras_transformer.visualization.attention_pictures import Lines, Maps, Matrix
+from keras_transformer.visualization.charts import Curves, LearningRates
 from keras_transformer.visualization.head_maps import Heads
+from keras_transformer.visualization.hypotheses import Hypotheses
+from keras_transformer.visualization.length_charts import Lengths
 from keras_transformer.visualization.patch_maps import Patches
-from keras_transformer.visualization.pictures import PictureChoice
+from keras_transformer.visualization.position_maps import Positions
 from keras_transformer.visualization.theme import ThemeOptions
+from pipelines.options import Options, option
+
+# Each has its options, and a method `measure` that returns a function of a `Theme` that draws.
+PICTURES = {
+    "attention": Maps,
+    "head": Lines,
+    "alignment": Matrix,
+    "heads": Heads,
+    "positions": Positions,
+    "n_best": Hypotheses,
+    "learning_rate": LearningRates,
+    "curves": Curves,
+    "lengths": Lengths,
+    "patches": Patches,
+}
+
+
+def _sentence(kind):
+    return f"{kind.title()[0].lower()}{kind.title()[1:]}."
+
+
+@dataclasses.dataclass(frozen=True)
+class PictureChoice(Options):
+    """Picture."""
+
+    picture: str | None = option(
+        None,
+        "Picture to draw. "
+        + " ".join(f"{name}: {_sentence(kind)}" for name, kind in PICTURES.items()),
+        choices=tuple(PICTURES),
+    )
+
 
 PICTURE = (PictureChoice, Lines, Heads, LearningRates, Patches)
 SECTIONS = (*PICTURE, ModelToUse, ThemeOptions, DecodingOptions, Seed, Output)
@@ -23,7 +59,6 @@ SECTIONS = (*PICTURE, ModelToUse, ThemeOptions, DecodingOptions, Seed, Output)
 
 def main(FLAGS):
     from keras_transformer.visualization.picture_file import form_of, write_picture
-    from keras_transformer.visualization.pictures import PICTURES
 
     if not FLAGS.picture:
         raise ValueError(f"--picture is missing: one of {', '.join(PICTURES)}.")

@@ -21,10 +21,10 @@ from keras_transformer.training.ending import Preempted, Stopwatch
 from keras_transformer.training.initialization import start_from
 from keras_transformer.training.loss import label_measures
 from keras_transformer.training.optimizer import averaged_weights, optimizer
-from keras_transformer.training.resuming import describe
 from keras_transformer.training.schedule import schedule
 from keras_transformer.training.watchers import Watchers, window_of
 from pipelines.batches import batching, bucketing
+from pipelines.options import FIXED, TOLD, Sections, places, recipe
 from pipelines.whole_files import write_json
 
 
@@ -154,14 +154,8 @@ class Run:
         with self.strategy.scope():
             model = self._new_model(policy)
             loss = self.task.loss()
-            rate = schedule(
-                values["schedule"],
-                self.task.width,
-                values["warmup_steps"],
-                values["learning_rate_scale"],
-                values["learning_rate"],
-                values["max_steps"],
-            )
+            peak = (values["warmup_steps"], values["learning_rate_scale"], values["learning_rate"])
+            rate = schedule(values["schedule"], self.task.width, *peak, values["max_steps"])
             further = (values["weight_decay"], values["clip_norm"], values["ema"])
             updates = optimizer(rate, values["optimizer"], *further)
             fit.compile_model(model, updates, loss)
@@ -186,8 +180,8 @@ class Run:
                 f"each update in {batches.parts} batches: {count} replicas, "
                 f"{self.values['accumulate']} of each"
             )
-        going_on = f"going on from step {step}" if step else "starting"
-        print(f"{going_on} in {self.folder.path}", flush=True)
+        begins = f"going on from step {step}" if step else "starting"
+        print(f"{begins} in {self.folder.path}", flush=True)
 
     def _report(self, model, batches, seconds):
         from keras_transformer.training.cost import Cost, operations_of_an_update, sustained_rate
@@ -272,3 +266,40 @@ def _refuse_together(values):
             f"--schedule=cosine needs --max_steps above --warmup_steps={values['warmup_steps']}"
             f". Received: --max_steps={values['max_steps']}. Train longer, or warm up less."
         )
+
+
+def describe(folder, task, values: Mapping, sections: Sections) -> list[str]:
+    """Write what a run is, and the options of some sections that it is trained with, in its
+    `RunFolder`; refuse to go on with another. As each option says by `resumed`, another value is
+    refused, told or free. Returns what is told: which options are not as they were, in words.
+    """
+    resumed = {one.option.name: one.option.setting.resumed for one in places(sections)}
+    description = task.description()
+    training = {"batch_tokens": values["batch_tokens"], **description.get("training", {})}
+    description["training"] = {**training, "seed": values["seed"]}
+    description["task"] = task.name
+    settings = {name: value for name, value in values.items() if resumed.get(name) == TOLD}
+    if values["schedule"] == "cosine":
+        # Its curve ends there.
+        settings["max_steps"] = values["max_steps"]
+    said = {name: value for name, value in values.items() if value is not None}
+    asked = {name: value for name, value in said.items() if resumed.get(name) == FIXED}
+    was = folder.read_description().get("settings", {}) if folder.is_started else {}
+
+    def fixed(whole):
+        before = whole.get("asked", {})
+        parts = {name: part for name, part in task.fixed(whole).items() if name != "settings"}
+        # What an earlier version did not write is as it is now.
+        return {**parts, "asked": {name: before.get(name, asked[name]) for name in asked}}
+
+    folder.describe({**description, "asked": asked, "settings": settings}, fixed)
+    folder.write_recipe(f"--task={task.name}\n{recipe(sections, values)}")
+    return [
+        f"{name} was {_in_words(was[name])}, now {_in_words(value)}"
+        for name, value in settings.items()
+        if name in was and was[name] != value
+    ]
+
+
+def _in_words(value):
+    return "not given" if value is None else value

@@ -6,7 +6,8 @@ import pytest
 
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks import TASKS, TRAINING
-from keras_transformer.training import checkpoint, resuming
+from keras_transformer.training import checkpoint
+from keras_transformer.training import run as runs
 from pipelines import options
 
 SECTIONS = (*TRAINING, *(one for task in TASKS.values() for one in task.options))
@@ -21,7 +22,7 @@ BEGUN |= {"seed": 1, "batch_tokens": 1}
 
 def resume(folder, values, **parts):
     task = types.SimpleNamespace(name="t", description=lambda: dict(parts), fixed=dict)
-    return resuming.describe(folder, task, values, SECTIONS)
+    return runs.describe(folder, task, values, SECTIONS)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from keras_transformer.tasks import text_task
 from keras_transformer.visualization.attended import Attended
 from keras_transformer.visualization.attention_pictures import Matrix
 from keras_transformer.visualization.model_reading import run_of_pairs, trained_model
-from keras_transformer.visualization.pictures import PICTURES, PictureChoice
+from keras_transformer.visualize import PICTURES, PictureChoice
 from pipelines.options import settings
 
 
