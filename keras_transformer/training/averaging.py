@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from keras_transformer.training import checkpoint
+from keras_transformer.training.loss import label_measures
 from keras_transformer.training.validation import kept_step
 
 
@@ -63,6 +64,19 @@ def last_ones(folder: pathlib.Path, count: int) -> list[pathlib.Path]:
 def of_steps(paths: Iterable[pathlib.Path]) -> str:
     steps = [f"{checkpoint.step_in(path):,}" for path in paths]
     return f"mean of the checkpoints of steps {', '.join(steps)}"
+
+
+def cross_entropy_of(model, batches: Callable) -> Callable[[Mapping[str, np.ndarray]], float]:
+    """A function of weights by name that returns the cross-entropy of a model that takes them over,
+    on the examples that `batches()` returns.
+    """
+    measure = label_measures(model, batches)
+
+    def measure_of(weights):
+        checkpoint.set_weights(model, weights)
+        return measure()["cross_entropy"]
+
+    return measure_of
 
 
 def choose_weights(

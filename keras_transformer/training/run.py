@@ -14,12 +14,11 @@ from keras_transformer.runs.folder import RunFolder, exclusive
 from keras_transformer.saved_models.write import export
 from keras_transformer.tasks import TRAINING
 from keras_transformer.tasks.task import Task
-from keras_transformer.training import checkpoint, fit, replicas
-from keras_transformer.training.averaging import choose_weights
+from keras_transformer.training import fit, replicas
+from keras_transformer.training.averaging import choose_weights, cross_entropy_of
 from keras_transformer.training.checkpoint import step_of
 from keras_transformer.training.ending import Preempted, Stopwatch
 from keras_transformer.training.initialization import start_from
-from keras_transformer.training.loss import label_measures
 from keras_transformer.training.optimizer import averaged_weights, optimizer
 from keras_transformer.training.schedule import schedule
 from keras_transformer.training.watchers import Watchers, window_of
@@ -203,7 +202,7 @@ class Run:
             values["average_checkpoints"],
             best=values["keep_best"],
             averages=averaged_weights(model) if values["ema"] else None,
-            measure=window_of(values) and self._cross_entropy(inference),
+            measure=window_of(values) and cross_entropy_of(inference, self._validation_batches),
         )
         if keras.backend.backend() != "tensorflow":
             print(
@@ -214,15 +213,6 @@ class Run:
             self._release(inference, chosen)
         else:
             print(f"{chosen}: {self.folder.averaged}")
-
-    def _cross_entropy(self, inference):
-        measure = label_measures(inference, self._validation_batches)
-
-        def measure_of(weights):
-            checkpoint.set_weights(inference, weights)
-            return measure()["cross_entropy"]
-
-        return measure_of
 
     def _release(self, model, chosen):
         folder = self.folder
