@@ -14,11 +14,10 @@ from keras_transformer.inference.picture_classifier import TASK
 from keras_transformer.inference.text_encoder_module import TextEncoderModule
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.served_module import ServedModule
-from keras_transformer.tasks import IMPORTED_ALONE
+from keras_transformer.tasks import IMPORTED_ALONE, TASKS, module_class
 from keras_transformer.tasks.labelling.module import LabelModule, TagModule
 from keras_transformer.tasks.labelling.task import LABELS_FILE
 from keras_transformer.tasks.masking.module import MaskedTextModule
-from keras_transformer.tasks.pictures.module import PictureModule
 from keras_transformer.training.checkpoint import WEIGHTS, write_archive
 from pipelines.whole_files import write_json
 
@@ -29,7 +28,9 @@ def module_of(folder: PretrainedFolder) -> tuple[str, ServedModule]:
     Raises:
         ValueError: for a family that no task is for.
     """
-    kinds = {bert.MODEL_TYPE: _of_text, vit.MODEL_TYPE: _of_pictures}
+    kinds = {bert.MODEL_TYPE: _of_text}
+    if TASK in TASKS:
+        kinds[vit.MODEL_TYPE] = _of_pictures
     name = folder.family.MODEL_TYPE
     if name not in kinds:
         raise ValueError(
@@ -41,7 +42,7 @@ def module_of(folder: PretrainedFolder) -> tuple[str, ServedModule]:
 
 
 def _of_pictures(folder):
-    return TASK, PictureModule(folder.model(), folder.config.labels())
+    return TASK, module_class(TASK)(folder.model(), folder.config.labels())
 
 
 def _of_text(folder):

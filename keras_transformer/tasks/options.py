@@ -1,13 +1,37 @@
-"""Flags of the tasks of encoder-only models (Devlin et al. 2019, "BERT: Pre-training of Deep
-Bidirectional Transformers for Language Understanding").
+"""What tasks declare of themselves before they are imported, and the options that several have.
+
+`--help` must not wait for TensorFlow: nothing here or in a task's `options` imports it.
 """
 
 import dataclasses
 
 from keras_transformer.decoding.options import DecodingOptions
-from keras_transformer.models.hyperparameters import Hyperparameters
+from keras_transformer.models.architectures import ArchitectureChoice
+from pipelines.corpora import CorpusChoice
 from pipelines.options import Options, like, option
 from pipelines.vocabularies.options import VocabularyOptions
+
+
+@dataclasses.dataclass(frozen=True)
+class Registered:
+    """A task of this package; its folder's `options` has it in `TASKS`, by its name.
+
+    Attributes:
+        folder: of `keras_transformer.tasks`, where its `task` and its `module` lie.
+        task: the class of the task.
+        module: the class of what is exported of its models.
+        aim: what is learned, in words: "to ...".
+        place: where it stands among the tasks.
+        options, export_options: see `task.Task`.
+    """
+
+    folder: str
+    task: str
+    module: str
+    aim: str
+    place: int
+    options: tuple[type[Options], ...]
+    export_options: tuple[type[Options], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,40 +48,6 @@ class VocabularySource(Options):
 
 
 @dataclasses.dataclass(frozen=True)
-class MaskingOptions(Options):
-    """Masked pieces."""
-
-    mask_share: float = option(
-        0.15,
-        "Share of a text's pieces that are predicted. Of these, 80 % are replaced by the mask, "
-        "10 % by a random piece, and 10 % are left unchanged.",
-        at_least=0.01,
-        at_most=1,
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class LabellingOptions(Options):
-    """Labelled examples."""
-
-    labelled_examples: int | None = option(
-        None, "Number of labelled examples to train on, drawn by --seed. Default: all.", at_least=1
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class ClassificationOptions(Options):
-    """Classification."""
-
-    pooling: str = option(
-        "first",
-        "What classifies a text: the state of its first token, as in BERT, or the mean of all "
-        "states.",
-        choices=("first", "mean"),
-    )
-
-
-@dataclasses.dataclass(frozen=True)
 class TextBatches(Options):
     """Texts."""
 
@@ -70,6 +60,7 @@ class TextBatches(Options):
 
 
 ONE_VOCABULARY = like(VocabularyOptions, without=("vocabularies",))
-MODEL_OF_LABELS = like(Hyperparameters, without=("tie_embeddings",))
 SEARCH = like(DecodingOptions, without=("constrained",))
-SEARCH_OF_TEXT = like(SEARCH, without=("coverage_penalty",))
+OF_ONE_LANGUAGE = (CorpusChoice, ONE_VOCABULARY)
+OF_ENCODERS = (*OF_ONE_LANGUAGE, VocabularySource, TextBatches)
+OF_PAIRS = (CorpusChoice, VocabularyOptions, TextBatches, ArchitectureChoice)

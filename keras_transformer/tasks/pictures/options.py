@@ -4,6 +4,9 @@
 
 import dataclasses
 
+from keras_transformer.models.architectures import VisionHyperparameters
+from keras_transformer.tasks.options import Registered
+from pipelines.corpora.options import Strictness
 from pipelines.options import Options, option
 
 
@@ -31,3 +34,16 @@ class PictureOptions(Options):
         "that it is trained on.",
         at_least=0,
     )
+
+
+TASKS = {
+    "image_classification": Registered(
+        "pictures",
+        "ImageClassification",
+        "PictureModule",
+        "to classify images",
+        place=7,
+        options=(PictureOptions, Strictness, VisionHyperparameters),
+        export_options=(),
+    )
+}

@@ -2,6 +2,9 @@
 
 import dataclasses
 
+from keras_transformer.evaluation.options import Tokenizer
+from keras_transformer.saved_models.options import Format, Precision
+from keras_transformer.tasks.options import OF_PAIRS, SEARCH, Registered
 from pipelines.options import FIXED, TOLD, Options, option
 
 
@@ -73,3 +76,17 @@ class ValidationSearch(Options):
         at_least=0,
         resumed=TOLD,
     )
+
+
+OF_TRANSLATORS = (*OF_PAIRS, EmbeddingStart, Augmentation, ValidationSearch)
+TASKS = {
+    "translation": Registered(
+        "translation",
+        "Translation",
+        "TranslationModule",
+        "to translate sentences",
+        place=1,
+        options=(*OF_TRANSLATORS, SEARCH, Tokenizer),
+        export_options=(SEARCH, Precision, Format),
+    )
+}

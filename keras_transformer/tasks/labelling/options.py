@@ -1,0 +1,54 @@
+"""What labels are learned from (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional
+Transformers for Language Understanding", sections 4.1 and 5.3).
+"""
+
+import dataclasses
+
+from keras_transformer.models.hyperparameters import Hyperparameters
+from keras_transformer.saved_models.options import Precision
+from keras_transformer.tasks.options import OF_ENCODERS, Registered
+from pipelines.options import Options, like, option
+
+
+@dataclasses.dataclass(frozen=True)
+class LabellingOptions(Options):
+    """Labelled examples."""
+
+    labelled_examples: int | None = option(
+        None, "Number of labelled examples to train on, drawn by --seed. Default: all.", at_least=1
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassificationOptions(Options):
+    """Classification."""
+
+    pooling: str = option(
+        "first",
+        "What classifies a text: the state of its first token, as in BERT, or the mean of all "
+        "states.",
+        choices=("first", "mean"),
+    )
+
+
+MODEL_OF_LABELS = like(Hyperparameters, without=("tie_embeddings",))
+TASKS = {
+    "classification": Registered(
+        "labelling",
+        "Classification",
+        "LabelModule",
+        "to classify texts",
+        place=5,
+        options=(*OF_ENCODERS, LabellingOptions, ClassificationOptions, MODEL_OF_LABELS),
+        export_options=(Precision,),
+    ),
+    "tagging": Registered(
+        "labelling",
+        "Tagging",
+        "TagModule",
+        "to tag words",
+        place=6,
+        options=(*OF_ENCODERS, LabellingOptions, MODEL_OF_LABELS),
+        export_options=(Precision,),
+    ),
+}

@@ -1,0 +1,19 @@
+"""What language models read: texts of one language, and how they are continued."""
+
+from keras_transformer.models.hyperparameters import Hyperparameters
+from keras_transformer.saved_models.options import Precision
+from keras_transformer.tasks.options import OF_ONE_LANGUAGE, SEARCH, Registered, TextBatches
+from pipelines.options import like
+
+SEARCH_OF_TEXT = like(SEARCH, without=("coverage_penalty",))
+TASKS = {
+    "language_modelling": Registered(
+        "language_modelling",
+        "LanguageModelling",
+        "GenerationModule",
+        "to continue text of one language",
+        place=3,
+        options=(*OF_ONE_LANGUAGE, TextBatches, Hyperparameters, SEARCH_OF_TEXT),
+        export_options=(SEARCH_OF_TEXT, Precision),
+    )
+}

@@ -1,0 +1,18 @@
+"""What parsers read: what translators do, and how trees are constrained."""
+
+from keras_transformer.decoding.options import DecodingOptions
+from keras_transformer.saved_models.options import Format, Precision
+from keras_transformer.tasks.options import Registered
+from keras_transformer.tasks.translation.options import OF_TRANSLATORS
+
+TASKS = {
+    "parsing": Registered(
+        "parsing",
+        "Parsing",
+        "ParsingModule",
+        "to parse them, from a treebank",
+        place=2,
+        options=(*OF_TRANSLATORS, DecodingOptions),
+        export_options=(DecodingOptions, Precision, Format),
+    )
+}

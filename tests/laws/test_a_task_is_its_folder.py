@@ -1,0 +1,62 @@
+"""Law: a task has one place. Without its folder the program is whole, and knows no such task."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+WHOLE = """
+import importlib, pathlib
+for path in sorted(pathlib.Path("keras_transformer").rglob("*.py")):
+    importlib.import_module(".".join(path.with_suffix("").parts).removesuffix(".__init__"))
+from keras_transformer.tasks import TASKS
+print(*TASKS)
+"""
+
+
+@pytest.fixture
+def answer_without(tmp_path):
+    """A function of a folder below the program: what a copy without it answers to `WHOLE` and to
+    the laws of the house.
+    """
+
+    def answer(gone):
+        for package in ("keras_transformer", "pipelines"):
+            shutil.copytree(ROOT / package, tmp_path / package)
+        shutil.rmtree(tmp_path / gone)
+        (tmp_path / "tests").mkdir()
+        shutil.copy(ROOT / "tests" / "test_architecture.py", tmp_path / "tests")
+        laws = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_architecture.py"]
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        return [
+            subprocess.run(
+                [sys.executable, *arguments],
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            for arguments in (["-c", WHOLE], laws)
+        ]
+
+    return answer
+
+
+def test_without_pictures_the_program_is_whole(answer_without):
+    whole, laws = answer_without("keras_transformer/tasks/pictures")
+    assert whole.returncode == 0, whole.stderr
+    assert whole.stdout.split() == [
+        *("translation", "parsing", "language_modelling", "masking", "classification", "tagging"),
+    ]
+    assert laws.returncode == 0, laws.stdout
+
+
+def test_control_without_what_parsers_are_made_of_it_is_not(answer_without):
+    whole, _ = answer_without("keras_transformer/tasks/translation")
+    assert whole.returncode == 1
+    assert "tasks.translation" in whole.stderr
