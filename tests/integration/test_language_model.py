@@ -90,7 +90,7 @@ def test_cached_generation_is_that_which_reads_the_whole_text_again(trained):
     read = np.pad(ids[:, :-1], [[0, 0], [1, 0]], constant_values=BOS)
     logits = module.logits(tf.constant(read)).numpy()
     logits[:, :, [PAD, BOS]] = -np.inf
-    lengths = module.tokenizer.tokenize(lines).row_lengths().numpy() - 1
+    lengths = module.source_tokenizer.tokenize(lines).row_lengths().numpy() - 1
     compared = 0
     for row, likeliest, length in zip(ids, logits.argmax(axis=-1), lengths, strict=True):
         last = int((row != PAD).sum()) - 1
