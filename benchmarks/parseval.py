@@ -6,8 +6,13 @@ import pathlib
 
 from absl import app, flags
 
-from keras_transformer.evaluation.evalb_parameters import COLLINS, read_parameters
-from keras_transformer.evaluation.parseval import Status, compare, summarize
+from keras_transformer.evaluation.parseval import (
+    COLLINS,
+    Status,
+    compare,
+    read_parameters,
+    summarize,
+)
 from pipelines.corpora.line_files import read_lines
 from pipelines.trees import parse
 

@@ -5,8 +5,14 @@ section 6.3 and table 4).
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from keras_transformer.evaluation.evalb_parameters import COLLINS, Parameters
-from keras_transformer.evaluation.parseval import Status, Summary, compare, summarize
+from keras_transformer.evaluation.parseval import (
+    COLLINS,
+    Parameters,
+    Status,
+    Summary,
+    compare,
+    summarize,
+)
 from keras_transformer.evaluation.table import aligned
 from pipelines.trees import WORD, Tree, fold, parse
 

@@ -9,7 +9,7 @@ import pytest
 import sacrebleu
 from evaluation.systems import GOOD, REFERENCES
 
-from keras_transformer.evaluation.compounds import CompoundBLEU, split_compounds
+from keras_transformer.evaluation.metrics import CompoundBLEU, split_compounds
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from benchmarks import parseval
-from keras_transformer.evaluation.evalb_parameters import COLLINS, read_parameters
+from keras_transformer.evaluation.parseval import COLLINS, read_parameters
 
 EVALB = pathlib.Path(__file__).parents[3] / "shared" / "data" / "evalb"
 # The words that COLLINS.prm counts: the cat saw dogs; it sings; go; no.

@@ -4,9 +4,8 @@ import dataclasses
 
 import pytest
 
-from keras_transformer.evaluation.evalb_parameters import COLLINS
 from keras_transformer.evaluation.parser_score import measure, table, with_leaves_of
-from keras_transformer.evaluation.parseval import compare, summarize
+from keras_transformer.evaluation.parseval import COLLINS, compare, summarize
 from pipelines.trees import parse
 
 GOLD = [

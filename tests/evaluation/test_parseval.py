@@ -4,8 +4,16 @@ import dataclasses
 
 import pytest
 
-from keras_transformer.evaluation.evalb_parameters import COLLINS, Parameters, read_parameters
-from keras_transformer.evaluation.parseval import Bracket, Status, brackets, compare, summarize
+from keras_transformer.evaluation.parseval import (
+    COLLINS,
+    Bracket,
+    Parameters,
+    Status,
+    brackets,
+    compare,
+    read_parameters,
+    summarize,
+)
 from pipelines.trees import parse
 
 PLAIN = Parameters(deleted=frozenset(), equal_labels=frozenset())

@@ -3,7 +3,7 @@
 import pytest
 from evaluation.systems import REFERENCES
 
-from keras_transformer.evaluation import tokenized_text
+from keras_transformer.evaluation import bleu
 
 TOKENIZED = [
     "a man in an orange hat starring at something .",
@@ -28,12 +28,12 @@ PLAIN = [
 
 
 def test_traces_of_a_tokenizer_are_found_and_nothing_else():
-    assert tokenized_text.tokenized_lines(TOKENIZED) == TOKENIZED
-    assert tokenized_text.tokenized_lines(PLAIN) == []
+    assert bleu.tokenized_lines(TOKENIZED) == TOKENIZED
+    assert bleu.tokenized_lines(PLAIN) == []
 
 
 def test_tokenized_references_are_told_with_an_example_and_what_to_do():
-    told = tokenized_text.warning([TOKENIZED[0]] * 3 + [PLAIN[0]], "13a")
+    told = bleu.warning([TOKENIZED[0]] * 3 + [PLAIN[0]], "13a")
     assert told.startswith(f"75% of the references look tokenized, such as {TOKENIZED[0]!r}.")
     assert told.endswith("Pass --tokenize=none for the latter.")
     assert "\n" not in told
@@ -44,4 +44,4 @@ def test_tokenized_references_are_told_with_an_example_and_what_to_do():
     [(REFERENCES, "13a"), (TOKENIZED, "none"), ([TOKENIZED[0], *PLAIN * 2], "13a")],
 )
 def test_control_nothing_is_told_of_other_references(references, tokenize):
-    assert tokenized_text.warning(references, tokenize) is None
+    assert bleu.warning(references, tokenize) is None

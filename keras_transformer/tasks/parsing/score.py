@@ -3,7 +3,7 @@
 import pathlib
 
 from keras_transformer.evaluation import parser_score
-from keras_transformer.evaluation.evalb_parameters import COLLINS, read_parameters
+from keras_transformer.evaluation.parseval import COLLINS, read_parameters
 from keras_transformer.tasks.score import SentenceScorer
 from pipelines.corpora import treebank
 from pipelines.dropped import Dropped

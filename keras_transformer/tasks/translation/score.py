@@ -2,7 +2,7 @@
 2017, section 6.1).
 """
 
-from keras_transformer.evaluation import metrics, table, tokenized_text
+from keras_transformer.evaluation import bleu, metrics, table
 from keras_transformer.evaluation.significance import compare
 from keras_transformer.inference.held_out_text import held_out_text
 from keras_transformer.tasks.score import SentenceScorer
@@ -36,7 +36,7 @@ class TranslationScorer(SentenceScorer):
         return self._bleu.corpus_score(answers, [self.references]).score
 
     def warning(self):
-        return tokenized_text.warning(self.references, self._tokenize)
+        return bleu.warning(self.references, self._tokenize)
 
     def score(self, answers):
         confidence = self._values["confidence"]
