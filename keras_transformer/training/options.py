@@ -141,7 +141,7 @@ class Averaging(Options):
     average_checkpoints: int = option(
         5,
         "Number of last checkpoints to average; with --max_minutes training averages at most as "
-        "many. What is averaged is printed.",
+        "many, the number with the lowest validation cross-entropy. What is averaged is printed.",
         at_least=1,
         resumed=TOLD,
     )
@@ -198,8 +198,7 @@ class Course(Options):
     average_share: float = option(
         0.2,
         "With --max_minutes and --average_over=minutes: the share of the run's end in which the "
-        "checkpoints to average are written, evenly in time, the last weights among them. As "
-        "many of them are averaged as have the lowest validation cross-entropy.",
+        "checkpoints to average are written, evenly in time, the last weights among them.",
         at_least=1e-06,
         at_most=1,
         resumed=TOLD,

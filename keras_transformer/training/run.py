@@ -21,7 +21,7 @@ from keras_transformer.training.ending import Preempted, Stopwatch
 from keras_transformer.training.initialization import start_from
 from keras_transformer.training.optimizer import averaged_weights, optimizer
 from keras_transformer.training.schedule import schedule
-from keras_transformer.training.watchers import Watchers, window_of
+from keras_transformer.training.watchers import Watchers
 from pipelines.batches import batching, bucketing
 from pipelines.options import FIXED, TOLD, Sections, places, recipe
 from pipelines.whole_files import write_json
@@ -202,7 +202,8 @@ class Run:
             values["average_checkpoints"],
             best=values["keep_best"],
             averages=averaged_weights(model) if values["ema"] else None,
-            measure=window_of(values) and cross_entropy_of(inference, self._validation_batches),
+            # How long a run of minutes is depends on the machine, and so does what its mean holds.
+            measure=values["max_minutes"] and cross_entropy_of(inference, self._validation_batches),
         )
         if keras.backend.backend() != "tensorflow":
             print(
