@@ -15,10 +15,10 @@ FILES = [
 LINES = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
 # At least, at most.
 MEDIAN = 115
-MOST_FILES = 275
-MOST_LINES = 35_500
-MOST_SHORT = 17
-MOST_OF_DOCSTRINGS = 0.23
+MOST_FILES = 265
+MOST_LINES = 34_500
+MOST_SHORT = 20
+MOST_OF_DOCSTRINGS = 0.21
 
 
 def docstring_lines(source):
