@@ -57,8 +57,8 @@ class Heads(Options):
         "sentences are translated once per head, greedily unless --beam_size is given.",
         only=OF_HEADS,
     )
-    source_file: str | None = again(Files, "source_file")
-    reference_file: str | None = again(Files, "reference_file")
+    source_file: str | None = again(Files, "source_file", only=OF_HEADS)
+    reference_file: str | None = again(Files, "reference_file", only=OF_HEADS)
 
     def measure(self, model: str, search: Mapping):
         """Measure and print the table. Errors are reported before anything is measured."""
