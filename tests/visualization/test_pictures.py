@@ -6,6 +6,7 @@ import types
 import numpy as np
 import pytest
 
+from keras_transformer.evaluation.options import Files
 from keras_transformer.inference.picture_classifier import PictureClassifier
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs import model_path
