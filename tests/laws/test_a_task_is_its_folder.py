@@ -12,7 +12,12 @@ ROOT = pathlib.Path(__file__).parents[2]
 WHOLE = """
 import importlib, pathlib
 for path in sorted(pathlib.Path("keras_transformer").rglob("*.py")):
-    importlib.import_module(".".join(path.with_suffix("").parts).removesuffix(".__init__"))
+    try:
+        importlib.import_module(".".join(path.with_suffix("").parts).removesuffix(".__init__"))
+    except ModuleNotFoundError as error:
+        # An extra may not be installed.
+        if (error.name or "").startswith(("keras_transformer", "pipelines")):
+            raise
 from keras_transformer.tasks import TASKS
 print(*TASKS)
 """
