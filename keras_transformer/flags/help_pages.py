@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from keras_transformer.flagfiles import expand_flagfiles
+from keras_transformer.tasks import TASKS
 from pipelines.options import Declared, Sections, active
 
 WIDTH = 100
@@ -70,7 +71,7 @@ def _one_section(name, sections, said):
 
 def _front(options, of_tasks, everyday):
     return FRONT.format(
-        tasks="\n".join(f"  --task={task}" for task in of_tasks),
+        tasks="\n".join(f"  --task={task:22}{TASKS[task].aim}" for task in of_tasks),
         task=next(iter(of_tasks)),
         count=len(options),
         everyday="\n".join(_line(options[name]) for name in everyday),
