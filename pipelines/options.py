@@ -262,14 +262,13 @@ def recipe(sections: Sections, values: Mapping[str, Any]) -> str:
     lines = []
     written: set[str] = set()
     for section in sections:
+        declared = active([section], said)
         own = [
             _as_flag(one, values[name])
-            for name, one in active([section], said).items()
-            if name not in (*written, "dump_flags")
-            and values.get(name) is not None
-            and not unmet_only(one, said)
+            for name, one in declared.items()
+            if name not in written and values.get(name) is not None and not unmet_only(one, said)
         ]
-        written |= active([section], said).keys()
+        written |= declared.keys()
         if own:
             lines += [f"# {section.title()}", *own]
     return "\n".join([*lines, ""])

@@ -225,6 +225,19 @@ def test_the_help_of_training_is_one_page(capsys):
     assert errors.startswith("error: --help=nowhere is no section. There are: Task, ")
 
 
+@pytest.mark.parametrize("choice", ["--task=parse", "--corpus=x", "--architecture=x"])
+def test_the_help_of_a_choice_that_there_is_not_is_told(choice, capsys):
+    with pytest.raises(SystemExit) as ended:
+        flags._parse(["train", choice, "--help"], train.SECTIONS, train.OF_TASKS)
+    assert ended.value.code == 2
+    assert re.fullmatch(r"error: `\w+` must be one of [^\n]+\n", capsys.readouterr().err)
+
+
+def test_a_value_that_is_called_help_asks_for_none():
+    assert values_of("train", "--model_dir", "help")["model_dir"] == "help"
+    assert flags._parse(["train", "--model_dir", "help"], train.SECTIONS, train.OF_TASKS)
+
+
 def test_in_one_file_the_order_excuses_nothing(tmp_path):
     path = tmp_path / "my.flags"
     path.write_text("--dataset=a/b\n--corpus=lines\n", encoding="utf-8")

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, in_tokens, limits, parse_length
-from pipelines.options import Options, option
+from pipelines.options import TOLD, Options, option
 
 OR_ITS_OWN = (
     "or the value that a SavedModel was exported with, or a run of a translator or parser trained "
     "with."
 )
 # Of a flag that is not given, the model has its own value.
-ITS_OWN = types.MappingProxyType({"is_unset": True, "resumed": "told"})
+ITS_OWN = types.MappingProxyType({"is_unset": True, "resumed": TOLD})
 # What samples do without.
 OF_SEARCH = ("beam_size", "length_penalty", "coverage_penalty")
 # Neither how many hypotheses are shown nor how samples are drawn.
@@ -67,7 +67,7 @@ class DecodingOptions(Options):
         1,
         "Number of translations of a line, best first. More than one: translate needs --json.",
         at_least=1,
-        resumed="told",
+        resumed=TOLD,
     )
     # By default as long as the paper's.
     max_length: str = option(
@@ -108,19 +108,19 @@ class DecodingOptions(Options):
         "Number of translations to draw instead of a search; the likeliest is given. 0: search. "
         "generate draws one if no flag asks for a search.",
         at_least=0,
-        resumed="told",
+        resumed=TOLD,
     )
     temperature: float | None = option(
         None,
         "Temperature of samples; below 1, likely pieces are drawn more often. Default: 1.",
         at_least=1e-9,
-        resumed="told",
+        resumed=TOLD,
     )
     top_k: int | None = option(
         None,
         "Number of likeliest pieces that samples are drawn from. Default: all pieces.",
         at_least=0,
-        resumed="told",
+        resumed=TOLD,
     )
     top_p: float | None = option(
         None,
@@ -128,7 +128,7 @@ class DecodingOptions(Options):
         "Default: 1, in generate 0.9.",
         at_least=1e-9,
         at_most=1,
-        resumed="told",
+        resumed=TOLD,
     )
     seed: int | None = None
 

@@ -4,7 +4,7 @@ section 6.1).
 
 import dataclasses
 
-from pipelines.options import Options, option
+from pipelines.options import TOLD, Options, option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Tokenizer(Options):
         "Thai, Lao, Khmer, Burmese and other languages without spaces between words; 13a for "
         "the rest. A run that is resumed keeps its own.",
         choices=("13a", "intl", "none", "char", "zh", "ja-mecab", "ko-mecab"),
-        resumed="told",
+        resumed=TOLD,
     )
 
 

@@ -17,8 +17,8 @@ from keras_transformer.flagfiles import Argument
 from keras_transformer.flags.arguments import parse
 from keras_transformer.flags.definition import PathParser
 from keras_transformer.flags.help_pages import help_of
-from keras_transformer.flags.of_commands import Errors
-from keras_transformer.flags.scopes import tasks_of
+from keras_transformer.flags.of_commands import Dump, Errors
+from keras_transformer.flags.scopes import read_sections, tasks_of
 from keras_transformer.startup import start_tensorflow
 from keras_transformer.tasks import TASKS
 from keras_transformer.tensorflow_errors import reason_of
@@ -26,6 +26,8 @@ from pipelines.options import Options, Sections, recipe, settings
 
 # Where each flag stands that the command was given, by name.
 PLACES: dict[str, Argument] = {}
+# No part of a recipe.
+OF_ONE_CALL = (Dump, Errors)
 # How errors name flags, and arguments that are called as they are.
 MENTIONED = re.compile(r"--(\w+)|`(\w+)`|\b(\w+)=")
 
@@ -171,8 +173,9 @@ def _parse(argv, sections, of_tasks, doc="", everyday=()):
     except (OSError, ValueError) as error:
         _exit(" ".join(str(error).split()), status=2)
     if "dump_flags" in FLAGS and FLAGS.dump_flags:
-        own = of_tasks.get(FLAGS["task"].value, ()) if "task" in FLAGS else ()
-        print(recipe([sections[0], *own, *sections[1:-1]], FLAGS.flag_values_dict()), end="")
+        values = FLAGS.flag_values_dict()
+        read = read_sections(sections, of_tasks, values)
+        print(recipe([one for one in read if one not in OF_ONE_CALL], values), end="")
         sys.exit()
     PLACES.clear()
     PLACES.update(places)

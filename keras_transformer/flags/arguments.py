@@ -10,7 +10,7 @@ from absl import flags as absl_flags
 
 from keras_transformer.flagfiles import Argument, placed
 from keras_transformer.flags.definition import PathParser, define, no_folder, wrong_path
-from keras_transformer.flags.scopes import every_place, foreign_to
+from keras_transformer.flags.scopes import every_place, foreign_to, read_sections
 from pipelines.options import Options, Sections, active, places, unmet_only
 
 LONGEST_SHOWN = 100
@@ -79,10 +79,10 @@ def parse(
     known = every_flag(*mine)
     settings = _settings(placed(arguments), known, {one.option.name for one in places(mine)})
     said = _chosen(settings, sections, of_tasks, known)
-    own = active(_sections(sections, of_tasks, said), said)
+    own = active(read_sections(sections, of_tasks, said), said)
     settings = _without_replaced(settings, _said(settings, own, said), own)
     said = _chosen(settings, sections, of_tasks, known)
-    own = active(_sections(sections, of_tasks, said), said)
+    own = active(read_sections(sections, of_tasks, said), said)
     define(own.values(), FLAGS)
     said = _said(settings, own, said)
     found = {}
@@ -96,13 +96,6 @@ def parse(
             found[one.name] = one.argument
     FLAGS.mark_as_parsed()
     return found
-
-
-def _sections(sections, of_tasks, said):
-    """All sections that a command reads."""
-    own = active(sections, said)
-    tasks = [said["task"] or own["task"].default] if "task" in own else of_tasks
-    return (*sections, *(one for task in tasks for one in of_tasks.get(task, ())))
 
 
 def _settings(arguments, known, own):
@@ -164,7 +157,7 @@ def _chosen(settings, sections, of_tasks, known):
             _told(one, lambda one=one: known[one.name].parser.parse(one.value))
             said[one.name] = one.value
     # The task first: the other options that choose may be its own.
-    for inner in (sections, _sections(sections, of_tasks, said)):
+    for inner in (sections, read_sections(sections, of_tasks, said)):
         own = active(inner, said)
         said |= {name: own[name].default for name in own if name in choosers and said[name] is None}
     return said
@@ -216,8 +209,7 @@ def _refuse_foreign(one, said, own):
     if unmet := unmet_only(own[one.name], said):
         names, words = unmet
         came = ", ".join(f"--{name}={_short(said[name])}" for name in names)
-        came = "" if set(names) <= set(NEVER_REPLACED) else f" Received: {came}."
-        raise WrongFlag(f"{place}: --{one.name} is for {words}.{came} Leave it out.")
+        raise WrongFlag(f"{place}: --{one.name} is for {words}. Received: {came}. Leave it out.")
 
 
 def _check_value(one, flag):

@@ -4,10 +4,12 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from keras_transformer.flagfiles import expand_flagfiles
+from keras_transformer.flags.scopes import read_sections
 from keras_transformer.tasks import TASKS
 from pipelines.options import Declared, Sections, active
 
 WIDTH = 100
+HELP = ("--help", "--helpfull", "--helpshort", "-help", "-h")
 FRONT = """
 Tasks, each with options of its own:
 {tasks}
@@ -36,29 +38,24 @@ def help_of(
         everyday: the options that the first page shows of a command that has tasks.
 
     Raises:
-        ValueError: if there is no such section.
+        ValueError: if there is no such section, task, corpus or architecture.
     """
-    asked = [one for one in arguments if one.lstrip("-").partition("=")[0] in HELP]
+    asked = [one for one in arguments if one.partition("=")[0] in HELP]
     if not asked:
         return None
     section = asked[-1].partition("=")[2]
     rest = [one for one in arguments if one not in asked]
     said = dict(one.lstrip("-").partition("=")[::2] for one in expand_flagfiles(rest))
-    chooses = "task" in active(sections, {})
-    task = said.get("task") or (active(sections, {})["task"].default if chooses else None)
-    if task is not None and task not in of_tasks:
-        raise ValueError(f"--task must be one of {', '.join(of_tasks)}. Received: {task}.")
-    own = [section for one in ([task] if chooses else of_tasks) for section in of_tasks[one]]
-    shown = [*sections[:1], *own, *sections[1:]]
+    for one in active(read_sections(sections, of_tasks, {}), {}).values():
+        if one.name in said and (one.name == "task" or one.setting.adds):
+            one.check(said[one.name])
+    shown = read_sections(sections, of_tasks, said)
     if section:
         return _one_section(section, shown, said)
     doc = doc.strip()
-    if chooses and "task" not in said:
+    if "task" in active(sections, {}) and "task" not in said:
         return doc + "\n" + _front(active(shown, said), of_tasks, everyday)
     return "\n\n".join([doc, *_pages(shown, said).values()])
-
-
-HELP = ("help", "helpfull", "helpshort", "h")
 
 
 def _one_section(name, sections, said):

@@ -5,7 +5,7 @@ import dataclasses
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.saved_models.options import Precision
 from keras_transformer.training.options import Seed
-from pipelines.options import Options, option
+from pipelines.options import FREE, Options, option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Dump(Options):
     """Dump."""
 
     dump_flags: bool = option(
-        False, "Print the recipe that would run, as a flag file, and end.", resumed="free"
+        False, "Print the recipe that would run, as a flag file, and end.", resumed=FREE
     )
 
 

@@ -5,7 +5,7 @@ import importlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from keras_transformer.flags.of_commands import Errors
-from pipelines.options import Place, places
+from pipelines.options import Place, Sections, active, places
 
 # Each names its own options in SECTIONS; OF_TASKS has by task what it reads besides.
 COMMANDS = (
@@ -30,6 +30,18 @@ def every_place() -> Mapping[str, Sequence[Place]]:
         name: [place for place in found[name] if place.needs or not found[name][0].needs]
         for name in found
     }
+
+
+def read_sections(
+    sections: Sections, of_tasks: Mapping[str, Sections], said: Mapping[str, str | None]
+) -> Sections:
+    """All sections that a command reads, in reading order: its first, which may choose the task,
+    what it reads for the task (for all tasks, if it has no --task), and the rest.
+    """
+    own = active(sections, said)
+    tasks = [said.get("task") or own["task"].default] if "task" in own else of_tasks
+    inner = (one for task in tasks for one in of_tasks.get(task, ()))
+    return (*sections[:1], *inner, *sections[1:])
 
 
 def tasks_of(name: str, tasks: Iterable[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from pipelines.options import Options, option
+from pipelines.options import FREE, Options, option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -14,5 +14,5 @@ class RunOptions(Options):
         "Folder of the run. Default for training a translator: runs/<corpus>_<source>_<target>; "
         "other tasks print theirs at the start.",
         path="folder",
-        resumed="free",
+        resumed=FREE,
     )

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from pipelines.options import Options, option
+from pipelines.options import FREE, Options, option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,7 +13,7 @@ class ExportOptions(Options):
         None,
         "Folder of the exported versions. Default: saved_models/<name of the model_dir>.",
         path="folder",
-        resumed="free",
+        resumed=FREE,
     )
 
 

@@ -8,7 +8,7 @@ import dataclasses
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.models.architectures import ArchitectureChoice
 from pipelines.corpora import CorpusChoice
-from pipelines.options import Options, like, option
+from pipelines.options import FIXED, Options, like, option
 from pipelines.vocabularies.options import VocabularyOptions
 
 
@@ -43,7 +43,7 @@ class VocabularySource(Options):
         "Run or SavedModel whose vocabulary is used. Default: that of --init_from, else one "
         "learned from the text.",
         path=True,
-        resumed="fixed",
+        resumed=FIXED,
     )
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from pipelines.options import Options, option
+from pipelines.options import FIXED, Options, option
 
 
 def is_text(corpus: str) -> bool:
@@ -34,13 +34,13 @@ class VocabularyOptions(Options):
         "Whether both languages share one vocabulary (joint), or each has its own (separate). "
         "The latter needs --tie_embeddings=decoder or none.",
         choices=("joint", "separate"),
-        resumed="fixed",
+        resumed=FIXED,
         **LEARNED,
     )
     vocabulary_model: str = option(
         "bpe",
         "How the pieces are learned: by byte-pair encoding, or by a unigram language model.",
         choices=("bpe", "unigram"),
-        resumed="fixed",
+        resumed=FIXED,
         **LEARNED,
     )
