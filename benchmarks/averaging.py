@@ -14,7 +14,6 @@ import pathlib
 
 from keras_transformer import flags as our_flags
 from keras_transformer import train
-from keras_transformer.evaluation.options import Files, ScoringOptions, Tokenizer, TreeScoring
 from pipelines.options import Options, option
 
 
@@ -55,19 +54,18 @@ def main(FLAGS):
         for path in checkpoint.checkpoints(folder.checkpoints)
     }
     count = values["average_checkpoints"]
+    end = max(seconds.values())
     chosen = {"last": [*seconds][-1:]}
     for interval in FLAGS.intervals:
-        times = times_of_interval(max(seconds.values()), float(interval) * 60, count)
-        chosen[interval] = at_times(seconds, times)
-        show(
-            f"every {interval} min", measure(averaging.average(chosen[interval])), chosen[interval]
+        chosen[f"{interval}_minutes"] = at_times(
+            seconds, times_of_interval(end, float(interval) * 60, count)
         )
     if folder.averaged.exists():
-        show("the recipe's own rule", measure(averaging.average([folder.averaged])), [])
+        # By the recipe's own rule.
         chosen["own"] = [folder.averaged]
-    show("last weights", measure(averaging.average(chosen["last"])), chosen["last"])
+    for name, paths in chosen.items():
+        show(name, measure(averaging.average(paths)), paths)
     for share in FLAGS.shares:
-        end = max(seconds.values())
         times = [end * (1 - float(share) * index / count) for index in range(count)][::-1]
         paths = at_times(seconds, times)
         number, losses = averaging.best_number(paths, measure)
@@ -95,9 +93,7 @@ def at_times(seconds: dict, times: list[float]) -> list[pathlib.Path]:
 
 def show(rule, loss, paths):
     """Print a row."""
-    from keras_transformer.training import averaging
-
-    print(f"{rule}: {loss:.4f}, {averaging.of_steps(paths)}", flush=True)
+    print(f"{rule}: {loss:.4f}, mean of {', '.join(path.stem for path in paths)}", flush=True)
 
 
 def score(weights, sentences):
@@ -105,12 +101,13 @@ def score(weights, sentences):
     from keras_transformer.runs.description import task_of
     from keras_transformer.runs.model_path import description_of
     from keras_transformer.tasks import task_class
+    from keras_transformer.tasks.score import DEFAULTS
 
     description = description_of(str(weights))
-    groups = our_flags.defaults(ScoringOptions, TreeScoring, Tokenizer, Files)
-    if task_of(description) == "translation":
-        groups["metrics"] = ["bleu"]
-    scorer = task_class(task_of(description)).scorer(description, str(weights), groups)
+    # Other tasks refuse it.
+    metrics = {"metrics": ["bleu"]} if task_of(description) == "translation" else {}
+    kind = task_class(task_of(description)).scorer
+    scorer = kind(description, str(weights), {**DEFAULTS, **metrics})
     if sentences and hasattr(scorer, "keep_first"):
         scorer.keep_first(sentences)
     loading = {"precision": "float32", "batch_tokens": 2048, "options": {}}

@@ -57,10 +57,7 @@ def _scorer(FLAGS, model):
     from keras_transformer.runs.model_path import description_of
     from keras_transformer.tasks.score import validation_of
 
-    values = {
-        **flags.defaults(options.ScoringOptions, options.TreeScoring),
-        **flags.values(FLAGS, options.Tokenizer, Files),
-    }
+    values = flags.values(FLAGS, options.Tokenizer, Files)
     flags.refuse_foreign(task_of(description_of(model)), model)
     scorer = validation_of(model, values, "tune")
     if FLAGS.sentences:

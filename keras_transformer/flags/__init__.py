@@ -38,11 +38,6 @@ def values(FLAGS: absl_flags.FlagValues, *sections: type[Options]) -> dict:
     return {name: getattr(FLAGS, name) for name in names if name in FLAGS}
 
 
-def defaults(*sections: type[Options]) -> dict:
-    """The defaults of some sections, by name, for a command that does not take them."""
-    return {name: one.default for kind in sections for name, one in settings(kind).items()}
-
-
 def of_sections(*sections: type[Options]) -> list[str]:
     """The names of the options of some sections."""
     return [name for kind in sections for name in settings(kind)]

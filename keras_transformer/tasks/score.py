@@ -6,6 +6,7 @@ import abc
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from keras_transformer.evaluation.options import Files, ScoringOptions, Tokenizer, TreeScoring
 from keras_transformer.inference.speed_bar import speed_bar
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.description import task_of
@@ -14,7 +15,14 @@ from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.tasks import task_class
 from pipelines import corpora
 from pipelines.corpora.line_files import read_lines
+from pipelines.options import settings
 
+# What who does not ask for them gets of the flags of `evaluate`.
+DEFAULTS = {
+    name: one.default
+    for section in (ScoringOptions, TreeScoring, Tokenizer, Files)
+    for name, one in settings(section).items()
+}
 # Flags of `evaluate` that are for answers with a reference.
 OF_ANSWERS = ("metrics", "confidence", "baseline_file", "source_file", "evalb_parameters")
 
@@ -147,7 +155,7 @@ def validation_of(model: str, values: Mapping, asker: str) -> SentenceScorer:
 
     Args:
         model: a run's folder, a checkpoint or a SavedModel.
-        values: the values of the flags of `evaluate`.
+        values: those of the flags of `evaluate` that are given.
         asker: who wants to know, for the error.
 
     Raises:
@@ -161,4 +169,4 @@ def validation_of(model: str, values: Mapping, asker: str) -> SentenceScorer:
             f"{asker} scores translators and parsers. Received: {model}, a model of the task "
             f"{task}."
         )
-    return kind(description, model, {**values, "split": "valid"})
+    return kind(description, model, {**DEFAULTS, **values, "split": "valid"})

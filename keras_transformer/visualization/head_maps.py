@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from keras_transformer.evaluation.options import Files, ScoringOptions, Tokenizer, TreeScoring
+from keras_transformer.evaluation.options import Files
 from keras_transformer.visualization.attended import (
     STACKS,
     between_words,
@@ -26,7 +26,7 @@ from keras_transformer.visualization.head_measures import (
     together,
 )
 from keras_transformer.visualization.theme import SMALL, Theme, ink_on, new_figure, shades
-from pipelines.options import Options, again, option, settings
+from pipelines.options import Options, again, option
 
 OF_HEADS = {"picture": ("heads",)}
 IN_PHRASE = "in its phrase"
@@ -89,10 +89,8 @@ class Heads(Options):
         """What scores the model's translations, or trees, of its validation split or of files."""
         from keras_transformer.tasks.score import validation_of
 
-        sections = (ScoringOptions, TreeScoring, Tokenizer)
-        values = {name: one.default for kind in sections for name, one in settings(kind).items()}
-        values |= {"source_file": self.source_file, "reference_file": self.reference_file}
-        return validation_of(model, values, "heads --ablate")
+        files = {"source_file": self.source_file, "reference_file": self.reference_file}
+        return validation_of(model, files, "heads --ablate")
 
 
 def text_of(
