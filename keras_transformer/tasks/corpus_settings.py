@@ -7,25 +7,33 @@ from pipelines import corpora
 from pipelines.corpora import CORPORA, Corpus, check_languages
 from pipelines.corpora.mixture import members
 from pipelines.corpora.options import PREFIXES
+from pipelines.options import settings
 
 LANGUAGES = {"source_language": "en", "target_language": "de"}
+# Of the options of all corpora: a run says them whether its corpus reads them or not.
+DEFAULTS = {
+    name: None if one.setting.is_unset else one.default
+    for kind in CORPORA.values()
+    for name, one in settings(kind).items()
+}
 
 
 def corpus_settings(values: Mapping) -> dict:
     """What `corpora.load` needs to load the same text again, by the values of the flags of corpora
     and of --seed.
     """
-    has_own = CORPORA[values["corpus"]].has_own_languages
+    said = {**DEFAULTS, **values}
+    has_own = CORPORA[said["corpus"]].has_own_languages
     return {
-        "name": values["corpus"],
-        **{name: values.get(name) if has_own else language(values, name) for name in LANGUAGES},
-        "data_dir": _absolute(values.get("data_dir")),
-        "dataset": values.get("dataset"),
-        "splits": values.get("splits", ["train", "validation", "test"]),
-        "mixture": _absolute(values.get("mixture")),
-        "prefixes": [values.get(name, name.removesuffix("_prefix")) for name in PREFIXES],
-        "seed": values["seed"],
-        "tree_leaves": values.get("tree_leaves"),
+        "name": said["corpus"],
+        **{name: said[name] if has_own else language(said, name) for name in LANGUAGES},
+        "data_dir": _absolute(said["data_dir"]),
+        "dataset": said["dataset"],
+        "splits": list(said["splits"]),
+        "mixture": _absolute(said["mixture"]),
+        "prefixes": [said[name] for name in PREFIXES],
+        "seed": said["seed"],
+        "tree_leaves": said["tree_leaves"],
     }
 
 
