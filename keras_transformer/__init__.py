@@ -2,8 +2,9 @@
 TensorFlow and Keras 3.
 """
 
-import importlib
 import importlib.metadata
+
+from keras_transformer.first_use import imported_at_first_use
 
 # The version is said here alone: `setup.cfg` and the card of an export read it.
 __version__ = "0.7.0.dev0"
@@ -11,26 +12,23 @@ __version__ = "0.7.0.dev0"
 # The public names, and where each is defined. A name is imported when it is first used: to get a
 # layer, nobody waits for the rest, or loads TensorFlow on another Keras backend.
 _HOMES = {
-    "Decoder": "keras_transformer.layers",
-    "DecoderLayer": "keras_transformer.layers",
-    "DecodingOptions": "keras_transformer.decoding",
-    "Encoder": "keras_transformer.layers",
-    "EncoderLayer": "keras_transformer.layers",
-    "Hyperparameters": "keras_transformer.models",
-    "LabelSmoothedCrossEntropy": "keras_transformer.training.loss",
-    "MultiHeadAttention": "keras_transformer.layers",
-    "PositionalEmbedding": "keras_transformer.layers",
-    "Transformer": "keras_transformer.models",
-    "TransformerSchedule": "keras_transformer.training.schedule",
-    "Translator": "keras_transformer.inference.translator",
+    "Decoder": "layers",
+    "DecoderLayer": "layers",
+    "DecodingOptions": "decoding",
+    "Encoder": "layers",
+    "EncoderLayer": "layers",
+    "Hyperparameters": "models",
+    "LabelSmoothedCrossEntropy": "training.loss",
+    "MultiHeadAttention": "layers",
+    "PositionalEmbedding": "layers",
+    "Transformer": "models",
+    "TransformerSchedule": "training.schedule",
+    "Translator": "inference.translator",
 }
 __all__ = list(_HOMES)
 
 
-def __getattr__(name: str):
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = imported_at_first_use(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

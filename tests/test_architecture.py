@@ -53,9 +53,11 @@ MAY_IMPORT = {
         *("pipelines.trees", "pipelines.batches"),
     ],
     "pipelines.prepare": ["pipelines"],
-    **dict.fromkeys(ours("layers", "decoding", "training"), GROUND),
+    "keras_transformer.layers": [*GROUND, *ours("first_use")],
+    "keras_transformer.decoding": [*GROUND, *ours("first_use")],
+    "keras_transformer.training": GROUND,
     "keras_transformer.evaluation": ["pipelines.options", "pipelines.trees"],
-    "keras_transformer.models": [*GROUND, *ours("layers")],
+    "keras_transformer.models": [*GROUND, *ours("first_use", "layers")],
     "keras_transformer.imports": ["pipelines", *ours("models")],
     "keras_transformer.saved_models": [
         "pipelines",
@@ -91,7 +93,8 @@ MAY_IMPORT = {
     # Sections of options lie with those who use them; a test says that --help loads no TensorFlow.
     "keras_transformer.flags": OURS,
     "keras_transformer.flagfiles": [],
-    "keras_transformer.__init__": [],
+    "keras_transformer.__init__": ours("first_use"),
+    "keras_transformer.first_use": [],
 }
 # Law 5. Distribution is TensorFlow's.
 WITHOUT_TENSORFLOW = ours("layers", "models", "training")

@@ -40,7 +40,7 @@ The result for a sentence does not depend on the other sentences of its batch. A
 leaves the batch.
 """
 
-import importlib
+from keras_transformer.first_use import imported_at_first_use
 
 # Imported when first used: commands read options without TensorFlow.
 _HOMES = {
@@ -53,7 +53,4 @@ _HOMES = {
 __all__ = list(_HOMES)
 
 
-def __getattr__(name: str):
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = imported_at_first_use(__name__, _HOMES)

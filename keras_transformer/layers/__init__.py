@@ -16,8 +16,7 @@ One alphabet of shapes, used in every docstring of this package:
 Masks are boolean; True means "may attend".
 """
 
-import importlib
-
+from keras_transformer.first_use import imported_at_first_use
 from keras_transformer.layers.add_and_norm import (
     NormPlacement,
     PostNorm,
@@ -91,7 +90,4 @@ _BASELINES = {
 }
 
 
-def __getattr__(name: str):
-    if name not in _BASELINES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_BASELINES[name]}"), name)
+__getattr__ = imported_at_first_use(__name__, _BASELINES)

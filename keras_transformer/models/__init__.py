@@ -5,8 +5,9 @@ A name is imported when it is first used: hyperparameters load neither TensorFlo
 the Transformer none of what it is compared with.
 """
 
-import importlib
 from typing import Any
+
+from keras_transformer.first_use import imported_at_first_use
 
 _HOMES = {
     "ARCHITECTURES": "architectures",
@@ -32,10 +33,7 @@ _HOMES = {
 __all__ = [*_HOMES, "model_of"]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = imported_at_first_use(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,18 @@
+"""Names of a package that are imported when they are first used: who reads its options, or wants
+one layer, waits for nothing else, and loads no TensorFlow on another Keras backend.
+"""
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def imported_at_first_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package: `homes` says of each name in which of its modules it is."""
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+
+    return get
