@@ -21,7 +21,7 @@ from keras_transformer.training.ending import Preempted, Stopwatch
 from keras_transformer.training.initialization import start_from
 from keras_transformer.training.optimizer import averaged_weights, optimizer
 from keras_transformer.training.schedule import schedule
-from keras_transformer.training.watchers import Watchers
+from keras_transformer.training.watchers import Watchers, window_of
 from pipelines.batches import batching, bucketing
 from pipelines.options import FIXED, TOLD, Sections, places, recipe
 from pipelines.whole_files import write_json
@@ -60,9 +60,12 @@ class Run:
             self._prepare_folder()
             self.task.introduce()
             inference = self._new_model("float32")
-            model = self._trained(self._batches(), inference)
+            batches = self._batches()
+            epochs = self.values["max_epochs"] or math.inf
+            last_step = min(self.values["max_steps"], epochs * batches.updates_per_epoch)
+            model = self._trained(batches, last_step, inference)
             if model is not None and self.is_chief:
-                self._finish(model, inference)
+                self._finish(model, inference, is_cut=step_of(model) < last_step)
 
     def _prepare_folder(self):
         """Write what the run is, or check that it is the one that lies there."""
@@ -94,7 +97,7 @@ class Run:
         longest = max(self.values["batch_tokens"], self.values.get("max_train_length", 0))
         return batching.evaluation_batches(self.task.examples("valid"), longest)
 
-    def _trained(self, batches, inference):
+    def _trained(self, batches, last_step, inference):
         """Train from the newest checkpoint, from --init_from or from nothing, to the first limit
         that is met. Returns the model; None if the machine is about to be taken away.
         """
@@ -107,7 +110,6 @@ class Run:
         if not step:
             self._start(model)
         steps_per_epoch = batches.updates_per_epoch
-        last_step = min(values["max_steps"], (values["max_epochs"] or math.inf) * steps_per_epoch)
         self._introduce(model, policy, batches, step)
         how = (values["accumulate"], values["static_shapes"], values["jit_compile"])
         feed = fit.attach(model, self.strategy, batches, *how, self.objective)
@@ -195,15 +197,16 @@ class Run:
         print(cost.describe(), flush=True)
         write_json(self.folder.cost, cost.as_dict())
 
-    def _finish(self, model, inference):
+    def _finish(self, model, inference, is_cut):
         values = self.values
+        # How far a run of minutes comes depends on the machine, and so does what its mean holds.
+        depends = window_of(values) or (values["max_minutes"] and is_cut)
         chosen = choose_weights(
             self.folder,
             values["average_checkpoints"],
             best=values["keep_best"],
             averages=averaged_weights(model) if values["ema"] else None,
-            # How long a run of minutes is depends on the machine, and so does what its mean holds.
-            measure=values["max_minutes"] and cross_entropy_of(inference, self._validation_batches),
+            measure=depends and cross_entropy_of(inference, self._validation_batches),
         )
         if keras.backend.backend() != "tensorflow":
             print(

@@ -351,6 +351,25 @@ def test_of_a_share_of_the_end_the_number_of_the_lowest_cross_entropy_is_average
     assert steps[-1] == checkpoint.step_in(checkpoint.checkpoints(run / "checkpoints")[-1])
 
 
+@pytest.mark.parametrize(
+    ("limits", "is_chosen"),
+    [
+        (("--max_minutes=2", "--max_steps=100000", "--max_epochs=1000"), True),
+        (("--max_minutes=1000", "--max_steps=8"), False),
+        (("--max_steps=8",), False),
+    ],
+)
+def test_of_epochs_the_number_is_chosen_if_the_minutes_end_the_run(
+    trained, tmp_path, capsys, monkeypatch, limits, is_chosen
+):
+    monkeypatch.setattr(runs, "Stopwatch", Counting)
+    arguments = ("--average_over=epochs", "--average_checkpoints=3", "--keep_checkpoints=3")
+    trained(ReversedStrings, tmp_path, *arguments, *limits, "--norelease")
+    printed = capsys.readouterr().out
+    assert "mean of the checkpoints of steps" in printed
+    assert ("by validation cross-entropy" in printed) == is_chosen
+
+
 @contextlib.contextmanager
 def disk_that_is_full_from(step):
     """A disk on which no checkpoint of this step or a later one can be written."""
