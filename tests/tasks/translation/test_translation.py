@@ -80,7 +80,7 @@ class Setup:
 @pytest.fixture
 def setup_of(run_of, monkeypatch):
     """A function of arguments: the `Setup`; nothing is trained."""
-    monkeypatch.setattr(Run, "_finish", lambda *arguments: None)
+    monkeypatch.setattr(Run, "_finish", lambda *arguments, is_cut: None)
 
     def setup(*arguments):
         found = []
@@ -229,7 +229,7 @@ def test_embeddings_of_a_new_run_start_from_cooccurrences(setup_of):
 
 def test_embeddings_of_a_run_that_goes_on_are_its_own(run_of, monkeypatch):
     """The start belongs to step 0."""
-    monkeypatch.setattr(Run, "_finish", lambda *arguments: None)
+    monkeypatch.setattr(Run, "_finish", lambda *arguments, is_cut: None)
     begun = "--embedding_initialization=cooccurrence"
     run_of(begun, "--max_steps=1").train()
     [path] = checkpoint.checkpoints(run_of().folder.checkpoints)
@@ -241,7 +241,7 @@ def test_embeddings_of_a_run_that_goes_on_are_its_own(run_of, monkeypatch):
 
 
 def test_embeddings_of_another_run_are_kept(setup_of, run_of, monkeypatch, tmp_path):
-    monkeypatch.setattr(Run, "_finish", lambda *arguments: None)
+    monkeypatch.setattr(Run, "_finish", lambda *arguments, is_cut: None)
     run_of("--max_steps=1", f"--model_dir={tmp_path / 'other'}").train()
     arguments = (f"--init_from={tmp_path / 'other'}", "--embedding_initialization=cooccurrence")
     [path] = checkpoint.checkpoints(RunFolder(tmp_path / "other").checkpoints)
