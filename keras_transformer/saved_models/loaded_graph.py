@@ -2,6 +2,7 @@
 become its own, and what takes long can be cancelled.
 """
 
+import functools
 import importlib.util
 import pathlib
 import sys
@@ -18,22 +19,29 @@ SENTENCEPIECE = "Sentencepiece"
 LIBRARY = "python/ops/_sentencepiece_tokenizer.so"
 
 
-def reachable_graph(graph: Message, tensors: Iterable[str]) -> Message:
-    """Copy the part of a GraphDef that some tensors or operations, such as "text:0", are computed
-    by, without gradients.
+class Parts:
+    """Parts of a GraphDef: copies of what some tensors or operations, such as "text:0", are
+    computed by, without gradients.
     """
-    nodes = {node.name: node for node in graph.node}
-    names = _closure(map(_operation, tensors), lambda name: map(_operation, nodes[name].input))
-    bodies = {function.signature.name: function.node_def for function in graph.library.function}
-    kept = [node for node in graph.node if node.name in names]
-    functions = _closure(_called(kept, bodies), lambda name: _called(bodies[name], bodies))
-    return graph_pb2.GraphDef(
-        versions=graph.versions,
-        node=kept,
-        library={
-            "function": [one for one in graph.library.function if one.signature.name in functions]
-        },
-    )
+
+    def __init__(self, graph: Message):
+        self._graph = graph
+        self._nodes = {node.name: node for node in graph.node}
+        bodies = {function.signature.name: function.node_def for function in graph.library.function}
+        self._functions = bodies.keys()
+        # The parts of a model share most functions: each is read once.
+        self._called_by = functools.cache(lambda name: [*_called(bodies[name], bodies)])
+
+    def of(self, tensors: Iterable[str]) -> Message:
+        names = _closure(
+            map(_operation, tensors), lambda name: map(_operation, self._nodes[name].input)
+        )
+        kept = [node for node in self._graph.node if node.name in names]
+        functions = _closure(_called(kept, self._functions), self._called_by)
+        called = [one for one in self._graph.library.function if one.signature.name in functions]
+        return graph_pb2.GraphDef(
+            versions=self._graph.versions, node=kept, library={"function": called}
+        )
 
 
 def _operation(tensor: str) -> str:

@@ -25,9 +25,9 @@ from tensorflow.python.eager import context, execute
 from tensorflow.python.eager.cancellation import CancellationManager
 
 from keras_transformer.saved_models.loaded_graph import (
+    Parts,
     load_text_operations,
     make_cancellable,
-    reachable_graph,
     rename,
     sentencepiece_models,
 )
@@ -151,12 +151,13 @@ class _Functions:
         ends = {name: (_names(one.inputs), _names(one.outputs)) for name, one in signatures.items()}
         used = [name for inputs, outputs in ends.values() for name in (*inputs, *outputs)]
         used += [saver.filename_tensor_name, saver.restore_op_name, *initializer, *assets]
-        graph = reachable_graph(meta_graph.graph_def, used)
+        graph = Parts(meta_graph.graph_def).of(used)
         load_text_operations(graph)
         make_cancellable(graph)
         # Another version in memory has other functions and variables of the same names.
         rename(graph, f"saved_model_{next(_NUMBERS)}_")
         self._graph = graph
+        self._parts = Parts(graph)
         self._kept = []
         self._handles = [f"{node.name}:0" for node in graph.node if "shared_name" in node.attr]
         try:
@@ -185,7 +186,7 @@ class _Functions:
 
     def _function(self, inputs: list[str], outputs: list[str]) -> Callable:
         """A function of tensors, by the names of tensors or operations in the graph."""
-        graph = reachable_graph(self._graph, [*inputs, *outputs])
+        graph = self._parts.of([*inputs, *outputs])
         placeholders = {f"{node.name}:0": node.attr for node in graph.node}
         specs = [
             tf.TensorSpec(placeholders[name]["shape"].shape, placeholders[name]["dtype"].type)

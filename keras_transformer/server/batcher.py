@@ -6,7 +6,7 @@ A batch is open until it has `max_batch_size` rows, or its first request has wai
 
 Batches begin only while the memory that they are expected to take is free. Of the large ones, which
 take more than a quarter of it, one is worked on at a time, by a thread more than the small ones
-have: they cannot keep small ones from being answered.
+have: they cannot keep small ones from being answered. While a new version is loaded none begins.
 """
 
 import concurrent.futures
@@ -16,7 +16,7 @@ import dataclasses
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from keras_transformer.saved_models.session import CancellationManager
 from keras_transformer.server import rows
@@ -117,6 +117,7 @@ class Batcher:
         self._running = []
         self._changed = threading.Condition()
         self._is_closed = False
+        self._holds_large = False
         self._threads = [
             threading.Thread(target=self._work, name=f"batch-{number}")
             for number in range(self._most_small + 1)
@@ -183,6 +184,23 @@ class Batcher:
             if batch in self._waiting:
                 self._waiting.remove(batch)
         batch.cancellation.start_cancel()
+
+    @contextlib.contextmanager
+    def without_large(self, seconds: float = 10.0) -> Iterator[None]:
+        """Begin no large batch within the block, or for so many seconds if it takes longer."""
+        over = threading.Timer(seconds, self._hold_large, [False])
+        over.start()
+        self._hold_large(True)
+        try:
+            yield
+        finally:
+            over.cancel()
+            self._hold_large(False)
+
+    def _hold_large(self, holds):
+        with self._changed:
+            self._holds_large = holds
+            self._changed.notify_all()
 
     def hurry(self) -> None:
         """Stop waiting for more requests to join a batch, from now on."""
@@ -251,7 +269,7 @@ class Batcher:
     def _has_room(self, batch):
         large = [one for one in self._running if self._is_large(one)]
         if self._is_large(batch):
-            if large:
+            if large or self._holds_large:
                 return False
         elif len(self._running) - len(large) >= self._most_small:
             return False

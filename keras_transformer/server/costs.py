@@ -151,7 +151,7 @@ def _numbers(signature, lengths):
 def _lengths(signature, task, sizes):
     """The most tokens of each text; pictures have a fixed number."""
     texts = [
-        max(map(sizes.tokens, array.reshape(-1)), default=ENDS)
+        max(map(sizes.tokens, set(array.reshape(-1))), default=ENDS)
         for name, array in task.inputs.items()
         if array.dtype == object and name != PICTURE and name in signature.required
     ]

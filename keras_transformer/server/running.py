@@ -6,6 +6,7 @@ import os
 import pathlib
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable
 
@@ -33,9 +34,11 @@ def serve(options: ServeOptions) -> None:
     monitoring.start_log()
     # Imported modules are never garbage: the search for it, when a version ends, can skip them.
     gc.freeze()
+    # A new version is loaded beside requests, by Python that would keep the lock for 5 ms a turn.
+    sys.setswitchinterval(0.0005)
     with bind(options.host, options.rest_api_port) as listener:
-        versions = Versions(folder, log=monitoring.log)
         batcher = Batcher(options)
+        versions = Versions(folder, log=monitoring.log, alone=batcher.without_large)
         try:
             versions.watch(options.file_system_poll_wait_seconds)
             service = Service(name, versions, batcher, options)

@@ -64,11 +64,13 @@ class Versions:
         folder: str | os.PathLike,
         load: Callable[[pathlib.Path], SavedModel] = SavedModel,
         log: Callable[..., None] = lambda event, **details: None,
+        alone: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext,
     ):
         self.folder = pathlib.Path(folder)
         self.states = {}
         self._load = load
         self._log = log
+        self._alone = alone
         self._current = None
         # What a version's folder held when it could not be loaded, by number.
         self._broken = {}
@@ -154,8 +156,9 @@ class Versions:
         self._log("loading", version=number)
         model = None
         try:
-            model = self._load(path)
-            model.warm_up()
+            with self._alone():
+                model = self._load(path)
+                model.warm_up()
         # TensorFlow raises anything for a damaged file.
         except Exception as error:
             if model:

@@ -190,6 +190,23 @@ def test_large_batches_are_run_one_at_a_time_and_small_ones_beside_them(make, ru
     assert results(large) == [[2], [4]]
 
 
+def test_no_large_batch_begins_while_a_version_is_loaded(make, run):
+    batcher = make(max_memory_bytes=100, batch_timeout_micros=1)
+    with batcher.without_large():
+        large = batcher.submit(dataclasses.replace(task(1), row_memory=50), run)
+        assert results([batcher.submit(task(2), run)]) == [[4]]
+        assert not large.done()
+    assert results([large]) == [[2]]
+    assert run.batches == [[2], [1]]
+
+
+def test_a_version_that_is_loaded_for_long_holds_large_batches_no_longer(make, run):
+    batcher = make(max_memory_bytes=100, batch_timeout_micros=1)
+    with batcher.without_large(seconds=0):
+        large = batcher.submit(dataclasses.replace(task(1), row_memory=50), run)
+        assert results([large]) == [[2]]
+
+
 def test_large_batches_that_wait_take_no_place_of_small_ones(make, run):
     batcher = make(max_memory_bytes=100, batch_timeout_micros=0, max_enqueued_batches=1)
     run.gate.clear()

@@ -1,5 +1,6 @@
 """The newest version is served; an old one goes when nobody uses it."""
 
+import contextlib
 import os
 import shutil
 import threading
@@ -261,3 +262,32 @@ def test_without_a_model_there_is_no_server(tmp_path, content, error, words):
             put(tmp_path / "m", number, text)
     with pytest.raises(error, match=words):
         Versions(tmp_path / "m", Model)
+
+
+def test_a_version_is_loaded_and_warmed_up_while_nothing_large_begins(folder):
+    events = []
+
+    class Told(Model):
+        def warm_up(self):
+            events.append("warm")
+
+    @contextlib.contextmanager
+    def alone():
+        events.append("held")
+        yield
+        events.append("free")
+
+    versions = Versions(folder, Told, alone=alone)
+    versions.close()
+    assert events == ["held", "warm", "free"]
+
+
+def test_an_older_whole_version_is_served_at_start_until_the_newest_is_whole(folder):
+    put(folder, 2, "broken")
+    versions = Versions(folder, Model)
+    assert served(versions) == 1
+    assert versions.states[2].state == "END"
+    (folder / "2" / "saved_model.pb").write_text("whole now")
+    versions.poll()
+    assert served(versions) == 2
+    versions.close()
