@@ -9,6 +9,7 @@ each request), its seconds, and how many requests were refused with 400. Fails i
 what `--max_memory_bytes` says, or an answer is a 5xx other than the deadline's 504.
 """
 
+import base64
 import concurrent.futures
 import http.client
 import io
@@ -17,7 +18,9 @@ import pathlib
 import sys
 import time
 
+import numpy as np
 from absl import app, flags
+from PIL import Image
 
 from benchmarks.server_process import HOST, running
 from benchmarks.tables import print_table
@@ -45,26 +48,31 @@ class Asked:
 
     def signatures(self):
         """The required inputs of each signature, by name, and the names of all its inputs."""
-        definition = self._get(f"/v1/models/{self._server.name}/metadata")
+        definition = self.get(f"/v1/models/{self._server.name}/metadata")
         signatures = definition["metadata"]["signature_def"]["signature_def"]
         return {
             name: {key: one["dtype"] for key, one in signature["inputs"].items()}
             for name, signature in signatures.items()
         }
 
-    def ask(self, body):
-        """Statuses of requests at once, the peak above the loaded model, and seconds."""
+    def ask(self, bodies):
+        """Statuses of requests at once, the peak above the loaded model, seconds, and the bytes of
+        all answers.
+        """
         pathlib.Path(f"/proc/{self._server.pid}/clear_refs").write_text("5")
         began = time.perf_counter()
-        with concurrent.futures.ThreadPoolExecutor(len(body)) as pool:
-            statuses = list(pool.map(self._post, body))
-        return statuses, self._peak() - self.idle, time.perf_counter() - began
+        with concurrent.futures.ThreadPoolExecutor(len(bodies)) as pool:
+            answers = list(pool.map(self._post, bodies))
+        seconds = time.perf_counter() - began
+        statuses = [status for status, _ in answers]
+        return statuses, self._peak() - self.idle, seconds, sum(size for _, size in answers)
 
     def _peak(self):
         status = pathlib.Path(f"/proc/{self._server.pid}/status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
-    def _get(self, path):
+    def get(self, path):
+        """The answer to a GET, from JSON."""
         connection = http.client.HTTPConnection(HOST, self._server.port, timeout=600)
         connection.request("GET", path)
         return json.loads(connection.getresponse().read())
@@ -74,17 +82,11 @@ class Asked:
         path = f"/v1/models/{self._server.name}:predict"
         connection.request("POST", path, body, {"Content-Type": "application/json"})
         response = connection.getresponse()
-        response.read()
-        return response.status
+        return response.status, len(response.read())
 
 
 def picture():
     """A PNG of 8 x 8 pixels, base64."""
-    import base64
-
-    import numpy as np
-    from PIL import Image
-
     file = io.BytesIO()
     Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8) * 4).save(file, "PNG")
     return {"b64": base64.b64encode(file.getvalue()).decode()}
@@ -108,7 +110,7 @@ def row_of(task, name, asked, inputs):
     worst = (0, 0.0, None)
     wrong = []
     for body in requests_of(name, inputs):
-        [status], peak, seconds = asked.ask([body])
+        [status], peak, seconds, _ = asked.ask([body])
         refused += status == 400
         if status in (200, 504):
             worst = max(worst, (peak, seconds, body), key=lambda one: one[0])
@@ -117,7 +119,7 @@ def row_of(task, name, asked, inputs):
     peak, seconds, body = worst
     together, long = (0, 0.0)
     if body:
-        statuses, together, long = asked.ask([body] * AT_ONCE)
+        statuses, together, long, _ = asked.ask([body] * AT_ONCE)
         wrong += [f"{task} {name}: {status}" for status in statuses if status not in (200, 504)]
     if max(peak, together) > MOST:
         wrong.append(f"{task} {name}: {max(peak, together):,} bytes above the model")
@@ -126,7 +128,7 @@ def row_of(task, name, asked, inputs):
 
 
 def main(arguments):
-    table = [["model", "signature", "MB", "s", f"MB of {AT_ONCE}", "s", "refused"]]
+    rows = []
     wrong = []
     for folder in map(pathlib.Path, arguments[1:]):
         with running(folder) as server:
@@ -134,9 +136,10 @@ def main(arguments):
             for name, inputs in asked.signatures().items():
                 row, faults = row_of(folder.name, name, asked, inputs)
                 print(*row, flush=True)
-                table.append(row)
+                rows.append(row)
                 wrong += faults
-    print_table(table)
+    columns = ["model", "signature", "MB", "s", f"MB of {AT_ONCE}", "s", "refused"]
+    print_table(columns, rows)
     if wrong:
         sys.exit("WRONG:\n" + "\n".join(wrong))
 
