@@ -189,8 +189,8 @@ class Batcher:
     def without_large(self, seconds: float = 10.0) -> Iterator[None]:
         """Begin no large batch within the block, or for so many seconds if it takes longer."""
         over = threading.Timer(seconds, self._hold_large, [False])
-        over.start()
         self._hold_large(True)
+        over.start()
         try:
             yield
         finally:

@@ -100,7 +100,12 @@ def test_options_are_the_methods_of_a_path(client, path, methods):
     response = client.options(path)
     assert (response.status_code, response.content) == (200, b"")
     assert response.headers["allow"] == methods
-    assert client.options("/v2").status_code == 404
+
+
+@pytest.mark.parametrize(("path", "status"), [("/v2", 404), ("/v1/models/m:predikt", 400)])
+def test_options_of_a_path_that_is_none_are_its_error(client, path, status):
+    response = client.options(path)
+    assert (response.status_code, response.json().keys()) == (status, {"error"})
 
 
 def test_tf_serving_s_path_of_metrics_has_them(client):
