@@ -12,12 +12,13 @@ import keras
 
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.normalization import LayerNormalization, RmsNormalization
+from keras_transformer.layers.prototypes import Layer
 from keras_transformer.layers.tensors import Sublayer, Tensor
 
 EPSILON = 1e-6
 
 
-class NormPlacement(keras.layers.Layer):
+class NormPlacement(Layer):
     """What every placement has: a dropout on the sublayer's output and one layer normalization.
 
     Args:
@@ -40,6 +41,8 @@ class NormPlacement(keras.layers.Layer):
 
     normalization = LayerNormalization
 
+    arguments = ("dropout", "epsilon")
+
     def __init__(self, dropout: float = 0.0, epsilon: float = EPSILON, **kwargs):
         super().__init__(**kwargs)
         self.dropout = dropout
@@ -54,9 +57,6 @@ class NormPlacement(keras.layers.Layer):
     def end_of_stack(cls, epsilon: float, dtype: keras.DTypePolicy) -> keras.layers.Layer:
         """The layer after the last one of a stack, named `final_norm`."""
         raise NotImplementedError
-
-    def get_config(self):
-        return {**super().get_config(), "dropout": self.dropout, "epsilon": self.epsilon}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

@@ -8,13 +8,13 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.linear_maps import Matrix, plus_bias
-from keras_transformer.layers.prototypes import description, like
+from keras_transformer.layers.prototypes import Layer, like
 from keras_transformer.layers.scaled_dot_product import AttentionHeads, SoftmaxHeads
 from keras_transformer.layers.tensors import KeysAndValues, Masks, State, Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(Layer):
     """Attention in h subspaces at once (section 3.2.2).
 
         MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O
@@ -55,6 +55,8 @@ class MultiHeadAttention(keras.layers.Layer):
         attention = MultiHeadAttention(num_heads=8, d_model=512)
         y = attention(x, x, x, causal=causal_mask(10))
     """
+
+    arguments = ("num_heads", "d_model", "d_k", "d_v", "output_initializer", "heads", "use_bias")
 
     def __init__(
         self,
@@ -182,18 +184,6 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def compute_output_shape(self, query_shape, key_shape, value_shape):
         return (*query_shape[:-1], self.d_model)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "d_model": self.d_model,
-            "d_k": self.d_k,
-            "d_v": self.d_v,
-            "output_initializer": keras.initializers.serialize(self.output_initializer),
-            "heads": description(self.heads),
-            "use_bias": self.use_bias,
-        }
 
 
 class SelfAttentionStepper:

@@ -14,12 +14,13 @@ from keras import ops
 from keras_transformer.layers.convolutions import HALVED, ConvolutionBlock
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Dense
+from keras_transformer.layers.prototypes import Layer
 from keras_transformer.layers.scaled_dot_product import scaled_dot_product_attention
 from keras_transformer.layers.tensors import KeysAndValues, State, Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class MultiStepAttention(keras.layers.Layer):
+class MultiStepAttention(Layer):
     """The attention of one block, to keys z and values of the source.
 
         q = (x W + b + g) sqrt(0.5)               g: the embedded token before the one sought
@@ -32,6 +33,8 @@ class MultiStepAttention(keras.layers.Layer):
     x, g, keys and values are (B, n or S, d_model), `memory_mask` booleans (B, 1, S) or None; it
     returns (B, n, d_model), and the weights, (B, n, S).
     """
+
+    arguments = ("d_model",)
 
     def __init__(self, d_model: int, **kwargs):
         super().__init__(**kwargs)
@@ -56,9 +59,6 @@ class MultiStepAttention(keras.layers.Layer):
         context = context * _root_of_length(keys, memory_mask)
         return (x + context) * HALVED, weights
 
-    def get_config(self):
-        return {**super().get_config(), "d_model": self.d_model}
-
 
 def _root_of_length(keys, memory_mask):
     """sqrt(m) of each source, (B, 1, 1)."""
@@ -68,7 +68,7 @@ def _root_of_length(keys, memory_mask):
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class ConvolutionalDecoder(keras.layers.Layer):
+class ConvolutionalDecoder(Layer):
     """N causal blocks, each with an attention to the source, and a linear map.
 
     Without the map, section 3.2's "just before the softmax", the embeddings in the residual sum
@@ -77,10 +77,13 @@ class ConvolutionalDecoder(keras.layers.Layer):
     Called as `Decoder`, with what `ConvolutionalEncoder` gives, (B, S, 2 d_model).
     """
 
+    arguments = ("num_layers", "d_model", "kernel_size", "dropout")
+
     def __init__(
         self, num_layers: int, d_model: int, kernel_size: int = 3, dropout: float = 0.0, **kwargs
     ):
         super().__init__(**kwargs)
+        self.num_layers = num_layers
         self.d_model = d_model
         self.kernel_size = kernel_size
         self.dropout = dropout
@@ -151,15 +154,6 @@ class ConvolutionalDecoder(keras.layers.Layer):
 
     def compute_output_shape(self, x_shape, memory_shape):
         return x_shape
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_layers": len(self.blocks),
-            "d_model": self.d_model,
-            "kernel_size": self.kernel_size,
-            "dropout": self.dropout,
-        }
 
 
 class ConvolutionalDecoderStepper:

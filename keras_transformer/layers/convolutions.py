@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Matrix, plus_bias
+from keras_transformer.layers.prototypes import Layer
 from keras_transformer.layers.tensors import State, Tensor
 
 # A sum of two has the variance of one.
@@ -57,7 +58,7 @@ def gated(x: Tensor) -> Tensor:
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class ConvolutionBlock(keras.layers.Layer):
+class ConvolutionBlock(Layer):
     """A convolution of 2 d_model filters, a gated linear unit and a residual sum.
 
         (GLU(Conv(Dropout(x))) + x) sqrt(0.5)
@@ -68,6 +69,8 @@ class ConvolutionBlock(keras.layers.Layer):
 
     Reference: Dauphin et al. 2016, "Language Modeling with Gated Convolutional Networks".
     """
+
+    arguments = ("d_model", "kernel_size", "dropout", "padding")
 
     def __init__(
         self,
@@ -110,15 +113,6 @@ class ConvolutionBlock(keras.layers.Layer):
     def compute_output_shape(self, x_shape):
         return x_shape
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "d_model": self.d_model,
-            "kernel_size": self.kernel_size,
-            "dropout": self.dropout,
-            "padding": self.padding,
-        }
-
 
 class ConvolutionStepper:
     """A causal `ConvolutionBlock` for one new position of each row, (rows, d_model).
@@ -148,7 +142,7 @@ class ConvolutionStepper:
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class ConvolutionalEncoder(keras.layers.Layer):
+class ConvolutionalEncoder(Layer):
     """N blocks, whose output z is what a decoder attends to.
 
         memory = [z, (z + e) sqrt(0.5)]           keys and values; e is the embedded source
@@ -163,6 +157,8 @@ class ConvolutionalEncoder(keras.layers.Layer):
     Returns:
         The memory, (B, S, 2 d_model).
     """
+
+    arguments = ("num_layers", "d_model", "kernel_size", "dropout")
 
     def __init__(
         self, num_layers: int, d_model: int, kernel_size: int = 3, dropout: float = 0.0, **kwargs
@@ -195,15 +191,6 @@ class ConvolutionalEncoder(keras.layers.Layer):
 
     def compute_output_shape(self, x_shape):
         return (*x_shape[:-1], 2 * self.d_model)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_layers": self.num_layers,
-            "d_model": self.d_model,
-            "kernel_size": self.kernel_size,
-            "dropout": self.dropout,
-        }
 
 
 def _with_share_of_gradient(x, share):

@@ -5,11 +5,12 @@ import math
 import keras
 from keras import ops
 
+from keras_transformer.layers.prototypes import Layer
 from keras_transformer.layers.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class Dropout(keras.layers.Layer):
+class Dropout(Layer):
     """Each entry becomes 0 with probability `rate`, else x / (1 - rate), so that its expectation is
     x.
 
@@ -33,6 +34,8 @@ class Dropout(keras.layers.Layer):
     Reference: Srivastava et al. 2014, "Dropout: A Simple Way to Prevent Neural Networks from
         Overfitting".
     """
+
+    arguments = ("rate",)
 
     def __init__(self, rate: float = 0.0, **kwargs):
         super().__init__(**kwargs)
@@ -76,6 +79,3 @@ class Dropout(keras.layers.Layer):
 
     def compute_output_shape(self, x_shape):
         return x_shape
-
-    def get_config(self):
-        return {**super().get_config(), "rate": self.rate}

@@ -9,7 +9,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.prototypes import Part, description, like
+from keras_transformer.layers.prototypes import Layer, Part, like
 from keras_transformer.layers.tensors import Tensor
 
 
@@ -92,6 +92,8 @@ class LearnedEncoding(PositionEncoding):
     Reference: Gehring et al. 2017, "Convolutional Sequence to Sequence Learning", section 3.1.
     """
 
+    arguments = ("max_positions",)
+
     def __init__(self, max_positions: int = 1024, **kwargs: Any):
         super().__init__(**kwargs)
         self.max_positions = max_positions
@@ -107,9 +109,6 @@ class LearnedEncoding(PositionEncoding):
         rows = ops.minimum(positions, self.max_positions - 1)
         return x + ops.cast(ops.take(self.table, rows, axis=0), x.dtype)
 
-    def get_config(self):
-        return {**super().get_config(), "max_positions": self.max_positions}
-
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class NoEncoding(PositionEncoding):
@@ -124,7 +123,7 @@ class NoEncoding(PositionEncoding):
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class PositionalEmbedding(keras.layers.Layer):
+class PositionalEmbedding(Layer):
     """One table E of (V, d_model) for both embeddings and the pre-softmax projection ("we share the
     same weight matrix").
 
@@ -160,6 +159,8 @@ class PositionalEmbedding(keras.layers.Layer):
         Sennrich and Zhang 2019, "Revisiting Low-Resource Neural Machine Translation", section 3.3.
     """
 
+    arguments = ("vocabulary_size", "d_model", "dropout", "encoding", "token_dropout", "scaled")
+
     def __init__(
         self,
         vocabulary_size: int,
@@ -175,6 +176,7 @@ class PositionalEmbedding(keras.layers.Layer):
         self.d_model = d_model
         self.dropout = dropout
         self.token_dropout = token_dropout
+        self.scaled = scaled
         self.scale = d_model**0.5 if scaled else 1.0
         self.sum_dropout = Dropout(dropout, dtype=self.dtype_policy, name="sum_dropout")
         self.whole_tokens = Dropout(token_dropout, dtype=self.dtype_policy, name="whole_tokens")
@@ -201,14 +203,3 @@ class PositionalEmbedding(keras.layers.Layer):
         if self.token_dropout:
             x = x * self.whole_tokens(ops.ones((*ops.shape(inputs), 1), dtype=x.dtype))
         return self.sum_dropout(self.encoding.added(x, positions))
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "d_model": self.d_model,
-            "dropout": self.dropout,
-            "encoding": description(self.encoding),
-            "token_dropout": self.token_dropout,
-            "scaled": self.scale != 1.0,
-        }

@@ -13,12 +13,13 @@ from keras_transformer.layers.add_and_norm import EPSILON
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Dense, plus_bias
 from keras_transformer.layers.normalization import LayerNormalization
+from keras_transformer.layers.prototypes import Layer
 from keras_transformer.layers.tensors import Tensor
 from pipelines.special_ids import PAD
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class SegmentEmbedding(keras.layers.Layer):
+class SegmentEmbedding(Layer):
     """Add a learned vector for the segment that each token is of, normalize the sum, drop out.
 
         Dropout(LayerNorm(x + S[segments])),    S: (segments, d_model)
@@ -39,10 +40,13 @@ class SegmentEmbedding(keras.layers.Layer):
         Language Understanding", figure 2.
     """
 
+    arguments = ("segments", "dropout", "epsilon")
+
     def __init__(self, segments: int = 2, dropout: float = 0.0, epsilon: float = EPSILON, **kwargs):
         super().__init__(**kwargs)
         self.segments = segments
         self.dropout = dropout
+        self.epsilon = epsilon
         self.sum_dropout = Dropout(dropout, dtype=self.dtype_policy, name="sum_dropout")
         self.norm = LayerNormalization(epsilon, dtype=self.dtype_policy, name="norm")
 
@@ -61,17 +65,9 @@ class SegmentEmbedding(keras.layers.Layer):
     def compute_output_shape(self, x_shape, segments_shape):
         return x_shape
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "segments": self.segments,
-            "dropout": self.dropout,
-            "epsilon": self.norm.epsilon,
-        }
-
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class PiecePrediction(keras.layers.Layer):
+class PiecePrediction(Layer):
     """Take the states of some places, and make of each what the table of embeddings is asked with.
 
         LayerNorm(activation(x[places] W + b)),    W: (d_model, d_model)
@@ -91,9 +87,12 @@ class PiecePrediction(keras.layers.Layer):
         Language Understanding", section 3.1, and its program.
     """
 
+    arguments = ("activation", "epsilon")
+
     def __init__(self, activation: str | Callable = "gelu", epsilon: float = EPSILON, **kwargs):
         super().__init__(**kwargs)
         self.activation = keras.activations.get(activation)
+        self.epsilon = epsilon
         self.norm = LayerNormalization(epsilon, dtype=self.dtype_policy, name="norm")
 
     def build(self, x_shape, places_shape):
@@ -112,13 +111,6 @@ class PiecePrediction(keras.layers.Layer):
 
     def compute_output_shape(self, x_shape, places_shape):
         return (*places_shape, x_shape[-1])
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "activation": keras.activations.serialize(self.activation),
-            "epsilon": self.norm.epsilon,
-        }
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -184,7 +176,7 @@ class MeanState(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class PatchEmbedding(keras.layers.Layer):
+class PatchEmbedding(Layer):
     """Cut pictures into squares of P x P pixels, map each to a vector, put the class token before
     them, and add learned positions.
 
@@ -217,6 +209,8 @@ class PatchEmbedding(keras.layers.Layer):
     Reference: Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words: Transformers for Image
         Recognition at Scale", section 3.1, eq. 1.
     """
+
+    arguments = ("patch_size", "d_model", "dropout")
 
     def __init__(self, patch_size: int, d_model: int, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
@@ -253,14 +247,6 @@ class PatchEmbedding(keras.layers.Layer):
     def compute_output_shape(self, pictures_shape):
         rows, columns = grid(*pictures_shape[1:3], self.patch_size)
         return (pictures_shape[0], 1 + rows * columns, self.d_model)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "patch_size": self.patch_size,
-            "d_model": self.d_model,
-            "dropout": self.dropout,
-        }
 
 
 def patches(pictures: Tensor, patch_size: int) -> Tensor:

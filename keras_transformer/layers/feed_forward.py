@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Dense, Matrix
+from keras_transformer.layers.prototypes import Layer
 from keras_transformer.layers.tensors import Tensor
 
 
@@ -28,7 +29,7 @@ def gelu_tanh(x: Tensor) -> Tensor:
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class FeedForward(keras.layers.Layer):
+class FeedForward(Layer):
     """Two linear maps with an activation between them, the same at every position.
 
         FFN(x) = max(0, x W_1 + b_1) W_2 + b_2,    W_1: (d_model, d_ff), W_2: (d_ff, d_model)
@@ -47,6 +48,8 @@ class FeedForward(keras.layers.Layer):
     """
 
     use_bias = True
+
+    arguments = ("d_ff", "activation", "output_initializer", "dropout")
 
     def __init__(
         self,
@@ -86,15 +89,6 @@ class FeedForward(keras.layers.Layer):
 
     def compute_output_shape(self, x_shape):
         return x_shape
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "d_ff": self.d_ff,
-            "activation": keras.activations.serialize(self.activation),
-            "output_initializer": keras.initializers.serialize(self.output_initializer),
-            "dropout": self.dropout,
-        }
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

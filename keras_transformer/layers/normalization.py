@@ -3,11 +3,12 @@
 import keras
 from keras import ops
 
+from keras_transformer.layers.prototypes import Layer
 from keras_transformer.layers.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class LayerNormalization(keras.layers.Layer):
+class LayerNormalization(Layer):
     """Shift and scale each position's activations to mean 0 and variance 1, then by a learned gain
     and bias.
 
@@ -29,6 +30,8 @@ class LayerNormalization(keras.layers.Layer):
 
     Reference: Ba et al. 2016, "Layer Normalization".
     """
+
+    arguments = ("epsilon",)
 
     def __init__(self, epsilon: float = 1e-6, **kwargs):
         super().__init__(**kwargs)
@@ -86,12 +89,9 @@ class LayerNormalization(keras.layers.Layer):
     def compute_output_shape(self, x_shape):
         return x_shape
 
-    def get_config(self):
-        return {**super().get_config(), "epsilon": self.epsilon}
-
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class RmsNormalization(keras.layers.Layer):
+class RmsNormalization(Layer):
     """Scale each position's activations to a mean square of 1, then by a learned gain.
 
         y = gamma * x / sqrt(mean(x^2) + epsilon)              over the last axis, in float32
@@ -107,6 +107,8 @@ class RmsNormalization(keras.layers.Layer):
 
     Reference: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
     """
+
+    arguments = ("epsilon",)
 
     def __init__(self, epsilon: float = 1e-6, **kwargs):
         super().__init__(**kwargs)
@@ -125,6 +127,3 @@ class RmsNormalization(keras.layers.Layer):
 
     def compute_output_shape(self, x_shape):
         return x_shape
-
-    def get_config(self):
-        return {**super().get_config(), "epsilon": self.epsilon}

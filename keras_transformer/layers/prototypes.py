@@ -1,5 +1,5 @@
-"""Parts that a layer takes as objects, such as its attention and its positions (the choices of
-section 3, Vaswani et al. 2017).
+"""What every layer of section 3 (Vaswani et al. 2017) says of itself, and the parts that a layer
+takes as objects, such as its attention and its positions.
 
 A stack passes the same object to each of its layers. So the object is a prototype: each layer makes
 its own part with the same arguments, and with its own weights.
@@ -10,12 +10,31 @@ from typing import Any
 import keras
 
 
-class Part(keras.layers.Layer):
-    """A prototype that is passed to a layer, which makes one `like` it."""
+class Layer(keras.layers.Layer):
+    """A Keras layer whose config is made of attributes that have the names of its arguments.
+
+    Attributes:
+        arguments: the names that a class adds to those of its bases.
+    """
+
+    arguments: tuple[str, ...] = ()
 
     def get_config(self):
-        # Keras would make up a config from the arguments, and refuses a dtype policy among them.
-        return super().get_config()
+        names = [name for kind in type(self).__mro__ for name in vars(kind).get("arguments", ())]
+        return {**super().get_config(), **{name: _plain(getattr(self, name)) for name in names}}
+
+
+def _plain(value):
+    """What a config says of an argument's value."""
+    if isinstance(value, Part):
+        return description(value)
+    if isinstance(value, keras.initializers.Initializer):
+        return keras.initializers.serialize(value)
+    return keras.activations.serialize(value) if callable(value) else value
+
+
+class Part(Layer):
+    """A prototype that is passed to a layer, which makes one `like` it."""
 
 
 def like(prototype: Part | dict[str, Any], dtype: keras.DTypePolicy, name: str) -> Part:

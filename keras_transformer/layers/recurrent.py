@@ -14,6 +14,7 @@ from keras import ops
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Matrix, plus_bias
+from keras_transformer.layers.prototypes import Layer
 from keras_transformer.layers.scaled_dot_product import Additive, SoftmaxHeads
 from keras_transformer.layers.tensors import KeysAndValues, State, Tensor
 
@@ -96,7 +97,7 @@ class LSTMStepper:
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class RecurrentEncoder(keras.layers.Layer):
+class RecurrentEncoder(Layer):
     """N layers, of which half reads the sentence forward and half backward.
 
         x = x + Dropout([LSTM(x), reversed(LSTM(reversed(x)))])
@@ -108,6 +109,8 @@ class RecurrentEncoder(keras.layers.Layer):
     References: Bahdanau et al. 2014, section 3.2. Wu et al. 2016, section 3.1 (the residual sum).
         Zaremba et al. 2014, "Recurrent Neural Network Regularization" (where the dropout stands).
     """
+
+    arguments = ("num_layers", "d_model", "dropout")
 
     def __init__(self, num_layers: int, d_model: int, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
@@ -141,13 +144,9 @@ class RecurrentEncoder(keras.layers.Layer):
     def compute_output_shape(self, x_shape):
         return x_shape
 
-    def get_config(self):
-        sizes = {"num_layers": self.num_layers, "d_model": self.d_model, "dropout": self.dropout}
-        return {**super().get_config(), **sizes}
-
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class RecurrentDecoder(keras.layers.Layer):
+class RecurrentDecoder(Layer):
     """N LSTM layers; the output of the first attends to the source, for all that follow.
 
         x = x + Dropout(LSTM_1(x))
@@ -163,6 +162,8 @@ class RecurrentDecoder(keras.layers.Layer):
 
     Called as `Decoder`; all widths are d_model.
     """
+
+    arguments = ("num_layers", "d_model", "dropout")
 
     def __init__(self, num_layers: int, d_model: int, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
@@ -240,10 +241,6 @@ class RecurrentDecoder(keras.layers.Layer):
 
     def compute_output_shape(self, x_shape, memory_shape):
         return x_shape
-
-    def get_config(self):
-        sizes = {"num_layers": self.num_layers, "d_model": self.d_model, "dropout": self.dropout}
-        return {**super().get_config(), **sizes}
 
 
 class RecurrentDecoderStepper:

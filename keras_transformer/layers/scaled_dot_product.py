@@ -10,7 +10,7 @@ from keras import ops
 
 from keras_transformer.layers.attention_variants.relative_positions import RelativePositions
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.prototypes import Part, description, like
+from keras_transformer.layers.prototypes import Part, like
 from keras_transformer.layers.tensors import ALL, KeysAndValues, Masks, Tensor
 
 # So low that after the softmax a masked key has weight exactly 0.
@@ -210,6 +210,8 @@ class SoftmaxHeads(AttentionHeads):
     Call arguments as in `AttentionHeads`.
     """
 
+    arguments = ("similarity", "positions", "dropout")
+
     def __init__(
         self,
         similarity: Similarity | None = None,
@@ -260,14 +262,6 @@ class SoftmaxHeads(AttentionHeads):
 
     def stepper(self) -> "SoftmaxStepper":
         return SoftmaxStepper(self)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "similarity": description(self.similarity),
-            "positions": description(self.positions),
-            "dropout": self.dropout,
-        }
 
 
 class SoftmaxStepper:

@@ -161,6 +161,8 @@ class LowRankHeads(AttentionHeads):
     Reference: Wang et al. 2020, "Linformer: Self-Attention with Linear Complexity", eq. 7.
     """
 
+    arguments = ("rank", "max_positions", "dropout")
+
     def __init__(self, rank: int, max_positions: int = 1024, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
         self.rank = rank
@@ -220,11 +222,3 @@ class LowRankHeads(AttentionHeads):
             query, keys, values, dropout=self.weights_dropout
         )
         return heads, weights, columns
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "rank": self.rank,
-            "max_positions": self.max_positions,
-            "dropout": self.dropout,
-        }

@@ -78,6 +78,8 @@ class RelativeBias(RelativePositions):
         Text-to-Text Transformer", section 2.1.
     """
 
+    arguments = ("bidirectional", "num_buckets", "max_distance")
+
     def __init__(
         self,
         bidirectional: bool = True,
@@ -122,14 +124,6 @@ class RelativeBias(RelativePositions):
         grown = exact + ops.reshape(ops.cast(grown, far.dtype), ops.shape(far))
         return start + ops.where(far < exact, far, grown)
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "bidirectional": self.bidirectional,
-            "num_buckets": self.num_buckets,
-            "max_distance": self.max_distance,
-        }
-
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class RelativeKeysAndValues(RelativePositions):
@@ -146,6 +140,8 @@ class RelativeKeysAndValues(RelativePositions):
     Reference: Shaw et al. 2018, "Self-Attention with Relative Position Representations", eq. 3 to
         5.
     """
+
+    arguments = ("clip",)
 
     def __init__(self, clip: int = 16, **kwargs):
         super().__init__(**kwargs)
@@ -174,9 +170,6 @@ class RelativeKeysAndValues(RelativePositions):
         distance = distances(num_queries, num_keys, following)
         distance = ops.clip(distance, -self.clip, self.clip)
         return ops.one_hot(distance + self.clip, 2 * self.clip + 1, dtype=dtype)
-
-    def get_config(self):
-        return {**super().get_config(), "clip": self.clip}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

@@ -27,6 +27,8 @@ class LocalHeads(SoftmaxHeads):
     Call arguments: as in `AttentionHeads`, with S = T and an attention mask of (B, 1, S).
     """
 
+    arguments = ("radius",)
+
     def __init__(self, radius: int, **kwargs):
         super().__init__(**kwargs)
         self.radius = radius
@@ -61,9 +63,6 @@ class LocalHeads(SoftmaxHeads):
     def stepper(self) -> "WindowStepper":
         """Self-attention over the newest R + 1 positions."""
         return WindowStepper(self)
-
-    def get_config(self):
-        return {**super().get_config(), "radius": self.radius}
 
 
 class WindowStepper(SoftmaxStepper):
@@ -104,6 +103,8 @@ class SparseHeads(SoftmaxHeads):
         and 5.2.
     """
 
+    arguments = ("stride",)
+
     def __init__(self, stride: int, **kwargs):
         super().__init__(**kwargs)
         self.stride = stride
@@ -111,9 +112,6 @@ class SparseHeads(SoftmaxHeads):
     def pattern(self, query: Tensor, key: Tensor) -> Tensor:
         distance = ops.abs(distances(ops.shape(query)[-2], ops.shape(key)[-2]))
         return ((distance <= self.stride) | (distance % self.stride == 0))[None]
-
-    def get_config(self):
-        return {**super().get_config(), "stride": self.stride}
 
 
 def width_of_blocks(most: int, length: int | Tensor) -> int | Tensor:
