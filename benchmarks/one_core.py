@@ -69,7 +69,7 @@ def main():
     # Before TensorFlow makes a thread for each core.
     os.sched_setaffinity(0, {core})
     start_tensorflow()
-    from keras_transformer.training import run
+    from keras_transformer.runs import run
 
     run.Stopwatch = processor_stopwatch(own.cores_worth)
     sys.argv[1:] = further

@@ -34,9 +34,9 @@ def main(FLAGS):
 
 def train(task, FLAGS):
     """Train a task as the flags say."""
-    from keras_transformer.training.run import Run
+    from keras_transformer.runs.run import Run
 
-    Run(task, FLAGS.flag_values_dict()).train()
+    Run(task, FLAGS.flag_values_dict(), TRAINING).train()
 
 
 def run(task):

@@ -39,8 +39,6 @@ GROUND = [
     "pipelines.whole_files",
     "pipelines.random_numbers",
 ]
-THE_RUN = ours("training.run", "training.initialization")
-BELOW_THE_RUN = ["pipelines", *ours("models", "runs", "saved_models", "tasks", "training")]
 # Law 1: what each room may import of ours, besides itself. The longest name that fits a module
 # is its room.
 MAY_IMPORT = {
@@ -63,13 +61,11 @@ MAY_IMPORT = {
         "pipelines",
         *ours("__version__", "models", "tensorflow_errors"),
     ],
-    "keras_transformer.runs": ["pipelines", *ours("saved_models", "training")],
+    "keras_transformer.runs": ["pipelines", *ours("models", "saved_models", "training")],
     "keras_transformer.inference": [
         "pipelines",
         *ours("decoding", "models", "runs", "saved_models", "tensorflow_errors"),
     ],
-    # The run stands upon its task, the rest of its room below.
-    **dict.fromkeys(THE_RUN, BELOW_THE_RUN),
     "keras_transformer.tasks": [
         "pipelines",
         *ours("decoding", "evaluation", "imports", "inference", "models", "runs", "saved_models"),
@@ -100,7 +96,6 @@ MAY_IMPORT = {
 WITHOUT_TENSORFLOW = ours("layers", "models", "training")
 WITH_TENSORFLOW = ours(
     *("training.replicas", "training.train_function", "training.objective", "training.cost"),
-    "training.run",
 )
 NAMES_ITS_SECTION = ours("layers", "models", "training", "decoding")
 SECTION = re.compile(r"\b(sections?|figure|table) \d", re.IGNORECASE)
@@ -301,10 +296,8 @@ def edges_between(sources, place):
 
 
 def package(module):
-    """The folder that a module lies in, one below ours; the module itself if it lies in ours. The
-    run stands above the tasks, the rest of its folder below them.
-    """
-    return module if module in THE_RUN else ".".join(module.split(".")[:2])
+    """The folder that a module lies in, one below ours; the module itself if it lies in ours."""
+    return ".".join(module.split(".")[:2])
 
 
 @pytest.mark.parametrize("place", [lambda module: module, package], ids=["modules", "packages"])

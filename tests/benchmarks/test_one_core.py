@@ -7,7 +7,7 @@ import types
 import pytest
 
 from benchmarks import one_core
-from keras_transformer.training import run as runs
+from keras_transformer.runs import run as runs
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from keras_transformer.layers.attention_variants.relative_positions import (
 from keras_transformer.layers.attention_variants.restricted import LocalHeads, SparseHeads
 from keras_transformer.layers.scaled_dot_product import Additive, DotProduct, SoftmaxHeads
 from keras_transformer.models import Hyperparameters, Transformer, sized_model, variants
-from keras_transformer.training.initialization import initialize
+from keras_transformer.runs.initialization import initialize
 
 V, SENTENCES, LENGTH = 23, 100, 5
 SIZES = {"vocabulary_size": V, "num_layers": 1, "d_model": 8, "d_ff": 12, "num_heads": 2}

@@ -12,9 +12,10 @@ from keras_transformer.models import Hyperparameters
 from keras_transformer.runs.description import task_of
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.model_path import ModelPath
+from keras_transformer.runs.run import Run
+from keras_transformer.tasks import TRAINING
 from keras_transformer.tasks.translation.task import Translation
 from keras_transformer.training import checkpoint
-from keras_transformer.training.run import Run
 
 RELEASE_0_5 = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5" / "run"
 # The command that made the run.
@@ -142,9 +143,8 @@ def history(folder):
 def test_a_run_of_0_5_goes_on(release_0_5, capsys):
     before = release_0_5.read_description()
     last = history(release_0_5)[-1]
-    Run(
-        Translation, values(f"--model_dir={release_0_5.path}", f"--max_steps={last['step'] + 20}")
-    ).train()
+    said = values(f"--model_dir={release_0_5.path}", f"--max_steps={last['step'] + 20}")
+    Run(Translation, said, TRAINING).train()
     assert f"going on from step {last['step']} in {release_0_5.path}" in capsys.readouterr().out
     after = release_0_5.read_description()
     assert {part: after[part] for part in before} == before
@@ -161,7 +161,7 @@ def test_a_run_of_0_5_goes_on(release_0_5, capsys):
 )
 def test_control_a_run_of_0_5_that_is_something_else_is_refused(release_0_5, flag, said):
     with pytest.raises(ValueError, match=f"holds another run: .*{said}"):
-        Run(Translation, values(f"--model_dir={release_0_5.path}", flag)).train()
+        Run(Translation, values(f"--model_dir={release_0_5.path}", flag), TRAINING).train()
 
 
 def test_a_model_without_checkpoints_is_not_overwritten(tmp_path):

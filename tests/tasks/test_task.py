@@ -21,14 +21,15 @@ import tensorflow as tf
 from checks_here import checks_here
 from tasks.reversed_strings import ReversedStrings, WithoutClassZero, classifier, strings
 
+from keras_transformer.runs import initialization
+from keras_transformer.runs import run as runs
 from keras_transformer.runs.folder import exclusive
-from keras_transformer.tasks import task_class
+from keras_transformer.runs.initialization import differences, refuse_other_heads, start_from
+from keras_transformer.runs.run import Run
+from keras_transformer.tasks import TRAINING, task_class
 from keras_transformer.tasks.task import with_perplexity
-from keras_transformer.training import checkpoint, initialization
-from keras_transformer.training import run as runs
+from keras_transformer.training import checkpoint
 from keras_transformer.training.ending import Stopwatch
-from keras_transformer.training.initialization import differences, refuse_other_heads, start_from
-from keras_transformer.training.run import Run
 from keras_transformer.training.validation import BestSoFar
 from keras_transformer.training.watchers import Board, Watchers
 
@@ -67,7 +68,7 @@ def trained(values_of):
     def run(task, folder, *arguments):
         values = values_of(task, f"--model_dir={folder}", *FAST, *arguments)
         with checks_here():
-            Run(task, values).train()
+            Run(task, values, TRAINING).train()
         return folder
 
     return run

@@ -5,8 +5,8 @@ import shlex
 
 import pytest
 
+from keras_transformer.runs.run import tried_by
 from keras_transformer.tasks.text_task import TRIAL
-from keras_transformer.training.run import tried_by
 
 
 @pytest.mark.parametrize("text", ["a b", "It's 5 o'clock", '"$HOME" `x`', "", "\\n", "{x}"])

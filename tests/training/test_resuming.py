@@ -4,10 +4,10 @@ import types
 
 import pytest
 
+from keras_transformer.runs import run as runs
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks import TASKS, TRAINING
 from keras_transformer.training import checkpoint
-from keras_transformer.training import run as runs
 from pipelines import options
 
 SECTIONS = (*TRAINING, *(one for task in TASKS.values() for one in task.options))

@@ -16,20 +16,20 @@ from tasks.new_models import new_model, new_module
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
+from keras_transformer.runs import run as runs
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks import TASKS, task_class
+from keras_transformer.runs.run import Run
+from keras_transformer.tasks import TASKS, TRAINING, task_class
 from keras_transformer.tasks.corpus_settings import corpus_settings
 from keras_transformer.tasks.parsing.task import Parsing
 from keras_transformer.tasks.task import Task
 from keras_transformer.tasks.translation.choices import SEGMENTATIONS, decoding_options
 from keras_transformer.tasks.translation.task import Translation
 from keras_transformer.training import checkpoint, fit
-from keras_transformer.training import run as runs
 from keras_transformer.training.averaging import choose_weights
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.training.objective import LIKELIHOOD, RDrop, ScheduledSampling
 from keras_transformer.training.options import Seed
-from keras_transformer.training.run import Run
 from keras_transformer.training.validation import BestSoFar
 from pipelines import corpora, vocabularies
 from pipelines.batches import texts
@@ -55,7 +55,7 @@ def run_of(values_of, tmp_path):
 
     def run(*arguments, task=Translation):
         values = values_of(task, *TINY, f"--model_dir={tmp_path / 'run'}", *arguments)
-        return Run(task, values)
+        return Run(task, values, TRAINING)
 
     return run
 
@@ -374,7 +374,7 @@ def test_the_paper_s_flag_file_runs_until_the_download_begins(values_of, tmp_pat
     folders = (f"--data_dir={tmp_path}", f"--model_dir={tmp_path / 'run'}")
     values = values_of(Translation, "--flagfile=base.flags", *folders)
     with pytest.raises(OSError) as raised:
-        Run(Translation, values).train()
+        Run(Translation, values, TRAINING).train()
     assert str(raised.value) == (
         f"wmt14_translate/de-en is not prepared in {tmp_path}, and TFDS could not download or "
         "prepare it: OSError: HTTPConnectionPool(host='www.statmt.org', port=80): Max retries "

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keras_transformer.models import Transformer
-from keras_transformer.training import checkpoint, initialization
-from keras_transformer.training.initialization import TABLE, Initialization, shared_rows
+from keras_transformer.runs import initialization
+from keras_transformer.runs.initialization import TABLE, Initialization, shared_rows
+from keras_transformer.training import checkpoint
 from keras_transformer.training.optimizer import optimizer
 
 OLD = ["<pad>", "<unk>", "▁the", "▁house", "▁lamp"]

@@ -11,14 +11,12 @@ import keras
 import tensorflow as tf
 
 from keras_transformer.runs.folder import RunFolder, exclusive
+from keras_transformer.runs.initialization import start_from
 from keras_transformer.saved_models.write import export
-from keras_transformer.tasks import TRAINING
-from keras_transformer.tasks.task import Task
 from keras_transformer.training import fit, replicas
 from keras_transformer.training.averaging import choose_weights, cross_entropy_of
 from keras_transformer.training.checkpoint import step_of
 from keras_transformer.training.ending import Preempted, Stopwatch
-from keras_transformer.training.initialization import start_from
 from keras_transformer.training.optimizer import averaged_weights, optimizer
 from keras_transformer.training.schedule import schedule
 from keras_transformer.training.watchers import Watchers, window_of
@@ -31,11 +29,12 @@ class Run:
     """A run of a task, on the replicas of a strategy.
 
     Args:
-        task_class: what is learned.
+        task_class: a subclass of `Task`: what is learned.
         values: of all flags of the command, by name.
+        sections: the options of training, of any task.
     """
 
-    def __init__(self, task_class: type[Task], values: Mapping):
+    def __init__(self, task_class, values: Mapping, sections: Sections):
         _refuse_together(values)
         self.strategy = replicas.make_strategy(values["distribution"], values["tpu"])
         self.is_chief = replicas.is_chief(self.strategy)
@@ -44,6 +43,7 @@ class Run:
         self.values = values
         self.folder = RunFolder(values["model_dir"] or task_class.default_model_dir(values))
         self.task = task_class(values)
+        self.sections = (*self.task.options, *sections)
         self.objective = self.task.objective()
         measured = self.task.higher_is_better
         if values["keep_best"] is not None and values["keep_best"] not in measured:
@@ -77,8 +77,7 @@ class Run:
             self.task.write_files(folder)
         replicas.wait_for_all(self.strategy)
         self.task.read_files(folder)
-        sections = (*self.task.options, *TRAINING)
-        if self.is_chief and (told := describe(folder, self.task, self.values, sections)):
+        if self.is_chief and (told := describe(folder, self.task, self.values, self.sections)):
             print(f"not as before: {'; '.join(told)}")
 
     def _batches(self):
