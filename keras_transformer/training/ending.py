@@ -16,39 +16,28 @@ class Preempted(Exception):
 
 
 class Ending:
-    """Ends `model.fit`, for whatever reason a callback has.
-
-    One host alone learns of its own preemption by itself; of several any may be preempted.
-    """
-
-    def __init__(self, model: keras.Model):
-        self.model = model
-        self.is_preempted = False
-
-    def ask(self, preempted: bool = False) -> None:
-        """End training after the step that is under way, because of a preemption or not."""
-        self.model.stop_training = True
-
-
-class AgreedEnding(Ending):
-    """Ends training on all hosts after the same step.
+    """Ends `model.fit`, for whatever reason a callback has; on several hosts, of which any may be
+    preempted, after the same step.
 
     A host that left alone would leave the others waiting. So each host's wish, its votes, is added
     up in the step itself: all hosts learn of it there, and stop after that step. The votes are
     whether this host asks for an end, and for one by preemption; each 0.0 or 1.0.
     """
 
-    def __init__(self, model: keras.Model, several_hosts: bool):
-        super().__init__(model)
+    def __init__(self, model: keras.Model, several_hosts: bool = False):
+        self.model = model
         self.several_hosts = several_hosts
         self.votes = [0.0, 0.0]
+        self.is_preempted = False
 
     def ask(self, preempted: bool = False) -> None:
+        """End training after the step that is under way, because of a preemption or not."""
         self.votes = [1.0, float(preempted)]
         if not self.several_hosts:
-            super().ask(preempted)
+            self.model.stop_training = True
 
     def count(self, stop: float, preempted: float) -> None:
+        """Learn the sums of all hosts' votes of a step."""
         if stop:
             self.model.stop_training = True
         self.is_preempted = bool(preempted)

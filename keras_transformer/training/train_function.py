@@ -10,7 +10,7 @@ a label by the number of its neighbours, and depend on how the batches are sprea
 import keras
 import tensorflow as tf
 
-from keras_transformer.training.ending import AgreedEnding
+from keras_transformer.training.ending import Ending
 from keras_transformer.training.objective import LIKELIHOOD, Objective
 from keras_transformer.training.replicas import has_hosts
 
@@ -50,7 +50,7 @@ class TrainFunction:
         self.strategy = strategy
         self.accumulate = accumulate
         self.static_shapes = static_shapes
-        self.ending = AgreedEnding(model, has_hosts(strategy))
+        self.ending = Ending(model, has_hosts(strategy))
         self._gradients = (
             tf.function(self._gradients, jit_compile=True) if jit_compile else self._gradients
         )

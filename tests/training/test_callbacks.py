@@ -18,7 +18,6 @@ from keras_transformer.training import checkpoint
 from keras_transformer.training import ending as endings
 from keras_transformer.training.checkpointing import Checkpointing
 from keras_transformer.training.ending import (
-    AgreedEnding,
     Ending,
     Preempted,
     StopAtLimit,
@@ -413,7 +412,7 @@ def test_without_a_signal_training_ends_as_ever(model, received):
 
 @pytest.mark.parametrize("is_preempted", [False, True])
 def test_it_ends_too_when_another_host_was_asked(received, is_preempted):
-    ending = AgreedEnding(types.SimpleNamespace(stop_training=False), several_hosts=True)
+    ending = Ending(types.SimpleNamespace(stop_training=False), several_hosts=True)
     ending.count(float(is_preempted), float(is_preempted))
     watcher = StopOnSignal(ending)
     watcher.on_train_begin()
@@ -423,7 +422,7 @@ def test_it_ends_too_when_another_host_was_asked(received, is_preempted):
 
 
 def test_a_signal_asks_all_hosts_to_end_for_a_preemption(received):
-    ending = AgreedEnding(types.SimpleNamespace(stop_training=False), several_hosts=True)
+    ending = Ending(types.SimpleNamespace(stop_training=False), several_hosts=True)
     watcher = StopOnSignal(ending, at_once=False)
     watcher.on_train_begin()
     terminate()
@@ -472,7 +471,7 @@ def test_an_ending_stops_fit_with_the_step_under_way(model):
 
 def test_several_hosts_stop_when_the_votes_are_counted():
     model = types.SimpleNamespace(stop_training=False)
-    ending = AgreedEnding(model, several_hosts=True)
+    ending = Ending(model, several_hosts=True)
     assert ending.votes == [0.0, 0.0]
     ending.ask()
     assert (ending.votes, model.stop_training) == ([1.0, 0.0], False)
@@ -489,7 +488,7 @@ def test_several_hosts_stop_when_the_votes_are_counted():
 @pytest.mark.parametrize("preempted", [False, True])
 def test_a_host_alone_stops_at_once(preempted):
     model = types.SimpleNamespace(stop_training=False)
-    ending = AgreedEnding(model, several_hosts=False)
+    ending = Ending(model, several_hosts=False)
     ending.ask(preempted)
     assert (ending.votes, model.stop_training) == ([1.0, float(preempted)], True)
 
