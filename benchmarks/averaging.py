@@ -36,7 +36,7 @@ def main(FLAGS):
 
     kind = task_class(FLAGS.task)
     values = FLAGS.flag_values_dict()
-    folder = RunFolder(our_flags.required_model_dir(FLAGS))
+    folder = RunFolder(our_flags.required(FLAGS, "model_dir"))
     task = kind(values)
     task.read_files(folder)
     model = task.build(task.description(), "float32")

@@ -13,7 +13,7 @@ def main(FLAGS):
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.training import averaging
 
-    folder = RunFolder(flags.required_model_dir(FLAGS))
+    folder = RunFolder(flags.required(FLAGS, "model_dir"))
     folder.read_description()
     last = averaging.last_ones(folder.checkpoints, FLAGS.average_checkpoints)
     folder.write_averaged(averaging.average(last))

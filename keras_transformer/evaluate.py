@@ -24,7 +24,7 @@ def main(FLAGS):
     from keras_transformer.startup import spread_over_cores
     from keras_transformer.tasks import task_class
 
-    model = flags.required_model(FLAGS)
+    model = flags.required(FLAGS, "model")
     description = description_of(model)
     # Reading a corpus may compute something.
     at_once = spread_over_cores()

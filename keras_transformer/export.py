@@ -21,7 +21,7 @@ def main(FLAGS):
     from keras_transformer.runs.description import task_of
     from keras_transformer.runs.folder import RunFolder
 
-    name = task_of(RunFolder(flags.required_model_dir(FLAGS)).read_description())
+    name = task_of(RunFolder(flags.required(FLAGS, "model_dir")).read_description())
     flags.refuse_foreign(name, FLAGS.model_dir)
     export(task_class(name), FLAGS)
 
@@ -31,7 +31,7 @@ def export(task, FLAGS):
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.saved_models import write
 
-    folder = RunFolder(flags.required_model_dir(FLAGS))
+    folder = RunFolder(flags.required(FLAGS, "model_dir"))
     values = flags.values(FLAGS, *SECTIONS, *task.export_options)
     path = folder.export_dir(FLAGS.export_dir)
     kind = values.get("format", "saved_model")

@@ -14,7 +14,7 @@ def main(FLAGS):
     from keras_transformer import streams
     from keras_transformer.inference.generator import Generator
 
-    model = flags.required_model(FLAGS)
+    model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
     streams.require_writable(FLAGS.output)
     options = flags.decoding_options(FLAGS)

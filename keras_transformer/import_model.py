@@ -27,7 +27,7 @@ def main(FLAGS):
     origin = FLAGS["from"].value
     if not origin:
         raise ValueError("--from is missing: a folder with config.json and *.safetensors.")
-    run = RunFolder(flags.required_model_dir(FLAGS))
+    run = RunFolder(flags.required(FLAGS, "model_dir"))
     if run.path.exists():
         raise FileExistsError(f"{run.path} exists. Name another --model_dir, or delete it.")
     export_dir = run.export_dir(FLAGS.export_dir)

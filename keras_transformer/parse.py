@@ -26,7 +26,7 @@ def main(FLAGS):
     from keras_transformer.visualization import tree_drawings
     from pipelines.trees import split_words
 
-    model = flags.required_model(FLAGS)
+    model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
     require_writable(FLAGS.output)
     at_once = spread_over_cores()

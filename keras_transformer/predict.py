@@ -23,7 +23,7 @@ def main(FLAGS):
     from keras_transformer import streams
     from keras_transformer.inference.predictor import Predictor
 
-    model = flags.required_model(FLAGS)
+    model = flags.required(FLAGS, "model")
     flags.check_stream(FLAGS)
     streams.require_writable(FLAGS.output)
     predictor = Predictor.load(model, FLAGS.signature)

@@ -18,9 +18,10 @@ def main(FLAGS):
     from keras_transformer.streams import require_writable, write_lines
     from pipelines.corpora import line_files
 
-    model = flags.required_model(FLAGS)
+    model = flags.required(FLAGS, "model")
     require_writable(FLAGS.output)
-    sources, targets = line_files.read_aligned(*flags.required_files(FLAGS))
+    files = (flags.required(FLAGS, name) for name in ("source_file", "reference_file"))
+    sources, targets = line_files.read_aligned(*files)
     scores = Translator.load(model).score(sources, targets, batch_tokens=FLAGS.decode_tokens)
     write_lines(
         FLAGS.output, [f"{log_probability:.5f}\t{tokens}" for log_probability, tokens in scores]

@@ -23,7 +23,7 @@ def main(FLAGS):
             f"error: the server needs {error.name}. Install it: pip install "
             "'keras-transformer-nmt[serve]'"
         ) from error
-    flags.required_model_base_path(FLAGS)
+    flags.required(FLAGS, "model_base_path")
     # A GPU may have other users.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     # Training keeps the memory of large tensors; a server gives it back after a large request.

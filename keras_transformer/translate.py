@@ -26,7 +26,7 @@ def main(FLAGS):
     from keras_transformer.inference.translator import Translator
     from keras_transformer.startup import spread_over_cores
 
-    model = flags.required_model(FLAGS)
+    model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
     streams.require_writable(FLAGS.output)
     at_once = spread_over_cores()

@@ -29,7 +29,7 @@ def main(FLAGS):
     from keras_transformer.startup import spread_over_cores
     from keras_transformer.streams import require_writable
 
-    model = flags.required_model(FLAGS)
+    model = flags.required(FLAGS, "model")
     tried = (
         tuning.beam_sizes_of(FLAGS.beam_sizes),
         tuning.length_penalties_of(FLAGS.length_penalties),

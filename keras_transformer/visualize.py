@@ -67,7 +67,7 @@ def main(FLAGS):
     if FLAGS.picture == "learning_rate":
         draw = picture.measure({text: _schedule(text) for text in FLAGS.schedules})
     else:
-        draw = picture.measure(flags.required_model(FLAGS), flags.decoding_options(FLAGS))
+        draw = picture.measure(flags.required(FLAGS, "model"), flags.decoding_options(FLAGS))
     write_picture(FLAGS.output, draw, FLAGS.theme)
 
 

@@ -28,6 +28,17 @@ from pipelines.options import Options, Sections, recipe, settings
 PLACES: dict[str, Argument] = {}
 # No part of a recipe.
 OF_ONE_CALL = (Dump, Errors)
+TWO_FILES = "--source_file and --reference_file are needed: two files of as many lines."
+# What errors say of flags that some commands cannot do without.
+REQUIRED = {
+    "model_dir": "--model_dir is missing: the folder of a run, such as runs/home_assistant_en_de.",
+    "model": "--model is missing: a run's folder, or a SavedModel such as "
+    "saved_models/home_assistant_en_de.",
+    "model_base_path": "--model_base_path is missing: a SavedModel's folder of versions, such as "
+    "saved_models/home_assistant_en_de.",
+    "source_file": TWO_FILES,
+    "reference_file": TWO_FILES,
+}
 # How errors name flags, and arguments that are called as they are.
 MENTIONED = re.compile(r"--(\w+)|`(\w+)`|\b(\w+)=")
 
@@ -43,42 +54,12 @@ def of_sections(*sections: type[Options]) -> list[str]:
     return [name for kind in sections for name in settings(kind)]
 
 
-def required_model_dir(FLAGS: absl_flags.FlagValues) -> str:
-    """Read --model_dir, for a command that has no default for it."""
-    if not FLAGS.model_dir:
-        raise ValueError(
-            "--model_dir is missing: the folder of a run, such as runs/home_assistant_en_de."
-        )
-    return FLAGS.model_dir
-
-
-def required_model(FLAGS: absl_flags.FlagValues) -> str:
-    """Read --model, for a command that translates with it."""
-    if not FLAGS.model:
-        raise ValueError(
-            "--model is missing: a run's folder, or a SavedModel such as "
-            "saved_models/home_assistant_en_de."
-        )
-    return FLAGS.model
-
-
-def required_model_base_path(FLAGS: absl_flags.FlagValues) -> str:
-    """Read --model_base_path, for the server."""
-    if not FLAGS.model_base_path:
-        raise ValueError(
-            "--model_base_path is missing: a SavedModel's folder of versions, such as "
-            "saved_models/home_assistant_en_de."
-        )
-    return FLAGS.model_base_path
-
-
-def required_files(FLAGS: absl_flags.FlagValues) -> tuple[str, str]:
-    """Read --source_file and --reference_file, for a command that needs both."""
-    if not (FLAGS.source_file and FLAGS.reference_file):
-        raise ValueError(
-            "--source_file and --reference_file are needed: two files of as many lines."
-        )
-    return FLAGS.source_file, FLAGS.reference_file
+def required(FLAGS: absl_flags.FlagValues, name: str) -> str:
+    """Read a flag without a default that a command cannot do without, one of `REQUIRED`."""
+    value = getattr(FLAGS, name)
+    if not value:
+        raise ValueError(REQUIRED[name])
+    return value
 
 
 def decoding_options(FLAGS: absl_flags.FlagValues) -> dict:
