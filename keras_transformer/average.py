@@ -3,8 +3,7 @@ keras_transformer.average --model_dir=runs/x`.
 """
 
 from keras_transformer import flags
-from keras_transformer.runs.options import RunOptions
-from keras_transformer.training.options import Averaging
+from keras_transformer.training.options import Averaging, RunOptions
 
 SECTIONS = (RunOptions, Averaging)
 

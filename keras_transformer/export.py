@@ -7,10 +7,9 @@ own task exports it by `export.run(MyTask)`: see `train`.
 
 from keras_transformer import flags
 from keras_transformer.decoding.options import DecodingOptions
-from keras_transformer.runs.options import RunOptions
 from keras_transformer.saved_models.options import ExportOptions, Version
 from keras_transformer.tasks import TASKS, task_class
-from keras_transformer.training.options import Seed
+from keras_transformer.training.options import RunOptions, Seed
 
 # What exporting any task reads; each task adds its own options.
 SECTIONS = (RunOptions, Seed, ExportOptions, Version)

@@ -11,8 +11,8 @@ classifies images.
 
 from keras_transformer import flags
 from keras_transformer.flags.of_commands import ImportOptions
-from keras_transformer.runs.options import RunOptions
 from keras_transformer.saved_models.options import ExportOptions, Version
+from keras_transformer.training.options import RunOptions
 
 SECTIONS = (ImportOptions, RunOptions, ExportOptions, Version)
 

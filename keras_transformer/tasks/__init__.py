@@ -6,7 +6,6 @@ import dataclasses
 import importlib
 import pkgutil
 
-from keras_transformer.runs.options import RunOptions
 from keras_transformer.saved_models.options import ExportOptions
 from keras_transformer.tasks.options import Registered
 from keras_transformer.training.options import (
@@ -15,6 +14,7 @@ from keras_transformer.training.options import (
     Course,
     ObjectiveOptions,
     OptimizerOptions,
+    RunOptions,
     Seed,
 )
 from pipelines.options import Options, option

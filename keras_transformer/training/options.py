@@ -234,3 +234,16 @@ class Course(Options):
         path=True,
         resumed=TOLD,
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class RunOptions(Options):
+    """Run."""
+
+    model_dir: str | None = option(
+        None,
+        "Folder of the run. Default for training a translator: runs/<corpus>_<source>_<target>; "
+        "other tasks print theirs at the start.",
+        path="folder",
+        resumed=FREE,
+    )
