@@ -30,7 +30,7 @@ TRANSLATOR = flags.DEFINE_string("translator", None, "Versions of a translator."
 GENERATOR = flags.DEFINE_string("generator", None, "Versions of a language model.")
 PARSER = flags.DEFINE_string("parser", None, "Versions of a parser.")
 
-ALIGN = {"source": "word " * 792, "target": "Wort " * 792}
+ALIGN = {"text": "word " * 792, "reference": "Wort " * 792}
 REQUESTS = {
     "translator": [
         ("align, one row, 2 x 3,960 bytes", "align", [ALIGN]),
@@ -42,14 +42,14 @@ REQUESTS = {
         (
             "sample, 64 rows, max_length 2^31-1",
             "sample",
-            [{"text": "once upon", "max_length": str(FOR_EVER)}] * 64,
+            [{"text": "once upon", "max_length": FOR_EVER}] * 64,
         ),
     ],
     "parser": [
         (
             "one row of 300 words, beam_size and max_length 2^31-1",
             "translate",
-            [{"text": "word " * 300, "beam_size": FOR_EVER, "max_length": str(FOR_EVER)}],
+            [{"text": "word " * 300, "beam_size": FOR_EVER, "max_length": FOR_EVER}],
         ),
     ],
 }
@@ -57,7 +57,7 @@ LEFT = [
     (
         "translate, 600 bytes, beam_size 32, max_length 2,000",
         "translate",
-        [{"text": "a word " * 86, "beam_size": 32, "max_length": "2000"}],
+        [{"text": "a word " * 86, "beam_size": 32, "max_length": 2000}],
     ),
     ("translate, 64 rows of 3,300 bytes", "translate", [{"text": "a word and " * 300}] * 64),
 ]
