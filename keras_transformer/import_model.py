@@ -18,7 +18,6 @@ SECTIONS = (ImportOptions, RunOptions, ExportOptions, Version)
 
 
 def main(FLAGS):
-    from keras_transformer.imports.hugging_face import PretrainedFolder
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.saved_models import write
     from keras_transformer.tasks import imported
@@ -32,7 +31,7 @@ def main(FLAGS):
         raise FileExistsError(f"{run.path} exists. Name another --model_dir, or delete it.")
     export_dir = run.export_dir(FLAGS.export_dir)
     write.new_version(export_dir, FLAGS.version)
-    folder = PretrainedFolder(origin)
+    folder = imported.opened(origin)
     task, module = imported.module_of(folder)
     description = imported.description(task, module, origin)
     # If the export fails, no run is left, which a second try would find there.

@@ -17,6 +17,15 @@ def length_penalty(length: int | tf.Tensor, alpha: float | tf.Tensor) -> tf.Tens
     return ((5.0 + tf.cast(length, tf.float32)) / 6.0) ** alpha
 
 
+def length_norm(length: int | tf.Tensor, alpha: float | tf.Tensor) -> tf.Tensor:
+    """Marian's lp(Y) = |Y|^alpha."""
+    return tf.cast(length, tf.float32) ** alpha
+
+
+# lp by the name of its form.
+PENALTIES = {"paper": length_penalty, "length": length_norm}
+
+
 class BeamSearch:
     """Keeps the K likeliest unfinished hypotheses, and of the finished ones the best by log P(Y |
     X) / lp(Y) + cp(X; Y).
@@ -40,6 +49,7 @@ class BeamSearch:
         coverage_penalty: beta, at least 0. Above 0, the stepper must give its attention; 0, as in
             the paper, is no penalty.
         constraints: `Constraints` on the tokens; none by default.
+        form: of lp, a key of `PENALTIES`; the paper's by default.
 
     Call arguments: see `keras_transformer.decoding`.
 
@@ -58,6 +68,7 @@ class BeamSearch:
         num_hypotheses: int | tf.Tensor = 1,
         coverage_penalty: float = 0.0,
         constraints: Constraints | None = None,
+        form: str = "paper",
     ):
         if not tf.is_tensor(beam_size):
             _check(beam_size, length_penalty, num_hypotheses)
@@ -74,6 +85,7 @@ class BeamSearch:
         # How many finished hypotheses are kept.
         self.kept = self.beam_size
         self.length_penalty = length_penalty
+        self._lp = PENALTIES[form]
         self.coverage_penalty = coverage_penalty
         self.constraints = constraints or Constraints()
 
@@ -150,7 +162,7 @@ class BeamSearch:
         """
         ids, scores, parents = candidates
         sentence = searched["sentence"]
-        penalized = scores / length_penalty(length, searched["alpha"])[:, None]
+        penalized = scores / self._lp(length, searched["alpha"])[:, None]
         if coverage is not None:
             penalized += tf.gather(coverage, parents, batch_dims=1)
         penalized = tf.where(
@@ -192,10 +204,33 @@ class BeamSearch:
         hypothesis is left that could go on.
         """
         likeliest = tf.reduce_max(alive_scores, axis=-1)
-        within_reach = likeliest / length_penalty(searched["limit"], searched["alpha"])
+        within_reach = likeliest / self._lp(searched["limit"], searched["alpha"])
         last_asked_for = tf.gather(finished_scores, searched["n"] - 1, batch_dims=1)
         greedy = (last_asked_for > -float("inf")) | (likeliest == -float("inf"))
         return tf.where(searched["beam_size"] == 1, greedy, last_asked_for >= within_reach)
+
+
+class ShrinkingBeamSearch(BeamSearch):
+    """Marian's beam search (Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation
+    in C++"): a hypothesis that ends takes its place in the beam with it.
+
+    Of the k best extensions those that end are finished, and the others go on in a beam with as
+    many places fewer. A sentence is done when no place is left. Arguments, call and result as of
+    `BeamSearch`.
+    """
+
+    def _extend(self, logits, state, position, searched, found):
+        ids, scores, parents = self._candidates(searched, logits, position)
+        scores = first(scores, searched["beam_size"])
+        candidates = ids, scores, parents
+        found = self._finish(candidates, found, searched, position + 1, self._coverage(state))
+        ended = (ids[:, :, -1] == EOS) & (scores > -float("inf"))
+        places = searched["beam_size"] - tf.math.count_nonzero(ended, axis=1, dtype=tf.int32)
+        searched = {**searched, "beam_size": places}
+        (ids, scores), parents = self._survivors(candidates, searched)
+        likeliest = tf.reduce_max(scores, axis=-1)
+        going_on = tf.cast(tf.where((places > 0) & (likeliest > -float("inf")))[:, 0], tf.int32)
+        return {**searched, "ids": ids, "scores": scores}, found, going_on, parents
 
 
 def no_hypotheses(sentences: tf.Tensor, count: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

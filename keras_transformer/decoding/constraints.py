@@ -6,6 +6,7 @@ import copy
 import dataclasses
 from collections.abc import Callable
 
+import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding.candidates import FREE
@@ -24,6 +25,7 @@ class Constraints:
         no_repeat_ngram_size: n; no n tokens in a row come twice in a translation. 0: no such rule.
         repetition_penalty: theta; the logit of a token that has come is divided by theta if it is
             positive, else multiplied by it. 1: no penalty.
+        barred: ids that never come.
 
     Raises:
         ValueError: naming the argument that is out of range.
@@ -34,6 +36,7 @@ class Constraints:
 
     no_repeat_ngram_size: int = 0
     repetition_penalty: float = 1.0
+    barred: tuple[int, ...] = ()
 
     def __post_init__(self):
         if not isinstance(self.no_repeat_ngram_size, int) or self.no_repeat_ngram_size < 0:
@@ -101,6 +104,14 @@ class Constraints:
         allowed = (
             self._without_repeats(logits, history[:, 1:]) if self.no_repeat_ngram_size else logits
         )
+        if self.barred:
+            never = np.zeros(vocabulary_size, np.float32)
+            never[list(self.barred)] = -np.inf
+            allowed = allowed + never
+        if self.barred:
+            never = np.zeros(vocabulary_size, np.float32)
+            never[list(self.barred)] = -np.inf
+            allowed = allowed + never
         if allowed is not logits:
             allowed = tf.where((forced == FREE)[:, None], allowed, logits)
         may_end = (

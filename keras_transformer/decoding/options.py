@@ -17,7 +17,10 @@ OR_ITS_OWN = (
 # Of a flag that is not given, the model has its own value.
 ITS_OWN = types.MappingProxyType({"is_unset": True, "resumed": TOLD})
 # What samples do without.
-OF_SEARCH = ("beam_size", "length_penalty", "coverage_penalty")
+OF_SEARCH = (
+    *("beam_size", "length_penalty", "length_penalty_form", "shrinking_beam"),
+    "coverage_penalty",
+)
 # Neither how many hypotheses are shown nor how samples are drawn.
 REMEMBERED = (
     *OF_SEARCH,
@@ -26,6 +29,7 @@ REMEMBERED = (
     "no_repeat_ngram_size",
     "repetition_penalty",
     "constrained",
+    "barred",
 )
 
 
@@ -54,6 +58,19 @@ class DecodingOptions(Options):
         "Exponent alpha of the length penalty ((5 + length) / 6)^alpha; 0: no penalty. Default: "
         f"0.6, {OR_ITS_OWN}",
         at_least=0,
+        **ITS_OWN,
+    )
+    length_penalty_form: str = option(
+        "paper",
+        "How a translation's score, log P, is divided. paper: by ((5 + length) / 6)^alpha. length: "
+        f"by length^alpha, as Marian does. Default: paper, {OR_ITS_OWN}",
+        choices=("paper", "length"),
+        **ITS_OWN,
+    )
+    shrinking_beam: bool = option(
+        False,
+        "Let a translation that ends take its place in the beam with it, as Marian does. Default: "
+        f"no, {OR_ITS_OWN}",
         **ITS_OWN,
     )
     coverage_penalty: float = option(
@@ -131,11 +148,14 @@ class DecodingOptions(Options):
         resumed=TOLD,
     )
     seed: int | None = None
+    # Ids that are never produced.
+    barred: tuple[int, ...] = ()
 
     def __post_init__(self):
         # 80 and "80" mean the same.
         for name in ("min_length", "max_length"):
             object.__setattr__(self, name, str(getattr(self, name)))
+        object.__setattr__(self, "barred", tuple(self.barred))
         super().__post_init__()
         self._refuse_what_excludes_each_other()
         shortest = parse_length("min_length", self.min_length)
@@ -219,21 +239,33 @@ class DecodingOptions(Options):
             "no_repeat_ngram_size",
             "repetition_penalty",
             "constrained",
+            "barred",
         )
         return DecodingOptions(beam_size=1, **self._given(*names))
 
     def beam(self, **other):
         """The `BeamSearch` of these options; `other` replaces some of them."""
-        from keras_transformer.decoding.beam_search import BeamSearch
+        from keras_transformer.decoding.beam_search import BeamSearch, ShrinkingBeamSearch
 
         names = ("beam_size", "length_penalty", "num_hypotheses", "coverage_penalty")
-        return BeamSearch(**self._given(*names) | other, constraints=self.constraints())
+        kind = ShrinkingBeamSearch if self.shrinking_beam else BeamSearch
+        return kind(
+            **self._given(*names) | other,
+            constraints=self.constraints(),
+            form=self.length_penalty_form,
+        )
 
     def sweep(self, beam_size, length_penalties):
         """The search of these options for several length penalties at once: float32 (A,)."""
         from keras_transformer.decoding.penalty_sweep import PenaltySweep
 
-        return PenaltySweep(beam_size, length_penalties, self.coverage_penalty, self.constraints())
+        return PenaltySweep(
+            beam_size,
+            length_penalties,
+            self.coverage_penalty,
+            self.constraints(),
+            self.length_penalty_form,
+        )
 
     def sampling(self, **other):
         """The `Sampling` of one translation by these options; `other` replaces some of them."""
@@ -251,7 +283,9 @@ class DecodingOptions(Options):
         """The rules on tokens of these options: `Constraints`, or a subclass that needs more."""
         from keras_transformer.decoding.constraints import Constraints
 
-        return (kind or Constraints)(self.no_repeat_ngram_size, self.repetition_penalty, **more)
+        return (kind or Constraints)(
+            self.no_repeat_ngram_size, self.repetition_penalty, barred=self.barred, **more
+        )
 
     def limits(self, source_lengths):
         """Most tokens of each translation, int32 (B,), for sources of so many with EOS, (B,)."""

@@ -4,7 +4,7 @@ was "chosen after experimentation on the development set").
 
 import tensorflow as tf
 
-from keras_transformer.decoding.beam_search import BeamSearch, first, length_penalty
+from keras_transformer.decoding.beam_search import BeamSearch, first
 from keras_transformer.decoding.constraints import Constraints
 from pipelines.special_ids import EOS, PAD
 
@@ -21,7 +21,7 @@ class PenaltySweep(BeamSearch):
     Args:
         beam_size: K, (1,), at least 1.
         length_penalties: the A exponents, float32 (A,), each at least 0.
-        coverage_penalty, constraints: see `BeamSearch`.
+        coverage_penalty, constraints, form: see `BeamSearch`.
 
     Call arguments: see `keras_transformer.decoding`.
 
@@ -35,9 +35,10 @@ class PenaltySweep(BeamSearch):
         length_penalties: tf.Tensor,
         coverage_penalty: float = 0.0,
         constraints: Constraints | None = None,
+        form: str = "paper",
     ):
         count = tf.shape(length_penalties)
-        super().__init__(beam_size, 0.0, count, coverage_penalty, constraints)
+        super().__init__(beam_size, 0.0, count, coverage_penalty, constraints, form)
         self.kept = self.num_hypotheses
         self.length_penalties = length_penalties
 
@@ -49,7 +50,7 @@ class PenaltySweep(BeamSearch):
         sentence = searched["sentence"]
         ended = first(tf.where(ids[:, :, -1] == EOS, scores, -float("inf")), searched["beam_size"])
         # (b, A, 2K)
-        penalized = ended[:, None] / length_penalty(length, self.length_penalties)[:, None]
+        penalized = ended[:, None] / self._lp(length, self.length_penalties)[:, None]
         if coverage is not None:
             penalized += tf.gather(coverage, parents, batch_dims=1)[:, None]
         best = tf.argmax(penalized, axis=-1, output_type=tf.int32)
@@ -70,7 +71,7 @@ class PenaltySweep(BeamSearch):
     def _settled(self, alive_scores, finished_scores, searched):
         """Whether no unfinished hypothesis can change the answer for any alpha: booleans (b,)."""
         likeliest = tf.reduce_max(alive_scores, axis=-1, keepdims=True)
-        within_reach = likeliest / length_penalty(searched["limit"][:, None], self.length_penalties)
+        within_reach = likeliest / self._lp(searched["limit"][:, None], self.length_penalties)
         greedy = (finished_scores > -float("inf")) | (likeliest == -float("inf"))
         is_greedy = searched["beam_size"][:, None] == 1
         done = tf.where(is_greedy, greedy, finished_scores >= within_reach)

@@ -37,6 +37,7 @@ from keras_transformer.layers.attention_variants.restricted import LocalHeads, S
 from keras_transformer.layers.decoder import Decoder, DecoderLayer
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.embedding import (
+    HalvesEncoding,
     LearnedEncoding,
     NoEncoding,
     PositionalEmbedding,
@@ -72,7 +73,8 @@ __all__ += ["AttentionHeads", "LinearHeads", "LocalHeads", "LowRankHeads", "Mult
 __all__ += ["SoftmaxHeads", "SparseHeads", "scaled_dot_product_attention"]
 __all__ += ["Additive", "DotProduct", "ScaledDotProduct", "Similarity"]
 __all__ += ["Masks", "Matrix", "causal_mask", "padding_mask"]
-__all__ += ["LearnedEncoding", "NoEncoding", "PositionEncoding", "PositionalEmbedding"]
+__all__ += ["HalvesEncoding", "LearnedEncoding", "NoEncoding", "PositionEncoding"]
+__all__ += ["PositionalEmbedding"]
 __all__ += ["SinusoidalEncoding", "sinusoidal_positions"]
 __all__ += ["RelativeBias", "RelativeKeysAndValues", "RelativePositions", "Rotary"]
 __all__ += ["Dropout", "LayerNormalization", "NormPlacement", "PostNorm", "PreNorm", "PreRmsNorm"]

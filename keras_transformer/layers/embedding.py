@@ -34,10 +34,17 @@ def sinusoidal_positions(positions: Tensor, d_model: int) -> Tensor:
             "`d_model` must be even, because sines and cosines come in pairs. Received: "
             f"d_model={d_model}. Try {d_model + 1}."
         )
+    sines, cosines = sines_and_cosines(positions, np.arange(0, d_model, 2) / d_model)
+    shape = (*ops.shape(positions), d_model)
+    return ops.reshape(ops.stack([sines, cosines], axis=-1), shape)
+
+
+def sines_and_cosines(positions: Tensor, exponents: np.ndarray) -> tuple[Tensor, Tensor]:
+    """sin(pos / 10000^e) and cos(pos / 10000^e) for exponents e (n,), each float32 (..., n)."""
     # pos * rate in float32 would be off by 3e-5 at position 500. So each rate is split in two: its
     # 12 leading bits, whose product with a position below 2^12 is exact, and a small remainder. The
     # formula sin(a + e) = sin(a) cos(e) + cos(a) sin(e) joins both without loss.
-    rates = np.exp(-np.log(10000.0) * np.arange(0, d_model, 2) / d_model)
+    rates = np.exp(-np.log(10000.0) * exponents)
     mantissa, exponent = np.frexp(rates)
     leading = np.ldexp(np.floor(mantissa * 2**12), exponent - 12)
     positions = ops.cast(positions, "float32")[..., None]
@@ -47,10 +54,10 @@ def sinusoidal_positions(positions: Tensor, d_model: int) -> Tensor:
     cos_angle = ops.cos(angle)
     sin_rest = ops.sin(rest)
     cos_rest = ops.cos(rest)
-    sines = sin_angle * cos_rest + cos_angle * sin_rest
-    cosines = cos_angle * cos_rest - sin_angle * sin_rest
-    shape = (*ops.shape(positions)[:-1], d_model)
-    return ops.reshape(ops.stack([sines, cosines], axis=-1), shape)
+    return (
+        sin_angle * cos_rest + cos_angle * sin_rest,
+        cos_angle * cos_rest - sin_angle * sin_rest,
+    )
 
 
 class PositionEncoding(Part):
@@ -78,6 +85,35 @@ class SinusoidalEncoding(PositionEncoding):
 
     def added(self, x: Tensor, positions: Tensor) -> Tensor:
         return x + ops.cast(sinusoidal_positions(positions, x.shape[-1]), x.dtype)
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class HalvesEncoding(PositionEncoding):
+    """The sinusoids of the authors' program, tensor2tensor, and of Marian, OpenNMT-tf and fairseq:
+    sines in the first half of the columns, cosines in the second.
+
+        PE(pos, i)         = sin((first + pos) / 10000^(i / (d_model / 2 - 1)))
+        PE(pos, i + d / 2) = cos((first + pos) / 10000^(i / (d_model / 2 - 1)))
+
+    Args:
+        first: number of the first position.
+        rates: "tensor2tensor", those above, or "paper": 10000^(2i / d_model), as Hugging Face's
+            MarianMT has them.
+    """
+
+    arguments = ("first", "rates")
+
+    def __init__(self, first: int = 0, rates: str = "tensor2tensor", **kwargs: Any):
+        super().__init__(**kwargs)
+        self.first = first
+        self.rates = rates
+
+    def added(self, x: Tensor, positions: Tensor) -> Tensor:
+        half = x.shape[-1] // 2
+        last = half if self.rates == "paper" else max(half - 1, 1)
+        numbers = ops.cast(positions, "int32") + self.first
+        both = sines_and_cosines(numbers, np.arange(half) / last)
+        return x + ops.cast(ops.concatenate(both, axis=-1), x.dtype)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -128,7 +164,7 @@ class PositionalEmbedding(Layer):
     same weight matrix").
 
         embedding: Dropout(TokenDropout(E[ids]) * sqrt(d_model) + PE(positions))
-        reverse:   x E^T
+        reverse:   x E^T, plus a bias (V,) if it has one
 
     Args:
         vocabulary_size: V.
@@ -141,6 +177,7 @@ class PositionalEmbedding(Layer):
             position left; the paper has none.
         scaled: whether E[ids] is multiplied by sqrt(d_model), as in the paper. BERT and GPT-2 do
             not.
+        output_bias: whether the projection adds a bias, as Marian's does. The paper's does not.
 
     Call arguments:
         inputs: ids, integers (B, T); with `reverse=True` activations, (B, T, d_model).
@@ -160,6 +197,7 @@ class PositionalEmbedding(Layer):
     """
 
     arguments = ("vocabulary_size", "d_model", "dropout", "encoding", "token_dropout", "scaled")
+    arguments += ("output_bias",)
 
     def __init__(
         self,
@@ -169,6 +207,7 @@ class PositionalEmbedding(Layer):
         encoding: PositionEncoding | dict[str, Any] | None = None,
         token_dropout: float = 0.0,
         scaled: bool = True,
+        output_bias: bool = False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -178,6 +217,7 @@ class PositionalEmbedding(Layer):
         self.token_dropout = token_dropout
         self.scaled = scaled
         self.scale = d_model**0.5 if scaled else 1.0
+        self.output_bias = output_bias
         self.sum_dropout = Dropout(dropout, dtype=self.dtype_policy, name="sum_dropout")
         self.whole_tokens = Dropout(token_dropout, dtype=self.dtype_policy, name="whole_tokens")
         self.encoding = like(encoding or SinusoidalEncoding(), self.dtype_policy, "encoding")
@@ -190,13 +230,19 @@ class PositionalEmbedding(Layer):
             shape=(self.vocabulary_size, self.d_model),
             initializer=keras.initializers.RandomNormal(stddev=self.d_model**-0.5),
         )
+        self.bias = None
+        if self.output_bias:
+            self.bias = self.add_weight(
+                name="output_bias", shape=(self.vocabulary_size,), initializer="zeros"
+            )
         self.encoding.build((None, None, self.d_model))
 
     def call(
         self, inputs: Tensor, positions: Tensor | None = None, reverse: bool = False
     ) -> Tensor:
         if reverse:
-            return ops.matmul(inputs, ops.transpose(self.table))
+            logits = ops.matmul(inputs, ops.transpose(self.table))
+            return logits if self.bias is None else logits + self.bias
         if positions is None:
             positions = ops.arange(ops.shape(inputs)[1])[None]
         x = ops.take(self.table, inputs, axis=0) * self.scale

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 from keras_transformer.models.variants import (
     ACTIVATIONS,
+    HALVES,
     NORMS,
     POSITIONS,
     RESIDUAL_INITIALIZATIONS,
@@ -81,6 +82,7 @@ class Hyperparameters(Sizes):
     Args:
         vocabulary_size: V, pieces that source and target share, or of each; the logits' width.
         num_layers: N, layers of the encoder and of the decoder.
+        num_decoder_layers: those of the decoder, if it has others.
         d_model: width of the residual stream, even.
         d_ff: inner width of the feed-forward networks.
         num_heads: h.
@@ -92,8 +94,8 @@ class Hyperparameters(Sizes):
         attention: R and K are integers, in tokens.
         architecture: "transformer", which distinguishes it from hyperparameters of other models.
         norm, activation, residual_initialization, attention_dropout, activation_dropout,
-            token_dropout, positions, tie_embeddings, attention_bias, norm_epsilon,
-            scaled_embeddings: as their fields say.
+            token_dropout, positions, first_position, tie_embeddings, attention_bias, norm_epsilon,
+            scaled_embeddings, output_bias: as their fields say.
 
     Raises:
         ValueError: naming the argument, what was expected, what came, and a remedy.
@@ -103,6 +105,9 @@ class Hyperparameters(Sizes):
 
     vocabulary_size: int
     num_layers: int = option(6, "Number of layers in the encoder and in the decoder.", at_least=1)
+    num_decoder_layers: int | None = option(
+        None, "Number of layers in the decoder, if it has others. Default: as many.", at_least=1
+    )
     d_model: int = option(512, "Width of the residual stream.", at_least=2)
     d_ff: int = option(2048, "Inner width of the feed-forward networks.", at_least=1)
     num_heads: int = option(8, "Number of attention heads.", at_least=1)
@@ -154,8 +159,17 @@ class Hyperparameters(Sizes):
     positions: str = option(
         "sinusoidal",
         "How the model knows positions: by the paper's sinusoids, learned vectors, T5's "
-        "relative biases, the relative vectors of Shaw et al., rotations, or not at all.",
+        "relative biases, the relative vectors of Shaw et al., rotations, or not at all. "
+        "tensor2tensor: sines before cosines, with the rates of the authors' program, as in "
+        "Marian and OpenNMT-tf; marian_mt: the same with the paper's rates, as in Hugging Face's.",
         choices=POSITIONS,
+    )
+    first_position: int = option(
+        0,
+        "Number of the first position.",
+        at_least=0,
+        only={"positions": HALVES},
+        only_words="--positions=tensor2tensor or marian_mt",
     )
     max_positions: int = option(
         1024,
@@ -185,6 +199,9 @@ class Hyperparameters(Sizes):
     scaled_embeddings: bool = option(
         True,
         "Multiply embeddings by the root of d_model, as the paper does. BERT and GPT-2 do not.",
+    )
+    output_bias: bool = option(
+        False, "Add a bias to the projection onto the vocabulary, as Marian does."
     )
     architecture: str = "transformer"
 

@@ -109,7 +109,7 @@ def _named(choice):
 
 def encoding(hyperparameters: Sizes) -> layers.PositionEncoding:
     """What is added to embeddings at each position."""
-    return POSITIONS[hyperparameters.positions].encoding(layers, hyperparameters.max_positions)
+    return POSITIONS[hyperparameters.positions].encoding(layers, hyperparameters)
 
 
 def heads(hyperparameters: Sizes) -> tuple[AttentionHeads, AttentionHeads, AttentionHeads]:
@@ -132,11 +132,20 @@ def heads(hyperparameters: Sizes) -> tuple[AttentionHeads, AttentionHeads, Atten
     )
 
 
-def projection(hyperparameters: Sizes, policy: keras.DTypePolicy, name: str = "projection"):
+def projection(
+    hyperparameters: Sizes,
+    policy: keras.DTypePolicy,
+    name: str = "projection",
+    output_bias: bool = False,
+):
     """A table of its own for the projection onto the vocabulary."""
-    hp = hyperparameters
     return PositionalEmbedding(
-        hp.vocabulary_size, hp.d_model, encoding=layers.NoEncoding(), dtype=policy, name=name
+        hyperparameters.vocabulary_size,
+        hyperparameters.d_model,
+        encoding=layers.NoEncoding(),
+        output_bias=output_bias,
+        dtype=policy,
+        name=name,
     )
 
 
@@ -169,6 +178,7 @@ class Stepper:
         self._decoder = model.decoder.stepper()
         table = ops.transpose(model.projection.table)
         self._table = layers.Matrix([table], model.projection.dtype_policy)
+        self._bias = model.projection.bias
         self.growing = self._decoder.growing
 
     def start(self, rows: int | Tensor) -> State:
@@ -189,6 +199,8 @@ class Stepper:
 
     def _logits(self, x):
         [logits] = self._table(ops.reshape(x, (-1, x.shape[-1])))
+        if self._bias is not None:
+            logits = logits + ops.cast(self._bias, logits.dtype)
         shape = ops.shape(x)
         return ops.reshape(ops.cast(logits, "float32"), (shape[0], shape[1], logits.shape[-1]))
 

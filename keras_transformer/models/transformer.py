@@ -138,6 +138,7 @@ def tied_tables(
     encoding: PositionEncoding,
     policy: keras.DTypePolicy,
     scaled: bool = True,
+    output_bias: bool = False,
 ) -> dict[str, PositionalEmbedding]:
     """The embeddings of target and source, and the projection onto the vocabulary (section 3.4);
     the same layer where they are tied.
@@ -147,10 +148,11 @@ def tied_tables(
         encoding: what is added to the embeddings.
         policy: a Keras dtype policy.
         scaled: whether the embeddings are multiplied by sqrt(d_model).
+        output_bias: whether the projection adds a bias.
     """
     hp = hyperparameters
 
-    def embedding(name):
+    def embedding(name, projects=False):
         return PositionalEmbedding(
             hp.vocabulary_size,
             hp.d_model,
@@ -158,12 +160,13 @@ def tied_tables(
             encoding=encoding,
             token_dropout=hp.token_dropout,
             scaled=scaled,
+            output_bias=output_bias and projects,
             dtype=policy,
             name=name,
         )
 
     source, target, logits = TIES[hp.tie_embeddings](
-        embedding, lambda name: projection(hp, policy, name)
+        embedding, lambda name: projection(hp, policy, name, output_bias)
     )
     return {"embedding": target, "source_embedding": source, "projection": logits}
 
@@ -189,11 +192,17 @@ class Transformer(EncoderDecoder):
     def stacks(self, hyperparameters, policy):
         hp = hyperparameters
         stack = {**stack_arguments(hp), "dtype": policy}
+        decoder_layers = hp.num_decoder_layers or hp.num_layers
         of_encoder, of_decoder, of_memory = heads(hp)
         return (
-            tied_tables(hp, encoding(hp), policy, hp.scaled_embeddings),
+            tied_tables(hp, encoding(hp), policy, hp.scaled_embeddings, hp.output_bias),
             Encoder(**stack, heads=of_encoder, name="encoder"),
-            Decoder(**stack, heads=of_decoder, cross_heads=of_memory, name="decoder"),
+            Decoder(
+                **{**stack, "num_layers": decoder_layers},
+                heads=of_decoder,
+                cross_heads=of_memory,
+                name="decoder",
+            ),
         )
 
     def encode_with_attention(self, source):

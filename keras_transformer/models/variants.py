@@ -29,20 +29,24 @@ class Positions:
     """How a model knows positions.
 
     Attributes:
-        encoding: makes what is added to the embeddings of `layers` and the longest length.
+        encoding: makes what is added to the embeddings of `layers` and the hyperparameters.
         relative: makes what self-attention adds of `layers` and whether it sees keys after the
             query.
         attentions: names of the attentions that they go with; None: all.
     """
 
-    encoding: Callable = lambda layers, max_positions: layers.NoEncoding()
+    encoding: Callable = lambda layers, sizes: layers.NoEncoding()
     relative: Callable = lambda layers, bidirectional: layers.RelativePositions()
     attentions: tuple[str, ...] | None = None
 
 
 POSITIONS = {
-    "sinusoidal": Positions(lambda layers, max_positions: layers.SinusoidalEncoding()),
-    "learned": Positions(lambda layers, max_positions: layers.LearnedEncoding(max_positions)),
+    "sinusoidal": Positions(lambda layers, sizes: layers.SinusoidalEncoding()),
+    "tensor2tensor": Positions(lambda layers, sizes: layers.HalvesEncoding(sizes.first_position)),
+    "marian_mt": Positions(
+        lambda layers, sizes: layers.HalvesEncoding(sizes.first_position, rates="paper")
+    ),
+    "learned": Positions(lambda layers, sizes: layers.LearnedEncoding(sizes.max_positions)),
     "relative": Positions(
         relative=lambda layers, bidirectional: layers.RelativeBias(bidirectional),
         attentions=("scaled_dot_product", "dot_product", "additive", "local", "sparse"),
@@ -59,6 +63,7 @@ POSITIONS = {
 }
 # Those that are added to embeddings; the others belong to self-attention.
 ADDED_POSITIONS = ("sinusoidal", "learned", "none")
+HALVES = ("tensor2tensor", "marian_mt")
 
 
 def _softmax(layers, sizes, number, **parts):
@@ -131,12 +136,12 @@ def attention_and_number(attention: str) -> tuple[str, int | None]:
 
 
 def _three_way(embedding, projection):
-    shared = embedding("embedding")
+    shared = embedding("embedding", projects=True)
     return shared, shared, shared
 
 
 def _decoder(embedding, projection):
-    shared = embedding("embedding")
+    shared = embedding("embedding", projects=True)
     return embedding("source_embedding"), shared, shared
 
 

@@ -8,8 +8,10 @@ import pathlib
 from collections.abc import Mapping
 
 from keras_transformer import models
+from keras_transformer.decoding.options import remembered
 from keras_transformer.imports import bert, bert_text, vit
 from keras_transformer.imports.hugging_face import PretrainedFolder
+from keras_transformer.imports.marian import MarianFolder, is_marian
 from keras_transformer.inference.picture_classifier import TASK
 from keras_transformer.inference.text_encoder_module import TextEncoderModule
 from keras_transformer.runs.folder import RunFolder
@@ -18,16 +20,25 @@ from keras_transformer.tasks import IMPORTED_ALONE, TASKS, module_class
 from keras_transformer.tasks.labelling.module import LabelModule, TagModule
 from keras_transformer.tasks.labelling.task import LABELS_FILE
 from keras_transformer.tasks.masking.module import MaskedTextModule
+from keras_transformer.tasks.translation.module import TranslationModule
 from keras_transformer.training.checkpoint import WEIGHTS, write_archive
 from pipelines.whole_files import write_json
 
 
-def module_of(folder: PretrainedFolder) -> tuple[str, ServedModule]:
+def opened(folder: str) -> PretrainedFolder | MarianFolder:
+    """The folder of a pretrained model, checked."""
+    return MarianFolder(folder) if is_marian(folder) else PretrainedFolder(folder)
+
+
+def module_of(folder: PretrainedFolder | MarianFolder) -> tuple[str, ServedModule]:
     """The name of the task of a model, and the module that it is exported as.
 
     Raises:
         ValueError: for a family that no task is for.
     """
+    if isinstance(folder, MarianFolder):
+        vocabulary = folder.vocabulary()
+        return "translation", TranslationModule(folder.model(), vocabulary, folder.options())
     kinds = {bert.MODEL_TYPE: _of_text}
     if TASK in TASKS:
         kinds[vit.MODEL_TYPE] = _of_pictures
@@ -63,10 +74,13 @@ def _of_text(folder):
 
 def description(task: str, module: ServedModule, origin: str) -> dict:
     """What the run's `model.json` says."""
+    facts = module.facts()
+    if "decoding" in facts:
+        facts["decoding"] = remembered(module.options)
     return {
         "task": task,
         "hyperparameters": module.hyperparameters.as_dict(),
-        **module.facts(),
+        **facts,
         "imported": {"from": pathlib.Path(origin).resolve().name},
     }
 

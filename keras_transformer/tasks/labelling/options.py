@@ -4,9 +4,8 @@ Transformers for Language Understanding", sections 4.1 and 5.3).
 
 import dataclasses
 
-from keras_transformer.models.hyperparameters import Hyperparameters
 from keras_transformer.saved_models.options import Precision
-from keras_transformer.tasks.options import OF_ENCODERS, Registered
+from keras_transformer.tasks.options import OF_ENCODERS, ONE_STACK, Registered
 from pipelines.options import Options, like, option
 
 
@@ -31,7 +30,7 @@ class ClassificationOptions(Options):
     )
 
 
-MODEL_OF_LABELS = like(Hyperparameters, without=("tie_embeddings",))
+MODEL_OF_LABELS = like(ONE_STACK, without=("tie_embeddings",))
 TASKS = {
     "classification": Registered(
         "labelling",

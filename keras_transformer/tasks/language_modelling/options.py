@@ -1,8 +1,13 @@
 """What language models read: texts of one language, and how they are continued."""
 
-from keras_transformer.models.hyperparameters import Hyperparameters
 from keras_transformer.saved_models.options import Precision
-from keras_transformer.tasks.options import OF_ONE_LANGUAGE, SEARCH, Registered, TextBatches
+from keras_transformer.tasks.options import (
+    OF_ONE_LANGUAGE,
+    ONE_STACK,
+    SEARCH,
+    Registered,
+    TextBatches,
+)
 from pipelines.options import like
 
 SEARCH_OF_TEXT = like(SEARCH, without=("coverage_penalty",))
@@ -13,7 +18,7 @@ TASKS = {
         "GenerationModule",
         "to continue text of one language",
         place=3,
-        options=(*OF_ONE_LANGUAGE, TextBatches, Hyperparameters, SEARCH_OF_TEXT),
+        options=(*OF_ONE_LANGUAGE, TextBatches, ONE_STACK, SEARCH_OF_TEXT),
         export_options=(SEARCH_OF_TEXT, Precision),
     )
 }

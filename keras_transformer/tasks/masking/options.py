@@ -4,9 +4,8 @@ Transformers for Language Understanding", section 3.1).
 
 import dataclasses
 
-from keras_transformer.models.hyperparameters import Hyperparameters
 from keras_transformer.saved_models.options import Precision
-from keras_transformer.tasks.options import OF_ENCODERS, Registered
+from keras_transformer.tasks.options import OF_ENCODERS, ONE_STACK, Registered
 from pipelines.options import Options, option
 
 
@@ -30,7 +29,7 @@ TASKS = {
         "MaskedTextModule",
         "to predict its masked pieces",
         place=4,
-        options=(*OF_ENCODERS, MaskingOptions, Hyperparameters),
+        options=(*OF_ENCODERS, MaskingOptions, ONE_STACK),
         export_options=(Precision,),
     )
 }

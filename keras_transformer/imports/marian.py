@@ -1,0 +1,474 @@
+"""A translator that Marian trained, such as a release of OPUS-MT, as a `Transformer` (Junczys-
+Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation in C++"; Tiedemann and Thottingal
+2020, "OPUS-MT: Building open translation services for the World").
+
+Its folder has decoder.yml, the weights (*.npz, with the settings of the model inside), vocabularies
+(*.yml), and the pieces of either language, source.spm and target.spm. Positions are those of
+Marian: sines in the first half of the columns, cosines in the second.
+"""
+
+import os
+import pathlib
+import zipfile
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.imports.family import Size, Weight, weights
+from keras_transformer.imports.folder_files import listed
+from keras_transformer.models import Hyperparameters, Transformer
+from pipelines import json_files
+from pipelines.json_files import Schema, read_text, regular_file, shown
+from pipelines.special_ids import EOS, PAD, UNK
+from pipelines.vocabularies import SeparateVocabularies
+from pipelines.vocabularies.other_order import SPECIAL, in_order
+from pipelines.vocabularies.vocabulary import Vocabulary
+
+DECODER = "decoder.yml"
+SETTINGS = "special:model.yml"
+SPM = ("source.spm", "target.spm")
+WHOLE = "Take the whole release again."
+ANOTHER = "Import another model."
+# Pieces that Marian does not have are as unlikely as float32 can say, and a loss stays finite.
+NEVER = -100.0
+# A vocabulary of 260,000 pieces has 6 MB.
+MOST_BYTES_OF_PIECES = 2**26
+# The steps before and behind a sublayer, without dropout, and behind the stack, by our norm.
+STEPS = {("", "an", ""): "post", ("n", "a", "n"): "pre"}
+END = "</s>"
+UNKNOWN = "<unk>"
+
+
+class Decoder(Schema, rename="kebab"):
+    """What decoder.yml may say."""
+
+    FIXED: ClassVar = {"word-penalty": (0, 0.0), "skip-cost": (False,), "output-sampling": (False,)}
+    HARMLESS: ClassVar = (
+        *("relative-paths", "mini-batch", "maxi-batch", "maxi-batch-sort", "mini-batch-words"),
+        *("workspace", "cpu-threads", "devices", "n-best", "quiet", "quiet-translation", "log"),
+    )
+
+    models: list[str]
+    vocabs: list[str]
+    beam_size: Size = 12
+    normalize: float = 0.0
+    allow_unk: bool = False
+    max_length_factor: float = 3.0
+
+
+class Config(Schema, rename="kebab", kw_only=True):
+    """What the settings of a model may say."""
+
+    FIXED: ClassVar = {
+        "factors-dim-emb": (0,),
+        "input-types": ([],),
+        "lemma-dependency": ("",),
+        "lemma-dim-emb": (0,),
+        "output-omit-bias": (False,),
+        "right-left": (False,),
+        "tied-embeddings-src": (False,),
+        "transformer-attention-mask": ("default",),
+        "transformer-decoder-ffn-depth": (0, 2),
+        "transformer-disable-position-embeddings": (False,),
+        "transformer-ffn-depth": (2,),
+        "transformer-no-affine": (False,),
+        "transformer-no-bias": (False,),
+        "transformer-no-projection": (False,),
+        "transformer-pool": (False,),
+        "transformer-rnn-projection": (False,),
+        "transformer-train-position-embeddings": (False,),
+        "transformer-train-positions": (False,),
+        "ulr": (False,),
+    }
+    # Of recurrent models, of other attentions and of training.
+    HARMLESS: ClassVar = (
+        *("bert-train-type-embeddings", "bert-type-vocab-size", "char-conv-filters-num"),
+        *("char-conv-filters-widths", "char-highway", "char-stride", "dec-cell"),
+        *("dec-cell-base-depth", "dec-cell-high-depth", "dim-rnn", "dim-vocabs", "enc-cell"),
+        *("enc-cell-depth", "enc-type", "factors-combine", "layer-normalization"),
+        *("separator-symbol", "skip", "transformer-aan-activation", "transformer-aan-depth"),
+        *("transformer-aan-nogate", "transformer-alibi-shift", "transformer-alibi-trainable"),
+        *("transformer-depth-scaling", "transformer-dim-aan"),
+        *("transformer-guided-alignment-layer", "ulr-dim-emb", "ulr-trainable-transformation"),
+        "version",
+    )
+
+    type: Literal["transformer"]
+    dim_emb: Size
+    enc_depth: Size
+    dec_depth: Size
+    transformer_heads: Size
+    transformer_dim_ffn: Size
+    transformer_decoder_dim_ffn: int = 0
+    transformer_ffn_activation: Literal["relu", "swish"]
+    transformer_decoder_autoreg: Literal["self-attention"] = "self-attention"
+    transformer_preprocess: str = ""
+    transformer_postprocess: str = "dan"
+    transformer_postprocess_emb: Literal["", "d"] = "d"
+    transformer_postprocess_top: str = ""
+    transformer_tied_layers: tuple[Size, ...] = ()
+    tied_embeddings_all: bool = False
+    tied_embeddings: bool = False
+
+
+class MarianFolder:
+    """The folder of a translator of Marian: it is checked when this is made, and nothing of the
+    model's size is allocated.
+
+    Args:
+        folder: with decoder.yml and what it names.
+
+    Attributes:
+        path: the folder.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: if a file is damaged or says what we cannot compute.
+        ImportError: if PyYAML is not installed.
+    """
+
+    def __init__(self, folder: str | os.PathLike):
+        self.path = pathlib.Path(folder)
+        self.unused = {}
+        self.decoder = self._settings(Decoder, _read_yaml(self._file(DECODER)), DECODER)
+        if len(self.decoder.models) != 1:
+            json_files.refuse(
+                "models", self._file(DECODER), "one file", self.decoder.models, ANOTHER
+            )
+        self._weights = _Arrays(self._file(self.decoder.models[0]))
+        if SETTINGS not in self._weights:
+            raise ValueError(
+                f"{self._weights.path} lacks {SETTINGS}: it is no model of Marian. {WHOLE}"
+            )
+        text = bytes(self._weights.read(SETTINGS, np.int8)).rstrip(b"\0").decode("utf-8", "replace")
+        self.config = self._settings(Config, _parse_yaml(text, SETTINGS), SETTINGS)
+        self._norm()
+        self._pieces = self._read_pieces()
+        self._check_shapes()
+
+    def _file(self, name):
+        if pathlib.Path(name).name != name:
+            raise ValueError(
+                f"{self.path / DECODER} must name files beside it. Received: {shown(name)}. {WHOLE}"
+            )
+        if not (self.path / name).exists():
+            more = ""
+            if name in SPM and list(self.path.glob("*.bpe")):
+                more = " Its *.bpe needs Moses' tokenizer, which no SavedModel has."
+            raise FileNotFoundError(
+                f"{self.path} has no {name}. It has {listed(self.path)}.{more} {WHOLE}"
+            )
+        return self.path / name
+
+    def _settings(self, schema, document, name):
+        read, unknown = json_files.settings(schema, document, self.path / name, ANOTHER)
+        if unknown:
+            raise ValueError(
+                f"{self.path / name} has settings that we do not know: "
+                f"{', '.join(map(shown, unknown[:8]))}. {ANOTHER}"
+            )
+        return read
+
+    def _norm(self):
+        """The placement of norms; others than ours are refused."""
+        config = self.config
+        steps = (
+            config.transformer_preprocess.replace("d", ""),
+            config.transformer_postprocess.replace("d", ""),
+            config.transformer_postprocess_top.replace("d", ""),
+        )
+        if steps not in STEPS:
+            forms = " or ".join("/".join(one) for one in STEPS)
+            raise ValueError(
+                f"transformer-preprocess, -postprocess and -postprocess-top of {self.path} must be "
+                f"{forms}, dropout aside. Received: {'/'.join(steps)}. {ANOTHER}"
+            )
+        inner = config.transformer_decoder_dim_ffn
+        if inner not in (0, config.transformer_dim_ffn):
+            raise ValueError(
+                f"`transformer-decoder-dim-ffn` of {self.path} must be that of the encoder, "
+                f"{config.transformer_dim_ffn}. Received: {inner}. {ANOTHER}"
+            )
+        return STEPS[steps]
+
+    def _read_pieces(self):
+        """The pieces by Marian's ids, of one vocabulary that both languages share."""
+        both = [self._read_vocabulary(name) for name in dict.fromkeys(self.decoder.vocabs)]
+        if not both or any(one != both[0] for one in both):
+            raise ValueError(
+                f"`vocabs` of {self.path / DECODER} must be one vocabulary for both languages, "
+                f"named twice. Received: {', '.join(self.decoder.vocabs)}. {ANOTHER}"
+            )
+        return both[0]
+
+    def _read_vocabulary(self, name):
+        path = self._file(name)
+        ids = _read_yaml(path, MOST_BYTES_OF_PIECES, of_text=True)
+        pieces = [None] * len(ids)
+        for piece, number in ids.items():
+            place = int(number) if str(number).isdecimal() else -1
+            if not 0 <= place < len(ids) or pieces[place] is not None:
+                raise ValueError(
+                    f"{path} must number its {len(ids):,} pieces from 0, each once. Received: "
+                    f"{shown(piece)}: {shown(number)}. {WHOLE}"
+                )
+            pieces[place] = piece
+        for name in (END, UNKNOWN):
+            if name not in ids:
+                raise ValueError(f"{path} lacks the piece {name}. {WHOLE}")
+        return pieces
+
+    def _check_shapes(self):
+        for weight in self.table():
+            self._weights.check(weight.theirs, weight.shape)
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        """Sizes and variants of our model."""
+        config = self.config
+        return Hyperparameters(
+            vocabulary_size=len(self._pieces) + 2,
+            num_layers=config.enc_depth,
+            num_decoder_layers=config.dec_depth,
+            d_model=config.dim_emb,
+            d_ff=config.transformer_dim_ffn,
+            num_heads=config.transformer_heads,
+            norm=self._norm(),
+            activation=config.transformer_ffn_activation,
+            positions="tensor2tensor",
+            tie_embeddings=self._ties(),
+            attention_bias=True,
+            output_bias=True,
+        )
+
+    def _ties(self):
+        if self.config.tied_embeddings_all:
+            return "three_way"
+        return "decoder" if self.config.tied_embeddings else "none"
+
+    def options(self) -> DecodingOptions:
+        """How decoder.yml decodes."""
+        decoder = self.decoder
+        return DecodingOptions(
+            beam_size=decoder.beam_size,
+            length_penalty=decoder.normalize,
+            length_penalty_form="length",
+            shrinking_beam=True,
+            max_length=f"{decoder.max_length_factor:g}x",
+            min_length="1",
+            barred=() if decoder.allow_unk else (UNK,),
+        )
+
+    def vocabulary(self) -> SeparateVocabularies:
+        """The pieces of source and target, with ids of one table."""
+        others = [piece for piece in self._pieces if piece not in (END, UNKNOWN)]
+        made = []
+        for name in SPM:
+            path = self._file(name)
+            try:
+                model, lost = in_order(regular_file(path).read_bytes(), others)
+                made.append(Vocabulary(model))
+            except Exception as error:
+                raise ValueError(
+                    f"{path} is not a SentencePiece model, or is damaged. {WHOLE}"
+                ) from error
+            if lost:
+                self.unused[name] = lost
+        return SeparateVocabularies(*made)
+
+    def model(self) -> Transformer:
+        """Make the model, with its weights."""
+        model = Transformer(self.hyperparameters)
+        arrays = weights(self.table(), self._weights)
+        for variable in model.weights:
+            variable.assign(arrays[variable.path])
+        return model
+
+    def told(self) -> str:
+        """What of the folder is not used, in one line; "" if nothing is. Call it after `model`."""
+        parts = [
+            f"{len(names):,} pieces of {name} that the vocabulary lacks, such as {shown(names[0])}"
+            for name, names in self.unused.items()
+        ]
+        if unread := self._weights.unread():
+            parts.append(f"weights: {', '.join(map(shown, unread[:8]))}")
+        return f"Not used of {self.path}: {'; '.join(parts)}." if parts else ""
+
+    def table(self) -> Iterator[Weight]:
+        """The weights of our model, of theirs. Marian's matrices lie as ours do."""
+        config = self.config
+        width = config.dim_emb
+        pieces = len(self._pieces)
+        rows = (pieces, width)
+        of_target = "Wemb" if config.tied_embeddings_all else "decoder_Wemb"
+        yield Weight("embedding/table", of_target, rows, self._by_our_ids)
+        if not config.tied_embeddings_all:
+            yield Weight("source_embedding/table", "encoder_Wemb", rows, self._by_our_ids)
+        projects = "embedding"
+        if self._ties() == "none":
+            projects = "projection"
+            flipped = (width, pieces)
+            yield Weight("projection/table", "decoder_ff_logit_out_W", flipped, self._of_columns)
+        bias = f"{projects}/output_bias"
+        yield Weight(bias, "decoder_ff_logit_out_b", (1, pieces), self._bias_by_our_ids)
+        for number in range(config.enc_depth):
+            theirs = f"encoder_l{number + 1}"
+            yield from self._layer(f"encoder/layer_{number}", theirs, {"self": "self_attention"})
+        tied = config.transformer_tied_layers
+        of_decoder = {"self": "self_attention", "context": "cross_attention"}
+        for number in range(config.dec_depth):
+            theirs = f"decoder_l{tied[number] if number < len(tied) else number + 1}"
+            yield from self._layer(f"decoder/layer_{number}", theirs, of_decoder)
+        if config.transformer_postprocess_top:
+            for side in ("encoder", "decoder"):
+                yield from self._norm_of(f"{side}/final_norm", f"{side}_top_ln")
+
+    def _layer(self, ours, theirs, attentions):
+        width = self.config.dim_emb
+        inner = self.config.transformer_dim_ffn
+        parts = {"query": "q", "key": "k", "value": "v", "output": "o"}
+        for their_name, our_name in attentions.items():
+            for part, letter in parts.items():
+                kernel = f"{ours}/{our_name}/{part}_kernel"
+                yield Weight(kernel, f"{theirs}_{their_name}_W{letter}", (width, width))
+                bias = f"{ours}/{our_name}/{part}_bias"
+                yield Weight(bias, f"{theirs}_{their_name}_b{letter}", (1, width), np.ravel)
+            norm = f"{theirs}_{their_name}_Wo_ln"
+            yield from self._norm_of(f"{ours}/{our_name}_norm/norm", norm)
+        for part, number, rows, columns in (("inner", 1, width, inner), ("outer", 2, inner, width)):
+            place = f"{ours}/feed_forward/{part}"
+            yield Weight(f"{place}/kernel", f"{theirs}_ffn_W{number}", (rows, columns))
+            yield Weight(f"{place}/bias", f"{theirs}_ffn_b{number}", (1, columns), np.ravel)
+        yield from self._norm_of(f"{ours}/feed_forward_norm/norm", f"{theirs}_ffn_ffn_ln")
+
+    def _norm_of(self, ours, theirs):
+        width = (1, self.config.dim_emb)
+        yield Weight(f"{ours}/gamma", f"{theirs}_scale", width, np.ravel)
+        yield Weight(f"{ours}/beta", f"{theirs}_bias", width, np.ravel)
+
+    def _by_our_ids(self, rows):
+        """Rows (V, ...) in the order of our ids, with zeros for PAD and BOS: Marian's decoder
+        begins with a zero embedding.
+        """
+        ordinary = [
+            number for number, piece in enumerate(self._pieces) if piece not in (END, UNKNOWN)
+        ]
+        made = np.zeros((len(rows) + 2, *rows.shape[1:]), rows.dtype)
+        made[UNK] = rows[self._pieces.index(UNKNOWN)]
+        made[EOS] = rows[self._pieces.index(END)]
+        made[len(SPECIAL) :] = rows[ordinary]
+        return made
+
+    def _of_columns(self, columns):
+        return self._by_our_ids(columns.T)
+
+    def _bias_by_our_ids(self, bias):
+        made = self._by_our_ids(bias[0])
+        made[[PAD, PAD + 2]] = NEVER
+        return made
+
+
+def is_marian(folder: str | os.PathLike) -> bool:
+    """Whether a folder looks like one of Marian."""
+    path = pathlib.Path(folder)
+    return (path / DECODER).exists() or (path.is_dir() and any(path.glob("*.npz")))
+
+
+class _Arrays(Mapping):
+    """The arrays of an .npz: their headers are read first, and pickles never."""
+
+    def __init__(self, path: pathlib.Path):
+        self.path = path
+        self._read = set()
+        try:
+            self._archive = np.load(regular_file(path), allow_pickle=False)
+            self._names = self._archive.files
+        except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+            raise ValueError(f"{path} is no .npz of Marian, or is damaged. {WHOLE}") from error
+
+    def __contains__(self, name):
+        return name in self._names
+
+    def __iter__(self):
+        return iter(self._names)
+
+    def __len__(self):
+        return len(self._names)
+
+    def read(self, name: str, dtype) -> np.ndarray:
+        """An array that must be of a type."""
+        try:
+            array = self._archive[name]
+        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{self.path}: {shown(name)} is damaged. {WHOLE}") from error
+        if array.dtype != dtype:
+            raise ValueError(
+                f"{self.path}: {shown(name)} must be {np.dtype(dtype)}. Received: {array.dtype}. "
+                f"{ANOTHER}"
+            )
+        return array
+
+    def check(self, name: str, shape: tuple[int, ...]) -> None:
+        """Refuse an array whose header says another shape than the settings."""
+        if name not in self._names:
+            raise ValueError(
+                f"{self.path} lacks the weight {name}, which a model of its settings has. {WHOLE}"
+            )
+        header = self._header(name)
+        if header != shape:
+            raise ValueError(
+                f"{self.path}: the weight {name} is {header}, expected {shape}. Check that the "
+                "settings inside and the vocabulary belong to it."
+            )
+
+    def _header(self, name):
+        try:
+            with self._archive.zip.open(f"{name}.npy") as file:
+                version = np.lib.format.read_magic(file)
+                read = {
+                    (1, 0): np.lib.format.read_array_header_1_0,
+                    (2, 0): np.lib.format.read_array_header_2_0,
+                }[version]
+                return read(file)[0]
+        except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{self.path}: {shown(name)} is damaged. {WHOLE}") from error
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        array = self.read(name, np.float32)
+        self._read.add(name)
+        if not np.isfinite(array).all():
+            raise ValueError(
+                f"{self.path}: the weight {name} must have finite numbers. Received: "
+                f"{(~np.isfinite(array)).sum():,} others. {ANOTHER}"
+            )
+        return array
+
+    def unread(self) -> list[str]:
+        """Names of the weights that were never asked for."""
+        return [one for one in self._names if one not in self._read and one != SETTINGS]
+
+
+def _read_yaml(path, most_bytes=json_files.MOST_BYTES, of_text=False) -> dict[str, Any]:
+    return _parse_yaml(read_text(path, most_bytes), path, of_text)
+
+
+def _parse_yaml(text, place, of_text=False):
+    """A YAML mapping; of text, all its keys and values stay strings, such as `no` and `1_000`."""
+    try:
+        import yaml
+    except ImportError as error:
+        raise ImportError(
+            "PyYAML is missing: pip install 'keras-transformer-nmt[imports]'."
+        ) from error
+    fast = "CBaseLoader" if of_text else "CSafeLoader"
+    loader = getattr(yaml, fast, yaml.BaseLoader if of_text else yaml.SafeLoader)
+    try:
+        document = yaml.load(text, Loader=loader)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{place} is no YAML ({reason}). {WHOLE}") from error
+    if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
+        raise ValueError(f"{place} must be a mapping of names. {WHOLE}")
+    return document

@@ -1,0 +1,88 @@
+"""SentencePiece models whose pieces have the ids of another program's vocabulary."""
+
+from collections.abc import Sequence
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+from pipelines.special_ids import BOS, EOS, PAD, UNK
+
+NORMAL, UNKNOWN, CONTROL, _, UNUSED = range(1, 6)
+SPECIAL = {PAD: ("<pad>", CONTROL), UNK: ("<unk>", UNKNOWN), BOS: ("<s>", CONTROL)}
+SPECIAL |= {EOS: ("</s>", CONTROL)}
+# Numbers of a TrainerSpec's fields.
+IDS = {"unk_id": 40, "bos_id": 41, "eos_id": 42, "pad_id": 43}
+NAMES = {"unk_piece": 45, "bos_piece": 46, "eos_piece": 47, "pad_piece": 48}
+
+
+def _message():
+    """The class of a ModelProto, of which other fields are kept as they are. SentencePiece's own
+    needs a newer protobuf than TensorFlow takes.
+    """
+    file = descriptor_pb2.FileDescriptorProto(name="pieces.proto", package="pieces")
+    field = descriptor_pb2.FieldDescriptorProto
+
+    def message(name, **fields):
+        one = file.message_type.add(name=name)
+        for key, (number, kind, label, of) in fields.items():
+            one.field.add(name=key, number=number, type=kind, label=label, type_name=of)
+
+    optional = field.LABEL_OPTIONAL
+    message(
+        "Piece",
+        piece=(1, field.TYPE_STRING, optional, None),
+        score=(2, field.TYPE_FLOAT, optional, None),
+        type=(3, field.TYPE_INT32, optional, None),
+    )
+    message(
+        "Trainer",
+        **{name: (number, field.TYPE_INT32, optional, None) for name, number in IDS.items()},
+        **{name: (number, field.TYPE_STRING, optional, None) for name, number in NAMES.items()},
+    )
+    message(
+        "Model",
+        pieces=(1, field.TYPE_MESSAGE, field.LABEL_REPEATED, ".pieces.Piece"),
+        trainer_spec=(2, field.TYPE_MESSAGE, optional, ".pieces.Trainer"),
+    )
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("pieces.Model"))
+
+
+def in_order(model: bytes, pieces: Sequence[str]) -> tuple[bytes, list[str]]:
+    """A SentencePiece model that cuts text into the same pieces, with the ids of a list.
+
+    Args:
+        model: bytes of another, of any ids.
+        pieces: strings by id, behind PAD, UNK, BOS and EOS, which the model need not know. Longer
+            ones that it does not know are never cut, but written.
+
+    Returns:
+        The model; and the pieces of text that it knew and the list has not. Text is cut without
+        them.
+    """
+    made = _message()()
+    made.ParseFromString(model)
+    known = {one.piece: one for one in made.pieces}
+    del made.pieces[:]
+    for piece, kind in (SPECIAL[number] for number in range(len(SPECIAL))):
+        made.pieces.add(piece=piece, score=0.0, type=kind)
+    least = min((one.score for one in known.values() if one.type == NORMAL), default=0.0)
+    for piece in pieces:
+        one = known.get(piece)
+        if one is not None and one.type not in (UNKNOWN, CONTROL):
+            made.pieces.add().CopyFrom(one)
+        elif len(piece) == 1:
+            # The other program looks up what its model leaves as an unknown character.
+            made.pieces.add(piece=piece, score=least, type=NORMAL)
+        else:
+            made.pieces.add(piece=piece, score=0.0, type=UNUSED)
+    for name, number in zip(IDS, (UNK, BOS, EOS, PAD), strict=True):
+        setattr(made.trainer_spec, name, number)
+        setattr(made.trainer_spec, name.replace("_id", "_piece"), SPECIAL[number][0])
+    names = set(pieces)
+    lost = [
+        name
+        for name, one in known.items()
+        if name not in names and one.type not in (UNKNOWN, CONTROL)
+    ]
+    return made.SerializeToString(), lost
