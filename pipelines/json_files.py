@@ -111,7 +111,7 @@ def settings(
     except msgspec.ValidationError as error:
         # Such as "Expected `int`, got `str` - at `$.size[0]`".
         reason, _, where = str(error).rpartition(" - at ")
-        [name] = re.findall(r"`\$\.(\w+)", where)
+        [name] = re.findall(r"`\$\.([\w-]+)", where)
         if choices := typing.get_args(fields[name].type) if "enum" in reason else ():
             wanted = f"one of {', '.join(map(str, choices))}"
         else:

@@ -383,9 +383,9 @@ class _Arrays(Mapping):
         self.path = path
         self._read = set()
         try:
-            self._archive = np.load(regular_file(path), allow_pickle=False)
-            self._names = self._archive.files
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+            with zipfile.ZipFile(regular_file(path)) as archive:
+                self._names = [name.removesuffix(".npy") for name in archive.namelist()]
+        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path} is no .npz of Marian, or is damaged. {WHOLE}") from error
 
     def __contains__(self, name):
@@ -400,7 +400,8 @@ class _Arrays(Mapping):
     def read(self, name: str, dtype) -> np.ndarray:
         """An array that must be of a type."""
         try:
-            array = self._archive[name]
+            with np.load(self.path, allow_pickle=False) as archive:
+                array = archive[name]
         except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"{self.path}: {shown(name)} is damaged. {WHOLE}") from error
         if array.dtype != dtype:
@@ -425,7 +426,7 @@ class _Arrays(Mapping):
 
     def _header(self, name):
         try:
-            with self._archive.zip.open(f"{name}.npy") as file:
+            with zipfile.ZipFile(self.path) as archive, archive.open(f"{name}.npy") as file:
                 version = np.lib.format.read_magic(file)
                 read = {
                     (1, 0): np.lib.format.read_array_header_1_0,

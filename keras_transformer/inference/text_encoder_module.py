@@ -31,9 +31,7 @@ class TextEncoderModule(ServedText):
         vocabulary: Vocabulary | WordPieces,
     ):
         super().__init__(model, vocabulary, "text_encoder")
-        self.hyperparameters = model.hyperparameters
         self.tokenizer = vocabulary.tokenizer
-        self._paths = [variable.path for variable in model.weights]
         self.longest = min(self.hyperparameters.max_positions, MAX_SOURCE_LENGTH)
         self._states = traced(model.states, IDS, IDS)
         self._attention = traced(

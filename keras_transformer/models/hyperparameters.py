@@ -105,9 +105,6 @@ class Hyperparameters(Sizes):
 
     vocabulary_size: int
     num_layers: int = option(6, "Number of layers in the encoder and in the decoder.", at_least=1)
-    num_decoder_layers: int | None = option(
-        None, "Number of layers in the decoder, if it has others. Default: as many.", at_least=1
-    )
     d_model: int = option(512, "Width of the residual stream.", at_least=2)
     d_ff: int = option(2048, "Inner width of the feed-forward networks.", at_least=1)
     num_heads: int = option(8, "Number of attention heads.", at_least=1)
@@ -164,13 +161,6 @@ class Hyperparameters(Sizes):
         "Marian and OpenNMT-tf; marian_mt: the same with the paper's rates, as in Hugging Face's.",
         choices=POSITIONS,
     )
-    first_position: int = option(
-        0,
-        "Number of the first position.",
-        at_least=0,
-        only={"positions": HALVES},
-        only_words="--positions=tensor2tensor or marian_mt",
-    )
     max_positions: int = option(
         1024,
         "Number of positions that --positions=learned and --attention=low_rank:K have weights for.",
@@ -199,6 +189,16 @@ class Hyperparameters(Sizes):
     scaled_embeddings: bool = option(
         True,
         "Multiply embeddings by the root of d_model, as the paper does. BERT and GPT-2 do not.",
+    )
+    num_decoder_layers: int | None = option(
+        None, "Number of layers in the decoder, if it has another than the encoder.", at_least=1
+    )
+    first_position: int = option(
+        0,
+        "Number of the first position.",
+        at_least=0,
+        only={"positions": HALVES},
+        only_words="--positions=tensor2tensor or marian_mt",
     )
     output_bias: bool = option(
         False, "Add a bias to the projection onto the vocabulary, as Marian does."

@@ -20,17 +20,18 @@ PRE_NORM = {"post": False, "pre": True}
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWISH"}
 GATED = ("swiglu",)
 # What it adds to the embeddings as a table, and what it turns queries and keys by.
-POSITIONS_KNOWN = ("sinusoidal", "learned", "none", "rotary")
+POSITIONS_KNOWN = ("sinusoidal", "tensor2tensor", "marian_mt", "learned", "none", "rotary")
 ATTENTIONS = ("scaled_dot_product",)
 # What `FeedForward.maps` gives. Only gated networks have the third.
 LINEARS = ("linear_0", "linear_1", "linear_0_noact")
+# Maps of our attention.
+PARTS = ("query", "key", "value", "output")
 KNOWN = {
     "architecture": ("transformer",),
     "norm": PRE_NORM,
     "activation": ACTIVATIONS,
     "positions": POSITIONS_KNOWN,
     "attention": ATTENTIONS,
-    "attention_bias": (False,),
     "scaled_embeddings": (True,),
 }
 
@@ -106,7 +107,6 @@ def _empty_specification(specs, model):
             f"Received: d_k={attention.d_k}, d_v={attention.d_v}. Export a SavedModel."
         )
     sizes = {
-        "num_layers": hp.num_layers,
         "num_heads": hp.num_heads,
         "pre_norm": PRE_NORM[hp.norm],
         "activation": specs.Activation[ACTIVATIONS[hp.activation]],
@@ -115,7 +115,8 @@ def _empty_specification(specs, model):
     }
     stacks = specs.transformer_spec
     return stacks.TransformerSpec(
-        stacks.TransformerEncoderSpec(**sizes), stacks.TransformerDecoderSpec(**sizes)
+        stacks.TransformerEncoderSpec(num_layers=len(model.encoder.layers), **sizes),
+        stacks.TransformerDecoderSpec(num_layers=len(model.decoder.layers), **sizes),
     )
 
 
@@ -125,6 +126,8 @@ def _set_embeddings(specification, model):
     encoder.embeddings[0].weight = model.source_embedding.table.numpy()
     decoder.embeddings.weight = model.embedding.table.numpy()
     decoder.projection.weight = model.projection.table.numpy()
+    if model.projection.bias is not None:
+        decoder.projection.bias = model.projection.bias.numpy()
     for stack, embedding in ((encoder, model.source_embedding), (decoder, model.embedding)):
         # A decoder with rotary positions has none.
         if hasattr(stack, "position_encodings"):
@@ -139,21 +142,16 @@ def _encodings(embedding):
 
 def _set_layer(theirs, ours):
     """Self-attention and feed-forward network, which layers of both stacks have."""
-    kernels = _kernels(ours.self_attention)
-    _set_attention(
-        theirs.self_attention,
-        [np.concatenate(kernels[:3], axis=1), kernels[3]],
-        ours.self_attention_norm,
-    )
+    _set_attention(theirs.self_attention, ours.self_attention, (PARTS[:3], PARTS[3:]))
+    _set_norm(theirs.self_attention.layer_norm, ours.self_attention_norm.norm)
     for name, dense in zip(LINEARS, ours.feed_forward.maps(), strict=False):
         _set_dense(getattr(theirs.ffn, name), dense)
     _set_norm(theirs.ffn.layer_norm, ours.feed_forward_norm.norm)
 
 
 def _set_cross_attention(theirs, ours):
-    query, key, value, output = _kernels(ours.cross_attention)
-    kernels = [query, np.concatenate([key, value], axis=1), output]
-    _set_attention(theirs, kernels, ours.cross_attention_norm)
+    _set_attention(theirs, ours.cross_attention, (PARTS[:1], PARTS[1:3], PARTS[3:]))
+    _set_norm(theirs.layer_norm, ours.cross_attention_norm.norm)
 
 
 def _set_vocabulary(specification, vocabulary):
@@ -165,23 +163,14 @@ def _set_vocabulary(specification, vocabulary):
     config.add_source_eos = True
 
 
-def _kernels(attention):
-    return [
-        kernel.numpy()
-        for kernel in (
-            attention.query_kernel,
-            attention.key_kernel,
-            attention.value_kernel,
-            attention.output_kernel,
-        )
-    ]
-
-
-def _set_attention(theirs, kernels, placement):
-    """CTranslate2 keeps a matrix as (out, in), Keras as (in, out)."""
-    for linear, kernel in zip(theirs.linear, kernels, strict=True):
-        linear.weight = kernel.T
-    _set_norm(theirs.layer_norm, placement.norm)
+def _set_attention(theirs, attention, parts):
+    """CTranslate2 keeps a matrix as (out, in), Keras as (in, out); it joins the parts of a map."""
+    for linear, names in zip(theirs.linear, parts, strict=True):
+        kernels = [getattr(attention, f"{name}_kernel").numpy() for name in names]
+        linear.weight = np.concatenate(kernels, axis=1).T
+        if attention.use_bias:
+            biases = [getattr(attention, f"{name}_bias").numpy() for name in names]
+            linear.bias = np.concatenate(biases)
 
 
 def _set_dense(theirs, dense):

@@ -101,9 +101,11 @@ class ServedText(ServedModule):
                 f"Received: {vocabulary.size}."
             )
         self.vocabulary = vocabulary
+        self.hyperparameters = model.hyperparameters
         self.what = f"{model.what} of keras_transformer: {self.does}."
         # Only the variables are tracked, not the Keras model: with both, an export is twice as big.
         self.weights = [variable.value for variable in model.weights]
+        self._paths = [variable.path for variable in model.weights]
 
     def golden_inputs(self, examples):
         texts = golden_texts(self.vocabulary.source.pieces, examples)

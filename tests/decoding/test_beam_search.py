@@ -12,6 +12,7 @@ from oracles.enumeration import BOS, EOS, PAD, UNK, Table, decode
 
 from keras_transformer.decoding import BeamSearch, GreedySearch, length_penalty, loop
 from keras_transformer.decoding import beam_search as beam
+from keras_transformer.decoding.constraints import Constraints
 from keras_transformer.decoding.loop import take
 
 SEEDS = st.integers(0, 2**32)
@@ -315,8 +316,59 @@ def test_control_a_search_that_leaves_its_cache_in_place_fails_the_laws(monkeypa
 
 
 def test_control_another_length_penalty_fails_the_law(monkeypatch):
-    monkeypatch.setattr(
-        beam, "length_penalty", lambda length, alpha: length_penalty(length - 1, alpha)
+    monkeypatch.setitem(
+        beam.PENALTIES, "paper", lambda length, alpha: length_penalty(length - 1, alpha)
     )
     with pytest.raises(AssertionError):
         assert_equals_enumeration([Table(0, 3)], [5], 0.6, 5)
+
+
+def shrinking_search(log_probabilities, limit, beam_size, alpha):
+    """Marian's rules for one sentence, all that was finished, best first."""
+    alive = [((), 0.0)]
+    finished = []
+    for length in range(1, limit + 1):
+        rows = log_probabilities([ids for ids, _ in alive]).tolist()
+        extensions = enumeration._extensions(alive, rows, limit, enumeration.FREE)
+        best = sorted(extensions, key=lambda one: -one[1])[:beam_size]
+        ended = [(ids, score / length**alpha) for ids, score in best if ids[-1] == EOS]
+        finished += ended
+        beam_size -= len(ended)
+        alive = [one for one in best if one[0][-1] != EOS]
+        if not alive or not beam_size:
+            break
+    return sorted(finished, key=lambda one: -one[1])
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    sentences=st.lists(st.tuples(SEEDS, LIMITS), min_size=1, max_size=4),
+    words=WORDS,
+    beam_size=st.integers(1, 5),
+    alpha=ALPHAS,
+)
+def test_a_shrinking_beam_follows_marians_rules(sentences, words, beam_size, alpha):
+    tables = [Table(seed, words) for seed, _ in sentences]
+    limits = [limit for _, limit in sentences]
+    search = beam.ShrinkingBeamSearch(beam_size, alpha, beam_size, form="length")
+    for found, table, limit in zip(decode(search, tables, limits), tables, limits, strict=True):
+        expected = shrinking_search(table.log_probabilities, limit, beam_size, alpha)
+        assert_lists_equal(found, expected)
+
+
+def test_a_beam_that_keeps_its_width_finds_others():
+    """The control: the two searches are not one."""
+    tables = [Table(seed, 4) for seed in range(30)]
+    limits = [6] * len(tables)
+    shrinking = decode(beam.ShrinkingBeamSearch(2, 1.0, form="length"), tables, limits)
+    assert shrinking != decode(BeamSearch(2, 1.0, form="length"), tables, limits)
+
+
+def test_barred_ids_never_come():
+    barred = Constraints(barred=(UNK, 4))
+    tables = [Table(seed, 3) for seed in range(6)]
+    for search in (BeamSearch(3, constraints=barred), GreedySearch(barred)):
+        for sentence in decode(search, tables, [6] * len(tables)):
+            assert not {UNK, 4} & {token for ids, _ in sentence for token in ids}
+    free = decode(BeamSearch(3), tables, [6] * len(tables))
+    assert {UNK, 4} & {token for sentence in free for ids, _ in sentence for token in ids}

@@ -100,6 +100,7 @@ def test_config_round_trip(round_trip):
         encoding=LearnedEncoding(5),
         token_dropout=0.2,
         scaled=False,
+        output_bias=True,
         name="e",
     )
     clone = round_trip(layer, IDS)
@@ -220,3 +221,30 @@ def test_the_table_is_float32_whatever_the_policy(dtype):
 def test_an_odd_width_of_sinusoids_is_refused_with_a_remedy():
     with pytest.raises(ValueError, match=r"`d_model` must be even.*d_model=7\. Try 8\."):
         sinusoidal_positions(np.arange(3), 7)
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+@pytest.mark.parametrize("rates", ["tensor2tensor", "paper"])
+def test_halves_are_the_sinusoids_of_other_programs(first, rates):
+    positions = np.array([[0, 1, 7, 500, 4000]])
+    layer = HalvesEncoding(first, rates)
+    found = np.array(layer.added(np.zeros((1, 5, 8), "float32"), positions))
+    exponents = np.arange(4) / (3 if rates == "tensor2tensor" else 4)
+    angles = (positions[0, :, None] + first) / 10000.0**exponents
+    expected = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    np.testing.assert_allclose(found[0], expected, atol=1e-6)
+    # The control: the paper's stand in turns.
+    paper = np.array(sinusoidal_positions(positions, 8))
+    assert np.abs(found - paper).max() > 0.1
+
+
+def test_the_projection_may_add_a_bias():
+    layer = PositionalEmbedding(10, 4, encoding=NoEncoding(), output_bias=True)
+    plain = PositionalEmbedding(10, 4, encoding=NoEncoding())
+    for one in (layer, plain):
+        one(IDS)
+        one.table.assign(np.ones((10, 4)))
+    layer.bias.assign(np.arange(10.0))
+    x = np.ones((1, 2, 4), "float32")
+    difference = layer(x, reverse=True) - plain(x, reverse=True)
+    np.testing.assert_allclose(np.array(difference)[0, 1], np.arange(10.0), atol=1e-6)

@@ -110,7 +110,7 @@ def test_an_odd_d_model_is_refused_with_a_remedy():
         ("norm", None, "a string"),
         ("activation", "tanh", "one of relu, gelu, gelu_tanh, swish, swiglu"),
         ("activation", ["relu"], "a string"),
-        ("positions", "t5", "one of sinusoidal, learned, relative, shaw, rotary, none"),
+        ("positions", "t5", "one of sinusoidal, tensor2tensor, marian_mt, learned, relative, shaw, rotary, none"),
         ("tie_embeddings", True, "a string"),
         ("attention", "softmax", ATTENTIONS),
         ("attention", "local", ATTENTIONS),
@@ -136,13 +136,13 @@ def test_a_variant_that_there_is_not_is_refused_by_name(name, value, expected):
             {"positions": "relative", "attention": "linear"},
             "`positions`='relative' goes with attention=scaled_dot_product or dot_product or "
             "additive or local or sparse. Received: attention='linear'. Try positions=sinusoidal "
-            "or learned or none.",
+            "or tensor2tensor or marian_mt or learned or none.",
         ),
         (
             {"positions": "rotary", "attention": "low_rank:4"},
             "`positions`='rotary' goes with attention=scaled_dot_product or dot_product or local "
-            "or sparse. Received: attention='low_rank:4'. Try positions=sinusoidal or learned or "
-            "none.",
+            "or sparse. Received: attention='low_rank:4'. Try positions=sinusoidal or "
+            "tensor2tensor or marian_mt or learned or none.",
         ),
         (
             {"positions": "rotary", "d_k": 5},

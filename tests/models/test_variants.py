@@ -171,7 +171,7 @@ def test_relative_positions_stand_in_self_attention_alone():
     ],
 )
 def test_tables_that_are_tied_are_one(ties, names):
-    def make(name):
+    def make(name, projects=False):
         return [name]
 
     three = variants.TIES[ties](make, make)

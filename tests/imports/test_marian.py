@@ -1,0 +1,327 @@
+"""A translator of Marian's format, written with NumPy: what is imported computes what Marian's
+formulas give in float64, and what cannot be imported is told in one line.
+"""
+
+import io
+import re
+
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+
+pytest.importorskip("yaml")
+
+import yaml
+from oracles.paper import layer_norm
+
+from keras_transformer.imports.marian import DECODER, NEVER, SETTINGS, MarianFolder
+from keras_transformer.tasks import imported
+from pipelines.special_ids import BOS, EOS, PAD, UNK
+
+WIDTH, INNER, HEADS = 16, 24, 2
+DEPTHS = {"encoder": 2, "decoder": 1}
+CONFIG = {
+    "type": "transformer",
+    "dim-emb": WIDTH,
+    "enc-depth": DEPTHS["encoder"],
+    "dec-depth": DEPTHS["decoder"],
+    "transformer-heads": HEADS,
+    "transformer-dim-ffn": INNER,
+    "transformer-ffn-activation": "swish",
+    "transformer-preprocess": "",
+    "transformer-postprocess": "dan",
+    "transformer-postprocess-top": "",
+    "transformer-ffn-depth": 2,
+    "tied-embeddings-all": True,
+    "version": "v1.12",
+}
+DECODING = {
+    "relative-paths": True,
+    "models": ["model.npz"],
+    "vocabs": ["vocab.yml", "vocab.yml"],
+    "beam-size": 2,
+    "normalize": 1,
+    "word-penalty": 0,
+}
+TEXTS = {
+    "source.spm": ["no red cats run", "a red cat ran home", "no cats at home"] * 8,
+    "target.spm": ["keine roten Katzen", "eine rote Katze lief", "nein, Katzen"] * 8,
+}
+
+
+def learned(lines):
+    """A SentencePiece model as OPUS-MT learns one."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        vocab_size=30,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    return model.getvalue()
+
+
+def arrays_of(pieces, rng):
+    """Weights by Marian's names."""
+    found = {"Wemb": rng.normal(size=(pieces, WIDTH)) * 0.3}
+    found["decoder_ff_logit_out_b"] = rng.normal(size=(1, pieces))
+    for side, depth in DEPTHS.items():
+        attentions = ("self",) if side == "encoder" else ("self", "context")
+        for number in range(1, depth + 1):
+            layer = f"{side}_l{number}"
+            for attention in attentions:
+                for letter in "qkvo":
+                    found[f"{layer}_{attention}_W{letter}"] = rng.normal(size=(WIDTH, WIDTH)) * 0.3
+                    found[f"{layer}_{attention}_b{letter}"] = rng.normal(size=(1, WIDTH))
+                found[f"{layer}_{attention}_Wo_ln_scale"] = rng.normal(size=(1, WIDTH))
+                found[f"{layer}_{attention}_Wo_ln_bias"] = rng.normal(size=(1, WIDTH))
+            for number_of_map, shape in ((1, (WIDTH, INNER)), (2, (INNER, WIDTH))):
+                found[f"{layer}_ffn_W{number_of_map}"] = rng.normal(size=shape) * 0.3
+                found[f"{layer}_ffn_b{number_of_map}"] = rng.normal(size=(1, shape[1]))
+            found[f"{layer}_ffn_ffn_ln_scale"] = rng.normal(size=(1, WIDTH))
+            found[f"{layer}_ffn_ffn_ln_bias"] = rng.normal(size=(1, WIDTH))
+    return {name: array.astype(np.float32) for name, array in found.items()}
+
+
+def settings_array(config):
+    return np.frombuffer(yaml.safe_dump(config).encode() + b"\0", np.int8)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A whole folder, its pieces by Marian's ids, and its arrays."""
+    folder = tmp_path_factory.mktemp("marian")
+    names = set()
+    for name, lines in TEXTS.items():
+        model = learned(lines)
+        (folder / name).write_bytes(model)
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        names |= {processor.id_to_piece(number) for number in range(3, processor.vocab_size())}
+    # What YAML reads as something else than a word.
+    names |= {"no", "~", "1_000", ":"}
+    pieces = ["</s>", "<unk>", *sorted(names)]
+    arrays = arrays_of(len(pieces), np.random.default_rng(7))
+    np.savez(folder / "model.npz", **arrays, **{SETTINGS: settings_array(CONFIG)})
+    lines = [f"{yaml.safe_dump(piece).split(chr(10))[0]}: {n}" for n, piece in enumerate(pieces)]
+    (folder / "vocab.yml").write_text("\n".join(lines), encoding="utf-8")
+    (folder / DECODER).write_text(yaml.safe_dump(DECODING), encoding="utf-8")
+    return folder, pieces, arrays
+
+
+@pytest.fixture(scope="module")
+def module(whole):
+    return imported.module_of(MarianFolder(whole[0]))[1]
+
+
+class Marian:
+    """Marian's formulas in float64, for one sentence of its own ids."""
+
+    def __init__(self, arrays):
+        self.arrays = {name: array.astype(np.float64) for name, array in arrays.items()}
+
+    def log_probabilities(self, source, target):
+        """Log P of each piece of a target that is closed by `</s>`, as the source is."""
+        arrays = self.arrays
+        memory = self.embedded(arrays["Wemb"][source])
+        for number in range(1, DEPTHS["encoder"] + 1):
+            memory = self.layer(f"encoder_l{number}", memory, None)
+        started = np.concatenate([np.zeros((1, WIDTH)), arrays["Wemb"][target[:-1]]])
+        x = self.embedded(started)
+        for number in range(1, DEPTHS["decoder"] + 1):
+            x = self.layer(f"decoder_l{number}", x, memory)
+        logits = x @ arrays["Wemb"].T + arrays["decoder_ff_logit_out_b"]
+        logits -= logits.max(axis=-1, keepdims=True)
+        logits -= np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+        return logits[np.arange(len(target)), target]
+
+    def embedded(self, rows):
+        half = WIDTH // 2
+        angles = np.arange(len(rows))[:, None] / 10000.0 ** (np.arange(half) / (half - 1))
+        return rows * WIDTH**0.5 + np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+
+    def layer(self, name, x, memory):
+        mask = None if memory is None else np.tri(len(x))
+        x = self.normed(f"{name}_self_Wo", x + self.attended(f"{name}_self", x, x, mask))
+        if memory is not None:
+            looked = self.attended(f"{name}_context", x, memory, None)
+            x = self.normed(f"{name}_context_Wo", x + looked)
+        inner = x @ self.arrays[f"{name}_ffn_W1"] + self.arrays[f"{name}_ffn_b1"]
+        inner = inner / (1 + np.exp(-inner))
+        outer = inner @ self.arrays[f"{name}_ffn_W2"] + self.arrays[f"{name}_ffn_b2"]
+        return self.normed(f"{name}_ffn_ffn", x + outer)
+
+    def attended(self, name, x, memory, mask):
+        def mapped(letter, x):
+            return x @ self.arrays[f"{name}_W{letter}"] + self.arrays[f"{name}_b{letter}"]
+
+        def heads(x):
+            return x.reshape(len(x), HEADS, -1).swapaxes(0, 1)
+
+        query, key, value = (
+            heads(mapped(*one)) for one in (("q", x), ("k", memory), ("v", memory))
+        )
+        scores = query @ key.swapaxes(1, 2) / (WIDTH // HEADS) ** 0.5
+        if mask is not None:
+            scores = np.where(mask, scores, -np.inf)
+        scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        shares = scores / scores.sum(axis=-1, keepdims=True)
+        return mapped("o", (shares @ value).swapaxes(0, 1).reshape(len(x), -1))
+
+    def normed(self, name, x):
+        return layer_norm(x, self.arrays[f"{name}_ln_scale"], self.arrays[f"{name}_ln_bias"])
+
+
+def test_scores_are_those_of_marians_formulas(whole, module):
+    folder, pieces, arrays = whole
+    source = sentencepiece.SentencePieceProcessor(model_file=str(folder / "source.spm"))
+    text = "no red cats at home"
+    cut = [pieces.index(piece) for piece in source.encode(text, out_type=str)] + [0]
+    target = [*np.random.default_rng(1).integers(2, len(pieces), size=9), 0]
+    expected = Marian(arrays).log_probabilities(cut, target)
+    ours = module.vocabulary.target.pieces
+    ids = [EOS if number == 0 else ours.index(pieces[number]) for number in target]
+    found = module._graphs.log_probabilities(
+        module.source_ids(tf.constant([text])).to_tensor(), tf.constant([ids])
+    )
+    np.testing.assert_allclose(found[0], expected, atol=1e-4)
+    # The control: the paper's positions are others.
+    assert np.abs(PaperPositions(arrays).log_probabilities(cut, target) - expected).max() > 1e-3
+
+
+class PaperPositions(Marian):
+    def embedded(self, rows):
+        half = WIDTH // 2
+        angles = np.arange(len(rows))[:, None] / 10000.0 ** (np.arange(half) / half)
+        return rows * WIDTH**0.5 + np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+
+
+def test_text_is_cut_as_the_models_of_each_language_cut_it(whole, module):
+    folder, pieces, _ = whole
+    for name, side in zip(TEXTS, ("source", "target"), strict=True):
+        theirs = sentencepiece.SentencePieceProcessor(model_file=str(folder / name))
+        vocabulary = getattr(module.vocabulary, side)
+        assert vocabulary.pieces[len((PAD, UNK, BOS, EOS)) :] == pieces[2:]
+        for text in [*TEXTS[name], "a  cat", "cat", ""]:
+            [ids] = vocabulary.tokenize(tf.constant([text])).to_list()
+            assert [vocabulary.pieces[one] for one in ids[:-1]] == theirs.encode(text, out_type=str)
+
+
+def test_a_character_that_only_the_other_language_has_is_looked_up(module):
+    vocabulary = module.vocabulary
+    source = vocabulary.source
+    only_there = next(
+        piece
+        for piece in vocabulary.target.pieces[4:]
+        if len(piece) == 1 and piece.isalpha() and piece not in "".join(TEXTS["source.spm"])
+    )
+    [ids] = source.tokenize(tf.constant([f"a {only_there}"])).to_list()
+    assert source.pieces.index(only_there) in ids
+    [ids] = source.tokenize(tf.constant(["a \u65e5"])).to_list()
+    assert UNK in ids
+
+
+def test_it_decodes_as_decoder_yml_says_and_never_writes_what_marian_bars(whole, module):
+    options = module.options
+    assert (options.beam_size, options.length_penalty, options.max_length) == (2, 1.0, "3x")
+    assert (options.length_penalty_form, options.shrinking_beam) == ("length", True)
+    assert options.barred == (UNK,)
+    bias = dict(zip(module._paths, module.weights, strict=True))["embedding/output_bias"].numpy()
+    assert bias[[PAD, BOS]].tolist() == [NEVER, NEVER]
+    found = module.translate_in_detail(tf.constant(["a red cat"] * 2), tf.constant(["", ""]))
+    pieces = set(found["pieces"].numpy().reshape(-1).tolist())
+    assert not pieces & {b"<unk>", b"<s>", b"<pad>"}
+
+
+def broken(name, value):
+    return {"settings": {**CONFIG, name: value}}
+
+
+def without(config, name):
+    return {key: value for key, value in config.items() if key != name}
+
+
+BAD = {
+    "of another type": (broken("type", "s2s"), r"`type` of .* must be one of transformer"),
+    "an average attention": (
+        broken("transformer-decoder-autoreg", "average-attention"),
+        "`transformer-decoder-autoreg` of .* self-attention. Received: average-attention",
+    ),
+    "trained positions": (
+        broken("transformer-train-position-embeddings", True),
+        "`transformer-train-position-embeddings` of",
+    ),
+    "factors": (broken("lemma-dim-emb", 8), "`lemma-dim-emb` of"),
+    "norms elsewhere": (broken("transformer-postprocess", "dna"), "Received: /na/"),
+    "an unknown setting": (broken("transformer-new-idea", 1), "do not know: transformer-new-idea"),
+    "another width": (broken("dim-emb", 8), r"Wemb is \(\d+, 16\), expected \(\d+, 8\)"),
+    "more layers": (broken("enc-depth", 10**9), "lacks the weight encoder_l3_self_Wq"),
+    "no width": ({"settings": without(CONFIG, "dim-emb")}, "lacks dim-emb"),
+    "a word for a number": (broken("dec-depth", "two"), "`dec-depth` of .* `int`"),
+    "two models": ({"decoder": {**DECODING, "models": ["a.npz", "b.npz"]}}, "must be one file"),
+    "a file elsewhere": ({"decoder": {**DECODING, "models": ["../model.npz"]}}, "files beside it"),
+    "a word penalty": ({"decoder": {**DECODING, "word-penalty": 0.3}}, "`word-penalty` of"),
+    "no YAML": ({DECODER: b"models: [a\n"}, "is no YAML"),
+    "a list": ({DECODER: b"- a\n"}, "must be a mapping"),
+    "not UTF-8": ({"vocab.yml": b"\xff: 0"}, "must be UTF-8"),
+    "ids with a gap": ({"vocab.yml": b"</s>: 0\n<unk>: 1\na: 3\n"}, "number its 3 pieces from 0"),
+    "no end": ({"vocab.yml": b"a: 0\n<unk>: 1\n"}, "lacks the piece </s>"),
+    "no archive": ({"model.npz": b"weights"}, "is no .npz of Marian"),
+    "a pickle": ({"pickle": True}, "is damaged|must be int8"),
+    "no numbers": ({"weight": ("Wemb", np.nan)}, "Wemb must have finite numbers"),
+    "float64": ({"dtype": np.float64}, "must be float32. Received: float64"),
+    "no SentencePiece": ({"source.spm": b"pieces"}, "source.spm is not a SentencePiece model"),
+}
+
+
+def spoiled(whole, folder, fault):
+    """A copy of the folder with a fault."""
+    source, _, arrays = whole
+    for path in source.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    config = settings_array(fault.get("settings", CONFIG))
+    if "weight" in fault:
+        name, value = fault["weight"]
+        arrays = {**arrays, name: np.full_like(arrays[name], value)}
+    if "dtype" in fault:
+        arrays = {name: array.astype(fault["dtype"]) for name, array in arrays.items()}
+    if "pickle" in fault:
+        config = np.array([{"a": 1}], dtype=object)
+    np.savez(folder / "model.npz", **arrays, **{SETTINGS: config})
+    if "decoder" in fault:
+        (folder / DECODER).write_text(yaml.safe_dump(fault["decoder"]))
+    for name, content in fault.items():
+        if isinstance(content, bytes):
+            (folder / name).write_bytes(content)
+    return folder
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_cannot_be_imported_is_told_in_one_line(whole, tmp_path, name):
+    fault, message = BAD[name]
+    folder = spoiled(whole, tmp_path, fault)
+    with pytest.raises(ValueError, match=message) as told:
+        imported.module_of(MarianFolder(folder))
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("name", ["source.spm", "vocab.yml", "model.npz"])
+def test_a_missing_file_is_named(whole, tmp_path, name):
+    spoiled(whole, tmp_path, {})
+    (tmp_path / name).unlink()
+    with pytest.raises(FileNotFoundError, match=re.escape(f"has no {name}")):
+        imported.module_of(MarianFolder(tmp_path))
+
+
+def test_a_release_of_byte_pairs_is_refused_by_name(whole, tmp_path):
+    spoiled(whole, tmp_path, {})
+    (tmp_path / "source.spm").rename(tmp_path / "source.bpe")
+    with pytest.raises(FileNotFoundError, match="needs Moses' tokenizer"):
+        imported.module_of(MarianFolder(tmp_path))
+
+
+def test_a_whole_folder_has_no_fault(whole, tmp_path):
+    folder = MarianFolder(spoiled(whole, tmp_path, {}))
+    assert folder.model().hyperparameters.num_decoder_layers == DEPTHS["decoder"]
+    assert folder.told() == ""
