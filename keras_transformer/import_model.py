@@ -1,12 +1,14 @@
-"""Import a pretrained BERT or ViT as a run's folder and a SavedModel: `python -m
-keras_transformer.import_model --from=FOLDER --model_dir=runs/bert` (Devlin et al. 2019, "BERT:
-Pre-training of Deep Bidirectional Transformers for Language Understanding"; Dosovitskiy et al.
-2021, "An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale").
+"""Import a translator of Marian, a BERT or a ViT as a run's folder and a SavedModel: `python -m
+keras_transformer.import_model --from=FOLDER --model_dir=runs/opus_en_de` (Junczys-Dowmunt et al.
+2018, "Marian: Fast Neural Machine Translation in C++"; Devlin et al. 2019, "BERT: Pre-training of
+Deep Bidirectional Transformers for Language Understanding"; Dosovitskiy et al. 2021, "An Image is
+Worth 16x16 Words: Transformers for Image Recognition at Scale").
 
-The folder is in Hugging Face's layout: config.json, *.safetensors, and for a BERT vocab.txt or
-tokenizer.json. `--init_from` fine-tunes the run. A BERT's SavedModel gives sentence vectors, and if
-the model has such a head it also predicts masked words, labels or tags. A ViT's SavedModel
-classifies images.
+A translator's folder is Marian's, such as a release of OPUS-MT: decoder.yml and the files that it
+names, source.spm, target.spm. Others are in Hugging Face's layout: config.json, *.safetensors, and
+for a BERT vocab.txt or tokenizer.json. `--init_from` fine-tunes the run. A BERT's SavedModel gives
+sentence vectors, and if the model has such a head it also predicts masked words, labels or tags. A
+ViT's SavedModel classifies images.
 """
 
 from keras_transformer import flags
@@ -25,7 +27,9 @@ def main(FLAGS):
 
     origin = FLAGS["from"].value
     if not origin:
-        raise ValueError("--from is missing: a folder with config.json and *.safetensors.")
+        raise ValueError(
+            "--from is missing: a folder with decoder.yml, or with config.json and *.safetensors."
+        )
     run = RunFolder(flags.required(FLAGS, "model_dir"))
     if run.path.exists():
         raise FileExistsError(f"{run.path} exists. Name another --model_dir, or delete it.")

@@ -19,7 +19,13 @@ CLASSES = {
         *("OrthogonalOfAnyDtype", "PatchEmbedding", "PieceBias", "PiecePrediction", "PostNorm"),
         *("PositionalEmbedding", "PreNorm", "PreRmsNorm", "RecurrentDecoder", "RecurrentEncoder"),
         *("RelativeBias", "RelativeKeysAndValues", "RmsNormalization", "Rotary"),
-        *("HalvesEncoding", "ScaledDotProduct", "SegmentEmbedding", "SinusoidalEncoding", "SoftmaxHeads"),
+        *(
+            "HalvesEncoding",
+            "ScaledDotProduct",
+            "SegmentEmbedding",
+            "SinusoidalEncoding",
+            "SoftmaxHeads",
+        ),
         *("SparseHeads", "depth_scaled", "gelu", "gelu_tanh", "glorot"),
     ],
     "models": [

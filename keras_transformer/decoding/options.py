@@ -17,20 +17,13 @@ OR_ITS_OWN = (
 # Of a flag that is not given, the model has its own value.
 ITS_OWN = types.MappingProxyType({"is_unset": True, "resumed": TOLD})
 # What samples do without.
-OF_SEARCH = (
-    *("beam_size", "length_penalty", "length_penalty_form", "shrinking_beam"),
-    "coverage_penalty",
-)
+OF_SEARCH = ("beam_size", "length_penalty", "length_penalty_form", "shrinking_beam")
+OF_SEARCH += ("coverage_penalty",)
+# Rules on a text, however it is searched for.
+RULES = ("max_length", "min_length", "no_repeat_ngram_size", "repetition_penalty", "constrained")
+RULES += ("barred",)
 # Neither how many hypotheses are shown nor how samples are drawn.
-REMEMBERED = (
-    *OF_SEARCH,
-    "max_length",
-    "min_length",
-    "no_repeat_ngram_size",
-    "repetition_penalty",
-    "constrained",
-    "barred",
-)
+REMEMBERED = (*OF_SEARCH, *RULES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,14 +171,7 @@ class DecodingOptions(Options):
 
     def _refuse_what_excludes_each_other(self):
         def given(*names):
-            return next(
-                (
-                    f"{name}={getattr(self, name)}"
-                    for name in names
-                    if getattr(self, name) is not None
-                ),
-                None,
-            )
+            return next((f"{name}={one}" for name, one in self._given(*names).items()), None)
 
         search = given(
             "beam_size", "length_penalty", *(["coverage_penalty"] if self.coverage_penalty else [])
@@ -233,15 +219,7 @@ class DecodingOptions(Options):
 
     def greedy(self) -> "DecodingOptions":
         """Greedy search by the same rules: lengths, repetitions and `constrained`."""
-        names = (
-            "max_length",
-            "min_length",
-            "no_repeat_ngram_size",
-            "repetition_penalty",
-            "constrained",
-            "barred",
-        )
-        return DecodingOptions(beam_size=1, **self._given(*names))
+        return DecodingOptions(beam_size=1, **self._given(*RULES))
 
     def beam(self, **other):
         """The `BeamSearch` of these options; `other` replaces some of them."""
@@ -299,7 +277,7 @@ class DecodingOptions(Options):
 
 def remembered(options: DecodingOptions) -> dict[str, Any]:
     """What a run keeps of its options: arguments of `DecodingOptions`, as JSON."""
-    values = dataclasses.asdict(options)
+    values = {**dataclasses.asdict(options), "barred": list(options.barred) or None}
     return {name: values[name] for name in REMEMBERED if values[name] is not None}
 
 

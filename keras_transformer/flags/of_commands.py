@@ -121,7 +121,8 @@ class ImportOptions(Options):
 
     from_: str | None = option(
         None,
-        "Folder of the model to import, in Hugging Face's layout: config.json and *.safetensors.",
+        "Folder of the model to import: of Marian (decoder.yml, *.npz, vocabulary, *.spm), or in "
+        "Hugging Face's layout (config.json, *.safetensors).",
         path=True,
     )
 

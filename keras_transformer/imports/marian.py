@@ -9,18 +9,25 @@ Marian: sines in the first half of the columns, cosines in the second.
 
 import os
 import pathlib
-import zipfile
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from keras_transformer.decoding import DecodingOptions
-from keras_transformer.imports.family import Size, Weight, weights
+from keras_transformer.imports.family import Weight, weights
 from keras_transformer.imports.folder_files import listed
+from keras_transformer.imports.marian_files import (
+    ANOTHER,
+    WHOLE,
+    Arrays,
+    Config,
+    Decoder,
+    parse_yaml,
+    read_yaml,
+)
 from keras_transformer.models import Hyperparameters, Transformer
 from pipelines import json_files
-from pipelines.json_files import Schema, read_text, regular_file, shown
+from pipelines.json_files import regular_file, shown
 from pipelines.special_ids import EOS, PAD, UNK
 from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabularies.other_order import SPECIAL, in_order
@@ -29,8 +36,6 @@ from pipelines.vocabularies.vocabulary import Vocabulary
 DECODER = "decoder.yml"
 SETTINGS = "special:model.yml"
 SPM = ("source.spm", "target.spm")
-WHOLE = "Take the whole release again."
-ANOTHER = "Import another model."
 # Pieces that Marian does not have are as unlikely as float32 can say, and a loss stays finite.
 NEVER = -100.0
 # A vocabulary of 260,000 pieces has 6 MB.
@@ -39,78 +44,6 @@ MOST_BYTES_OF_PIECES = 2**26
 STEPS = {("", "an", ""): "post", ("n", "a", "n"): "pre"}
 END = "</s>"
 UNKNOWN = "<unk>"
-
-
-class Decoder(Schema, rename="kebab"):
-    """What decoder.yml may say."""
-
-    FIXED: ClassVar = {"word-penalty": (0, 0.0), "skip-cost": (False,), "output-sampling": (False,)}
-    HARMLESS: ClassVar = (
-        *("relative-paths", "mini-batch", "maxi-batch", "maxi-batch-sort", "mini-batch-words"),
-        *("workspace", "cpu-threads", "devices", "n-best", "quiet", "quiet-translation", "log"),
-    )
-
-    models: list[str]
-    vocabs: list[str]
-    beam_size: Size = 12
-    normalize: float = 0.0
-    allow_unk: bool = False
-    max_length_factor: float = 3.0
-
-
-class Config(Schema, rename="kebab", kw_only=True):
-    """What the settings of a model may say."""
-
-    FIXED: ClassVar = {
-        "factors-dim-emb": (0,),
-        "input-types": ([],),
-        "lemma-dependency": ("",),
-        "lemma-dim-emb": (0,),
-        "output-omit-bias": (False,),
-        "right-left": (False,),
-        "tied-embeddings-src": (False,),
-        "transformer-attention-mask": ("default",),
-        "transformer-decoder-ffn-depth": (0, 2),
-        "transformer-disable-position-embeddings": (False,),
-        "transformer-ffn-depth": (2,),
-        "transformer-no-affine": (False,),
-        "transformer-no-bias": (False,),
-        "transformer-no-projection": (False,),
-        "transformer-pool": (False,),
-        "transformer-rnn-projection": (False,),
-        "transformer-train-position-embeddings": (False,),
-        "transformer-train-positions": (False,),
-        "ulr": (False,),
-    }
-    # Of recurrent models, of other attentions and of training.
-    HARMLESS: ClassVar = (
-        *("bert-train-type-embeddings", "bert-type-vocab-size", "char-conv-filters-num"),
-        *("char-conv-filters-widths", "char-highway", "char-stride", "dec-cell"),
-        *("dec-cell-base-depth", "dec-cell-high-depth", "dim-rnn", "dim-vocabs", "enc-cell"),
-        *("enc-cell-depth", "enc-type", "factors-combine", "layer-normalization"),
-        *("separator-symbol", "skip", "transformer-aan-activation", "transformer-aan-depth"),
-        *("transformer-aan-nogate", "transformer-alibi-shift", "transformer-alibi-trainable"),
-        *("transformer-depth-scaling", "transformer-dim-aan"),
-        *("transformer-guided-alignment-layer", "ulr-dim-emb", "ulr-trainable-transformation"),
-        "version",
-    )
-
-    type: Literal["transformer"]
-    dim_emb: Size
-    enc_depth: Size
-    dec_depth: Size
-    transformer_heads: Size
-    transformer_dim_ffn: Size
-    transformer_decoder_dim_ffn: int = 0
-    transformer_ffn_activation: Literal["relu", "swish"]
-    transformer_decoder_autoreg: Literal["self-attention"] = "self-attention"
-    transformer_preprocess: str = ""
-    transformer_postprocess: str = "dan"
-    transformer_postprocess_emb: Literal["", "d"] = "d"
-    transformer_postprocess_top: str = ""
-    transformer_tied_layers: tuple[Size, ...] = ()
-    tied_embeddings_all: bool = False
-    tied_embeddings: bool = False
 
 
 class MarianFolder:
@@ -132,18 +65,18 @@ class MarianFolder:
     def __init__(self, folder: str | os.PathLike):
         self.path = pathlib.Path(folder)
         self.unused = {}
-        self.decoder = self._settings(Decoder, _read_yaml(self._file(DECODER)), DECODER)
+        self.decoder = self._settings(Decoder, read_yaml(self._file(DECODER)), DECODER)
         if len(self.decoder.models) != 1:
             json_files.refuse(
                 "models", self._file(DECODER), "one file", self.decoder.models, ANOTHER
             )
-        self._weights = _Arrays(self._file(self.decoder.models[0]))
+        self._weights = Arrays(self._file(self.decoder.models[0]))
         if SETTINGS not in self._weights:
             raise ValueError(
                 f"{self._weights.path} lacks {SETTINGS}: it is no model of Marian. {WHOLE}"
             )
         text = bytes(self._weights.read(SETTINGS, np.int8)).rstrip(b"\0").decode("utf-8", "replace")
-        self.config = self._settings(Config, _parse_yaml(text, SETTINGS), SETTINGS)
+        self.config = self._settings(Config, parse_yaml(text, SETTINGS), SETTINGS)
         self._norm()
         self._pieces = self._read_pieces()
         self._check_shapes()
@@ -205,7 +138,7 @@ class MarianFolder:
 
     def _read_vocabulary(self, name):
         path = self._file(name)
-        ids = _read_yaml(path, MOST_BYTES_OF_PIECES, of_text=True)
+        ids = read_yaml(path, MOST_BYTES_OF_PIECES, of_text=True)
         pieces = [None] * len(ids)
         for piece, number in ids.items():
             place = int(number) if str(number).isdecimal() else -1
@@ -248,18 +181,18 @@ class MarianFolder:
             return "three_way"
         return "decoder" if self.config.tied_embeddings else "none"
 
-    def options(self) -> DecodingOptions:
-        """How decoder.yml decodes."""
+    def decoding(self) -> dict[str, Any]:
+        """How decoder.yml decodes: arguments of `DecodingOptions`."""
         decoder = self.decoder
-        return DecodingOptions(
-            beam_size=decoder.beam_size,
-            length_penalty=decoder.normalize,
-            length_penalty_form="length",
-            shrinking_beam=True,
-            max_length=f"{decoder.max_length_factor:g}x",
-            min_length="1",
-            barred=() if decoder.allow_unk else (UNK,),
-        )
+        return {
+            "beam_size": decoder.beam_size,
+            "length_penalty": decoder.normalize,
+            "length_penalty_form": "length",
+            "shrinking_beam": True,
+            "max_length": f"{decoder.max_length_factor:g}x",
+            "min_length": "1",
+            "barred": () if decoder.allow_unk else (UNK,),
+        }
 
     def vocabulary(self) -> SeparateVocabularies:
         """The pieces of source and target, with ids of one table."""
@@ -292,7 +225,7 @@ class MarianFolder:
             f"{len(names):,} pieces of {name} that the vocabulary lacks, such as {shown(names[0])}"
             for name, names in self.unused.items()
         ]
-        if unread := self._weights.unread():
+        if unread := self._weights.unread(SETTINGS):
             parts.append(f"weights: {', '.join(map(shown, unread[:8]))}")
         return f"Not used of {self.path}: {'; '.join(parts)}." if parts else ""
 
@@ -374,102 +307,3 @@ def is_marian(folder: str | os.PathLike) -> bool:
     """Whether a folder looks like one of Marian."""
     path = pathlib.Path(folder)
     return (path / DECODER).exists() or (path.is_dir() and any(path.glob("*.npz")))
-
-
-class _Arrays(Mapping):
-    """The arrays of an .npz: their headers are read first, and pickles never."""
-
-    def __init__(self, path: pathlib.Path):
-        self.path = path
-        self._read = set()
-        try:
-            with zipfile.ZipFile(regular_file(path)) as archive:
-                self._names = [name.removesuffix(".npy") for name in archive.namelist()]
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{path} is no .npz of Marian, or is damaged. {WHOLE}") from error
-
-    def __contains__(self, name):
-        return name in self._names
-
-    def __iter__(self):
-        return iter(self._names)
-
-    def __len__(self):
-        return len(self._names)
-
-    def read(self, name: str, dtype) -> np.ndarray:
-        """An array that must be of a type."""
-        try:
-            with np.load(self.path, allow_pickle=False) as archive:
-                array = archive[name]
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{self.path}: {shown(name)} is damaged. {WHOLE}") from error
-        if array.dtype != dtype:
-            raise ValueError(
-                f"{self.path}: {shown(name)} must be {np.dtype(dtype)}. Received: {array.dtype}. "
-                f"{ANOTHER}"
-            )
-        return array
-
-    def check(self, name: str, shape: tuple[int, ...]) -> None:
-        """Refuse an array whose header says another shape than the settings."""
-        if name not in self._names:
-            raise ValueError(
-                f"{self.path} lacks the weight {name}, which a model of its settings has. {WHOLE}"
-            )
-        header = self._header(name)
-        if header != shape:
-            raise ValueError(
-                f"{self.path}: the weight {name} is {header}, expected {shape}. Check that the "
-                "settings inside and the vocabulary belong to it."
-            )
-
-    def _header(self, name):
-        try:
-            with zipfile.ZipFile(self.path) as archive, archive.open(f"{name}.npy") as file:
-                version = np.lib.format.read_magic(file)
-                read = {
-                    (1, 0): np.lib.format.read_array_header_1_0,
-                    (2, 0): np.lib.format.read_array_header_2_0,
-                }[version]
-                return read(file)[0]
-        except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{self.path}: {shown(name)} is damaged. {WHOLE}") from error
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        array = self.read(name, np.float32)
-        self._read.add(name)
-        if not np.isfinite(array).all():
-            raise ValueError(
-                f"{self.path}: the weight {name} must have finite numbers. Received: "
-                f"{(~np.isfinite(array)).sum():,} others. {ANOTHER}"
-            )
-        return array
-
-    def unread(self) -> list[str]:
-        """Names of the weights that were never asked for."""
-        return [one for one in self._names if one not in self._read and one != SETTINGS]
-
-
-def _read_yaml(path, most_bytes=json_files.MOST_BYTES, of_text=False) -> dict[str, Any]:
-    return _parse_yaml(read_text(path, most_bytes), path, of_text)
-
-
-def _parse_yaml(text, place, of_text=False):
-    """A YAML mapping; of text, all its keys and values stay strings, such as `no` and `1_000`."""
-    try:
-        import yaml
-    except ImportError as error:
-        raise ImportError(
-            "PyYAML is missing: pip install 'keras-transformer-nmt[imports]'."
-        ) from error
-    fast = "CBaseLoader" if of_text else "CSafeLoader"
-    loader = getattr(yaml, fast, yaml.BaseLoader if of_text else yaml.SafeLoader)
-    try:
-        document = yaml.load(text, Loader=loader)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"{place} is no YAML ({reason}). {WHOLE}") from error
-    if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
-        raise ValueError(f"{place} must be a mapping of names. {WHOLE}")
-    return document

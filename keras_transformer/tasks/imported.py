@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import Mapping
 
 from keras_transformer import models
-from keras_transformer.decoding.options import remembered
+from keras_transformer.decoding.options import DecodingOptions, remembered
 from keras_transformer.imports import bert, bert_text, vit
 from keras_transformer.imports.hugging_face import PretrainedFolder
 from keras_transformer.imports.marian import MarianFolder, is_marian
@@ -38,7 +38,9 @@ def module_of(folder: PretrainedFolder | MarianFolder) -> tuple[str, ServedModul
     """
     if isinstance(folder, MarianFolder):
         vocabulary = folder.vocabulary()
-        return "translation", TranslationModule(folder.model(), vocabulary, folder.options())
+        return "translation", TranslationModule(
+            folder.model(), vocabulary, DecodingOptions(**folder.decoding())
+        )
     kinds = {bert.MODEL_TYPE: _of_text}
     if TASK in TASKS:
         kinds[vit.MODEL_TYPE] = _of_pictures

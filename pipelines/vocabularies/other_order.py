@@ -1,12 +1,15 @@
 """SentencePiece models whose pieces have the ids of another program's vocabulary."""
 
+import re
 from collections.abc import Sequence
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from pipelines.special_ids import BOS, EOS, PAD, UNK
 
-NORMAL, UNKNOWN, CONTROL, _, UNUSED = range(1, 6)
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = range(1, 6)
+# What says at the beginning of a text which language it is translated into.
+LABEL = re.compile(r">>\w[\w-]*<<")
 SPECIAL = {PAD: ("<pad>", CONTROL), UNK: ("<unk>", UNKNOWN), BOS: ("<s>", CONTROL)}
 SPECIAL |= {EOS: ("</s>", CONTROL)}
 # Numbers of a TrainerSpec's fields.
@@ -54,7 +57,8 @@ def in_order(model: bytes, pieces: Sequence[str]) -> tuple[bytes, list[str]]:
     Args:
         model: bytes of another, of any ids.
         pieces: strings by id, behind PAD, UNK, BOS and EOS, which the model need not know. Longer
-            ones that it does not know are never cut, but written.
+            ones that it does not know are never cut, but written. A label such as ">>deu<<" is
+            one piece at the beginning of a text.
 
     Returns:
         The model; and the pieces of text that it knew and the list has not. Text is cut without
@@ -71,6 +75,9 @@ def in_order(model: bytes, pieces: Sequence[str]) -> tuple[bytes, list[str]]:
         one = known.get(piece)
         if one is not None and one.type not in (UNKNOWN, CONTROL):
             made.pieces.add().CopyFrom(one)
+        elif LABEL.fullmatch(piece):
+            # SentencePiece puts a space before the text, and the label is one piece without it.
+            made.pieces.add(piece=f"\u2581{piece}", score=0.0, type=USER_DEFINED)
         elif len(piece) == 1:
             # The other program looks up what its model leaves as an unknown character.
             made.pieces.add(piece=piece, score=least, type=NORMAL)

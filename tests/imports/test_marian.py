@@ -100,7 +100,7 @@ def whole(tmp_path_factory):
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         names |= {processor.id_to_piece(number) for number in range(3, processor.vocab_size())}
     # What YAML reads as something else than a word.
-    names |= {"no", "~", "1_000", ":"}
+    names |= {"no", "~", "1_000", ":", ">>deu<<"}
     pieces = ["</s>", "<unk>", *sorted(names)]
     arrays = arrays_of(len(pieces), np.random.default_rng(7))
     np.savez(folder / "model.npz", **arrays, **{SETTINGS: settings_array(CONFIG)})
@@ -202,7 +202,8 @@ def test_text_is_cut_as_the_models_of_each_language_cut_it(whole, module):
     for name, side in zip(TEXTS, ("source", "target"), strict=True):
         theirs = sentencepiece.SentencePieceProcessor(model_file=str(folder / name))
         vocabulary = getattr(module.vocabulary, side)
-        assert vocabulary.pieces[len((PAD, UNK, BOS, EOS)) :] == pieces[2:]
+        ours = [piece.replace("\u2581>>", ">>") for piece in vocabulary.pieces]
+        assert ours[len((PAD, UNK, BOS, EOS)) :] == pieces[2:]
         for text in [*TEXTS[name], "a  cat", "cat", ""]:
             [ids] = vocabulary.tokenize(tf.constant([text])).to_list()
             assert [vocabulary.pieces[one] for one in ids[:-1]] == theirs.encode(text, out_type=str)
@@ -220,6 +221,12 @@ def test_a_character_that_only_the_other_language_has_is_looked_up(module):
     assert source.pieces.index(only_there) in ids
     [ids] = source.tokenize(tf.constant(["a \u65e5"])).to_list()
     assert UNK in ids
+
+
+def test_a_label_is_one_piece_before_the_text(module):
+    source = module.vocabulary.source
+    plain, labelled = source.tokenize(tf.constant(["a cat", ">>deu<< a cat"])).to_list()
+    assert labelled == [source.pieces.index("\u2581>>deu<<"), *plain]
 
 
 def test_it_decodes_as_decoder_yml_says_and_never_writes_what_marian_bars(whole, module):

@@ -6,7 +6,7 @@ import pytest
 from oracles import paper
 
 from keras_transformer.layers import PositionalEmbedding, sinusoidal_positions
-from keras_transformer.layers.embedding import LearnedEncoding, NoEncoding
+from keras_transformer.layers.embedding import HalvesEncoding, LearnedEncoding, NoEncoding
 
 IDS = np.array([[3, 1, 4, 1], [5, 9, 2, 6]])
 

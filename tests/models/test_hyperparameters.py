@@ -110,7 +110,11 @@ def test_an_odd_d_model_is_refused_with_a_remedy():
         ("norm", None, "a string"),
         ("activation", "tanh", "one of relu, gelu, gelu_tanh, swish, swiglu"),
         ("activation", ["relu"], "a string"),
-        ("positions", "t5", "one of sinusoidal, tensor2tensor, marian_mt, learned, relative, shaw, rotary, none"),
+        (
+            "positions",
+            "t5",
+            "one of sinusoidal, tensor2tensor, marian_mt, learned, relative, shaw, rotary, none",
+        ),
         ("tie_embeddings", True, "a string"),
         ("attention", "softmax", ATTENTIONS),
         ("attention", "local", ATTENTIONS),

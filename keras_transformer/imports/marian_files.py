@@ -1,0 +1,186 @@
+"""The files of a model of Marian: what its settings may say, arrays of an .npz, and YAML."""
+
+import pathlib
+import zipfile
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from keras_transformer.imports.family import Size
+from pipelines import json_files
+from pipelines.json_files import Schema, read_text, regular_file, shown
+
+WHOLE = "Take the whole release again."
+ANOTHER = "Import another model."
+
+
+class Decoder(Schema, rename="kebab"):
+    """What decoder.yml may say."""
+
+    FIXED: ClassVar = {"word-penalty": (0, 0.0), "skip-cost": (False,), "output-sampling": (False,)}
+    HARMLESS: ClassVar = (
+        *("relative-paths", "mini-batch", "maxi-batch", "maxi-batch-sort", "mini-batch-words"),
+        *("workspace", "cpu-threads", "devices", "n-best", "quiet", "quiet-translation", "log"),
+    )
+
+    models: list[str]
+    vocabs: list[str]
+    beam_size: Size = 12
+    normalize: float = 0.0
+    allow_unk: bool = False
+    max_length_factor: float = 3.0
+
+
+class Config(Schema, rename="kebab", kw_only=True):
+    """What the settings of a model may say."""
+
+    FIXED: ClassVar = {
+        "factors-dim-emb": (0,),
+        "input-types": ([],),
+        "lemma-dependency": ("",),
+        "lemma-dim-emb": (0,),
+        "output-omit-bias": (False,),
+        "right-left": (False,),
+        "tied-embeddings-src": (False,),
+        "transformer-attention-mask": ("default",),
+        "transformer-decoder-ffn-depth": (0, 2),
+        "transformer-disable-position-embeddings": (False,),
+        "transformer-ffn-depth": (2,),
+        "transformer-no-affine": (False,),
+        "transformer-no-bias": (False,),
+        "transformer-no-projection": (False,),
+        "transformer-pool": (False,),
+        "transformer-rnn-projection": (False,),
+        "transformer-train-position-embeddings": (False,),
+        "transformer-train-positions": (False,),
+        "ulr": (False,),
+    }
+    # Of recurrent models, of other attentions and of training.
+    HARMLESS: ClassVar = (
+        *("bert-train-type-embeddings", "bert-type-vocab-size", "char-conv-filters-num"),
+        *("char-conv-filters-widths", "char-highway", "char-stride", "dec-cell"),
+        *("dec-cell-base-depth", "dec-cell-high-depth", "dim-rnn", "dim-vocabs", "enc-cell"),
+        *("enc-cell-depth", "enc-type", "factors-combine", "layer-normalization"),
+        *("separator-symbol", "skip", "transformer-aan-activation", "transformer-aan-depth"),
+        *("transformer-aan-nogate", "transformer-alibi-shift", "transformer-alibi-trainable"),
+        *("transformer-depth-scaling", "transformer-dim-aan"),
+        *("transformer-guided-alignment-layer", "ulr-dim-emb", "ulr-trainable-transformation"),
+        "version",
+    )
+
+    type: Literal["transformer"]
+    dim_emb: Size
+    enc_depth: Size
+    dec_depth: Size
+    transformer_heads: Size
+    transformer_dim_ffn: Size
+    transformer_decoder_dim_ffn: int = 0
+    transformer_ffn_activation: Literal["relu", "swish"]
+    transformer_decoder_autoreg: Literal["self-attention"] = "self-attention"
+    transformer_preprocess: str = ""
+    transformer_postprocess: str = "dan"
+    transformer_postprocess_emb: Literal["", "d"] = "d"
+    transformer_postprocess_top: str = ""
+    transformer_tied_layers: tuple[Size, ...] = ()
+    tied_embeddings_all: bool = False
+    tied_embeddings: bool = False
+
+
+class Arrays(Mapping):
+    """The arrays of an .npz: their headers are read first, and pickles never."""
+
+    def __init__(self, path: pathlib.Path):
+        self.path = path
+        self._read = set()
+        try:
+            with zipfile.ZipFile(regular_file(path)) as archive:
+                self._names = [name.removesuffix(".npy") for name in archive.namelist()]
+        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path} is no .npz of Marian, or is damaged. {WHOLE}") from error
+
+    def __contains__(self, name):
+        return name in self._names
+
+    def __iter__(self):
+        return iter(self._names)
+
+    def __len__(self):
+        return len(self._names)
+
+    def read(self, name: str, dtype) -> np.ndarray:
+        """An array that must be of a type."""
+        try:
+            with np.load(self.path, allow_pickle=False) as archive:
+                array = archive[name]
+        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{self.path}: {shown(name)} is damaged. {WHOLE}") from error
+        if array.dtype != dtype:
+            raise ValueError(
+                f"{self.path}: {shown(name)} must be {np.dtype(dtype)}. Received: {array.dtype}. "
+                f"{ANOTHER}"
+            )
+        return array
+
+    def check(self, name: str, shape: tuple[int, ...]) -> None:
+        """Refuse an array whose header says another shape than the settings."""
+        if name not in self._names:
+            raise ValueError(
+                f"{self.path} lacks the weight {name}, which a model of its settings has. {WHOLE}"
+            )
+        header = self._header(name)
+        if header != shape:
+            raise ValueError(
+                f"{self.path}: the weight {name} is {header}, expected {shape}. Check that the "
+                "settings inside and the vocabulary belong to it."
+            )
+
+    def _header(self, name):
+        try:
+            with zipfile.ZipFile(self.path) as archive, archive.open(f"{name}.npy") as file:
+                version = np.lib.format.read_magic(file)
+                read = {
+                    (1, 0): np.lib.format.read_array_header_1_0,
+                    (2, 0): np.lib.format.read_array_header_2_0,
+                }[version]
+                return read(file)[0]
+        except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{self.path}: {shown(name)} is damaged. {WHOLE}") from error
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        array = self.read(name, np.float32)
+        self._read.add(name)
+        if not np.isfinite(array).all():
+            raise ValueError(
+                f"{self.path}: the weight {name} must have finite numbers. Received: "
+                f"{(~np.isfinite(array)).sum():,} others. {ANOTHER}"
+            )
+        return array
+
+    def unread(self, other: str) -> list[str]:
+        """Names of the weights that were never asked for; `other` is none."""
+        return [one for one in self._names if one not in self._read and one != other]
+
+
+def read_yaml(path, most_bytes=json_files.MOST_BYTES, of_text=False) -> dict[str, Any]:
+    return parse_yaml(read_text(path, most_bytes), path, of_text)
+
+
+def parse_yaml(text, place, of_text=False):
+    """A YAML mapping; of text, all its keys and values stay strings, such as `no` and `1_000`."""
+    try:
+        import yaml
+    except ImportError as error:
+        raise ImportError(
+            "PyYAML is missing: pip install 'keras-transformer-nmt[imports]'."
+        ) from error
+    fast = "CBaseLoader" if of_text else "CSafeLoader"
+    loader = getattr(yaml, fast, yaml.BaseLoader if of_text else yaml.SafeLoader)
+    try:
+        document = yaml.load(text, Loader=loader)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{place} is no YAML ({reason}). {WHOLE}") from error
+    if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
+        raise ValueError(f"{place} must be a mapping of names. {WHOLE}")
+    return document
