@@ -212,9 +212,7 @@ class Streamed(Target, Strictness):
         """
 
     def load(self) -> Corpus:
-        dropped = Dropped(strict=self.strict)
-        opened = [self.rows(split, dropped) for split in range(3)]
-        return self._corpus([ParallelText.from_rows(*split) for split in opened], dropped)
+        return self._read()
 
     def stream(self, part=0, parts=1, dropped=None):
         if not 0 <= part < parts:
@@ -228,12 +226,14 @@ class Streamed(Target, Strictness):
         return ((source, target) for _, source, target in rows)
 
     def held_out(self):
-        dropped = Dropped(strict=self.strict)
-        _, *opened = [self.rows(split, dropped) for split in range(3)]
-        texts = [ParallelText.from_rows(*split) for split in opened]
-        return self._corpus([ParallelText([], []), *texts], dropped)
+        return self._read(without_train=True)
 
-    def _corpus(self, texts, dropped):
+    def _read(self, without_train=False):
+        # All splits are opened, so that a missing file is refused before any is read.
+        dropped = Dropped(strict=self.strict)
+        train, *others = [self.rows(split, dropped) for split in range(3)]
+        first = ParallelText([], []) if without_train else ParallelText.from_rows(*train)
+        texts = [first, *(ParallelText.from_rows(*split) for split in others)]
         return Corpus(self.name, *self.two_languages(), *texts, dropped=dropped)
 
 
