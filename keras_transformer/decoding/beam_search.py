@@ -49,7 +49,7 @@ class BeamSearch:
         coverage_penalty: beta, at least 0. Above 0, the stepper must give its attention; 0, as in
             the paper, is no penalty.
         constraints: `Constraints` on the tokens; none by default.
-        form: of lp, a key of `PENALTIES`; the paper's by default.
+        length_penalty_form: of lp, a key of `PENALTIES`; the paper's by default.
 
     Call arguments: see `keras_transformer.decoding`.
 
@@ -68,7 +68,7 @@ class BeamSearch:
         num_hypotheses: int | tf.Tensor = 1,
         coverage_penalty: float = 0.0,
         constraints: Constraints | None = None,
-        form: str = "paper",
+        length_penalty_form: str = "paper",
     ):
         if not tf.is_tensor(beam_size):
             _check(beam_size, length_penalty, num_hypotheses)
@@ -85,7 +85,7 @@ class BeamSearch:
         # How many finished hypotheses are kept.
         self.kept = self.beam_size
         self.length_penalty = length_penalty
-        self._lp = PENALTIES[form]
+        self._lp = PENALTIES[length_penalty_form]
         self.coverage_penalty = coverage_penalty
         self.constraints = constraints or Constraints()
 

@@ -225,25 +225,17 @@ class DecodingOptions(Options):
         """The `BeamSearch` of these options; `other` replaces some of them."""
         from keras_transformer.decoding.beam_search import BeamSearch, ShrinkingBeamSearch
 
-        names = ("beam_size", "length_penalty", "num_hypotheses", "coverage_penalty")
+        names = ("beam_size", "length_penalty", "length_penalty_form", "num_hypotheses")
         kind = ShrinkingBeamSearch if self.shrinking_beam else BeamSearch
-        return kind(
-            **self._given(*names) | other,
-            constraints=self.constraints(),
-            form=self.length_penalty_form,
-        )
+        own = self._given(*names, "coverage_penalty")
+        return kind(**own | other, constraints=self.constraints())
 
     def sweep(self, beam_size, length_penalties):
         """The search of these options for several length penalties at once: float32 (A,)."""
         from keras_transformer.decoding.penalty_sweep import PenaltySweep
 
-        return PenaltySweep(
-            beam_size,
-            length_penalties,
-            self.coverage_penalty,
-            self.constraints(),
-            self.length_penalty_form,
-        )
+        of_each = (self.coverage_penalty, self.constraints(), self.length_penalty_form)
+        return PenaltySweep(beam_size, length_penalties, *of_each)
 
     def sampling(self, **other):
         """The `Sampling` of one translation by these options; `other` replaces some of them."""

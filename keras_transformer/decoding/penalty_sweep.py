@@ -21,7 +21,7 @@ class PenaltySweep(BeamSearch):
     Args:
         beam_size: K, (1,), at least 1.
         length_penalties: the A exponents, float32 (A,), each at least 0.
-        coverage_penalty, constraints, form: see `BeamSearch`.
+        coverage_penalty, constraints, length_penalty_form: see `BeamSearch`.
 
     Call arguments: see `keras_transformer.decoding`.
 
@@ -35,10 +35,10 @@ class PenaltySweep(BeamSearch):
         length_penalties: tf.Tensor,
         coverage_penalty: float = 0.0,
         constraints: Constraints | None = None,
-        form: str = "paper",
+        length_penalty_form: str = "paper",
     ):
         count = tf.shape(length_penalties)
-        super().__init__(beam_size, 0.0, count, coverage_penalty, constraints, form)
+        super().__init__(beam_size, 0.0, count, coverage_penalty, constraints, length_penalty_form)
         self.kept = self.num_hypotheses
         self.length_penalties = length_penalties
 

@@ -53,9 +53,6 @@ class MarianFolder:
     Args:
         folder: with decoder.yml and what it names.
 
-    Attributes:
-        path: the folder.
-
     Raises:
         FileNotFoundError: if a file is missing.
         ValueError: if a file is damaged or says what we cannot compute.
@@ -78,6 +75,8 @@ class MarianFolder:
         text = bytes(self._weights.read(SETTINGS, np.int8)).rstrip(b"\0").decode("utf-8", "replace")
         self.config = self._settings(Config, parse_yaml(text, SETTINGS), SETTINGS)
         self._norm()
+        tied = "decoder" if self.config.tied_embeddings else "none"
+        self._ties = "three_way" if self.config.tied_embeddings_all else tied
         self._pieces = self._read_pieces()
         self._check_shapes()
 
@@ -107,11 +106,8 @@ class MarianFolder:
     def _norm(self):
         """The placement of norms; others than ours are refused."""
         config = self.config
-        steps = (
-            config.transformer_preprocess.replace("d", ""),
-            config.transformer_postprocess.replace("d", ""),
-            config.transformer_postprocess_top.replace("d", ""),
-        )
+        places = ("preprocess", "postprocess", "postprocess_top")
+        steps = tuple(getattr(config, f"transformer_{one}").replace("d", "") for one in places)
         if steps not in STEPS:
             forms = " or ".join("/".join(one) for one in STEPS)
             raise ValueError(
@@ -171,15 +167,10 @@ class MarianFolder:
             norm=self._norm(),
             activation=config.transformer_ffn_activation,
             positions="tensor2tensor",
-            tie_embeddings=self._ties(),
+            tie_embeddings=self._ties,
             attention_bias=True,
             output_bias=True,
         )
-
-    def _ties(self):
-        if self.config.tied_embeddings_all:
-            return "three_way"
-        return "decoder" if self.config.tied_embeddings else "none"
 
     def decoding(self) -> dict[str, Any]:
         """How decoder.yml decodes: arguments of `DecodingOptions`."""
@@ -240,10 +231,15 @@ class MarianFolder:
         if not config.tied_embeddings_all:
             yield Weight("source_embedding/table", "encoder_Wemb", rows, self._by_our_ids)
         projects = "embedding"
-        if self._ties() == "none":
+        if self._ties == "none":
             projects = "projection"
             flipped = (width, pieces)
-            yield Weight("projection/table", "decoder_ff_logit_out_W", flipped, self._of_columns)
+            yield Weight(
+                "projection/table",
+                "decoder_ff_logit_out_W",
+                flipped,
+                lambda one: self._by_our_ids(one.T),
+            )
         bias = f"{projects}/output_bias"
         yield Weight(bias, "decoder_ff_logit_out_b", (1, pieces), self._bias_by_our_ids)
         for number in range(config.enc_depth):
@@ -285,17 +281,12 @@ class MarianFolder:
         """Rows (V, ...) in the order of our ids, with zeros for PAD and BOS: Marian's decoder
         begins with a zero embedding.
         """
-        ordinary = [
-            number for number, piece in enumerate(self._pieces) if piece not in (END, UNKNOWN)
-        ]
+        ordinary = [n for n, one in enumerate(self._pieces) if one not in (END, UNKNOWN)]
         made = np.zeros((len(rows) + 2, *rows.shape[1:]), rows.dtype)
         made[UNK] = rows[self._pieces.index(UNKNOWN)]
         made[EOS] = rows[self._pieces.index(END)]
         made[len(SPECIAL) :] = rows[ordinary]
         return made
-
-    def _of_columns(self, columns):
-        return self._by_our_ids(columns.T)
 
     def _bias_by_our_ids(self, bias):
         made = self._by_our_ids(bias[0])

@@ -350,7 +350,7 @@ def shrinking_search(log_probabilities, limit, beam_size, alpha):
 def test_a_shrinking_beam_follows_marians_rules(sentences, words, beam_size, alpha):
     tables = [Table(seed, words) for seed, _ in sentences]
     limits = [limit for _, limit in sentences]
-    search = beam.ShrinkingBeamSearch(beam_size, alpha, beam_size, form="length")
+    search = beam.ShrinkingBeamSearch(beam_size, alpha, beam_size, length_penalty_form="length")
     for found, table, limit in zip(decode(search, tables, limits), tables, limits, strict=True):
         expected = shrinking_search(table.log_probabilities, limit, beam_size, alpha)
         assert_lists_equal(found, expected)
@@ -360,8 +360,10 @@ def test_a_beam_that_keeps_its_width_finds_others():
     """The control: the two searches are not one."""
     tables = [Table(seed, 4) for seed in range(30)]
     limits = [6] * len(tables)
-    shrinking = decode(beam.ShrinkingBeamSearch(2, 1.0, form="length"), tables, limits)
-    assert shrinking != decode(BeamSearch(2, 1.0, form="length"), tables, limits)
+    shrinking = decode(
+        beam.ShrinkingBeamSearch(2, 1.0, length_penalty_form="length"), tables, limits
+    )
+    assert shrinking != decode(BeamSearch(2, 1.0, length_penalty_form="length"), tables, limits)
 
 
 def test_barred_ids_never_come():
