@@ -25,6 +25,11 @@ docs: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	NO_MKDOCS_2_WARNING=1 SOURCE_DATE_EPOCH=0 $(BIN)/mkdocs build --quiet
 
+# Each command and block of README and docs/ is run, with small files in place of big ones.
+.PHONY: docs-check
+docs-check: .venv/tested
+	$(PYTEST) tests/documentation
+
 # Each notebook is made from its source, and executed.
 NOTEBOOKS = $(patsubst %.py,%.ipynb,$(wildcard notebooks/*.py))
 

@@ -20,6 +20,8 @@ from documentation.toy_size import (
 )
 from shell import Shell
 
+# TFDS asks protobuf for what protobuf 6 deprecates, whenever it reads the metadata of a set.
+pytestmark = pytest.mark.filterwarnings(r"ignore:label\(\) is deprecated:DeprecationWarning")
 RUN = "runs/home_assistant_en_de"
 NEEDED = {
     "keras_transformer.prepare": ("apache_beam", "babel", "regex"),

@@ -7,13 +7,14 @@ import random
 import shutil
 
 import numpy as np
+import tensorflow_datasets
+import tfds_sets
 
 from pipelines.batches import picture_files
 
 # A flag file is looked up in the working folder first, so that these take the place of the
 # package's own: 20 steps on words to reverse.
-FLAG_FILES = ("tiny.flags", "base.flags", "base_en_fr.flags")
-FLAGS = """
+TINY_FLAGS = """
 --flagfile=toy.flags
 --mixed_precision=float32
 --source_language=en
@@ -31,8 +32,17 @@ SMALL = """
 --norelease
 """
 OF_TRANSLATORS = f"{SMALL}--vocabulary_size=400\n--validation_sentences=2\n"
-# Likewise, on the treebank of the tests, and on the text of `write_files`.
-OF_TASKS = {
+# Likewise, on sets of TFDS, on the treebank of the tests, and on the text of `write_files`.
+SETS = {
+    "wmt14_translate/de-en": ("de", "en"),
+    "wmt14_translate/fr-en": ("fr", "en"),
+    "ted_hrlr_translate/pt_to_en": ("pt", "en"),
+}
+OF_WMT = f"--corpus=tfds\n--data_dir=my_sets\n--source_language=en{OF_TRANSLATORS}"
+FLAG_FILES = {
+    "tiny.flags": TINY_FLAGS,
+    "base.flags": f"--dataset=wmt14_translate/de-en\n--target_language=de\n{OF_WMT}",
+    "base_en_fr.flags": f"--dataset=wmt14_translate/fr-en\n--target_language=fr\n{OF_WMT}",
     "parsing_small.flags": f"--task=parsing\n--corpus=treebank{OF_TRANSLATORS}",
     "gpt.flags": f"--task=language_modelling{SMALL}--vocabulary_size=290\n",
     "bert.flags": f"--task=masking{SMALL}--vocabulary_size=290\n",
@@ -46,6 +56,7 @@ TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
 # In the pages, and in its place here.
 SMALLER = {
     '"home_assistant"': '"reverse"',  # A corpus that nobody has to download.
+    "--corpus=tfds": "--corpus=tfds --data_dir=my_sets",
     "size=8000": "size=300",  # The vocabulary's.
     "num_layers=3, d_model=256, d_ff=1024": "num_layers=1, d_model=32, d_ff=64",
     "TransformerSchedule(256)": "TransformerSchedule(32)",
@@ -59,7 +70,6 @@ SMALLER = {
 NOT_RUN = {
     "make ": "installs, or takes long; tests/documentation checks that the target exists",
     "pip install": "needs a package index; tests/documentation checks that the extra exists",
-    "--corpus=tfds": "downloads; see tests/pipelines/corpora/test_tfds.py",
     "--beam_options=": "needs a cluster",
     "export TF_CONFIG=": "needs two machines; see tests/integration/test_replicas.py",
     "--distribution=multi_worker": "needs two machines; see tests/integration/test_replicas.py",
@@ -87,9 +97,7 @@ def write_files(folder: pathlib.Path) -> None:
     """What the pages take as given: flag files, and text of reversed words in the places of
     English and German.
     """
-    for name in FLAG_FILES:
-        (folder / name).write_text(FLAGS)
-    for name, text in OF_TASKS.items():
+    for name, text in FLAG_FILES.items():
         (folder / name).write_text(text)
     shutil.copytree(TREEBANK, folder / "my_trees")
     draw = random.Random(1)
@@ -100,6 +108,8 @@ def write_files(folder: pathlib.Path) -> None:
             _write(folder / corpus / f"{split}.en", lines)
             _write(folder / corpus / f"{split}.de", [line[::-1] for line in lines])
     _write(folder / "news" / "more.de", lines)
+    for dataset, languages in SETS.items():
+        _write_set(folder / "my_sets", dataset, languages, draw)
     (folder / "my_topics").mkdir()
     for split in ("train", "valid", "test"):
         _write(folder / "my_topics" / f"{split}.en", ["a b c", "d e f"])
@@ -115,6 +125,16 @@ def write_files(folder: pathlib.Path) -> None:
 
 def _write(path, lines):
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _write_set(folder, dataset, languages, draw):
+    """A set of TFDS' catalogue, whose sentences are words and the same words reversed."""
+    splits = {}
+    for split, count in (("train", 500), ("validation", 20), ("test", 20)):
+        lines = [" ".join(draw.choices("abcdefghijklmnopqrst", k=6)) for _ in range(count)]
+        splits[split] = [dict(zip(languages, (line, line[::-1]), strict=True)) for line in lines]
+    tensorflow_datasets.disable_progress_bar()
+    tfds_sets.prepare(dataset, folder, splits)
 
 
 def _write_pictures(folder):

@@ -8,12 +8,12 @@ import itertools
 import pathlib
 import shutil
 import socket
-import types
 
 import pytest
 import tensorflow_datasets
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tfds_sets import prepare
 
 from pipelines import corpora
 from pipelines.corpora import tfds
@@ -51,31 +51,6 @@ def pairs_of(split, source="de", target="en"):
         (sentence(source, split, number), sentence(target, split, number))
         for number in range(SIZES[split])
     ]
-
-
-def prepare(dataset, data_dir, sentences, shards=3):
-    """Has TFDS write a set of its catalogue, its record files and its metadata, from our sentences
-    instead of its downloads.
-
-    Args:
-        sentences: split -> dictionaries language -> sentence.
-    """
-    builder = tfds.package().builder(dataset, data_dir=data_dir)
-    generators = {
-        split: ((number, one) for number, one in enumerate(examples))
-        for split, examples in sentences.items()
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            type(builder),
-            "_make_download_manager",
-            lambda *_, **__: types.SimpleNamespace(downloaded_size=0),
-        )
-        patch.setattr(type(builder), "_split_generators", lambda *_, **__: generators)
-        builder.download_and_prepare(
-            download_config=tensorflow_datasets.download.DownloadConfig(num_shards=shards)
-        )
-    return data_dir
 
 
 @pytest.fixture(scope="module")
