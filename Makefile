@@ -43,7 +43,7 @@ notebooks/%.ipynb: notebooks/%.py .venv/notebooks
 	$(BIN)/jupyter-execute --inplace --timeout=600 $@
 
 # It shows what is kept there.
-notebooks/reproduce.ipynb: $(wildcard benchmarks/results/*.json benchmarks/results/*/*.json)
+notebooks/reproduce.ipynb: $(wildcard benchmarks/paper/results/*.json benchmarks/paper/results/*/*.json)
 
 .venv/notebooks: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[notebooks,serve]'
@@ -51,14 +51,14 @@ notebooks/reproduce.ipynb: $(wildcard benchmarks/results/*.json benchmarks/resul
 
 bench: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[ctranslate2]'
-	$(BIN)/python -m benchmarks.agreement
+	$(BIN)/python -m benchmarks.peers.agreement
 
 soak: .venv/installed
-	$(BIN)/python -m benchmarks.soak
+	$(BIN)/python -m benchmarks.limits.soak
 
 soak_serving: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[serve]'
-	$(BIN)/python -m benchmarks.serving_soak
+	$(BIN)/python -m benchmarks.limits.serving_soak
 
 .venv/installed: setup.cfg
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11, 3.12 or 3.13 found. Install one, or name it: make PYTHON=/path/to/python"; exit 1; }

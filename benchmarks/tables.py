@@ -1,8 +1,64 @@
-"""Tables of results, in Markdown."""
+"""Tables of results, and the settings that kept results depend on.
+
+A benchmark that resumes where it was stopped must not take what other settings gave for what is
+asked now. The settings of a folder lie beside it, in `<folder>.settings.json`.
+"""
+
+import json
+import os
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+
+from pipelines.whole_files import write_json
 
 
-def print_table(columns, rows):
-    """Print rows of strings under the names of their columns, each as soon as it comes."""
+def print_table(columns: Sequence[str], rows: Iterable[Sequence]) -> None:
+    """Print rows under the names of their columns, in Markdown, each as soon as it comes."""
     print("\n| " + " | ".join(columns) + " |\n|" + "---|" * len(columns), flush=True)
     for row in rows:
         print("| " + " | ".join(map(str, row)) + " |", flush=True)
+
+
+def refuse_others(path: str | os.PathLike, kept: Mapping, asked: Mapping) -> None:
+    """Refuse results of other settings than those that are asked.
+
+    Args:
+        path: where the results lie, for the error.
+        kept, asked: settings by name, JSON.
+
+    Raises:
+        SystemExit: naming each setting that differs.
+    """
+    differences = [
+        f"{name}={kept.get(name)!r}, not {asked.get(name)!r}"
+        for name in dict.fromkeys([*kept, *asked])
+        if kept.get(name) != asked.get(name)
+    ]
+    if differences:
+        raise SystemExit(
+            f"{path} was made with {'; '.join(differences)}. Delete it, or name another folder for "
+            "the results."
+        )
+
+
+def keep_settings(folder: str | os.PathLike, asked: Mapping) -> None:
+    """Write the settings of a folder before anything lies in it; later, refuse others.
+
+    Args:
+        folder: of results, or of a run.
+        asked: settings by name, JSON.
+
+    Raises:
+        SystemExit: if it was begun with others, or with unknown ones.
+    """
+    folder = pathlib.Path(folder)
+    path = folder.with_name(f"{folder.name}.settings.json")
+    if not (folder.is_dir() and any(folder.iterdir())):
+        write_json(path, dict(asked))
+    elif path.is_file():
+        refuse_others(folder, json.loads(path.read_text(encoding="utf-8")), asked)
+    else:
+        raise SystemExit(
+            f"{folder} has results of unknown settings: there is no {path.name} beside it. Delete "
+            "it, or name another folder for the results."
+        )

@@ -275,15 +275,15 @@ assert not close(measured, np.eye(width), tolerance=0.1)
 
 # %% [markdown]
 # The effect over a stack depends on how the weights start, which the paper does not say. Below is
-# the gradient at the input of each of 12 untrained layers, relative to that at the output
-# (`python -m benchmarks.norms` measures it in full). With Glorot's weights the paper's order passes
-# on a quarter of it in the middle of the stack, while pre-norm, where no norm follows the sums,
-# makes it grow towards the input. If the last matrix of each sublayer starts smaller (our default,
+# the gradient at the input of each of 12 untrained layers, relative to that at the output (`python
+# -m benchmarks.paper.norms` measures it in full). With Glorot's weights the paper's order passes on
+# a quarter of it in the middle of the stack, while pre-norm, where no norm follows the sums, makes
+# it grow towards the input. If the last matrix of each sublayer starts smaller (our default,
 # "depth-scaled"), both stay within 15 %. Without the residual sum most of it is lost in the first
 # layer that it passes.
 
 # %%
-from benchmarks.norms import STACKS, gradient_norms
+from benchmarks.paper.norms import STACKS, gradient_norms
 
 LAYERS = 12
 found = {name: gradient_norms(LAYERS, **choices) for name, choices in STACKS.items()}
@@ -408,16 +408,17 @@ assert round(longest) == 9_647
 # They are equal at n = d.
 
 # %%
-from benchmarks.table1_layers import PAPER, depth, layers_to_reach, make
+from benchmarks.paper.table1_layers import PAPER, depth, layers_to_reach, make
 
 assert 25**2 * 512 == 320_000
 assert 25 * 512**2 == 20.48 * 320_000
 
 # %% [markdown]
-# The longest path is measured here as in `python -m benchmarks.table1`, which also measures time
-# and memory: the longest chain of operations in a layer's graph, times the number of layers between
-# the first position and the last, found by following the gradient of the last output. The curves
-# are relative to 16 positions. The table's log_k n is for dilated kernels, whose gaps grow from
+# The longest path is measured here as in `python -m benchmarks.paper.table1`, which also measures
+# time and memory: the longest chain of operations in a layer's graph, times the number of layers
+# between the first position and the last, found by following the gradient of the last output. The
+# curves are relative to 16 positions. The table's log_k n is for dilated kernels, whose gaps grow
+# from
 # layer to layer; with "contiguous kernels", the text says, it is n / k.
 
 # %%

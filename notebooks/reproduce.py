@@ -11,12 +11,13 @@
 # %% [markdown]
 # # Tables 1 and 3, reproduced
 #
-# Both tables are commands. Called as below, they keep what they measure in `benchmarks/results`: a
-# file for each layer in `table1`, and the scores of all rows in `table3.json`.
+# Both tables are commands. Called as below, they keep what they measure in
+# `benchmarks/paper/results`: a file for each layer in `table1`, and the scores of all rows in
+# `table3.json`.
 #
-#     python -m benchmarks.table1 --output_dir=benchmarks/results/table1
-#     python -m benchmarks.table3 --scale=small --data_dir=multi30k \
-#       --kept=benchmarks/results/table3.json
+#     python -m benchmarks.paper.table1 --output_dir=benchmarks/paper/results/table1
+#     python -m benchmarks.paper.table3 --scale=small --data_dir=multi30k \
+#       --kept=benchmarks/paper/results/table3.json
 #
 # Both resume where they were interrupted. This page reads these results and shows the paper's
 # columns next to them. Without results it measures table 1 at toy size, by the same command; then
@@ -46,11 +47,11 @@ from keras_transformer.visualization.picture_file import Shown
 ROOT = pathlib.Path(keras_transformer.__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.paper_table3 import BASE, PAPER, comparable, hyperparameters
-from benchmarks.table1 import exponent
-from benchmarks.table1_layers import PAPER as COMPLEXITY
+from benchmarks.paper.paper_table3 import BASE, PAPER, comparable, hyperparameters
+from benchmarks.paper.table1 import exponent
+from benchmarks.paper.table1_layers import PAPER as COMPLEXITY
 
-RESULTS = ROOT / "benchmarks" / "results"
+RESULTS = ROOT / "benchmarks" / "paper" / "results"
 
 
 def table(header, rows):
@@ -74,7 +75,14 @@ if not is_kept:
     kept = pathlib.Path(tempfile.mkdtemp())
     toy = ["--lengths=64,128,256", "--width=32", "--heads=2", "--rank=16"]
     chosen = "--layers=self-attention,linear,GRU,convolution"
-    command = [sys.executable, "-m", "benchmarks.table1", *toy, chosen, f"--output_dir={kept}"]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.paper.table1",
+        *toy,
+        chosen,
+        f"--output_dir={kept}",
+    ]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     print("Measured now, at toy size: none is kept. The first command above measures the table.")
 
@@ -126,8 +134,8 @@ Shown(functools.partial(charts.draw, [Panel("seconds, forward and backward", "n"
 #
 # First what needs no training: the parameters of a row, as its difference from base. Base has 63.0
 # million with 37,000 pieces, and the paper says 65. The differences of the rows do not depend on
-# the vocabulary, unless d_model changes. The page builds three rows; `python -m benchmarks.table3`
-# builds all.
+# the vocabulary, unless d_model changes. The page builds three rows; `python -m
+# benchmarks.paper.table3` builds all.
 
 # %%
 counts = {}

@@ -13,6 +13,7 @@ OURS = ("keras_transformer", "pipelines")
 COMMANDS = (
     "align",
     "average",
+    "diversify",
     "evaluate",
     "export",
     "generate",

@@ -15,8 +15,8 @@ import keras_transformer
 
 PACKAGE = pathlib.Path(keras_transformer.__file__).parent
 COMMANDS = (
-    *("align", "average", "evaluate", "export", "generate", "import_model", "parse", "predict"),
-    *("prepare", "score", "serve", "train", "translate", "tune", "visualize"),
+    *("align", "average", "diversify", "evaluate", "export", "generate", "import_model", "parse"),
+    *("predict", "prepare", "score", "serve", "train", "translate", "tune", "visualize"),
 )
 SEARCHING = ("evaluate", "export", "generate", "parse", "train", "translate", "visualize")
 # Tells what a program has changed in its process.

@@ -19,7 +19,7 @@ import time
 from absl import app, flags
 
 from benchmarks.limits.request_memory import Asked
-from benchmarks.server_process import HOST, Client, running
+from benchmarks.limits.server_process import HOST, Client, running
 from benchmarks.tables import print_table
 
 LATE = 1.0

@@ -22,7 +22,7 @@ import numpy as np
 from absl import app, flags
 from PIL import Image
 
-from benchmarks.server_process import HOST, running
+from benchmarks.limits.server_process import HOST, running
 from benchmarks.tables import print_table
 
 ROWS = (64, 16, 4, 1)

@@ -120,7 +120,7 @@ def depth_scaled(branches: int) -> keras.initializers.Initializer:
 
     The paper does not say how weights start. A stack adds so many sublayers to its residual stream;
     scaled like this, their sum starts with the variance of one. Without it the post-norm stack
-    spends its first thousand steps on the frequencies of words alone (see benchmarks/README.md).
+    spends its first thousand steps on the frequencies of words alone (see benchmarks/LOG.md).
 
     Args:
         branches: sublayers that a stack adds to its residual stream.

@@ -16,7 +16,7 @@ from keras import ops
 from keras_transformer.layers.tensors import Tensor
 
 # Rows that lie a multiple of 2 KB apart fall on few lines of a processor's cache: multiplying by
-# 512 x 2048 numbers took almost twice as long as by 512 x 2064 (benchmarks/README.md).
+# 512 x 2048 numbers took almost twice as long as by 512 x 2064 (benchmarks/LOG.md).
 UNFAVOURABLE = 512
 EXTRA = 16
 

@@ -26,7 +26,8 @@ def benchmark_of():
     yield load
     for name in {name for name in sys.modules if name.startswith("benchmarks.")} - before:
         del sys.modules[name]
-        # `from benchmarks import x` looks here first.
-        vars(sys.modules["benchmarks"]).pop(name.removeprefix("benchmarks."), None)
+        # `from benchmarks.paper import x` looks here first.
+        parent, _, own = name.rpartition(".")
+        vars(sys.modules.get(parent, sys)).pop(own, None)
     state.clear()
     state.update(kept)

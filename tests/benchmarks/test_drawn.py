@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from benchmarks.paper_table3 import PAPER
+from benchmarks.paper.paper_table3 import PAPER
 from keras_transformer.visualization.theme import THEMES
 
 pytest.importorskip("matplotlib")
@@ -31,7 +31,7 @@ DRAWN = {
 @pytest.mark.parametrize("benchmark", DRAWN)
 def test_a_picture_has_the_colours_of_its_theme(benchmark_of, tmp_path, benchmark, theme):
     path = tmp_path / "picture.svg"
-    module = benchmark_of(benchmark, f"--theme={theme}")
+    module = benchmark_of(f"paper.{benchmark}", f"--theme={theme}")
     module.draw(DRAWN[benchmark], path, module.THEME.value)
     drawn = path.read_text(encoding="utf-8")
     # A power of ten is no formula: text is not parsed.
@@ -43,7 +43,7 @@ def test_a_picture_has_the_colours_of_its_theme(benchmark_of, tmp_path, benchmar
 
 
 def test_rows_are_drawn_against_base(benchmark_of):
-    module = benchmark_of("table3", "--rows=table3/c_2_layers,table3/base")
+    module = benchmark_of("paper.table3", "--rows=table3/c_2_layers,table3/base")
     found = {("c_2_layers", "1"): 7.0, ("c_2_layers", "2"): 8.0, ("base", "1"): 5, ("base", "2"): 6}
     found = {name: {"perplexity": value} for name, value in found.items()}
     ours, theirs = module.against_base(found, "perplexity")

@@ -3,7 +3,7 @@
 import pytest
 from home_assistant_wheel import cached_wheel, languages_of
 
-from benchmarks.every_language import row
+from benchmarks.limits.every_language import row
 
 # Trained as well: of few pairs, of many characters, and without spaces.
 TRAINED = ("ar", "es-419", "ja", "zh-Hans")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.kept import keep_settings, refuse_others
+from benchmarks.tables import keep_settings, refuse_others
 
 
 def test_equal_settings_are_taken():

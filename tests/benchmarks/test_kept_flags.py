@@ -20,7 +20,7 @@ def score_by(module, monkeypatch, scores):
             (folder / "score.json").write_text(json.dumps(scores))
 
     monkeypatch.setattr(module, "run_alone", run_alone)
-    monkeypatch.setattr("benchmarks.side_by_side.run_alone", run_alone)
+    monkeypatch.setattr("benchmarks.paper.side_by_side.run_alone", run_alone)
     return commands
 
 
@@ -73,7 +73,7 @@ def test_scores_of_other_sentences_are_refused(text_to_text, tmp_path, monkeypat
 
 
 def test_layers_that_were_measured_at_other_sizes_are_refused(benchmark_of, tmp_path, monkeypatch):
-    table1 = benchmark_of("table1", "--layers=linear", f"--output_dir={tmp_path / 'table1'}")
+    table1 = benchmark_of("paper.table1", "--layers=linear", f"--output_dir={tmp_path / 'table1'}")
     measured = {of: {"256": 1.0, "8192": 2.0} for of in ("seconds", "bytes", "layers", "depth")}
 
     def run(command, check):

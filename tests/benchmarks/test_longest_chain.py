@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks.longest_chain import sequential_products
 from keras_transformer.models import ConvolutionalTranslator, RecurrentTranslator, Transformer
 
 PIECES = 50
@@ -16,7 +15,12 @@ TARGET = 5
 INPUTS = (np.ones((3, SOURCE), np.int32), np.ones((3, TARGET), np.int32))
 
 
-def test_a_layer_s_products_wait_for_one_another():
+@pytest.fixture
+def sequential_products(benchmark_of):
+    return benchmark_of("paper.architectures").sequential_products
+
+
+def test_a_layer_s_products_wait_for_one_another(sequential_products):
     """Projections, scores, their sum, W^O, and two maps of the feed-forward network; in the end the
     projection onto the vocabulary.
     """
@@ -30,7 +34,7 @@ def test_a_layer_s_products_wait_for_one_another():
     assert sequential_products(model, INPUTS) == encoder + decoder + 1
 
 
-def test_an_lstm_s_products_are_those_of_all_its_turns():
+def test_an_lstm_s_products_are_those_of_all_its_turns(sequential_products):
     model = RecurrentTranslator(vocabulary_size=PIECES, num_layers=1, d_model=8)
     # A layer that reads, keys, scores, sum, W^O, combination, projection. The layer that writes
     # runs beside the one that reads.
@@ -38,7 +42,9 @@ def test_an_lstm_s_products_are_those_of_all_its_turns():
 
 
 @pytest.mark.parametrize("masked", [False, True])
-def test_an_lstm_s_chain_is_as_long_in_cudnn_s_one_operation(monkeypatch, masked):
+def test_an_lstm_s_chain_is_as_long_in_cudnn_s_one_operation(
+    sequential_products, monkeypatch, masked
+):
     inputs = keras.Input((7, 6))
     x = keras.layers.Masking()(inputs) if masked else inputs
     lstm = keras.layers.LSTM(4, return_sequences=True)
@@ -52,7 +58,7 @@ def test_an_lstm_s_chain_is_as_long_in_cudnn_s_one_operation(monkeypatch, masked
     assert found == [7 + 1] * 2
 
 
-def test_a_convolutional_model_s_products_are_its_blocks():
+def test_a_convolutional_model_s_products_are_its_blocks(sequential_products):
     sizes = {"num_layers": 2, "d_model": 8, "kernel_size": 3}
     model = ConvolutionalTranslator(vocabulary_size=PIECES, **sizes)
     # Two blocks that read, scores and sum; a block, query, scores and sum; map and projection.

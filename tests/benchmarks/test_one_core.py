@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from benchmarks import one_core
+from benchmarks.paper import one_core
 from keras_transformer.runs import run as runs
 
 

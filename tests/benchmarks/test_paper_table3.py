@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.paper_table3 import comparable
+from benchmarks.paper.paper_table3 import comparable
 
 
 def scored(**other):

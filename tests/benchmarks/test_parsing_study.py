@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 from absl import flags
 
-from benchmarks import parsing_in_parts
+from benchmarks.paper import parsing_in_parts
 from keras_transformer.training import checkpoint
 from pipelines import corpora
 from pipelines.trees import parse
@@ -99,7 +99,7 @@ def test_weights_are_told_by_what_is_in_them(tmp_path):
 
 
 def test_without_repair_what_is_not_well_formed_has_no_brackets(benchmark_of):
-    study = benchmark_of("parsing_study")
+    study = benchmark_of("paper.parsing_study")
     found = {"trees": list(map(str, GOLD)), "well_formed": [True, False], "seconds": 1.0}
     repaired = study.measured(found, GOLD)["all"]
     assert (repaired["recall"], repaired["precision"], repaired["complete"]) == (100, 100, 100)
@@ -110,7 +110,7 @@ def test_without_repair_what_is_not_well_formed_has_no_brackets(benchmark_of):
 
 
 def test_a_row_is_printed_as_soon_as_it_is_there(benchmark_of, monkeypatch, capsys):
-    study = benchmark_of("parsing_study")
+    study = benchmark_of("paper.parsing_study")
     monkeypatch.setattr(
         study, "systems", lambda: {name: (None, {}) for name in ("beam 1, repaired", "last")}
     )
@@ -128,7 +128,7 @@ def test_a_row_is_printed_as_soon_as_it_is_there(benchmark_of, monkeypatch, caps
 
 
 def test_errors_by_label_are_those_of_the_constrained_search(benchmark_of, monkeypatch):
-    study = benchmark_of("parsing_study")
+    study = benchmark_of("paper.parsing_study")
     systems = {
         "beam 1, constrained": (None, {"constrained": True}),
         "beam 4, constrained": (None, {"constrained": True}),
@@ -147,7 +147,9 @@ def test_errors_by_label_are_those_of_the_constrained_search(benchmark_of, monke
 def test_rows_are_constrained_if_they_say_so_whatever_the_run_remembers(
     benchmark_of, monkeypatch, tmp_path
 ):
-    study = benchmark_of("parsing_study", f"--model_dir={tmp_path}", "--silver_model_dir=silver")
+    study = benchmark_of(
+        "paper.parsing_study", f"--model_dir={tmp_path}", "--silver_model_dir=silver"
+    )
     monkeypatch.setattr(checkpoint, "checkpoints", lambda folder: [tmp_path / "step-1.npz"])
     systems = study.systems()
     assert len(systems) == 8
@@ -168,7 +170,7 @@ def treebank(tmp_path):
 @pytest.fixture
 def trainings(benchmark_of, tmp_path, treebank):
     return benchmark_of(
-        "parser_trainings", f"--run_dir={tmp_path / 'study'}", f"--data_dir={treebank}"
+        "paper.parser_trainings", f"--run_dir={tmp_path / 'study'}", f"--data_dir={treebank}"
     )
 
 

@@ -15,7 +15,7 @@ SAVED_MODEL = "--model_base_path=saved_models/none"
 def test_what_is_served_as_the_direct_call_is_not_told_to_differ(
     benchmark_of, monkeypatch, capsys, clients, answer
 ):
-    serving = benchmark_of("serving", SAVED_MODEL, f"--clients={clients}", "--alone=2")
+    serving = benchmark_of("limits.serving", SAVED_MODEL, f"--clients={clients}", "--alone=2")
     server = types.SimpleNamespace(seconds=1.0, ended=0)
     direct = {"loaded": 1.0, "first": 1.0, "seconds": 1.0, "translations": ["ONE", "TWO", "THREE"]}
     monkeypatch.setattr(serving, "sentences", lambda most: LINES)
@@ -45,7 +45,7 @@ def test_a_step_of_several_batches_at_once_has_no_time(benchmark_of):
 
 def test_cores_are_shared_out_before_a_corpus_is_loaded(benchmark_of, monkeypatch):
     pytest.importorskip("ctranslate2")
-    agreement = benchmark_of("agreement")
+    agreement = benchmark_of("peers.agreement")
     called = []
 
     class End(Exception):

@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from benchmarks import side_by_side
+from benchmarks.paper import side_by_side
 
 ROOT = pathlib.Path(__file__).parents[2]
 TABLE = """
 import pathlib, sys
-from benchmarks.side_by_side import run_alone
+from benchmarks.paper.side_by_side import run_alone
 run_alone(pathlib.Path(sys.argv[1]), ["timeit", "-n1", "import time; time.sleep(60)"], None)
 """
 

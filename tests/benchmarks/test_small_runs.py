@@ -21,7 +21,7 @@ def text_in(folder, line="a"):
 
 
 def test_the_last_weights_are_those_of_the_end_and_not_of_the_last_minutes(benchmark_of, tmp_path):
-    small_runs = benchmark_of("small_runs")
+    small_runs = benchmark_of("paper.small_runs")
     (tmp_path / "checkpoints").mkdir()
     saved(tmp_path / "averaged.npz")
     saved(checkpoint.path_of(tmp_path / "checkpoints", 1800))
@@ -30,7 +30,7 @@ def test_the_last_weights_are_those_of_the_end_and_not_of_the_last_minutes(bench
 
 
 def test_what_is_scored_are_the_last_weights(benchmark_of, tmp_path, monkeypatch):
-    small_runs = benchmark_of("small_runs")
+    small_runs = benchmark_of("paper.small_runs")
     scored = []
 
     class Stop(Exception):
@@ -48,7 +48,7 @@ def test_what_is_scored_are_the_last_weights(benchmark_of, tmp_path, monkeypatch
 
 
 def test_a_text_is_told_by_what_is_in_it(benchmark_of, tmp_path):
-    text_of = benchmark_of("small_runs").text_of
+    text_of = benchmark_of("paper.small_runs").text_of
     assert text_of(text_in(tmp_path / "a")) == text_of(text_in(tmp_path / "b"))
     assert text_of(tmp_path / "a") != text_of(text_in(tmp_path / "c", "another"))
 
@@ -57,7 +57,9 @@ def test_a_text_is_told_by_what_is_in_it(benchmark_of, tmp_path):
 def test_kept_scores_of_something_else_are_not_taken(benchmark_of, tmp_path, monkeypatch, differs):
     data = text_in(tmp_path / "data")
     kept = tmp_path / "kept.json"
-    small_runs = benchmark_of("small_runs", f"--data_dir={data}", f"--kept={kept}", "--updates=5")
+    small_runs = benchmark_of(
+        "paper.small_runs", f"--data_dir={data}", f"--kept={kept}", "--updates=5"
+    )
     scores = {**small_runs.asked_of([], "1"), "bleu": 1.0}
     another = {**scores, differs: "another"} if differs else scores
     kept.write_text(json.dumps({"row-1": another}))

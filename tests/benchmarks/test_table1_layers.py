@@ -3,7 +3,7 @@
 import keras
 import pytest
 
-from benchmarks import table1_layers
+from benchmarks.paper import table1_layers
 
 WIDTH = 2
 SIZES = {"width": WIDTH, "num_heads": 1, "radius": 4, "rank": 4, "kernel": 3}
@@ -48,5 +48,5 @@ def test_each_layer_has_what_the_paper_says_of_it():
 
 def test_what_is_timed_computes_in_float32(benchmark_of):
     """Layers and depth are counted in float64, in the same process and before."""
-    benchmark_of("table1").counts("convolution")
+    benchmark_of("paper.table1").counts("convolution")
     assert table1_layers.make("convolution", 16, **SIZES).compute_dtype == "float32"

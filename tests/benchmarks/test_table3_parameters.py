@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.paper_table3 import (
+from benchmarks.paper.paper_table3 import (
     BASE,
     FITTING_VOCABULARY,
     PAPER,
@@ -52,7 +52,7 @@ def test_no_number_of_pieces_suits_both_rows_that_are_1024_wide():
 
 
 def test_the_table_says_by_how_much_each_row_is_off(benchmark_of, monkeypatch, capsys):
-    table3 = benchmark_of("table3")
+    table3 = benchmark_of("paper.table3")
     monkeypatch.setattr(table3, "parameters", lambda: COUNTS)
     table3.print_parameters()
     lines = capsys.readouterr().out.splitlines()

@@ -16,6 +16,7 @@ OTHER_PAGES = [
         "CHANGELOG.md",
         "saved_models/README.md",
         "benchmarks/README.md",
+        "benchmarks/LOG.md",
     )
 ]
 FENCE = re.compile(r"^```(\w*) ?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -1,12 +1,12 @@
-"""What `python -m benchmarks.parseval` prints beside what EVALB prints: of EVALB's own sample where
-the team's shared folder is, and of a small one that was worked out by hand.
+"""Scores beside what EVALB prints: of its own sample where the team's shared folder is, and of a
+small one that was worked out by hand.
 """
 
 import pathlib
 
+import evalb_layout
 import pytest
 
-from benchmarks import parseval
 from keras_transformer.evaluation.parseval import COLLINS, read_parameters
 
 EVALB = pathlib.Path(__file__).parents[3] / "shared" / "data" / "evalb"
@@ -81,17 +81,17 @@ def written(tmp_path):
 
 
 def test_a_sample_that_was_worked_out_by_hand(written):
-    found = parseval.compared(*written(GOLD, TEST), COLLINS)
-    assert parseval.report(found, cutoff=2).splitlines() == EXPECTED.splitlines()
+    found = evalb_layout.compared(*written(GOLD, TEST), COLLINS)
+    assert evalb_layout.report(found, cutoff=2).splitlines() == EXPECTED.splitlines()
 
 
 def test_every_figure_of_evalb_s_sample_is_equal():
     if not EVALB.is_dir():
         pytest.skip(f"{EVALB} is not on this machine")
     parameters = read_parameters((EVALB / "sample.prm").read_text(), "sample.prm")
-    found = parseval.compared(EVALB / "sample.gld", EVALB / "sample.tst", parameters)
+    found = evalb_layout.compared(EVALB / "sample.gld", EVALB / "sample.tst", parameters)
     expected = (EVALB / "sample.rsl").read_text()
-    assert parseval.report(found, parameters.cutoff).splitlines() == expected.splitlines()
+    assert evalb_layout.report(found, parameters.cutoff).splitlines() == expected.splitlines()
 
 
 def test_collins_is_evalb_s_file():
@@ -115,4 +115,4 @@ def test_collins_is_evalb_s_file():
 )
 def test_what_is_wrong_is_told_with_its_file_and_line(written, gold, test, told):
     with pytest.raises(ValueError, match=told):
-        parseval.compared(*written(gold, test), COLLINS)
+        evalb_layout.compared(*written(gold, test), COLLINS)

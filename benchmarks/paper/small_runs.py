@@ -1,0 +1,215 @@
+"""Trainings on Multi30k that tables compare (Vaswani et al. 2017, tables 2 and 3), each on one core
+and side by side, and their scores on the development set.
+
+Each sees the same number of tokens. What counts are the last weights: "no checkpoint averaging". A
+run that is done is not trained again, one that was interrupted goes on; what SIGTERM stops is saved
+first. `--kept=FILE` keeps the scores of runs whose folders are gone, so that a table can be made in
+several sittings. Scores of other flags, of another text or in another arithmetic (a processor may
+multiply in bfloat16 or not) are not taken. The command
+
+    python -m benchmarks.paper.small_runs --score=FOLDER
+
+scores one, in a process of its own.
+"""
+
+import hashlib
+import json
+import math
+import os
+import pathlib
+import statistics
+import threading
+from collections.abc import Mapping, Sequence
+
+from absl import app, flags
+
+from benchmarks.paper.side_by_side import run_alone, side_by_side, train_alone
+from benchmarks.tables import keep_settings
+from keras_transformer.flagfiles import expand_flagfiles
+from keras_transformer.training.fit import dtype_policy
+from pipelines.corpora.line_files import existing_folder, locate, read_lines
+from pipelines.whole_files import write_json
+
+SCORE = flags.DEFINE_string("score", None, "Folder of a run: score it, in this very process.")
+DATA_DIR = flags.DEFINE_string("data_dir", None, "Folder of Multi30k: train.*, val.*, en and de.")
+SEEDS = flags.DEFINE_list("seeds", ["1", "2"], "Of the weights, dropout and order.")
+KEPT = flags.DEFINE_string("kept", None, "JSON file of scores, which new ones are added to.")
+UPDATES = flags.DEFINE_integer("updates", 2000, "Updates of a run.", lower_bound=1)
+BATCH_TOKENS = flags.DEFINE_integer("batch_tokens", 1024, "Tokens of an update on either side.")
+
+RECIPE = (
+    *("--corpus=text_files", "--valid_prefix=val", "--test_prefix=val", "--vocabulary_size=4000"),
+    *("--max_train_length=100", "--warmup_steps=400", "--learning_rate_scale=0.5"),
+    *("--checkpoint_minutes=2", "--keep_checkpoints=1", "--average_checkpoints=1"),
+    *("--validation_sentences=0", "--norelease"),
+)
+# Runs side by side add to the file --kept one after the other.
+_KEEPING = threading.Lock()
+
+
+def train_all(
+    run_dir: str | os.PathLike, arguments: Mapping[str, Sequence[str]]
+) -> dict[tuple[str, str], dict[str, float]]:
+    """Train and score runs, as many at once as there are cores.
+
+    Args:
+        run_dir: the folder of their folders.
+        arguments: what comes after `train` for each, by its name: flag files, and flags that are
+            not in `RECIPE`.
+
+    Returns:
+        What `score` found, by name and seed.
+    """
+    if not DATA_DIR.value:
+        raise app.UsageError("--data_dir is missing: a folder of Multi30k.")
+    # All runs of a seed first: an interrupted table is whole for one seed.
+    jobs = [(name, seed) for seed in SEEDS.value for name in arguments]
+
+    def train_one(core, name, seed):
+        return train(folder_of(run_dir, name, seed), arguments[name], seed, core)
+
+    return dict(zip(jobs, side_by_side(train_one, jobs), strict=True))
+
+
+def folder_of(run_dir: str | os.PathLike, name: str, seed: str) -> pathlib.Path:
+    """The folder of a run."""
+    return pathlib.Path(run_dir) / f"{name}-{seed}"
+
+
+def asked_of(arguments: Sequence[str], seed: str) -> dict:
+    """What scores have to be of: so many updates, of so many tokens, of this text, computed so, by
+    these flags and those of their files.
+    """
+    flags_of_run = [one for one in _flags(arguments, seed) if not one.startswith("--data_dir=")]
+    return {
+        "arithmetic": dtype_policy("auto"),
+        "flags": _digest("\n".join(expand_flagfiles(flags_of_run)).encode()),
+        "steps": UPDATES.value,
+        "batch_tokens": BATCH_TOKENS.value,
+        "text": text_of(DATA_DIR.value),
+    }
+
+
+def text_of(data_dir: str | os.PathLike) -> str:
+    """What tells the text of one folder from another's, wherever it lies: a digest of its lines."""
+    folder = existing_folder(data_dir)
+    files = [locate(folder, f"{name}.{side}") for name in ("train", "val") for side in ("en", "de")]
+    return _digest("\0".join("\n".join(read_lines(path)) for path in files).encode())
+
+
+def _digest(content):
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def train(folder, arguments, seed, core):
+    """Train and score a run on one core, if that is not done yet."""
+    scores = folder / "score.json"
+    asked = asked_of(arguments, seed)
+    found = _kept().get(folder.name, {})
+    if found.items() >= asked.items():
+        return found
+    # Before it is trained, so that another machine cannot go on with it in its own arithmetic.
+    keep_settings(folder, asked)
+    if not scores.is_file():
+        train_alone(folder, _flags(arguments, seed), core)
+        run_alone(folder, ["benchmarks.paper.small_runs", f"--score={folder}"], core)
+    found = {**json.loads(scores.read_text(encoding="utf-8")), **asked}
+    print(folder.name, found, flush=True)
+    with _KEEPING:
+        if KEPT.value:
+            write_json(pathlib.Path(KEPT.value), {**_kept(), folder.name: found})
+    return found
+
+
+def _kept():
+    """All scores of the file --kept, by the names of the runs' folders."""
+    path = pathlib.Path(KEPT.value or "")
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def _flags(arguments, seed):
+    """Flag files first, which `RECIPE` overrides, and what a run says for itself last."""
+    values = {
+        "data_dir": DATA_DIR.value,
+        "batch_tokens": BATCH_TOKENS.value,
+        "max_steps": UPDATES.value,
+        "seed": seed,
+    }
+    flag_files = [one for one in arguments if one.startswith("--flagfile=")]
+    own = [one for one in arguments if one not in flag_files]
+    return [*flag_files, *RECIPE, *own, *(f"--{name}={value}" for name, value in values.items())]
+
+
+def last_weights(folder: pathlib.Path) -> pathlib.Path:
+    """The checkpoint of the end of a run's training. The weights that it exports may be older: only
+    the checkpoints of the minutes are averaged.
+
+    Raises:
+        FileNotFoundError: if there is no checkpoint.
+    """
+    from keras_transformer.training import checkpoint
+
+    newest = checkpoint.newest(folder / "checkpoints")
+    if newest is None:
+        raise FileNotFoundError(f"{folder} holds no checkpoint. Train it first.")
+    return newest
+
+
+def score(folder: pathlib.Path) -> None:
+    """Write what a trained run reaches on the development set, and what it cost, if it says so."""
+    from keras_transformer import Translator
+    from keras_transformer.evaluation import bleu
+    from keras_transformer.inference.held_out_text import held_out_text
+    from pipelines import vocabularies
+
+    translator = Translator.load(last_weights(folder), beam_size=4, length_penalty=0.6)
+    sources, targets = held_out_text(translator.description, str(folder), "valid")
+    last = json.loads((folder / "history.jsonl").read_text(encoding="utf-8").splitlines()[-1])
+    # The end of a sentence counts among the pieces, as in training, and among the words.
+    pieces = vocabularies.load(folder).target.tokenize(targets).flat_values.shape[0]
+    words = sum(len(line.split()) + 1 for line in targets)
+    nats = last["val_cross_entropy"]
+    numbers = {
+        "perplexity": math.exp(nats),
+        "perplexity_of_a_word": math.exp(nats * pieces / words),
+        "accuracy": 100 * last["val_accuracy"],
+        "bleu": bleu.score(translator.translate(sources), targets)["bleu"],
+    }
+    cost = folder / "cost.json"
+    if cost.is_file():
+        told = json.loads(cost.read_text(encoding="utf-8"))
+        numbers.update(minutes=told["seconds"] / 60, operations=told["counted"])
+    write_json(folder / "score.json", numbers)
+
+
+def spreads(
+    found: Mapping[tuple[str, str], Mapping[str, float]], name: str, digits: Mapping[str, int]
+) -> list[str]:
+    """Cells of a table: numbers of a run's seeds, each with so many digits.
+
+    Args:
+        found: what `train_all` returned.
+        name: of the run.
+        digits: by what `score` calls the number.
+    """
+    of_run = [found[name, seed] for seed in SEEDS.value]
+    return [
+        spread([numbers[what] for numbers in of_run], number) for what, number in digits.items()
+    ]
+
+
+def spread(values: Sequence[float], digits: int) -> str:
+    """Their mean, and of several half of what lies between the least and the greatest."""
+    mean = f"{statistics.mean(values):.{digits}f}"
+    half = (max(values) - min(values)) / 2
+    return f"{mean} ± {half:.{digits}f}" if len(values) > 1 else mean
+
+
+def main(_):
+    if not SCORE.value:
+        raise app.UsageError("--score is missing: the folder of a run.")
+    score(pathlib.Path(SCORE.value))
+
+
+if __name__ == "__main__":
+    app.run(main)

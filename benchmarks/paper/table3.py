@@ -1,0 +1,152 @@
+"""Table 3 of the paper (Vaswani et al. 2017, section 6.2): `python -m
+benchmarks.paper.table3` builds the model of each row and prints its parameters beside the paper's,
+and by how much its difference from base is off, with 37,000 pieces and with 41,000.
+
+`--scale=small --data_dir=multi30k` also trains each row: half as many layers, widths a quarter of
+the paper's, all else by the row's flag file, the same number of tokens for each. Printed are
+perplexity, accuracy and BLEU of the development set, of the last weights: "no checkpoint
+averaging". The rows of label smoothing show what section 5.4 says: it "hurts perplexity, [...] but
+improves accuracy and BLEU score". A row that is done is not trained again, one that was interrupted
+goes on. `--plot=FILE` draws each row's perplexity and BLEU against base's, ours and the paper's.
+"""
+
+import functools
+import statistics
+
+from absl import app, flags
+
+from benchmarks.paper import small_runs
+from benchmarks.paper.paper_table3 import (
+    BASE,
+    FITTING_VOCABULARY,
+    PAPER,
+    VOCABULARY,
+    hyperparameters,
+    more_than_base,
+    small_scale,
+)
+from benchmarks.tables import print_table
+from keras_transformer.visualization import charts
+from keras_transformer.visualization.picture_file import write_picture
+
+SCALE = flags.DEFINE_enum("scale", "paper", ["paper", "small"], "Count parameters, or train too.")
+RUN_DIR = flags.DEFINE_string("run_dir", "runs/table3", "Where the runs lie.")
+ROWS = flags.DEFINE_list("rows", list(PAPER), "Flag files to run, without .flags.")
+PLOT = flags.DEFINE_string("plot", None, "File of the picture of the results, .png or .svg.")
+THEME = flags.DEFINE_enum("theme", "light", ["light", "dark"], "Colours of the picture.")
+
+OF_BIG = (
+    "No number of pieces suits big: its d_ff of 4096 in place of 2048 makes 50.4 million more than "
+    "the row of d_model 1024 has, where the paper's column says 45."
+)
+
+
+def arguments_of(row: str) -> list[str]:
+    """What trains a row at the small scale."""
+    values = small_scale(row)
+    return [f"--flagfile={row}.flags", *(f"--{name}={value}" for name, value in values.items())]
+
+
+def name_of(row: str) -> str:
+    """The name of a row's runs."""
+    return row.removeprefix("table3/")
+
+
+def parameters():
+    """Millions of parameters of each row, at the paper's scale, from built models."""
+    import keras
+
+    from keras_transformer.models import Transformer
+
+    counts = {}
+    for row in dict.fromkeys([BASE, *ROWS.value]):
+        counts[row] = Transformer(hyperparameters(row)).count_params() / 1e6
+        keras.utils.clear_session()
+    return counts
+
+
+def print_parameters():
+    """Print what each row has more than base, for two numbers of pieces, and how far this is off
+    the paper's column.
+    """
+    counts = parameters()
+    rows = []
+    for row in ROWS.value:
+        cells = [row, f"{counts[row]:.2f}"]
+        millions = PAPER[row].millions
+        theirs = None if millions is None else millions - PAPER[BASE].millions
+        cells += ["", ""] if theirs is None else [millions, f"{theirs:+d}"]
+        for pieces in (VOCABULARY, FITTING_VOCABULARY):
+            ours = more_than_base(row, counts, pieces)
+            cells += [f"{ours:+.2f}", "" if theirs is None else f"{ours - theirs:+.2f}"]
+        rows.append(cells)
+    header = ["row", f"million, {VOCABULARY:,} pieces", "paper: million", "paper: more than base"]
+    for pieces in (VOCABULARY, FITTING_VOCABULARY):
+        header += [f"more than base, {pieces:,}", "off by"]
+    print_table(header, rows)
+    print(f"\n{OF_BIG}")
+
+
+def print_results(found):
+    """Print a line for each row, from what `small_runs.train_all` returned."""
+    digits = {"perplexity": 2, "perplexity_of_a_word": 1, "accuracy": 1, "bleu": 2}
+    rows = [
+        (
+            row,
+            *small_runs.spreads(found, name_of(row), digits),
+            f"{PAPER[row].perplexity:.2f}",
+            PAPER[row].bleu,
+        )
+        for row in ROWS.value
+    ]
+    header = (
+        "row",
+        "PPL a piece",
+        "PPL a word",
+        "accuracy",
+        "BLEU (dev)",
+        "paper: PPL",
+        "paper: BLEU",
+    )
+    print_table(header, rows)
+
+
+def against_base(found, what):
+    """Of each row the mean of its seeds, and what the paper prints, both less base's: two lists."""
+    ours = {
+        row: statistics.mean(one[what] for (name, _), one in found.items() if name == name_of(row))
+        for row in ROWS.value
+    }
+    return (
+        [ours[row] - ours[BASE] for row in ROWS.value],
+        [getattr(PAPER[row], what) - getattr(PAPER[BASE], what) for row in ROWS.value],
+    )
+
+
+def draw(found, path, theme):
+    """Draw what `small_runs.train_all` returned beside the paper's figures."""
+    names = [name_of(row) for row in ROWS.value]
+    places = list(range(len(names)))
+    panels = []
+    for what, title in (("perplexity", "perplexity a piece"), ("bleu", "BLEU")):
+        ours, theirs = against_base(found, what)
+        series = {"here": (places, ours), "paper": (places, theirs)}
+        panels.append(charts.Panel(f"{title}, less base's", "", series, names=names))
+    write_picture(path, functools.partial(charts.draw, panels), theme)
+
+
+def main(_):
+    if SCALE.value == "paper":
+        print_parameters()
+        return
+    if PLOT.value and BASE not in ROWS.value:
+        raise app.UsageError(f"--plot draws rows against base: add {BASE} to --rows.")
+    arguments = {name_of(row): arguments_of(row) for row in ROWS.value}
+    found = small_runs.train_all(RUN_DIR.value, arguments)
+    print_results(found)
+    if PLOT.value:
+        draw(found, PLOT.value, THEME.value)
+
+
+if __name__ == "__main__":
+    app.run(main)

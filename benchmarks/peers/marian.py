@@ -1,0 +1,146 @@
+"""Hugging Face's `MarianMTModel.generate` (PyTorch, float32) with our weights, translating in
+turns.
+
+Runs in an environment of its own (`Environment`), without this project's packages.
+"""
+
+import numpy as np
+import sentencepiece
+import torch
+from transformers import MarianConfig, MarianMTModel
+
+from benchmarks.peers.translating import cores, in_batches, serve
+from benchmarks.peers.turns import Parent
+
+PAD, _, BOS, EOS = range(4)
+EXTRA_LENGTH = 50
+ATTENTIONS = {"self_attention": "self_attn", "cross_attention": "encoder_attn"}
+KERNELS = {
+    "query_kernel": "q_proj",
+    "key_kernel": "k_proj",
+    "value_kernel": "v_proj",
+    "output_kernel": "out_proj",
+}
+DENSE = {"inner": "fc1", "outer": "fc2"}
+NORMS = {
+    "self_attention_norm": "self_attn_layer_norm",
+    "cross_attention_norm": "encoder_attn_layer_norm",
+    "feed_forward_norm": "final_layer_norm",
+}
+OF_NORM = {"gamma": "weight", "beta": "bias"}
+
+
+def their_name(path):
+    """Our path of a weight, such as "weights/encoder/layer_0/self_attention/query_kernel", to the
+    name of Marian's.
+    """
+    match path.split("/")[1:]:
+        case [stack, layer, "feed_forward", dense, kind]:
+            end = f"{DENSE[dense]}.{'weight' if kind == 'kernel' else kind}"
+        case [stack, layer, norm, "norm", kind]:
+            end = f"{NORMS[norm]}.{OF_NORM[kind]}"
+        case [stack, layer, attention, kernel]:
+            end = f"{ATTENTIONS[attention]}.{KERNELS[kernel]}.weight"
+    return f"model.{stack}.layers.{layer.removeprefix('layer_')}.{end}"
+
+
+def state_of(arrays, model):
+    """Our weights, by path, as the state of a `MarianMTModel`. What only Marian has, the biases of
+    attention, is zero.
+    """
+    own = model.state_dict()
+    state = {name: torch.zeros_like(value) for name, value in own.items()}
+    for path, array in arrays.items():
+        if path == "weights/embedding/table":
+            embeddings = (
+                "model.shared",
+                "model.encoder.embed_tokens",
+                "model.decoder.embed_tokens",
+                "lm_head",
+            )
+            state |= {f"{name}.weight": torch.from_numpy(array) for name in embeddings}
+        else:
+            # torch keeps a matrix as (out, in), Keras as (in, out).
+            state[their_name(path)] = torch.from_numpy(array.T.copy())
+    for stack in ("encoder", "decoder"):
+        name = f"model.{stack}.embed_positions.weight"
+        # All sines, then all cosines; ours take turns.
+        sines, cosines = own[name].chunk(2, dim=1)
+        state[name] = torch.stack([sines, cosines], dim=-1).flatten(1)
+    # Always added: so PAD and BOS, which our searches forbid, are forbidden at no cost.
+    state["final_logits_bias"][0, [PAD, BOS]] = -1e9
+    return state
+
+
+def make_model(size, arrays):
+    layers = size["num_layers"]
+    heads = size["num_heads"]
+    d_ff = size["d_ff"]
+    model = MarianMTModel(
+        MarianConfig(
+            vocab_size=size["vocabulary_size"],
+            d_model=size["d_model"],
+            encoder_layers=layers,
+            decoder_layers=layers,
+            encoder_attention_heads=heads,
+            decoder_attention_heads=heads,
+            encoder_ffn_dim=d_ff,
+            decoder_ffn_dim=d_ff,
+            activation_function="relu",
+            max_position_embeddings=2048,
+            scale_embedding=True,
+            pad_token_id=PAD,
+            bos_token_id=BOS,
+            eos_token_id=EOS,
+            decoder_start_token_id=BOS,
+            forced_eos_token_id=None,
+        )
+    )
+    model.load_state_dict(state_of(arrays, model))
+    for module in model.modules():
+        if isinstance(module, torch.nn.LayerNorm):
+            module.eps = 1e-6
+    return model.eval()
+
+
+def load(task):
+    at_once = cores() if task["spread"] else 1
+    torch.set_num_threads(cores() // at_once)
+    source, target = (
+        sentencepiece.SentencePieceProcessor(model_file=task[f"{side}_vocabulary"])
+        for side in ("source", "target")
+    )
+    with np.load(task["model"]) as arrays:
+        model = make_model(task["size"], dict(arrays))
+    # Its penalty is another: |Y|^alpha, EOS counted. Of its rules for stopping the default comes
+    # nearest to ours: a sentence is done when the best unfinished hypothesis, were it to end now,
+    # would rank below all of `num_beams` finished ones.
+    search = {"num_beams": task["beam_size"], "do_sample": False}
+    if task["beam_size"] > 1:
+        search |= {"length_penalty": 0.6, "early_stopping": False}
+    forced = task["forced_length"]
+
+    def decode(sources):
+        width = max(map(len, sources))
+        ids = torch.tensor([words + [PAD] * (width - len(words)) for words in sources])
+        lengths = (
+            {"min_new_tokens": forced, "max_new_tokens": forced}
+            if forced
+            else {"max_new_tokens": width + EXTRA_LENGTH}
+        )
+        with torch.inference_mode():
+            output = model.generate(
+                input_ids=ids, attention_mask=(ids != PAD).long(), **search, **lengths
+            )
+        return [[token for token in row if token not in (PAD, BOS)] for row in output.tolist()]
+
+    def translate(lines):
+        sources = source.encode(lines, add_eos=True)
+        best = in_batches(decode, sources, list(map(len, sources)), task["batch_size"], at_once)
+        return [target.decode(words) for words in best], sum(map(len, best))
+
+    return translate
+
+
+if __name__ == "__main__":
+    serve(Parent(), load)
