@@ -2,7 +2,7 @@
 PYTHON ?= $(firstword $(foreach python,python3.13 python3.12 python3.11 python3,$(shell $(python) -c 'import sys; 0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else sys.exit(1)' 2>/dev/null && command -v $(python))))
 BIN = .venv/bin
 
-.PHONY: train test test-slow check docs notebooks bench soak soak_serving
+.PHONY: train test test-slow check docs notebooks bench soak soak_serving mutants
 
 train: .venv/installed
 	$(BIN)/python -m keras_transformer.train --flagfile=tiny.flags
@@ -59,6 +59,11 @@ soak: .venv/installed
 soak_serving: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[serve]'
 	$(BIN)/python -m benchmarks.limits.serving_soak
+
+# Which small changes of the source do the tests miss? MUTANTS=--changed=COMMIT: of the files changed since.
+mutants: .venv/tested
+	$(BIN)/pip install --quiet --disable-pip-version-check pytest-cov
+	$(BIN)/python -m benchmarks.mutants.mutation --seconds=40 $(MUTANTS)
 
 .venv/installed: setup.cfg
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11, 3.12 or 3.13 found. Install one, or name it: make PYTHON=/path/to/python"; exit 1; }

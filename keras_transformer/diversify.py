@@ -22,8 +22,6 @@ from keras_transformer.flags.of_commands import DecodeTokens
 from keras_transformer.prepare import Prepared
 from pipelines.options import Options, option
 
-FORWARD_WEIGHT = 0.5
-
 
 @dataclasses.dataclass(frozen=True)
 class BothDirections(Options):
@@ -41,7 +39,7 @@ SECTIONS = (BothDirections, Prepared, DecodeTokens)
 def main(FLAGS):
     from keras_transformer.runs.folder import RunFolder
     from pipelines import corpora
-    from pipelines.whole_files import write_json
+    from pipelines.prepare.diversification import write_mixture
 
     forward = flags.required(FLAGS, "forward")
     flags.required(FLAGS, "backward")
@@ -53,23 +51,15 @@ def main(FLAGS):
     keys = ("source_language", "target_language", "data_dir", "prefixes")
     text = {key: corpus[key] for key in keys}
     train = corpora.load("text_files", **text).train
-    folder = pathlib.Path(FLAGS.output_dir)
-    folder.mkdir(parents=True, exist_ok=True)
     back, forth = _synthetic_pairs(FLAGS, train)
-    own = {"corpus": "text_files", **text}
-    own["data_dir"] = str(pathlib.Path(text["data_dir"]).resolve())
-    weight = round(len(train) / len(back), 3)
-    members = [
-        own,
-        {**_write_pairs(folder, "back", corpus, back), "weight": weight},
-        {**_write_pairs(folder, "forth", corpus, forth), "weight": FORWARD_WEIGHT},
-    ]
-    write_json(folder / "mixture.json", {"corpora": members})
+    write_mixture(pathlib.Path(FLAGS.output_dir), text, len(train), back, forth)
     print(f"{len(back):,} pairs of backward translation, {len(forth):,} of forward translation")
 
 
 def _synthetic_pairs(FLAGS, train):
     """Pairs of backward and of forward translation."""
+    from pipelines.prepare.diversification import new_pairs
+
     count = FLAGS.drawn_translations
     drawing = {"samples": count, "num_hypotheses": count, "seed": 1}
     drawing["temperature"] = FLAGS.drawing_temperature
@@ -94,32 +84,6 @@ def hypotheses(model, lines, decode_tokens, **options):
         lines, batch_tokens=decode_tokens, batches_at_once=at_once
     )
     return [[one.text for one in ways] for ways in found]
-
-
-def new_pairs(sources, targets, ways_of, backward):
-    """Synthetic pairs that are not those of the corpus; of each pair, `ways_of` has translations of
-    its target (backward) or of its source.
-    """
-    pairs = []
-    for source, target, ways in zip(sources, targets, ways_of, strict=True):
-        for way in dict.fromkeys(ways):
-            pair = (way, target) if backward else (source, way)
-            if way.strip() and pair != (source, target):
-                pairs.append(pair)
-    return pairs
-
-
-def _write_pairs(folder, prefix, corpus, pairs):
-    """Write two files of lines. Gives the member of a mixture that trains on them alone."""
-    from pipelines.whole_files import write_whole
-
-    languages = {key: corpus[key] for key in ("source_language", "target_language")}
-    for language, lines in zip(languages.values(), zip(*pairs, strict=True), strict=True):
-        text = "".join(f"{line}\n" for line in lines).encode()
-        path = folder / f"{prefix}.{language}"
-        write_whole(path, lambda temporary, text=text: temporary.write_bytes(text))
-    prefixes = [prefix, None, None]
-    return {"corpus": "text_files", **languages, "data_dir": ".", "prefixes": prefixes}
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from command_flags import flags_of
 
 from keras_transformer import diversify
 from pipelines import corpora
+from pipelines.prepare import diversification
 
 PAIRS = [("a b", "b a"), ("c d", "d c"), ("e", "e")]
 CORPUS = {
@@ -79,6 +80,6 @@ def test_a_folder_that_is_missing_is_named():
 
 
 def test_what_the_corpus_has_already_is_left_out():
-    new_pairs = diversify.new_pairs
+    new_pairs = diversification.new_pairs
     assert new_pairs(["a"], ["b"], [["a", "c", "c", " "]], True) == [("c", "b")]
     assert new_pairs(["a"], ["b"], [["b", "c"]], False) == [("a", "c")]

@@ -69,7 +69,7 @@ def main(_):
     vocabulary = learn(text.sources + text.targets, VOCABULARY_SIZE.value)
     rows = []
     for batch_tokens in map(int, BATCH_TOKENS.value):
-        speeds = measure(text, vocabulary, batch_tokens)
+        speeds = measure(text, vocabulary, batch_tokens, RECORDS.value)
         rows += [[batch_tokens, name, f"{speed:,.0f}"] for name, speed in speeds.items()]
     print_table(["batch_tokens", "input pipeline alone", "tok/s"], rows)
 
@@ -78,4 +78,5 @@ if __name__ == "__main__":
     DATA_DIR = flags.DEFINE_string("data_dir", None, "Folder of Multi30k.", required=True)
     VOCABULARY_SIZE = flags.DEFINE_integer("vocabulary_size", 8000, "V.")
     BATCH_TOKENS = flags.DEFINE_list("batch_tokens", ["1280", "2048"], "Positions of a side.")
+    RECORDS = flags.DEFINE_string("records", None, "Folder of a prepared corpus: from there, too.")
     app.run(main)

@@ -161,10 +161,18 @@ def paths(rooms):
             yield from sorted((PACKAGE / room).rglob("*.py"))
 
 
-def draw(rooms, count, seed):
+def changed_since(commit):
+    """The files of the package that are not as they were at a commit."""
+    command = ["git", "diff", "--name-only", "--diff-filter=d", commit, "--", str(PACKAGE)]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)
+    names = map(pathlib.Path, listed.stdout.splitlines())
+    return [path for path in names if path.suffix in (".py", ".flags")]
+
+
+def draw(files, count, seed):
     """So many mutants of different places, every place as likely as another."""
     generator = random.Random(seed)
-    places = [site for path in paths(rooms) for site in sites(path)]
+    places = [site for path in files for site in sites(path)]
     generator.shuffle(places)
     good = ([mutant for mutant in site if compiles(mutant)] for site in places)
     mutants = (generator.choice(site) for site in good if site)
@@ -174,6 +182,7 @@ def draw(rooms, count, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rooms", default=",".join(ROOMS), help="or commands, flagfiles")
+    parser.add_argument("--changed", help="only files changed since this commit, of any room")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
@@ -183,7 +192,9 @@ def main():
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
     arguments, options = parser.parse_known_args()
     os.chdir(ROOT)
-    mutants = draw(arguments.rooms.split(","), arguments.count, arguments.seed)
+    rooms = arguments.rooms.split(",")
+    files = changed_since(arguments.changed) if arguments.changed else paths(rooms)
+    mutants = draw(files, arguments.count, arguments.seed)
     if arguments.list:
         print(*mutants, sep="\n")
         return

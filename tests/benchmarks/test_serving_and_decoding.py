@@ -4,7 +4,6 @@ import contextlib
 import types
 
 import pytest
-from absl import flags
 
 LINES = ["one", "two", "three"]
 SAVED_MODEL = "--model_base_path=saved_models/none"
@@ -34,13 +33,6 @@ def test_what_is_served_as_the_direct_call_is_not_told_to_differ(
     printed = capsys.readouterr().out
     assert "| served, 1 client | 2.0 | 500 | 500 |" in printed
     assert f"{clients} clients against one: {clients:.1f}" in printed
-
-
-def test_a_step_of_several_batches_at_once_has_no_time(benchmark_of):
-    pytest.importorskip("ctranslate2")
-    benchmark_of("decode_length", "--systems=saved_model_float32")
-    with pytest.raises(flags.IllegalFlagValueError, match="one batch at a time"):
-        flags.FLAGS(["benchmark", "--systems=saved_model_float32,saved_model_float32_spread"])
 
 
 def test_cores_are_shared_out_before_a_corpus_is_loaded(benchmark_of, monkeypatch):

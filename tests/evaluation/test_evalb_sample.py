@@ -4,8 +4,8 @@ small one that was worked out by hand.
 
 import pathlib
 
-import evalb_layout
 import pytest
+from evaluation import evalb_layout
 
 from keras_transformer.evaluation.parseval import COLLINS, read_parameters
 
