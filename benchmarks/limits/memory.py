@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from absl import app, flags
-from benchmarks.peers.sizes import DROPOUT, LABEL_SMOOTHING, SIZES
+from benchmarks.peers.batches import DROPOUT, LABEL_SMOOTHING, SIZES
 
 from benchmarks.peers.turns import ROOT
 
