@@ -52,6 +52,8 @@ def defined_flags():
     for folder in ("keras_transformer", "benchmarks"):
         for path in (ROOT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.AnnAssign) and _is_option(node.value):
+                    names.add(node.target.id)
                 if not (isinstance(node, ast.Call) and node.args):
                     continue
                 function = getattr(node.func, "attr", "") or getattr(node.func, "id", "")
@@ -63,6 +65,10 @@ def defined_flags():
                 elif function == "add_argument":
                     names.add(first.lstrip("-"))
     return names
+
+
+def _is_option(value):
+    return isinstance(value, ast.Call) and getattr(value.func, "id", "") == "option"
 
 
 def unknown_flags(text):
