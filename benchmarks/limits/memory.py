@@ -11,8 +11,8 @@ import subprocess
 import sys
 
 from absl import app, flags
-from benchmarks.peers.batches import DROPOUT, LABEL_SMOOTHING, SIZES
 
+from benchmarks.peers.batches import DROPOUT, LABEL_SMOOTHING, SIZES
 from benchmarks.peers.turns import ROOT
 
 LIMITS = {"float32": 5.0, "bfloat16": 4.1}
