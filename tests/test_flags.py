@@ -158,6 +158,8 @@ def test_what_was_not_given_is_no_decoding_option():
 def test_what_a_run_decides_says_its_own_default():
     """The run decides, or the task: trees may be longer than translations."""
     for name in REMEMBERED:
+        if name == "barred":  # an import says it, and no flag
+            continue
         flag = EVERY_FLAG[name]
         assert flag.default is None, name
         default = getattr(DecodingOptions(), name)
