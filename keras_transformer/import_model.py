@@ -6,9 +6,9 @@ Worth 16x16 Words: Transformers for Image Recognition at Scale").
 
 A translator's folder is Marian's, such as a release of OPUS-MT: decoder.yml and the files that it
 names, source.spm, target.spm. Others are in Hugging Face's layout: config.json, *.safetensors, and
-for a BERT vocab.txt or tokenizer.json. `--init_from` fine-tunes the run. A BERT's SavedModel gives
-sentence vectors, and if the model has such a head it also predicts masked words, labels or tags. A
-ViT's SavedModel classifies images.
+for a BERT vocab.txt or tokenizer.json. `--init_from` fine-tunes the run of a BERT or a ViT. A
+BERT's SavedModel gives sentence vectors, and if the model has such a head it also predicts masked
+words, labels or tags. A ViT's SavedModel classifies images.
 """
 
 from keras_transformer import flags

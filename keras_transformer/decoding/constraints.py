@@ -108,10 +108,6 @@ class Constraints:
             never = np.zeros(vocabulary_size, np.float32)
             never[list(self.barred)] = -np.inf
             allowed = allowed + never
-        if self.barred:
-            never = np.zeros(vocabulary_size, np.float32)
-            never[list(self.barred)] = -np.inf
-            allowed = allowed + never
         if allowed is not logits:
             allowed = tf.where((forced == FREE)[:, None], allowed, logits)
         may_end = (

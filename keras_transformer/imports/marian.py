@@ -13,9 +13,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
 from keras_transformer.imports.family import Weight, weights
 from keras_transformer.imports.folder_files import listed
+from keras_transformer.imports.hugging_face import assign
 from keras_transformer.imports.marian_files import (
     ANOTHER,
     WHOLE,
@@ -28,7 +30,7 @@ from keras_transformer.imports.marian_files import (
 from keras_transformer.models import Hyperparameters, Transformer
 from pipelines import json_files
 from pipelines.json_files import regular_file, shown
-from pipelines.special_ids import EOS, PAD, UNK
+from pipelines.special_ids import BOS, EOS, PAD, UNK
 from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabularies.other_order import SPECIAL, in_order
 from pipelines.vocabularies.vocabulary import Vocabulary
@@ -74,7 +76,7 @@ class MarianFolder:
             )
         text = bytes(self._weights.read(SETTINGS, np.int8)).rstrip(b"\0").decode("utf-8", "replace")
         self.config = self._settings(Config, parse_yaml(text, SETTINGS), SETTINGS)
-        self._norm()
+        self._placement = self._norm()
         tied = "decoder" if self.config.tied_embeddings else "none"
         self._ties = "three_way" if self.config.tied_embeddings_all else tied
         self._pieces = self._read_pieces()
@@ -164,7 +166,7 @@ class MarianFolder:
             d_model=config.dim_emb,
             d_ff=config.transformer_dim_ffn,
             num_heads=config.transformer_heads,
-            norm=self._norm(),
+            norm=self._placement,
             activation=config.transformer_ffn_activation,
             positions="tensor2tensor",
             tie_embeddings=self._ties,
@@ -194,7 +196,7 @@ class MarianFolder:
             try:
                 model, lost = in_order(regular_file(path).read_bytes(), others)
                 made.append(Vocabulary(model))
-            except Exception as error:
+            except (RuntimeError, ValueError, DecodeError) as error:
                 raise ValueError(
                     f"{path} is not a SentencePiece model, or is damaged. {WHOLE}"
                 ) from error
@@ -205,9 +207,7 @@ class MarianFolder:
     def model(self) -> Transformer:
         """Make the model, with its weights."""
         model = Transformer(self.hyperparameters)
-        arrays = weights(self.table(), self._weights)
-        for variable in model.weights:
-            variable.assign(arrays[variable.path])
+        assign(model, weights(self.table(), self._weights), self.path)
         return model
 
     def told(self) -> str:
@@ -290,7 +290,7 @@ class MarianFolder:
 
     def _bias_by_our_ids(self, bias):
         made = self._by_our_ids(bias[0])
-        made[[PAD, PAD + 2]] = NEVER
+        made[[PAD, BOS]] = NEVER
         return made
 
 
