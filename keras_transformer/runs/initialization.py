@@ -18,7 +18,8 @@ TABLES = {f"{WEIGHTS}{name}": side for name, side in SIDES.items()}
 TABLE = next(iter(TABLES))
 NAMED = 3
 # What the shapes of weights do not tell.
-WITHOUT_A_SHAPE = ("positions", "norm", "activation", "attention", "scaled_embeddings")
+WITHOUT_A_SHAPE = ("positions", "first_position", "norm", "activation", "attention")
+WITHOUT_A_SHAPE += ("scaled_embeddings",)
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Hyperparameters)}
 
 
