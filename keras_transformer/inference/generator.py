@@ -14,7 +14,12 @@ from keras_transformer.inference.functions import (
 )
 from keras_transformer.inference.line_batches import checked_lengths
 from keras_transformer.inference.live import as_bytes, as_strings
-from keras_transformer.inference.loading import module_of_run, refuse_precision
+from keras_transformer.inference.loading import (
+    load_trained,
+    module_class,
+    refuse_other_task,
+    refuse_precision,
+)
 from keras_transformer.inference.perplexity import rounded_perplexity
 from keras_transformer.runs.model_path import ModelPath
 
@@ -40,7 +45,7 @@ class Generator:
         """
         model = ModelPath.of(path)
         if model.version is None:
-            return cls.of(module_of_run(model.run, TASK, precision, options))
+            return cls.of(_module_of_run(model.run, precision, options))
         refuse_precision(model.version, precision)
         return _exported(model, options)
 
@@ -74,6 +79,15 @@ class Generator:
         function = self._functions[name]
         for start in range(0, len(texts), at_once):
             yield function(text=as_bytes(texts[start : start + at_once]))
+
+
+def _module_of_run(run, precision: str, options: Mapping):
+    description = run.read_description()
+    refuse_other_task(description, run.path, TASK)
+    kind = module_class(description)
+    # Wrong options are told before the weights are loaded.
+    chosen = kind.options_of(options)
+    return kind(*load_trained(run, precision), chosen)
 
 
 def _exported(model: ModelPath, options: Mapping) -> Generator:

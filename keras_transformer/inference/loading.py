@@ -1,21 +1,20 @@
-"""How the model that `--model` names is loaded.
+"""From a run's description and weights to its model, and what `--model` names to what answers.
+
+A task's module builds the model (`build`) and is made of a trained one (`of_model`): training,
+scoring, export and the commands that only ask a model go through these two.
 
 Keras, the models, and what runs a SavedModel are imported by the one function that needs them:
-importing them takes longer than translating a few lines. A task's module is found by the task's
-name: this room stands below the tasks.
+importing them takes longer than translating a few lines.
 """
 
 import importlib
 import os
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from keras_transformer.inference.live import Live
-from keras_transformer.runs.description import task_of
+from keras_transformer.runs.description import hyperparameters_in, task_of
 from keras_transformer.runs.model_path import ModelPath
-
-# Tasks whose models make a sentence or a tree of each sentence.
-OF_SENTENCES = ("translation", "parsing")
 
 
 def load_model(
@@ -48,26 +47,41 @@ def refuse_other_task(description: Mapping, path: str | os.PathLike, task: str) 
         )
 
 
-def module_class(task: str) -> type:
-    """The module of a task of this package: what is exported of its models."""
-    return importlib.import_module("keras_transformer.tasks").module_class(task)
+def sentence_tasks() -> tuple[str, ...]:
+    """The tasks whose models make a sentence or a tree of each sentence."""
+    return _tasks().OF_SENTENCES
 
 
-def module_of_run(run, task: str, precision: str = "float32", options: Mapping | None = None):
-    """The module of a run of a task, with weights of a precision and options of decoding."""
-    refuse_other_task(run.read_description(), run.path, task)
-    return module_class(task).of_run(run, precision, options or {})
+def trained_model(build: Callable, run, precision: str = "float32"):
+    """The model of a run with its weights, as `build(description, policy)` of its task makes it.
+
+    Raises:
+        ValueError: if the run does not say what its model is, or a file is damaged.
+    """
+    from keras_transformer.models import translation_policy
+
+    description = run.read_description()
+    policy = translation_policy(precision)
+    model = hyperparameters_in(description, run.description, lambda _: build(description, policy))
+    run.load_weights(model)
+    return model
 
 
 def load_trained(run, precision: str = "float32") -> tuple:
-    """The `EncoderDecoder` of a run and its vocabulary."""
-    from keras_transformer.models import model_of, sizes_of_description, translation_policy
+    """The model of a run that has a vocabulary, and the vocabulary."""
     from pipelines import vocabularies
 
-    hyperparameters = run.read_hyperparameters(sizes_of_description)
-    model = model_of(hyperparameters, translation_policy(precision))
-    run.load_weights(model)
-    return model, vocabularies.load(run.path)
+    kind = module_class(run.read_description())
+    return trained_model(kind.build, run, precision), vocabularies.load(run.path)
+
+
+def module_of_run(run, values: Mapping):
+    """The module of a run of a task of this package, by the values of flags; missing ones are what
+    the run was trained with.
+    """
+    kind = module_class(run.read_description())
+    model = trained_model(kind.build, run, values.get("precision", "float32"))
+    return kind.of_model(model, run, values)
 
 
 def module_of(model, vocabulary, description: Mapping, path: str | os.PathLike, options: dict):
@@ -75,7 +89,17 @@ def module_of(model, vocabulary, description: Mapping, path: str | os.PathLike, 
     of decoding are those that the run was trained with.
     """
     options = _options_of(description, path, options)
-    return module_class(_require_sentences(description, path))(model, vocabulary, options)
+    return module_class(description)(model, vocabulary, options)
+
+
+def _tasks():
+    """The package of the tasks, which this room stands below."""
+    return importlib.import_module("keras_transformer.tasks")
+
+
+def module_class(description):
+    """What is exported of the models of a run's task."""
+    return _tasks().module_class(task_of(description))
 
 
 def _load_saved_model(model, precision, options):
@@ -124,18 +148,17 @@ def _options_of(description, path, given):
     """The `DecodingOptions` of a run: those that are given, else what it was trained with."""
     from keras_transformer.decoding.options import options_of_run
 
-    task = _require_sentences(description, path)
-    return options_of_run(given, module_class(task).defaults(description))
+    _require_sentences(description, path)
+    return options_of_run(given, module_class(description).defaults(description))
 
 
 def _require_sentences(description, path):
-    """The task of a model that makes something of sentences; refuse another."""
+    """Refuse a model that makes nothing of sentences."""
     task = task_of(description)
-    if task not in OF_SENTENCES:
+    if task not in (tasks := sentence_tasks()):
         raise ValueError(
-            f"{path} must be a model of one of the tasks {', '.join(OF_SENTENCES)}. Received: one "
+            f"{path} must be a model of one of the tasks {', '.join(tasks)}. Received: one "
             f"of the task {task}. Language models continue text (python -m "
             "keras_transformer.generate); exports of the others are asked by python -m "
             "keras_transformer.predict."
         )
-    return task

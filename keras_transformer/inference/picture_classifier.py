@@ -38,9 +38,9 @@ class PictureClassifier:
     def load(cls, path: str | os.PathLike) -> "PictureClassifier":
         """Load a run's folder, a checkpoint in one, or a SavedModel."""
         model = ModelPath.of(path)
-        if model.version is None:
-            return cls.of(module_of_run(model.run, TASK))
         refuse_other_task(model.describe(), model.path, TASK)
+        if model.version is None:
+            return cls.of(module_of_run(model.run, {}))
         return cls(saved_functions(model))
 
     def classify(self, pixels: np.ndarray, at_once: int = 256) -> tuple[list[str], np.ndarray]:

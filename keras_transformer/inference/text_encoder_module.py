@@ -3,12 +3,16 @@ Bidirectional Transformers for Language Understanding"): strings in, vectors out
 texts; T tokens.
 """
 
+from collections.abc import Mapping
+
 import tensorflow as tf
 
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.inference.text_module import IDS, TEXT, traced
 from keras_transformer.models import BareTextEncoder, MaskedLanguageModel, TextClassifier
+from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.served_module import ServedText
+from pipelines import vocabularies
 from pipelines.batches.labelled_texts import read
 from pipelines.special_ids import PAD
 from pipelines.vocabularies.vocabulary import Vocabulary
@@ -39,6 +43,11 @@ class TextEncoderModule(ServedText):
         )
         self.embed = traced(self._embed, TEXT)
         self.attend = traced(self._attend, TEXT)
+
+    @classmethod
+    def of_model(cls, model, folder: RunFolder, values: Mapping) -> "TextEncoderModule":
+        """The module of a run's model. Nothing is decoded: the values of flags do not matter."""
+        return cls(model, vocabularies.load(folder.path).source)
 
     def functions(self):
         return {"serving_default": self.embed, "embed": self.embed, "attend": self.attend}

@@ -22,7 +22,6 @@ import os
 import pathlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import keras
 import numpy as np
@@ -131,10 +130,6 @@ class RunFolder:
             raise FileNotFoundError(
                 f"{self.path} holds no trained model: there is no {self.description.name} in it."
             ) from None
-
-    def read_hyperparameters(self, made: Callable[[Mapping], Any]) -> Any:
-        """Read the sizes and variants of the run's model: see `hyperparameters_in`."""
-        return hyperparameters_in(self.read_description(), self.description, made)
 
     def read_scores(self) -> dict:
         """{"scores": ...} of the last evaluation, or {}."""

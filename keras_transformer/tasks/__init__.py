@@ -43,6 +43,7 @@ def _found() -> dict[str, Registered]:
 
 # By the name that a run's `model.json` says; "translation" where it says none: a run of 0.5.
 TASKS = _found()
+OF_SENTENCES = tuple(name for name, task in TASKS.items() if task.makes_sentences)
 *_FIRST, _LAST = (task.aim for task in TASKS.values())
 
 

@@ -17,8 +17,7 @@ from keras_transformer.inference.text_encoder_module import TextEncoderModule
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.tasks import IMPORTED_ALONE, TASKS, module_class
-from keras_transformer.tasks.labelling.module import LabelModule, TagModule
-from keras_transformer.tasks.labelling.task import LABELS_FILE
+from keras_transformer.tasks.labelling.module import LABELS_FILE, LabelModule, TagModule
 from keras_transformer.tasks.masking.module import MaskedTextModule
 from keras_transformer.tasks.translation.module import TranslationModule
 from keras_transformer.training.checkpoint import WEIGHTS, write_archive

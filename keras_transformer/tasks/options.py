@@ -24,6 +24,7 @@ class Registered:
         aim: what is learned, in words: "to ...".
         place: where it stands among the tasks.
         options, export_options: see `task.Task`.
+        makes_sentences: whether its models make a sentence or a tree of each sentence.
     """
 
     folder: str
@@ -33,6 +34,7 @@ class Registered:
     place: int
     options: tuple[type[Options], ...]
     export_options: tuple[type[Options], ...]
+    makes_sentences: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

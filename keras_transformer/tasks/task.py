@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 import keras
 import numpy as np
 
+from keras_transformer.inference.loading import trained_model
 from keras_transformer.inference.perplexity import perplexity
-from keras_transformer.models import translation_policy
-from keras_transformer.runs.description import hyperparameters_in
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.tasks import TASKS
@@ -202,12 +201,7 @@ class Task(abc.ABC):
         Raises:
             ValueError: if the run does not say what its model is, or a file is damaged.
         """
-        description = folder.read_description()
-        policy = translation_policy(values.get("precision", "float32"))
-        model = hyperparameters_in(
-            description, folder.description, lambda _: cls.build(description, policy)
-        )
-        folder.load_weights(model)
+        model = trained_model(cls.build, folder, values.get("precision", "float32"))
         return cls.module(model, folder, values)
 
     @abc.abstractmethod

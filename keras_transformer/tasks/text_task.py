@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.inference.functions import LiveFunctions, saved_functions
 from keras_transformer.models import sizes_of_flags
@@ -212,12 +211,6 @@ def refuse_long_lines(
                 f"{text.place(index, f'the {split} split')} has more than the "
                 f"{MAX_SOURCE_LENGTH:,} tokens allowed of a source. Split it, or leave it out."
             )
-
-
-def decoding_flags(values: Mapping) -> dict:
-    """The arguments of `DecodingOptions` that flags give, by name."""
-    names = [field.name for field in dataclasses.fields(DecodingOptions)]
-    return {name: values[name] for name in names if values.get(name) is not None}
 
 
 def in_rows(names: Sequence[str], samples) -> list[str]:

@@ -1,6 +1,6 @@
 """Which runs pictures are drawn of, and the model of one."""
 
-from keras_transformer.inference.loading import OF_SENTENCES
+from keras_transformer.inference.loading import sentence_tasks
 from keras_transformer.runs.description import task_of
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.model_path import ModelPath
@@ -16,9 +16,9 @@ def run_of_pairs(model: str, picture: str) -> RunFolder:
         )
     folder = path.run
     task = task_of(folder.read_description())
-    if task not in OF_SENTENCES:
+    if task not in (tasks := sentence_tasks()):
         raise ValueError(
-            f"--picture={picture} needs a run of one of the tasks {', '.join(OF_SENTENCES)}. "
+            f"--picture={picture} needs a run of one of the tasks {', '.join(tasks)}. "
             f"Received: {model}, of the task {task}. Try --picture=curves."
         )
     return folder

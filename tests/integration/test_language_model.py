@@ -11,6 +11,7 @@ import tensorflow as tf
 from shell import read_until
 
 from keras_transformer.inference.generator import Generator
+from keras_transformer.inference.loading import load_trained
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.language_modelling.module import GenerationModule
 from keras_transformer.training import checkpoint
@@ -84,7 +85,9 @@ def test_cached_generation_is_that_which_reads_the_whole_text_again(trained):
     """200 prompts, greedily: each piece is the likeliest behind what has come."""
     lines = prompts(200)[:200]
     options = {"beam_size": 1, "min_length": 1, "max_length": "+8"}
-    module = GenerationModule.of_run(RunFolder(trained.folder / RUN), "float32", options)
+    module = GenerationModule(
+        *load_trained(RunFolder(trained.folder / RUN)), GenerationModule.options_of(options)
+    )
     ids, _ = module.search(module.options.search(), tf.constant(lines))
     ids = ids[:, 0].numpy()
     read = np.pad(ids[:, :-1], [[0, 0], [1, 0]], constant_values=BOS)

@@ -3,13 +3,17 @@ Pre-training of Deep Bidirectional Transformers for Language Understanding", sec
 labels out. Shapes: B texts; W words of the text that has most; T tokens; C labels.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from keras_transformer.inference.text_encoder_module import TextEncoderModule
 from keras_transformer.inference.text_module import IDS, TEXT, traced
-from keras_transformer.models import TextClassifier, TokenClassifier
+from keras_transformer.models import TextClassifier, TokenClassifier, sizes_of_description
+from keras_transformer.runs.folder import RunFolder
+from pipelines import vocabularies
 from pipelines.batches.labelled_texts import NOWHERE, in_words, opened
 from pipelines.special_ids import PAD
 from pipelines.vocabularies.vocabulary import Vocabulary
@@ -17,9 +21,33 @@ from pipelines.vocabularies.word_pieces import WordPieces
 
 # The tag of a word that stands in no span.
 OUTSIDE = "O"
+LABELS_FILE = "labels.json"
 
 
-class LabelModule(TextEncoderModule):
+class _OfLabels(TextEncoderModule):
+    """What classifiers of texts and of their words share: labels, and logits of ids."""
+
+    def __init__(
+        self,
+        model: TextClassifier | TokenClassifier,
+        vocabulary: Vocabulary | WordPieces,
+        labels: Sequence[str],
+    ):
+        super().__init__(model, vocabulary)
+        self.labels = list(labels)
+        self._logits = traced(
+            lambda tokens, segments: model((tokens, segments), training=False), IDS, IDS
+        )
+
+    @classmethod
+    def of_model(cls, model, folder, values):
+        return cls(model, vocabularies.load(folder.path).source, names_of(folder))
+
+    def facts(self):
+        return {**super().facts(), "labels": {"names": self.labels}}
+
+
+class LabelModule(_OfLabels):
     """A classifier, functions of `text`, strings (B,). `embed` and `attend` as
     `TextEncoderModule`, and
 
@@ -35,20 +63,25 @@ class LabelModule(TextEncoderModule):
         vocabulary: Vocabulary | WordPieces,
         labels: Sequence[str],
     ):
-        super().__init__(model, vocabulary)
-        self.labels = list(labels)
+        super().__init__(model, vocabulary, labels)
         self.pooling = model.pooling
-        self._logits = traced(
-            lambda tokens, segments: model((tokens, segments), training=False), IDS, IDS
-        )
         self.classify = traced(self._classify, TEXT)
+
+    @classmethod
+    def build(cls, description: Mapping[str, Any], dtype) -> TextClassifier:
+        """The new model that a run's description says."""
+        labels = description["labels"]
+        sizes = sizes_of_description(description["hyperparameters"])
+        return TextClassifier(sizes, len(labels["names"]), labels["pooling"], dtype)
 
     def functions(self):
         own = {"serving_default": self.classify, "classify": self.classify}
         return {**super().functions(), **own}
 
     def facts(self):
-        return {**super().facts(), "labels": {"names": self.labels, "pooling": self.pooling}}
+        facts = super().facts()
+        facts["labels"]["pooling"] = self.pooling
+        return facts
 
     def _classify(self, text):
         """Strings (B,) to the likeliest label (B,), and all labels and their probabilities, each
@@ -65,7 +98,7 @@ class LabelModule(TextEncoderModule):
         }
 
 
-class TagModule(TextEncoderModule):
+class TagModule(_OfLabels):
     """A tagger, functions of `text`, strings (B,) (Devlin et al. 2019, section 5.3). `embed` and
     `attend` as `TextEncoderModule`, and
 
@@ -79,20 +112,19 @@ class TagModule(TextEncoderModule):
     def __init__(
         self, model: TokenClassifier, vocabulary: Vocabulary | WordPieces, labels: Sequence[str]
     ):
-        super().__init__(model, vocabulary)
-        self.labels = list(labels)
-        self._logits = traced(
-            lambda tokens, segments: model((tokens, segments), training=False), IDS, IDS
-        )
+        super().__init__(model, vocabulary, labels)
         self.tag = traced(self._tag, TEXT)
         self.line_of_tags = traced(self._line_of_tags, TEXT)
+
+    @classmethod
+    def build(cls, description: Mapping[str, Any], dtype) -> TokenClassifier:
+        """The new model that a run's description says."""
+        sizes = sizes_of_description(description["hyperparameters"])
+        return TokenClassifier(sizes, len(description["labels"]["names"]), dtype)
 
     def functions(self):
         own = {"serving_default": self.line_of_tags, "tag": self.tag}
         return {**super().functions(), **own}
-
-    def facts(self):
-        return {**super().facts(), "labels": {"names": self.labels}}
 
     def _line_of_tags(self, text):
         """Strings (B,) to a string each: a tag for each word, with spaces between them."""
@@ -136,3 +168,8 @@ class TagModule(TextEncoderModule):
 
 def _without_padding(tags):
     return tf.ragged.boolean_mask(tags, tags != "")
+
+
+def names_of(folder: RunFolder) -> list[str]:
+    """The labels of a run, by number."""
+    return json.loads((folder.path / LABELS_FILE).read_text(encoding="utf-8"))

@@ -6,22 +6,18 @@ Bidirectional Transformers for Language Understanding", sections 4.1 and 5.3).
 import abc
 import collections
 import functools
-import json
 
 import numpy as np
 
 from keras_transformer.evaluation import span_score
 from keras_transformer.inference.text_reader import TextReader
-from keras_transformer.models import TextClassifier, TokenClassifier, sizes_of_description
 from keras_transformer.models.text_encoders import BODY
-from keras_transformer.tasks.labelling.module import LabelModule, TagModule
+from keras_transformer.tasks.labelling.module import LABELS_FILE, LabelModule, TagModule, names_of
 from keras_transformer.tasks.labelling.score import LabelScorer, TagScorer
 from keras_transformer.tasks.task import Score
 from keras_transformer.tasks.text_task import KEPT, SHOWN, TextEncoding, in_rows
 from pipelines.batches import labelled_texts
 from pipelines.whole_files import write_json
-
-LABELS_FILE = "labels.json"
 
 
 class Labelling(TextEncoding):
@@ -131,6 +127,8 @@ class Classification(Labelling):
     name = "classification"
     labels = "texts"
     scorer = LabelScorer
+    build = LabelModule.build
+    module = LabelModule.of_model
 
     def labelled(self, sources, targets, place):
         longest = self.values["max_train_length"]
@@ -142,16 +140,6 @@ class Classification(Labelling):
         description = super().description()
         description["labels"]["pooling"] = self.values["pooling"]
         return description
-
-    @classmethod
-    def build(cls, description, dtype):
-        labels = description["labels"]
-        sizes = sizes_of_description(description["hyperparameters"])
-        return TextClassifier(sizes, len(labels["names"]), labels["pooling"], dtype)
-
-    @classmethod
-    def module(cls, model, folder, values):
-        return LabelModule(model, cls.vocabulary_in(folder), names_of(folder))
 
     def headline(self, numbers):
         return (
@@ -170,6 +158,8 @@ class Tagging(Labelling):
     labels = "words"
     kind_of_labels = "tags"
     scorer = TagScorer
+    build = TagModule.build
+    module = TagModule.of_model
     labels_in = staticmethod(str.split)
     headline = staticmethod(span_score.summary)
 
@@ -189,19 +179,3 @@ class Tagging(Labelling):
         return labelled_texts.tagged_examples(
             sources, targets, self.names, self.vocabulary, longest, place
         )
-
-    @classmethod
-    def build(cls, description, dtype):
-        names = description["labels"]["names"]
-        return TokenClassifier(
-            sizes_of_description(description["hyperparameters"]), len(names), dtype
-        )
-
-    @classmethod
-    def module(cls, model, folder, values):
-        return TagModule(model, cls.vocabulary_in(folder), names_of(folder))
-
-
-def names_of(folder):
-    """The labels of a run, by number."""
-    return json.loads((folder.path / LABELS_FILE).read_text(encoding="utf-8"))

@@ -10,6 +10,7 @@ import tensorflow as tf
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.candidates import token_log_probabilities
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
+from keras_transformer.decoding.options import decoding_flags
 from keras_transformer.inference.exported import LONGEST
 from keras_transformer.inference.text_module import (
     IDS,
@@ -19,7 +20,7 @@ from keras_transformer.inference.text_module import (
     traced,
     with_options,
 )
-from keras_transformer.models import LanguageModel, sizes_of_description, translation_policy
+from keras_transformer.models import LanguageModel, sizes_of_description
 from keras_transformer.runs.folder import RunFolder
 from pipelines import vocabularies
 from pipelines.special_ids import BOS, PAD
@@ -91,16 +92,24 @@ class GenerationModule(TextModule):
         return DecodingOptions(**{"top_p": TOP_P, **given, "samples": given.get("samples") or 1})
 
     @classmethod
-    def of_run(
-        cls, run: RunFolder, precision: str, options: Mapping[str, Any]
-    ) -> "GenerationModule":
-        """That of a run of language modelling; `options` as for `options_of`."""
-        options = cls.options_of(options)
-        model = LanguageModel(
-            run.read_hyperparameters(sizes_of_description), translation_policy(precision)
+    def options_of_flags(cls, values: Mapping[str, Any]) -> DecodingOptions:
+        """The same by the values of flags. --samples=0 is its default, and asks for nothing."""
+        given = decoding_flags(values)
+        return cls.options_of(
+            {name: value for name, value in given.items() if name != "samples" or value}
         )
-        run.load_weights(model)
-        return cls(model, vocabularies.load(run.path), options)
+
+    @classmethod
+    def build(cls, description: Mapping[str, Any], dtype) -> LanguageModel:
+        """The new model that a run's description says."""
+        return LanguageModel(sizes_of_description(description["hyperparameters"]), dtype=dtype)
+
+    @classmethod
+    def of_model(
+        cls, model: LanguageModel, folder: RunFolder, values: Mapping[str, Any]
+    ) -> "GenerationModule":
+        """The module of a run's model, which decodes as the values of flags say."""
+        return cls(model, vocabularies.load(folder.path), cls.options_of_flags(values))
 
     def _generate(self, text):
         ids, _ = self.search(self.options.search(), text)

@@ -4,7 +4,6 @@
 
 from keras_transformer.inference.generator import Generator
 from keras_transformer.inference.perplexity import in_words
-from keras_transformer.models import LanguageModel, sizes_of_description
 from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.language_modelling.module import GenerationModule
 from keras_transformer.tasks.language_modelling.score import PerplexityScorer
@@ -14,7 +13,6 @@ from keras_transformer.tasks.text_task import (
     SHOWN,
     TRIAL,
     OneLanguage,
-    decoding_flags,
     in_rows,
     refuse_long_lines,
 )
@@ -32,6 +30,8 @@ class LanguageModelling(OneLanguage):
     labels = "tokens"
     trial = TRIAL % "generate"
     scorer = PerplexityScorer
+    build = GenerationModule.build
+    module = GenerationModule.of_model
 
     def __init__(self, values):
         super().__init__(values)
@@ -40,7 +40,7 @@ class LanguageModelling(OneLanguage):
                 f"--attention={values['attention']} mixes the keys of a whole text, so it is the "
                 "encoder's alone, and a language model has none. Try --attention=local:64."
             )
-        self.decoding = _options(values)
+        self.decoding = GenerationModule.options_of_flags(values)
 
     @classmethod
     def default_model_dir(cls, values):
@@ -57,17 +57,9 @@ class LanguageModelling(OneLanguage):
             texts.tokenized(lines, self.vocabulary, self.values["max_train_length"])
         )
 
-    @classmethod
-    def build(cls, description, dtype):
-        return LanguageModel(sizes_of_description(description["hyperparameters"]), dtype=dtype)
-
     def validation(self, model, batches):
         """Cross-entropy, perplexity and accuracy per piece of all lines."""
         return with_perplexity(label_measures(model, batches))
-
-    @classmethod
-    def module(cls, model, folder, values):
-        return GenerationModule(model, cls.vocabulary_in(folder), _options(values))
 
     def score(self, module):
         """Perplexity of the test set, and some of its lines begun and continued."""
@@ -82,14 +74,6 @@ class LanguageModelling(OneLanguage):
             *in_rows(("prompt", "generated"), zip(prompts, texts_made, strict=False)),
         ]
         return Score(numbers, report, prompts)
-
-
-def _options(values):
-    """The options of decoding that flags give. --samples=0 is its default, and asks for nothing."""
-    given = decoding_flags(values)
-    return GenerationModule.options_of(
-        {name: value for name, value in given.items() if name != "samples" or value}
-    )
 
 
 def _beginning(line):

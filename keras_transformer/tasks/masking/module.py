@@ -3,11 +3,14 @@ Bidirectional Transformers for Language Understanding", section 3.1): strings wi
 the words out. Shapes: B texts; T tokens; M masked pieces of the text that has most; K guesses.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import tensorflow as tf
 
 from keras_transformer.inference.text_encoder_module import TextEncoderModule
 from keras_transformer.inference.text_module import IDS, TEXT, traced
-from keras_transformer.models import MaskedLanguageModel
+from keras_transformer.models import MaskedLanguageModel, sizes_of_description
 from pipelines.special_ids import PAD
 from pipelines.vocabularies.vocabulary import Vocabulary
 from pipelines.vocabularies.word_pieces import WordPieces
@@ -40,6 +43,12 @@ class MaskedTextModule(TextEncoderModule):
         self._is_ordinary = is_ordinary.numpy()
         self.fill = traced(self._fill, TEXT)
         self.fill_mask = traced(self._fill_mask, TEXT)
+
+    @classmethod
+    def build(cls, description: Mapping[str, Any], dtype) -> MaskedLanguageModel:
+        """The new model that a run's description says."""
+        sizes = sizes_of_description(description["hyperparameters"])
+        return MaskedLanguageModel(sizes, dtype=dtype)
 
     def functions(self):
         own = {"serving_default": self.fill, "fill_mask": self.fill_mask}

@@ -6,7 +6,6 @@ Understanding", section 3.1).
 import tensorflow as tf
 
 from keras_transformer.inference.perplexity import in_words
-from keras_transformer.models import MaskedLanguageModel, sizes_of_description
 from keras_transformer.tasks.masking.module import MaskedTextModule
 from keras_transformer.tasks.masking.score import (
     MaskingScorer,
@@ -27,6 +26,8 @@ class Masking(TextEncoding):
     name = "masking"
     labels = "hidden pieces"
     scorer = MaskingScorer
+    build = MaskedTextModule.build
+    module = MaskedTextModule.of_model
 
     def description(self):
         description = super().description()
@@ -37,19 +38,9 @@ class Masking(TextEncoding):
         how = (self.values[name] for name in ("max_train_length", "mask_share", "seed"))
         return examples_of(getattr(self.corpus, split).sources, self.vocabulary, *how)
 
-    @classmethod
-    def build(cls, description, dtype):
-        return MaskedLanguageModel(
-            sizes_of_description(description["hyperparameters"]), dtype=dtype
-        )
-
     def validation(self, model, batches):
         """Cross-entropy, perplexity and accuracy per hidden piece of all texts."""
         return with_perplexity(label_measures(model, batches))
-
-    @classmethod
-    def module(cls, model, folder, values):
-        return MaskedTextModule(model, cls.vocabulary_in(folder))
 
     def score(self, module):
         """Cross-entropy and accuracy of the pieces hidden in the test set, and some of its lines

@@ -14,5 +14,6 @@ TASKS = {
         place=2,
         options=(*OF_TRANSLATORS, DecodingOptions),
         export_options=(DecodingOptions, Precision, Format),
+        makes_sentences=True,
     )
 }

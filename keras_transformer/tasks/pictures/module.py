@@ -4,6 +4,7 @@ out. Shapes: B pictures of H x W pixels with C channels; K classes; N layers of 
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -87,11 +88,15 @@ class PictureModule(ServedModule):
         }
 
     @classmethod
-    def of_run(cls, run: RunFolder, precision: str, options: Mapping) -> "PictureModule":
-        """That of a run of image classification, in float32; nothing is decoded."""
-        model = VisionTransformer(run.read_hyperparameters(VisionHyperparameters.of_description))
-        run.load_weights(model)
-        return cls(model, run.read_description()["classes"]["names"])
+    def build(cls, description: Mapping[str, Any], dtype) -> VisionTransformer:
+        """The new model that a run's description says."""
+        sizes = VisionHyperparameters.of_description(description["hyperparameters"])
+        return VisionTransformer(sizes, dtype=dtype)
+
+    @classmethod
+    def of_model(cls, model, folder: RunFolder, values: Mapping) -> "PictureModule":
+        """The module of a run's model. Nothing is decoded: the values of flags do not matter."""
+        return cls(model, folder.read_description()["classes"]["names"])
 
     def _classify(self, picture):
         """Pictures (B, H, W, C), from 0 to 1, to the likeliest class (B,), and all classes and

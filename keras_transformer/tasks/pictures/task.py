@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_transformer.evaluation import confusion
 from keras_transformer.inference.picture_classifier import TASK, PictureClassifier
-from keras_transformer.models import VisionHyperparameters, VisionTransformer
+from keras_transformer.models import VisionHyperparameters
 from keras_transformer.tasks.pictures.module import PictureModule
 from keras_transformer.tasks.pictures.score import PictureScorer, scores_of
 from keras_transformer.tasks.task import Score, Task
@@ -27,6 +27,8 @@ class ImageClassification(Task):
     labels = "pictures"
     trial = "python -m keras_transformer.serve --model_base_path={versions}"
     scorer = PictureScorer
+    build = PictureModule.build
+    module = PictureModule.of_model
 
     def __init__(self, values):
         super().__init__(values)
@@ -107,15 +109,6 @@ class ImageClassification(Task):
             return shifted_pictures.examples(self.pictures.valid, tokens)
         most = self.values["shift"]
         return shifted_pictures.examples(self.pictures.train, tokens, most, self.values["seed"])
-
-    @classmethod
-    def build(cls, description, dtype):
-        sizes = VisionHyperparameters.of_description(description["hyperparameters"])
-        return VisionTransformer(sizes, dtype=dtype)
-
-    @classmethod
-    def module(cls, model, folder, values):
-        return PictureModule(model, folder.read_description()["classes"]["names"])
 
     def score(self, module):
         """Accuracy on the test set, and which class was taken for which."""

@@ -5,11 +5,8 @@ from collections.abc import Callable, Mapping
 
 import keras
 
-from keras_transformer.decoding import DecodingOptions
-from keras_transformer.decoding.options import options_of_run
 from keras_transformer.evaluation.metrics import tokenizer_of
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks.text_task import decoding_flags
 from keras_transformer.training.embedding_start import start_embeddings
 from keras_transformer.training.objective import ScheduledSampling
 from pipelines import vocabularies
@@ -23,20 +20,6 @@ from pipelines.vocabularies.vocabulary import Vocabulary
 TIES_OF_VOCABULARIES = {"joint": ("three_way", "decoder", "none"), "separate": ("decoder", "none")}
 # By the flag that asks for it.
 SEGMENTATIONS = {"bpe_dropout": BpeDropout, "subword_regularization": SubwordRegularization}
-
-
-def decoding_options(values: Mapping, defaults: Mapping) -> DecodingOptions:
-    """What the flags of the groups "search" and "decoding" say, by name.
-
-    Args:
-        values: of the flags; None where one was not given.
-        defaults: arguments of `DecodingOptions` for those, of the task or of a run.
-    """
-    given = decoding_flags(values)
-    if not given.get("samples"):
-        # Training draws no translations: its seed is not theirs.
-        given.pop("seed", None)
-    return options_of_run(given, defaults)
 
 
 def scheduled_sampling(values: Mapping) -> ScheduledSampling | None:

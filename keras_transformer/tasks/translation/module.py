@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
-from keras_transformer.decoding.options import kept_in
+from keras_transformer.decoding.options import decoding_flags, kept_in, options_of_run
 from keras_transformer.inference.exported import (
     LONGEST,
     MOST_HYPOTHESES,
@@ -25,7 +25,9 @@ from keras_transformer.inference.text_module import (
     traced,
     with_options,
 )
-from keras_transformer.models import EncoderDecoder, Ensemble
+from keras_transformer.models import EncoderDecoder, Ensemble, model_of, sizes_of_description
+from keras_transformer.runs.folder import RunFolder
+from pipelines import vocabularies
 from pipelines.special_ids import PAD
 from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabularies.vocabulary import Vocabulary
@@ -104,6 +106,19 @@ class TranslationModule(TextModule):
             "test set": f"BLEU {scores['bleu']}, chrF {scores['chrf']} ({scores['weights']})",
             "signature of BLEU": scores.get("bleu_signature", "unknown"),
         }
+
+    @classmethod
+    def build(cls, description: Mapping[str, Any], dtype) -> EncoderDecoder:
+        """The new model that a run's description says."""
+        return model_of(sizes_of_description(description["hyperparameters"]), dtype)
+
+    @classmethod
+    def of_model(
+        cls, model: EncoderDecoder, folder: RunFolder, values: Mapping[str, Any]
+    ) -> "TranslationModule":
+        """The module of a run's model, which decodes as flags say, else as it was trained to."""
+        options = decoding_options(values, cls.defaults(folder.read_description()))
+        return cls(model, vocabularies.load(folder.path), options)
 
     @classmethod
     def defaults(cls, description: Mapping[str, Any]) -> dict[str, Any]:
@@ -250,3 +265,14 @@ class TranslationModule(TextModule):
     def target_text(self, ids, text):
         """As `TextModule`, but empty where `text` is blank."""
         return tf.where(tf.strings.strip(text) == "", "", super().target_text(ids, text))
+
+
+def decoding_options(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> DecodingOptions:
+    """The options that the values of flags say, None where one was not given; for those, the
+    defaults of the task or of a run.
+    """
+    given = decoding_flags(values)
+    if not given.get("samples"):
+        # Training draws no translations: its seed is not theirs.
+        given.pop("seed", None)
+    return options_of_run(given, defaults)

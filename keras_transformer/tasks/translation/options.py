@@ -88,5 +88,6 @@ TASKS = {
         place=1,
         options=(*OF_TRANSLATORS, SEARCH, Tokenizer),
         export_options=(SEARCH, Precision, Format),
+        makes_sentences=True,
     )
 }

@@ -10,7 +10,7 @@ from keras_transformer.decoding.options import remembered
 from keras_transformer.evaluation import bleu
 from keras_transformer.inference.loading import load_trained
 from keras_transformer.inference.translator import Translator
-from keras_transformer.models import model_of, sizes_of_description
+from keras_transformer.models import sizes_of_description
 from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.tasks import corpus_settings
 from keras_transformer.tasks.task import Score, with_perplexity
@@ -25,14 +25,13 @@ from keras_transformer.tasks.text_task import (
 from keras_transformer.tasks.translation.choices import (
     check_flags,
     check_vocabulary,
-    decoding_options,
     refuse_other_vocabulary,
     scheduled_sampling,
     segmentations,
     start,
     tokenizer_of_run,
 )
-from keras_transformer.tasks.translation.module import TranslationModule
+from keras_transformer.tasks.translation.module import TranslationModule, decoding_options
 from keras_transformer.tasks.translation.score import TranslationScorer
 from keras_transformer.training.loss import label_measures
 from pipelines import vocabularies
@@ -62,6 +61,8 @@ class Translation(TextTask):
     trial = TRIAL % "translate"
     scorer = TranslationScorer
     module_class = TranslationModule
+    build = TranslationModule.build
+    module = TranslationModule.of_model
 
     def __init__(self, values):
         super().__init__(values)
@@ -160,10 +161,6 @@ class Translation(TextTask):
     def example_weights(self):
         return self._pairs[0].of_those_kept(self.corpus.weights)
 
-    @classmethod
-    def build(cls, description, dtype):
-        return model_of(sizes_of_description(description["hyperparameters"]), dtype)
-
     def start(self, model):
         start(self.values, model, self.vocabulary, self._pairs[0])
 
@@ -189,12 +186,6 @@ class Translation(TextTask):
         """The `quality` of translations of the first validation sentences: BLEU."""
         references = self.corpus.valid.targets[: len(translations)]
         return bleu.score(translations, references, self._tokenize)["bleu"]
-
-    @classmethod
-    def module(cls, model, folder, values):
-        kept = cls.module_class.defaults(folder.read_description())
-        options = decoding_options(values, kept)
-        return cls.module_class(model, cls.vocabulary_in(folder), options)
 
     def score(self, module):
         """BLEU and chrF of the test set, translated as the options say."""

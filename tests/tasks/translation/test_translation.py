@@ -23,7 +23,8 @@ from keras_transformer.tasks import TASKS, TRAINING, task_class
 from keras_transformer.tasks.corpus_settings import corpus_settings
 from keras_transformer.tasks.parsing.task import Parsing
 from keras_transformer.tasks.task import Task
-from keras_transformer.tasks.translation.choices import SEGMENTATIONS, decoding_options
+from keras_transformer.tasks.translation.choices import SEGMENTATIONS
+from keras_transformer.tasks.translation.module import decoding_options
 from keras_transformer.tasks.translation.task import Translation
 from keras_transformer.training import checkpoint, fit
 from keras_transformer.training.averaging import choose_weights
