@@ -33,6 +33,8 @@ AT_ONCE = 4
 MOST = 2 * 2**30
 
 WORD = flags.DEFINE_string("word", "abcdefg ", "Texts are made of it.")
+SIDE = flags.DEFINE_integer("side", 8, "Height and width of the pictures that a model takes.")
+CHANNELS = flags.DEFINE_integer("channels", 1, "Channels of these pictures.")
 
 
 class Asked:
@@ -85,22 +87,32 @@ class Asked:
         return response.status, len(response.read())
 
 
-def picture():
-    """A PNG of 8 x 8 pixels, base64."""
+def pixels():
+    """A picture (H, W, C) of bytes."""
+    shape = (SIDE.value, SIDE.value, CHANNELS.value)
+    return np.random.default_rng(1).integers(0, 256, shape, np.uint8)
+
+
+def png():
+    """It as a PNG, base64."""
     file = io.BytesIO()
-    Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8) * 4).save(file, "PNG")
+    Image.fromarray(pixels().squeeze()).save(file, "PNG")
     return {"b64": base64.b64encode(file.getvalue()).decode()}
 
 
 def requests_of(name, inputs):
     """Bodies of a signature, from the largest to the smallest."""
+    if "png" in inputs or "picture" in inputs:
+        row = {"png": png()} if "png" in inputs else {"picture": (pixels() / 255).tolist()}
+        for rows in ROWS:
+            yield json.dumps({"signature_name": name, "instances": [row] * rows}).encode()
+        return
     texts = [key for key, dtype in inputs.items() if dtype == "DT_STRING" and key != "max_length"]
     for options in OPTIONS if "beam_size" in inputs else OPTIONS[:1]:
         kept = {key: value for key, value in options.items() if key in inputs}
         for rows in ROWS:
             for length in LENGTHS:
-                text = (WORD.value * 1000)[:length]
-                row = {key: picture() if key == "png" else text for key in texts} | kept
+                row = dict.fromkeys(texts, (WORD.value * 1000)[:length]) | kept
                 yield json.dumps({"signature_name": name, "instances": [row] * rows}).encode()
 
 

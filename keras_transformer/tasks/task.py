@@ -65,6 +65,8 @@ class Task(abc.ABC):
         trial: a line for a shell that tries an export, of {sample}, the first one, {version}, the
             folder of the SavedModel, and {versions}, the folder above it. "": there is none.
         scorer: what `evaluate` asks of a model of this task: a `score.Scorer`.
+        module_class: what is exported of its models: a `ServedModule` with the class methods
+            `build` and `of_model`.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Task(abc.ABC):
     carried_over: Sequence[str] | None = None
     trial: str = ""
     scorer: type | None = None
+    module_class: type[ServedModule]
 
     def __init_subclass__(cls, **kwargs):
         """Give a task of `TASKS` the options that stand there, unless it names its own."""
@@ -136,9 +139,8 @@ class Task(abc.ABC):
         return None
 
     @classmethod
-    @abc.abstractmethod
     def build(cls, description: Mapping, dtype) -> keras.Model:
-        """Make a new model, to train, to score or to export.
+        """Make a new model, to train, to score or to export: by default as `module_class` does.
 
         Args:
             description: of the run, as `description` gave it.
@@ -148,6 +150,7 @@ class Task(abc.ABC):
             A model that gives logits for the inputs of a batch: of the shape of the labels, and one
             axis more. Only its loss is minimized: `add_loss` and regularizers are not.
         """
+        return cls.module_class.build(description, dtype)
 
     def start(self, model: keras.Model) -> None:
         """Set those weights of a new run that do not begin as they were drawn.
@@ -180,15 +183,15 @@ class Task(abc.ABC):
         return label_measures(model, batches)
 
     @classmethod
-    @abc.abstractmethod
     def module(cls, model: keras.Model, folder: RunFolder, values: Mapping) -> ServedModule:
-        """What is scored and exported of a trained model.
+        """What is scored and exported of a trained model: by default a `module_class`.
 
         Args:
             model: with its weights.
             folder: of its run, whose files may be read.
             values: of the flags that `train` or `export` reads, by name.
         """
+        return cls.module_class.of_model(model, folder, values)
 
     @classmethod
     def reload(cls, folder: RunFolder, values: Mapping) -> ServedModule:

@@ -127,8 +127,7 @@ class Classification(Labelling):
     name = "classification"
     labels = "texts"
     scorer = LabelScorer
-    build = LabelModule.build
-    module = LabelModule.of_model
+    module_class = LabelModule
 
     def labelled(self, sources, targets, place):
         longest = self.values["max_train_length"]
@@ -158,8 +157,7 @@ class Tagging(Labelling):
     labels = "words"
     kind_of_labels = "tags"
     scorer = TagScorer
-    build = TagModule.build
-    module = TagModule.of_model
+    module_class = TagModule
     labels_in = staticmethod(str.split)
     headline = staticmethod(span_score.summary)
 

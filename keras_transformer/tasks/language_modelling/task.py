@@ -30,8 +30,7 @@ class LanguageModelling(OneLanguage):
     labels = "tokens"
     trial = TRIAL % "generate"
     scorer = PerplexityScorer
-    build = GenerationModule.build
-    module = GenerationModule.of_model
+    module_class = GenerationModule
 
     def __init__(self, values):
         super().__init__(values)

@@ -26,8 +26,7 @@ class Masking(TextEncoding):
     name = "masking"
     labels = "hidden pieces"
     scorer = MaskingScorer
-    build = MaskedTextModule.build
-    module = MaskedTextModule.of_model
+    module_class = MaskedTextModule
 
     def description(self):
         description = super().description()

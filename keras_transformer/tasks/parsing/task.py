@@ -28,7 +28,6 @@ class Parsing(Translation):
     trial = TRIAL % "parse"
     scorer = TreeScorer
     module_class = ParsingModule
-    module = ParsingModule.of_model
 
     def __init__(self, values):
         super().__init__({**values, "target_language": treebank.LANGUAGE})

@@ -27,8 +27,7 @@ class ImageClassification(Task):
     labels = "pictures"
     trial = "python -m keras_transformer.serve --model_base_path={versions}"
     scorer = PictureScorer
-    build = PictureModule.build
-    module = PictureModule.of_model
+    module_class = PictureModule
 
     def __init__(self, values):
         super().__init__(values)

@@ -61,8 +61,6 @@ class Translation(TextTask):
     trial = TRIAL % "translate"
     scorer = TranslationScorer
     module_class = TranslationModule
-    build = TranslationModule.build
-    module = TranslationModule.of_model
 
     def __init__(self, values):
         super().__init__(values)
