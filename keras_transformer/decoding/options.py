@@ -267,12 +267,6 @@ class DecodingOptions(Options):
         return None if shortest == (0, 1) else limits(shortest, source_lengths)
 
 
-def decoding_flags(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `DecodingOptions` that the values of flags give."""
-    names = [field.name for field in dataclasses.fields(DecodingOptions)]
-    return {name: values[name] for name in names if values.get(name) is not None}
-
-
 def remembered(options: DecodingOptions) -> dict[str, Any]:
     """What a run keeps of its options: arguments of `DecodingOptions`, as JSON."""
     values = {**dataclasses.asdict(options), "barred": list(options.barred) or None}

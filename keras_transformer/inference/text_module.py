@@ -264,6 +264,12 @@ class TextModule(ServedText):
         return tf.reshape(self.target_text(rows, tf.repeat(text, shape[1])), shape[:2])
 
 
+def decoding_flags(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `DecodingOptions` that the values of flags give."""
+    names = [field.name for field in dataclasses.fields(DecodingOptions)]
+    return {name: values[name] for name in names if values.get(name) is not None}
+
+
 def cut(tokens: tf.RaggedTensor) -> tf.RaggedTensor:
     """Ragged ids (B, None), closed by EOS, cut to 1,024."""
     words = tokens[:, :-1][:, : MAX_SOURCE_LENGTH - 1]

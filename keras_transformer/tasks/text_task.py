@@ -190,15 +190,8 @@ def _vocabulary_of(origin):
 def refuse_long_lines(
     corpus: Corpus, vocabulary: Vocabulary | SeparateVocabularies, validated: int
 ) -> None:
-    """Refuse, before the training, sources that a search or the score of a text does not take.
-
-    Args:
-        corpus: the text.
-        vocabulary: what cuts it.
-        validated: how many validation sentences are translated.
-
-    Raises:
-        ValueError: naming the split, and the first line that is too long.
+    """Refuse, before the training, sources that a search or the score of a text does not take:
+    all of the test, and as many of the validation sentences as are translated.
     """
     for split, text, most in (
         ("validation", corpus.valid, validated),
@@ -223,15 +216,8 @@ def in_rows(names: Sequence[str], samples) -> list[str]:
 
 
 def attend_of(model: str) -> Callable[..., dict] | None:
-    """The signature "attend" of a model with one stack: a language model or a text encoder.
-
-    Args:
-        model: a run's folder, a checkpoint in one, or a SavedModel.
-
-    Returns:
-        A function of `text`, strings (B,), to "pieces" (B, T) and weights (B, N, h, T, T) by the
-        name of their stack. None for a model with two stacks, and for an export that has no such
-        signature.
+    """The signature "attend" of what `--model` names, of strings (B,): "pieces" (B, T), and weights
+    (B, N, h, T, T) by the name of their stack. None for two stacks, or an export without it.
     """
     path = ModelPath.of(model)
     if path.version:

@@ -21,7 +21,7 @@ PROGRAM = pathlib.Path(__file__).with_name("capitals.py")
 NAMES = ("Anna", "Berlin", "NATO", "UN", "Carl", "Rome")
 WORDS = ("sees", "the", "house", "near", "and", "finds", "a", "door", "of")
 SIZES = (
-    *("--num_layers=1", "--d_model=16", "--d_ff=32", "--num_heads=2", "--vocabulary_size=60"),
+    *("--num_layers=1", "--d_model=16", "--d_ff=32", "--num_heads=2", "--vocabulary_size=300"),
     *("--schedule=constant", "--learning_rate=0.01", "--warmup_steps=5", "--batch_tokens=512"),
     *("--mixed_precision=float32", "--max_epochs=8", "--dropout=0", "--average_checkpoints=1"),
 )

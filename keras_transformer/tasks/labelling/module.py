@@ -57,13 +57,8 @@ class LabelModule(_OfLabels):
     does = "texts in, labels out"
     heading = "A text classifier"
 
-    def __init__(
-        self,
-        model: TextClassifier,
-        vocabulary: Vocabulary | WordPieces,
-        labels: Sequence[str],
-    ):
-        super().__init__(model, vocabulary, labels)
+    def __init__(self, model: TextClassifier, *of_all):
+        super().__init__(model, *of_all)
         self.pooling = model.pooling
         self.classify = traced(self._classify, TEXT)
 
@@ -109,10 +104,8 @@ class TagModule(_OfLabels):
     does = "texts in, a tag for each word out"
     heading = "A tagger"
 
-    def __init__(
-        self, model: TokenClassifier, vocabulary: Vocabulary | WordPieces, labels: Sequence[str]
-    ):
-        super().__init__(model, vocabulary, labels)
+    def __init__(self, model: TokenClassifier, *of_all):
+        super().__init__(model, *of_all)
         self.tag = traced(self._tag, TEXT)
         self.line_of_tags = traced(self._line_of_tags, TEXT)
 

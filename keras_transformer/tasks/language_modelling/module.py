@@ -10,12 +10,12 @@ import tensorflow as tf
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.candidates import token_log_probabilities
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
-from keras_transformer.decoding.options import decoding_flags
 from keras_transformer.inference.exported import LONGEST
 from keras_transformer.inference.text_module import (
     IDS,
     TEXT,
     TextModule,
+    decoding_flags,
     shifted,
     traced,
     with_options,

@@ -86,14 +86,7 @@ def start(
     vocabulary: Vocabulary | SeparateVocabularies,
     pairs: TokenizedPairs,
 ) -> None:
-    """Set the tables of embeddings of a new model as --embedding_initialization says.
-
-    Args:
-        values: of the flags, by name.
-        model: a new model, compiled.
-        vocabulary: its own.
-        pairs: what is trained on.
-    """
+    """Set the tables of embeddings of a new model as --embedding_initialization says."""
     if values["embedding_initialization"] == "cooccurrence":
         offsets = (0, vocabulary.size if vocabulary.kind == "separate" else 0)
         counts = cooccurrences((pairs.sources, pairs.targets), offsets, vocabulary.size)
@@ -105,11 +98,7 @@ def refuse_other_vocabulary(
     vocabulary: Vocabulary | SeparateVocabularies,
     prepared: Vocabulary | SeparateVocabularies,
 ) -> None:
-    """Refuse records that were not cut by a run's vocabulary.
-
-    Raises:
-        ValueError: if they were cut by another.
-    """
+    """Refuse records that were not cut by a run's vocabulary."""
     if prepared.fingerprint != vocabulary.fingerprint:
         files = map(str, vocabularies.paths(vocabulary.kind, folder))
         raise ValueError(
@@ -123,13 +112,7 @@ def tokenizer_of_run(folder: RunFolder, asked: str | None, language: str) -> str
     """The tokenizer that a run's BLEU is counted with: all its life the same, so that --keep_best
     compares numbers of one scale. A run of 0.7 does not say it: there the default was 13a.
 
-    Args:
-        folder: of the run.
-        asked: the value of --tokenize; None if it was not given.
-        language: of the target.
-
-    Raises:
-        ValueError: if the run is resumed with another.
+    A ValueError refuses another one, `asked` for where the run is resumed.
     """
     if not folder.is_started:
         return tokenizer_of(language, asked)
@@ -151,14 +134,8 @@ def tokenizer_of_run(folder: RunFolder, asked: str | None, language: str) -> str
 def segmentations(
     values: Mapping,
 ) -> Callable[[Vocabulary | SeparateVocabularies], dict[str, Segmentation]]:
-    """How the sentences that are trained on are cut, as one of the flags in `SEGMENTATIONS` says.
-
-    Returns:
-        A function of the vocabulary, which gives that of "source" and that of "target"; none if
-        they are cut as the vocabulary does.
-
-    Raises:
-        ValueError: if two are asked for, or shapes are to be static.
+    """How the sentences that are trained on are cut, as one of the flags in `SEGMENTATIONS` says: a
+    function of the vocabulary that gives it by "source" and "target".
     """
     asked = [name for name in SEGMENTATIONS if values[name]]
     received = ", ".join(f"{name}={values[name]}" for name in asked)

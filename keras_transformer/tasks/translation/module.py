@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
-from keras_transformer.decoding.options import decoding_flags, kept_in, options_of_run
+from keras_transformer.decoding.options import kept_in, options_of_run
 from keras_transformer.inference.exported import (
     LONGEST,
     MOST_HYPOTHESES,
@@ -20,6 +20,7 @@ from keras_transformer.inference.text_module import (
     TEXT,
     TextModule,
     cut,
+    decoding_flags,
     graphs_of,
     pieces_of,
     traced,
