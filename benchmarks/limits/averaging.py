@@ -39,7 +39,7 @@ def main(FLAGS):
     folder = RunFolder(our_flags.required(FLAGS, "model_dir"))
     task = kind(values)
     task.read_files(folder)
-    model = task.build(task.description(), "float32")
+    model = task.module_class.build(task.description(), "float32")
     longest = max(values["batch_tokens"] or 25000, values["max_train_length"])
     evaluate = label_measures(
         model, lambda: batching.evaluation_batches(task.examples("valid"), longest)

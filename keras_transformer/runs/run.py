@@ -147,7 +147,7 @@ class Run:
         return measure_of
 
     def _new_model(self, dtype):
-        return self.task.build(self.task.description(), dtype)
+        return self.task.module_class.build(self.task.description(), dtype)
 
     def _compiled(self, policy):
         values = self.values
@@ -220,7 +220,7 @@ class Run:
     def _release(self, model, chosen):
         folder = self.folder
         folder.load_weights(model, folder.averaged)
-        module = self.task.module(model, folder, self.values)
+        module = self.task.module_class.of_model(model, folder, self.values)
         score = self.task.score(module)
         write_json(folder.evaluation, {"split": "test", **score.numbers, "weights": chosen})
         print("\n".join([f"{chosen}, {score.report[0]}", *score.report[1:]]))

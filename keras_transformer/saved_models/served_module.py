@@ -6,6 +6,7 @@ Formats such as a SavedModel read these, and know no task.
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -26,6 +27,31 @@ class ServedModule(tf.Module):
     """
 
     what: str = "A model of keras_transformer."
+
+    @classmethod
+    def build(cls, description: Mapping, dtype) -> keras.Model:
+        """Make a new model, to train, to score or to export.
+
+        Args:
+            description: of the run, as `Task.description` gave it.
+            dtype: a Keras dtype policy.
+
+        Returns:
+            A model that gives logits for the inputs of a batch: of the shape of the labels, and one
+            axis more. Only its loss is minimized: `add_loss` and regularizers are not.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def of_model(cls, model: keras.Model, folder, values: Mapping) -> "ServedModule":
+        """What is scored and exported of a trained model.
+
+        Args:
+            model: what `build` made, with its weights.
+            folder: the `RunFolder` of its run, whose files may be read.
+            values: of the flags that `train` or `export` reads, by name.
+        """
+        raise NotImplementedError
 
     def functions(self) -> dict[str, Callable[..., dict[str, tf.Tensor]]]:
         """What a server may be asked: `tf.function`s by name, each with one input signature.

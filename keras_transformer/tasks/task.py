@@ -65,8 +65,7 @@ class Task(abc.ABC):
         trial: a line for a shell that tries an export, of {sample}, the first one, {version}, the
             folder of the SavedModel, and {versions}, the folder above it. "": there is none.
         scorer: what `evaluate` asks of a model of this task: a `score.Scorer`.
-        module_class: what is exported of its models: a `ServedModule` with the class methods
-            `build` and `of_model`.
+        module_class: the `ServedModule` that builds its models, and is scored and exported.
     """
 
     name: str
@@ -138,20 +137,6 @@ class Task(abc.ABC):
         """How often each example comes in an epoch, (examples,); None: once."""
         return None
 
-    @classmethod
-    def build(cls, description: Mapping, dtype) -> keras.Model:
-        """Make a new model, to train, to score or to export: by default as `module_class` does.
-
-        Args:
-            description: of the run, as `description` gave it.
-            dtype: a Keras dtype policy.
-
-        Returns:
-            A model that gives logits for the inputs of a batch: of the shape of the labels, and one
-            axis more. Only its loss is minimized: `add_loss` and regularizers are not.
-        """
-        return cls.module_class.build(description, dtype)
-
     def start(self, model: keras.Model) -> None:
         """Set those weights of a new run that do not begin as they were drawn.
 
@@ -183,29 +168,19 @@ class Task(abc.ABC):
         return label_measures(model, batches)
 
     @classmethod
-    def module(cls, model: keras.Model, folder: RunFolder, values: Mapping) -> ServedModule:
-        """What is scored and exported of a trained model: by default a `module_class`.
-
-        Args:
-            model: with its weights.
-            folder: of its run, whose files may be read.
-            values: of the flags that `train` or `export` reads, by name.
-        """
-        return cls.module_class.of_model(model, folder, values)
-
-    @classmethod
     def reload(cls, folder: RunFolder, values: Mapping) -> ServedModule:
         """What is scored and exported of a run's folder.
 
         Args:
             folder: of a run of this task.
-            values: as in `module`; "precision" of the weights, by default float32.
+            values: as in `ServedModule.of_model`; "precision" of the weights, by default float32.
 
         Raises:
             ValueError: if the run does not say what its model is, or a file is damaged.
         """
-        model = trained_model(cls.build, folder, values.get("precision", "float32"))
-        return cls.module(model, folder, values)
+        kind = cls.module_class
+        model = trained_model(kind.build, folder, values.get("precision", "float32"))
+        return kind.of_model(model, folder, values)
 
     @abc.abstractmethod
     def score(self, module: ServedModule) -> Score:

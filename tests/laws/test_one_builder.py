@@ -24,15 +24,6 @@ def calls(name, source):
     )
 
 
-def own(task):
-    """The builders of its own that a task has."""
-    return {
-        name
-        for name in ("build", "module", "reload")
-        if getattr(task, name).__func__ is not getattr(Task, name).__func__
-    }
-
-
 def test_one_place_sets_the_weights_of_a_run():
     callers = [
         str(path.relative_to(ROOT))
@@ -52,13 +43,5 @@ def test_control_another_loader_is_seen():
 def test_a_task_builds_by_the_module_that_is_served(name):
     task = task_class(name)
     assert task.module_class is module_class(name)
-    assert not own(task)
-
-
-def test_control_a_task_with_a_builder_of_its_own_is_seen():
-    class Own(Task):
-        @classmethod
-        def build(cls, description, dtype):
-            return None
-
-    assert own(Own) == {"build"}
+    # A task of a kind has no other.
+    assert not {"build", "module"} & set(dir(Task))

@@ -72,10 +72,10 @@ class CapitalsModule(TextEncoderModule):
         seen = (places > 0) & (places < tf.shape(tokens)[1])
         chosen = tf.where(seen, tf.gather(kinds, tf.where(seen, places, 0), batch_dims=1), SMALL)
         words = found.words.to_tensor()
-        first = tf.strings.unicode_decode(tf.reshape(words, [-1]), "UTF-8")[:, :1]
-        begins = tf.reshape(tf.strings.unicode_encode(first, "UTF-8"), tf.shape(words))
-        rests = tf.strings.substr(words, tf.strings.length(begins), 10**6)
-        capital = tf.strings.upper(begins, "utf-8") + rests
+        letters = tf.strings.unicode_split(tf.reshape(words, [-1]), "UTF-8")
+        parts = [letters[:, :1], letters[:, 1:]]
+        begins, rests = (tf.strings.reduce_join(part, axis=-1) for part in parts)
+        capital = tf.reshape(tf.strings.upper(begins, "utf-8") + rests, tf.shape(words))
         cased = tf.where(chosen == ALL, tf.strings.upper(words, "utf-8"), capital)
         written = tf.ragged.boolean_mask(tf.where(chosen == SMALL, words, cased), words != "")
         return {"restored": tf.strings.reduce_join(written, axis=-1, separator=" ")}
@@ -124,7 +124,7 @@ class Capitals(TextEncoding):
         """Share of the words of the test set that are written as they were."""
         texts = self.corpus.test.sources
         given = [line.lower() for line in texts]
-        answers = LiveFunctions(module)["restore"](text=tf.constant(given))["restored"].numpy()
+        answers = LiveFunctions(module)["restore"](text=tf.constant(given))["restored"]
         written = [answer.decode() for answer in answers]
         pairs = zip(" ".join(written).split(), " ".join(texts).split(), strict=True)
         accuracy = float(np.mean([ours == theirs for ours, theirs in pairs]))

@@ -2,10 +2,10 @@
 
 
 def new_model(task):
-    return task.build(task.description(), "float32")
+    return task.module_class.build(task.description(), "float32")
 
 
 def new_module(task, folder):
     """Of a task whose files lie in a run's folder."""
     folder.describe({**task.description(), "task": task.name})
-    return task.module(new_model(task), folder, task.values)
+    return task.module_class.of_model(new_model(task), folder, task.values)

@@ -72,6 +72,14 @@ class Classifier(ServedModule):
         soften.__defaults__ = (tf.constant([1.0]),)
         self.soften = tf.function(soften, input_signature=[given, temperature])
 
+    @classmethod
+    def build(cls, description, dtype):
+        return classifier(dtype, description["hyperparameters"]["dropout"])
+
+    @classmethod
+    def of_model(cls, model, folder, values):
+        return cls(model)
+
     @staticmethod
     def _answers(logits):
         return {
@@ -94,6 +102,7 @@ class ReversedStrings(Task):
     name = "reversed_strings"
     labels = "strings"
     width = WIDTH
+    module_class = Classifier
 
     def description(self):
         return {"hyperparameters": {"width": WIDTH, "dropout": 0.3}}
@@ -111,16 +120,8 @@ class ReversedStrings(Task):
         classes = tf.cast(columns["class"], tf.int32)
         return columns["letters"], classes, tf.ones(tf.shape(classes))
 
-    @classmethod
-    def build(cls, description, dtype):
-        return classifier(dtype, description["hyperparameters"]["dropout"])
-
     def loss(self):
         return LabelSmoothedCrossEntropy(0.0)
-
-    @classmethod
-    def module(cls, model, folder, values):
-        return Classifier(model)
 
     def score(self, module):
         texts, classes = strings(3, 40)

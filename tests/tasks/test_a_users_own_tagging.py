@@ -23,7 +23,7 @@ WORDS = ("sees", "the", "house", "near", "and", "finds", "a", "door", "of")
 SIZES = (
     *("--num_layers=1", "--d_model=16", "--d_ff=32", "--num_heads=2", "--vocabulary_size=300"),
     *("--schedule=constant", "--learning_rate=0.01", "--warmup_steps=5", "--batch_tokens=512"),
-    *("--mixed_precision=float32", "--max_epochs=8", "--dropout=0", "--average_checkpoints=1"),
+    *("--mixed_precision=float32", "--max_epochs=16", "--dropout=0", "--average_checkpoints=1"),
 )
 
 
@@ -65,7 +65,7 @@ def test_its_export_restores_what_the_run_restores(whole):
 
 def test_its_model_is_built_by_its_module(whole):
     run = RunFolder(whole / "run")
-    model = trained_model(Capitals.build, run)
+    model = trained_model(Capitals.module_class.build, run)
     assert model.hyperparameters.d_model == 16
 
 
@@ -87,6 +87,6 @@ def test_its_program_knows_its_flags_and_refuses_others():
 
     assert "--[no]acronyms" in answer("--help=Capitals").stdout
     wrong = answer("--mask_share=0.1")
-    assert wrong.returncode == 1
+    assert wrong.returncode == 2
     assert "--mask_share" in wrong.stderr
     assert "Traceback" not in wrong.stderr

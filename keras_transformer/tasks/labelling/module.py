@@ -64,7 +64,6 @@ class LabelModule(_OfLabels):
 
     @classmethod
     def build(cls, description: Mapping[str, Any], dtype) -> TextClassifier:
-        """The new model that a run's description says."""
         labels = description["labels"]
         sizes = sizes_of_description(description["hyperparameters"])
         return TextClassifier(sizes, len(labels["names"]), labels["pooling"], dtype)
@@ -111,7 +110,6 @@ class TagModule(_OfLabels):
 
     @classmethod
     def build(cls, description: Mapping[str, Any], dtype) -> TokenClassifier:
-        """The new model that a run's description says."""
         sizes = sizes_of_description(description["hyperparameters"])
         return TokenClassifier(sizes, len(description["labels"]["names"]), dtype)
 

@@ -101,7 +101,6 @@ class GenerationModule(TextModule):
 
     @classmethod
     def build(cls, description: Mapping[str, Any], dtype) -> LanguageModel:
-        """The new model that a run's description says."""
         return LanguageModel(sizes_of_description(description["hyperparameters"]), dtype=dtype)
 
     @classmethod

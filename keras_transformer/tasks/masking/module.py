@@ -46,7 +46,6 @@ class MaskedTextModule(TextEncoderModule):
 
     @classmethod
     def build(cls, description: Mapping[str, Any], dtype) -> MaskedLanguageModel:
-        """The new model that a run's description says."""
         sizes = sizes_of_description(description["hyperparameters"])
         return MaskedLanguageModel(sizes, dtype=dtype)
 

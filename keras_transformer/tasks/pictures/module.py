@@ -89,13 +89,11 @@ class PictureModule(ServedModule):
 
     @classmethod
     def build(cls, description: Mapping[str, Any], dtype) -> VisionTransformer:
-        """The new model that a run's description says."""
         sizes = VisionHyperparameters.of_description(description["hyperparameters"])
         return VisionTransformer(sizes, dtype=dtype)
 
     @classmethod
     def of_model(cls, model, folder: RunFolder, values: Mapping) -> "PictureModule":
-        """The module of a run's model. Nothing is decoded: the values of flags do not matter."""
         return cls(model, folder.read_description()["classes"]["names"])
 
     def _classify(self, picture):

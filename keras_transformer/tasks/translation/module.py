@@ -110,7 +110,6 @@ class TranslationModule(TextModule):
 
     @classmethod
     def build(cls, description: Mapping[str, Any], dtype) -> EncoderDecoder:
-        """The new model that a run's description says."""
         return model_of(sizes_of_description(description["hyperparameters"]), dtype)
 
     @classmethod
