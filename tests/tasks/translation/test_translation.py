@@ -530,11 +530,12 @@ def test_validation_translates_greedily_by_the_rules_of_the_flags(run_of, monkey
     flags = [f"--{name}={value}" for name, value in rules.items()]
     run = run_of("--validation_sentences=3", "--beam_size=7", "--length_penalty=0.9", *flags)
     run._prepare_folder()
+    model = new_model(run.task)
     monkeypatch.setattr(run.task, "module_class", lambda *given: found.append(given[2]))
     monkeypatch.setattr(
         "keras_transformer.tasks.translation.task.Translator", lambda module: module
     )
-    run.task.validation(new_model(run.task), None)
+    run.task.validation(model, None)
     assert found == [DecodingOptions(beam_size=1, **rules)]
 
 
