@@ -130,24 +130,26 @@ class BeamSearch:
         Returns:
             ids (b, 2K, t + 1); log P (b, 2K); and the hypotheses that they extend, (b, 2K).
         """
-        sentences = tf.shape(logits)[0]
         width = self.beam_size
-        vocabulary_size = logits.shape[-1]
+        scores, tokens = self.extensions(searched, logits, position)
+        sentences, _, count = tf.unstack(tf.shape(scores))
+        best, places = tf.math.top_k(tf.reshape(scores, [sentences, width * count]), 2 * width)
+        best = first(best, 2 * searched["beam_size"])
+        ids, parents = extended(searched["ids"], tokens, places)
+        return ids, best, parents
+
+    def extensions(self, searched, logits, position):
+        """The 2 K best extensions of each hypothesis: log P and tokens, both (b, K, 2K), best
+        first.
+        """
+        count = tf.minimum(2 * self.beam_size, logits.shape[-1])
+        shape = [tf.shape(logits)[0], self.beam_size, count]
         logits, allowed, forced, may_end = self.constraints(
             logits, searched["ids"], position, searched
         )
-        count = tf.minimum(2 * width, vocabulary_size)
         best, tokens = best_tokens(allowed, count, forced, may_end)
-        scores = (
-            tf.reshape(best - log_normalizer(logits)[:, None], [sentences, width, count])
-            + searched["scores"][:, :, None]
-        )
-        best, places = tf.math.top_k(tf.reshape(scores, [sentences, width * count]), 2 * width)
-        best = first(best, 2 * searched["beam_size"])
-        parents = places // count
-        tokens = tf.gather(tf.reshape(tokens, [sentences, -1]), places, batch_dims=1)
-        extended = tf.gather(searched["ids"], parents, batch_dims=1)
-        return tf.concat([extended, tokens[:, :, None]], axis=-1), best, parents
+        scores = tf.reshape(best - log_normalizer(logits)[:, None], shape)
+        return scores + searched["scores"][:, :, None], tf.reshape(tokens, shape)
 
     def _coverage(self, state):
         """Cp of each hypothesis that was extended, (b, K), or None without such a penalty."""
@@ -210,32 +212,18 @@ class BeamSearch:
         return tf.where(searched["beam_size"] == 1, greedy, last_asked_for >= within_reach)
 
 
-class ShrinkingBeamSearch(BeamSearch):
-    """Marian's beam search (Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation
-    in C++"): a hypothesis that ends takes its place in the beam with it.
-
-    Of the k best extensions those that end are finished, and the others go on in a beam with as
-    many places fewer. A sentence is done when no place is left. Arguments, call and result as of
-    `BeamSearch`.
-    """
-
-    def _extend(self, logits, state, position, searched, found):
-        ids, scores, parents = self._candidates(searched, logits, position)
-        scores = first(scores, searched["beam_size"])
-        candidates = ids, scores, parents
-        found = self._finish(candidates, found, searched, position + 1, self._coverage(state))
-        ended = (ids[:, :, -1] == EOS) & (scores > -float("inf"))
-        places = searched["beam_size"] - tf.math.count_nonzero(ended, axis=1, dtype=tf.int32)
-        searched = {**searched, "beam_size": places}
-        (ids, scores), parents = self._survivors(candidates, searched)
-        likeliest = tf.reduce_max(scores, axis=-1)
-        going_on = tf.cast(tf.where((places > 0) & (likeliest > -float("inf")))[:, 0], tf.int32)
-        return {**searched, "ids": ids, "scores": scores}, found, going_on, parents
-
-
 def no_hypotheses(sentences: tf.Tensor, count: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Places for hypotheses: ids (B, count, 1) of BOS, and scores (B, count) of -inf."""
     return tf.fill([sentences, count, 1], BOS), tf.fill([sentences, count], -float("inf"))
+
+
+def extended(ids: tf.Tensor, tokens: tf.Tensor, places: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Hypotheses (b, K, t), extended by some of the tokens (b, K, m), whose places in (b, K m) are
+    (b, n): ids (b, n, t + 1), and the hypotheses that they extend, (b, n).
+    """
+    parents = places // tf.shape(tokens)[2]
+    chosen = tf.gather(tf.reshape(tokens, [tf.shape(tokens)[0], -1]), places, batch_dims=1)
+    return tf.concat([tf.gather(ids, parents, batch_dims=1), chosen[:, :, None]], axis=-1), parents
 
 
 def first(scores: tf.Tensor, count: tf.Tensor) -> tf.Tensor:

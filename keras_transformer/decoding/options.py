@@ -17,8 +17,7 @@ OR_ITS_OWN = (
 # Of a flag that is not given, the model has its own value.
 ITS_OWN = types.MappingProxyType({"is_unset": True, "resumed": TOLD})
 # What samples do without.
-OF_SEARCH = ("beam_size", "length_penalty", "length_penalty_form", "shrinking_beam")
-OF_SEARCH += ("coverage_penalty",)
+OF_SEARCH = ("beam_size", "length_penalty", "length_penalty_form", "beam_form", "coverage_penalty")
 # Rules on a text, however it is searched for.
 RULES = ("max_length", "min_length", "no_repeat_ngram_size", "repetition_penalty", "constrained")
 RULES += ("barred",)
@@ -60,10 +59,12 @@ class DecodingOptions(Options):
         choices=("paper", "length"),
         **ITS_OWN,
     )
-    shrinking_beam: bool = option(
-        False,
-        "Let a translation that ends take its place in the beam with it, as Marian does. Default: "
-        f"no, {OR_ITS_OWN}",
+    beam_form: str = option(
+        "leaving",
+        "What becomes of a translation that ends. leaving: it leaves the beam to others. "
+        "shrinking: its place in the beam goes with it, as in Marian. staying: it keeps a place "
+        f"until all have ended, as in OpenNMT-tf. Default: leaving, {OR_ITS_OWN}",
+        choices=("leaving", "shrinking", "staying"),
         **ITS_OWN,
     )
     coverage_penalty: float = option(
@@ -197,11 +198,13 @@ class DecodingOptions(Options):
                 f"constrained=True and no_repeat_ngram_size={self.no_repeat_ngram_size} exclude "
                 "each other: trees repeat their symbols. Leave one out."
             )
-        if self.coverage_penalty and self.beam_size == 1:
-            raise ValueError(
-                f"coverage_penalty={self.coverage_penalty} chooses among hypotheses, and "
-                "beam_size=1 has one. Raise beam_size."
-            )
+        without = {"beam_size": 1, "beam_form": "staying"}
+        for name, value in without.items() if self.coverage_penalty else ():
+            if getattr(self, name) == value:
+                raise ValueError(
+                    f"coverage_penalty={self.coverage_penalty} chooses among hypotheses that "
+                    f"leave the beam as they end. Received: {name}={value}. Change one."
+                )
 
     def search(self):
         """The search of these options: a `BeamSearch`, a `GreedySearch` or its kind `Sampling`."""
@@ -223,12 +226,11 @@ class DecodingOptions(Options):
 
     def beam(self, **other):
         """The `BeamSearch` of these options; `other` replaces some of them."""
-        from keras_transformer.decoding.beam_search import BeamSearch, ShrinkingBeamSearch
+        from keras_transformer.decoding.other_beams import BEAMS
 
         names = ("beam_size", "length_penalty", "length_penalty_form", "num_hypotheses")
-        kind = ShrinkingBeamSearch if self.shrinking_beam else BeamSearch
         own = self._given(*names, "coverage_penalty")
-        return kind(**own | other, constraints=self.constraints())
+        return BEAMS[self.beam_form](**own | other, constraints=self.constraints())
 
     def sweep(self, beam_size, length_penalties):
         """The search of these options for several length penalties at once: float32 (A,)."""

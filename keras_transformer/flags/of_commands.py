@@ -121,8 +121,8 @@ class ImportOptions(Options):
 
     from_: str | None = option(
         None,
-        "Folder of the model to import: of Marian (decoder.yml, *.npz, vocabulary, *.spm), or in "
-        "Hugging Face's layout (config.json, *.safetensors).",
+        "Folder of the model to import: of Marian (decoder.yml, *.npz, vocabulary, *.spm), of "
+        "OpenNMT-tf (a model_dir), or in Hugging Face's layout (config.json, *.safetensors).",
         path=True,
     )
 

@@ -2,18 +2,22 @@
 ours and theirs, from which their shapes are checked and ours are made.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import pathlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
 
-from pipelines.json_files import Schema, refuse
+from pipelines.json_files import Schema, refuse, shown
 
 AGAIN = "Take the config.json that was saved with the weights, or import another model."
 ANOTHER = "Import another model."
 ONE_OF_SEVERAL = "single_label_classification"
 MOST = 2**31 - 1
+# The bias of pieces that a model does not have: as unlikely as float32 can say, and a loss stays
+# finite.
+NEVER = -100.0
 Size = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
 Share = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 Epsilon = Annotated[float, msgspec.Meta(gt=0, le=1)]
@@ -131,3 +135,18 @@ def weights(table: Iterable[Weight], tensors: Mapping[str, np.ndarray]) -> dict[
             last = weight.theirs
         arrays[weight.ours] = weight.made(array)
     return arrays
+
+
+def unused_line(
+    folder: pathlib.Path, pieces: Mapping[str, Sequence[str]], names: Sequence[str]
+) -> str:
+    """What of a translator's folder is not used: pieces by their file, and weights. "" if nothing
+    is.
+    """
+    parts = [
+        f"{len(lost):,} pieces of {name} that the vocabulary lacks, such as {shown(lost[0])}"
+        for name, lost in pieces.items()
+    ]
+    if names:
+        parts.append(f"weights: {', '.join(map(shown, names[:8]))}")
+    return f"Not used of {folder}: {'; '.join(parts)}." if parts else ""

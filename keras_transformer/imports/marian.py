@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from google.protobuf.message import DecodeError
 
-from keras_transformer.imports.family import Weight, weights
+from keras_transformer.imports.family import NEVER, Weight, unused_line, weights
 from keras_transformer.imports.folder_files import listed
 from keras_transformer.imports.hugging_face import assign
 from keras_transformer.imports.marian_files import (
@@ -29,17 +28,14 @@ from keras_transformer.imports.marian_files import (
 )
 from keras_transformer.models import Hyperparameters, Transformer
 from pipelines import json_files
-from pipelines.json_files import regular_file, shown
+from pipelines.json_files import shown
 from pipelines.special_ids import BOS, EOS, PAD, UNK
 from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabularies.other_order import SPECIAL, in_order
-from pipelines.vocabularies.vocabulary import Vocabulary
+from pipelines.vocabularies.other_order import SPECIAL, read_in_order
 
 DECODER = "decoder.yml"
 SETTINGS = "special:model.yml"
 SPM = ("source.spm", "target.spm")
-# Pieces that Marian does not have are as unlikely as float32 can say, and a loss stays finite.
-NEVER = -100.0
 # A vocabulary of 260,000 pieces has 6 MB.
 MOST_BYTES_OF_PIECES = 2**26
 # The steps before and behind a sublayer, without dropout, and behind the stack, by our norm.
@@ -181,7 +177,7 @@ class MarianFolder:
             "beam_size": decoder.beam_size,
             "length_penalty": decoder.normalize,
             "length_penalty_form": "length",
-            "shrinking_beam": True,
+            "beam_form": "shrinking",
             "max_length": f"{decoder.max_length_factor:g}x",
             "min_length": "1",
             "barred": () if decoder.allow_unk else (UNK,),
@@ -192,14 +188,8 @@ class MarianFolder:
         others = [piece for piece in self._pieces if piece not in (END, UNKNOWN)]
         made = []
         for name in SPM:
-            path = self._file(name)
-            try:
-                model, lost = in_order(regular_file(path).read_bytes(), others)
-                made.append(Vocabulary(model))
-            except (RuntimeError, ValueError, DecodeError) as error:
-                raise ValueError(
-                    f"{path} is not a SentencePiece model, or is damaged. {WHOLE}"
-                ) from error
+            one, lost = read_in_order(self._file(name), others, WHOLE)
+            made.append(one)
             if lost:
                 self.unused[name] = lost
         return SeparateVocabularies(*made)
@@ -212,13 +202,7 @@ class MarianFolder:
 
     def told(self) -> str:
         """What of the folder is not used, in one line; "" if nothing is. Call it after `model`."""
-        parts = [
-            f"{len(names):,} pieces of {name} that the vocabulary lacks, such as {shown(names[0])}"
-            for name, names in self.unused.items()
-        ]
-        if unread := self._weights.unread(SETTINGS):
-            parts.append(f"weights: {', '.join(map(shown, unread[:8]))}")
-        return f"Not used of {self.path}: {'; '.join(parts)}." if parts else ""
+        return unused_line(self.path, self.unused, self._weights.unread(SETTINGS))
 
     def table(self) -> Iterator[Weight]:
         """The weights of our model, of theirs. Marian's matrices lie as ours do."""

@@ -33,10 +33,12 @@ class Sizes(Options):
     Attributes:
         model: the name of the model's class, in `models`.
         counts: names of the fields that the data say, integers of at least 1.
+        source_end: whether an encoder of sources reads their EOS.
     """
 
     model: ClassVar[str]
     counts: ClassVar[tuple[str, ...]] = ("vocabulary_size",)
+    source_end = True
 
     def __post_init__(self):
         super().__post_init__()
@@ -95,7 +97,7 @@ class Hyperparameters(Sizes):
         architecture: "transformer", which distinguishes it from hyperparameters of other models.
         norm, activation, residual_initialization, attention_dropout, activation_dropout,
             token_dropout, positions, first_position, tie_embeddings, attention_bias, norm_epsilon,
-            scaled_embeddings, output_bias: as their fields say.
+            scaled_embeddings, output_bias, source_end: as their fields say.
 
     Raises:
         ValueError: naming the argument, what was expected, what came, and a remedy.
@@ -202,6 +204,9 @@ class Hyperparameters(Sizes):
     )
     output_bias: bool = option(
         False, "Add a bias to the projection onto the vocabulary, as Marian does."
+    )
+    source_end: bool = option(
+        True, "Let the encoder read the end of the source. OpenNMT-tf's sources have none."
     )
     architecture: str = "transformer"
 

@@ -24,6 +24,7 @@ from keras_transformer.models.sized_model import (
     stack_arguments,
 )
 from keras_transformer.models.variants import TIES
+from pipelines.special_ids import EOS
 
 
 class EncoderDecoder(SizedModel):
@@ -63,9 +64,9 @@ class EncoderDecoder(SizedModel):
         tables, encoder, decoder = self.stacks(hyperparameters, policy)
         source = keras.Input((None,), dtype="int32", name="source")
         target = keras.Input((None,), dtype="int32", name="target")
-        source_mask = padding_mask(source)
-        memory = encoder(tables["source_embedding"](source), attention_mask=source_mask)
-        x = decoder(tables["embedding"](target), memory, memory_mask=source_mask)
+        mask = source_mask(source, hyperparameters)
+        memory = encoder(tables["source_embedding"](source), attention_mask=mask)
+        x = decoder(tables["embedding"](target), memory, memory_mask=mask)
         logits = tables["projection"](x, reverse=True)
         return (source, target), logits, {**tables, "encoder": encoder, "decoder": decoder}
 
@@ -89,7 +90,8 @@ class EncoderDecoder(SizedModel):
 
     def cache(self, source: Tensor, memory: Tensor) -> dict[str, Any]:
         """What `encode` returns, from source ids (B, S) and their memory."""
-        return {"memory": self.decoder.memory_cache(memory), "mask": padding_mask(source)}
+        mask = source_mask(source, self.hyperparameters)
+        return {"memory": self.decoder.memory_cache(memory), "mask": mask}
 
     def stepper(self) -> Stepper:
         """A `Stepper` for decoding, with the weights as they are now."""
@@ -105,9 +107,8 @@ class EncoderDecoder(SizedModel):
         """What `call` gives, from the memory of `encode_with_attention`, and what the decoder
         attends to, as in `attention_weights`.
         """
-        x, weights = self.decoder.with_attention(
-            self.embedding(target), memory, padding_mask(source)
-        )
+        mask = source_mask(source, self.hyperparameters)
+        x, weights = self.decoder.with_attention(self.embedding(target), memory, mask)
         return self._logits(x), {"cross": weights}
 
     def attention_weights(self, source: Tensor, target: Tensor) -> dict[str, Tensor]:
@@ -126,11 +127,19 @@ class EncoderDecoder(SizedModel):
         return {**of_source, **of_target}
 
     def _memory(self, source):
-        mask = padding_mask(source)
+        mask = source_mask(source, self.hyperparameters)
         return self.encoder(self.source_embedding(source), attention_mask=mask)
 
     def _logits(self, x):
         return keras.ops.cast(self.projection(x, reverse=True), "float32")
+
+
+def source_mask(source: Tensor, sizes: Sizes) -> Tensor:
+    """Which ids of sources (B, S) are read: no padding, and EOS only with `source_end`. Booleans
+    (B, 1, S).
+    """
+    mask = padding_mask(source)
+    return mask if sizes.source_end else mask & keras.ops.not_equal(source, EOS)[:, None, :]
 
 
 def tied_tables(
@@ -207,11 +216,13 @@ class Transformer(EncoderDecoder):
 
     def encode_with_attention(self, source):
         x = self.source_embedding(source)
-        memory, within_source = self.encoder.with_attention(x, padding_mask(source))
+        mask = source_mask(source, self.hyperparameters)
+        memory, within_source = self.encoder.with_attention(x, mask)
         return memory, {"encoder": within_source}
 
     def decode_with_attention(self, source, target, memory):
+        mask = source_mask(source, self.hyperparameters)
         x, (to_target, to_memory) = self.decoder.with_attention(
-            self.embedding(target), memory, padding_mask(source)
+            self.embedding(target), memory, mask
         )
         return self._logits(x), {"decoder": to_target, "cross": to_memory}

@@ -19,7 +19,7 @@ TABLE = next(iter(TABLES))
 NAMED = 3
 # What the shapes of weights do not tell.
 WITHOUT_A_SHAPE = ("positions", "first_position", "norm", "activation", "attention")
-WITHOUT_A_SHAPE += ("scaled_embeddings",)
+WITHOUT_A_SHAPE += ("scaled_embeddings", "source_end")
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Hyperparameters)}
 
 

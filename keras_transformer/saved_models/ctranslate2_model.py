@@ -45,7 +45,7 @@ def convert(
     """Write a folder that `ctranslate2.Translator` loads, whole or not at all.
 
     CTranslate2 takes and gives pieces. With the vocabulary's files, which lie beside the weights,
-    SentencePiece turns text to pieces and back. CTranslate2 itself puts EOS after each source. A
+    SentencePiece turns text to pieces and back. CTranslate2 itself puts EOS after a source. A
     ValueError says that it has no layers of the model's sizes, norm, activation, positions or
     attention.
     """
@@ -85,6 +85,7 @@ def _specification(specs, model, vocabulary):
         _set_norm(specification.encoder.layer_norm, model.encoder.final_norm)
         _set_norm(specification.decoder.layer_norm, model.decoder.final_norm)
     _set_vocabulary(specification, vocabulary)
+    specification.config.add_source_eos = model.hyperparameters.source_end
     specification.config.layer_norm_epsilon = ours.feed_forward_norm.norm.epsilon
     specification.validate()
     return specification
@@ -160,7 +161,6 @@ def _set_vocabulary(specification, vocabulary):
     config = specification.config
     config.unk_token, config.bos_token, config.eos_token = vocabulary.target.pieces[UNK : EOS + 1]
     config.decoder_start_token = config.bos_token
-    config.add_source_eos = True
 
 
 def _set_attention(theirs, attention, parts):

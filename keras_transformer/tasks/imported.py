@@ -12,6 +12,8 @@ from keras_transformer.decoding.options import DecodingOptions, remembered
 from keras_transformer.imports import bert, bert_text, vit
 from keras_transformer.imports.hugging_face import PretrainedFolder
 from keras_transformer.imports.marian import MarianFolder, is_marian
+from keras_transformer.imports.opennmt_tf import OpenNMTFolder
+from keras_transformer.imports.opennmt_tf_files import is_opennmt_tf
 from keras_transformer.inference.picture_classifier import TASK
 from keras_transformer.inference.text_encoder_module import TextEncoderModule
 from keras_transformer.runs.folder import RunFolder
@@ -23,19 +25,25 @@ from keras_transformer.tasks.translation.module import TranslationModule
 from keras_transformer.training.checkpoint import WEIGHTS, write_archive
 from pipelines.whole_files import write_json
 
+# Folders of translators, and how they are known.
+TRANSLATORS = {MarianFolder: is_marian, OpenNMTFolder: is_opennmt_tf}
 
-def opened(folder: str) -> PretrainedFolder | MarianFolder:
+
+def opened(folder: str) -> PretrainedFolder | MarianFolder | OpenNMTFolder:
     """The folder of a pretrained model, checked."""
-    return MarianFolder(folder) if is_marian(folder) else PretrainedFolder(folder)
+    kinds = [kind for kind, is_one in TRANSLATORS.items() if is_one(folder)]
+    return (kinds or [PretrainedFolder])[0](folder)
 
 
-def module_of(folder: PretrainedFolder | MarianFolder) -> tuple[str, ServedModule]:
+def module_of(
+    folder: PretrainedFolder | MarianFolder | OpenNMTFolder,
+) -> tuple[str, ServedModule]:
     """The name of the task of a model, and the module that it is exported as.
 
     Raises:
         ValueError: for a family that no task is for.
     """
-    if isinstance(folder, MarianFolder):
+    if isinstance(folder, tuple(TRANSLATORS)):
         vocabulary = folder.vocabulary()
         return "translation", TranslationModule(
             folder.model(), vocabulary, DecodingOptions(**folder.decoding())

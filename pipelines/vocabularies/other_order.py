@@ -1,11 +1,16 @@
 """SentencePiece models whose pieces have the ids of another program's vocabulary."""
 
+import pathlib
 import re
 from collections.abc import Sequence
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError
 
+from pipelines.json_files import regular_file
 from pipelines.special_ids import BOS, EOS, PAD, UNK
+from pipelines.vocabularies import vocabulary
+from pipelines.vocabularies.vocabulary import SPACE, Vocabulary
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = range(1, 6)
 # What says at the beginning of a text which language it is translated into.
@@ -15,6 +20,8 @@ SPECIAL |= {EOS: ("</s>", CONTROL)}
 # Numbers of a TrainerSpec's fields.
 IDS = {"unk_id": 40, "bos_id": 41, "eos_id": 42, "pad_id": 43}
 NAMES = {"unk_piece": 45, "bos_piece": 46, "eos_piece": 47, "pad_piece": 48}
+KINDS = {"model_type": 3, "byte_fallback": 35}
+WORDS = 3
 
 
 def _message():
@@ -38,7 +45,10 @@ def _message():
     )
     message(
         "Trainer",
-        **{name: (number, field.TYPE_INT32, optional, None) for name, number in IDS.items()},
+        **{
+            name: (number, field.TYPE_INT32, optional, None)
+            for name, number in {**IDS, **KINDS}.items()
+        },
         **{name: (number, field.TYPE_STRING, optional, None) for name, number in NAMES.items()},
     )
     message(
@@ -77,7 +87,7 @@ def in_order(model: bytes, pieces: Sequence[str]) -> tuple[bytes, list[str]]:
             made.pieces.add().CopyFrom(one)
         elif LABEL.fullmatch(piece):
             # SentencePiece puts a space before the text, and the label is one piece without it.
-            made.pieces.add(piece=f"\u2581{piece}", score=0.0, type=USER_DEFINED)
+            made.pieces.add(piece=f"{SPACE}{piece}", score=0.0, type=USER_DEFINED)
         elif len(piece) == 1:
             # The other program looks up what its model leaves as an unknown character.
             made.pieces.add(piece=piece, score=least, type=NORMAL)
@@ -93,3 +103,35 @@ def in_order(model: bytes, pieces: Sequence[str]) -> tuple[bytes, list[str]]:
         if name not in names and one.type not in (UNKNOWN, CONTROL)
     ]
     return made.SerializeToString(), lost
+
+
+def of_words(pieces: Sequence[str]) -> bytes:
+    """A SentencePiece model that cuts text at spaces alone, into the words of a list, which have
+    the ids behind PAD, UNK, BOS and EOS.
+    """
+    made = _message()()
+    made.ParseFromString(vocabulary.learn(["a"], 4 + vocabulary.BYTES + 2).model)
+    del made.pieces[len(SPECIAL) :]
+    for piece in pieces:
+        made.pieces.add(piece=f"{SPACE}{piece}", score=0.0, type=NORMAL)
+    made.trainer_spec.model_type = WORDS
+    made.trainer_spec.byte_fallback = 0
+    return made.SerializeToString()
+
+
+def read_in_order(
+    path: pathlib.Path, pieces: Sequence[str], remedy: str
+) -> tuple[Vocabulary, list[str]]:
+    """`in_order` of a file.
+
+    Raises:
+        ValueError: if it is no SentencePiece model. The error ends with the remedy.
+    """
+    try:
+        content = regular_file(path).read_bytes()
+        if not content:
+            raise ValueError("it is empty")
+        model, lost = in_order(content, pieces)
+        return Vocabulary(model), lost
+    except (RuntimeError, ValueError, DecodeError) as error:
+        raise ValueError(f"{path} is not a SentencePiece model, or is damaged. {remedy}") from error

@@ -8,7 +8,16 @@ import tensorflow as tf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracles import enumeration
-from oracles.enumeration import BOS, EOS, PAD, UNK, Table, decode
+from oracles.enumeration import (
+    ATOL,
+    BOS,
+    EOS,
+    PAD,
+    UNK,
+    Table,
+    assert_lists_equal,
+    decode,
+)
 
 from keras_transformer.decoding import BeamSearch, GreedySearch, length_penalty, loop
 from keras_transformer.decoding import beam_search as beam
@@ -20,15 +29,6 @@ WORDS = st.integers(3, 5)
 LIMITS = st.integers(1, 6)
 ALPHAS = st.sampled_from([0.0, 0.6, 1.0])
 LEVELS = st.sampled_from([None, 1, 2, 3])
-ATOL = 1e-5  # log P near 0 is the float32 difference of two numbers near 16
-
-
-def assert_lists_equal(found, expected, rtol=1e-5):
-    """The same (ids, score), best first."""
-    assert [ids for ids, _ in found] == [ids for ids, _ in expected]
-    np.testing.assert_allclose(
-        [score for _, score in found], [score for _, score in expected], rtol=rtol, atol=ATOL
-    )
 
 
 def assert_equals_enumeration(tables, limits, alpha, n):
@@ -321,49 +321,6 @@ def test_control_another_length_penalty_fails_the_law(monkeypatch):
     )
     with pytest.raises(AssertionError):
         assert_equals_enumeration([Table(0, 3)], [5], 0.6, 5)
-
-
-def shrinking_search(log_probabilities, limit, beam_size, alpha):
-    """Marian's rules for one sentence, all that was finished, best first."""
-    alive = [((), 0.0)]
-    finished = []
-    for length in range(1, limit + 1):
-        rows = log_probabilities([ids for ids, _ in alive]).tolist()
-        extensions = enumeration._extensions(alive, rows, limit, enumeration.FREE)
-        best = sorted(extensions, key=lambda one: -one[1])[:beam_size]
-        ended = [(ids, score / length**alpha) for ids, score in best if ids[-1] == EOS]
-        finished += ended
-        beam_size -= len(ended)
-        alive = [one for one in best if one[0][-1] != EOS]
-        if not alive or not beam_size:
-            break
-    return sorted(finished, key=lambda one: -one[1])
-
-
-@settings(max_examples=10, deadline=None)
-@given(
-    sentences=st.lists(st.tuples(SEEDS, LIMITS), min_size=1, max_size=4),
-    words=WORDS,
-    beam_size=st.integers(1, 5),
-    alpha=ALPHAS,
-)
-def test_a_shrinking_beam_follows_marians_rules(sentences, words, beam_size, alpha):
-    tables = [Table(seed, words) for seed, _ in sentences]
-    limits = [limit for _, limit in sentences]
-    search = beam.ShrinkingBeamSearch(beam_size, alpha, beam_size, length_penalty_form="length")
-    for found, table, limit in zip(decode(search, tables, limits), tables, limits, strict=True):
-        expected = shrinking_search(table.log_probabilities, limit, beam_size, alpha)
-        assert_lists_equal(found, expected)
-
-
-def test_a_beam_that_keeps_its_width_finds_others():
-    """The control: the two searches are not one."""
-    tables = [Table(seed, 4) for seed in range(30)]
-    limits = [6] * len(tables)
-    shrinking = decode(
-        beam.ShrinkingBeamSearch(2, 1.0, length_penalty_form="length"), tables, limits
-    )
-    assert shrinking != decode(BeamSearch(2, 1.0, length_penalty_form="length"), tables, limits)
 
 
 def test_barred_ids_never_come():

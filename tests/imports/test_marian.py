@@ -15,7 +15,8 @@ pytest.importorskip("yaml")
 import yaml
 from oracles.paper import layer_norm
 
-from keras_transformer.imports.marian import DECODER, NEVER, SETTINGS, MarianFolder
+from keras_transformer.imports.family import NEVER
+from keras_transformer.imports.marian import DECODER, SETTINGS, MarianFolder
 from keras_transformer.tasks import imported
 from pipelines.special_ids import BOS, EOS, PAD, UNK
 
@@ -232,7 +233,7 @@ def test_a_label_is_one_piece_before_the_text(module):
 def test_it_decodes_as_decoder_yml_says_and_never_writes_what_marian_bars(whole, module):
     options = module.options
     assert (options.beam_size, options.length_penalty, options.max_length) == (2, 1.0, "3x")
-    assert (options.length_penalty_form, options.shrinking_beam) == ("length", True)
+    assert (options.length_penalty_form, options.beam_form) == ("length", "shrinking")
     assert options.barred == (UNK,)
     bias = dict(zip(module._paths, module.weights, strict=True))["embedding/output_bias"].numpy()
     assert bias[[PAD, BOS]].tolist() == [NEVER, NEVER]
@@ -278,6 +279,7 @@ BAD = {
     "a pickle": ({"pickle": True}, "is damaged|must be int8"),
     "no numbers": ({"weight": ("Wemb", np.nan)}, "Wemb must have finite numbers"),
     "float64": ({"dtype": np.float64}, "must be float32. Received: float64"),
+    "an empty source.spm": ({"source.spm": b""}, "source.spm is not a SentencePiece model"),
     "no SentencePiece": ({"source.spm": b"pieces"}, "source.spm is not a SentencePiece model"),
 }
 

@@ -15,9 +15,9 @@ FILES = [
 LINES = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
 # At least, at most.
 MEDIAN = 115
-MOST_FILES = 262
-# 33,950, the import of Marian's translators, and `diversify`, which was a benchmark.
-MOST_LINES = 33_950 + 760 + 130
+MOST_FILES = 265
+# 33,950, the imports of Marian and of OpenNMT-tf, and `diversify`, which was a benchmark.
+MOST_LINES = 33_950 + 760 + 130 + 800
 MOST_SHORT = 20
 MOST_OF_DOCSTRINGS = 0.21
 

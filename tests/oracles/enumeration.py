@@ -10,6 +10,7 @@ import dataclasses
 import numpy as np
 
 PAD, UNK, BOS, EOS = range(4)
+ATOL = 1e-5  # log P near 0 is the float32 difference of two numbers near 16
 GOLDEN, FIRST, SECOND = (
     np.array([number], np.uint64)
     for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
@@ -251,3 +252,11 @@ def _closed(row):
     length = ids.index(EOS) + 1 if EOS in ids else 0
     assert not any(ids[length:]), ids
     return tuple(ids[:length])
+
+
+def assert_lists_equal(found, expected, rtol=1e-5):
+    """The same (ids, score), best first."""
+    assert [ids for ids, _ in found] == [ids for ids, _ in expected]
+    np.testing.assert_allclose(
+        [score for _, score in found], [score for _, score in expected], rtol=rtol, atol=ATOL
+    )

@@ -1,0 +1,244 @@
+"""A translator that OpenNMT-tf 2 trained as a `Transformer` (Klein et al. 2017, "OpenNMT: Open-
+Source Toolkit for Neural Machine Translation").
+
+Its model_dir has a checkpoint of TensorFlow, model_description.py and the vocabularies; config.yml
+and the SentencePiece models lie there or above. Positions are counted from 1, sines in the first
+half of the columns, cosines in the second; a source has no end, unless config.yml says so.
+"""
+
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.imports.family import NEVER, Weight, unused_line, weights
+from keras_transformer.imports.hugging_face import assign
+from keras_transformer.imports.marian_files import ANOTHER, WHOLE
+from keras_transformer.imports.opennmt_tf_checkpoint import Checkpoint, read_description
+from keras_transformer.imports.opennmt_tf_files import BLANK, DESCRIPTION, SIDES, TextFiles
+from keras_transformer.models import Hyperparameters, Transformer
+from pipelines.json_files import refuse
+from pipelines.vocabularies import SeparateVocabularies
+from pipelines.vocabularies.other_order import SPECIAL, of_words, read_in_order
+from pipelines.vocabularies.vocabulary import Vocabulary
+
+# Rows of its tables by our PAD, UNK, BOS and EOS.
+ROWS = (0, -1, 1, 2)
+EPSILON = 1e-3
+EMBEDDING = "model/examples_inputter/{}_inputter/embedding"
+KERNEL = "model/decoder/output_layer/kernel"
+OUTPUT_BIAS = "model/decoder/output_layer/bias"
+ACTIVATIONS = {"nn.relu": "relu", "nn.gelu": "gelu", "layers.gelu": "gelu_tanh"}
+ACTIVATIONS |= {"nn.swish": "swish", "nn.silu": "swish"}
+MAPS = {"query": "queries", "key": "keys", "value": "values", "output": "output"}
+
+
+class OpenNMTFolder:
+    """The folder of a translator of OpenNMT-tf: it is checked when this is made, and nothing of the
+    model's size is allocated.
+
+    Args:
+        folder: a model_dir, its avg/, or a folder that holds one such.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: if a file is damaged or says what we cannot compute.
+        ImportError: if PyYAML is not installed.
+    """
+
+    def __init__(self, folder: str | os.PathLike):
+        self.path = pathlib.Path(folder)
+        self.unused = {}
+        self._files = TextFiles(self.path)
+        self._weights = Checkpoint(self._files.prefix)
+        self._pieces = {side: self._files.pieces(side) for side in SIDES}
+        self._description = self._files.required(DESCRIPTION)
+        self._arguments = read_description(self._description)
+        self._compare()
+        for weight in self.table():
+            self._weights.check(weight.theirs, weight.shape)
+
+    def _compare(self):
+        """Refuse a description that says otherwise than the shapes, or what we cannot compute."""
+        said = self._arguments
+        wanted = {
+            "num_units": self._width,
+            "ffn_inner_dim": self._inner,
+            "pre_norm": self._is_pre,
+            "mha_bias": self._has_attention_bias,
+            "output_layer_bias": self._has_output_bias,
+            "maximum_relative_position": None,
+        }
+        layers = said["num_layers"]
+        said["num_layers"] = tuple(layers) if isinstance(layers, list | tuple) else (layers,) * 2
+        wanted["num_layers"] = tuple(
+            self._weights.count(f"model/{stack}/layers") for stack in ("encoder", "decoder")
+        )
+        for name, value in wanted.items():
+            if said[name] != value:
+                refuse(name, self._description, f"{value}, as in the checkpoint", said[name], WHOLE)
+        heads = said["num_heads"]
+        if not isinstance(heads, int) or not 0 < heads <= self._width or self._width % heads:
+            refuse("num_heads", self._description, f"a divisor of {self._width}", heads, WHOLE)
+        sinusoids = ["SinusoidalPositionEncoder"]
+        known = {"ffn_activation": ACTIVATIONS, "position_encoder_class": sinusoids}
+        for name, ends in known.items():
+            if not str(said[name]).endswith(tuple(ends)):
+                refuse(name, self._description, " or ".join(ends), said[name], ANOTHER)
+
+    @property
+    def _width(self):
+        return self._weights.shape(EMBEDDING.format("labels"))[-1]
+
+    @property
+    def _inner(self):
+        return self._weights.shape("model/encoder/layers/0/ffn/layer/inner/bias")[0]
+
+    @property
+    def _is_pre(self):
+        return "model/encoder/layers/0/ffn/input_layer_norm" in self._weights
+
+    @property
+    def _has_attention_bias(self):
+        return "model/encoder/layers/0/self_attention/layer/linear_keys/bias" in self._weights
+
+    @property
+    def _has_output_bias(self):
+        return OUTPUT_BIAS in self._weights
+
+    @property
+    def _ties(self):
+        source, target = (self._weights.key(EMBEDDING.format(one)) for one in SIDES.values())
+        if self._weights.key(KERNEL) != target:
+            return "none"
+        return "three_way" if source == target else "decoder"
+
+    @property
+    def _size(self):
+        """V: the rows of the larger table."""
+        return max(map(len, self._pieces.values())) + 1
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        """Sizes and variants of our model."""
+        encoder_layers, decoder_layers = self._arguments["num_layers"]
+        activation = self._arguments["ffn_activation"]
+        return Hyperparameters(
+            vocabulary_size=self._size,
+            num_layers=encoder_layers,
+            num_decoder_layers=decoder_layers,
+            d_model=self._width,
+            d_ff=self._inner,
+            num_heads=self._arguments["num_heads"],
+            norm="pre" if self._is_pre else "post",
+            activation=next(one for end, one in ACTIVATIONS.items() if activation.endswith(end)),
+            positions="tensor2tensor",
+            first_position=1,
+            tie_embeddings=self._ties,
+            attention_bias=self._has_attention_bias,
+            norm_epsilon=EPSILON,
+            output_bias=True,
+            source_end=bool((self._files.data.source_sequence_controls or {}).get("end")),
+        )
+
+    def decoding(self) -> dict[str, Any]:
+        """How config.yml decodes: arguments of `DecodingOptions`."""
+        params = self._files.params
+        # Ours count the end.
+        longest = params.maximum_decoding_length + 1
+        return {
+            "beam_size": params.beam_width,
+            "length_penalty": params.length_penalty,
+            "beam_form": "staying",
+            "max_length": str(longest),
+            "min_length": str(min(params.minimum_decoding_length + 1, longest)),
+        }
+
+    def vocabulary(self) -> SeparateVocabularies:
+        """The pieces of source and target, in their order behind our special ones."""
+        return SeparateVocabularies(*map(self._vocabulary, SIDES))
+
+    def _vocabulary(self, side):
+        others = self._pieces[side][len(BLANK) :]
+        others += [f"<unused {n}>" for n in range(self._size - len(SPECIAL) - len(others))]
+        path = self._files.model_of_pieces(side)
+        if path is None:
+            return Vocabulary(of_words(others))
+        made, lost = read_in_order(path, others, WHOLE)
+        if lost:
+            self.unused[path.name] = lost
+        return made
+
+    def model(self) -> Transformer:
+        """Make the model, with its weights."""
+        model = Transformer(self.hyperparameters)
+        assign(model, weights(self.table(), self._weights), self.path)
+        return model
+
+    def told(self) -> str:
+        """What of the folder is not used, in one line; "" if nothing is. Call it after `model`."""
+        return unused_line(self.path, self.unused, self._weights.unread())
+
+    def table(self) -> Iterator[Weight]:
+        """The weights of our model, of theirs. Their matrices lie as ours do."""
+        width = self._width
+        source, target = (len(one) + 1 for one in self._pieces.values())
+        ties = self._ties
+        labels = EMBEDDING.format("labels")
+        yield Weight("embedding/table", labels, (target, width), self._by_our_ids)
+        if ties != "three_way":
+            features = EMBEDDING.format("features")
+            yield Weight("source_embedding/table", features, (source, width), self._by_our_ids)
+        if ties == "none":
+            flipped = (width, target)
+            yield Weight("projection/table", KERNEL, flipped, lambda one: self._by_our_ids(one.T))
+        bias = f"{'projection' if ties == 'none' else 'embedding'}/output_bias"
+        if self._has_output_bias:
+            yield Weight(bias, OUTPUT_BIAS, (target,), lambda one: self._by_our_ids(one, NEVER))
+        else:
+            rows = (target, width)
+            yield Weight(bias, labels, rows, lambda one: self._by_our_ids(0 * one[:, 0], NEVER))
+        attentions = {"self_attention": "self_attention", "cross_attention": "attention/0"}
+        for stack, own in (("encoder", ["self_attention"]), ("decoder", [*attentions])):
+            for number in range(self._weights.count(f"model/{stack}/layers")):
+                ours = f"{stack}/layer_{number}"
+                theirs = f"model/{stack}/layers/{number}"
+                for name in own:
+                    yield from self._attention(f"{ours}/{name}", f"{theirs}/{attentions[name]}")
+                yield from self._feed_forward(f"{ours}/feed_forward", f"{theirs}/ffn")
+            if self._is_pre:
+                yield from self._norm(f"{stack}/final_norm", f"model/{stack}/layer_norm")
+
+    def _attention(self, ours, theirs):
+        width = self._width
+        for part, name in MAPS.items():
+            place = f"{theirs}/layer/linear_{name}"
+            yield Weight(f"{ours}/{part}_kernel", f"{place}/kernel", (width, width))
+            if self._has_attention_bias:
+                yield Weight(f"{ours}/{part}_bias", f"{place}/bias", (width,))
+        yield from self._norm_beside(ours, theirs)
+
+    def _feed_forward(self, ours, theirs):
+        shape = (self._width, self._inner)
+        for part, (rows, columns) in (("inner", shape), ("outer", shape[::-1])):
+            place = f"{theirs}/layer/{part}"
+            yield Weight(f"{ours}/{part}/kernel", f"{place}/kernel", (rows, columns))
+            yield Weight(f"{ours}/{part}/bias", f"{place}/bias", (columns,))
+        yield from self._norm_beside(ours, theirs)
+
+    def _norm_beside(self, ours, theirs):
+        name = "input_layer_norm" if self._is_pre else "output_layer_norm"
+        yield from self._norm(f"{ours}_norm/norm", f"{theirs}/{name}")
+
+    def _norm(self, ours, theirs):
+        for part in ("gamma", "beta"):
+            yield Weight(f"{ours}/{part}", f"{theirs}/{part}", (self._width,))
+
+    def _by_our_ids(self, rows, missing=0.0):
+        """Rows (V, ...) in the order of our ids, filled up to the size of the larger table."""
+        made = np.full((self._size, *rows.shape[1:]), missing, rows.dtype)
+        made[: len(SPECIAL)] = rows[list(ROWS)]
+        made[len(SPECIAL) : len(rows)] = rows[len(BLANK) : -1]
+        return made

@@ -1,0 +1,194 @@
+"""The checkpoint of a model of OpenNMT-tf, and its model_description.py, which is read as text."""
+
+import ast
+import pathlib
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import trackable_object_graph_pb2
+
+from keras_transformer.imports.marian_files import ANOTHER, WHOLE
+from pipelines.json_files import read_text, refuse, shown
+
+GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+# What TensorFlow's reader raises for a file that is no checkpoint.
+BROKEN = (tf.errors.OpError, LookupError, OSError, RuntimeError, ValueError)
+# Arguments of its `Transformer`, in their order, with their defaults.
+ARGUMENTS = {
+    "source_inputter": None,
+    "target_inputter": None,
+    "num_layers": 6,
+    "num_units": 512,
+    "num_heads": 8,
+    "ffn_inner_dim": 2048,
+    "dropout": 0.1,
+    "attention_dropout": 0.1,
+    "ffn_dropout": 0.1,
+    "ffn_activation": "tf.nn.relu",
+    "mha_bias": True,
+    "position_encoder_class": "SinusoidalPositionEncoder",
+    "share_embeddings": None,
+    "share_encoders": False,
+    "maximum_relative_position": None,
+    "attention_reduction": None,
+    "pre_norm": True,
+    "output_layer_bias": True,
+}
+BIG = {"num_units": 1024, "num_heads": 16, "ffn_inner_dim": 4096}
+RELATIVE = {"position_encoder_class": None, "maximum_relative_position": 20}
+SCALING = {**BIG, "pre_norm": False, "output_layer_bias": False}
+# Of the models of its catalog, what is not the default.
+CATALOG = {
+    "Transformer": {},
+    "TransformerBase": {},
+    "TransformerBaseRelative": RELATIVE,
+    "TransformerBaseSharedEmbeddings": {},
+    "TransformerBig": BIG,
+    "TransformerBigRelative": {**BIG, **RELATIVE},
+    "TransformerBigSharedEmbeddings": BIG,
+    "TransformerRelative": RELATIVE,
+    "TransformerTiny": {"num_layers": 2, "num_units": 64, "num_heads": 2, "ffn_inner_dim": 64},
+    "ScalingNmtEnDe": SCALING,
+    "ScalingNmtEnFr": SCALING,
+}
+
+
+def read_description(path: pathlib.Path) -> dict[str, Any]:
+    """The arguments of the one Transformer that a model_description.py makes. It is not run.
+
+    Raises:
+        ValueError: if it makes none or several, or one by an argument that must be computed.
+    """
+    try:
+        tree = ast.parse(read_text(path))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(f"{path} is no Python ({error}). {WHOLE}") from error
+    calls = [one for one in ast.walk(tree) if isinstance(one, ast.Call) and _model(one) in CATALOG]
+    if len(calls) != 1:
+        raise ValueError(
+            f"{path} must make one Transformer, such as {', '.join([*CATALOG][:2])}. "
+            f"Received: {len(calls)} of them. {ANOTHER}"
+        )
+    [call] = calls
+    arguments = {**ARGUMENTS, **CATALOG[_model(call)]}
+    own = [] if _name(call.func) == "get_model_from_catalog" else call.args
+    given = dict(zip(ARGUMENTS, own, strict=False))
+    given |= {one.arg: one.value for one in call.keywords}
+    if unknown := [shown(str(name)) for name in given if name not in ARGUMENTS]:
+        raise ValueError(
+            f"{path} has arguments that we do not know: {', '.join(unknown)}. {ANOTHER}"
+        )
+    return arguments | {name: _value(node, name, path) for name, node in given.items()}
+
+
+def _model(call):
+    """The name of the model in the catalog that a call makes, as far as it makes any."""
+    name = _name(call.func)
+    if name == "get_model_from_catalog" and call.args:
+        return getattr(call.args[0], "value", None)
+    # The class of a model of one's own, in its `__init__`, has the arguments of a Transformer.
+    is_super = name == "__init__" and isinstance(call.func.value, ast.Call)
+    return "Transformer" if is_super and _name(call.func.value.func) == "super" else name
+
+
+def _name(node):
+    """The last name of what is called or given, such as that of `tf.nn.relu`."""
+    return getattr(node, "attr", None) or getattr(node, "id", None)
+
+
+def _value(node, name, path):
+    if name in ("source_inputter", "target_inputter", "share_embeddings", "attention_reduction"):
+        return None
+    if _name(node):
+        return ast.unparse(node)
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, SyntaxError):
+        refuse(name, path, "a number or a name, for it is not run", ast.unparse(node), ANOTHER)
+
+
+class Checkpoint:
+    """The arrays of a checkpoint by their paths in the object graph, such as
+    model/encoder/layer_norm/gamma. One variable may have several paths.
+    """
+
+    def __init__(self, prefix: pathlib.Path):
+        self.path = prefix
+        self._read = set()
+        try:
+            self._reader = tf.train.load_checkpoint(str(prefix))
+            self._shapes = self._reader.get_variable_to_shape_map()
+            graph = self._reader.get_tensor(GRAPH) if GRAPH in self._shapes else b""
+            self._nodes = trackable_object_graph_pb2.TrackableObjectGraph.FromString(graph).nodes
+        except (*BROKEN, DecodeError) as error:
+            raise ValueError(f"{prefix} is no checkpoint, or is damaged. {WHOLE}") from error
+        if not self._nodes:
+            raise ValueError(
+                f"{prefix} must be a checkpoint of OpenNMT-tf 2. Received: one of version 1. "
+                "Convert it by onmt-convert-checkpoint."
+            )
+
+    def key(self, path: str) -> str | None:
+        """The name of a variable in the file; None without such a variable."""
+        node = self._node(path)
+        return node.attributes[0].checkpoint_key if node and node.attributes else None
+
+    def _node(self, path):
+        node = self._nodes[0]
+        for part in path.split("/"):
+            ids = [one.node_id for one in node.children if one.local_name == part]
+            if not ids or not 0 <= ids[0] < len(self._nodes):
+                return None
+            node = self._nodes[ids[0]]
+        return node
+
+    def __contains__(self, path):
+        return self._node(path) is not None
+
+    def count(self, path: str) -> int:
+        """How many layers a list has."""
+        node = self._node(path)
+        return sum(one.local_name.isdecimal() for one in node.children) if node else 0
+
+    def shape(self, path: str) -> tuple[int, ...]:
+        """The shape of a variable.
+
+        Raises:
+            ValueError: if the checkpoint has none of that path.
+        """
+        key = self.key(path)
+        if key not in self._shapes:
+            raise ValueError(
+                f"{self.path} lacks the weight {path}, which a model of its settings has. {ANOTHER}"
+            )
+        return tuple(self._shapes[key])
+
+    def check(self, path: str, shape: tuple[int, ...]) -> None:
+        """Refuse a variable of another shape."""
+        if self.shape(path) != shape:
+            raise ValueError(
+                f"{self.path}: the weight {path} is {self.shape(path)}, expected {shape}. Check "
+                "that model_description.py and the vocabularies belong to it."
+            )
+
+    def __getitem__(self, path: str) -> np.ndarray:
+        key = self.key(path)
+        self._read.add(key)
+        try:
+            array = self._reader.get_tensor(key)
+        except BROKEN as error:
+            raise ValueError(f"{self.path}: the weight {path} is damaged. {WHOLE}") from error
+        if array.dtype != np.float32 or not np.isfinite(array).all():
+            wrong = (~np.isfinite(array)).sum() if array.dtype == np.float32 else array.dtype
+            raise ValueError(
+                f"{self.path}: the weight {path} must have finite numbers of float32. Received: "
+                f"{wrong}. {ANOTHER}"
+            )
+        return array
+
+    def unread(self) -> list[str]:
+        """Names of the model's variables that were never asked for."""
+        own = [one for one in self._shapes if one.startswith("model/")]
+        return [one for one in own if one not in self._read and "OPTIMIZER_SLOT" not in one]
