@@ -12,18 +12,17 @@ from pipelines.special_ids import BOS, EOS, PAD
 LEAST = 1e-10
 
 
-def length_penalty(length: int | tf.Tensor, alpha: float | tf.Tensor) -> tf.Tensor:
-    """lp(Y) = ((5 + |Y|) / 6)^alpha, where |Y| counts the tokens of Y and its EOS."""
-    return ((5.0 + tf.cast(length, tf.float32)) / 6.0) ** alpha
+# c of lp by the name of its form: the paper's, and Marian's |Y|^alpha.
+FORMS = {"paper": 5.0, "length": 0.0}
 
 
-def length_norm(length: int | tf.Tensor, alpha: float | tf.Tensor) -> tf.Tensor:
-    """Marian's lp(Y) = |Y|^alpha."""
-    return tf.cast(length, tf.float32) ** alpha
-
-
-# lp by the name of its form.
-PENALTIES = {"paper": length_penalty, "length": length_norm}
+def length_penalty(
+    length: int | tf.Tensor, alpha: float | tf.Tensor, c: float | tf.Tensor = FORMS["paper"]
+) -> tf.Tensor:
+    """lp(Y) = ((c + |Y|) / (c + 1))^alpha, where |Y| counts the tokens of Y and its EOS; the
+    paper's c is 5.
+    """
+    return ((c + tf.cast(length, tf.float32)) / (c + 1.0)) ** alpha
 
 
 class BeamSearch:
@@ -39,8 +38,8 @@ class BeamSearch:
     A beam of 1 is greedy search: a sentence is done with its first finished hypothesis, though a
     longer one might gain by the penalty.
 
-    K, alpha and n may be per-sentence tensors (B,), unvalidated. Shapes are then those of the
-    largest K and n, and the hypotheses beyond a sentence's own n score -inf.
+    K, alpha, n and c of lp may be per-sentence tensors (B,), unvalidated. Shapes are then those of
+    the largest K and n, and the hypotheses beyond a sentence's own n score -inf.
 
     Args:
         beam_size: K, at least 1; the paper's 4.
@@ -49,7 +48,7 @@ class BeamSearch:
         coverage_penalty: beta, at least 0. Above 0, the stepper must give its attention; 0, as in
             the paper, is no penalty.
         constraints: `Constraints` on the tokens; none by default.
-        length_penalty_form: of lp, a key of `PENALTIES`; the paper's by default.
+        length_penalty_form: of lp, a key of `FORMS`, or c itself; the paper's by default.
 
     Call arguments: see `keras_transformer.decoding`.
 
@@ -68,7 +67,7 @@ class BeamSearch:
         num_hypotheses: int | tf.Tensor = 1,
         coverage_penalty: float = 0.0,
         constraints: Constraints | None = None,
-        length_penalty_form: str = "paper",
+        length_penalty_form: str | tf.Tensor = "paper",
     ):
         if not tf.is_tensor(beam_size):
             _check(beam_size, length_penalty, num_hypotheses)
@@ -76,7 +75,9 @@ class BeamSearch:
             raise ValueError(
                 f"`coverage_penalty` must be at least 0 and finite. Received: {coverage_penalty=}."
             )
-        self._own = {"beam_size": beam_size, "alpha": length_penalty, "n": num_hypotheses}
+        form = length_penalty_form
+        c = form if tf.is_tensor(form) else FORMS[form]
+        self._own = {"beam_size": beam_size, "alpha": length_penalty, "n": num_hypotheses, "c": c}
         # Padded with a 1, so that a batch of no sentences has a maximum too.
         self.beam_size, self.num_hypotheses = (
             tf.reduce_max(tf.pad(size, [[0, 1]], constant_values=1)) if tf.is_tensor(size) else size
@@ -85,7 +86,6 @@ class BeamSearch:
         # How many finished hypotheses are kept.
         self.kept = self.beam_size
         self.length_penalty = length_penalty
-        self._lp = PENALTIES[length_penalty_form]
         self.coverage_penalty = coverage_penalty
         self.constraints = constraints or Constraints()
 
@@ -164,7 +164,7 @@ class BeamSearch:
         """
         ids, scores, parents = candidates
         sentence = searched["sentence"]
-        penalized = scores / self._lp(length, searched["alpha"])[:, None]
+        penalized = scores / self._lp(length, searched)[:, None]
         if coverage is not None:
             penalized += tf.gather(coverage, parents, batch_dims=1)
         penalized = tf.where(
@@ -197,6 +197,9 @@ class BeamSearch:
         best, chosen = tf.math.top_k(scores, self.beam_size)
         return (tf.gather(ids, chosen, batch_dims=1), best), chosen
 
+    def _lp(self, length, searched):
+        return length_penalty(length, searched["alpha"], searched["c"])
+
     def _settled(self, alive_scores, finished_scores, searched):
         """Whether no unfinished hypothesis can change the answer any more: booleans (b,).
 
@@ -206,7 +209,7 @@ class BeamSearch:
         hypothesis is left that could go on.
         """
         likeliest = tf.reduce_max(alive_scores, axis=-1)
-        within_reach = likeliest / self._lp(searched["limit"], searched["alpha"])
+        within_reach = likeliest / self._lp(searched["limit"], searched)
         last_asked_for = tf.gather(finished_scores, searched["n"] - 1, batch_dims=1)
         greedy = (last_asked_for > -float("inf")) | (likeliest == -float("inf"))
         return tf.where(searched["beam_size"] == 1, greedy, last_asked_for >= within_reach)

@@ -4,7 +4,7 @@ does (Vaswani et al. 2017): Marian's and OpenNMT-tf's.
 
 import tensorflow as tf
 
-from keras_transformer.decoding.beam_search import BeamSearch, extended, first
+from keras_transformer.decoding.beam_search import BeamSearch, extended, first, length_penalty
 from pipelines.special_ids import EOS, PAD
 
 
@@ -52,8 +52,7 @@ class StayingBeamSearch(BeamSearch):
         scores = tf.where((ended | at_limit)[:, :, None], itself, scores)
         tokens = tf.where(ended[:, :, None], PAD, tokens)
 
-        alpha = searched["alpha"][:, None]
-        ranks = scores / self._lp(lengths + 1, alpha)[:, :, None]
+        ranks = scores / self._lp(lengths + 1, searched)[:, :, None]
         sentences = tf.shape(scores)[0]
         _, places = tf.math.top_k(tf.reshape(ranks, [sentences, -1]), self.beam_size)
         own = tf.range(self.beam_size) * tf.shape(scores)[2]
@@ -66,7 +65,7 @@ class StayingBeamSearch(BeamSearch):
         lengths, ended = _lengths(ids)
         places = searched["sentence"][:, None]
         longer = tf.pad(found[0], [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
-        results = tf.where(ended, chosen / self._lp(lengths, alpha), -float("inf"))
+        results = tf.where(ended, chosen / self._lp(lengths, searched), -float("inf"))
         is_result = results[:, :, None] > -float("inf")
         found = (
             tf.tensor_scatter_nd_update(longer, places, tf.where(is_result, ids, PAD)),
@@ -75,6 +74,9 @@ class StayingBeamSearch(BeamSearch):
         unfinished = tf.reduce_any(~ended & (chosen > -float("inf")), axis=1)
         going_on = tf.cast(tf.where(unfinished)[:, 0], tf.int32)
         return {**searched, "ids": ids, "scores": chosen}, found, going_on, parents
+
+    def _lp(self, lengths, searched):
+        return length_penalty(lengths, searched["alpha"][:, None], searched["c"][:, None])
 
 
 def _lengths(ids):

@@ -4,7 +4,7 @@ was "chosen after experimentation on the development set").
 
 import tensorflow as tf
 
-from keras_transformer.decoding.beam_search import BeamSearch, first
+from keras_transformer.decoding.beam_search import BeamSearch, first, length_penalty
 from keras_transformer.decoding.constraints import Constraints
 from pipelines.special_ids import EOS, PAD
 
@@ -50,7 +50,7 @@ class PenaltySweep(BeamSearch):
         sentence = searched["sentence"]
         ended = first(tf.where(ids[:, :, -1] == EOS, scores, -float("inf")), searched["beam_size"])
         # (b, A, 2K)
-        penalized = ended[:, None] / self._lp(length, self.length_penalties)[:, None]
+        penalized = ended[:, None] / self._lp(length, searched)[:, :, None]
         if coverage is not None:
             penalized += tf.gather(coverage, parents, batch_dims=1)[:, None]
         best = tf.argmax(penalized, axis=-1, output_type=tf.int32)
@@ -68,10 +68,14 @@ class PenaltySweep(BeamSearch):
             tf.tensor_scatter_nd_update(finished[1], places, tf.maximum(now, before)),
         )
 
+    def _lp(self, length, searched):
+        """Of each sentence and alpha, (b, A)."""
+        return length_penalty(length, self.length_penalties, searched["c"][:, None])
+
     def _settled(self, alive_scores, finished_scores, searched):
         """Whether no unfinished hypothesis can change the answer for any alpha: booleans (b,)."""
         likeliest = tf.reduce_max(alive_scores, axis=-1, keepdims=True)
-        within_reach = likeliest / self._lp(searched["limit"][:, None], self.length_penalties)
+        within_reach = likeliest / self._lp(searched["limit"][:, None], searched)
         greedy = (finished_scores > -float("inf")) | (likeliest == -float("inf"))
         is_greedy = searched["beam_size"][:, None] == 1
         done = tf.where(is_greedy, greedy, finished_scores >= within_reach)

@@ -26,6 +26,7 @@ from keras_transformer.imports.marian_files import (
     parse_yaml,
     read_yaml,
 )
+from keras_transformer.imports.preprocessing import PREPROCESS, read_rules
 from keras_transformer.models import Hyperparameters, Transformer
 from pipelines import json_files
 from pipelines.json_files import shown
@@ -187,8 +188,10 @@ class MarianFolder:
         """The pieces of source and target, with ids of one table."""
         others = [piece for piece in self._pieces if piece not in (END, UNKNOWN)]
         made = []
+        script = self.path / PREPROCESS
+        rules = {SPM[0]: read_rules(script)} if script.exists() else {}
         for name in SPM:
-            one, lost = read_in_order(self._file(name), others, WHOLE)
+            one, lost = read_in_order(self._file(name), others, WHOLE, rules.get(name, ()))
             made.append(one)
             if lost:
                 self.unused[name] = lost

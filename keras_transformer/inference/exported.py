@@ -27,7 +27,9 @@ LONGEST = 2048
 # The options that a signature takes.
 OPTIONS = {
     "serving_default": (),
-    "translate": ("beam_size", "length_penalty", "max_length", "num_hypotheses"),
+    "translate": (
+        *("beam_size", "length_penalty", "length_penalty_form", "max_length", "num_hypotheses"),
+    ),
     "sample": ("temperature", "seed"),
 }
 # What a parser's text is called: `ParsingModule.output`, which would import Keras.
@@ -164,6 +166,11 @@ class Exported:
         """Call a signature with lists of strings and with options that hold for all of them."""
         self._require(signature)
         types = self._functions.signatures[signature].inputs
+        if lacking := inputs.keys() - types.keys():
+            raise ValueError(
+                f"`{signature}` of {self._folder} has no {', '.join(lacking)}, for an earlier "
+                "version wrote it. Leave it out, or export the run again."
+            )
         arrays = {
             name: as_bytes(value)
             if isinstance(value, list)

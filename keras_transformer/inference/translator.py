@@ -54,7 +54,8 @@ class Translator:
                 that multiply them. A SavedModel has its own.
             options: those of `DecodingOptions`; None: what the run was trained with, or what the
                 SavedModel was exported with. A SavedModel takes beam_size, length_penalty,
-                max_length and num_hypotheses, or samples=1, temperature and seed.
+                length_penalty_form, max_length and num_hypotheses, or samples=1, temperature and
+                seed.
 
         Raises:
             FileNotFoundError: if there is no model.

@@ -4,64 +4,25 @@ import pathlib
 import re
 from collections.abc import Sequence
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 from pipelines.json_files import regular_file
 from pipelines.special_ids import BOS, EOS, PAD, UNK
 from pipelines.vocabularies import vocabulary
+from pipelines.vocabularies.model_proto import IDS, message
 from pipelines.vocabularies.vocabulary import SPACE, Vocabulary
 
+WORD_MODEL = 3
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = range(1, 6)
 # What says at the beginning of a text which language it is translated into.
 LABEL = re.compile(r">>\w[\w-]*<<")
 SPECIAL = {PAD: ("<pad>", CONTROL), UNK: ("<unk>", UNKNOWN), BOS: ("<s>", CONTROL)}
 SPECIAL |= {EOS: ("</s>", CONTROL)}
-# Numbers of a TrainerSpec's fields.
-IDS = {"unk_id": 40, "bos_id": 41, "eos_id": 42, "pad_id": 43}
-NAMES = {"unk_piece": 45, "bos_piece": 46, "eos_piece": 47, "pad_piece": 48}
-KINDS = {"model_type": 3, "byte_fallback": 35}
-WORDS = 3
 
 
-def _message():
-    """The class of a ModelProto, of which other fields are kept as they are. SentencePiece's own
-    needs a newer protobuf than TensorFlow takes.
-    """
-    file = descriptor_pb2.FileDescriptorProto(name="pieces.proto", package="pieces")
-    field = descriptor_pb2.FieldDescriptorProto
-
-    def message(name, **fields):
-        one = file.message_type.add(name=name)
-        for key, (number, kind, label, of) in fields.items():
-            one.field.add(name=key, number=number, type=kind, label=label, type_name=of)
-
-    optional = field.LABEL_OPTIONAL
-    message(
-        "Piece",
-        piece=(1, field.TYPE_STRING, optional, None),
-        score=(2, field.TYPE_FLOAT, optional, None),
-        type=(3, field.TYPE_INT32, optional, None),
-    )
-    message(
-        "Trainer",
-        **{
-            name: (number, field.TYPE_INT32, optional, None)
-            for name, number in {**IDS, **KINDS}.items()
-        },
-        **{name: (number, field.TYPE_STRING, optional, None) for name, number in NAMES.items()},
-    )
-    message(
-        "Model",
-        pieces=(1, field.TYPE_MESSAGE, field.LABEL_REPEATED, ".pieces.Piece"),
-        trainer_spec=(2, field.TYPE_MESSAGE, optional, ".pieces.Trainer"),
-    )
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("pieces.Model"))
-
-
-def in_order(model: bytes, pieces: Sequence[str]) -> tuple[bytes, list[str]]:
+def in_order(
+    model: bytes, pieces: Sequence[str], rules: Sequence[tuple[str, str]] = ()
+) -> tuple[bytes, list[str]]:
     """A SentencePiece model that cuts text into the same pieces, with the ids of a list.
 
     Args:
@@ -69,12 +30,13 @@ def in_order(model: bytes, pieces: Sequence[str]) -> tuple[bytes, list[str]]:
         pieces: strings by id, behind PAD, UNK, BOS and EOS, which the model need not know. Longer
             ones that it does not know are never cut, but written. A label such as ">>deu<<" is
             one piece at the beginning of a text.
+        rules: as of `rules_of`.
 
     Returns:
         The model; and the pieces of text that it knew and the list has not. Text is cut without
         them.
     """
-    made = _message()()
+    made = message()()
     made.ParseFromString(model)
     known = {one.piece: one for one in made.pieces}
     del made.pieces[:]
@@ -96,6 +58,8 @@ def in_order(model: bytes, pieces: Sequence[str]) -> tuple[bytes, list[str]]:
     for name, number in zip(IDS, (UNK, BOS, EOS, PAD), strict=True):
         setattr(made.trainer_spec, name, number)
         setattr(made.trainer_spec, name.replace("_id", "_piece"), SPECIAL[number][0])
+    for pattern, rewrite in rules:
+        made.rules.add(pattern=pattern, rewrite=rewrite)
     names = set(pieces)
     lost = [
         name
@@ -109,18 +73,18 @@ def of_words(pieces: Sequence[str]) -> bytes:
     """A SentencePiece model that cuts text at spaces alone, into the words of a list, which have
     the ids behind PAD, UNK, BOS and EOS.
     """
-    made = _message()()
+    made = message()()
     made.ParseFromString(vocabulary.learn(["a"], 4 + vocabulary.BYTES + 2).model)
     del made.pieces[len(SPECIAL) :]
     for piece in pieces:
         made.pieces.add(piece=f"{SPACE}{piece}", score=0.0, type=NORMAL)
-    made.trainer_spec.model_type = WORDS
+    made.trainer_spec.model_type = WORD_MODEL
     made.trainer_spec.byte_fallback = 0
     return made.SerializeToString()
 
 
 def read_in_order(
-    path: pathlib.Path, pieces: Sequence[str], remedy: str
+    path: pathlib.Path, pieces: Sequence[str], remedy: str, rules: Sequence[tuple[str, str]] = ()
 ) -> tuple[Vocabulary, list[str]]:
     """`in_order` of a file.
 
@@ -131,7 +95,7 @@ def read_in_order(
         content = regular_file(path).read_bytes()
         if not content:
             raise ValueError("it is empty")
-        model, lost = in_order(content, pieces)
+        model, lost = in_order(content, pieces, rules)
         return Vocabulary(model), lost
     except (RuntimeError, ValueError, DecodeError) as error:
         raise ValueError(f"{path} is not a SentencePiece model, or is damaged. {remedy}") from error

@@ -22,6 +22,7 @@ import numpy as np
 import sentencepiece
 
 from pipelines.special_ids import BOS, EOS, PAD, UNK, Marks
+from pipelines.vocabularies.model_proto import rules_of
 from pipelines.whole_files import write_whole
 
 BYTES = 256
@@ -272,6 +273,14 @@ def _operation(model: bytes, name: str):
     import tensorflow_text
     from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece_tokenizer
 
+    rules = rules_of(model)
+
+    class Tokenizer(tensorflow_text.SentencepieceTokenizer):
+        def tokenize(self, input, name=None):
+            for pattern, rewrite in rules:
+                input = tf.strings.regex_replace(input, pattern, rewrite)
+            return super().tokenize(input, name)
+
     class NamedModel(tf.saved_model.experimental.TrackableResource):
         def __init__(self):
             super().__init__()
@@ -281,6 +290,6 @@ def _operation(model: bytes, name: str):
             with tf.name_scope(name):
                 return gen_sentencepiece_tokenizer.sentencepiece_op(model=model, shared_name=name)
 
-    tokenizer = tensorflow_text.SentencepieceTokenizer(model=model, add_eos=True, name=name)
+    tokenizer = Tokenizer(model=model, add_eos=True, name=name)
     tokenizer._model_resource = NamedModel()
     return tokenizer

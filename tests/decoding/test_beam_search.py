@@ -316,8 +316,8 @@ def test_control_a_search_that_leaves_its_cache_in_place_fails_the_laws(monkeypa
 
 
 def test_control_another_length_penalty_fails_the_law(monkeypatch):
-    monkeypatch.setitem(
-        beam.PENALTIES, "paper", lambda length, alpha: length_penalty(length - 1, alpha)
+    monkeypatch.setattr(
+        beam, "length_penalty", lambda length, alpha, c: length_penalty(length - 1, alpha, c)
     )
     with pytest.raises(AssertionError):
         assert_equals_enumeration([Table(0, 3)], [5], 0.6, 5)

@@ -17,6 +17,7 @@ from oracles.paper import layer_norm
 
 from keras_transformer.imports.family import NEVER
 from keras_transformer.imports.marian import DECODER, SETTINGS, MarianFolder
+from keras_transformer.imports.preprocessing import PREPROCESS
 from keras_transformer.tasks import imported
 from pipelines.special_ids import BOS, EOS, PAD, UNK
 
@@ -228,6 +229,28 @@ def test_a_label_is_one_piece_before_the_text(module):
     source = module.vocabulary.source
     plain, labelled = source.tokenize(tf.constant(["a cat", ">>deu<< a cat"])).to_list()
     assert labelled == [source.pieces.index("\u2581>>deu<<"), *plain]
+
+
+def test_a_translator_replaces_before_it_cuts(whole, tmp_path):
+    plain = imported.module_of(MarianFolder(whole[0]))[1]
+    folder = tmp_path / "release"
+    folder.mkdir()
+    spoiled(whole, folder, {})
+    (folder / PREPROCESS).write_text("sed -e 's/％/a red /g' -e 's/ *$/ home/g' |\n")
+    module = imported.module_of(MarianFolder(folder))[1]
+    for text, as_plain in (("％ cat", "a red cat home"), ("no", "no home")):
+        found = module.source_ids(tf.constant([text])).to_list()
+        assert found == plain.source_ids(tf.constant([as_plain])).to_list()
+    # It lies in the vocabulary's file: a run and a SavedModel have it too.
+    module.write_files(tmp_path)
+    saved = (tmp_path / "vocabulary.source.model").read_bytes()
+    assert type(module.vocabulary.source)(saved).tokenize(tf.constant(["％"])).to_list() == (
+        plain.source_ids(tf.constant(["a red home"])).to_list()
+    )
+    target = module.vocabulary.target
+    assert target.tokenize(tf.constant(["％"])).to_list() == (
+        plain.vocabulary.target.tokenize(tf.constant(["％"])).to_list()
+    )
 
 
 def test_it_decodes_as_decoder_yml_says_and_never_writes_what_marian_bars(whole, module):

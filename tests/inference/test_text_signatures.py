@@ -96,20 +96,22 @@ def test_left_out_options_are_those_of_the_export(ask):
 def test_each_sentence_of_a_request_may_have_options_of_its_own(ask, model, pieces):
     lines = ["a b c", "d d", "a b c", "e f"]
     widths, alphas, longest, counts = [1, 4, 2, 3], [0.6, 0.0, 1.0, 2.0], [0, 5, 3, 0], [1, 3, 2, 3]
+    forms = ["", "length", "length", "paper"]
     given = ask(
         "translate",
         lines,
         beam_size=tf.constant(widths),
         length_penalty=tf.constant(alphas),
+        length_penalty_form=tf.constant(forms),
         max_length=tf.constant(longest),
         num_hypotheses=tf.constant(counts),
     )
-    for row, (line, width, alpha, limit, count) in enumerate(
-        zip(lines, widths, alphas, longest, counts, strict=True)
+    for row, (line, width, alpha, form, limit, count) in enumerate(
+        zip(lines, widths, alphas, forms, longest, counts, strict=True)
     ):
-        options = {"beam_size": width, "length_penalty": alpha, "num_hypotheses": count} | (
-            {"max_length": limit} if limit else {}
-        )
+        options = {"beam_size": width, "length_penalty": alpha, "num_hypotheses": count}
+        options |= {"max_length": limit} if limit else {}
+        options |= {"length_penalty_form": form} if form else {}
         expected = hypotheses(model, pieces, line, **options)
         assert texts(given["translations"][row])[:count] == [one.text for one in expected]
         if width > 1:  # greedy search is not ranked by the penalty
@@ -128,6 +130,7 @@ def test_options_out_of_range_count_as_the_nearest_end(ask):
         ({"num_hypotheses": [9]}, {"num_hypotheses": [3]}),
         ({"num_hypotheses": [-1]}, {"num_hypotheses": [1]}),
         ({"length_penalty": [float("nan")]}, {"length_penalty": [0.0]}),
+        ({"length_penalty_form": ["lenght"]}, {"length_penalty_form": ["paper"]}),
         ({"max_length": [-3]}, {"max_length": [0]}),
     ):
         found, expected = (

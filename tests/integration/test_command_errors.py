@@ -45,7 +45,7 @@ WRONG = {
     "huge line": (("translate", f"--model={RUN}", "--input=huge.txt"), b"line 2 has"),
     "search of a SavedModel": (
         ("translate", "--model=saved_models/reverse_words_reversed", "--coverage_penalty=0.2"),
-        b"coverage_penalty=0.2: a SavedModel takes beam_size, length_penalty, max_length, num_",
+        b"coverage_penalty=0.2: a SavedModel takes beam_size, length_penalty, length_penalty_fo",
     ),
     "samples of a SavedModel": (
         ("translate", "--model=saved_models/reverse_words_reversed", "--samples=2"),

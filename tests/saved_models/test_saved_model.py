@@ -226,6 +226,7 @@ def test_signatures_and_the_defaults_of_their_options_are_the_documented_ones(
     options = {
         "beam_size": [2],
         "length_penalty": [np.float32(0.6)],
+        "length_penalty_form": [b""],
         "max_length": [0],
         "num_hypotheses": [1],
     }

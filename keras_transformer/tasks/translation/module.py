@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding.beam_search import FORMS
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.decoding.options import kept_in, options_of_run
 from keras_transformer.inference.exported import (
@@ -39,8 +40,9 @@ REFERENCE = tf.TensorSpec([None], tf.string, name="reference")
 class TranslationModule(TextModule):
     """A `TextModule` from sentences to translations. `score` takes the input reference too. And
 
-    translate        options beam_size, length_penalty, max_length (0: as exported) and
-                     num_hypotheses -> translations and scores (B, n)
+    translate        options beam_size, length_penalty, length_penalty_form ("": as exported),
+                     max_length (0: as exported) and num_hypotheses -> translations and scores
+                     (B, n)
     align            reference -> source_pieces (B, S), target_pieces (B, T), and attention to the
                      source (B, N, h, T, S)
 
@@ -208,11 +210,14 @@ class TranslationModule(TextModule):
         exported = {
             "beam_size": tf.constant([beam.beam_size]),
             "length_penalty": tf.constant([beam.length_penalty], tf.float32),
+            "length_penalty_form": tf.constant([""]),
             "max_length": tf.constant([0]),
             "num_hypotheses": tf.constant([beam.num_hypotheses]),
         }
 
-        def translate(text, beam_size, length_penalty, max_length, num_hypotheses):
+        def translate(
+            text, beam_size, length_penalty, length_penalty_form, max_length, num_hypotheses
+        ):
             sentences = tf.shape(text)
             beam_size = tf.clip_by_value(tf.broadcast_to(beam_size, sentences), 1, most)
             number = tf.clip_by_value(tf.broadcast_to(num_hypotheses, sentences), 1, beam_size)
@@ -221,8 +226,14 @@ class TranslationModule(TextModule):
             penalty = tf.where(length_penalty >= 0, penalty, 0.0)
             # Greedy search scores by log P alone.
             penalty = tf.where(beam_size == 1, 0.0, penalty)
+            form = tf.constant(FORMS[self.options.length_penalty_form])
+            for name, c in FORMS.items():
+                form = tf.where(length_penalty_form == name, c, form)
             search = self.options.beam(
-                beam_size=beam_size, length_penalty=penalty, num_hypotheses=number
+                beam_size=beam_size,
+                length_penalty=penalty,
+                length_penalty_form=form,
+                num_hypotheses=number,
             )
 
             def limits(lengths):

@@ -1,0 +1,65 @@
+"""The protocol buffer of a SentencePiece model, as far as we change it, and our rules in it."""
+
+import functools
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+# Numbers of a TrainerSpec's fields.
+IDS = {"unk_id": 40, "bos_id": 41, "eos_id": 42, "pad_id": 43}
+NAMES = {"unk_piece": 45, "bos_piece": 46, "eos_piece": 47, "pad_piece": 48}
+KINDS = {"model_type": 3, "byte_fallback": 35}
+
+
+@functools.cache
+def message():
+    """The class of a ModelProto, of which other fields are kept as they are. SentencePiece's own
+    needs a newer protobuf than TensorFlow takes. Its `rules` are ours: what is replaced in a text
+    before it is cut.
+    """
+    file = descriptor_pb2.FileDescriptorProto(name="pieces.proto", package="pieces")
+    field = descriptor_pb2.FieldDescriptorProto
+
+    def add(name, **fields):
+        one = file.message_type.add(name=name)
+        for key, (number, kind, label, of) in fields.items():
+            one.field.add(name=key, number=number, type=kind, label=label, type_name=of)
+
+    optional = field.LABEL_OPTIONAL
+    add(
+        "Piece",
+        piece=(1, field.TYPE_STRING, optional, None),
+        score=(2, field.TYPE_FLOAT, optional, None),
+        type=(3, field.TYPE_INT32, optional, None),
+    )
+    add(
+        "Trainer",
+        **{
+            name: (number, field.TYPE_INT32, optional, None)
+            for name, number in {**IDS, **KINDS}.items()
+        },
+        **{name: (number, field.TYPE_STRING, optional, None) for name, number in NAMES.items()},
+    )
+    add(
+        "Rule",
+        pattern=(1, field.TYPE_STRING, optional, None),
+        rewrite=(2, field.TYPE_STRING, optional, None),
+    )
+    add(
+        "Model",
+        pieces=(1, field.TYPE_MESSAGE, field.LABEL_REPEATED, ".pieces.Piece"),
+        trainer_spec=(2, field.TYPE_MESSAGE, optional, ".pieces.Trainer"),
+        # SentencePiece leaves numbers from 200 to others.
+        rules=(200, field.TYPE_MESSAGE, field.LABEL_REPEATED, ".pieces.Rule"),
+    )
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("pieces.Model"))
+
+
+def rules_of(model: bytes) -> list[tuple[str, str]]:
+    """What is replaced in a text before a model cuts it: regular expressions of RE2, and what
+    stands for what they find, in their order.
+    """
+    made = message()()
+    made.ParseFromString(model)
+    return [(one.pattern, one.rewrite) for one in made.rules]
