@@ -20,7 +20,7 @@ ITS_OWN = types.MappingProxyType({"is_unset": True, "resumed": TOLD})
 OF_SEARCH = ("beam_size", "length_penalty", "length_penalty_form", "beam_form", "coverage_penalty")
 # Rules on a text, however it is searched for.
 RULES = ("max_length", "min_length", "no_repeat_ngram_size", "repetition_penalty", "constrained")
-RULES += ("barred",)
+RULES += ("barred", "protect_all")
 # Neither how many hypotheses are shown nor how samples are drawn.
 REMEMBERED = (*OF_SEARCH, *RULES)
 
@@ -112,6 +112,12 @@ class DecodingOptions(Options):
         False,
         "Let a parser write only well-formed trees over the words of the sentence. Otherwise its "
         f"output is repaired afterwards. Default: no, {OR_ITS_OWN}",
+        **ITS_OWN,
+    )
+    protect_all: bool = option(
+        True,
+        "Let a translation end only when each span that --protect names has come as often as in "
+        f"the source, and none more often. Default: yes, {OR_ITS_OWN}",
         **ITS_OWN,
     )
     samples: int = option(
@@ -271,8 +277,10 @@ class DecodingOptions(Options):
 
 def remembered(options: DecodingOptions) -> dict[str, Any]:
     """What a run keeps of its options: arguments of `DecodingOptions`, as JSON."""
-    values = {**dataclasses.asdict(options), "barred": list(options.barred) or None}
-    return {name: values[name] for name in REMEMBERED if values[name] is not None}
+    values = {**dataclasses.asdict(options), "barred": list(options.barred)}
+    usual = {"barred": [], "protect_all": True}
+    said = {name: value for name, value in values.items() if value != usual.get(name)}
+    return {name: said[name] for name in REMEMBERED if said.get(name) is not None}
 
 
 def kept_in(description: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,14 +10,19 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.candidates import next_tokens, token_log_probabilities
+from keras_transformer.decoding.constraints import under
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
+from keras_transformer.decoding.span_constraints import SpanConstraints
 from keras_transformer.models import EncoderDecoder, Ensemble
 from keras_transformer.saved_models.served_module import ServedText
 from pipelines.special_ids import BOS, EOS, PAD
+from pipelines.vocabularies.protected_spans import MARKS
+from pipelines.vocabularies.span_marks import SpanMarks
 
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 IDS = tf.TensorSpec([None, None], tf.int32)
@@ -131,6 +136,7 @@ class TextModule(ServedText):
         self.source_tokenizer = vocabulary.source.tokenizer
         self.target_tokenizer = vocabulary.target.tokenizer
         self.options = options
+        self.marks = SpanMarks(vocabulary.protected) if vocabulary.protected else None
         self._stepper = model.stepper
 
     def functions(self):
@@ -181,6 +187,7 @@ class TextModule(ServedText):
         """
         source = self.source_ids(text)
         lengths = source.row_lengths()
+        search = self._keeping_spans(search, text, source)
         memory, prefixes = self.begin(source, prefixes)
         limits = (limits or self.options.limits)(lengths)
         minima = self.options.minima(lengths)
@@ -246,7 +253,11 @@ class TextModule(ServedText):
 
     def source_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Strings (B,) to ragged ids (B, None), each row closed by EOS and no longer than 1,024."""
-        return cut(self.source_tokenizer.tokenize(text))
+        return cut(self.source_tokens(text))
+
+    def source_tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Likewise, not cut."""
+        return self.source_tokenizer.tokenize(self.marks.marked(text).text if self.marks else text)
 
     def target_pieces(self, ids: tf.Tensor) -> tf.Tensor:
         """Ids of any shape to the pieces they stand for, "" for padding."""
@@ -255,13 +266,35 @@ class TextModule(ServedText):
     def target_text(self, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
         """Ids (B, L) that came of `text`, strings (B,), to strings (B,)."""
         words = tf.ragged.boolean_mask(ids, (ids != PAD) & (ids != EOS))
-        return self.target_tokenizer.detokenize(words)
+        written = self.target_tokenizer.detokenize(words)
+        return (
+            self.marks.put_back(written, self.marks.marked(text).spans) if self.marks else written
+        )
 
     def target_texts(self, hypotheses: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
         """Ids (B, n, L) to strings (B, n), as `target_text`."""
         shape = tf.shape(hypotheses)
         rows = tf.reshape(hypotheses, [shape[0] * shape[1], shape[2]])
         return tf.reshape(self.target_text(rows, tf.repeat(text, shape[1])), shape[:2])
+
+    def _keeping_spans(self, search, text, source):
+        """The search that keeps the spans of texts, if the options say so. Those that were cut off
+        with the end of a source are lost with it.
+        """
+        if not self.marks or not self.options.protect_all:
+            return search
+        of_source, of_target = (
+            np.array([side.pieces.index(mark) for mark in MARKS], np.int32)
+            for side in (self.vocabulary.source, self.vocabulary.target)
+        )
+        came = source.to_tensor(PAD)[:, :, None] == of_source
+        rules = self.options.constraints(
+            SpanConstraints,
+            marks=of_target,
+            count=tf.math.count_nonzero(came, axis=1, dtype=tf.int32),
+            opened_by=self.marks.openings(self.marks.marked(text).spans),
+        )
+        return under(search, rules)
 
 
 def decoding_flags(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,6 +49,11 @@ def convert(
     ValueError says that it has no layers of the model's sizes, norm, activation, positions or
     attention.
     """
+    if vocabulary.protected:
+        raise ValueError(
+            "--format=ctranslate2 has no protected spans: CTranslate2 takes pieces, and its users "
+            "cut text themselves. Leave it out, or train without --protect."
+        )
     specs = _specs()
     folder = pathlib.Path(folder)
     if folder.exists():

@@ -34,6 +34,8 @@ def corpus_settings(values: Mapping) -> dict:
         "prefixes": [said[name] for name in PREFIXES],
         "seed": said["seed"],
         "tree_leaves": said["tree_leaves"],
+        # Runs of 0.7 and before have no such part, and dropped it.
+        **({"markup": said["markup"]} if said["markup"] != DEFAULTS["markup"] else {}),
     }
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from pipelines.corpora.options import Downloaded, Target
 from pipelines.corpora.parallel_text import Corpus, ParallelText
+from pipelines.options import option
 from pipelines.whole_files import write_whole
 
 RELEASE = "2026.11.0"
@@ -51,6 +52,13 @@ class HomeAssistant(Target, Downloaded, name="home_assistant"):
     sentence stands in two splits.
     """
 
+    markup: str = option(
+        "dropped",
+        "Pairs with markup such as {name}, <b> or a link: dropped, kept, which --protect makes "
+        "usable, or alone.",
+        choices=("dropped", "kept", "alone"),
+    )
+
     def load(self):
         languages = (self.source_language, self.target_language)
         if languages.count("en") != 1:
@@ -64,7 +72,7 @@ class HomeAssistant(Target, Downloaded, name="home_assistant"):
         language = languages[english_first]
         default = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "keras_transformer"
         folder = Path(self.cache_dir or default).expanduser()
-        pairs, dropped = select_pairs(_read_or_download(folder / WHEEL, language))
+        pairs, dropped = select_pairs(_read_or_download(folder / WHEEL, language), self.markup)
         splits: dict[str, list[tuple[str, str]]] = {"train": [], "valid": [], "test": []}
         for english, other in pairs:
             pair = (english, other) if english_first else (other, english)
@@ -87,9 +95,11 @@ def split_of(english: str) -> str:
 
 def select_pairs(
     documents: list[tuple[dict, dict]],
+    markup: str = "dropped",
 ) -> tuple[list[tuple[str, str]], dict[str, int]]:
     """Align the documents of components, nested objects of strings, by key path: the pairs
     (English, other) worth learning from, each once, and reason -> number of pairs dropped for it.
+    Of `markup` see `HomeAssistant`.
     """
     pairs: dict[tuple[str, str], None] = {}
     dropped: collections.Counter[str] = collections.Counter()
@@ -99,7 +109,7 @@ def select_pairs(
             if path not in others:
                 continue
             pair = (english.strip(), others[path].strip())
-            if reason := _objection(*pair):
+            if reason := _objection(*pair, markup):
                 dropped[reason] += 1
             elif pair in pairs:
                 dropped["duplicate"] += 1
@@ -108,12 +118,14 @@ def select_pairs(
     return list(pairs), dict(dropped)
 
 
-def _objection(english: str, other: str) -> str | None:
+def _objection(english, other, markup):
     if not english or not other:
         return "empty"
     if english == other:
         return "untranslated"
-    return "markup" if MARKUP.search(english) or MARKUP.search(other) else None
+    has_markup = bool(MARKUP.search(english) or MARKUP.search(other))
+    unwanted = {"dropped": has_markup, "kept": False, "alone": not has_markup}
+    return ("markup" if has_markup else "no markup") if unwanted[markup] else None
 
 
 def _leaves(document: dict, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -13,6 +13,7 @@ import pathlib
 from collections.abc import Iterable, Sequence
 
 from pipelines.vocabularies import vocabulary
+from pipelines.vocabularies.protected_spans import FILE, MARKS, ProtectedSpans
 from pipelines.vocabularies.vocabulary import Vocabulary
 from pipelines.vocabularies.word_pieces import WordPieces
 
@@ -34,6 +35,7 @@ class SeparateVocabularies:
 
     source: Vocabulary
     target: Vocabulary
+    protected: ProtectedSpans | None = None
     kind = "separate"
 
     def __post_init__(self):
@@ -65,10 +67,13 @@ def learn(
     size: int,
     tags: Iterable[str] = (),
     model_type: str = "bpe",
+    protected: ProtectedSpans | None = None,
 ) -> Vocabulary | SeparateVocabularies:
     """Learn a vocabulary of the training side's text, "joint" or "separate", as `vocabulary.learn`
-    does. If one of two texts holds fewer pieces, both vocabularies have as many as that one.
+    does. If one of two texts holds fewer pieces, both vocabularies have as many as that one. Marks
+    stand in the text for what is protected.
     """
+    tags = [*tags, *(MARKS if protected else ())]
     lines = {}
     for name, side in zip(FILES[kind], (sources, targets), strict=True):
         lines[name] = [*lines.get(name, ()), *side]
@@ -80,7 +85,7 @@ def learn(
         logger.info("%s pieces a language: a model needs as many of each", f"{smallest:,}")
         size = smallest
     by_name = dict(zip(lines, learned, strict=True))
-    return OF_SIDES[kind](*(by_name[name] for name in FILES[kind]))
+    return _with(protected, OF_SIDES[kind](*(by_name[name] for name in FILES[kind])))
 
 
 def save(both: Vocabulary | SeparateVocabularies, folder: str | os.PathLike) -> None:
@@ -91,6 +96,9 @@ def save(both: Vocabulary | SeparateVocabularies, folder: str | os.PathLike) -> 
     sides = zip(FILES[both.kind], (both.source, both.target), strict=True)
     for name, side in dict(sides).items():
         side.save(folder / name)
+    (folder / FILE).unlink(missing_ok=True)
+    if both.protected:
+        both.protected.save(folder)
 
 
 def exist(folder: str | os.PathLike) -> bool:
@@ -106,7 +114,7 @@ def load(folder: str | os.PathLike) -> Vocabulary | SeparateVocabularies:
         kind for kind, names in FILES.items() if any((folder / name).exists() for name in names)
     ]
     [kind, *_] = [*found, "joint"]
-    return of_files(paths(kind, folder))
+    return _with(ProtectedSpans.load(folder), of_files(paths(kind, folder)))
 
 
 def of_files(files: Sequence[str | os.PathLike]) -> Vocabulary | SeparateVocabularies:
@@ -118,6 +126,13 @@ def of_files(files: Sequence[str | os.PathLike]) -> Vocabulary | SeparateVocabul
         )
     loaded = [READERS.get(pathlib.Path(file).suffix, Vocabulary.load)(file) for file in files]
     return loaded[0] if len(loaded) == 1 else SeparateVocabularies(*loaded)
+
+
+def _with(protected, both):
+    if both.kind == "separate":
+        return dataclasses.replace(both, protected=protected)
+    both.protected = protected
+    return both
 
 
 def pieces_by_side(both: Vocabulary | SeparateVocabularies) -> dict[str, list[str]]:

@@ -166,6 +166,8 @@ class Vocabulary:
     """
 
     kind = "joint"
+    # The `ProtectedSpans` whose marks it has.
+    protected = None
 
     def __init__(self, model: bytes):
         self.model = model

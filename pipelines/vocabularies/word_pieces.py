@@ -73,6 +73,7 @@ class WordPieces:
     """
 
     kind = "word_pieces"
+    protected = None
 
     def __init__(
         self, pieces: Sequence[str], lower_case: bool = True, strip_accents: bool | None = None

@@ -95,9 +95,9 @@ class ParsingModule(TranslationModule):
             "begins_word": self._alphabet.takes >= 0,
         }
 
-    def source_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
+    def source_tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Sentences (B,) to ragged ids (B, None), whatever white space is between words."""
-        return super().source_ids(_spaced(text))
+        return super().source_tokens(_spaced(text))
 
     def target_tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Trees in brackets, or their symbols, (B,) to ragged ids, each row closed by EOS."""

@@ -4,7 +4,9 @@ from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.saved_models.options import Format, Precision
 from keras_transformer.tasks.options import Registered
 from keras_transformer.tasks.translation.options import OF_TRANSLATORS
+from pipelines.options import like
 
+SEARCH = like(DecodingOptions, without=("protect_all",))
 TASKS = {
     "parsing": Registered(
         "parsing",
@@ -12,8 +14,8 @@ TASKS = {
         "ParsingModule",
         "to parse them, from a treebank",
         place=2,
-        options=(*OF_TRANSLATORS, DecodingOptions),
-        export_options=(DecodingOptions, Precision, Format),
+        options=(*OF_TRANSLATORS, SEARCH),
+        export_options=(SEARCH, Precision, Format),
         makes_sentences=True,
     )
 }

@@ -79,9 +79,7 @@ class TranslationModule(TextModule):
         if self.gives_attention:
             self.attention = traced(self._attention, TEXT, REFERENCE)
         # The numbers of tokens of strings (B,), not cut.
-        self.source_lengths = traced(
-            lambda text: self.source_tokenizer.tokenize(text).row_lengths(), TEXT
-        )
+        self.source_lengths = traced(lambda text: self.source_tokens(text).row_lengths(), TEXT)
         self.target_lengths = traced(
             lambda reference: self.target_tokens(reference).row_lengths(), REFERENCE
         )
@@ -156,7 +154,8 @@ class TranslationModule(TextModule):
             pieces: (B, n, L), the tokens as strings, EOS among them; "" is padding.
             log_probabilities: (B, n, L), the model's log P of each token; 0 at padding.
         """
-        prefixes = self.target_tokenizer.tokenize(prefix)[:, :-1].to_tensor(default_value=PAD)
+        begins = self.target_tokenizer.tokenize(self._as_target_of(text, prefix))
+        prefixes = begins[:, :-1].to_tensor(default_value=PAD)
         hypotheses, scores = self._search_as_exported(text, prefixes)
         shape = tf.shape(hypotheses)
         source = tf.repeat(self.source_ids(text).to_tensor(default_value=PAD), shape[1], axis=0)
@@ -263,7 +262,14 @@ class TranslationModule(TextModule):
     def _padded(self, text, reference):
         """Sentences and their translations, ids (B, S) and (B, T)."""
         source = self.source_ids(text).to_tensor(default_value=PAD)
-        return source, self.target_ids(reference).to_tensor(default_value=PAD)
+        target = self.target_ids(self._as_target_of(text, reference))
+        return source, target.to_tensor(default_value=PAD)
+
+    def _as_target_of(self, text, reference):
+        """Translations (B,) with the marks of the spans that their sources have."""
+        if not self.marks:
+            return reference
+        return self.marks.marked_as(reference, self.marks.marked(text).spans)[0]
 
     def target_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Translations (B,) to ragged ids (B, None), as `source_ids`."""

@@ -6,6 +6,7 @@ from keras_transformer.evaluation.options import Tokenizer
 from keras_transformer.saved_models.options import Format, Precision
 from keras_transformer.tasks.options import OF_PAIRS, SEARCH, Registered
 from pipelines.options import FIXED, TOLD, Options, option
+from pipelines.vocabularies.protected_spans import ProtectedSpans
 
 
 def is_above_0(number: str) -> bool:
@@ -86,7 +87,7 @@ TASKS = {
         "TranslationModule",
         "to translate sentences",
         place=1,
-        options=(*OF_TRANSLATORS, SEARCH, Tokenizer),
+        options=(*OF_TRANSLATORS, ProtectedSpans, SEARCH, Tokenizer),
         export_options=(SEARCH, Precision, Format),
         makes_sentences=True,
     )

@@ -1,5 +1,6 @@
 """Translation: pairs of sentences, an encoder-decoder, BLEU (Vaswani et al. 2017, section 6.1)."""
 
+import dataclasses
 import functools
 import sys
 from collections.abc import Sequence
@@ -36,8 +37,10 @@ from keras_transformer.tasks.translation.score import TranslationScorer
 from keras_transformer.training.loss import label_measures
 from pipelines import vocabularies
 from pipelines.batches import texts
+from pipelines.corpora.protected_text import ProtectedText, protect
 from pipelines.corpora.record_files import Records
 from pipelines.dropped import Dropped
+from pipelines.vocabularies.protected_spans import ProtectedSpans
 
 MAY_CHANGE = ("decoding", "evaluation")
 
@@ -72,6 +75,20 @@ class Translation(TextTask):
         self._segmentations = segmentations(values)
         check_flags(values)
         self._tokenize = values.get("tokenize")
+        self.protected = ProtectedSpans.of(values)
+
+    @functools.cached_property
+    def corpus(self):
+        """The text; with --protect without pairs whose sides have unequal spans."""
+        return self._texts.corpus
+
+    @functools.cached_property
+    def _texts(self):
+        """The corpus, and what the model reads of it to train and to validate."""
+        corpus = self.read_corpus()
+        if not self.protected.are_any:
+            return ProtectedText(corpus, corpus.train, corpus.valid)
+        return protect(corpus, self.protected, self.values.get("strict", False))
 
     @classmethod
     def default_model_dir(cls, values):
@@ -79,7 +96,7 @@ class Translation(TextTask):
 
     def write_files(self, folder):
         """Write the vocabulary: that of the records, else learned from the training side."""
-        train = self.corpus.train
+        train = self._texts.train
         vocabulary = self._prepared_vocabulary() or vocabularies.learn(
             train.sources,
             train.targets,
@@ -87,6 +104,7 @@ class Translation(TextTask):
             self.values["vocabulary_size"],
             self.corpus.tags,
             self.values["vocabulary_model"],
+            self.protected if self.protected.are_any else None,
         )
         vocabularies.save(vocabulary, folder.path)
 
@@ -103,8 +121,10 @@ class Translation(TextTask):
         return train.vocabulary if isinstance(train, Records) else None
 
     def description(self):
+        protected = {"protected": dataclasses.asdict(self.protected)}
         return {
             **super().description(),
+            **(protected if self.protected.are_any else {}),
             "decoding": remembered(self.decoding),
             "evaluation": {"tokenize": self._tokenize},
         }
@@ -122,7 +142,7 @@ class Translation(TextTask):
         longest = self.values["max_train_length"]
         train, valid = (
             texts.tokenize_pairs(side, self.vocabulary, longest)
-            for side in (self.corpus.train, self.corpus.valid)
+            for side in (self._texts.train, self._texts.valid)
         )
         if not len(train) or not len(valid):
             raise ValueError(

@@ -1,0 +1,83 @@
+"""Each span of the source once: a search for translations (Vaswani et al. 2017, section 6.1) that
+cannot lose a placeholder, a tag or a link, nor invent one.
+"""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.decoding.candidates import FREE
+from keras_transformer.decoding.constraints import Constraints
+from pipelines.special_ids import PAD
+
+NOT_YET = -1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SpanConstraints(Constraints):
+    """Rules under which a hypothesis has each mark as often as its source has.
+
+    1. A mark comes at most as often as in the source.
+    2. EOS comes when each has come as often.
+    3. Where the limit leaves room for the marks that are missing and EOS alone, nothing else comes.
+    4. The mark of a closing tag comes while its opening tag is the innermost that is open.
+
+    A limit too small for all marks grows to the smallest that is not. Forced prefixes override the
+    rules. As with every `Constraints`, a score stays log P(Y | X) of the model.
+
+    Args:
+        marks: ids of the M marks, int32 (M,).
+        count: how often each must come, int32 (B, M).
+        opened_by: for each mark the number of the one that it closes, else -1, int32 (B, M).
+    """
+
+    _: dataclasses.KW_ONLY
+    marks: np.ndarray
+    count: tf.Tensor
+    opened_by: tf.Tensor
+
+    def wanted(self, limits, minima=None, prefixes=None):
+        sentences = super().wanted(limits, minima, prefixes)
+        smallest = tf.reduce_sum(self.count, axis=1) + 1
+        if prefixes is not None:
+            smallest += tf.math.count_nonzero(prefixes != PAD, axis=1, dtype=tf.int32)
+        # Of a sentence without spans the limit stays what it is.
+        has_any = tf.reduce_any(self.count > 0, axis=1)
+        limit = tf.where(has_any, tf.maximum(sentences["limit"], smallest), sentences["limit"])
+        return {**sentences, "limit": limit, "count": self.count, "opened_by": self.opened_by}
+
+    def __call__(self, logits, history, position, sentences):
+        width = tf.shape(history)[1]
+        logits, allowed, forced, may_end = super().__call__(logits, history, position, sentences)
+        count, opened_by, limit = (
+            tf.repeat(sentences[name], width, axis=0) for name in ("count", "opened_by", "limit")
+        )
+        came = tf.reshape(history, [-1, tf.shape(history)[2], 1]) == self.marks
+        missing = count - tf.math.count_nonzero(came, axis=1, dtype=tf.int32)
+        left = tf.reduce_sum(tf.maximum(missing, 0), axis=1)
+        may_come = (missing > 0) & self._may_close(came, opened_by)
+        no_room = limit - position <= left + 1
+        is_mark = np.zeros(logits.shape[-1], bool)
+        is_mark[self.marks] = True
+        ruled = tf.where((no_room & (left > 0))[:, None] & ~is_mark, -float("inf"), allowed)
+        rows = tf.range(tf.shape(ruled)[0])[:, None]
+        places = tf.stack(tf.meshgrid(rows, self.marks, indexing="ij"), axis=-1)
+        bounds = tf.where(may_come, float("inf"), -float("inf"))
+        ruled = tf.tensor_scatter_nd_min(ruled, places, bounds)
+        ruled = tf.where((forced == FREE)[:, None], ruled, allowed)
+        may_end = left <= 0 if may_end is None else may_end & (left <= 0)
+        return logits, ruled, forced, may_end
+
+    @staticmethod
+    def _may_close(came, opened_by):
+        """Which marks close the innermost open tag, or none, booleans (rows, M)."""
+        steps = tf.range(tf.shape(came)[1])[:, None]
+        # When each mark came: (rows, M).
+        when = tf.reduce_max(tf.where(came, steps, NOT_YET), axis=1)
+        closes = opened_by >= 0
+        opening = tf.maximum(opened_by, 0)
+        of_opening = tf.where(closes, tf.gather(when, opening, batch_dims=1), NOT_YET)
+        is_open = closes & (of_opening > NOT_YET) & (when == NOT_YET)
+        innermost = tf.reduce_max(tf.where(is_open, of_opening, NOT_YET), axis=1, keepdims=True)
+        return ~closes | (is_open & (of_opening == innermost))

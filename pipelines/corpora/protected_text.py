@@ -1,0 +1,72 @@
+"""A corpus whose sentences have marks in the place of what is protected: see `span_marks`."""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+
+from pipelines.corpora.parallel_text import Corpus, ParallelText
+from pipelines.corpora.record_files import Records
+from pipelines.dropped import Dropped
+from pipelines.vocabularies.protected_spans import ProtectedSpans
+
+REASON = "with unequal protected spans"
+
+
+class ProtectedText(NamedTuple):
+    """A corpus to learn from.
+
+    Attributes:
+        corpus: as people read it, without the pairs to train on and to validate on whose sides have
+            unequal spans.
+        train, valid: these splits as the model reads them.
+    """
+
+    corpus: Corpus
+    train: ParallelText
+    valid: ParallelText
+
+
+def protect(corpus: Corpus, protected: ProtectedSpans, strict: bool) -> ProtectedText:
+    """Put marks in the place of spans. Pairs whose sides differ are counted, or refused by
+    `strict`.
+
+    Raises:
+        ValueError: records, which are ids; a tag that would be taken for a span; a pattern that
+            cannot be; or a split that has no pairs left.
+    """
+    from pipelines.vocabularies.span_marks import SpanMarks
+
+    if isinstance(corpus.train, Records):
+        raise ValueError(
+            "--protect reads text. Received: corpus=records, which holds ids. Train on the text "
+            "itself."
+        )
+    marks = SpanMarks(protected)
+    for tag, (marked, *_) in zip(
+        corpus.tags, marks.marked_pairs(corpus.tags, corpus.tags), strict=True
+    ):
+        if tag != marked:
+            raise ValueError(
+                f"--protect would take the tag {tag} of the mixture for markup. Call it "
+                "otherwise, such as <2de>, or leave out that kind."
+            )
+    dropped = Dropped(corpus.dropped, strict)
+    kept = {}
+    texts = {}
+    for split in ("train", "valid"):
+        text = getattr(corpus, split)
+        rows = list(marks.marked_pairs(text.sources, text.targets))
+        keep = np.array([agree for *_, agree in rows], bool)
+        for index in np.flatnonzero(~keep):
+            dropped.leave_out(REASON, text.place(index, f"the {split} split"))
+        if not keep.any():
+            raise ValueError(
+                f"no pair of the {split} split has the same protected spans on both sides. Check "
+                "--protect and --protect_pattern."
+            )
+        kept[split] = text if keep.all() else text.where(keep)
+        texts[split] = ParallelText.from_pairs(row[:2] for row in rows if row[2])
+        if split == "train" and corpus.weights is not None:
+            kept["weights"] = corpus.weights[keep]
+    return ProtectedText(dataclasses.replace(corpus, **kept, dropped=dropped), **texts)

@@ -1,0 +1,195 @@
+"""Marks in the place of spans that must not be translated, and the spans in the place of marks, by
+operations of TensorFlow, in training and in a served graph alike.
+
+The first span of a sentence is "⟦1⟧". A 33rd one is "⟦1⟧" again: what is put back for a mark that
+comes twice depends on its order. Shapes: B texts; N spans of a text.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from pipelines.vocabularies.protected_spans import MARKS, MOST, ProtectedSpans
+from pipelines.vocabularies.token_ids import slices
+
+MARK = "⟦([1-9]|[12][0-9]|3[0-2])⟧"
+# No byte of UTF-8.
+BORDER = b"\xff"
+SYNTAX = "Write it as RE2 does: https://github.com/google/re2/wiki/Syntax."
+
+
+class Marked(NamedTuple):
+    """Texts in which marks stand for spans.
+
+    Attributes:
+        text: strings (B,).
+        spans: what they stand for, in order, ragged strings (B, N).
+    """
+
+    text: tf.Tensor
+    spans: tf.RaggedTensor
+
+
+class SpanMarks:
+    """Puts marks in the place of spans, and back.
+
+    Args:
+        protected: what is protected.
+
+    Raises:
+        ValueError: a pattern that is no regular expression, or that finds what is empty.
+    """
+
+    def __init__(self, protected: ProtectedSpans):
+        self._expression = protected.expression
+        if protected.protect_pattern:
+            _check(protected.protect_pattern)
+
+    def marked(self, text: tf.Tensor) -> Marked:
+        """Put marks in the place of the spans of texts, strings (B,)."""
+        parts, is_span, numbers = self._parts(text)
+        marks = tf.gather(tf.constant(MARKS), numbers.flat_values % MOST)
+        written = tf.where(is_span.flat_values, marks, parts.flat_values)
+        joined = tf.strings.reduce_join(parts.with_values(written), axis=-1)
+        return Marked(joined, tf.ragged.boolean_mask(parts, is_span))
+
+    def marked_as(self, text: tf.Tensor, spans: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Put marks in the place of spans of translations, strings (B,), with the numbers that
+        these spans have in their sources, which are ragged strings (B, N). What the source does not
+        have stays text.
+
+        Returns:
+            strings (B,), and whether source and translation have equal spans, booleans (B,).
+        """
+        parts, is_span, _ = self._parts(text)
+        own = tf.ragged.boolean_mask(parts, is_span)
+        numbers = _places_of_equals(own.to_tensor(BORDER), spans.to_tensor(BORDER + BORDER))
+        numbers = tf.RaggedTensor.from_tensor(numbers, own.row_lengths())
+        where = tf.cast(tf.where(is_span.flat_values), tf.int32)
+        found = tf.tensor_scatter_nd_update(
+            tf.fill(tf.shape(parts.flat_values), -1), where, numbers.flat_values
+        )
+        marks = tf.gather(tf.constant(MARKS), tf.maximum(found, 0) % MOST)
+        written = parts.with_values(tf.where(found >= 0, marks, parts.flat_values))
+        has_all = own.row_lengths() == spans.row_lengths()
+        agree = has_all & tf.reduce_all(numbers >= 0, axis=-1)
+        return tf.strings.reduce_join(written, axis=-1), agree
+
+    def put_back(self, text: tf.Tensor, spans: tf.RaggedTensor) -> tf.Tensor:
+        """Put the spans of the sources, ragged strings (B, N), in the places of their marks."""
+        parts = tf.strings.split(_bordered(text, MARK, b"\\1"), BORDER)
+        is_mark = _alternate(parts)
+        digits = tf.where(is_mark.flat_values, parts.flat_values, "0")
+        numbers = tf.strings.to_number(digits, tf.int32) - 1
+        places = numbers + MOST * _times_before(numbers, parts.value_rowids())
+        # One column more, to read where no span is.
+        meant = tf.pad(spans.to_tensor(""), [[0, 0], [0, 1]], constant_values="")
+        # A pair of ⟦ and ⟧ was written to protect what it holds.
+        meant = tf.strings.regex_replace(meant, "^⟦([^⟧]*)⟧$", "\\1")
+        rows = tf.cast(parts.value_rowids(), tf.int32)
+        last = tf.shape(meant)[1] - 1
+        columns = tf.clip_by_value(places, 0, last)
+        spans = tf.gather_nd(meant, tf.stack([rows, columns], axis=1))
+        written = tf.where(is_mark.flat_values, spans, parts.flat_values)
+        return tf.strings.reduce_join(parts.with_values(written), axis=-1)
+
+    def openings(self, spans: tf.RaggedTensor) -> tf.Tensor:
+        """For each mark the number of the mark whose tag it closes, int32 (B, M); -1 if it closes
+        none, as all of a text with more spans than there are marks.
+        """
+        is_full = spans.row_lengths() > MOST
+        spans = spans[:, :MOST].to_tensor("", shape=[None, MOST])
+        name = tf.strings.regex_replace(spans, r"^</?([A-Za-z][\w:.-]*)(?:[^>]*)>$", r"\1")
+        opens = tf.strings.regex_full_match(spans, "<[A-Za-z](?:[^<>]*[^<>/])?>")
+        closes = tf.strings.regex_full_match(spans, "</[A-Za-z][^<>]*>")
+        steps = tf.cast(opens, tf.int32) - tf.cast(closes, tf.int32)
+        places = tf.range(tf.shape(spans)[1])
+        earlier = places[:, None] > places
+        alike = name[:, :, None] == name[:, None]
+        until = (earlier | (places[:, None] == places)) & alike
+        depth = tf.reduce_sum(tf.where(until, steps[:, None], 0), axis=-1)
+        pairs = alike & earlier & opens[:, None] & closes[:, :, None]
+        pairs &= depth[:, None] == depth[:, :, None] + 1
+        found = tf.reduce_max(tf.where(pairs, places, -1), axis=-1)
+        return tf.where(is_full[:, None], -1, found)
+
+    def marked_pairs(
+        self, sources: Sequence[str], targets: Sequence[str]
+    ) -> Iterator[tuple[str, str, bool]]:
+        """Of each pair of lines: source and target with marks, and whether their spans agree."""
+        for some, others in zip(slices(sources), slices(targets), strict=True):
+            source, spans = self.marked(tf.constant(some, tf.string))
+            target, agree = self.marked_as(tf.constant(others, tf.string), spans)
+            texts = (map(bytes.decode, one.numpy().tolist()) for one in (source, target))
+            yield from zip(*texts, agree.numpy().tolist(), strict=True)
+
+    def _parts(self, text):
+        """Texts (B,) cut at the borders of spans, ragged strings; which of these are spans; and how
+        many spans stand before each.
+        """
+        parts = tf.strings.split(_bordered(text, self._expression, b"\\0"), BORDER)
+        is_span = _alternate(parts)
+        return parts, is_span, parts.with_values(_numbers_in_rows(parts) // 2)
+
+
+def _check(pattern):
+    try:
+        matches_nothing = bool(tf.strings.regex_full_match("", pattern))
+    except tf.errors.InvalidArgumentError as error:
+        reason = error.message.rpartition("error: ")[2]
+        raise ValueError(
+            f"`protect_pattern` must be a regular expression. Received: {pattern} ({reason}). "
+            f"{SYNTAX}"
+        ) from error
+    if matches_nothing:
+        raise ValueError(
+            f"`protect_pattern` must not match an empty text. Received: {pattern}. {SYNTAX}"
+        )
+
+
+def _bordered(text, expression, found):
+    """Texts with a border before and after all that an expression finds."""
+    valid = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
+    return tf.strings.regex_replace(valid, expression, BORDER + found + BORDER)
+
+
+def _numbers_in_rows(parts):
+    """The number of each part within its row, from 0."""
+    starts = tf.gather(parts.row_starts(), parts.value_rowids())
+    return tf.range(tf.size(parts.flat_values)) - tf.cast(starts, tf.int32)
+
+
+def _alternate(parts):
+    """Of parts between borders, every second."""
+    return parts.with_values(_numbers_in_rows(parts) % 2 == 1)
+
+
+def _times_before(numbers, rows):
+    """How often each number, from 0 to `MOST` - 1, stands before in its row. Others count for
+    nothing.
+    """
+    came = tf.cumsum(tf.one_hot(numbers, MOST, dtype=tf.int32), exclusive=True)
+    begins = tf.searchsorted(rows, rows)
+    columns = tf.maximum(numbers, 0)[:, None]
+    of_row = came - tf.gather(came, begins)
+    return tf.gather(of_row, columns, batch_dims=1)[:, 0]
+
+
+def _places_of_equals(own, others):
+    """For each span of `own`, strings (B, M), the place of the equal one among `others` (B, N), the
+    k-th for the k-th; -1 if there is none. Padding of one differs from that of the other.
+    """
+    equal = (own[:, :, None] == others[:, None]) & (
+        _equals_before(own)[:, :, None] == _equals_before(others)[:, None]
+    )
+    places = tf.where(equal, tf.range(tf.shape(others)[1]), -1)
+    return tf.maximum(tf.reduce_max(places, axis=-1), -1)
+
+
+def _equals_before(spans):
+    """How many equal spans stand before each, (B, N)."""
+    count = tf.shape(spans)[1]
+    equal = spans[:, :, None] == spans[:, None]
+    earlier = tf.range(count)[:, None] > tf.range(count)
+    return tf.math.count_nonzero(equal & earlier, axis=-1, dtype=tf.int32)

@@ -1,0 +1,150 @@
+"""Searches that keep the spans of their source: random models, and a checker by a stack."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from oracles import enumeration
+from oracles.enumeration import BOS, EOS, PAD
+
+from keras_transformer.decoding import BeamSearch, GreedySearch, Sampling
+from keras_transformer.decoding.beam_search import ShrinkingBeamSearch
+from keras_transformer.decoding.constraints import Constraints
+from keras_transformer.decoding.span_constraints import SpanConstraints
+
+SIZE = 12
+MARKS = np.array([5, 6, 7, 9], np.int32)
+SENTENCES = 60
+random = np.random.default_rng(3)
+COUNTS = random.integers(0, 3, (SENTENCES, len(MARKS)))
+# Of every third sentence the second mark closes the first, and the fourth the third.
+PAIRED = np.arange(SENTENCES) % 3 == 0
+COUNTS[PAIRED] = 1
+CLOSES = np.where(PAIRED[:, None], [-1, 0, -1, 2], -1)
+LIMITS = random.integers(1, 15, SENTENCES)
+SEARCHES = {
+    "greedy": GreedySearch,
+    "beam": lambda rules: BeamSearch(4, num_hypotheses=3, constraints=rules),
+    "shrinking": lambda rules: ShrinkingBeamSearch(4, num_hypotheses=3, constraints=rules),
+    "samples": lambda rules: Sampling(3, num_hypotheses=3, seed=1, constraints=rules),
+}
+
+
+def rules(rows=slice(None), **more):
+    counts, closes = (tf.constant(one[rows], tf.int32) for one in (COUNTS, CLOSES))
+    return SpanConstraints(marks=MARKS, count=counts, opened_by=closes, **more)
+
+
+def random_model():
+    table = tf.constant(np.random.default_rng(1).normal(0, 3, (997, SIZE)), tf.float32)
+
+    def logits(ids, position, source):
+        return tf.gather(table, (source[:, None] * 101 + ids * 31 + position * 17) % 997)
+
+    return enumeration.Stateless(logits)
+
+
+def outputs(search, rows=slice(None), **more):
+    numbers = tf.constant(np.arange(SENTENCES, dtype=np.int32)[rows])
+    ids, scores = search(random_model(), numbers, tf.constant(LIMITS[rows]), **more)
+    return ids.numpy(), scores.numpy()
+
+
+def keeps(ids, counts, closes):
+    """Whether ids are whole, have each mark as often as asked, and tags closed in their order."""
+    ids = [int(one) for one in ids if one != PAD]
+    if ids[-1] != EOS or EOS in ids[:-1]:
+        return False
+    if any(ids.count(mark) != count for mark, count in zip(MARKS, counts, strict=True)):
+        return False
+    opened = []
+    for one in ids:
+        if one not in MARKS:
+            continue
+        number = int(np.flatnonzero(one == MARKS)[0])
+        if number in closes:
+            opened.append(number)
+        elif closes[number] >= 0 and (not opened or opened.pop() != closes[number]):
+            return False
+    return True
+
+
+def kept(ids, scores):
+    rows = zip(ids, scores, COUNTS, CLOSES, strict=True)
+    return [
+        keeps(one, count, closes)
+        for several, numbers, count, closes in rows
+        for one, score in zip(several, numbers, strict=True)
+        if score > -np.inf
+    ]
+
+
+def test_the_checker_knows_what_is_kept():
+    assert keeps([5, 8, 6, EOS, PAD], (1, 1, 0, 0), (-1, 0, -1, -1))
+    assert keeps([5, 7, 9, 6, EOS], (1, 1, 1, 1), (-1, 0, -1, 2))
+    assert not keeps([5, 7, 6, 9, EOS], (1, 1, 1, 1), (-1, 0, -1, 2))
+    assert not keeps([6, 5, EOS], (1, 1, 0, 0), (-1, 0, -1, -1))
+    assert not keeps([5, 5, EOS], (1, 0, 0, 0), (-1, -1, -1, -1))
+    assert not keeps([5, 8], (1, 0, 0, 0), (-1, -1, -1, -1))
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_every_hypothesis_keeps_the_spans(name):
+    ids, scores = outputs(SEARCHES[name](rules()))
+    assert (scores[:, 0] > -np.inf).all()
+    assert all(kept(ids, scores))
+
+
+def test_control_without_the_rules_spans_are_lost():
+    assert not all(kept(*outputs(GreedySearch())))
+
+
+def test_a_limit_grows_only_for_marks():
+    ids, _ = outputs(GreedySearch(rules()))
+    lengths = np.count_nonzero(ids[:, 0] != PAD, axis=1)
+    room = np.maximum(LIMITS, np.where(COUNTS.sum(1) > 0, COUNTS.sum(1) + 1, 0))
+    assert (lengths <= room).all()
+    assert (lengths == room)[COUNTS.sum(1) > LIMITS].all()
+
+
+def test_without_spans_the_search_is_the_plain_one():
+    rows = np.flatnonzero(np.arange(SENTENCES) % 3 == 1)
+    none = tf.zeros([len(rows), len(MARKS)], tf.int32)
+    only_others = Constraints(barred=tuple(MARKS.tolist()))
+    ruled = SpanConstraints(marks=MARKS, count=none, opened_by=none - 1)
+    for search in (SEARCHES["greedy"], SEARCHES["beam"]):
+        for ours, theirs in zip(
+            outputs(search(ruled), rows), outputs(search(only_others), rows), strict=True
+        ):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_sentence_does_not_depend_on_its_batch():
+    whole, _ = outputs(BeamSearch(4, constraints=rules()))
+    for row in range(0, SENTENCES, 7):
+        alone, _ = outputs(BeamSearch(4, constraints=rules([row])), [row])
+        np.testing.assert_array_equal(alone[0, 0], whole[row, 0, : alone.shape[2]])
+
+
+def test_the_score_stays_that_of_the_model():
+    ids, scores = outputs(GreedySearch(rules()))
+    model = random_model()
+    for row in range(0, SENTENCES, 5):
+        history = [BOS, *(int(one) for one in ids[row, 0] if one != PAD)]
+        total = 0.0
+        for position, (before, token) in enumerate(itertools.pairwise(history)):
+            source = tf.constant([row])
+            logits, *_ = model(tf.constant([before]), position, model.start(1), source)
+            total += float(tf.nn.log_softmax(tf.reshape(logits, [-1]))[token])
+        assert scores[row, 0] == pytest.approx(total, abs=1e-4)
+
+
+def test_prefixes_and_minima_go_with_the_rules():
+    prefixes = np.full((SENTENCES, 2), 10)
+    ids, scores = outputs(
+        BeamSearch(4, constraints=rules()), minima=tf.fill([SENTENCES], 4), prefixes=prefixes
+    )
+    assert (ids[:, 0, :2] == 10).all()
+    assert all(kept(ids, scores))
+    assert (np.count_nonzero(ids[:, 0] != PAD, axis=1) >= np.minimum(LIMITS, 4)).all()

@@ -1,0 +1,181 @@
+"""Marks in the place of what is not translated, and back: Python's `re` is the oracle."""
+
+import re
+
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.corpora.parallel_text import Corpus, ParallelText
+from pipelines.corpora.protected_text import protect
+from pipelines.vocabularies.protected_spans import KINDS, MARKS, ProtectedSpans
+from pipelines.vocabularies.span_marks import SpanMarks
+
+ALL = ProtectedSpans(tuple(KINDS))
+# What stands in texts that people localize, by its kind.
+SPANS = {
+    "placeholders": (
+        *("{x}", "{{x}}", "${x}", "%s", "%(x)s", "%1$d", "%-5.2f", "%@", "$t(x)", "`code here`"),
+        *("[%key:component::x%]", "{n, plural, one {# item} other {{n} items}}"),
+    ),
+    "tags": ('<a href="x y">', "</a>", "<br/>", "<x:y-z a='1'>", "&nbsp;", "&#160;", "<!-- no -->"),
+    "urls": ("https://a.b/c?d=e#f", "www.example.org", "](http://a.b/c_d)"),
+    "emails": ("first.last+tag@example.co.uk",),
+    "numbers": ("12345", "2024-05-17", "2024-05-17T10:11:12Z", "192.168.0.1"),
+}
+PLAIN = ("word", "Hello,", "100%", "50 % of", "3.5", "a@b", "x < y > z", "{", "}", "⟦", "⟧", "<3")
+EVERY = [span for spans in SPANS.values() for span in spans]
+WORDS = st.lists(
+    st.sampled_from([*EVERY, *PLAIN, "öäü", "日本語", "\u202bעברית", "\n"]), max_size=12
+)
+
+
+@pytest.fixture(scope="module")
+def marks():
+    return SpanMarks(ALL)
+
+
+def marked(marks, *texts):
+    found = marks.marked(tf.constant(texts, tf.string))
+    spans = [[span.decode() for span in row] for row in found.spans.to_list()]
+    return [text.decode() for text in found.text.numpy()], spans
+
+
+def back(marks, texts, sources):
+    spans = marks.marked(tf.constant(sources, tf.string)).spans
+    return [text.decode() for text in marks.put_back(tf.constant(texts, tf.string), spans).numpy()]
+
+
+@pytest.mark.parametrize("kind", SPANS)
+def test_each_kind_is_protected_where_it_is_asked_for(kind):
+    spans = SPANS[kind]
+    only = SpanMarks(ProtectedSpans((kind,)))
+    texts = [f"before {span} behind" for span in spans]
+    assert marked(only, *texts) == (["before ⟦1⟧ behind"] * len(spans), [[one] for one in spans])
+    others = SpanMarks(ProtectedSpans(tuple(set(KINDS) - {kind})))
+    plain = [text for text in texts if "{" not in text or kind == "placeholders"]
+    assert marked(others, *plain)[1].count([]) >= len(plain) - 1
+
+
+def test_what_is_no_span_stays_text(marks):
+    assert marked(marks, *PLAIN) == (list(PLAIN), [[]] * len(PLAIN))
+
+
+def test_spans_are_numbered_within_their_sentence(marks):
+    texts, spans = marked(marks, "{a} and %s, {a}", "", "no span", "https://a.b/c.")
+    assert texts == ["⟦1⟧ and ⟦2⟧, ⟦3⟧", "", "no span", "⟦1⟧."]
+    assert spans == [["{a}", "%s", "{a}"], [], [], ["https://a.b/c"]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=4))
+def test_what_is_marked_comes_back_verbatim(sentences):
+    marks = SpanMarks(ALL)
+    texts = [" ".join(words) for words in sentences]
+    # A pair of these protects what it holds, and is taken off.
+    expected = [re.sub("⟦([^⟧]*)⟧", r"\1", text) for text in texts]
+    hidden, spans = marked(marks, *texts)
+    assert back(marks, hidden, texts) == expected
+    for text, found in zip(hidden, spans, strict=True):
+        assert [match[0] for match in re.finditer("⟦[0-9]+⟧", text)] == list(MARKS[: len(found)])
+
+
+def test_marks_may_come_in_another_order(marks):
+    assert back(marks, ["⟦2⟧ vor ⟦1⟧", "⟦1⟧⟦1⟧"], ["{a} behind <b>", "{x}"]) == [
+        "<b> vor {a}",
+        "{x}",
+    ]
+
+
+@pytest.mark.parametrize("count", [32, 33, 64, 200])
+def test_none_of_many_spans_is_lost(marks, count):
+    text = " ".join(f"{{x{number}}}" for number in range(count))
+    hidden, spans = marked(marks, text)
+    assert len(spans[0]) == count
+    assert back(marks, hidden, [text]) == [text]
+
+
+def test_a_long_span_is_one_span(marks):
+    text = "see {" + "x" * 4000 + "} and <b>" + "\u202eright to left\u202c" + "</b>"
+    hidden, _ = marked(marks, text)
+    assert hidden == ["see ⟦1⟧ and ⟦2⟧\u202eright to left\u202c⟦3⟧"]
+    assert back(marks, hidden, [text]) == [text]
+
+
+def test_what_stands_between_brackets_is_protected_by_hand(marks):
+    texts = ["at ⟦ACME {x} & Co⟧ now", "⟦ alone", "alone ⟧", "⟦⟧"]
+    hidden, _ = marked(marks, *texts)
+    assert hidden == ["at ⟦1⟧ now", "⟦ alone", "alone ⟧", "⟦1⟧"]
+    assert back(marks, hidden, texts) == ["at ACME {x} & Co now", "⟦ alone", "alone ⟧", ""]
+
+
+def test_bytes_that_are_no_text_do_no_harm(marks):
+    hidden, spans = marked(marks, b"\xff {x} \xfe")
+    assert (hidden, spans) == (["\ufffd ⟦1⟧ \ufffd"], [["{x}"]])
+
+
+def test_a_pattern_of_ones_own_comes_first():
+    own = SpanMarks(ProtectedSpans(("placeholders",), r"ACME\w*|\{x"))
+    assert marked(own, "ACMEs {x} {y}")[1] == [["ACMEs", "{x", "{y}"]]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sense"), [("(", "missing )"), ("a*", "empty"), (r"(?<=a)b", "regular expression")]
+)
+def test_a_pattern_that_cannot_be_is_refused(pattern, sense):
+    with pytest.raises(ValueError, match="`protect_pattern` must") as refused:
+        SpanMarks(ProtectedSpans((), pattern))
+    assert sense in str(refused.value)
+    assert pattern in str(refused.value)
+
+
+def test_a_kind_that_is_none_is_refused():
+    with pytest.raises(ValueError, match=r"must be some of urls, .*Received: names"):
+        ProtectedSpans(("tags", "names"))
+
+
+def test_spans_of_a_translation_have_the_numbers_of_its_source(marks):
+    sources = ["{a} {b}", "{a} {a}", "{a} {b}", "{a}", "plain"]
+    targets = ["{b} {a}", "{a} und {a}", "{a} {c}", "{a} {a}", "einfach"]
+    spans = marks.marked(tf.constant(sources)).spans
+    texts, agree = marks.marked_as(tf.constant(targets), spans)
+    assert [text.decode() for text in texts.numpy()] == [
+        *("⟦2⟧ ⟦1⟧", "⟦1⟧ und ⟦2⟧", "⟦1⟧ {c}", "⟦1⟧ {a}", "einfach"),
+    ]
+    assert agree.numpy().tolist() == [True, True, False, False, True]
+
+
+def test_closing_tags_know_their_opening_ones(marks):
+    texts = ["<b>x<i>y</i></b><br><b>z</b>", "</p><p>", "<p/></p>", "{x}" * 33]
+    openings = marks.openings(marks.marked(tf.constant(texts)).spans).numpy()
+    assert openings[0, :8].tolist() == [-1, -1, 1, 0, -1, -1, 5, -1]
+    assert (openings[1:] == -1).all()
+
+
+def corpus(*pairs, tags=()):
+    text = ParallelText.from_pairs(pairs)
+    return Corpus("files", "en", "de", text, text, text, {}, tags)
+
+
+def test_pairs_whose_spans_differ_are_counted_and_left_out():
+    whole = corpus(("{a} b", "b {a}"), ("{a}", "{b}"), ("plain", "einfach"))
+    read = protect(whole, ALL, strict=False)
+    assert read.train.sources == ["⟦1⟧ b", "plain"]
+    assert read.train.targets == ["b ⟦1⟧", "einfach"]
+    assert read.corpus.train.sources == ["{a} b", "plain"]
+    assert read.corpus.test is whole.test
+    assert read.corpus.dropped == {"with unequal protected spans": 2}
+    with pytest.raises(ValueError, match="text 2: with unequal protected spans"):
+        protect(whole, ALL, strict=True)
+
+
+def test_a_tag_that_would_be_hidden_is_refused():
+    protect(corpus(("a", "b"), tags=("<2de>",)), ALL, strict=False)
+    with pytest.raises(ValueError, match="tag <de> of the mixture"):
+        protect(corpus(("a", "b"), tags=("<de>",)), ALL, strict=False)
+
+
+def test_a_split_without_equal_spans_is_refused():
+    with pytest.raises(ValueError, match="no pair of the train split"):
+        protect(corpus(("{a}", "b")), ALL, strict=False)
