@@ -9,7 +9,8 @@ import tensorflow as tf
 from command_flags import COMMANDS, EVERY_FLAG, flags_of, names_of
 
 from keras_transformer import flags
-from keras_transformer.decoding.options import REMEMBERED, DecodingOptions
+from keras_transformer.decoding.options import DecodingOptions
+from keras_transformer.decoding.remembered_options import REMEMBERED
 from keras_transformer.flagfiles import FLAGFILES, expand_flagfiles, placed
 from keras_transformer.flags.definition import PathParser
 from keras_transformer.flags.scopes import every_place
@@ -164,7 +165,9 @@ def test_what_a_run_decides_says_its_own_default():
         assert flag.default is None, name
         default = getattr(DecodingOptions(), name)
         if default is not None:
-            words = "no" if default is False else f"{default}".removesuffix(".0")
+            words = f"{default}".removesuffix(".0")
+            if isinstance(default, bool):
+                words = "yes" if default else "no"
             assert f"Default: {words}" in flag.help, name
 
 

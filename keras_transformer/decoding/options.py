@@ -4,8 +4,6 @@ expect; and which of them a run remembers.
 
 import dataclasses
 import types
-from collections.abc import Mapping
-from typing import Any
 
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, in_tokens, limits, parse_length
 from pipelines.options import TOLD, Options, option
@@ -16,13 +14,11 @@ OR_ITS_OWN = (
 )
 # Of a flag that is not given, the model has its own value.
 ITS_OWN = types.MappingProxyType({"is_unset": True, "resumed": TOLD})
-# What samples do without.
-OF_SEARCH = ("beam_size", "length_penalty", "length_penalty_form", "beam_form", "coverage_penalty")
 # Rules on a text, however it is searched for.
-RULES = ("max_length", "min_length", "no_repeat_ngram_size", "repetition_penalty", "constrained")
-RULES += ("barred", "protect_all")
-# Neither how many hypotheses are shown nor how samples are drawn.
-REMEMBERED = (*OF_SEARCH, *RULES)
+RULES = (
+    *("max_length", "min_length", "no_repeat_ngram_size", "repetition_penalty", "constrained"),
+    *("barred", "protect_all"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -273,34 +269,3 @@ class DecodingOptions(Options):
         """Fewest tokens of each translation, int32 (B,), or None if one is enough for all."""
         shortest = parse_length("min_length", self.min_length)
         return None if shortest == (0, 1) else limits(shortest, source_lengths)
-
-
-def remembered(options: DecodingOptions) -> dict[str, Any]:
-    """What a run keeps of its options: arguments of `DecodingOptions`, as JSON."""
-    values = {**dataclasses.asdict(options), "barred": list(options.barred)}
-    usual = {"barred": [], "protect_all": True}
-    said = {name: value for name, value in values.items() if value != usual.get(name)}
-    return {name: said[name] for name in REMEMBERED if said.get(name) is not None}
-
-
-def kept_in(description: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run's `model.json` has of `remembered`; {} in one of 0.6 or earlier."""
-    kept = description.get("decoding", {})
-    if not isinstance(kept, dict) or not kept.keys() <= set(REMEMBERED):
-        raise ValueError(
-            f"`decoding` of model.json must hold some of {', '.join(REMEMBERED)}. Received: "
-            f"{kept}. Copy the file again from where the model was trained."
-        )
-    return kept
-
-
-def options_of_run(given: Mapping[str, Any], kept: Mapping[str, Any]) -> DecodingOptions:
-    """The options of a run: those that are given, and for the rest those that it kept. A kept one
-    that something given excludes is left out: samples are not searched for, and greedy search has
-    no coverage penalty.
-    """
-    excluded = OF_SEARCH if given.get("samples") else ()
-    if given.get("beam_size") == 1:
-        excluded = ("coverage_penalty",)
-    usable = {name: value for name, value in kept.items() if name not in excluded}
-    return DecodingOptions(**{**usable, **given})

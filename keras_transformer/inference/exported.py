@@ -17,6 +17,8 @@ from keras_transformer.saved_models.loaded_graph import sentencepiece_models
 from keras_transformer.saved_models.session import reload
 from pipelines.trees import bracketing
 from pipelines.trees.linearization import alphabet_of
+from pipelines.vocabularies.protected_spans import ProtectedSpans
+from pipelines.vocabularies.span_marks import SpanMarks
 from pipelines.vocabularies.vocabulary import RESERVED, fingerprint_of
 
 # An export with a wider beam than this allows its own.
@@ -59,6 +61,8 @@ class Exported:
             meta_graph.graph_def, folder, facts
         )
         self._tree_leaves = None
+        protected = facts.get("protected")
+        self._marks = SpanMarks(ProtectedSpans.of(protected)) if protected else None
         if self._output == TREE:
             pieces = map(self._target_tokenizer.id_to_piece, range(len(self._target_tokenizer)))
             self._tree_leaves = alphabet_of(list(pieces)).leaves
@@ -79,6 +83,8 @@ class Exported:
 
     def lengths(self, lines: list[str]) -> list[int]:
         """How many tokens each line has, EOS included."""
+        if self._marks:
+            lines = as_strings(self._marks.marked(tf.constant(lines, tf.string)).text.numpy())
         return [len(ids) + 1 for ids in self._source_tokenizer.encode(lines)]
 
     def has_piece(self, piece: str) -> bool:

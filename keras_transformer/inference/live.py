@@ -95,7 +95,8 @@ class Live:
         """
         import tensorflow as tf
 
-        from keras_transformer.inference.text_module import TEXT, traced
+        from keras_transformer.inference.model_graphs import traced
+        from keras_transformer.inference.text_module import TEXT
 
         module = self._module
 

@@ -146,7 +146,7 @@ def _run_of(model):
 
 def _options_of(description, path, given):
     """The `DecodingOptions` of a run: those that are given, else what it was trained with."""
-    from keras_transformer.decoding.options import options_of_run
+    from keras_transformer.decoding.remembered_options import options_of_run
 
     _require_sentences(description, path)
     return options_of_run(given, module_class(description).defaults(description))

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
-from keras_transformer.inference.text_module import IDS, TEXT, traced
+from keras_transformer.inference.model_graphs import IDS, traced
+from keras_transformer.inference.text_module import TEXT
 from keras_transformer.models import BareTextEncoder, MaskedLanguageModel, TextClassifier
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.served_module import ServedText

@@ -8,7 +8,8 @@ import pathlib
 from collections.abc import Mapping
 
 from keras_transformer import models
-from keras_transformer.decoding.options import DecodingOptions, remembered
+from keras_transformer.decoding.options import DecodingOptions
+from keras_transformer.decoding.remembered_options import remembered
 from keras_transformer.imports import bert, bert_text, vit
 from keras_transformer.imports.hugging_face import PretrainedFolder
 from keras_transformer.imports.marian import MarianFolder, is_marian

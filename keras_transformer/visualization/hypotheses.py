@@ -25,7 +25,7 @@ class Hypotheses(OfALine):
     """The hypotheses as a tree."""
 
     def measure(self, model: str, search: Mapping):
-        from keras_transformer.decoding.options import kept_in, options_of_run
+        from keras_transformer.decoding.remembered_options import kept_in, options_of_run
         from keras_transformer.inference.translator import Translator
         from keras_transformer.runs.model_path import description_of
 

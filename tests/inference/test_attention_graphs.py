@@ -6,7 +6,7 @@ import tensorflow as tf
 from drawn_models import drawn
 from eager import eagerly
 
-from keras_transformer.inference.text_module import AttentionGraphs
+from keras_transformer.inference.model_graphs import AttentionGraphs
 from keras_transformer.layers.attention_variants.linear_cost import LinearHeads
 
 SOURCE = np.array([[5, 9, 4, 17, 3], [11, 7, 3, 0, 0]])

@@ -13,8 +13,9 @@ import tensorflow as tf
 
 from keras_transformer import export, train
 from keras_transformer.inference.functions import LiveFunctions
+from keras_transformer.inference.model_graphs import IDS, traced
 from keras_transformer.inference.text_encoder_module import TextEncoderModule
-from keras_transformer.inference.text_module import IDS, TEXT, traced
+from keras_transformer.inference.text_module import TEXT
 from keras_transformer.models import TokenClassifier, sizes_of_description
 from keras_transformer.saved_models.options import Precision
 from keras_transformer.tasks.options import OF_ENCODERS, ONE_STACK

@@ -8,8 +8,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.inference.model_graphs import IDS, traced
 from keras_transformer.inference.text_encoder_module import TextEncoderModule
-from keras_transformer.inference.text_module import IDS, TEXT, traced
+from keras_transformer.inference.text_module import TEXT
 from keras_transformer.models import MaskedLanguageModel, sizes_of_description
 from pipelines.special_ids import PAD
 from pipelines.vocabularies.vocabulary import Vocabulary

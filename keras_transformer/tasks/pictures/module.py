@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.inference.model_graphs import traced
 from keras_transformer.inference.picture_classifier import WHITE
-from keras_transformer.inference.text_module import traced
 from keras_transformer.models import VisionHyperparameters, VisionTransformer
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.served_module import ServedModule

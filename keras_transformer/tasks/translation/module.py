@@ -10,23 +10,14 @@ import tensorflow as tf
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.beam_search import FORMS
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
-from keras_transformer.decoding.options import kept_in, options_of_run
+from keras_transformer.decoding.remembered_options import decoding_flags, kept_in, options_of_run
 from keras_transformer.inference.exported import (
     LONGEST,
     MOST_HYPOTHESES,
     STEEPEST_PENALTY,
 )
-from keras_transformer.inference.text_module import (
-    IDS,
-    TEXT,
-    TextModule,
-    cut,
-    decoding_flags,
-    graphs_of,
-    pieces_of,
-    traced,
-    with_options,
-)
+from keras_transformer.inference.model_graphs import IDS, graphs_of, traced
+from keras_transformer.inference.text_module import TEXT, TextModule, cut, pieces_of, with_options
 from keras_transformer.models import EncoderDecoder, Ensemble, model_of, sizes_of_description
 from keras_transformer.runs.folder import RunFolder
 from pipelines import vocabularies

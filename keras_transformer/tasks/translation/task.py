@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import keras
 
-from keras_transformer.decoding.options import remembered
+from keras_transformer.decoding.remembered_options import remembered
 from keras_transformer.evaluation import bleu
 from keras_transformer.inference.loading import load_trained
 from keras_transformer.inference.translator import Translator

@@ -389,7 +389,7 @@ def test_a_unigram_vocabulary_is_learned_where_it_is_asked_for(run_of, monkeypat
     learn = vocabulary.learn
     monkeypatch.setattr(vocabulary, "learn", lambda *how: asked.append(how[1:]) or learn(*how))
     run_of("--vocabulary_model=unigram", "--vocabulary_size=285")._prepare_folder()
-    assert asked == [(285, (), "unigram")]
+    assert asked == [(285, [], "unigram")]
 
 
 def test_each_language_can_have_a_vocabulary_of_its_own(run_of):

@@ -1,0 +1,49 @@
+"""Options of decoding (Vaswani et al. 2017, section 6.1): of flags, and those that a run keeps."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from keras_transformer.decoding.options import RULES, DecodingOptions
+
+# What samples do without.
+OF_SEARCH = ("beam_size", "length_penalty", "length_penalty_form", "beam_form", "coverage_penalty")
+# Neither how many hypotheses are shown nor how samples are drawn.
+REMEMBERED = (*OF_SEARCH, *RULES)
+
+
+def decoding_flags(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `DecodingOptions` that the values of flags give."""
+    names = [field.name for field in dataclasses.fields(DecodingOptions)]
+    return {name: values[name] for name in names if values.get(name) is not None}
+
+
+def remembered(options: DecodingOptions) -> dict[str, Any]:
+    """What a run keeps of its options: arguments of `DecodingOptions`, as JSON."""
+    values = {**dataclasses.asdict(options), "barred": list(options.barred)}
+    usual = {"barred": [], "protect_all": True}
+    said = {name: value for name, value in values.items() if value != usual.get(name)}
+    return {name: said[name] for name in REMEMBERED if said.get(name) is not None}
+
+
+def kept_in(description: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run's `model.json` has of `remembered`; {} in one of 0.6 or earlier."""
+    kept = description.get("decoding", {})
+    if not isinstance(kept, dict) or not kept.keys() <= set(REMEMBERED):
+        raise ValueError(
+            f"`decoding` of model.json must hold some of {', '.join(REMEMBERED)}. Received: "
+            f"{kept}. Copy the file again from where the model was trained."
+        )
+    return kept
+
+
+def options_of_run(given: Mapping[str, Any], kept: Mapping[str, Any]) -> DecodingOptions:
+    """The options of a run: those that are given, and for the rest those that it kept. A kept one
+    that something given excludes is left out: samples are not searched for, and greedy search has
+    no coverage penalty.
+    """
+    excluded = OF_SEARCH if given.get("samples") else ()
+    if given.get("beam_size") == 1:
+        excluded = ("coverage_penalty",)
+    usable = {name: value for name, value in kept.items() if name not in excluded}
+    return DecodingOptions(**{**usable, **given})

@@ -1,0 +1,176 @@
+"""A translator that keeps placeholders, tags and links: trained, exported and asked."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from checks_here import checks_here
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.inference.loading import load_trained
+from keras_transformer.inference.translator import Translator
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.runs.run import Run
+from keras_transformer.saved_models import ctranslate2_model
+from keras_transformer.tasks import TRAINING
+from keras_transformer.tasks.translation.module import TranslationModule
+from keras_transformer.tasks.translation.task import Translation
+from pipelines.vocabularies.protected_spans import FILE, MARKS, ProtectedSpans
+
+KINDS = "--protect=placeholders,tags,urls,emails,numbers"
+SIZES = (
+    *("--num_layers=1", "--d_model=16", "--d_ff=32", "--num_heads=2", "--vocabulary_size=340"),
+    *("--mixed_precision=float32", "--max_steps=12", "--validation_sentences=4", "--seed=1"),
+    *("--batch_tokens=256", "--average_checkpoints=1", "--corpus=text_files"),
+)
+SPANS = ("{name}", "<b>", "</b>", "https://a.b/c", "me@example.com", "12345", "%s")
+# Nested tags, many and long spans, no spans, half a pair of brackets.
+HARD = (
+    *("<p>a <b>b</b> <i>c</i></p>", "", "  ", "only words", "⟦ a", "⟦keep me⟧ b", "{a} {a} {a}"),
+    *(" ".join(f"{{x{number}}}" for number in range(70)), "a {" + "y" * 4000 + "} b"),
+)
+
+
+def sentences(seed, count):
+    draw = random.Random(seed)
+    for _ in range(count):
+        words = [draw.choice("abcdefgh") for _ in range(draw.randint(1, 5))]
+        for _ in range(draw.randint(0, 2)):
+            words.insert(draw.randint(0, len(words)), draw.choice(SPANS))
+        yield words
+
+
+def times(text):
+    """How often each span of any sentence here stands in a text."""
+    return {span: text.count(span) for span in (*SPANS, "{a}", "{x1}", "{x69}", "y" * 4000)}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("text")
+    for split, count in (("train", 120), ("valid", 8), ("test", 8)):
+        rows = list(sentences(split, count))
+        for language, side in (("en", rows), ("de", [row[::-1] for row in rows])):
+            text = "\n".join(" ".join(row) for row in side) + "\n"
+            (made / f"{split}.{language}").write_text(text, encoding="utf-8")
+    # One pair whose sides differ.
+    for language, line in (("en", "a {name}"), ("de", "{nome} a")):
+        with (made / f"train.{language}").open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+    return made
+
+
+@pytest.fixture(scope="module")
+def values(folder, values_of):
+    """A function of arguments: the values of flags."""
+
+    def of(*arguments):
+        return values_of(Translation, *SIZES, f"--data_dir={folder}", *arguments)
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def trained(values, tmp_path_factory, shared):
+    """The folder of a run, and that of its versions."""
+    made = tmp_path_factory.mktemp("protected")
+    places = (f"--model_dir={made / 'run'}", f"--export_dir={made / 'saved'}")
+    with checks_here():
+        Run(Translation, values(KINDS, *places), TRAINING).train()
+    shared.add(made)
+    return made
+
+
+def test_a_run_says_what_it_protects(trained):
+    described = RunFolder(trained / "run").read_description()
+    kinds = ["placeholders", "tags", "urls", "emails", "numbers"]
+    assert described["protected"] == {"protect": kinds, "protect_pattern": ""}
+    for place in (trained / "run", trained / "saved" / "1" / "assets.extra"):
+        assert json.loads((place / FILE).read_text())["protect"] == kinds
+
+
+def test_marks_are_single_pieces_and_pairs_that_differ_are_counted(values, folder, tmp_path):
+    run = Run(Translation, values(KINDS, f"--model_dir={tmp_path / 'run'}"), TRAINING)
+    run._prepare_folder()
+    task = run.task
+    assert task.corpus.dropped == {"with unequal protected spans": 1}
+    assert set(MARKS) <= set(task.vocabulary.pieces)
+    source = task.vocabulary.tokenize(tf.constant(["a ⟦1⟧"])).to_list()[0]
+    assert task.vocabulary.pieces.index("⟦1⟧") in source
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"beam_size": 1}, {"samples": 2, "seed": 1}, {"shrinking_beam": True}]
+)
+def test_every_span_comes_back_once(trained, options):
+    lines = [" ".join(words) for words in sentences("new", 12)] + list(HARD)
+    translated = Translator.load(trained / "run", **options).translate(lines)
+    for line, translation in zip(lines, translated, strict=True):
+        assert times(translation) == times(line)
+    assert translated[len(lines) - len(HARD) + 1] == ""
+    assert "keep me" in translated[lines.index("⟦keep me⟧ b")]
+
+
+def test_control_without_the_rules_spans_are_lost(trained):
+    lines = [" ".join(words) for words in sentences("new", 40)]
+    translated = Translator.load(trained / "run", protect_all=False).translate(lines)
+    pairs = zip(lines, translated, strict=True)
+    assert any(times(line) != times(translation) for line, translation in pairs)
+
+
+def test_the_savedmodel_translates_as_the_run(trained):
+    lines = [" ".join(words) for words in sentences("new", 6)] + list(HARD)
+    live = Translator.load(trained / "run")
+    exported = Translator.load(trained / "saved")
+    assert exported.translate(lines) == live.translate(lines)
+    assert exported.score(lines[:4], lines[2:6]) == pytest.approx(live.score(lines[:4], lines[2:6]))
+
+
+def test_nested_tags_stay_nested(trained):
+    [translated] = Translator.load(trained / "run").translate([HARD[0]])
+    opened = []
+    for tag in translated.replace("<", " <").replace(">", "> ").split():
+        if tag.startswith("</"):
+            assert opened.pop() == tag.replace("/", "")
+        elif tag.startswith("<"):
+            opened.append(tag)
+    assert opened == []
+
+
+def test_a_line_does_not_depend_on_its_batch(trained):
+    translator = Translator.load(trained / "run")
+    lines = [*HARD[:7], "a {name} b"]
+    assert translator.translate(lines) == [translator.translate([line])[0] for line in lines]
+
+
+def test_references_and_prefixes_have_the_marks_of_their_sources(trained):
+    module = TranslationModule(*load_trained(RunFolder(trained / "run")), DecodingOptions())
+    attention = module.attention(tf.constant(["{x} a {y}"]), tf.constant(["{y} {x} {z}"]))
+    pieces = [piece.decode() for piece in attention["target_pieces"][0].numpy()]
+    assert [piece for piece in pieces if piece in MARKS] == ["⟦2⟧", "⟦1⟧"]
+    [[first, *_]] = Translator(module).translate_in_detail(["a {name}"], ["{name}"])
+    assert first.text.startswith("{name}")
+    assert first.text.count("{name}") == 1
+
+
+def test_what_cannot_be_is_refused(trained, values, tmp_path):
+    loaded = load_trained(RunFolder(trained / "run"))
+    with pytest.raises(ValueError, match="ctranslate2 has no protected spans"):
+        ctranslate2_model.convert(*loaded, tmp_path / "other", {})
+    other = values("--protect=tags", f"--model_dir={trained / 'run'}", "--max_steps=13")
+    with pytest.raises(ValueError, match="protect"):
+        Run(Translation, other, TRAINING).train()
+    wrong = values("--protect_pattern=(", f"--model_dir={tmp_path / 'run'}")
+    with pytest.raises(ValueError, match="`protect_pattern` must be a regular expression"):
+        Run(Translation, wrong, TRAINING).train()
+    assert not (tmp_path / "run").exists() or not list((tmp_path / "run").glob("*.model"))
+
+
+def test_a_damaged_file_is_told(trained, tmp_path):
+    (tmp_path / FILE).write_text('{"protect": ["names"]}')
+    with pytest.raises(ValueError, match=r"protected_spans.json is damaged: .*Received: names"):
+        ProtectedSpans.load(tmp_path)
+    assert ProtectedSpans.load(trained / "run").are_any
+    assert np.all([ProtectedSpans.load(tmp_path / "none") is None])
