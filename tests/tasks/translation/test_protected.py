@@ -102,7 +102,7 @@ def test_marks_are_single_pieces_and_pairs_that_differ_are_counted(values, folde
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"beam_size": 1}, {"samples": 2, "seed": 1}, {"shrinking_beam": True}]
+    "options", [{}, {"beam_size": 1}, {"samples": 2, "seed": 1}, {"beam_form": "shrinking"}]
 )
 def test_every_span_comes_back_once(trained, options):
     lines = [" ".join(words) for words in sentences("new", 12)] + list(HARD)
