@@ -8,9 +8,9 @@ import tensorflow as tf
 from oracles import enumeration
 from oracles.enumeration import BOS, EOS, PAD
 
-from keras_transformer.decoding import BeamSearch, GreedySearch, Sampling
-from keras_transformer.decoding.beam_search import ShrinkingBeamSearch
+from keras_transformer.decoding import GreedySearch, Sampling
 from keras_transformer.decoding.constraints import Constraints
+from keras_transformer.decoding.other_beams import BEAMS
 from keras_transformer.decoding.span_constraints import SpanConstraints
 
 SIZE = 12
@@ -25,8 +25,10 @@ CLOSES = np.where(PAIRED[:, None], [-1, 0, -1, 2], -1)
 LIMITS = random.integers(1, 15, SENTENCES)
 SEARCHES = {
     "greedy": GreedySearch,
-    "beam": lambda rules: BeamSearch(4, num_hypotheses=3, constraints=rules),
-    "shrinking": lambda rules: ShrinkingBeamSearch(4, num_hypotheses=3, constraints=rules),
+    **{
+        name: lambda rules, kind=kind: kind(4, num_hypotheses=3, constraints=rules)
+        for name, kind in BEAMS.items()
+    },
     "samples": lambda rules: Sampling(3, num_hypotheses=3, seed=1, constraints=rules),
 }
 
@@ -113,7 +115,7 @@ def test_without_spans_the_search_is_the_plain_one():
     none = tf.zeros([len(rows), len(MARKS)], tf.int32)
     only_others = Constraints(barred=tuple(MARKS.tolist()))
     ruled = SpanConstraints(marks=MARKS, count=none, opened_by=none - 1)
-    for search in (SEARCHES["greedy"], SEARCHES["beam"]):
+    for search in (SEARCHES["greedy"], SEARCHES["leaving"]):
         for ours, theirs in zip(
             outputs(search(ruled), rows), outputs(search(only_others), rows), strict=True
         ):
@@ -121,9 +123,9 @@ def test_without_spans_the_search_is_the_plain_one():
 
 
 def test_a_sentence_does_not_depend_on_its_batch():
-    whole, _ = outputs(BeamSearch(4, constraints=rules()))
+    whole, _ = outputs(BEAMS["leaving"](4, constraints=rules()))
     for row in range(0, SENTENCES, 7):
-        alone, _ = outputs(BeamSearch(4, constraints=rules([row])), [row])
+        alone, _ = outputs(BEAMS["leaving"](4, constraints=rules([row])), [row])
         np.testing.assert_array_equal(alone[0, 0], whole[row, 0, : alone.shape[2]])
 
 
@@ -143,7 +145,7 @@ def test_the_score_stays_that_of_the_model():
 def test_prefixes_and_minima_go_with_the_rules():
     prefixes = np.full((SENTENCES, 2), 10)
     ids, scores = outputs(
-        BeamSearch(4, constraints=rules()), minima=tf.fill([SENTENCES], 4), prefixes=prefixes
+        BEAMS["leaving"](4, constraints=rules()), minima=tf.fill([SENTENCES], 4), prefixes=prefixes
     )
     assert (ids[:, 0, :2] == 10).all()
     assert all(kept(ids, scores))

@@ -18,7 +18,7 @@ MEDIAN = 115
 MOST_FILES = 267 + 6
 # 33,930, the import of Marian's translators, `diversify`, which was a benchmark, the import of
 # OpenNMT-tf's, what preprocess.sh replaces, protected spans.
-MOST_LINES = 33_930 + 760 + 130 + 800 + 120 + 590
+MOST_LINES = 33_930 + 760 + 130 + 800 + 120 + 600
 MOST_SHORT = 20
 MOST_OF_DOCSTRINGS = 0.21
 
