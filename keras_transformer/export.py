@@ -1,7 +1,8 @@
 """Export a run as a SavedModel: `python -m keras_transformer.export --model_dir=runs/x`.
 
-A translator's graph includes the search of section 6.1 (Vaswani et al. 2017). With
-`--format=ctranslate2` the weights are written for that engine instead. A program that trains its
+A translator's graph includes the search of section 6.1 (Vaswani et al. 2017). With `--format=onnx`
+it is a folder that translates without TensorFlow, with `--format=ctranslate2` the weights are
+written for that engine. A program that trains its
 own task exports it by `export.run(MyTask)`: see `train`.
 """
 
@@ -27,6 +28,7 @@ def main(FLAGS):
 
 def export(task, FLAGS):
     """Export a run of a task as the flags say."""
+    from keras_transformer.inference import onnx_export
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.saved_models import write
 
@@ -34,14 +36,18 @@ def export(task, FLAGS):
     values = flags.values(FLAGS, *SECTIONS, *task.export_options)
     path = folder.export_dir(FLAGS.export_dir)
     kind = values.get("format", "saved_model")
-    if kind != "saved_model":
+    if kind == "ctranslate2":
         own = flags.of_sections(DecodingOptions)
         flags.refuse(own, f"has no effect: {kind} has its own search")
         path = task.convert(folder, FLAGS.export_dir or f"{path}_{kind}", values)
     else:
         description = {**folder.read_description(), **folder.read_scores()}
+        of_run = (description, folder.read_examples())
         module = task.reload(folder, values)
-        path = write.export(module, path, description, folder.read_examples(), FLAGS.version)
+        if kind == "onnx":
+            path = onnx_export.export(module, FLAGS.export_dir or f"{path}_{kind}", *of_run)
+        else:
+            path = write.export(module, path, *of_run, FLAGS.version)
     print(f"exported to {path}")
 
 

@@ -67,8 +67,8 @@ def _hidden(*packages):
 
 
 def spread_over_cores() -> int:
-    """Let each operation of TensorFlow use one core. Call it before TensorFlow has computed
-    anything.
+    """Let each operation of TensorFlow, if it was imported, use one core. Call it before TensorFlow
+    has computed anything.
 
     Decoding is made of small operations: two batches at once on a core each are decoded faster than
     one batch on two cores.
@@ -76,9 +76,8 @@ def spread_over_cores() -> int:
     Returns:
         The number of batches to decode at once.
     """
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(1)
+    if tensorflow := sys.modules.get("tensorflow"):
+        tensorflow.config.threading.set_intra_op_parallelism_threads(1)
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
 
 

@@ -5,9 +5,12 @@ So what is drawn for a place does not depend on how many were drawn before it, n
 in a batch. It is arithmetic on tensors, and so a part of any graph.
 """
 
-import numpy as np
-import tensorflow as tf
+from typing import Any
 
+import numpy as np
+
+# Of TensorFlow, which is imported where it is first needed.
+Tensor = Any
 # The constants of splitmix64 (Steele, Lea and Flood 2014).
 GOLDEN = 0x9E3779B97F4A7C15
 FIRST = 0xBF58476D1CE4E5B9
@@ -16,10 +19,12 @@ SECOND = 0x94D049BB133111EB
 ROUNDS = 24
 
 
-def key(seed: int, *numbers) -> tf.Tensor:
+def key(seed: int, *numbers) -> Tensor:
     """A random 64-bit number, uint64, that follows from a seed at least 0 and some numbers,
     integers at least 0 or int64 tensors of shapes that broadcast.
     """
+    import tensorflow as tf
+
     [start] = np.random.SeedSequence(seed).generate_state(1, np.uint64)
     mixed = tf.constant(start)
     for number in numbers:
@@ -27,16 +32,22 @@ def key(seed: int, *numbers) -> tf.Tensor:
     return mixed
 
 
-def mix(number: tf.Tensor) -> tf.Tensor:
+def mix(number: Tensor | np.ndarray) -> Tensor | np.ndarray:
     """The last step of splitmix64: each bit of the result depends on each bit of the number,
     uint64.
     """
-    number = (number ^ tf.bitwise.right_shift(number, 30)) * FIRST
-    number = (number ^ tf.bitwise.right_shift(number, 27)) * SECOND
-    return number ^ tf.bitwise.right_shift(number, 31)
+    if isinstance(number, np.ndarray):
+        shifted = np.right_shift
+    else:
+        from tensorflow import bitwise
+
+        shifted = bitwise.right_shift
+    number = (number ^ shifted(number, 30)) * FIRST
+    number = (number ^ shifted(number, 27)) * SECOND
+    return number ^ shifted(number, 31)
 
 
-def permuted(places: tf.Tensor, size: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
+def permuted(places: Tensor, size: Tensor, key: Tensor) -> Tensor:
     """Where a random permutation of 0 .. size-1 takes some places.
 
     "Swap or not" (Hoang, Morris and Rogaway 2012, "An Enciphering Scheme Based on a Card Shuffle"):
@@ -56,6 +67,8 @@ def permuted(places: tf.Tensor, size: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
     Returns:
         int64 (L,), each from 0 to its size - 1.
     """
+    import tensorflow as tf
+
     places = tf.cast(places, tf.uint64)
     size = tf.cast(size, tf.uint64)
     rounds = tf.reshape(tf.range(1, ROUNDS + 1, dtype=tf.int64), [-1] + [1] * key.shape.rank)

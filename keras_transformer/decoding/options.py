@@ -12,6 +12,9 @@ OR_ITS_OWN = (
     "or the value that a SavedModel was exported with, or a run of a translator or parser trained "
     "with."
 )
+# The paper's.
+BEAM_SIZE = 4
+LENGTH_PENALTY = 0.6
 # Of a flag that is not given, the model has its own value.
 ITS_OWN = types.MappingProxyType({"is_unset": True, "resumed": TOLD})
 # Rules on a text, however it is searched for.
@@ -165,7 +168,7 @@ class DecodingOptions(Options):
                 f"min_length={self.min_length}, max_length={self.max_length}."
             )
         kept = "samples" if self.samples else "beam_size"
-        most = self.samples or self.beam_size or 4
+        most = self.samples or self.beam_size or BEAM_SIZE
         if self.num_hypotheses > most:
             raise ValueError(
                 f"`num_hypotheses` must lie in 1..{kept}={most}. Received: "

@@ -19,6 +19,7 @@ from keras_transformer.flags.definition import PathParser
 from keras_transformer.flags.help_pages import help_of
 from keras_transformer.flags.of_commands import Dump, Errors
 from keras_transformer.flags.scopes import read_sections, tasks_of
+from keras_transformer.runs.model_path import is_onnx
 from keras_transformer.startup import start_tensorflow
 from keras_transformer.tasks import TASKS
 from keras_transformer.tensorflow_errors import reason_of
@@ -121,7 +122,8 @@ def run(
     of_tasks: Mapping[str, Sections] | None = None,
     everyday: Sequence[str] = (),
 ) -> None:
-    """Parse the command line, start TensorFlow, call `main`, and print errors in one line.
+    """Parse the command line, start TensorFlow unless the model is an ONNX folder, call `main`, and
+    print errors in one line.
 
     Args:
         main: takes the parsed flags.
@@ -164,7 +166,8 @@ def _parse(argv, sections, of_tasks, doc="", everyday=()):
 
 def _call(main, FLAGS):
     try:
-        start_tensorflow()
+        if not ("model" in FLAGS and FLAGS.model and is_onnx(FLAGS.model)):
+            start_tensorflow()
         _tell_errors(main, FLAGS)
     except KeyboardInterrupt:
         # Of the commands that come here, only training resumes where it was.
@@ -173,12 +176,13 @@ def _call(main, FLAGS):
 
 
 def _tell_errors(main, FLAGS):
-    from tensorflow import errors
-
     try:
         main(FLAGS)
-    except (ValueError, OSError, ImportError, errors.OpError) as error:
-        if FLAGS.traceback:
+    except Exception as error:
+        tensorflow = sys.modules.get("tensorflow")
+        of_tensorflow = (tensorflow.errors.OpError,) if tensorflow else ()
+        told = (ValueError, OSError, ImportError, *of_tensorflow)
+        if FLAGS.traceback or not isinstance(error, told):
             raise
         _exit(_with_places(_reason(error, FLAGS)))
 

@@ -20,10 +20,12 @@ from keras_transformer.runs.model_path import ModelPath
 def load_model(
     path: str | os.PathLike | Sequence[str | os.PathLike], precision: str, options: dict
 ) -> tuple:
-    """A `Live` or an `Exported`, which makes sentences of sentences, and the description of its
-    (first) run.
+    """A `Live`, an `Exported` or a `Portable`, which makes sentences of sentences, and the
+    description of its (first) run.
     """
     models = ModelPath.listed(path)
+    if len(models) == 1 and models[0].is_onnx:
+        return _load_onnx(models[0], precision, options)
     if len(models) == 1 and models[0].version:
         return _load_saved_model(models[0], precision, options)
     return _load_runs(models, precision, options)
@@ -110,6 +112,15 @@ def _load_saved_model(model, precision, options):
     if description:
         _require_sentences(description, model.version)
     return Exported(model.version, options, description), description
+
+
+def _load_onnx(model, precision, options):
+    from keras_transformer.inference.onnx_folder import Portable
+
+    refuse_precision(model.path, precision)
+    description = model.describe()
+    _require_sentences(description, model.path)
+    return Portable(model.path, options), description
 
 
 def _load_runs(models, precision, options):

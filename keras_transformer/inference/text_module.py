@@ -57,12 +57,15 @@ class TextModule(ServedText):
         output, outputs: what functions call the text that comes out, and several of them.
         default_options: arguments of `DecodingOptions` in place of its defaults.
         score: the function of that name.
+        stepper: makes a `Stepper` with the weights as they are.
+        encode: a graph of what its steps need of sources (B, S); None where there is no source.
     """
 
     output: str
     outputs: str
     default_options: Mapping[str, Any] = {}
     score: Callable[..., dict]
+    encode: Callable | None = None
 
     def __init__(self, model, vocabulary, options: DecodingOptions, name: str):
         super().__init__(model, vocabulary, name)
@@ -70,7 +73,7 @@ class TextModule(ServedText):
         self.target_tokenizer = vocabulary.target.tokenizer
         self.options = options
         self.marks = SpanMarks(vocabulary.protected) if vocabulary.protected else None
-        self._stepper = model.stepper
+        self.stepper = model.stepper
 
     def functions(self):
         return {
@@ -126,7 +129,7 @@ class TextModule(ServedText):
         minima = self.options.minima(lengths)
         # The samples of a text depend on its words, not on its place in the batch.
         seeds = tf.strings.to_hash_bucket_fast(text, 2**62)
-        return search(self._stepper(), memory, limits, minima, prefixes, seeds)
+        return search(self.stepper(), memory, limits, minima, prefixes, seeds)
 
     def hypotheses(self, text, ids, scores) -> dict[str, tf.Tensor]:
         """What a search gave, as strings (B, n) with their scores."""

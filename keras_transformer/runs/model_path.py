@@ -1,5 +1,6 @@
-"""What `--model` and `--init_from` may name: a run's folder, a checkpoint in one, a SavedModel, or
-a folder of its numbered versions. Nothing else decides which of these a path is.
+"""What `--model` and `--init_from` may name: a run's folder, a checkpoint in one, a SavedModel, a
+folder of its numbered versions, or a folder of ONNX graphs. Nothing else decides which of these a
+path is.
 
 Keras and what runs a SavedModel are imported where they are needed: importing them takes longer
 than translating a few lines.
@@ -14,6 +15,12 @@ from keras_transformer.runs.description import read_description
 from keras_transformer.saved_models.versions import newest_version
 
 CHECKPOINT = ".npz"
+ONNX = "decoder.onnx"
+
+
+def is_onnx(path: str | os.PathLike) -> bool:
+    """Whether a path is a folder of ONNX graphs, which needs no TensorFlow."""
+    return (pathlib.Path(path).expanduser() / ONNX).exists()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,11 +29,13 @@ class ModelPath:
 
     Attributes:
         path: as it was named.
-        version: the folder of the SavedModel, the newest of its versions; None of a run.
+        version: the folder of the SavedModel, the newest of its versions; None of others.
+        is_onnx: whether it is a folder of ONNX graphs.
     """
 
     path: pathlib.Path
     version: pathlib.Path | None
+    is_onnx: bool = False
 
     @classmethod
     def of(cls, path: str | os.PathLike) -> "ModelPath":
@@ -37,6 +46,8 @@ class ModelPath:
             raise FileNotFoundError(
                 f"there is no model at {path}: neither a run's folder nor a SavedModel."
             )
+        if is_onnx(path):
+            return cls(path, None, is_onnx=True)
         return cls(path, path if (path / "saved_model.pb").exists() else newest_version(path))
 
     @classmethod
@@ -61,6 +72,11 @@ class ModelPath:
         """The `RunFolder`; of a checkpoint, that which it lies in, and whose weights it is."""
         from keras_transformer.runs.folder import RunFolder
 
+        if self.is_onnx:
+            raise ValueError(
+                f"{self.path} has ONNX graphs, which only answer: translate and generate take it "
+                "alone. Name the folder of the run."
+            )
         if self.path.suffix != CHECKPOINT:
             return RunFolder(self.path)
         for parent in self.path.parents[:2]:
@@ -75,9 +91,9 @@ class ModelPath:
         """The `model.json` of the run or beside the SavedModel; {} of a SavedModel that another
         program exported.
         """
-        if self.version is None:
+        if self.version is None and not self.is_onnx:
             return self.run.read_description()
-        path = self.version / "model.json"
+        path = (self.version or self.path) / "model.json"
         return read_description(path) if path.exists() else {}
 
 

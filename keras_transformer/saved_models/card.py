@@ -1,10 +1,10 @@
-"""What a SavedModel says of itself: `model.json` for programs, `README.md` for people."""
+"""What an export says of itself: `model.json` for programs, `README.md` for people."""
 
 import importlib.metadata
 import pathlib
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
@@ -16,32 +16,39 @@ PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece")
 
 
 def write(
-    folder: pathlib.Path, module: ServedModule, description: Mapping, signatures: Iterable[str]
+    folder: pathlib.Path,
+    module: ServedModule,
+    description: Mapping,
+    facts: Mapping,
+    remark: str,
+    packages: Sequence[str] = PACKAGES,
 ) -> None:
-    """Write `model.json`, the run's description and what the module says, and `README.md`."""
-    card = _card(module, description, signatures)
+    """Write `model.json`, the run's description, what the module says and further facts, and
+    `README.md`, which ends in a remark.
+    """
+    card = _card(module, description, facts, packages)
     write_json(folder / "model.json", card)
-    (folder / "README.md").write_text(_readme(module, card), encoding="utf-8")
+    (folder / "README.md").write_text(_readme(module, card, remark), encoding="utf-8")
 
 
-def _card(module, description, signatures):
+def _card(module, description, facts, packages):
     is_half = any(variable.dtype == tf.bfloat16 for variable in module.variables)
     return {
         **description,
         **module.facts(),
         "precision": "bfloat16" if is_half else "float32",
         "parameters": sum(variable.shape.num_elements() for variable in module.variables),
-        "signatures": sorted(signatures),
+        **facts,
         "versions": {
             "python": platform.python_version(),
-            **{name: importlib.metadata.version(name) for name in PACKAGES},
+            **{name: importlib.metadata.version(name) for name in packages},
             "keras_transformer": __version__,
         },
         "commit": _commit(),
     }
 
 
-def _readme(module, card):
+def _readme(module, card, remark):
     rows = {
         **module.rows(card),
         "parameters": f"{card['parameters']:,}, {card['precision']}",
@@ -52,14 +59,7 @@ def _readme(module, card):
     table = "".join(
         f"| {name} | {str(value).replace('|', chr(92) + '|')} |\n" for name, value in rows.items()
     )
-    return (
-        f"# {module.title(card)}\n\n{module.what}\n\n"
-        f"| | |\n|---|---|\n{table}\n"
-        f"Signatures: {', '.join(card['signatures'])}. `assets.extra/golden.jsonl` has examples "
-        "and what came out for\n"
-        "them when this was exported; `assets.extra/batching_parameters.txt` is for TF Serving's "
-        "`--batching_parameters_file`.\n"
-    )
+    return f"# {module.title(card)}\n\n{module.what}\n\n| | |\n|---|---|\n{table}\n{remark}"
 
 
 def _listed(values):

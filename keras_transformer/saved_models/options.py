@@ -35,9 +35,9 @@ class Format(Options):
 
     format: str = option(
         "saved_model",
-        "Format of the export. ctranslate2 is for the engine of that name, which has its own "
-        "search.",
-        choices=("saved_model", "ctranslate2"),
+        "Format of the export. onnx: graphs that translate without TensorFlow. ctranslate2: for "
+        "the engine of that name, which has its own search.",
+        choices=("saved_model", "onnx", "ctranslate2"),
     )
 
 

@@ -10,6 +10,12 @@ from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.saved_models.versions import taken_numbers
 from pipelines.whole_files import whole_folder
 
+REMARK = (
+    "Signatures: {}. `assets.extra/golden.jsonl` has examples and what came out for\n"
+    "them when this was exported; `assets.extra/batching_parameters.txt` is for TF Serving's "
+    "`--batching_parameters_file`.\n"
+)
+
 
 def export(
     module: ServedModule,
@@ -63,7 +69,9 @@ def new_version(folder: pathlib.Path, version: int | None = None) -> pathlib.Pat
 def _write(module, path, name, description, examples):
     functions = module.functions()
     tf.saved_model.save(module, str(path), signatures=functions)
-    card.write(path, module, description, functions)
+    signatures = sorted(functions)
+    remark = REMARK.format(", ".join(signatures))
+    card.write(path, module, description, {"signatures": signatures}, remark)
     extra = path / "assets.extra"
     extra.mkdir()
     module.write_files(extra)

@@ -162,7 +162,7 @@ def fingerprint_of(model: bytes) -> str:
 
 class Vocabulary:
     """A learned SentencePiece model, from its bytes, of `size` V pieces; `fingerprint` is equal for
-    equal vocabularies.
+    equal vocabularies, `processor` cuts text and joins it without TensorFlow.
     """
 
     kind = "joint"
@@ -171,7 +171,8 @@ class Vocabulary:
 
     def __init__(self, model: bytes):
         self.model = model
-        self.size = sentencepiece.SentencePieceProcessor(model_proto=model).vocab_size()
+        self.processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self.size = self.processor.vocab_size()
         self.fingerprint = fingerprint_of(model)
 
     @property
@@ -204,16 +205,14 @@ class Vocabulary:
     @functools.cached_property
     def pieces(self) -> list[str]:
         """V strings by id; a space is "\u2581"."""
-        processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
-        return [processor.id_to_piece(number) for number in range(self.size)]
+        return [self.processor.id_to_piece(number) for number in range(self.size)]
 
     @functools.cached_property
     def merges(self) -> dict[str, int] | None:
         """The pieces of a byte-pair encoding that merges make, and their characters, with their
         ids: the smaller the id, the sooner the merge. None for another kind of vocabulary.
         """
-        processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
-        scores = [processor.get_score(number) for number in range(self.size)]
+        scores = [self.processor.get_score(number) for number in range(self.size)]
         # Special pieces, bytes and tags have the score 0, as the first merge has.
         first = max((number for number, score in enumerate(scores) if score == 0), default=0)
         if scores[first:] != [-float(rank) for rank in range(self.size - first)]:
@@ -227,10 +226,13 @@ class Vocabulary:
         """
         if self.merges is not None:
             return None
-        processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
-        scores = {piece: processor.get_score(number) for number, piece in enumerate(self.pieces)}
+        scores = {
+            piece: self.processor.get_score(number) for number, piece in enumerate(self.pieces)
+        }
         # Special pieces, bytes and tags have the score 0.
-        found = {piece: score for piece, score in scores.items() if score < 0}
+        found = {
+            piece: score for piece, score in zip(self.pieces, scores, strict=True) if score < 0
+        }
         spelled = all(character in found for piece in found for character in piece)
         return found if spelled else None
 

@@ -57,6 +57,7 @@ class TranslationModule(TextModule):
         super().__init__(model, vocabulary, options, "translation")
         self.check(options)
         self._graphs = graphs_of(model)
+        self.encode = self._graphs.encode
         self._search_as_exported = traced(
             lambda text, prefixes: self.search(self.options.search(), text, prefixes),
             tf.TensorSpec([None], tf.string),
@@ -242,7 +243,7 @@ class TranslationModule(TextModule):
         return {"translate": translate, "nbest": traced(nbest, TEXT)}
 
     def begin(self, source, prefixes):
-        return self._graphs.encode(source.to_tensor(default_value=PAD)), prefixes
+        return self.encode(source.to_tensor(default_value=PAD)), prefixes
 
     def next_logits(self, text, prefix):
         pieces = tf.strings.split(prefix)[:, :MAX_SOURCE_LENGTH]

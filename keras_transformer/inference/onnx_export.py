@@ -1,0 +1,197 @@
+"""A translator or a language model as ONNX graphs, which run without TensorFlow.
+
+The graphs are made of the live `encode` and `Stepper`, whatever the architecture; the search stays
+outside, in `decoding.numpy_search`.
+"""
+
+import importlib
+import json
+import pathlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.decoding import loop
+from keras_transformer.inference.model_graphs import IDS, traced
+from keras_transformer.inference.onnx_folder import (
+    DECODER,
+    ENCODER,
+    GOLDEN,
+    Portable,
+    refuse_unknown,
+)
+from keras_transformer.inference.text_module import TEXT, TextModule
+from keras_transformer.saved_models import card
+from pipelines.special_ids import BOS, PAD
+from pipelines.whole_files import whole_folder
+
+# The newest set of operations that tf2onnx knows.
+OPSET = 18
+PACKAGES = ("tensorflow", "keras", "sentencepiece", "tf2onnx", "onnx", "onnxruntime")
+# What `TextModule.output` calls texts that need nothing but a search and a vocabulary.
+KNOWN = ("translation", "generated")
+REMARK = (
+    f"`{ENCODER}` and `{DECODER}` run with ONNX Runtime, `vocabulary*.model` with SentencePiece; "
+    "neither needs TensorFlow.\n"
+    "`keras_transformer.Translator.load(FOLDER)` searches with them. "
+    f"`{GOLDEN}` has examples and what came out for\n"
+    "them when this was exported.\n"
+)
+
+
+def export(
+    module: TextModule, folder: pathlib.Path, description: Mapping, examples: Sequence[str] = ()
+) -> pathlib.Path:
+    """Write a folder, whole or not at all, and not if its golden examples come out otherwise than
+    from the live model.
+    """
+    converter = _converter()
+    _refuse(module)
+    folder = pathlib.Path(folder)
+    if folder.exists():
+        raise FileExistsError(f"{folder} exists. Name another --export_dir, or delete it.")
+    with whole_folder(folder) as temporary:
+        temporary.mkdir()
+        for name, function, specifications in _graphs(module):
+            path = str(temporary / name)
+            converter.from_function(function, specifications, opset=OPSET, output_path=path)
+        module.write_files(temporary)
+        size = sum(path.stat().st_size for path in temporary.glob("*.onnx"))
+        facts = {"format": "onnx", "bytes": size}
+        card.write(temporary, module, description, facts, REMARK, PACKAGES)
+        golden = _golden(module, examples)
+        _write_golden(temporary / GOLDEN, golden)
+        _check(temporary, golden, module.options.samples)
+    return folder
+
+
+def _converter():
+    try:
+        converter = importlib.import_module("tf2onnx.convert")
+    except ImportError as error:
+        raise ValueError(
+            "--format=onnx needs packages: pip install 'keras-transformer-nmt[onnx]'."
+        ) from error
+    # Of two reshapes it takes the first away, though the second may copy sizes of its result.
+    converter.optimizer._get_optimizers().pop("remove_back_to_back", None)
+    return converter
+
+
+def _refuse(module):
+    if module.output not in KNOWN:
+        raise ValueError(
+            f"--format=onnx is for {' and '.join(KNOWN)} texts. Received: a model whose output is "
+            f"a {module.output}, which TensorFlow's operations make. Export a SavedModel."
+        )
+    if module.marks:
+        raise ValueError(
+            "--format=onnx keeps no protected spans, which TensorFlow's operations mark in the "
+            "text. Export a SavedModel."
+        )
+    refuse_unknown(module.options)
+
+
+def _graphs(module):
+    """The file, the function and the inputs of each graph."""
+    source = {}
+    if module.encode:
+        source = module.encode.get_concrete_function(IDS).structured_outputs
+
+        def encode(ids):
+            return _named("source", module.encode(ids))
+
+        ids = tf.TensorSpec([None, None], tf.int32, name="ids")
+        yield ENCODER, traced(encode, ids), [ids]
+    rows = tf.TensorSpec([], tf.int32)
+    stepper = module.stepper()
+    start = traced(lambda rows: module.stepper().start(rows), rows).get_concrete_function()
+    state = start.structured_outputs
+    shapes = loop.shape_invariants(state, stepper.growing)
+    specifications = [
+        tf.TensorSpec([None, None], tf.int32, name="ids"),
+        tf.TensorSpec([], tf.int32, name="position"),
+        tf.TensorSpec([None], tf.int32, name="rows"),
+        tf.TensorSpec([], tf.int32, name="count"),
+        tf.TensorSpec([None, None], tf.float32, name="bias"),
+        tf.TensorSpec([None, None], tf.float32, name="factor"),
+        *_specifications("state", state, shapes),
+        *_specifications("source", source, loop.shape_invariants(source, loop.fixed(source))),
+    ]
+
+    def step(ids, position, rows, count, bias, factor, *tensors):
+        inner = tensors[: len(tf.nest.flatten(state))]
+        outer = tf.nest.pack_sequence_as(source, tensors[len(inner) :])
+        inner = tf.nest.pack_sequence_as(state, [tf.gather(one, rows) for one in inner])
+        # Made in the graph, where its matrices are constants.
+        logits, inner, _ = module.stepper()(ids, position, inner, outer)
+        return {**_likeliest(logits, count, bias, factor), **_named("next", inner)}
+
+    yield DECODER, traced(step, *specifications), specifications
+
+
+def _named(name, nest):
+    return {f"{name}_{number}": one for number, one in enumerate(tf.nest.flatten(nest))}
+
+
+def _specifications(name, nest, shapes):
+    shapes = tf.nest.flatten(shapes)
+    return [
+        tf.TensorSpec(shape, tensor.dtype, name=key)
+        for (key, tensor), shape in zip(_named(name, nest).items(), shapes, strict=True)
+    ]
+
+
+def _likeliest(logits, count, bias, factor):
+    """What `decoding.numpy_search` asks of a step besides the state."""
+    size = logits.shape[-1]
+    logits = tf.reshape(logits, [-1, size])
+    logits = tf.where(logits > 0, logits / factor, logits * factor)
+    never = np.zeros(size, np.float32)
+    never[[PAD, BOS]] = -np.inf
+    values, tokens = tf.math.top_k(logits + never + bias, count)
+    return {
+        "logits": values,
+        "tokens": tokens,
+        "log_normalizer": tf.reduce_logsumexp(logits, axis=-1),
+    }
+
+
+def _golden(module, examples):
+    """Texts and what comes out for them; by greedy search where texts are drawn, for a text has
+    another seed without TensorFlow.
+    """
+    texts = [one["text"].item() for one in module.golden_inputs(examples)]
+    texts = [text for text in texts if text.decode(errors="ignore").encode() == text]
+    options = module.options.greedy() if module.options.samples else module.options
+
+    def written(text):
+        ids, _ = module.search(options.search(), text)
+        return module.target_text(ids[:, 0], text)
+
+    outputs = traced(written, TEXT)(tf.constant(texts)).numpy()
+    return [
+        {"text": text.decode(), module.output: output.decode(errors="replace")}
+        for text, output in zip(texts, outputs, strict=True)
+    ]
+
+
+def _write_golden(path, golden):
+    lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in golden]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+def _check(folder, golden, is_drawn):
+    """Ask for the golden examples, alone and in a batch."""
+    portable = Portable(folder, {"beam_size": 1} if is_drawn else {})
+    texts = [one["text"] for one in golden]
+    ways = {"in a batch": [texts], "alone": [[text] for text in texts]}
+    for way, batches in ways.items():
+        outputs = [output for batch in batches for output in portable.translate(batch)]
+        for one, output in zip(golden, outputs, strict=True):
+            [text, expected] = one.values()
+            if output != expected:
+                raise ValueError(
+                    "nothing was exported: golden examples come out otherwise than from the live "
+                    f"model. The first, {way}: {text!r} to {output!r}, expected {expected!r}."
+                )

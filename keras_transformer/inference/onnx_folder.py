@@ -1,0 +1,251 @@
+"""A folder that `inference.onnx_export` wrote, run without TensorFlow and without Keras: ONNX
+Runtime has the model, SentencePiece the vocabulary, NumPy the search.
+"""
+
+import dataclasses
+import hashlib
+import importlib
+import os
+import pathlib
+from collections.abc import Mapping
+
+import numpy as np
+
+from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, in_tokens, parse_length
+from keras_transformer.decoding.numpy_search import NumpySearch
+from keras_transformer.decoding.options import DecodingOptions
+from keras_transformer.decoding.remembered_options import options_of_run
+from keras_transformer.inference.live import Hypothesis
+from keras_transformer.runs.description import read_description
+from keras_transformer.runs.model_path import ONNX
+from pipelines import vocabularies
+from pipelines.special_ids import EOS, PAD
+from pipelines.vocabularies.vocabulary import RESERVED
+
+ENCODER = "encoder.onnx"
+DECODER = ONNX
+GOLDEN = "golden.jsonl"
+DRAWING = ("samples", "temperature", "top_k", "top_p", "seed")
+LOGITS = ("logits", "tokens", "log_normalizer")
+
+
+class OnnxModel:
+    """The graphs of a folder, called as `decoding.numpy_search` calls a model."""
+
+    def __init__(self, folder: pathlib.Path):
+        runtime = _runtime()
+        self._decoder = _session(runtime, folder / DECODER)
+        self.has_encoder = (folder / ENCODER).exists()
+        if self.has_encoder:
+            self._encoder = _session(runtime, folder / ENCODER)
+        self._inputs = {one.name for one in self._decoder.get_inputs()}
+        inputs = [one for one in self._decoder.get_inputs() if one.name.startswith("state_")]
+        self._states = sorted(inputs, key=lambda one: int(one.name.removeprefix("state_")))
+        self._outputs = [*LOGITS, *(f"next_{number}" for number in range(len(self._states)))]
+
+    def encode(self, ids: np.ndarray) -> list[np.ndarray]:
+        """What the steps need of sources (B, S)."""
+        if not self.has_encoder:
+            return []
+        names = [one.name for one in self._encoder.get_outputs()]
+        names.sort(key=lambda name: int(name.removeprefix("source_")))
+        return self._encoder.run(names, {"ids": ids})
+
+    def start(self, rows: int) -> list[np.ndarray]:
+        """Zeros; an axis that grows, whose size the graph leaves open, begins with none."""
+        shapes = [(rows, *map(_size, one.shape[1:])) for one in self._states]
+        return [np.zeros(shape, np.float32) for shape in shapes]
+
+    def step(self, ids, position, rows, count, bias, factor, state, source):
+        """One token for each hypothesis: see `decoding.numpy_search`."""
+        feeds = {
+            "ids": ids,
+            "position": position,
+            "rows": rows,
+            "count": count,
+            "bias": bias,
+            "factor": factor,
+            **{f"source_{number}": one for number, one in enumerate(source)},
+            **{one.name: array for one, array in zip(self._states, state, strict=True)},
+        }
+        # A graph has no input that its architecture does not read, such as the position.
+        feeds = {name: array for name, array in feeds.items() if name in self._inputs}
+        logits, tokens, log_normalizer, *state = self._decoder.run(self._outputs, feeds)
+        return logits, tokens, log_normalizer, state
+
+
+def _runtime():
+    # It would write a file and report to its maker from the import on.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    try:
+        return importlib.import_module("onnxruntime")
+    except ImportError as error:
+        raise ValueError("an ONNX model needs ONNX Runtime: pip install onnxruntime.") from error
+
+
+def _session(runtime, path):
+    options = runtime.SessionOptions()
+    # The operations of a step are too small to share. Threads translate a batch each.
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    return runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def _size(size):
+    return size if isinstance(size, int) else 0
+
+
+class Portable:
+    """What `Translator` calls of such a folder, as `Live`; `options` replace the exported ones."""
+
+    def __init__(self, folder: pathlib.Path, options: Mapping):
+        self._folder = folder
+        exported = read_description(folder / "model.json").get("decoding", {})
+        self._options = _options(exported, options)
+        both = vocabularies.load(folder)
+        self._source = both.source.processor
+        self._target = both.target.processor
+        self._model = OnnxModel(folder)
+
+    def check(self, options: Mapping) -> None:
+        """Refuse options that are out of range."""
+        _options({}, options)
+
+    def lengths(self, lines: list[str]) -> list[int]:
+        """How many tokens each line has, EOS included."""
+        return [len(ids) + 1 for ids in _encoded(self._source, lines)]
+
+    def target_lengths(self, references: list[str]) -> list[int]:
+        """How many tokens each translation has, likewise."""
+        return [len(ids) + 1 for ids in _encoded(self._target, references)]
+
+    def has_piece(self, piece: str) -> bool:
+        """Whether the source's vocabulary has a piece that is text or a tag."""
+        return piece not in RESERVED and self._source.piece_to_id(piece) != self._source.unk_id()
+
+    def translate(self, lines: list[str]) -> list[str]:
+        """The best translation of each line."""
+        return self._texts(lines, self._options)
+
+    def translate_in_detail(self, lines: list[str], prefixes: list[str]) -> list[list[Hypothesis]]:
+        """The hypotheses of each line, best first, that begin with its prefix."""
+        found = self._found(lines, _encoded(self._target, prefixes), self._options)
+        if self._options.repetition_penalty == 1.0:
+            logs = [[one.log_probabilities for one in of_line] for of_line in found]
+        else:
+            pairs = zip(lines, found, strict=True)
+            # The search's are those of the changed distribution.
+            logs = [
+                self._forced([line] * len(one), [ids[:-1] for _, ids, _ in one])
+                for line, one in pairs
+            ]
+        return [
+            [
+                Hypothesis(
+                    self._text(line, one.ids), one.score, self._target.id_to_piece(one.ids), values
+                )
+                for one, values in zip(of_line, of_each, strict=True)
+            ]
+            for line, of_line, of_each in zip(lines, found, logs, strict=True)
+        ]
+
+    def translate_with_penalties(
+        self, beam_size: int, length_penalties: list[float], lines: list[str]
+    ) -> list[list[str]]:
+        """The best translation of each line by each length penalty, a search for each."""
+        columns = []
+        for penalty in length_penalties:
+            search = {"beam_size": beam_size, "length_penalty": penalty}
+            columns.append(self._texts(lines, dataclasses.replace(self._options, **search)))
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:
+        """Log P(Y | X) in nats and |Y| of each pair."""
+        logs = self._forced(lines, _encoded(self._target, references))
+        return [(sum(values), len(values)) for values in logs]
+
+    def attention(self, lines: list[str], references: list[str]) -> dict[str, np.ndarray]:
+        """Refused: the graphs of a search give no attention."""
+        raise ValueError(
+            f"{self._folder} has no attention: it was exported to translate. Name the folder of "
+            "the run, or of its SavedModel."
+        )
+
+    cross_attention = attention
+
+    def _forced(self, lines, targets):
+        """Log P of each token of targets, ids."""
+        forced = DecodingOptions(beam_size=1, max_length=1, min_length=1)
+        found = self._found(lines, [ids[: MAX_SOURCE_LENGTH - 1] for ids in targets], forced)
+        return [one.log_probabilities for [one] in found]
+
+    def _texts(self, lines, options):
+        found = self._found(lines, [[]] * len(lines), options)
+        return [
+            self._text(line, of_line[0].ids) if of_line else ""
+            for line, of_line in zip(lines, found, strict=True)
+        ]
+
+    def _found(self, lines, prefixes, options):
+        """What is found for each line, after its prefix, ids."""
+        sources = [ids[: MAX_SOURCE_LENGTH - 1] for ids in _encoded(self._source, lines)]
+        lengths = [len(ids) + 1 for ids in sources]
+        padded = np.full((len(sources), max(lengths, default=1)), PAD, np.int32)
+        for row, ids in zip(padded, sources, strict=True):
+            row[: len(ids) + 1] = [*ids, EOS]
+        search = NumpySearch(options, self._target.vocab_size())
+        return search(
+            self._model,
+            self._model.encode(padded),
+            _in_tokens("max_length", options.max_length, lengths),
+            _in_tokens("min_length", options.min_length, lengths),
+            prefixes if self._model.has_encoder else sources,
+            list(map(_seed, lines)),
+        )
+
+    def _text(self, line, ids):
+        # A blank line has an empty translation; a text begins with whatever its prompt is.
+        if self._model.has_encoder and not line.encode(errors="replace").strip():
+            return ""
+        return self._target.decode([one for one in ids if one not in (PAD, EOS)])
+
+
+def _options(exported, given):
+    """The exported options, replaced by those that are given; a search is asked for in place of
+    samples by its beam.
+    """
+    given = {name: value for name, value in given.items() if value is not None}
+    if not given.get("samples") and ("beam_size" in given or "length_penalty" in given):
+        exported = {name: exported[name] for name in exported if name not in DRAWING}
+    options = options_of_run(given, exported)
+    refuse_unknown(options)
+    return options
+
+
+def refuse_unknown(options: DecodingOptions) -> None:
+    """Refuse options that the search in NumPy has not."""
+    unknown = {
+        "coverage_penalty": options.coverage_penalty > 0,
+        "constrained": options.constrained,
+        "beam_form": options.beam_form == "staying",
+    }
+    for name in (name for name, is_asked_for in unknown.items() if is_asked_for):
+        raise ValueError(
+            f"ONNX models are searched without it: {name}={getattr(options, name)}. Choose "
+            "another, or take the run's folder or its SavedModel."
+        )
+
+
+def _encoded(processor, lines):
+    return processor.encode([line.encode(errors="replace").decode() for line in lines])
+
+
+def _in_tokens(name, length, lengths):
+    """A length for sources of so many tokens, at least 1."""
+    return [max(in_tokens(parse_length(name, length), source), 1) for source in lengths]
+
+
+def _seed(line):
+    """A number of a line alone, so that its samples do not depend on its neighbours."""
+    digest = hashlib.blake2b(line.encode(errors="replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 2

@@ -1,0 +1,122 @@
+"""The search in NumPy finds what the searches of TensorFlow find, by any options."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from oracles import enumeration
+from oracles.enumeration import BOS, EOS, PAD, TableStepper, decode
+
+from keras_transformer.decoding import DecodingOptions, numpy_search
+from keras_transformer.decoding.numpy_search import NumpySearch
+
+WORDS = 5
+SENTENCES = st.lists(
+    st.tuples(
+        st.integers(0, 2**32),
+        st.integers(1, 9),
+        st.integers(1, 5),
+        st.lists(st.integers(4, 3 + WORDS), max_size=3).map(tuple),
+    ),
+    min_size=1,
+    max_size=4,
+)
+# Seed, limit, minimum, prefix: each sentence lays stress on one rule, the last on all.
+VARIED = [(1, 5, 1, ()), (2, 5, 4, ()), (3, 2, 5, ()), (4, 2, 1, (4, 4)), (6, 5, 4, (4, 4, 5))]
+OPTIONS = [
+    {},
+    {"beam_size": 1},
+    {"beam_size": 6, "num_hypotheses": 6, "length_penalty": 1.0},
+    {"beam_size": 3, "num_hypotheses": 2, "length_penalty_form": "length"},
+    {"beam_size": 4, "num_hypotheses": 4, "beam_form": "shrinking", "length_penalty": 0.0},
+    {"beam_size": 2, "no_repeat_ngram_size": 1},
+    {"beam_size": 1, "no_repeat_ngram_size": 2, "barred": (1, 5)},
+    {"beam_size": 3, "repetition_penalty": 1.5},
+    {"samples": 1},
+    {"samples": 4, "num_hypotheses": 3, "temperature": 0.7, "seed": 5},
+    {"samples": 2, "top_k": 3, "top_p": 0.8, "repetition_penalty": 1.2},
+]
+
+
+class Centred(enumeration.Table):
+    """Logits of both signs."""
+
+    def logits(self, prefixes):
+        return super().logits(prefixes) - np.float32(8)
+
+
+class TableModel:
+    """The tables of `TableStepper` as the model of a search in NumPy."""
+
+    def __init__(self, tables):
+        self._stepper = TableStepper(tables)
+        self.start = self._stepper.start
+
+    def step(self, ids, position, rows, count, bias, factor, state, source):
+        state = {name: array[rows] for name, array in state.items()}
+        logits, state, _ = self._stepper(ids, position, state, source[0])
+        logits = logits.reshape(-1, logits.shape[-1])
+        logits = np.where(logits > 0, logits / factor, logits * factor)
+        largest = logits.max(axis=1, keepdims=True)
+        normalizer = largest[:, 0] + np.log(np.exp(logits - largest).sum(axis=1))
+        biased = logits + bias
+        biased[:, [PAD, BOS]] = -np.inf
+        tokens = np.argsort(-biased, axis=1, kind="stable")[:, :count]
+        return np.take_along_axis(biased, tokens, 1), tokens.astype(np.int32), normalizer, state
+
+
+def found(sentences, options):
+    """(ids, score) of each sentence, best first."""
+    seeds, limits, minima, prefixes = zip(*sentences, strict=True)
+    tables = [Centred(seed, WORDS) for seed in seeds]
+    search = NumpySearch(options, 4 + WORDS)
+    source = [np.arange(len(tables), dtype=np.int32)]
+    return search(TableModel(tables), source, limits, minima, prefixes, seeds)
+
+
+@pytest.mark.parametrize("given_options", OPTIONS, ids=str)
+@settings(max_examples=10, deadline=None)
+@example(sentences=VARIED)
+@given(sentences=SENTENCES)
+def test_it_finds_what_tensorflow_s_searches_find(given_options, sentences):
+    options = DecodingOptions(**given_options)
+    seeds, limits, minima, prefixes = zip(*sentences, strict=True)
+    tables = [Centred(seed, WORDS) for seed in seeds]
+    more = {"seeds": np.array(seeds, np.int64)}
+    expected = decode(options.search(), tables, limits, minima, prefixes, **more)
+    for one, other in zip(found(sentences, options), expected, strict=True):
+        assert [tuple(each.ids) for each in one] == [ids for ids, _ in other]
+        scores = [score for _, score in other]
+        np.testing.assert_allclose([each.score for each in one], scores, rtol=1e-5, atol=1e-5)
+
+
+def test_log_probabilities_are_those_of_each_token():
+    [[one]] = found([(3, 6, 1, ())], DecodingOptions(beam_size=1))
+    table = Centred(3, WORDS)
+    expected = [
+        table.log_probabilities([one.ids[:place]])[0, token] for place, token in enumerate(one.ids)
+    ]
+    np.testing.assert_allclose(one.log_probabilities, expected, rtol=1e-5, atol=1e-5)
+    assert one.ids[-1] == EOS
+    assert one.score == pytest.approx(sum(one.log_probabilities))
+
+
+def test_equal_scores_come_in_the_order_of_ids():
+    tables = [enumeration.Table(1, WORDS, levels=1)]
+    options = DecodingOptions(num_hypotheses=4)
+    [one] = NumpySearch(options, 4 + WORDS)(TableModel(tables), [[0]], [5], [1], [()], [0])
+    [other] = decode(options.search(), tables, [5])
+    assert [tuple(each.ids) for each in one] == [ids for ids, _ in other]
+
+
+def test_no_sentences_give_nothing():
+    assert NumpySearch(DecodingOptions(), 9)(TableModel([]), [np.zeros(0)], [], [], [], []) == []
+
+
+def test_control_rows_that_keep_the_state_of_others_fail_the_law(monkeypatch):
+    taken = numpy_search._take
+    monkeypatch.setattr(
+        numpy_search, "_take", lambda array, places: taken(array, np.zeros_like(places))
+    )
+    with pytest.raises(AssertionError):
+        test_it_finds_what_tensorflow_s_searches_find.hypothesis.inner_test({}, VARIED)

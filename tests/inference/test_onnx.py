@@ -1,0 +1,208 @@
+"""A folder of ONNX graphs gives what the live model gives, in a process without TensorFlow too."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+from drawn_models import drawn
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.inference import onnx_export
+from keras_transformer.inference.translator import Translator
+from keras_transformer.tasks.translation.module import TranslationModule
+
+# The check of a folder imports ONNX Runtime as the product does, without its reports.
+pytest.importorskip("tf2onnx")
+pytest.importorskip("onnx")
+
+LINES = ["a b c d", "", "d d", "e a b c d f g", "b", "  ", "h h h h a"]
+REFERENCES = ["d c b a", "a", "d", "g f d c b a e", "c c c", "b", "h"]
+PROGRAM = """
+import json, sys
+
+class Forbidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("tensorflow", "tensorflow_text", "keras", "jax", "torch"):
+            raise ImportError(f"{name} is forbidden here")
+
+sys.meta_path.insert(0, Forbidden())
+from keras_transformer import Translator
+
+translator = Translator.load(sys.argv[1])
+print(json.dumps(translator.translate(json.loads(sys.argv[2]))))
+"""
+
+
+@pytest.fixture(scope="module")
+def module(pieces):
+    options = DecodingOptions(beam_size=3, max_length="+4")
+    return TranslationModule(drawn(), pieces, options)
+
+
+@pytest.fixture(scope="module")
+def live(module):
+    return Translator(module)
+
+
+@pytest.fixture(scope="module")
+def folder(module, tmp_path_factory):
+    path = tmp_path_factory.mktemp("exported") / "model"
+    description = {
+        "task": "translation",
+        "corpus": {"source_language": "a", "target_language": "b"},
+    }
+    return onnx_export.export(module, path, description, LINES[:3])
+
+
+def with_options(pieces, **options):
+    return Translator(TranslationModule(drawn(), pieces, DecodingOptions(**options)))
+
+
+def test_translations_are_those_of_the_live_model(live, folder):
+    translator = Translator.load(folder)
+    expected = live.translate(LINES)
+    assert translator.translate(LINES) == expected
+    assert [translator.translate([line])[0] for line in LINES] == expected
+    assert translator.translate([]) == []
+    assert len(set(expected)) > 3
+
+
+def test_scores_and_details_are_those_of_the_live_model(live, folder):
+    translator = Translator.load(folder)
+    prefixes = ["", "a", "b c", "", "d", "", "a a"]
+    pairs = [
+        (one.score(LINES, REFERENCES), one.translate_in_detail(LINES, prefixes))
+        for one in (live, translator)
+    ]
+    (scores, expected), (found_scores, found) = pairs
+    np.testing.assert_allclose(found_scores, scores, rtol=1e-4, atol=1e-4)
+    for one, other in zip(found, expected, strict=True):
+        assert [(each.text, each.pieces) for each in one] == [
+            (each.text, each.pieces) for each in other
+        ]
+        for each, live_one in zip(one, other, strict=True):
+            assert each.score == pytest.approx(live_one.score, abs=1e-4)
+            np.testing.assert_allclose(
+                each.log_probabilities, live_one.log_probabilities, atol=1e-4
+            )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam_size": 1, "max_length": 7},
+        {"beam_size": 5, "num_hypotheses": 5, "max_length": "2x", "length_penalty": 1.0},
+        {"no_repeat_ngram_size": 1, "repetition_penalty": 1.3, "max_length": 7},
+    ],
+    ids=str,
+)
+def test_options_replace_the_exported_ones(pieces, folder, options):
+    live = with_options(pieces, **{"beam_size": 3} | options).translate_in_detail(LINES)
+    found = Translator.load(folder, **options).translate_in_detail(LINES)
+    for one, other in zip(found, live, strict=True):
+        assert [each.text for each in one] == [each.text for each in other]
+        for each, live_one in zip(one, other, strict=True):
+            np.testing.assert_allclose(
+                each.log_probabilities, live_one.log_probabilities, atol=1e-4
+            )
+
+
+def test_samples_are_drawn_by_their_line_and_seed(folder):
+    translator = Translator.load(folder, samples=2, seed=7)
+    assert translator.translate(LINES)[2:4] == translator.translate(LINES[2:4])
+    assert translator.translate(LINES) != Translator.load(folder, samples=2).translate(LINES)
+
+
+def test_penalties_sentences_and_batches(live, folder):
+    translator = Translator.load(folder)
+    line = ["a b. Cd a e. g h", "d"]
+    assert translator.translate(line, split_sentences=True) == live.translate(
+        line, split_sentences=True
+    )
+    found = translator.translate_with_penalties(LINES, 2, [0.0, 1.0])
+    assert found == live.translate_with_penalties(LINES, 2, [0.0, 1.0])
+    assert translator.translate(LINES, batch_tokens=4, batches_at_once=2) == live.translate(LINES)
+
+
+def test_a_process_without_tensorflow_translates(live, folder):
+    root = pathlib.Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, folder, json.dumps(LINES)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=root,
+    )
+    assert json.loads(done.stdout) == live.translate(LINES)
+
+
+def test_the_folder_says_what_it_is(folder):
+    card = json.loads((folder / "model.json").read_text())
+    assert card["format"] == "onnx"
+    assert card["bytes"] == sum(path.stat().st_size for path in folder.glob("*.onnx"))
+    assert card["decoding"]["beam_size"] == 3
+    assert "onnxruntime" in card["versions"]
+    assert "ONNX Runtime" in (folder / "README.md").read_text()
+    golden = (folder / "golden.jsonl").read_text().splitlines()
+    assert {*json.loads(golden[0])} == {"text", "translation"}
+    # There is no unfinished folder beside it.
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"coverage_penalty": 0.2}, "searched without it: coverage_penalty=0.2"),
+        ({"beam_form": "staying"}, "searched without it: beam_form=staying"),
+        ({"samples": 1, "beam_size": 2}, "exclude each other"),
+        ({"num_hypotheses": 9}, "num_hypotheses=9"),
+    ],
+)
+def test_options_that_it_cannot_have_are_refused(folder, options, said):
+    with pytest.raises(ValueError, match=said):
+        Translator.load(folder, **options)
+
+
+def test_what_it_has_not_is_refused(folder):
+    translator = Translator.load(folder)
+    with pytest.raises(ValueError, match="has no attention"):
+        translator.attention("a", "b")
+    with pytest.raises(ValueError, match="exported with its own precision"):
+        Translator.load(folder, "bfloat16")
+    with pytest.raises(ValueError, match="which only answer"):
+        Translator.load([folder, folder])
+
+
+def test_an_export_that_cannot_be_is_refused_by_name(pieces, module, folder, tmp_path):
+    with pytest.raises(FileExistsError, match="delete it"):
+        onnx_export.export(module, folder, {})
+    covering = TranslationModule(drawn(), pieces, DecodingOptions(coverage_penalty=0.1))
+    with pytest.raises(ValueError, match=r"coverage_penalty=0\.1"):
+        onnx_export.export(covering, tmp_path / "model", {})
+    spans = types.SimpleNamespace(output="translation", marks=["a"])
+    with pytest.raises(ValueError, match="keeps no protected spans"):
+        onnx_export.export(spans, tmp_path / "model", {})
+    module_of_trees = types.SimpleNamespace(output="tree")
+    with pytest.raises(ValueError, match="whose output is a tree"):
+        onnx_export.export(module_of_trees, tmp_path / "model", {})
+
+
+def test_an_export_that_gives_something_else_is_not_written(module, tmp_path, monkeypatch):
+    golden = [{"text": "a b", "translation": "no such words"}]
+    monkeypatch.setattr(onnx_export, "_golden", lambda *_: golden)
+    with pytest.raises(ValueError, match="nothing was exported: golden examples come out other"):
+        onnx_export.export(module, tmp_path / "model", {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_the_packages_the_extra_is_named(module, folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tf2onnx.convert", None)
+    with pytest.raises(ValueError, match=r"pip install 'keras-transformer-nmt\[onnx\]'"):
+        onnx_export.export(module, tmp_path / "model", {})
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ValueError, match="pip install onnxruntime"):
+        Translator.load(folder)
