@@ -1,11 +1,7 @@
-"""What every layer is tested with: random inputs, random weights, and the way through its config
-and back.
-"""
+"""What every layer is tested with: random inputs and random weights."""
 
 import functools
-import inspect
 
-import keras
 import numpy as np
 import pytest
 
@@ -39,29 +35,6 @@ def shaken():
 def randomized(shaken, rng):
     """`shaken` with random numbers of the test's own."""
     return functools.partial(shaken, rng)
-
-
-@pytest.fixture
-def round_trip(randomized):
-    """A layer's copy by way of its config, with its weights. No argument may stand at its default,
-    where leaving it out would not show, unless another test has it: `at_default`.
-    """
-
-    def copy(layer, *inputs, at_default=None):
-        config, arguments = layer.get_config(), inspect.signature(type(layer).__init__).parameters
-        assert [
-            name
-            for name, a in arguments.items()
-            if a.default is not a.empty and config[name] == a.default and name != at_default
-        ] == []
-        randomized(layer, *inputs)
-        clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
-        assert clone.get_config() == config
-        clone(*inputs)
-        clone.set_weights(layer.get_weights())
-        return clone
-
-    return copy
 
 
 @pytest.fixture

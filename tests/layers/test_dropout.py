@@ -96,17 +96,7 @@ def test_the_seed_of_the_process_decides_what_falls():
     assert (of_seed(1) != of_seed(2)).any()
 
 
-def test_bfloat16_stays_bfloat16():
-    dropped = Dropout(0.5, dtype="mixed_bfloat16")(ONES, training=True)
-    assert keras.backend.standardize_dtype(dropped.dtype) == "bfloat16"
-
-
 @pytest.mark.parametrize("rate", [-0.1, 1.0, float("nan")])
 def test_a_rate_that_is_no_probability_of_this_layer_is_refused(rate):
     with pytest.raises(ValueError, match=r"`rate` must be .* \[0, 255/256\]. Received: rate="):
         Dropout(rate)
-
-
-def test_config_round_trip(round_trip, random):
-    x = random(2, 4)
-    assert round_trip(Dropout(0.3, name="d"), x).rate == 0.3

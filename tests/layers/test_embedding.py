@@ -92,22 +92,6 @@ def test_an_odd_d_model_is_refused_with_a_remedy():
         PositionalEmbedding(10, 7)(IDS)
 
 
-def test_config_round_trip(round_trip):
-    layer = PositionalEmbedding(
-        10,
-        8,
-        dropout=0.3,
-        encoding=LearnedEncoding(5),
-        token_dropout=0.2,
-        scaled=False,
-        output_bias=True,
-        name="e",
-    )
-    clone = round_trip(layer, IDS)
-    np.testing.assert_array_equal(clone(IDS), layer(IDS))
-    assert (clone.sum_dropout.rate, clone.whole_tokens.rate) == (0.3, 0.2)
-
-
 def test_embeddings_are_scaled_unless_told_otherwise():
     layers = [PositionalEmbedding(10, 4, encoding=NoEncoding(), scaled=s) for s in (True, False)]
     for layer in layers:

@@ -74,13 +74,6 @@ def test_the_encoder_reads_each_sentence_as_torch_reads_it_alone(encoder, random
         np.testing.assert_allclose(found[row, :length], expected, rtol=0, atol=1e-5)
 
 
-def test_control_without_the_mask_padding_is_read(encoder, random):
-    x = random(3, max(LENGTHS), D)
-    with_mask = np.asarray(encoder(x, attention_mask=MASK))[1, : LENGTHS[1]]
-    without = np.asarray(encoder(x))[1, : LENGTHS[1]]
-    assert np.abs(with_mask - without).max() > 1e-3
-
-
 def test_the_decoder_is_torch_s_lstm_with_additive_attention(decoder, random):
     x = random(3, 4, D)
     memory = random(3, max(LENGTHS), D)
@@ -92,18 +85,6 @@ def test_the_decoder_is_torch_s_lstm_with_additive_attention(decoder, random):
         np.testing.assert_allclose(found[row], expected, rtol=0, atol=1e-5)
         np.testing.assert_allclose(weights[row, 0, 0, :, :length], shares, rtol=0, atol=1e-6)
         assert not np.any(weights[row, 0, 0, :, length:])
-
-
-def test_configs_make_them_again(round_trip, random):
-    x = random(2, 3, D)
-    for layer, inputs in (
-        (RecurrentEncoder(1, D, dropout=0.5), (x,)),
-        (RecurrentDecoder(1, D, dropout=0.5), (x, random(2, 4, D))),
-    ):
-        clone = round_trip(layer, *inputs)
-        np.testing.assert_allclose(clone(*inputs), layer(*inputs), **STATES)
-        shapes = (array.shape for array in inputs)
-        assert tuple(layer.compute_output_shape(*shapes)) == layer(*inputs).shape
 
 
 @pytest.mark.parametrize("kind", [RecurrentEncoder, RecurrentDecoder])

@@ -1,0 +1,401 @@
+"""The laws of every registered layer: a row a layer, and a registered layer without a row fails.
+What a layer computes is compared with an oracle in tests/layers.
+"""
+
+import dataclasses
+import importlib
+import inspect
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_transformer
+from keras_transformer import layers
+from keras_transformer.layers.attention_variants.relative_positions import RelativeBias, Rotary
+from keras_transformer.layers.attention_variants.restricted import LocalHeads
+from keras_transformer.layers.scaled_dot_product import Additive, DotProduct, SoftmaxHeads
+
+ROOT = pathlib.Path(keras_transformer.__file__).parent
+B, T, S, D = 3, 5, 6, 8
+LENGTHS = np.array([4, 6, 1])
+RANDOM = np.random.default_rng(0)
+
+
+def random(*shape):
+    return RANDOM.normal(size=shape).astype("float32")
+
+
+X = random(B, T, D)
+MEMORY = random(B, S, D)
+IDS = RANDOM.integers(1, 9, (B, T))
+CAUSAL = {"attention_mask": np.array(layers.causal_mask(S))}
+
+
+@dataclasses.dataclass
+class Row:
+    """A layer, with no argument at its default but those in `at_default`; its inputs; the argument
+    that masks padding, and the inputs that it masks; what makes it causal, where something does;
+    and the weights that only another call uses.
+    """
+
+    kind: Callable
+    arguments: dict[str, Any]
+    inputs: tuple
+    mask: str = ""
+    masked: tuple[int, ...] = ()
+    causal: dict[str, Any] | None = None
+    call: dict[str, Any] = dataclasses.field(default_factory=dict)
+    at_default: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+
+    def made(self, **more):
+        return self.kind(**self.arguments, **more)
+
+    def shaken(self, **more):
+        """With random weights: a gain of 1 or a bias of 0 may hide a mistake."""
+        layer = self.made(**more)
+        self.output(layer)
+        rng = np.random.default_rng(1)
+        layer.set_weights([rng.normal(weight, 0.1) for weight in layer.get_weights()])
+        return layer
+
+    def output(self, layer, *inputs, **named):
+        """Without a by-product."""
+        found = layer(*(inputs or self.inputs), **self.call, **named)
+        return found[0] if isinstance(found, tuple) else found
+
+
+SIZES = {"num_heads": 2, "d_model": D, "d_ff": 16}
+WIDTHS = {"d_k": 3, "d_v": 5}
+VARIANTS = {
+    **SIZES,
+    "d_k": 4,
+    "d_v": 5,
+    "dropout": 0.3,
+    "activation": "gelu",
+    "norm": layers.PreNorm,
+    "heads": LocalHeads(2, positions=Rotary(), similarity=DotProduct(), dropout=0.1),
+    "feed_forward": layers.GatedFeedForward,
+    "activation_dropout": 0.2,
+    "attention_bias": True,
+    "norm_epsilon": 1e-3,
+}
+STACK = {"num_layers": 2, "trainable": False}
+LAYER = {"output_initializer": "he_normal"}
+HEADS = SoftmaxHeads(Additive(), RelativeBias(False, 8, 20), dropout=0.1)
+LEARNED = layers.LearnedEncoding(5)
+SUBLAYER = {"sublayer": lambda x: (2 * x, "by-product")}
+ENCODER = {"mask": "attention_mask", "masked": (0,)}
+DECODER = {"mask": "memory_mask", "masked": (1,)}
+TOKENS = np.where(np.arange(S) < LENGTHS[:, None], 5, 0)
+
+
+def decoder(kind, **more):
+    arguments = {**VARIANTS, "cross_heads": SoftmaxHeads(Additive()), **more}
+    return Row(kind, arguments, (X, MEMORY), **DECODER, at_default=("has_memory",))
+
+
+def of_norm(kind):
+    return Row(kind, {"dropout": 0.5, "epsilon": 1e-3}, (X,), call=SUBLAYER)
+
+
+# By the registered names; with a word behind the name another row of the same layer.
+ROWS = {
+    "MultiHeadAttention": Row(
+        layers.MultiHeadAttention,
+        {**WIDTHS, "num_heads": 4, "d_model": D, "heads": HEADS, "use_bias": True, **LAYER},
+        (X, X, X),
+    ),
+    "MultiHeadAttention of a memory": Row(
+        layers.MultiHeadAttention,
+        {**WIDTHS, "num_heads": 4, "d_model": D},
+        (X, MEMORY, MEMORY),
+        mask="attention_mask",
+        masked=(1, 2),
+    ),
+    "FeedForward": Row(
+        layers.FeedForward, {"d_ff": 16, "activation": "gelu", "dropout": 0.2, **LAYER}, (X,)
+    ),
+    "GatedFeedForward": Row(
+        layers.GatedFeedForward, {"d_ff": 16, "activation": "silu", "dropout": 0.2, **LAYER}, (X,)
+    ),
+    "Dropout": Row(layers.Dropout, {"rate": 0.3}, (X,)),
+    "LayerNormalization": Row(layers.LayerNormalization, {"epsilon": 1e-3}, (X,)),
+    "RmsNormalization": Row(layers.RmsNormalization, {"epsilon": 1e-3}, (X,)),
+    "PostNorm": of_norm(layers.PostNorm),
+    "PreNorm": of_norm(layers.PreNorm),
+    "PreRmsNorm": of_norm(layers.PreRmsNorm),
+    "PositionalEmbedding": Row(
+        layers.PositionalEmbedding,
+        {
+            "vocabulary_size": 10,
+            "d_model": D,
+            "dropout": 0.3,
+            "encoding": LEARNED,
+            "token_dropout": 0.2,
+            "scaled": False,
+            "output_bias": True,
+        },
+        (IDS,),
+        unused=("output_bias",),
+    ),
+    "EncoderLayer": Row(layers.EncoderLayer, {**VARIANTS, **LAYER}, (MEMORY,), **ENCODER),
+    "Encoder": Row(layers.Encoder, {**VARIANTS, **STACK}, (MEMORY,), **ENCODER),
+    "Encoder post": Row(
+        layers.Encoder,
+        {**SIZES, **WIDTHS, "num_layers": 2, "dropout": 0.5},
+        (MEMORY,),
+        **ENCODER,
+        causal=CAUSAL,
+    ),
+    "Encoder pre": Row(
+        layers.Encoder,
+        {**SIZES, **WIDTHS, "num_layers": 2, "norm": layers.PreNorm},
+        (MEMORY,),
+        **ENCODER,
+        causal=CAUSAL,
+    ),
+    "DecoderLayer": decoder(layers.DecoderLayer, **LAYER),
+    "Decoder": decoder(layers.Decoder, **STACK),
+    "Decoder post": Row(
+        layers.Decoder,
+        {**SIZES, **WIDTHS, "num_layers": 2, "dropout": 0.5},
+        (X, MEMORY),
+        **DECODER,
+        causal={},
+    ),
+    "Decoder pre": Row(
+        layers.Decoder,
+        {**SIZES, **WIDTHS, "num_layers": 2, "norm": layers.PreNorm},
+        (X, MEMORY),
+        **DECODER,
+        causal={},
+    ),
+    "Decoder alone": Row(
+        layers.Decoder,
+        {**SIZES, **STACK, "has_memory": False, "attention_bias": True, "norm_epsilon": 1e-3},
+        (X,),
+        causal={},
+    ),
+    "RecurrentEncoder": Row(
+        layers.RecurrentEncoder,
+        {"num_layers": 2, "d_model": D, "dropout": 0.5},
+        (MEMORY,),
+        **ENCODER,
+    ),
+    "RecurrentDecoder": Row(
+        layers.RecurrentDecoder,
+        {"num_layers": 2, "d_model": D, "dropout": 0.5},
+        (X, MEMORY),
+        **DECODER,
+        causal={},
+    ),
+    "ConvolutionBlock": Row(
+        layers.ConvolutionBlock,
+        {"d_model": D, "kernel_size": 3, "dropout": 0.5, "padding": "causal"},
+        (X,),
+        causal={},
+    ),
+    "ConvolutionalEncoder": Row(
+        layers.ConvolutionalEncoder,
+        {"num_layers": 2, "d_model": D, "kernel_size": 5, "dropout": 0.5},
+        (MEMORY,),
+        **ENCODER,
+    ),
+    "ConvolutionalDecoder": Row(
+        layers.ConvolutionalDecoder,
+        {"num_layers": 2, "d_model": D, "kernel_size": 5, "dropout": 0.5},
+        (X, random(B, S, 2 * D)),
+        **DECODER,
+        causal={},
+    ),
+    "SegmentEmbedding": Row(
+        layers.SegmentEmbedding, {"segments": 3, "dropout": 0.5, "epsilon": 1e-3}, (X, IDS % 3)
+    ),
+    "PiecePrediction": Row(
+        layers.PiecePrediction, {"activation": "relu", "epsilon": 1e-3}, (X, IDS[:, :2] % T)
+    ),
+    "PieceBias": Row(layers.PieceBias, {}, (X,)),
+    "FirstState": Row(layers.FirstState, {}, (MEMORY, TOKENS)),
+    "MeanState": Row(layers.MeanState, {}, (MEMORY, TOKENS)),
+    "PatchEmbedding": Row(
+        layers.PatchEmbedding,
+        {"patch_size": 3, "d_model": D, "dropout": 0.5},
+        (random(B, 6, 9, 3),),
+    ),
+}
+# What is no sublayer, and stands in a row of another table or in one of its own tests.
+ELSEWHERE = {
+    "layers/attention_variants/test_variants_of_attention.py": {
+        *("Additive", "DotProduct", "LinearHeads", "LocalHeads", "LowRankHeads", "RelativeBias"),
+        *("RelativeKeysAndValues", "Rotary", "ScaledDotProduct", "SoftmaxHeads", "SparseHeads"),
+    },
+    "layers/test_embedding.py": {"HalvesEncoding", "LearnedEncoding", "NoEncoding"},
+    "layers/test_linear_maps.py": {"Conv1D", "Dense"},
+}
+# The defaults of others, and the part of a decoder that has no output of its own.
+PARTS = {"SinusoidalEncoding", "NoRelativePositions", "MultiStepAttention"}
+EACH = pytest.mark.parametrize("name", ROWS)
+MASKED = pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.mask])
+
+
+def test_each_registered_layer_has_a_row():
+    for path in (ROOT / "layers").rglob("*.py"):
+        importlib.import_module(".".join(path.relative_to(ROOT.parent).with_suffix("").parts))
+    registered = {
+        name.partition(">")[2]
+        for name, kind in keras.saving.get_custom_objects().items()
+        if inspect.isclass(kind)
+        and issubclass(kind, keras.layers.Layer)
+        and kind.__module__.startswith("keras_transformer.layers.")
+    }
+    kinds = {name for name in ROWS if " " not in name}
+    assert all(ROWS[name].kind.__name__ == name for name in kinds)
+    assert registered == kinds.union(PARTS, *ELSEWHERE.values())
+    for path, names in ELSEWHERE.items():
+        source = (ROOT.parent / "tests" / path).read_text(encoding="utf-8")
+        assert all(f"{name}(" in source or f"({name}," in source for name in names), path
+
+
+def at_their_default(row):
+    """Arguments that a config could leave out unnoticed."""
+    config = row.made().get_config()
+    arguments = inspect.signature(row.kind.__init__).parameters
+    return {
+        name
+        for name, argument in arguments.items()
+        if argument.default is not argument.empty and config.get(name) == argument.default
+    } - {"activity_regularizer", "trainable", "dtype", "autocast", "name", *row.at_default}
+
+
+@EACH
+def test_a_config_makes_it_again(name):
+    row = ROWS[name]
+    if " " not in name:
+        assert at_their_default(row) <= {"residual_initialization"}
+    layer = row.shaken(name="n")
+    clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
+    assert (type(clone), clone.get_config()) == (row.kind, layer.get_config())
+    row.output(clone)
+    clone.set_weights(layer.get_weights())
+    np.testing.assert_array_equal(row.output(clone), row.output(layer))
+
+
+def test_control_an_argument_at_its_default_is_seen():
+    assert at_their_default(Row(layers.Dropout, {"rate": 0.0}, (X,))) == {"rate"}
+
+
+@EACH
+def test_the_shape_of_its_output_is_known_before(name):
+    row = ROWS[name]
+    layer = row.made()
+    out = row.output(layer)
+    # What is called with a sublayer, or the other way round, has more than one output.
+    if not row.call and name != "PositionalEmbedding":
+        told = layer.compute_output_shape(*(array.shape for array in row.inputs))
+        assert tuple(told) == tuple(out.shape)
+
+
+@EACH
+def test_mixed_bfloat16_computes_in_bfloat16_near_float32_with_weights_in_float32(name):
+    row = ROWS[name]
+    layer = row.shaken()
+    mixed = row.shaken(dtype="mixed_bfloat16")
+    mixed.set_weights(layer.get_weights())
+    masks = {row.mask: mask(S)} if row.mask else {}
+    out = row.output(mixed, **masks)
+    assert keras.backend.standardize_dtype(out.dtype) == "bfloat16"
+    assert {sublayer.compute_dtype for sublayer in mixed._flatten_layers()} == {"bfloat16"}
+    assert {weight.dtype for weight in mixed.weights} <= {"float32"}
+    expected = np.array(row.output(layer, **masks))
+    atol = 0.05 * max(1, np.abs(expected).max())
+    np.testing.assert_allclose(keras.ops.cast(out, "float32"), expected, rtol=0, atol=atol)
+
+
+@EACH
+def test_dropout_acts_in_training_and_nowhere_else(name):
+    row = ROWS[name]
+    layer = row.shaken()
+    plain = np.array(row.output(layer))
+    np.testing.assert_array_equal(row.output(layer, training=False), plain)
+    drops = {"rate", "dropout", "heads"} & row.arguments.keys()
+    dropped = np.array(row.output(layer, training=True))
+    assert (np.abs(dropped - plain).max() > 0.01) == bool(drops)
+
+
+@EACH
+def test_each_weight_gets_a_gradient(name):
+    row = ROWS[name]
+    layer = row.shaken()
+    layer.trainable = True
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(row.output(layer) ** 3)
+    variables = [variable.value for variable in layer.trainable_variables]
+    for variable, gradient in zip(layer.weights, tape.gradient(loss, variables), strict=True):
+        is_used = gradient is not None and np.abs(tf.convert_to_tensor(gradient)).max() > 0
+        assert is_used == (variable.name not in row.unused), variable.path
+
+
+def mask(length, rows=slice(None)):
+    return (np.arange(length) < LENGTHS[rows, None])[:, None]
+
+
+def real_outputs(row, out):
+    """Those at tokens, where the input that is masked is the one that is answered."""
+    out = np.array(out)
+    return out[np.arange(out.shape[1]) < LENGTHS[:, None]] if 0 in row.masked else out
+
+
+@MASKED
+def test_what_stands_in_the_padding_its_width_and_batch_mates_change_nothing(name):
+    row = ROWS[name]
+    layer = row.shaken()
+    expected = real_outputs(row, row.output(layer, **{row.mask: mask(S)}))
+    wide = list(row.inputs)
+    for number in row.masked:
+        noise = random(B, S + 3, wide[number].shape[-1])
+        inside = mask(S + 3)[:, 0, :, None]
+        padded = np.pad(wide[number], [(0, 0), (0, 3), (0, 0)])
+        wide[number] = np.where(inside, padded, noise)
+    turned = [array[::-1] for array in wide]
+    found = np.array(row.output(layer, *turned, **{row.mask: mask(S + 3)[::-1]}))[::-1]
+    found = real_outputs(row, found[:, : row.inputs[0].shape[1]])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=4e-6)
+    alone = [array[:1] for array in wide]
+    one = np.array(row.output(layer, *alone, **{row.mask: mask(S + 3, slice(1))}))[0]
+    count = LENGTHS[0] if 0 in row.masked else T
+    first = expected[: LENGTHS[0]] if 0 in row.masked else expected[0]
+    np.testing.assert_allclose(one[:count], first, rtol=0, atol=4e-6)
+    # A control: without the mask, padding is read.
+    unmasked = np.array(row.output(layer, *wide))[:, : row.inputs[0].shape[1]]
+    assert np.abs(real_outputs(row, unmasked) - expected).max() > 1e-3
+
+
+@MASKED
+def test_nothing_but_padding_stays_finite(name):
+    row = ROWS[name]
+    layer = row.shaken()
+    assert np.isfinite(row.output(layer, **{row.mask: np.zeros((B, 1, S), bool)})).all()
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.causal is not None])
+def test_later_tokens_change_nothing_and_earlier_ones_do(name):
+    row = ROWS[name]
+    layer = row.shaken()
+    x, *others = row.inputs
+    changed = x.copy()
+    changed[:, 3] = random(B, D)
+    before, after = (np.array(row.output(layer, a, *others, **row.causal)) for a in (x, changed))
+    np.testing.assert_allclose(before[:, :3], after[:, :3], rtol=1e-6, atol=1e-6)
+    assert (before[:, 3] != after[:, 3]).any(axis=-1).all()
+    # Convolutions see so far and no farther.
+    assert "Block" in name or (before[:, 4:] != after[:, 4:]).any(axis=-1).all()
+    if row.causal:
+        # A control: without the mask each position sees all.
+        free, other = (np.array(row.output(layer, a, *others)) for a in (x, changed))
+        assert np.abs(free - other)[:, :3].max() > 0.01
