@@ -1,16 +1,17 @@
-"""Import a translator of Marian or OpenNMT-tf, a BERT or a ViT as a run's folder and a SavedModel:
+"""Import a translator of Marian or OpenNMT-tf, a T5, a BERT or a ViT as a run and a SavedModel:
 `python -m keras_transformer.import_model --from=FOLDER --model_dir=runs/opus_en_de` (Junczys-
 Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation in C++"; Klein et al. 2017, "OpenNMT:
-Open-Source Toolkit for Neural Machine Translation"; Devlin et al. 2019, "BERT: Pre-training of Deep
-Bidirectional Transformers for Language Understanding"; Dosovitskiy et al. 2021, "An Image is Worth
-16x16 Words: Transformers for Image Recognition at Scale").
+Open-Source Toolkit for Neural Machine Translation"; Raffel et al. 2020, "Exploring the Limits of
+Transfer Learning with a Unified Text-to-Text Transformer"; Devlin et al. 2019, "BERT: Pre-training
+of Deep Bidirectional Transformers for Language Understanding"; Dosovitskiy et al. 2021, "An Image
+is Worth 16x16 Words: Transformers for Image Recognition at Scale").
 
 A folder of Marian, such as a release of OPUS-MT, has decoder.yml and the files that it names,
 source.spm and target.spm. One of OpenNMT-tf is a model_dir, with its config.yml, vocabularies and
 SentencePiece models in it or above. Others are in Hugging Face's layout: config.json,
-*.safetensors, and for a BERT vocab.txt or tokenizer.json. `--init_from` fine-tunes the run of a
-BERT or a ViT. A BERT's SavedModel gives sentence vectors, and if the model has such a head it also
-predicts masked words, labels or tags. A ViT's SavedModel classifies images.
+*.safetensors, for a T5 spiece.model, and for a BERT vocab.txt or tokenizer.json. `--init_from`
+fine-tunes the run of a BERT or a ViT. A BERT's SavedModel gives sentence vectors, and if the model
+has such a head it also predicts masked words, labels or tags. A ViT's SavedModel classifies images.
 """
 
 from keras_transformer import flags

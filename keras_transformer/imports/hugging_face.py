@@ -72,6 +72,8 @@ class PretrainedFolder:
             raise ValueError(f"{where}{error}".replace(CONFIG, str(path), 1)) from error
         self._pictures = self._read_pictures()
         self._tensors = WeightFiles(self.path, self.family.plain_name)
+        if self.family is t5:
+            self.config = t5.of_weights(self.config, [*self._tensors])
         self._check_shapes(path)
 
     def _document(self):

@@ -1,5 +1,5 @@
 """T5 (Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text
-Transformer", the first version) as a `Transformer`.
+Transformer") and its version 1.1, such as flan-T5, as a `Transformer`.
 
 Its attention is not scaled, its norms have no mean, and all layers share the relative biases of the
 first. Its feed-forward networks have no biases: ours are 0. Its special ids are PAD 0, EOS 1, UNK 2
@@ -7,18 +7,24 @@ and PAD again as the start token; ours are PAD 0, UNK 1, BOS 2, EOS 3: its rows 
 order. All other ids stay, except 3, which moves to the end.
 """
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Collection, Iterator
+from typing import ClassVar, Literal
 
+import msgspec
 import numpy as np
+import sentencepiece
 
 from keras_transformer.imports import family
-from keras_transformer.imports.family import ANOTHER, Epsilon, Share, Size, Weight
+from keras_transformer.imports.family import ANOTHER, NEVER, Epsilon, Share, Size, Weight
+from keras_transformer.imports.folder_files import WHOLE, SettingsFiles, listed
 from keras_transformer.models import Hyperparameters, Transformer
-from pipelines.json_files import refuse
+from pipelines.json_files import Schema, refuse
+from pipelines.special_ids import BOS
+from pipelines.vocabularies.other_order import in_order, read_model
+from pipelines.vocabularies.vocabulary import Vocabulary
 
 MODEL_TYPE = "t5"
-LAYERS = {"encoder.block": "num_layers", "decoder.block": "num_layers"}
+LAYERS = {"encoder.block": "num_layers", "decoder.block": "num_decoder_layers"}
 BUCKETS = 32
 plain_name = str
 # Our PAD, UNK, BOS and EOS as rows of its table.
@@ -29,27 +35,33 @@ SUBLAYERS = {
     "encoder": {0: ("SelfAttention", "self_attention")},
     "decoder": {0: ("SelfAttention", "self_attention"), 1: ("EncDecAttention", "cross_attention")},
 }
+# By `feed_forward_proj`: our activation, our maps by its, and whether its config says is_gated_act.
+FEED_FORWARDS = {
+    "relu": ("relu", {"inner": "wi", "outer": "wo"}),
+    "gated-gelu": ("geglu", {"inner": "wi_0", "linear": "wi_1", "outer": "wo"}),
+}
+PIECES = "spiece.model"
+PROJECTION = "lm_head.weight"
 
 
 class Config(family.Config, kw_only=True):
-    """What the config.json of an original T5 may say."""
+    """What the config.json of a T5 may say."""
 
     FIXED: ClassVar = {
         **family.Config.FIXED,
         "decoder_start_token_id": (0,),
-        "dense_act_fn": ("relu",),
         "eos_token_id": (1,),
-        "feed_forward_proj": ("relu",),
         "is_decoder": (False,),
         "is_encoder_decoder": (True,),
-        "is_gated_act": (False,),
         "pad_token_id": (0,),
         "relative_attention_max_distance": (128,),
         "relative_attention_num_buckets": (BUCKETS,),
-        "scale_decoder_outputs": (True,),
-        "tie_word_embeddings": (True,),
     }
-    HARMLESS: ClassVar = (*family.NOTES, "classifier_dropout", "n_positions")
+    # What feed_forward_proj says too.
+    HARMLESS: ClassVar = (
+        *family.NOTES,
+        *("classifier_dropout", "dense_act_fn", "is_gated_act", "n_positions"),
+    )
 
     vocab_size: Size
     num_layers: Size
@@ -60,6 +72,28 @@ class Config(family.Config, kw_only=True):
     num_decoder_layers: Size | None = None
     dropout_rate: Share = 0.1
     layer_norm_epsilon: Epsilon = 1e-6
+    feed_forward_proj: Literal[tuple(FEED_FORWARDS)] = "relu"
+    tie_word_embeddings: bool = True
+    # Whether it scales the logits by d_model^-0.5; None: if its tables are tied.
+    scale_decoder_outputs: bool | None = None
+
+    def __post_init__(self):
+        if self.scale_decoder_outputs is None:
+            self.scale_decoder_outputs = self.tie_word_embeddings
+        self.num_decoder_layers = self.num_decoder_layers or self.num_layers
+
+
+class Tokenizer(Schema):
+    """What tokenizer_config.json may say that we read."""
+
+    extra_ids: int = 100
+
+
+def of_weights(config: Config, names: Collection[str]) -> Config:
+    """The config, tied if and only if the weights have no projection: transformers 5 writes that
+    every T5 is tied.
+    """
+    return msgspec.structs.replace(config, tie_word_embeddings=PROJECTION not in names)
 
 
 def model(config: Config) -> Transformer:
@@ -71,17 +105,14 @@ def hyperparameters(config: Config) -> Hyperparameters:
     """Sizes and variants from a `config.json`.
 
     Raises:
-        ValueError: for stacks of unlike size, and for a table that lacks the special pieces.
+        ValueError: for a table that lacks the special pieces.
     """
-    layers = config.num_layers
-    if config.num_decoder_layers not in (None, layers):
-        wanted = f"num_layers, {layers}"
-        refuse("num_decoder_layers", "config.json", wanted, config.num_decoder_layers, ANOTHER)
     if config.vocab_size < 4:
         refuse("vocab_size", "config.json", "`int` >= 4", config.vocab_size, ANOTHER)
     return Hyperparameters(
         vocabulary_size=config.vocab_size + 1,
-        num_layers=layers,
+        num_layers=config.num_layers,
+        num_decoder_layers=config.num_decoder_layers,
         d_model=config.d_model,
         d_ff=config.d_ff,
         num_heads=config.num_heads,
@@ -90,26 +121,71 @@ def hyperparameters(config: Config) -> Hyperparameters:
         dropout=config.dropout_rate,
         label_smoothing=0.0,
         norm="pre_rms",
+        activation=FEED_FORWARDS[config.feed_forward_proj][0],
         positions="relative",
         attention="dot_product",
         norm_epsilon=config.layer_norm_epsilon,
+        tie_embeddings="three_way" if config.tie_word_embeddings else "inputs",
+        # It scales logits, we embeddings, of the same table.
+        scaled_embeddings=config.tie_word_embeddings and config.scale_decoder_outputs,
+        output_bias=True,
     )
+
+
+def vocabulary(files: SettingsFiles, config: Config) -> Vocabulary:
+    """The pieces of spiece.model by our ids, its sentinels, and names for rows without a piece.
+
+    Raises:
+        FileNotFoundError: if there is no spiece.model.
+        ValueError: if it is damaged, or has more pieces than the table has rows.
+    """
+    path = files.path / PIECES
+    if not path.exists():
+        raise FileNotFoundError(
+            f"{files.path} has no {PIECES}. It has {listed(files.path)}. Save the slow tokenizer "
+            "into it, or take the file from where the model is from."
+        )
+    model = read_model(path, WHOLE)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    pieces = [processor.id_to_piece(number) for number in range(processor.vocab_size())]
+    count = files.read(Tokenizer, "tokenizer_config.json", ANOTHER).extra_ids
+    pieces += [f"<extra_id_{number}>" for number in reversed(range(count))]
+    missing = config.vocab_size - len(pieces)
+    if missing < 0:
+        wanted = f"at least {len(pieces):,}, the pieces of {PIECES} and {count} sentinels"
+        refuse("vocab_size", files.path / "config.json", wanted, config.vocab_size, family.AGAIN)
+    pieces += [f"<unused {number}>" for number in range(missing)]
+    # The order of `rows`.
+    return Vocabulary(in_order(model, [*pieces[4:], pieces[3]])[0])
 
 
 def table(config: Config) -> Iterator[Weight]:
     """The weights of a model of config.json."""
     d = config.d_model
     heads = config.num_heads * config.d_kv
+    pieces = (config.vocab_size, d)
 
     def in_our_order(array):
-        # It scales the logits by d_model^-0.5, we the embeddings by d_model^0.5.
-        return array[rows(config.vocab_size)] * d**-0.5
+        factor = d**-0.5 if config.scale_decoder_outputs else 1.0
+        return array[rows(config.vocab_size)] * factor
 
-    yield Weight("embedding/table", "shared.weight", (config.vocab_size, d), in_our_order)
+    is_tied = config.tie_word_embeddings
+    shared = "shared.weight"
+    yield Weight(
+        "embedding/table",
+        shared,
+        pieces,
+        in_our_order if is_tied else lambda array: array[rows(config.vocab_size)],
+    )
+    # Our BOS has a row of its own, which must not be produced.
+    bias = f"{'embedding' if is_tied else 'projection'}/output_bias"
+    yield Weight(bias, shared, pieces, lambda array: _bias(len(array) + 1))
+    if not is_tied:
+        yield Weight("projection/table", PROJECTION, pieces, in_our_order)
     for stack, sublayers in SUBLAYERS.items():
         yield Weight(f"{stack}/final_norm/gamma", f"{stack}.final_layer_norm.weight", (d,))
         biases = f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-        for number in range(config.num_layers):
+        for number in range(getattr(config, LAYERS[f"{stack}.block"])):
             ours = f"{stack}/layer_{number}"
             theirs = f"{stack}.block.{number}.layer"
             for place, (attention, name) in sublayers.items():
@@ -121,21 +197,30 @@ def table(config: Config) -> Iterator[Weight]:
                 yield Weight(f"{ours}/{name}_norm/norm/gamma", gamma, (d,))
             places = f"{ours}/self_attention/heads/positions/bias"
             yield Weight(places, biases, (BUCKETS, config.num_heads), np.transpose)
-            yield from _feed_forward(ours, f"{theirs}.{len(sublayers)}", d, config.d_ff)
+            yield from _feed_forward(ours, f"{theirs}.{len(sublayers)}", config)
 
 
-def _feed_forward(ours, theirs, d, d_ff):
-    maps = {"inner": ("wi", (d_ff, d)), "outer": ("wo", (d, d_ff))}
-    for name, (letters, shape) in maps.items():
+def _feed_forward(ours, theirs, config):
+    activation, maps = FEED_FORWARDS[config.feed_forward_proj]
+    inside = (config.d_ff, config.d_model)
+    for name, letters in maps.items():
+        shape = inside[::-1] if name == "outer" else inside
         matrix = f"{theirs}.DenseReluDense.{letters}.weight"
         yield Weight(f"{ours}/feed_forward/{name}/kernel", matrix, shape, np.transpose)
-        # It has no biases.
-        yield Weight(f"{ours}/feed_forward/{name}/bias", matrix, shape, _zeros)
-    yield Weight(f"{ours}/feed_forward_norm/norm/gamma", f"{theirs}.layer_norm.weight", (d,))
+        if activation == "relu":
+            yield Weight(f"{ours}/feed_forward/{name}/bias", matrix, shape, _zeros)
+    gamma = f"{theirs}.layer_norm.weight"
+    yield Weight(f"{ours}/feed_forward_norm/norm/gamma", gamma, (config.d_model,))
 
 
 def _zeros(matrix):
     return np.zeros(len(matrix), matrix.dtype)
+
+
+def _bias(size):
+    bias = np.zeros(size, np.float32)
+    bias[BOS] = NEVER
+    return bias
 
 
 def rows(vocabulary_size: int) -> np.ndarray:

@@ -132,7 +132,7 @@ class Hyperparameters(Sizes):
     activation: str = option(
         "relu",
         "Activation of the feed-forward networks. The paper has relu; gelu_tanh is GPT-2's "
-        "approximation of gelu; swiglu is gated.",
+        "approximation of gelu; swiglu and geglu are gated.",
         choices=ACTIVATIONS,
     )
     residual_initialization: str = option(
@@ -179,7 +179,8 @@ class Hyperparameters(Sizes):
     tie_embeddings: str = option(
         "three_way",
         "Which matrices share one table of embeddings. three_way: source, target and "
-        "projection, as in the paper. decoder: target and projection. none: each has its own.",
+        "projection, as in the paper. decoder: target and projection. none: each has its own. "
+        "inputs: source and target.",
         choices=TIES,
     )
     attention_bias: bool = option(

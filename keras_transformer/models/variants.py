@@ -19,8 +19,10 @@ ACTIVATIONS = {
     "gelu_tanh": "gelu_tanh",
     "swish": "silu",
     "swiglu": "silu",
+    "geglu": "gelu_tanh",
 }
-FEED_FORWARDS = {**dict.fromkeys(ACTIVATIONS, "FeedForward"), "swiglu": "GatedFeedForward"}
+FEED_FORWARDS = dict.fromkeys(ACTIVATIONS, "FeedForward")
+FEED_FORWARDS |= {"swiglu": "GatedFeedForward", "geglu": "GatedFeedForward"}
 RESIDUAL_INITIALIZATIONS = {"depth_scaled": "depth_scaled", "glorot": "glorot"}
 
 
@@ -140,6 +142,11 @@ def _three_way(embedding, projection):
     return shared, shared, shared
 
 
+def _inputs(embedding, projection):
+    shared = embedding("embedding")
+    return shared, shared, projection("projection")
+
+
 def _decoder(embedding, projection):
     shared = embedding("embedding", projects=True)
     return embedding("source_embedding"), shared, shared
@@ -151,7 +158,7 @@ def _none(embedding, projection):
 
 # From what makes an embedding and what makes a projection, each of a name, to the source's
 # embedding, the target's, and the projection onto the vocabulary (section 3.4).
-TIES = {"three_way": _three_way, "decoder": _decoder, "none": _none}
+TIES = {"three_way": _three_way, "decoder": _decoder, "none": _none, "inputs": _inputs}
 
 
 def check_together(hyperparameters: Any) -> None:

@@ -18,7 +18,8 @@ POSITIONS = 2048
 # Names of our variants, and what CTranslate2 calls them: `pre_norm`, a member of its `Activation`.
 PRE_NORM = {"post": False, "pre": True}
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWISH"}
-GATED = ("swiglu",)
+ACTIVATIONS |= {"gelu_tanh": "GELUTanh", "geglu": "GELUTanh"}
+GATED = ("swiglu", "geglu")
 # What it adds to the embeddings as a table, and what it turns queries and keys by.
 POSITIONS_KNOWN = ("sinusoidal", "tensor2tensor", "marian_mt", "learned", "none", "rotary")
 ATTENTIONS = ("scaled_dot_product",)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from keras_transformer import models
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.decoding.remembered_options import remembered
-from keras_transformer.imports import bert, bert_text, vit
+from keras_transformer.imports import bert, bert_text, t5, vit
 from keras_transformer.imports.hugging_face import PretrainedFolder
 from keras_transformer.imports.marian import MarianFolder, is_marian
 from keras_transformer.imports.opennmt_tf import OpenNMTFolder
@@ -49,7 +49,7 @@ def module_of(
         return "translation", TranslationModule(
             folder.model(), vocabulary, DecodingOptions(**folder.decoding())
         )
-    kinds = {bert.MODEL_TYPE: _of_text}
+    kinds = {bert.MODEL_TYPE: _of_text, t5.MODEL_TYPE: _of_text_to_text}
     if TASK in TASKS:
         kinds[vit.MODEL_TYPE] = _of_pictures
     name = folder.family.MODEL_TYPE
@@ -64,6 +64,12 @@ def module_of(
 
 def _of_pictures(folder):
     return TASK, module_class(TASK)(folder.model(), folder.config.labels())
+
+
+def _of_text_to_text(folder):
+    vocabulary = t5.vocabulary(folder.files, folder.config)
+    options = DecodingOptions(beam_size=1, min_length="1")
+    return "translation", TranslationModule(folder.model(), vocabulary, options)
 
 
 def _of_text(folder):

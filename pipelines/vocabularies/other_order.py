@@ -4,6 +4,7 @@ import pathlib
 import re
 from collections.abc import Sequence
 
+import sentencepiece
 from google.protobuf.message import DecodeError
 
 from pipelines.json_files import regular_file
@@ -14,8 +15,8 @@ from pipelines.vocabularies.vocabulary import SPACE, Vocabulary
 
 WORD_MODEL = 3
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = range(1, 6)
-# What says at the beginning of a text which language it is translated into.
-LABEL = re.compile(r">>\w[\w-]*<<")
+# What says at the beginning of a text which language it is translated into, and T5's sentinels.
+LABEL = re.compile(r">>\w[\w-]*<<|<extra_id_\d+>")
 SPECIAL = {PAD: ("<pad>", CONTROL), UNK: ("<unk>", UNKNOWN), BOS: ("<s>", CONTROL)}
 SPECIAL |= {EOS: ("</s>", CONTROL)}
 
@@ -28,8 +29,8 @@ def in_order(
     Args:
         model: bytes of another, of any ids.
         pieces: strings by id, behind PAD, UNK, BOS and EOS, which the model need not know. Longer
-            ones that it does not know are never cut, but written. A label such as ">>deu<<" is
-            one piece at the beginning of a text.
+            ones that it does not know are never cut, but written. A label such as ">>deu<<" or
+            "<extra_id_0>" is one piece, at the beginning of a text or behind a space.
         rules: as of `rules_of`.
 
     Returns:
@@ -83,19 +84,26 @@ def of_words(pieces: Sequence[str]) -> bytes:
     return made.SerializeToString()
 
 
+def read_model(path: pathlib.Path, remedy: str) -> bytes:
+    """The bytes of a SentencePiece model.
+
+    Raises:
+        ValueError: if it is none. The error ends with the remedy.
+    """
+    model = regular_file(path).read_bytes()
+    try:
+        if model:
+            message()().ParseFromString(model)
+            sentencepiece.SentencePieceProcessor(model_proto=model)
+            return model
+    except (RuntimeError, DecodeError):
+        pass
+    raise ValueError(f"{path} is not a SentencePiece model, or is damaged. {remedy}")
+
+
 def read_in_order(
     path: pathlib.Path, pieces: Sequence[str], remedy: str, rules: Sequence[tuple[str, str]] = ()
 ) -> tuple[Vocabulary, list[str]]:
-    """`in_order` of a file.
-
-    Raises:
-        ValueError: if it is no SentencePiece model. The error ends with the remedy.
-    """
-    try:
-        content = regular_file(path).read_bytes()
-        if not content:
-            raise ValueError("it is empty")
-        model, lost = in_order(content, pieces, rules)
-        return Vocabulary(model), lost
-    except (RuntimeError, ValueError, DecodeError) as error:
-        raise ValueError(f"{path} is not a SentencePiece model, or is damaged. {remedy}") from error
+    """`in_order` of a file, as `read_model` reads it."""
+    model, lost = in_order(read_model(path, remedy), pieces, rules)
+    return Vocabulary(model), lost

@@ -35,17 +35,6 @@ def gpt2(tmp_path_factory):
     return model, folder
 
 
-@pytest.fixture(scope="module")
-def t5_model(tmp_path_factory):
-    config = transformers.T5Config(
-        vocab_size=20, d_model=8, d_kv=3, d_ff=16, num_layers=2, num_heads=2, dropout_rate=0.0
-    )
-    model = random_weights(transformers.T5ForConditionalGeneration(config))
-    folder = tmp_path_factory.mktemp("t5")
-    model.save_pretrained(folder)
-    return model, folder
-
-
 def test_gpt2_gives_the_logits_of_transformers(gpt2):
     theirs, folder = gpt2
     ours = hugging_face.load(folder)
@@ -65,31 +54,6 @@ def test_gpt2_one_token_at_a_time_gives_them_too(gpt2):
     with torch.no_grad():
         expected = theirs(torch.tensor(IDS)).logits.numpy()
     np.testing.assert_allclose(np.stack(steps, axis=1), expected, rtol=1e-5, atol=1e-5)
-
-
-def of_ours(ids, vocabulary_size=20):
-    """The ids of T5 as ours: PAD and EOS are 0 and 3, UNK is 1, and what was 3 moves to the end."""
-    moved = np.arange(vocabulary_size)
-    moved[[0, 1, 2, 3]] = (0, 3, 1, vocabulary_size)
-    return moved[ids]
-
-
-def test_t5_gives_the_logits_of_transformers(t5_model):
-    theirs, folder = t5_model
-    source = np.array([[5, 9, 4, 17, 3, 1], [11, 7, 2, 1, 0, 0]])
-    target = np.array([[0, 6, 8, 3], [0, 4, 2, 19]])
-    with torch.no_grad():
-        expected = theirs(
-            input_ids=torch.tensor(source),
-            attention_mask=torch.tensor(source != 0).long(),
-            decoder_input_ids=torch.tensor(target),
-        ).logits.numpy()
-    ours = hugging_face.load(folder)
-    inputs = of_ours(target)
-    inputs[:, 0] = 2
-    logits = np.array(ours((of_ours(source), inputs)))
-    # What stands at our ids in their order.
-    np.testing.assert_allclose(logits[..., of_ours(np.arange(20))], expected, rtol=1e-5, atol=2e-5)
 
 
 def test_what_cannot_be_read_is_told_in_one_line(gpt2, tmp_path):
@@ -126,12 +90,4 @@ def test_what_cannot_be_read_is_told_in_one_line(gpt2, tmp_path):
         hugging_face.load(tmp_path)
     written.write_text(json.dumps({**config, "activation_function": "tanh"}))
     with pytest.raises(ValueError, match=r"`activation_function` .*gelu_new, .*Received: tanh\."):
-        hugging_face.load(tmp_path)
-
-
-def test_another_t5_is_refused(t5_model, tmp_path):
-    config = json.loads((t5_model[1] / "config.json").read_text())
-    gated = {**config, "feed_forward_proj": "gated-gelu"}
-    (tmp_path / "config.json").write_text(json.dumps(gated))
-    with pytest.raises(ValueError, match=r"`feed_forward_proj` .*Received: gated-gelu\."):
         hugging_face.load(tmp_path)

@@ -108,7 +108,7 @@ def test_an_odd_d_model_is_refused_with_a_remedy():
     [
         ("norm", "between", "one of post, pre, pre_rms"),
         ("norm", None, "a string"),
-        ("activation", "tanh", "one of relu, gelu, gelu_tanh, swish, swiglu"),
+        ("activation", "tanh", "one of relu, gelu, gelu_tanh, swish, swiglu, geglu"),
         ("activation", ["relu"], "a string"),
         (
             "positions",

@@ -152,7 +152,7 @@ def test_the_variants_are_those_of_the_hyperparameters(model):
     swish = Transformer(**SIZES, activation="swish").decoder.layers[1].feed_forward.activation
     assert float(swish(2.0)) == pytest.approx(2 / (1 + math.exp(-2)))
     assert list(NORMS) == ["post", "pre", "pre_rms"]
-    assert list(ACTIVATIONS) == ["relu", "gelu", "gelu_tanh", "swish", "swiglu"]
+    assert list(ACTIVATIONS) == ["relu", "gelu", "gelu_tanh", "swish", "swiglu", "geglu"]
 
 
 def test_one_table_serves_source_target_and_logits(model):

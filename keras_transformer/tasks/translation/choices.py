@@ -17,7 +17,10 @@ from pipelines.vocabularies.subword_regularization import SubwordRegularization
 from pipelines.vocabularies.vocabulary import Vocabulary
 
 # What may share a table of embeddings, by the kind of the vocabulary.
-TIES_OF_VOCABULARIES = {"joint": ("three_way", "decoder", "none"), "separate": ("decoder", "none")}
+TIES_OF_VOCABULARIES = {
+    "joint": ("three_way", "decoder", "none", "inputs"),
+    "separate": ("decoder", "none"),
+}
 # By the flag that asks for it.
 SEGMENTATIONS = {"bpe_dropout": BpeDropout, "subword_regularization": SubwordRegularization}
 

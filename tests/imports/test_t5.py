@@ -1,0 +1,190 @@
+"""T5s that `transformers` makes at random and saves: ours give the same logits and strings."""
+
+import io
+import json
+import types
+
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+
+from keras_transformer.imports import hugging_face
+from keras_transformer.imports.hugging_face import PretrainedFolder
+from keras_transformer.tasks import imported
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+pytest.importorskip("safetensors")
+
+SIZES = {"d_model": 8, "d_kv": 3, "d_ff": 16, "num_layers": 2, "num_heads": 2, "dropout_rate": 0.0}
+LINES = ["translate: the house is small", "summarize: a dog ran home, quickly", "a red cat"] * 8
+SENTINELS = 5
+# What the config says of a T5; whether its projection is another matrix; and what a config.json of
+# before transformers 5 says.
+VERSIONS = {
+    "1.0": ({}, False, {}),
+    "1.1": (
+        {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "num_decoder_layers": 1},
+        True,
+        {"tie_word_embeddings": False, "scale_decoder_outputs": None},
+    ),
+    "1.1, saved by transformers 5": (
+        {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
+        True,
+        {},
+    ),
+    "1.1, tied": ({"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}, False, {}),
+}
+
+
+def pieces_of_text():
+    """A SentencePiece model with T5's ids."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES),
+        model_writer=model,
+        vocab_size=60,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        bos_id=-1,
+    )
+    return model.getvalue()
+
+
+def write(folder, version):
+    """A small T5 of `transformers`, and the folder that it was saved into."""
+    said, has_projection, changes = VERSIONS[version]
+    model = pieces_of_text()
+    (folder / "spiece.model").write_bytes(model)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    (folder / "tokenizer_config.json").write_text(json.dumps({"extra_ids": SENTINELS}))
+    pieces = [processor.id_to_piece(number) for number in range(processor.vocab_size())]
+    size = len(pieces) + SENTINELS + 3
+    theirs = transformers.T5ForConditionalGeneration(
+        transformers.T5Config(vocab_size=size, **SIZES, **said)
+    )
+    if has_projection:
+        theirs.lm_head.weight = torch.nn.Parameter(theirs.lm_head.weight.clone())
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
+    theirs.eval()
+    theirs.save_pretrained(folder)
+    tensors = theirs.state_dict()
+    if has_projection:
+        save = pytest.importorskip("safetensors.torch").save_file
+        names = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
+        kept = {name: one.clone() for name, one in tensors.items() if name not in names}
+        save(kept, folder / "model.safetensors")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **changes}))
+    return types.SimpleNamespace(
+        model=theirs, folder=folder, size=size, pieces=pieces, processor=processor
+    )
+
+
+@pytest.fixture(scope="module")
+def t5(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("t5"), "1.1")
+
+
+@pytest.fixture(scope="module")
+def module(t5):
+    task, module = imported.module_of(PretrainedFolder(t5.folder))
+    assert task == "translation"
+    return module
+
+
+def of_ours(ids, size):
+    """The ids of T5 as ours: PAD and EOS are 0 and 3, UNK is 1, and what was 3 moves to the end."""
+    moved = np.arange(size)
+    moved[[0, 1, 2, 3]] = (0, 3, 1, size)
+    return moved[ids]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_logits_are_those_of_transformers(tmp_path, version):
+    t5 = write(tmp_path, version)
+    source = np.array([[5, 9, 4, 17, 3, 1], [11, 7, 2, 1, 0, 0]])
+    target = np.array([[0, 6, 8, 3], [0, 4, 2, 19]])
+    with torch.no_grad():
+        expected = t5.model(
+            input_ids=torch.tensor(source),
+            attention_mask=torch.tensor(source != 0).long(),
+            decoder_input_ids=torch.tensor(target),
+        ).logits.numpy()
+    ours = hugging_face.load(t5.folder)
+    inputs = of_ours(target, t5.size)
+    inputs[:, 0] = 2
+    logits = np.array(ours((of_ours(source, t5.size), inputs)))
+    # What stands at our ids in their order.
+    found = logits[..., of_ours(np.arange(t5.size), t5.size)]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(t5):
+    scores = [(one, t5.processor.get_score(number)) for number, one in enumerate(t5.pieces)]
+    scores += [(f"<extra_id_{number}>", 0.0) for number in reversed(range(SENTINELS))]
+    return transformers.T5Tokenizer(vocab=scores, extra_ids=SENTINELS)
+
+
+def test_a_run_gives_the_strings_of_transformers(t5, tokenizer, module):
+    texts = ["translate: the cat is small", "a  red dog <extra_id_0> ran <extra_id_3>", "home"]
+    ids = [tokenizer(text)["input_ids"] for text in texts]
+    found = module.source_ids(tf.constant(texts)).to_list()
+    assert found == [of_ours(np.array(one), t5.size).tolist() for one in ids]
+    for text, one in zip(texts, ids, strict=True):
+        with torch.no_grad():
+            made = t5.model.generate(
+                input_ids=torch.tensor([one]),
+                max_new_tokens=len(one) + 49,
+                num_beams=1,
+                do_sample=False,
+                decoder_start_token_id=0,
+                suppress_tokens=[0],
+            )[0]
+        written = [piece for piece in made.tolist()[1:] if piece != 1]
+        expected = of_ours(np.array(written, int), t5.size)
+        ours = module._search_as_exported(tf.constant([text]), tf.zeros([1, 0], tf.int32))[0]
+        assert [one for one in ours.numpy()[0, 0] if one != 3] == expected.tolist()
+
+
+def test_sentinels_and_rows_without_a_piece_have_names(t5, module):
+    pieces = module.vocabulary.target.pieces
+    assert len(pieces) == t5.size + 1
+    assert pieces[len(t5.pieces) + SENTINELS - 1] == "\u2581<extra_id_0>"
+    assert pieces[-2] == "<unused 2>"
+    assert pieces[-1] == t5.pieces[3]
+
+
+def changed(t5, tmp_path, **changes):
+    for path in t5.folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, **changes}))
+    return tmp_path
+
+
+def test_another_t5_is_refused(t5, tmp_path):
+    changed(t5, tmp_path, feed_forward_proj="gated-silu")
+    with pytest.raises(ValueError, match=r"`feed_forward_proj` .*Received: gated-silu\."):
+        hugging_face.load(tmp_path)
+
+
+def test_broken_pieces_are_told_in_one_line(t5, tmp_path):
+    folder = changed(t5, tmp_path)
+    (folder / "tokenizer_config.json").unlink()
+    with pytest.raises(ValueError, match=r"`vocab_size` of .* 100 sentinels\. Received: \d+"):
+        imported.module_of(PretrainedFolder(folder))
+    (folder / "spiece.model").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"spiece\.model is not a SentencePiece model"):
+        imported.module_of(PretrainedFolder(folder))
+    (folder / "spiece.model").unlink()
+    with pytest.raises(FileNotFoundError, match=r"has no spiece\.model\. It has config\.json"):
+        imported.module_of(PretrainedFolder(folder))
