@@ -25,18 +25,23 @@ def main(FLAGS):
     from keras_transformer.inference.speed_bar import speed_bar
     from keras_transformer.inference.translator import Translator
     from keras_transformer.startup import spread_over_cores
+    from pipelines.corpora.glossary import marking, read_terms
 
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
     streams.require_writable(FLAGS.output)
     at_once = spread_over_cores()
+    terms = read_terms(FLAGS.glossary) if FLAGS.glossary else {}
     translator = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
+    marked = marking(terms, translator.description)
     if FLAGS.stream:
         streams.answer_lines(
-            lambda line: streams.as_lines(_translate(FLAGS, translator, [line], None, 1, None))
+            lambda line: streams.as_lines(
+                _translate(FLAGS, translator, [marked(line)], None, 1, None)
+            )
         )
         return
-    lines = streams.read_lines(FLAGS.input)
+    lines = [marked(line) for line in streams.read_lines(FLAGS.input)]
     prefixes = _read_prefixes(FLAGS.prefix_file, lines)
     with speed_bar(len(lines)) as report:
         translations = _translate(FLAGS, translator, lines, prefixes, at_once, report)

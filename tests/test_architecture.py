@@ -80,6 +80,7 @@ MAY_IMPORT = {
     # The server knows SavedModels only, whoever made them.
     "keras_transformer.server": [
         "pipelines.options",
+        *("pipelines.corpora.glossary", "pipelines.vocabularies.protected_spans"),
         *ours("saved_models.session", "saved_models.signature", "saved_models.versions"),
     ],
     "keras_transformer.serve": ours("flags", "server", "startup"),

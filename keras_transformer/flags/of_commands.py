@@ -58,6 +58,12 @@ class TranslateOptions(Options):
         False,
         "Translate each sentence of a line on its own, and join the translations to one line.",
     )
+    glossary: str | None = option(
+        None,
+        "File with a term, a tab and its translation in each line, of a model that was trained "
+        "with --protect: where the term comes, its translation does.",
+        path=True,
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -61,8 +61,8 @@ class Exported:
             meta_graph.graph_def, folder, facts
         )
         self._tree_leaves = None
-        protected = facts.get("protected")
-        self._marks = SpanMarks(ProtectedSpans.of(protected)) if protected else None
+        protected = ProtectedSpans.in_description(facts)
+        self._marks = SpanMarks(protected) if protected else None
         if self._output == TREE:
             pieces = map(self._target_tokenizer.id_to_piece, range(len(self._target_tokenizer)))
             self._tree_leaves = alphabet_of(list(pieces)).leaves

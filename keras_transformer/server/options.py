@@ -27,6 +27,12 @@ class ServeOptions(Options):
     file_system_poll_wait_seconds: float = option(
         1.0, "Seconds between two checks for a new version.", at_least=0.01
     )
+    glossary: str | None = option(
+        None,
+        "File with a term, a tab and its translation in each line, for all requests to a model "
+        'that was trained with --protect; a request\'s own, {"glossary": {...}}, comes first.',
+        path=True,
+    )
     max_batch_size: int = option(
         64, "Limit of texts in a request, and in a batch of requests.", at_least=1
     )

@@ -17,6 +17,7 @@ from keras_transformer.saved_models.session import SavedModel, reason_of
 from keras_transformer.saved_models.versions import versions_in
 from keras_transformer.server import costs
 from keras_transformer.server.options import RequestError
+from pipelines.vocabularies.protected_spans import ProtectedSpans
 
 
 @dataclasses.dataclass
@@ -31,6 +32,11 @@ class Version:
     def sizes(self) -> costs.Sizes:
         """What the costs of its requests depend on, read once."""
         return costs.Sizes.of(self.model)
+
+    @functools.cached_property
+    def protected(self) -> ProtectedSpans | None:
+        """What it puts back as it stands, read once."""
+        return ProtectedSpans.load(self.model.folder / "assets.extra")
 
 
 @dataclasses.dataclass(frozen=True)

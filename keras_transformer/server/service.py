@@ -13,6 +13,7 @@ from keras_transformer.server.batcher import Batcher
 from keras_transformer.server.options import RequestError, ServeOptions
 from keras_transformer.server.rows import in_parts, rows
 from keras_transformer.server.served_versions import Versions, not_served
+from pipelines.corpora.glossary import Glossary, read_terms
 
 # As TF Serving's `ToHTTPStatusCode` has them; what is not here is the server's own fault.
 STATUSES = {
@@ -35,6 +36,7 @@ class Service:
         self.versions = versions
         self.batcher = batcher
         self.options = options
+        self._terms = read_terms(options.glossary) if options.glossary else {}
 
     async def predict(
         self, name: str, number: int | None, body: bytes, seen: dict
@@ -124,11 +126,32 @@ class Service:
             given, in_rows = from_json.arrays(document, signature)
         except RecursionError as error:
             raise RequestError(400, "JSON Parse error: lists too deep") from error
-        task = rows(given, signature, self.options)
+        task = rows(self._with_terms(document, given, version), signature, self.options)
         task = costs.within_limits(
             name, signature, task, version.sizes, self.options, self.batcher.most_memory
         )
         return task, in_rows
+
+    def _with_terms(self, document, given, version):
+        """The arrays of a request, with the terms of a glossary marked in its texts."""
+        asked = document.get("glossary", {})
+        if not isinstance(asked, dict) or not all(isinstance(one, str) for one in asked.values()):
+            raise RequestError(400, '"glossary" must be an object of terms and their translations.')
+        terms = {**self._terms, **asked}
+        if "text" not in given or not terms:
+            return given
+        try:
+            glossary = Glossary(terms, version.protected)
+        except ValueError as error:
+            raise RequestError(400, str(error)) from error
+        texts = given["text"]
+        marked = [
+            glossary.applied(text.decode("utf-8", "surrogateescape")).encode(
+                "utf-8", "surrogateescape"
+            )
+            for text in texts.reshape(-1)
+        ]
+        return {**given, "text": np.array(marked, object).reshape(texts.shape)}
 
 
 def _run(model, signature_name, inputs, cancellation):

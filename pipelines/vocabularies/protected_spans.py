@@ -5,6 +5,8 @@ verbatim: see `span_marks`.
 
 import dataclasses
 import pathlib
+from collections.abc import Mapping
+from typing import Any
 
 from pipelines.json_files import read_object
 from pipelines.options import FIXED, Options, option
@@ -87,6 +89,12 @@ class ProtectedSpans(Options):
     def save(self, folder: pathlib.Path) -> None:
         """Write a file beside those of a vocabulary."""
         write_json(folder / FILE, dataclasses.asdict(self))
+
+    @classmethod
+    def in_description(cls, description: Mapping[str, Any]) -> "ProtectedSpans | None":
+        """What a run's description says; None if it protects nothing."""
+        said = description.get("protected")
+        return cls.of(said) if said else None
 
     @classmethod
     def load(cls, folder: pathlib.Path) -> "ProtectedSpans | None":

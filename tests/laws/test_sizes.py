@@ -15,11 +15,19 @@ FILES = [
 LINES = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
 # At least, at most.
 MEDIAN = 115
-MOST_FILES = 267 + 6 + 3
-# 33,930, the import of Marian's translators, `diversify`, which was a benchmark, the import of
-# OpenNMT-tf's, what preprocess.sh replaces, protected spans, ONNX, T5 as a
-# run.
-MOST_LINES = 33_930 + 760 + 130 + 800 + 120 + 600 + 800 + 115
+MOST_FILES = 267 + 6 + 3 + 1
+# Lines of what was added after the program had been cut to 33,930.
+ADDED = {
+    "Marian's translators": 760,
+    "diversify, which was a benchmark": 130,
+    "OpenNMT-tf's translators": 800,
+    "what preprocess.sh replaces": 120,
+    "protected spans": 600,
+    "ONNX": 800,
+    "T5 as a run": 115,
+    "glossaries": 150,
+}
+MOST_LINES = 33_930 + sum(ADDED.values())
 MOST_SHORT = 20
 MOST_OF_DOCSTRINGS = 0.21
 

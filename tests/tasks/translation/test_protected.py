@@ -1,5 +1,6 @@
 """A translator that keeps placeholders, tags and links: trained, exported and asked."""
 
+import asyncio
 import json
 import random
 
@@ -14,9 +15,14 @@ from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.run import Run
 from keras_transformer.saved_models import ctranslate2_model
+from keras_transformer.server.batcher import Batcher
+from keras_transformer.server.options import RequestError, ServeOptions
+from keras_transformer.server.served_versions import Versions
+from keras_transformer.server.service import Service
 from keras_transformer.tasks import TRAINING
 from keras_transformer.tasks.translation.module import TranslationModule
 from keras_transformer.tasks.translation.task import Translation
+from pipelines.corpora.glossary import Glossary
 from pipelines.vocabularies.protected_spans import FILE, MARKS, ProtectedSpans
 
 KINDS = "--protect=placeholders,tags,urls,emails,numbers"
@@ -175,3 +181,34 @@ def test_a_damaged_file_is_told(trained, tmp_path):
         ProtectedSpans.load(tmp_path)
     assert ProtectedSpans.load(trained / "run").are_any
     assert np.all([ProtectedSpans.load(tmp_path / "none") is None])
+
+
+def test_terms_of_a_glossary_get_their_translations(trained):
+    protected = ProtectedSpans.load(trained / "run")
+    glossary = Glossary({"a": "Alpha", "b c": "beta gamma"}, protected)
+    lines = ["a b c {name}", "h", "A g"]
+    for path in (trained / "run", trained / "saved"):
+        translated = Translator.load(path).translate([glossary.applied(line) for line in lines])
+        assert all(translated[0].count(term) == 1 for term in ("Alpha", "beta gamma", "{name}"))
+        assert translated[2].count("Alpha") == 1
+        assert "Alpha" not in translated[1]
+
+
+def test_a_server_takes_a_glossary(trained):
+    options = ServeOptions()
+    versions = Versions(trained / "saved")
+    batcher = Batcher(options)
+    service = Service("m", versions, batcher, options)
+
+    def ask(**more):
+        body = json.dumps({"instances": ["a b"], **more}).encode()
+        answer = b"".join(asyncio.run(service.predict("m", None, body, {})))
+        return json.loads(answer)["predictions"][0]
+
+    assert "Alpha" in ask(glossary={"a": "Alpha"})
+    assert "Alpha" not in ask()
+    for wrong in ({"a": 1}, ["a"], {"a": ""}):
+        with pytest.raises(RequestError, match="glossary"):
+            ask(glossary=wrong)
+    batcher.close()
+    versions.close()

@@ -1,0 +1,98 @@
+"""Terms with the translations that they must get: each becomes a protected span of its source whose
+text is the given translation (see `pipelines.vocabularies.span_marks`).
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pipelines.corpora import line_files
+from pipelines.vocabularies.protected_spans import ProtectedSpans
+
+BRACKETS = re.compile("[⟦⟧]")
+
+
+class Glossary:
+    """Marks the terms of texts that a model with protected spans is to translate.
+
+    The longest term comes first, and a term is whole words. One that is given in lower case is
+    found with a capital too, which its translation gets then. What is protected anyway stays as it
+    is, such as a term in the name of a placeholder.
+
+    Args:
+        terms: translation by term; the same text for what is not translated.
+        protected: what the model protects.
+
+    Raises:
+        ValueError: a term that is empty or has a bracket ⟦ or ⟧, or a model without such spans.
+    """
+
+    def __init__(self, terms: Mapping[str, str], protected: ProtectedSpans | None):
+        if protected is None:
+            raise ValueError(
+                "a glossary needs a model that was trained with --protect. Received: one without "
+                "protected spans."
+            )
+        for term, translation in terms.items():
+            if not term.strip() or not translation.strip():
+                raise ValueError(
+                    f"a glossary's terms and translations must not be empty. Received: {term!r}: "
+                    f"{translation!r}."
+                )
+            if BRACKETS.search(term + translation):
+                raise ValueError(f"a glossary has no brackets ⟦ or ⟧. Received: {term!r}.")
+        self._terms = dict(terms)
+        found = sorted(terms, key=len, reverse=True)
+        words = "|".join(map(_pattern, found)) or r"(?!)"
+        self._expression = re.compile(f"(?P<term>{words})|(?:{protected.expression})")
+
+    def applied(self, text: str) -> str:
+        """A text whose terms are marked with their translations."""
+        return self._expression.sub(self._marked, text)
+
+    def _marked(self, match):
+        found = match["term"]
+        if found is None:
+            return match[0]
+        translation = self._terms.get(found)
+        if translation is None:
+            translation = self._terms[found[0].lower() + found[1:]]
+            translation = translation[0].upper() + translation[1:]
+        return f"⟦{translation}⟧"
+
+
+def marking(terms: Mapping[str, str], description: Mapping[str, Any]) -> Callable[[str], str]:
+    """What marks the terms of a text for a model of a description."""
+    return Glossary(terms, ProtectedSpans.in_description(description)).applied if terms else str
+
+
+def read_terms(path: str | os.PathLike) -> dict[str, str]:
+    """The terms of a file: a term, a tab and its translation a line.
+
+    Raises:
+        ValueError: naming the line that has not two columns, or a term that came before.
+    """
+    terms: dict[str, str] = {}
+    for number, line in enumerate(line_files.read_lines(path), start=1):
+        term, tab, translation = line.partition("\t")
+        if not tab or "\t" in translation:
+            raise ValueError(
+                f"{path}, line {number}: a glossary has a term, a tab and its translation in each "
+                f"line. Received: {line!r}."
+            )
+        if terms.setdefault(term, translation) != translation:
+            raise ValueError(
+                f"{path}, line {number}: {term!r} has another translation before. Name one."
+            )
+    return terms
+
+
+def _pattern(term):
+    first = re.escape(term[0])
+    capital = term[0].upper()
+    if term[0].islower() and len(capital) == 1:
+        first = f"[{first}{capital}]"
+    before = r"\b" if re.match(r"\w", term) else ""
+    behind = r"\b" if re.search(r"\w$", term) else ""
+    return f"{before}{first}{re.escape(term[1:])}{behind}"

@@ -1,0 +1,79 @@
+"""Terms that get the translations that somebody gives."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.corpora.glossary import Glossary, read_terms
+from pipelines.vocabularies.protected_spans import KINDS, ProtectedSpans
+
+ALL = ProtectedSpans(tuple(KINDS))
+TERMS = {"light": "Leuchte", "light switch": "Lichtschalter", "ACME": "ACME", "C++": "C++"}
+
+
+def marked(text, terms=None):
+    return Glossary(TERMS if terms is None else terms, ALL).applied(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("the light is on", "the ⟦Leuchte⟧ is on"),
+        ("the light switch", "the ⟦Lichtschalter⟧"),
+        ("Light on", "⟦Leuchte⟧ on"),
+        ("lights, delight", "lights, delight"),
+        ("light-light.", "⟦Leuchte⟧-⟦Leuchte⟧."),
+        ("acme ACME", "acme ⟦ACME⟧"),
+        ("C++ and C", "⟦C++⟧ and C"),
+        ("{light} <b title='light'> light", "{light} <b title='light'> ⟦Leuchte⟧"),
+        ("⟦light⟧ light", "⟦light⟧ ⟦Leuchte⟧"),
+        ("", ""),
+    ],
+)
+def test_terms_are_marked(text, expected):
+    assert marked(text) == expected
+
+
+def test_the_case_of_the_first_letter_is_kept():
+    assert marked("Dog and dog", {"dog": "hund"}) == "⟦Hund⟧ and ⟦hund⟧"
+    assert marked("Öl öl", {"öl": "oil"}) == "⟦Oil⟧ ⟦oil⟧"
+
+
+def test_without_terms_nothing_is_marked():
+    assert marked("the light {x}", {}) == "the light {x}"
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_kept_but_for_the_marks(text):
+    found = marked(text, {"light": "light"})
+    assert found.replace("⟦light⟧", "light").replace("⟦Light⟧", "Light") == text.replace(
+        "⟦light⟧", "light"
+    ).replace("⟦Light⟧", "Light")
+
+
+@pytest.mark.parametrize(
+    ("terms", "sense"),
+    [({" ": "a"}, "empty"), ({"a": ""}, "empty"), ({"a": "⟦b⟧"}, "brackets")],
+)
+def test_terms_that_cannot_be_are_refused(terms, sense):
+    with pytest.raises(ValueError, match=sense):
+        Glossary(terms, ALL)
+
+
+def test_a_model_without_protected_spans_is_refused():
+    with pytest.raises(ValueError, match="--protect"):
+        Glossary(TERMS, None)
+
+
+def test_a_file_has_two_columns(tmp_path):
+    path = tmp_path / "terms.tsv"
+    path.write_text("light\tLeuchte\nACME\tACME\nlight\tLeuchte\n", encoding="utf-8")
+    assert read_terms(path) == {"light": "Leuchte", "ACME": "ACME"}
+    for text, sense in (
+        ("a\tb\nlight\n", "line 2: .*a tab"),
+        ("a\tb\tc\n", "line 1: .*a tab"),
+        ("a\tb\na\tc\n", "line 2: .*another translation"),
+    ):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(ValueError, match=sense):
+            read_terms(path)
