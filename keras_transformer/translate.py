@@ -25,15 +25,14 @@ def main(FLAGS):
     from keras_transformer.inference.speed_bar import speed_bar
     from keras_transformer.inference.translator import Translator
     from keras_transformer.startup import spread_over_cores
-    from pipelines.corpora.glossary import marking, read_terms
+    from pipelines.corpora.glossary import marking
 
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
     streams.require_writable(FLAGS.output)
     at_once = spread_over_cores()
-    terms = read_terms(FLAGS.glossary) if FLAGS.glossary else {}
     translator = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
-    marked = marking(terms, translator.description)
+    marked = marking(FLAGS.glossary, translator.description)
     if FLAGS.stream:
         streams.answer_lines(
             lambda line: streams.as_lines(

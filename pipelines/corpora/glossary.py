@@ -62,9 +62,11 @@ class Glossary:
         return f"⟦{translation}⟧"
 
 
-def marking(terms: Mapping[str, str], description: Mapping[str, Any]) -> Callable[[str], str]:
-    """What marks the terms of a text for a model of a description."""
-    return Glossary(terms, ProtectedSpans.in_description(description)).applied if terms else str
+def marking(path: str | None, description: Mapping[str, Any]) -> Callable[[str], str]:
+    """What marks the terms of a file in a text for a model of a description; None: no terms."""
+    if not path:
+        return str
+    return Glossary(read_terms(path), ProtectedSpans.in_description(description)).applied
 
 
 def read_terms(path: str | os.PathLike) -> dict[str, str]:
