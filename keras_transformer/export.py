@@ -8,12 +8,13 @@ own task exports it by `export.run(MyTask)`: see `train`.
 
 from keras_transformer import flags
 from keras_transformer.decoding.options import DecodingOptions
+from keras_transformer.runs.options import AdapterChoice
 from keras_transformer.saved_models.options import ExportOptions, Version
 from keras_transformer.tasks import TASKS, task_class
 from keras_transformer.training.options import RunOptions, Seed
 
 # What exporting any task reads; each task adds its own options.
-SECTIONS = (RunOptions, Seed, ExportOptions, Version)
+SECTIONS = (RunOptions, Seed, ExportOptions, AdapterChoice, Version)
 OF_TASKS = {name: task.export_options for name, task in TASKS.items()}
 
 
@@ -32,7 +33,7 @@ def export(task, FLAGS):
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.saved_models import write
 
-    folder = RunFolder(flags.required(FLAGS, "model_dir"))
+    folder = RunFolder(flags.required(FLAGS, "model_dir"), added=FLAGS.adapter)
     values = flags.values(FLAGS, *SECTIONS, *task.export_options)
     path = folder.export_dir(FLAGS.export_dir)
     kind = values.get("format", "saved_model")
@@ -41,7 +42,9 @@ def export(task, FLAGS):
         flags.refuse(own, f"has no effect: {kind} has its own search")
         path = task.convert(folder, FLAGS.export_dir or f"{path}_{kind}", values)
     else:
-        description = {**folder.read_description(), **folder.read_scores()}
+        # Scores of the run are not those of its weights with an adapter.
+        scores = {} if FLAGS.adapter else folder.read_scores()
+        description = {**folder.read_description(), **scores}
         of_run = (description, folder.read_examples())
         module = task.reload(folder, values)
         if kind == "onnx":

@@ -34,9 +34,12 @@ def main(FLAGS):
 
 def train(task, FLAGS):
     """Train a task as the flags say."""
+    from keras_transformer.runs.inheritance import inherited
     from keras_transformer.runs.run import Run
 
-    Run(task, FLAGS.flag_values_dict(), TRAINING).train()
+    values = FLAGS.flag_values_dict()
+    given = {name for name in values if not FLAGS[name].using_default_value}
+    Run(task, inherited(values, given, task.default_model_dir), TRAINING).train()
 
 
 def run(task):

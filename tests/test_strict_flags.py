@@ -139,6 +139,7 @@ CHOICES = {
     "positions": ["rotary", "learned", "tensor2tensor"],
     "attention": ["linear", "low_rank:2"],
     "schedule": ["transformer", "cosine"],
+    "lora_rank": ["0", "8"],
 }
 CONDITIONED = [
     name
@@ -298,7 +299,8 @@ def test_no_number_is_none(spoiled):
     for name in numbers:
         [command, *_] = [one for one in COMMANDS if name in names_of(one)]
         task = [f"--task={tasks_of(name)[0]}"] if command == "train" else []
-        choice = ["--schedule=cosine"] if name == "learning_rate" else []
+        choice = {"learning_rate": ["--schedule=cosine"], "lora_alpha": ["--lora_rank=8"]}
+        choice = choice.get(name, [])
         assert f"--{name}={spoiled}" in told(command, *task, *choice, f"--{name}={spoiled}")
 
 

@@ -68,14 +68,17 @@ def batches(pairs, batch_tokens):
     return batching.training_batches(pairs.examples(), batch_tokens, SEED)
 
 
-def compiled(size, vocabulary_size, precision, dropout, label_smoothing, seed=SEED):
-    """A model ready for `train`."""
+def compiled(
+    size, vocabulary_size, precision, dropout, label_smoothing, seed=SEED, choose=lambda model: None
+):
+    """A model ready for `train`, of which `choose` decides what learns."""
     startup.start_tensorflow()
     keras.utils.set_random_seed(seed)
     hyperparameters = Hyperparameters(
         vocabulary_size=vocabulary_size, dropout=dropout, label_smoothing=label_smoothing, **size
     )
     model = Transformer(hyperparameters, dtype=fit.dtype_policy(precision))
+    choose(model)
     fit.compile_model(
         model,
         optimizer(TransformerSchedule(hyperparameters.d_model)),

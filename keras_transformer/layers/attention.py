@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.layers.linear_maps import Matrix, plus_bias
+from keras_transformer.layers.linear_maps import Kernel, Matrix, plus_bias
 from keras_transformer.layers.prototypes import Layer, like
 from keras_transformer.layers.scaled_dot_product import AttentionHeads, SoftmaxHeads
 from keras_transformer.layers.tensors import KeysAndValues, Masks, State, Tensor
@@ -57,6 +57,10 @@ class MultiHeadAttention(Layer):
     """
 
     arguments = ("num_heads", "d_model", "d_k", "d_v", "output_initializer", "heads", "use_bias")
+    query_kernel = Kernel()
+    key_kernel = Kernel()
+    value_kernel = Kernel()
+    output_kernel = Kernel()
 
     def __init__(
         self,
@@ -91,10 +95,10 @@ class MultiHeadAttention(Layer):
         def kernel(name, rows, columns, initializer="glorot_uniform"):
             return self.add_weight(name=name, shape=(rows, columns), initializer=initializer)
 
-        self.query_kernel = kernel("query_kernel", query_shape[-1], self.num_heads * self.d_k)
-        self.key_kernel = kernel("key_kernel", key_shape[-1], self.num_heads * self.d_k)
-        self.value_kernel = kernel("value_kernel", value_shape[-1], self.num_heads * self.d_v)
-        self.output_kernel = kernel(
+        self._query_kernel = kernel("query_kernel", query_shape[-1], self.num_heads * self.d_k)
+        self._key_kernel = kernel("key_kernel", key_shape[-1], self.num_heads * self.d_k)
+        self._value_kernel = kernel("value_kernel", value_shape[-1], self.num_heads * self.d_v)
+        self._output_kernel = kernel(
             "output_kernel", self.num_heads * self.d_v, self.d_model, self.output_initializer
         )
         self.query_bias = self._bias("query_bias", self.query_kernel)

@@ -8,7 +8,8 @@ times what is added to it. So does JAX's of any sum. TensorFlow's gradient of a 
 in float32.
 """
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 
 import keras
 from keras import ops
@@ -21,9 +22,73 @@ UNFAVOURABLE = 512
 EXTRA = 16
 
 
+@dataclasses.dataclass(frozen=True)
+class LowRank:
+    """What is added to a matrix W, (d, n): scale A B, with A (d, r) and B (r, n).
+
+    Reference: Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models", section 4.1;
+    scale is its alpha / r.
+    """
+
+    a: Tensor
+    b: Tensor
+    scale: Tensor
+
+    def __call__(self, kernel: Tensor) -> Tensor:
+        return kernel + self.scale * ops.matmul(self.a, self.b)
+
+
+class Kernel:
+    """The matrix of a linear map, as an attribute of a layer that reads it: the weight W which has
+    this name behind "_", or W + scale A B once `adapt` has given it an adapter.
+    """
+
+    def __set_name__(self, owner, name):
+        self._name = name
+
+    def __get__(self, layer, owner=None):
+        if layer is None:
+            return self
+        kernel = getattr(layer, f"_{self._name}")
+        low_rank = vars(layer).get("_low_rank", {}).get(self._name)
+        return kernel if low_rank is None else low_rank(kernel)
+
+    def adapt(
+        self, layer: keras.layers.Layer, rank: int, scale: float, ends: Sequence[str]
+    ) -> None:
+        """Give this matrix of a built layer an adapter, whose three weights have its name and these
+        `ends`. A is drawn so that x A varies as x does; B is 0, so that nothing changes at first.
+        """
+        kernel = getattr(layer, f"_{self._name}")
+        rows, columns = kernel.shape
+        drawn = keras.initializers.RandomNormal(stddev=rows**-0.5)
+        constant = keras.initializers.Constant(scale)
+        a, b, factor = (f"{kernel.name}{end}" for end in ends)
+        # A built layer takes no more weights until it is told to, as in Keras' own `enable_lora`.
+        layer._tracker.unlock()
+        low_rank = LowRank(
+            layer.add_weight(name=a, shape=(rows, rank), initializer=drawn),
+            layer.add_weight(name=b, shape=(rank, columns), initializer="zeros"),
+            layer.add_weight(name=factor, shape=(), initializer=constant, trainable=False),
+        )
+        layer._tracker.lock()
+        vars(layer).setdefault("_low_rank", {})[self._name] = low_rank
+
+
+def kernels(model: keras.Model) -> Iterator[tuple[str, keras.layers.Layer, Kernel]]:
+    """Each matrix that `Kernel.adapt` takes: its path, its layer, and the attribute."""
+    for layer in model._flatten_layers():
+        for kind in type(layer).__mro__:
+            for name, one in vars(kind).items():
+                if isinstance(one, Kernel):
+                    yield getattr(layer, f"_{name}").path, layer, one
+
+
 @keras.saving.register_keras_serializable("keras_transformer")
 class Dense(keras.layers.Dense):
     """`keras.layers.Dense`: activation(x W + b), the bias added as said above."""
+
+    kernel = Kernel()
 
     def call(self, x: Tensor) -> Tensor:
         y = ops.matmul(x, self.kernel)

@@ -7,6 +7,7 @@
 <model_dir>/checkpoints/      whole states: step-*.npz, the last K, to average; last-*.npz, one or
                               two of the newest, to resume from
 <model_dir>/averaged.npz      the weights that are scored and served
+<model_dir>/adapter.npz       with --lora_rank: what was learned of them, which --adapter adds
 <model_dir>/best.npz          those of the best epoch, with --keep_best
 <model_dir>/history.jsonl     losses and other measures after each epoch
 <model_dir>/evaluation.json   the final scores
@@ -33,16 +34,23 @@ from pipelines.whole_files import write_json, write_whole
 
 class RunFolder:
     """The paths of a run, and what is read from them; `weights` is a checkpoint to take in place of
-    the newest.
+    the newest, `added` the file of an adapter of another run.
     """
 
-    def __init__(self, path: pathlib.Path | str, weights: pathlib.Path | None = None):
+    def __init__(
+        self,
+        path: pathlib.Path | str,
+        weights: pathlib.Path | None = None,
+        added: pathlib.Path | str | None = None,
+    ):
         self._weights = weights
+        self._added = added
         # Of `--model_dir=~/runs/x` the shell leaves the ~.
         self.path = pathlib.Path(path).expanduser()
         self.description = self.path / "model.json"
         self.checkpoints = self.path / "checkpoints"
         self.averaged = self.path / "averaged.npz"
+        self.adapter = self.path / "adapter.npz"
         self.best = self.path / "best.npz"
         self.history = self.path / "history.jsonl"
         self.evaluation = self.path / "evaluation.json"
@@ -86,9 +94,12 @@ class RunFolder:
         self.best.unlink(missing_ok=True)
 
     def write_averaged(self, weights: Mapping[str, np.ndarray]) -> None:
-        """Write the weights that are scored and served, arrays by name."""
+        """Write the weights that are scored and served, arrays by name as they are trained."""
+        if checkpoint.adapters_in(weights):
+            checkpoint.write_adapter(self.adapter, weights)
         # Scores of other weights must not go into an export.
-        checkpoint.write_archive(self.averaged, weights, outdated=[self.evaluation])
+        arrays = checkpoint.merged(weights)
+        checkpoint.write_archive(self.averaged, arrays, outdated=[self.evaluation])
 
     def describe(
         self, description: Mapping, fixed: Callable[[Mapping], Mapping] = lambda whole: whole
@@ -147,7 +158,7 @@ class RunFolder:
         """Set the weights of a model of the run's task and sizes, from a checkpoint; by default
         from `newest_weights`.
         """
-        checkpoint.load_weights(weights or self.newest_weights(), model)
+        checkpoint.load_weights(weights or self.newest_weights(), model, self._added)
 
     def newest_weights(self) -> pathlib.Path:
         """Find the averaged weights, or if there are none the newest checkpoint that can be read;

@@ -2,17 +2,19 @@
 2017: the tables of embeddings and projection are the weights whose rows belong to a vocabulary).
 """
 
+import collections
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import keras
 import numpy as np
 
 from keras_transformer.models import Hyperparameters
-from keras_transformer.runs.model_path import hyperparameters_of, starting_point
-from keras_transformer.training.checkpoint import WEIGHTS
+from keras_transformer.runs.description import task_of
+from keras_transformer.runs.model_path import ModelPath, hyperparameters_of, starting_point
+from keras_transformer.training.checkpoint import WEIGHTS, adapters_in, with_adapter
 from keras_transformer.training.embedding_start import SIDES
-from pipelines.vocabularies import pieces_by_side
+from pipelines.vocabularies import parts_by_side, pieces_by_side
 
 TABLES = {f"{WEIGHTS}{name}": side for name, side in SIDES.items()}
 TABLE = next(iter(TABLES))
@@ -23,11 +25,12 @@ WITHOUT_A_SHAPE += ("scaled_embeddings", "source_end")
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Hyperparameters)}
 
 
-def start_from(path: str, task, model: keras.Model) -> None:
-    """Set the weights of a new model of a `Task` to what `starting_point` reads at a path, and say
-    what they come from.
+def start_from(path: str, task, model: keras.Model, adapter: str | None = None) -> None:
+    """Set the weights of a new model of a `Task` to what `starting_point` reads at a path, with an
+    adapter added if one is named, and say what they come from.
     """
     weights, old = starting_point(path)
+    weights = with_adapter(weights, adapter) if adapter else weights
     now = task.description().get("hyperparameters", {})
     before = hyperparameters_of(path)
     refuse_other_heads(before, now, path)
@@ -42,10 +45,18 @@ def start_from(path: str, task, model: keras.Model) -> None:
             f"{path} has no vocabulary.model: its embeddings cannot be told apart. Name the "
             "folder of its run."
         )
-    report = initialize(model, weights, task.pieces, pieces_by_side(old), task.carried_over)
+    pieces = (task.pieces, pieces_by_side(old))
+    try:
+        report = initialize(model, weights, *pieces, task.carried_over, parts_by_side(old))
+    except ValueError as error:
+        other = task_of(ModelPath.of(path).describe())
+        raise ValueError(
+            f"{path}, of the task {other}, does not fit a model of the task {task.name}: {error}"
+        ) from error
+    of_parts = f", {report.mean_rows:,} of them a mean of their parts" if report.mean_rows else ""
     print(
         f"from {path}: {report.copied_rows:,} pieces keep their embeddings, "
-        f"{report.new_rows:,} are new"
+        f"{report.new_rows:,} are new{of_parts}"
     )
 
 
@@ -79,11 +90,13 @@ def differences(before: Mapping, now: Mapping) -> list[str]:
 @dataclasses.dataclass(frozen=True)
 class Initialization:
     """What became of the rows of the embedding table, the target's if each side has one: how many
-    pieces the other model knew, and how many keep their fresh initialization.
+    pieces the other model knew, how many it did not, and how many of these begin as the mean of the
+    pieces that it would cut them into. The rest keep their fresh initialization.
     """
 
     copied_rows: int
     new_rows: int
+    mean_rows: int = 0
 
 
 def initialize(
@@ -92,6 +105,7 @@ def initialize(
     pieces: Mapping[str, Sequence[str]] | None = None,
     old_pieces: Mapping[str, Sequence[str]] | None = None,
     layers: Sequence[str] | None = None,
+    parts: Mapping[str, Callable[[str], Sequence[int]]] | None = None,
 ) -> Initialization:
     """Set a model's weights to those of another of the same sizes, which may have another
     vocabulary. The optimizer stays as it is. What does not fit is refused before anything is set.
@@ -104,6 +118,7 @@ def initialize(
         old_pieces: the other model's, likewise.
         layers: names of the layers of the model that get the other's weights; the rest of either is
             left as it is, such as the heads of two tasks. None: all.
+        parts: of "source" and of "target", what cuts a piece into ids of the other vocabulary.
     """
     if (pieces is None) != (old_pieces is None):
         given, lacking = (
@@ -113,10 +128,13 @@ def initialize(
             f"`{lacking}` must come with `{given}`. Received: {lacking}=None. Pass both, or "
             "neither for one vocabulary."
         )
-    variables = _within(layers, {WEIGHTS + one.path: one for one in model.weights})
+    named = {WEIGHTS + one.path: one for one in model.weights}
+    own = adapters_in(named)
+    variables = _within(layers, {name: named[name] for name in named if name not in own})
     weights = _within(layers, weights)
     fitted = dict(weights)
     copied_rows = {}
+    mean_rows = {}
     for name, side in TABLES.items() if pieces is not None else ():
         if _width(variables.get(name)) != _width(weights.get(name)) or name not in variables:
             continue
@@ -125,20 +143,44 @@ def initialize(
         _refuse_other_length("old_pieces", old_pieces[side], weights[name])
         copied = shared_rows(pieces[side], old_pieces[side])
         table[[row for row, _ in copied]] = weights[name][[old_row for _, old_row in copied]]
+        means = _means(pieces[side], dict(copied), (parts or {}).get(side), weights[name])
+        for row, mean in means.items():
+            table[row] = mean
         fitted[name] = table
         copied_rows[name] = len(copied)
+        mean_rows[name] = len(means)
     _refuse_misfits(variables, fitted, pieces is not None)
     for name, variable in variables.items():
         variable.assign(fitted[name])
     rows = len(fitted.get(TABLE, ()))
     copied_rows = copied_rows.get(TABLE, rows)
-    return Initialization(copied_rows, rows - copied_rows)
+    return Initialization(copied_rows, rows - copied_rows, mean_rows.get(TABLE, 0))
 
 
 def shared_rows(pieces: Sequence[str], old_pieces: Sequence[str]) -> list[tuple[int, int]]:
-    """(id, old id) of each piece that two vocabularies share, ids ascending."""
-    old_id = {piece: number for number, piece in enumerate(old_pieces)}
-    return [(number, old_id[piece]) for number, piece in enumerate(pieces) if piece in old_id]
+    """(id, old id) of each piece that two vocabularies share, ids ascending. Of two pieces that are
+    written alike, such as Marian's own <s> beside ours, the first is the first of the other.
+    """
+    old_id = {name: number for number, name in enumerate(_numbered(old_pieces))}
+    return [
+        (number, old_id[name]) for number, name in enumerate(_numbered(pieces)) if name in old_id
+    ]
+
+
+def _numbered(pieces):
+    """Each piece, and how many before it are written as it is."""
+    seen = collections.Counter()
+    for piece in pieces:
+        yield piece, seen[piece]
+        seen[piece] += 1
+
+
+def _means(pieces, copied, parts, old_table):
+    """The mean of the old rows of its parts, for each row that is not copied and has parts."""
+    if parts is None:
+        return {}
+    cut = {row: parts(piece) for row, piece in enumerate(pieces) if row not in copied}
+    return {row: old_table[ids].mean(axis=0) for row, ids in cut.items() if ids}
 
 
 def _within(layers, named):

@@ -115,10 +115,10 @@ def starting_point(path: pathlib.Path | str) -> tuple:
             checkpoint.WEIGHTS + variable.name.removesuffix(":0"): variable.numpy()
             for variable in reload(model.version).weights
         }
-        return weights, _vocabulary(model.version / "assets.extra")
+        return weights, vocabulary_at(path)
     run = model.run
     run.read_description()
-    return checkpoint.weights_of(run.newest_weights()), _vocabulary(run.path)
+    return checkpoint.weights_of(run.newest_weights()), vocabulary_at(path)
 
 
 def hyperparameters_of(path: pathlib.Path | str) -> dict:
@@ -129,7 +129,10 @@ def hyperparameters_of(path: pathlib.Path | str) -> dict:
         return {}
 
 
-def _vocabulary(folder):
+def vocabulary_at(path: pathlib.Path | str):
+    """The vocabulary of what `--init_from` names; None if it has none."""
     from pipelines import vocabularies
 
+    model = ModelPath.of(path)
+    folder = model.version / "assets.extra" if model.version else model.run.path
     return vocabularies.load(folder) if vocabularies.exist(folder) else None

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 import keras
 import tensorflow as tf
 
+from keras_transformer.models.learned_part import choose_learned, parameters_in_words
 from keras_transformer.runs.folder import RunFolder, exclusive
 from keras_transformer.runs.initialization import start_from
 from keras_transformer.saved_models.write import export
 from keras_transformer.training import fit, replicas
 from keras_transformer.training.averaging import choose_weights, cross_entropy_of
-from keras_transformer.training.checkpoint import step_of
+from keras_transformer.training.checkpoint import LOW_RANK, merged, step_of
 from keras_transformer.training.ending import Preempted, Stopwatch
 from keras_transformer.training.optimizer import averaged_weights, optimizer
 from keras_transformer.training.schedule import schedule
@@ -141,7 +142,7 @@ class Run:
         measure = self.task.validation(inference, self._validation_batches)
 
         def measure_of(model):
-            inference.set_weights([*averaged_weights(model).values()])
+            inference.set_weights([*merged(averaged_weights(model)).values()])
             return measure()
 
         return measure_of
@@ -153,6 +154,7 @@ class Run:
         values = self.values
         with self.strategy.scope():
             model = self._new_model(policy)
+            choose_learned(model, values, LOW_RANK, self.task.carried_over)
             loss = self.task.loss()
             peak = (values["warmup_steps"], values["learning_rate_scale"], values["learning_rate"])
             rate = schedule(values["schedule"], self.task.width, *peak, values["max_steps"])
@@ -165,14 +167,14 @@ class Run:
         if self.is_chief:
             self.folder.begin()
         if self.values["init_from"]:
-            start_from(self.values["init_from"], self.task, model)
+            start_from(self.values["init_from"], self.task, model, self.values["adapter"])
         else:
             self.task.start(model)
 
     def _introduce(self, model, policy, batches, step):
         on_gpu = bool(tf.config.list_logical_devices("GPU"))
         arithmetic = fit.in_words(self.values["mixed_precision"], policy, on_gpu)
-        print(f"{model.count_params():,} parameters, {arithmetic}")
+        print(f"{parameters_in_words(model)}, {arithmetic}")
         print(batches.describe())
         if batches.parts > 1:
             count = self.strategy.num_replicas_in_sync

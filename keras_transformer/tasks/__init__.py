@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import pkgutil
 
+from keras_transformer.runs.options import AdapterChoice, FineTuning
 from keras_transformer.saved_models.options import ExportOptions
 from keras_transformer.tasks.options import Registered
 from keras_transformer.training.options import (
@@ -26,6 +27,8 @@ TRAINING = (
     ObjectiveOptions,
     OptimizerOptions,
     Course,
+    FineTuning,
+    AdapterChoice,
     Averaging,
     RunOptions,
     ExportOptions,

@@ -43,8 +43,9 @@ class VocabularySource(Options):
 
     vocabulary_from: str | None = option(
         None,
-        "Run or SavedModel whose vocabulary is used. Default: that of --init_from, else one "
-        "learned from the text.",
+        "Run or SavedModel whose vocabulary is used. Default: that of --init_from (of a "
+        "translator, if it was imported and --vocabulary_size is not given), else one learned "
+        "from the text.",
         path=True,
         resumed=FIXED,
     )
@@ -68,4 +69,4 @@ ONE_VOCABULARY = like(VocabularyOptions, without=("vocabularies",))
 SEARCH = like(DecodingOptions, without=("constrained",))
 OF_ONE_LANGUAGE = (CorpusChoice, ONE_VOCABULARY)
 OF_ENCODERS = (*OF_ONE_LANGUAGE, VocabularySource, TextBatches)
-OF_PAIRS = (CorpusChoice, VocabularyOptions, TextBatches, ArchitectureChoice)
+OF_PAIRS = (CorpusChoice, VocabularyOptions, VocabularySource, TextBatches, ArchitectureChoice)

@@ -15,7 +15,7 @@ from keras_transformer.inference.functions import LiveFunctions, saved_functions
 from keras_transformer.models import sizes_of_flags
 from keras_transformer.runs.description import task_of
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.runs.model_path import ModelPath, starting_point
+from keras_transformer.runs.model_path import ModelPath, vocabulary_at
 from keras_transformer.tasks import TASKS, corpus_settings, task_class
 from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.task import Task
@@ -26,6 +26,7 @@ from pipelines.dropped import Dropped
 from pipelines.vocabularies import SeparateVocabularies, vocabulary
 from pipelines.vocabularies.token_ids import slices
 from pipelines.vocabularies.vocabulary import Vocabulary
+from pipelines.vocabularies.word_pieces import WordPieces
 
 # Of the test set: how many are printed, and how many are kept.
 SHOWN = 5
@@ -78,6 +79,7 @@ class TextTask(Task):
         return {
             "hyperparameters": self.hyperparameters.as_dict(),
             **corpus_settings.described(self.corpus_settings, self.corpus),
+            **{name: self.values[name] for name in ("imported",) if name in self.values},
             "vocabulary": {"fingerprint": self.vocabulary.fingerprint},
             "training": corpus_settings.training(self.values),
         }
@@ -167,7 +169,7 @@ class TextEncoding(OneLanguage):
     def write_files(self, folder):
         """Write the vocabulary."""
         origin = self.values["vocabulary_from"] or self.values["init_from"]
-        own = _vocabulary_of(origin) if origin else self.learned_vocabulary([vocabulary.MASK])
+        own = vocabulary_of(origin) if origin else self.learned_vocabulary([vocabulary.MASK])
         vocabularies.save(own, folder.path)
 
     def read_files(self, folder):
@@ -181,9 +183,9 @@ class TextEncoding(OneLanguage):
             )
 
 
-def _vocabulary_of(origin):
-    """The vocabulary of another run, or of a SavedModel."""
-    _, found = starting_point(origin)
+def vocabulary_of(origin: str) -> Vocabulary | SeparateVocabularies | WordPieces:
+    """The vocabulary of another run, or of a SavedModel; a ValueError says that it has none."""
+    found = vocabulary_at(origin)
     if found is None:
         raise ValueError(
             f"{origin} has no vocabulary to start from. Name the folder of a run of text."

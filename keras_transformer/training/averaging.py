@@ -14,7 +14,8 @@ from keras_transformer.training.validation import kept_step
 
 
 def average(paths: Iterable[pathlib.Path]) -> dict[str, np.ndarray]:
-    """Average the weights of some checkpoints of one model by name, summed in float64.
+    """Average the weights of some checkpoints of one model by name, as they are trained, summed in
+    float64.
 
     theta = (theta_1 + ... + theta_n) / n
     """
@@ -23,10 +24,10 @@ def average(paths: Iterable[pathlib.Path]) -> dict[str, np.ndarray]:
         raise ValueError(
             "There is no checkpoint to average. Train first, or name another --model_dir."
         )
-    first = checkpoint.weights_of(paths[0])
+    first = checkpoint.learned_of(paths[0])
     total = {name: array.astype(np.float64) for name, array in first.items()}
     for path in paths[1:]:
-        weights = checkpoint.weights_of(path)
+        weights = checkpoint.learned_of(path)
         if _shapes(weights) != _shapes(first):
             raise ValueError(
                 f"{paths[0]} and {path} are not of one model: names or shapes of their weights "
@@ -73,7 +74,7 @@ def cross_entropy_of(model, batches: Callable) -> Callable[[Mapping[str, np.ndar
     measure = label_measures(model, batches)
 
     def measure_of(weights):
-        checkpoint.set_weights(model, weights)
+        checkpoint.set_weights(model, checkpoint.merged(weights))
         return measure()["cross_entropy"]
 
     return measure_of

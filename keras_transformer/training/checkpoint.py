@@ -21,6 +21,10 @@ from pipelines.whole_files import write_whole
 
 WEIGHTS = "weights/"
 OPTIMIZER = "optimizer/"
+# How the weights of an adapter are called, behind the name of the matrix: A, B and scale.
+LOW_RANK = ("_lora_a", "_lora_b", "_lora_scale")
+# In the file of an adapter, of the weights that it was trained on.
+BASE = "base"
 # No run has as many steps or seconds.
 MOST = 2**60
 # What reading a damaged zip file or array raises, depending on which byte is damaged.
@@ -79,12 +83,69 @@ def restore(path: pathlib.Path, model: keras.Model) -> dict:
 
 
 def weights_of(path: pathlib.Path) -> dict[str, np.ndarray]:
-    """The model's weights alone, by name: `weights/<path of the variable>`."""
+    """The model's weights alone, by name: `weights/<path of the variable>`, with adapters added."""
+    return merged(learned_of(path))
+
+
+def learned_of(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """The model's weights as they are trained, by name: adapters apart from what they adapt."""
     return {name: array for name, array in read_archive(path).items() if name.startswith(WEIGHTS)}
 
 
-def load_weights(path: pathlib.Path, model: keras.Model) -> None:
-    _assign(path, _weights(model), weights_of(path))
+def adapters_in(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Those of some weights, by name, that are of adapters."""
+    return {name: array for name, array in weights.items() if name.endswith(LOW_RANK)}
+
+
+def merged(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Weights by name, with W + scale A B in the place of each W that has an adapter."""
+    adapters = adapters_in(weights)
+    made = {name: array for name, array in weights.items() if name not in adapters}
+    first, *_ = LOW_RANK
+    for kernel in (name.removesuffix(first) for name in adapters if name.endswith(first)):
+        a, b, scale = (adapters[kernel + end] for end in LOW_RANK)
+        made[kernel] = made[kernel] + scale * (a @ b)
+    return made
+
+
+def with_adapter(weights: Mapping[str, np.ndarray], path: pathlib.Path) -> dict[str, np.ndarray]:
+    """Weights by name, with the adapter that `write_adapter` wrote added.
+
+    Raises:
+        ValueError: if it is of other weights than these.
+    """
+    adapter = read_archive(path)
+    if BASE not in adapter or not adapters_in(adapter):
+        raise ValueError(f"{path} is no adapter. Name the adapter.npz of a run with --lora_rank.")
+    if str(adapter.pop(BASE)) != _checksum(weights, adapter):
+        raise ValueError(
+            f"{path} was trained on other weights than these. Name the model that the run of the "
+            "adapter began from by --init_from."
+        )
+    return merged({**weights, **adapter})
+
+
+def write_adapter(path: pathlib.Path, weights: Mapping[str, np.ndarray]) -> None:
+    """Write the adapters of weights as they are trained, and a checksum of what they adapt."""
+    adapters = adapters_in(weights)
+    write_archive(path, {**adapters, BASE: np.array(_checksum(weights, adapters))})
+
+
+def _checksum(weights, adapters):
+    """Of the matrices that are adapted; "" if one is missing."""
+    first, *_ = LOW_RANK
+    kernels = [name.removesuffix(first) for name in sorted(adapters) if name.endswith(first)]
+    if not weights.keys() >= set(kernels):
+        return ""
+    return f"{zlib.crc32(b''.join(np.ascontiguousarray(weights[one]) for one in kernels)):08x}"
+
+
+def load_weights(
+    path: pathlib.Path, model: keras.Model, adapter: pathlib.Path | None = None
+) -> None:
+    weights = weights_of(path)
+    weights = with_adapter(weights, adapter) if adapter else weights
+    _assign(path, _weights(model), weights)
 
 
 def set_weights(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> None:

@@ -15,6 +15,8 @@ SIDES = {
     "source_embedding/table": "source",
     "projection/table": "target",
     "output_bias/bias": "target",
+    "embedding/output_bias": "target",
+    "projection/output_bias": "target",
 }
 # As Levy, Goldberg and Dagan 2015 smooth the probabilities of contexts, for rare pieces.
 CONTEXT_POWER = 0.75

@@ -227,13 +227,6 @@ class Course(Options):
         "as the paper does, print both numbers, and write them to the run's cost.json.",
         resumed=FREE,
     )
-    init_from: str | None = option(
-        None,
-        "Start from the weights of this run's folder, of a checkpoint in it, or of this "
-        "SavedModel.",
-        path=True,
-        resumed=TOLD,
-    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,11 +10,14 @@ import itertools
 import logging
 import os
 import pathlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+import sentencepiece
+
+from pipelines.special_ids import UNK
 from pipelines.vocabularies import vocabulary
 from pipelines.vocabularies.protected_spans import FILE, MARKS, ProtectedSpans
-from pipelines.vocabularies.vocabulary import Vocabulary
+from pipelines.vocabularies.vocabulary import RESERVED, SPACE, Vocabulary
 from pipelines.vocabularies.word_pieces import WordPieces
 
 logger = logging.getLogger(__name__)
@@ -49,6 +52,11 @@ class SeparateVocabularies:
     def size(self) -> int:
         """V, the number of pieces of each."""
         return self.source.size
+
+    @property
+    def shares_ids(self) -> bool:
+        """Whether an id means the same piece on either side, so that they may share a table."""
+        return self.source.pieces == self.target.pieces
 
     @property
     def fingerprint(self) -> str:
@@ -138,6 +146,36 @@ def _with(protected, both):
 def pieces_by_side(both: Vocabulary | SeparateVocabularies) -> dict[str, list[str]]:
     """The pieces by id of "source" and of "target"."""
     return {"source": both.source.pieces, "target": both.target.pieces}
+
+
+def parts_by_side(
+    both: Vocabulary | SeparateVocabularies | WordPieces,
+) -> dict[str, Callable[[str], list[int]]]:
+    """What cuts a piece of another vocabulary, of "source" and of "target": see `parts_of`. Word
+    pieces cut none.
+    """
+    sides = {"source": both.source, "target": both.target}
+    return {name: parts_of(one) for name, one in sides.items() if isinstance(one, Vocabulary)}
+
+
+def parts_of(one: Vocabulary) -> Callable[[str], list[int]]:
+    """A function of a piece of another vocabulary: the ids of the pieces that this one cuts it
+    into; none of a byte, and none where it knows nothing of it.
+    """
+    processor = sentencepiece.SentencePieceProcessor(model_proto=one.model)
+    known = {piece: number for number, piece in enumerate(one.pieces)}
+
+    def cut(piece):
+        if piece in RESERVED:
+            return []
+        ids = processor.encode(piece.replace(SPACE, " "))
+        if ids and not piece.startswith(SPACE):
+            # SentencePiece puts a space before a text; this piece has none.
+            inner = one.pieces[ids[0]].removeprefix(SPACE)
+            ids = [known.get(inner, ids[0]), *ids[1:]] if inner else ids[1:]
+        return [number for number in ids if number != UNK]
+
+    return cut
 
 
 def paths(kind: str, folder: str | os.PathLike) -> list[pathlib.Path]:

@@ -168,6 +168,7 @@ class Vocabulary:
     kind = "joint"
     # The `ProtectedSpans` whose marks it has.
     protected = None
+    shares_ids = True
 
     def __init__(self, model: bytes):
         self.model = model

@@ -13,12 +13,15 @@ import tensorflow as tf
 pytest.importorskip("yaml")
 
 import yaml
+from command_flags import flags_of
 from oracles.paper import layer_norm
 
+from keras_transformer import train
 from keras_transformer.imports.family import NEVER
 from keras_transformer.imports.marian import DECODER, SETTINGS, MarianFolder
 from keras_transformer.imports.preprocessing import PREPROCESS
-from keras_transformer.tasks import imported
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.tasks import imported, task_class
 from pipelines.special_ids import BOS, EOS, PAD, UNK
 
 WIDTH, INNER, HEADS = 16, 24, 2
@@ -357,3 +360,26 @@ def test_a_whole_folder_has_no_fault(whole, tmp_path):
     folder = MarianFolder(spoiled(whole, tmp_path, {}))
     assert folder.model().hyperparameters.num_decoder_layers == DEPTHS["decoder"]
     assert folder.told() == ""
+
+
+def test_it_is_trained_on_with_its_own_sizes_vocabulary_and_decoding(whole, tmp_path, capsys):
+    """Its two vocabularies have equal pieces in equal order, so that they may share a table."""
+    origin = tmp_path / "imported"
+    task, module = imported.module_of(MarianFolder(whole[0]))
+    imported.write_run(origin, imported.description(task, module, "x"), module)
+    flags = ("--corpus=reverse", "--max_steps=1", "--batch_tokens=512", "--norelease")
+    few = (*flags, "--validation_sentences=0", "--mixed_precision=float32")
+    FLAGS = flags_of("train", f"--init_from={origin}", f"--model_dir={tmp_path / 'tuned'}", *few)
+    train.train(task_class("translation"), FLAGS)
+    assert f"{module.vocabulary.size:,} pieces keep their embeddings, 0 are new" in (
+        capsys.readouterr().out
+    )
+    before, now = (RunFolder(path).read_description() for path in (origin, tmp_path / "tuned"))
+    for part in ("decoding", "imported"):
+        assert now[part] == before[part]
+    sizes = ("vocabulary_size", "num_layers", "num_decoder_layers", "d_model", "output_bias")
+    for name in (*sizes, "tie_embeddings", "positions"):
+        assert now["hyperparameters"][name] == before["hyperparameters"][name]
+    files = ("vocabulary.source.model", "vocabulary.target.model")
+    for name in files:
+        assert (tmp_path / "tuned" / name).read_bytes() == (origin / name).read_bytes()

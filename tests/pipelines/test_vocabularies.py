@@ -117,3 +117,15 @@ def test_the_smaller_of_two_texts_decides_the_size_of_both(caplog):
     assert pair.target.model == vocabulary.learn(GERMAN, pair.source.size).model
     assert 261 < pair.size < SIZE
     assert f"{pair.size} pieces a language: a model needs as many of each" in caplog.messages
+
+
+def test_a_piece_of_another_vocabulary_is_cut_as_the_text_that_it_stands_for():
+    other = vocabulary.learn(["haus auf dem berg", "hausberg bergauf"] * 9, 285)
+    cut = vocabularies.parts_of(other)
+    for piece in ("▁hausauf", "▁ber", "aufberg", "g", "▁demhaus"):
+        parts = [other.pieces[number] for number in cut(piece)]
+        assert "".join(parts).removeprefix("▁") == piece.removeprefix("▁")
+        assert parts[0].startswith("▁") <= piece.startswith("▁") or parts[0][1:] not in other.pieces
+    # A byte is no text, and a piece of special ones neither.
+    assert [cut(piece) for piece in ("<0x41>", "<unk>", "</s>")] == [[], [], []]
+    assert vocabularies.parts_by_side(other).keys() == {"source", "target"}

@@ -84,6 +84,21 @@ def test_without_a_shared_piece_the_table_is_fresh(old):
     np.testing.assert_array_equal(weights_of(model)[TABLE], fresh)
 
 
+def test_a_new_piece_begins_as_the_mean_of_its_parts_of_the_old_vocabulary(old):
+    parts = {"▁ship": [2, 3], "▁sea": []}.get
+    model, fresh = transformer(6, seed=1), weights_of(transformer(6, seed=1))[TABLE]
+    both = {"source": parts, "target": parts}
+    pieces = ({"source": NEW, "target": NEW}, {"source": OLD, "target": OLD})
+    report = initialization.initialize(model, old, *pieces, parts=both)
+    assert report == Initialization(copied_rows=4, new_rows=2, mean_rows=1)
+    found = weights_of(model)[TABLE]
+    mean = (old[TABLE][2] + old[TABLE][3]) / 2
+    np.testing.assert_allclose(found[NEW.index("▁ship")], mean, rtol=1e-6)
+    np.testing.assert_array_equal(found[NEW.index("▁sea")], fresh[NEW.index("▁sea")])
+    for piece in set(NEW) & set(OLD):
+        np.testing.assert_array_equal(found[NEW.index(piece)], old[TABLE][OLD.index(piece)])
+
+
 PIECES = st.lists(st.text("ab▁", min_size=1, max_size=3), unique=True, min_size=1, max_size=12)
 
 
@@ -96,6 +111,12 @@ def test_rows_are_shared_where_the_pieces_are_the_same_strings(pieces, old_piece
     assert len(rows) == len(set(pieces) & set(old_pieces))
     assert shared_rows(old_pieces, pieces) == sorted((old_row, row) for row, old_row in rows)
     assert shared_rows(pieces, pieces) == [(row, row) for row in range(len(pieces))]
+
+
+def test_of_pieces_that_are_written_alike_the_first_is_the_first():
+    assert shared_rows(["<s>", "a", "<s>"], ["b", "<s>", "<s>", "a"]) == [(0, 1), (1, 3), (2, 2)]
+    # A vocabulary begins with its own rows.
+    assert shared_rows(["a", "<s>", "<s>"], ["a", "<s>", "<s>"]) == [(0, 0), (1, 1), (2, 2)]
 
 
 def test_the_optimizer_is_not_touched(old):

@@ -16,7 +16,16 @@ FIXED, TOLD, FREE = (
     [name for name, kind in RESUMED.items() if kind == wanted]
     for wanted in (options.FIXED, options.TOLD, options.FREE)
 )
-BEGUN = {**dict.fromkeys((*FIXED, *TOLD, *FREE), 1), "schedule": "transformer"}
+LISTS = {one.option.name for one in options.places(SECTIONS) if one.option.type is list}
+
+
+def numbered(name, number):
+    """A value of an option."""
+    return [str(number)] if name in LISTS else number
+
+
+BEGUN = {name: numbered(name, 1) for name in (*FIXED, *TOLD, *FREE)}
+BEGUN["schedule"] = "transformer"
 BEGUN |= {"seed": 1, "batch_tokens": 1}
 
 
@@ -36,8 +45,10 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize("name", FIXED)
 def test_what_was_decided_at_the_beginning_is_refused(folder, name):
-    with pytest.raises(ValueError, match=rf"holds another run: {name} was 1, now 2\. Name another"):
-        resume(folder, {**BEGUN, name: 2})
+    was, now = numbered(name, 1), numbered(name, 2)
+    with pytest.raises(ValueError) as raised:
+        resume(folder, {**BEGUN, name: now})
+    assert f"holds another run: {name} was {was}, now {now}. Name another" in str(raised.value)
     assert resume(folder, BEGUN) == []
 
 
@@ -51,7 +62,7 @@ def test_what_the_rest_of_the_run_does_otherwise_is_told(folder, name):
 
 @pytest.mark.parametrize("name", FREE)
 def test_limits_and_paths_are_free(folder, name):
-    assert resume(folder, {**BEGUN, name: 2}) == []
+    assert resume(folder, {**BEGUN, name: numbered(name, 2)}) == []
 
 
 def test_the_end_of_a_cosine_is_told(folder):

@@ -1,26 +1,25 @@
 """What the flags of translation say of its search, objective, pieces and embeddings."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import keras
 
 from keras_transformer.evaluation.metrics import tokenizer_of
 from keras_transformer.runs.folder import RunFolder
+from keras_transformer.tasks.text_task import vocabulary_of
 from keras_transformer.training.embedding_start import start_embeddings
 from keras_transformer.training.objective import ScheduledSampling
 from pipelines import vocabularies
 from pipelines.batches.texts import TokenizedPairs, check_pieces, cooccurrences
-from pipelines.vocabularies import SeparateVocabularies
+from pipelines.vocabularies import OF_SIDES, SeparateVocabularies
+from pipelines.vocabularies.protected_spans import ProtectedSpans
 from pipelines.vocabularies.segmentation import BpeDropout, Segmentation
 from pipelines.vocabularies.subword_regularization import SubwordRegularization
 from pipelines.vocabularies.vocabulary import Vocabulary
 
-# What may share a table of embeddings, by the kind of the vocabulary.
-TIES_OF_VOCABULARIES = {
-    "joint": ("three_way", "decoder", "none", "inputs"),
-    "separate": ("decoder", "none"),
-}
+# What may share a table of embeddings, by whether an id means one piece in both languages.
+TIES = {True: ("three_way", "decoder", "none", "inputs"), False: ("decoder", "none")}
 # By the flag that asks for it.
 SEGMENTATIONS = {"bpe_dropout": BpeDropout, "subword_regularization": SubwordRegularization}
 
@@ -46,15 +45,17 @@ def check_flags(values: Mapping) -> None:
     """Refuse what cannot be, before the text is read. How many pieces it gives is not known yet:
     --vocabulary_size is the most.
     """
-    check_vocabulary(values, values["vocabularies"], 0)
+    kind = values["vocabularies"]
+    check_vocabulary(values, kind, kind == "joint" or bool(values["vocabulary_from"]), 0)
 
 
-def check_vocabulary(values: Mapping, kind: str, vocabulary_size: int) -> None:
+def check_vocabulary(values: Mapping, kind: str, shares_ids: bool, vocabulary_size: int) -> None:
     """Refuse tables of embeddings that a vocabulary cannot have, and a start that they cannot have.
 
     Args:
         values: of the flags, by name.
         kind: of the vocabulary: "joint" or "separate".
+        shares_ids: whether an id means the same piece in both languages.
         vocabulary_size: its pieces, on each side.
 
     Raises:
@@ -63,12 +64,12 @@ def check_vocabulary(values: Mapping, kind: str, vocabulary_size: int) -> None:
             whose rounding may differ.
     """
     tie_embeddings = values["tie_embeddings"]
-    if tie_embeddings not in TIES_OF_VOCABULARIES[kind]:
-        fitting = " or ".join(TIES_OF_VOCABULARIES[kind])
+    if tie_embeddings not in TIES[shares_ids]:
+        fitting = " or ".join(TIES[shares_ids])
         raise ValueError(
             f"vocabularies that are {kind} need --tie_embeddings={fitting}: an id means another "
             f"piece in each language. Received: tie_embeddings={tie_embeddings}. Pass "
-            f"--tie_embeddings={TIES_OF_VOCABULARIES[kind][0]}."
+            f"--tie_embeddings={TIES[shares_ids][0]}."
         )
     start = values["embedding_initialization"]
     if start == "drawn" or values["init_from"]:
@@ -81,6 +82,34 @@ def check_vocabulary(values: Mapping, kind: str, vocabulary_size: int) -> None:
             "--embedding_initialization=drawn."
         )
     check_pieces(2 * vocabulary_size if kind == "separate" else vocabulary_size)
+
+
+def vocabulary_with(
+    origin: str, tags: Sequence[str], protected: ProtectedSpans | None
+) -> Vocabulary | SeparateVocabularies:
+    """The vocabulary of the run or SavedModel that --vocabulary_from names.
+
+    Raises:
+        ValueError: if it has none that writes text, or none with the tags of the corpus and the
+            spans that are protected.
+    """
+    found = vocabulary_of(origin)
+    if found.kind not in OF_SIDES:
+        raise ValueError(
+            f"{origin} has the word pieces of a text encoder, which write no text. Name a run of a "
+            "translator, or leave --vocabulary_from out."
+        )
+    if lacking := sorted(set(tags) - set(found.source.pieces)):
+        raise ValueError(
+            f"the vocabulary of {origin} lacks the tags {', '.join(lacking[:5])} of this corpus. "
+            "Pass --vocabulary_size, which learns another."
+        )
+    if found.protected != protected:
+        raise ValueError(
+            f"the vocabulary of {origin} does not protect the spans that these flags do. Pass "
+            "--vocabulary_size, which learns another."
+        )
+    return found
 
 
 def start(

@@ -3,15 +3,11 @@
 import dataclasses
 
 from keras_transformer.evaluation.options import Tokenizer
+from keras_transformer.runs.options import is_above_0
 from keras_transformer.saved_models.options import Format, Precision
 from keras_transformer.tasks.options import OF_PAIRS, SEARCH, Registered
 from pipelines.options import FIXED, TOLD, Options, option
 from pipelines.vocabularies.protected_spans import ProtectedSpans
-
-
-def is_above_0(number: str) -> bool:
-    """Whether a probability is said that is not 0."""
-    return number.strip("0.") != ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -31,6 +31,7 @@ from keras_transformer.tasks.translation.choices import (
     segmentations,
     start,
     tokenizer_of_run,
+    vocabulary_with,
 )
 from keras_transformer.tasks.translation.module import TranslationModule, decoding_options
 from keras_transformer.tasks.translation.score import TranslationScorer
@@ -70,7 +71,9 @@ class Translation(TextTask):
         translates = values["validation_sentences"] > 0 and keras.backend.backend() == "tensorflow"
         self.higher_is_better = {self.quality: True} if translates else {}
         self.higher_is_better["cross_entropy"] = False
-        self.decoding = decoding_options(values, self.module_class.default_options)
+        inherited = values.get("decoding", {})
+        defaults = {**self.module_class.default_options, **inherited}
+        self.decoding = decoding_options(values, defaults)
         self.module_class.check(self.decoding)
         self._segmentations = segmentations(values)
         check_flags(values)
@@ -95,22 +98,29 @@ class Translation(TextTask):
         return f"runs/{corpus_settings.folder_name(values)}"
 
     def write_files(self, folder):
-        """Write the vocabulary: that of the records, else learned from the training side."""
+        """Write the vocabulary: that of --vocabulary_from or of the records, else learned from the
+        training side.
+        """
         train = self._texts.train
-        vocabulary = self._prepared_vocabulary() or vocabularies.learn(
-            train.sources,
-            train.targets,
-            self.values["vocabularies"],
-            self.values["vocabulary_size"],
-            self.corpus.tags,
-            self.values["vocabulary_model"],
-            self.protected if self.protected.are_any else None,
-        )
-        vocabularies.save(vocabulary, folder.path)
+        protected = self.protected if self.protected.are_any else None
+        if self.values["vocabulary_from"]:
+            chosen = vocabulary_with(self.values["vocabulary_from"], self.corpus.tags, protected)
+        else:
+            chosen = self._prepared_vocabulary() or vocabularies.learn(
+                train.sources,
+                train.targets,
+                self.values["vocabularies"],
+                self.values["vocabulary_size"],
+                self.corpus.tags,
+                self.values["vocabulary_model"],
+                protected,
+            )
+        vocabularies.save(chosen, folder.path)
 
     def read_files(self, folder):
         super().read_files(folder)
-        check_vocabulary(self.values, self.vocabulary.kind, self.vocabulary.size)
+        own = self.vocabulary
+        check_vocabulary(self.values, own.kind, own.shares_ids, own.size)
         if prepared := self._prepared_vocabulary():
             refuse_other_vocabulary(folder.path, self.vocabulary, prepared)
         self._tokenize = tokenizer_of_run(folder, self._tokenize, self.corpus.target_language)

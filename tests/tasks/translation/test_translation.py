@@ -23,6 +23,7 @@ from keras_transformer.tasks import TASKS, TRAINING, task_class
 from keras_transformer.tasks.corpus_settings import corpus_settings
 from keras_transformer.tasks.parsing.task import Parsing
 from keras_transformer.tasks.task import Task
+from keras_transformer.tasks.translation import choices
 from keras_transformer.tasks.translation.choices import SEGMENTATIONS
 from keras_transformer.tasks.translation.module import decoding_options
 from keras_transformer.tasks.translation.task import Translation
@@ -35,6 +36,7 @@ from keras_transformer.training.validation import BestSoFar
 from pipelines import corpora, vocabularies
 from pipelines.batches import texts
 from pipelines.vocabularies import vocabulary
+from pipelines.vocabularies.protected_spans import ProtectedSpans
 
 TINY = (
     "--flagfile=toy.flags",
@@ -392,7 +394,7 @@ def test_a_unigram_vocabulary_is_learned_where_it_is_asked_for(run_of, monkeypat
     assert asked == [(285, [], "unigram")]
 
 
-def test_each_language_can_have_a_vocabulary_of_its_own(run_of):
+def test_each_language_can_have_a_vocabulary_of_its_own(run_of, monkeypatch):
     run = run_of("--vocabularies=separate", "--tie_embeddings=none", "--bpe_dropout=0.1")
     run._prepare_folder()
     both = run.task.vocabulary
@@ -402,7 +404,11 @@ def test_each_language_can_have_a_vocabulary_of_its_own(run_of):
     assert both.kind == "separate"
     found = run.task.examples("train").segmentations
     assert found["source"] is not found["target"]
-    # A vocabulary that is on the disk decides, whatever the flags say.
+    # A vocabulary that is on the disk decides, whatever the flags say. These two languages have the
+    # same words: equal pieces in equal order may share a table.
+    assert both.shares_ids
+    run_of().task.read_files(run.folder)
+    monkeypatch.setattr(vocabularies.SeparateVocabularies, "shares_ids", False)
     with pytest.raises(ValueError, match=r"^vocabularies that are separate need --tie_embeddings="):
         run_of().task.read_files(run.folder)
 
@@ -416,6 +422,21 @@ def test_a_table_for_both_languages_needs_a_vocabulary_for_both(run_of, tie):
         return
     with pytest.raises(ValueError, match=r"Received: tie_embeddings=three_way\. Pass --tie_emb"):
         run_of(*arguments)
+
+
+def test_the_vocabulary_of_another_run_is_taken(run_of, tmp_path):
+    other = tmp_path / "other"
+    run_of("--vocabulary_size=295", f"--model_dir={other}")._prepare_folder()
+    run = run_of(f"--vocabulary_from={other}")
+    run._prepare_folder()
+    assert run.task.vocabulary.fingerprint == vocabularies.load(other).fingerprint
+    assert (
+        choices.vocabulary_with(other, ["e"], None).fingerprint == run.task.vocabulary.fingerprint
+    )
+    with pytest.raises(ValueError, match=r"does not protect the spans that these flags do\. Pass"):
+        choices.vocabulary_with(other, [], ProtectedSpans(protect=("numbers",)))
+    with pytest.raises(ValueError, match=r"lacks the tags <2de> of this corpus\. Pass --voc"):
+        choices.vocabulary_with(other, ["<2de>"], None)
 
 
 def test_pairs_over_the_longest_length_are_dropped_or_nothing_is_left(run_of):

@@ -1,0 +1,69 @@
+"""Options of what a run starts from, and of which weights learn (Hu et al. 2021, "LoRA: Low-Rank
+Adaptation of Large Language Models").
+"""
+
+import dataclasses
+import types
+
+from pipelines.options import FIXED, TOLD, Options, option
+
+
+def is_above_0(number: str) -> bool:
+    """Whether a number is said that is not 0."""
+    return number.strip("0.") != ""
+
+
+OF_LOW_RANK = types.MappingProxyType(
+    {"resumed": FIXED, "only": {"lora_rank": is_above_0}, "only_words": "--lora_rank above 0"}
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuning(Options):
+    """Fine-tuning."""
+
+    init_from: str | None = option(
+        None,
+        "Start from the weights of this run's folder, of a checkpoint in it, or of this "
+        "SavedModel.",
+        path=True,
+        resumed=TOLD,
+    )
+    freeze: tuple[str, ...] = option(
+        (),
+        "Layers or weights that stay as they are, by name or pattern, such as "
+        "embedding,encoder/layer_[01],*/cross_attention.",
+        resumed=FIXED,
+    )
+    lora_rank: int = option(
+        0,
+        "Rank r of LoRA (Hu et al. 2021), such as 8: only matrices A and B beside those of "
+        "--lora_on learn, W + alpha / r A B; all else that --init_from sets stays. 0: no LoRA.",
+        at_least=0,
+        resumed=FIXED,
+    )
+    lora_on: tuple[str, ...] = option(
+        ("query", "value"),
+        "Matrices that LoRA adapts, by name or pattern: query, key, value and output of "
+        "attentions, inner and outer of feed-forward networks; decoder/*/query is one of a layer.",
+        **OF_LOW_RANK,
+    )
+    lora_alpha: float | None = option(
+        None,
+        "Factor alpha of LoRA. Default: --lora_rank, so that A B is added as it is.",
+        at_least=0,
+        **OF_LOW_RANK,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class AdapterChoice(Options):
+    """Adapter."""
+
+    adapter: str | None = option(
+        None,
+        "File adapter.npz of a run with --lora_rank, to add to the weights of the model that it "
+        "was trained on.",
+        path=True,
+        resumed=TOLD,
+    )

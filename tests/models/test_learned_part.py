@@ -1,0 +1,159 @@
+"""Which weights learn: frozen ones have no slots and stay; adapters are W + alpha / r A B."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_transformer.models import Transformer
+from keras_transformer.models.learned_part import choose_learned, parameters_in_words
+from keras_transformer.training import checkpoint, fit
+from keras_transformer.training.checkpoint import LOW_RANK
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.training.optimizer import averaged_weights, optimizer
+
+SOURCE = np.array([[4, 5, 6, 3], [7, 3, 0, 0]])
+TARGET = np.array([[2, 8, 9], [2, 4, 0]])
+NOTHING = {"freeze": (), "lora_rank": 0, "lora_on": ("query", "value"), "lora_alpha": None}
+NOTHING["init_from"] = "runs/x"
+EVERY = ("query", "key", "value", "output", "inner", "outer", "linear")
+
+
+def transformer(**sizes):
+    keras.utils.set_random_seed(1)
+    small = {"num_layers": 1, "d_model": 8, "d_ff": 12, "num_heads": 2, "dropout": 0.0}
+    return Transformer(vocabulary_size=20, **{**small, **sizes})
+
+
+def chosen(model=None, **values):
+    model = model or transformer()
+    choose_learned(model, {**NOTHING, **values}, LOW_RANK)
+    return model
+
+
+def arrays(model):
+    return {one.path: np.array(np.asarray(one)) for one in model.weights}
+
+
+def updated(model):
+    """What three updates by Adam changed of a model, and the optimizer's slots."""
+    before = arrays(model)
+    fit.compile_model(model, optimizer(0.01), LabelSmoothedCrossEntropy(0.1))
+    for _ in range(3):
+        model.train_on_batch([SOURCE, TARGET], TARGET)
+    changed = {name for name, array in arrays(model).items() if (array != before[name]).any()}
+    return changed, len(model.optimizer.variables)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "is_frozen"),
+    [
+        (["encoder"], lambda path: path.startswith("encoder/")),
+        (["encoder", "embedding"], lambda path: not path.startswith("decoder/")),
+        (["*/cross_attention"], lambda path: "/cross_attention/" in path),
+        (["*_norm"], lambda path: "_norm/" in path),
+        (["decoder/layer_[0-9]/feed_forward/inner/kernel"], lambda path: "r/inner/k" in path),
+        # A control.
+        ([], lambda path: False),
+    ],
+)
+def test_frozen_weights_stay_and_have_no_slots(patterns, is_frozen):
+    if "decoder/layer_[0-9]/feed_forward/inner/kernel" in patterns:
+        is_frozen = "decoder/layer_0/feed_forward/inner/kernel".__eq__
+    changed, slots = updated(chosen(freeze=patterns))
+    every = set(arrays(transformer()))
+    assert changed == {path for path in every if not is_frozen(path)}
+    # Adam has two of each, and counts its steps and the rate.
+    assert slots == 2 * len(changed) + 2
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (
+            {"freeze": ["encoder", "embeding"]},
+            r"--freeze=embeding is no layer or weight .* It has embedding, .*encoder/layer_0, ",
+        ),
+        ({"freeze": ["encoder", "*"]}, r"--freeze=encoder,\* leaves nothing to learn"),
+        (
+            {"lora_rank": 2, "lora_on": ["query", "quer"]},
+            r"--lora_on=quer is no matrix .* It has outer, inner, query, key, value, output\. ",
+        ),
+        ({"lora_rank": 2, "freeze": ["encoder"]}, r"--freeze=encoder\. Pass --init_from, and "),
+        ({"lora_rank": 2, "init_from": None}, r"Received: --init_from=, .*Pass --init_from"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(values, told):
+    with pytest.raises(ValueError, match=told):
+        chosen(**values)
+
+
+@pytest.mark.parametrize("activation", ["relu", "swiglu"])
+def test_an_adapter_is_numpy_s_sum_and_nothing_at_first(activation):
+    base = transformer(activation=activation, attention_bias=True)
+    plain = np.array(base([SOURCE, TARGET]))
+    on = EVERY if activation == "swiglu" else EVERY[:-1]
+    model = chosen(
+        transformer(activation=activation, attention_bias=True),
+        lora_rank=2,
+        lora_on=on,
+        lora_alpha=6.0,
+    )
+    np.testing.assert_array_equal(model([SOURCE, TARGET]), plain)
+
+    rng = np.random.default_rng(3)
+    expected = arrays(base)
+    adapted = arrays(model)
+    for variable in model.trainable_variables:
+        variable.assign(rng.normal(size=variable.shape) * 0.3)
+    drawn = arrays(model)
+    for name in expected:
+        if f"{name}_lora_a" in adapted:
+            a, b = (drawn[f"{name}_lora_{end}"].astype(np.float64) for end in "ab")
+            expected[name] = expected[name] + 6.0 / 2 * a @ b
+    kernels = {name for name in expected if name.endswith("kernel")}
+    assert {name for name in expected if f"{name}_lora_a" in adapted} == kernels
+    base.set_weights([expected[one.path] for one in base.weights])
+    found = np.array(model([SOURCE, TARGET]))
+    np.testing.assert_allclose(found, base([SOURCE, TARGET]), atol=2e-5)
+    assert np.abs(found - plain).max() > 0.1
+    # What decodes reads the same sum.
+    np.testing.assert_allclose(first_step(model), first_step(base), atol=2e-5)
+    # And so do files: by `merged`, under the names of the base.
+    files = checkpoint.merged(averaged_weights_of(model))
+    assert [*files] == [f"weights/{one.path}" for one in base.weights]
+    for name, array in files.items():
+        np.testing.assert_allclose(array, expected[name.removeprefix("weights/")], atol=1e-6)
+
+
+def first_step(model):
+    stepper = model.stepper()
+    logits, *_ = stepper(np.array([[2], [2]]), 0, stepper.start(2), model.encode(SOURCE))
+    return np.array(logits)
+
+
+def averaged_weights_of(model):
+    fit.compile_model(model, optimizer(0.01), LabelSmoothedCrossEntropy(0.1))
+    return averaged_weights(model)
+
+
+def test_only_adapters_learn_and_those_that_were_asked_for():
+    model = chosen(lora_rank=2, lora_on=["decoder/*/query", "encoder/*/outer"])
+    assert parameters_in_words(model).endswith(" parameters, 104 of them learn")
+    changed, slots = updated(model)
+    places = (
+        "decoder/layer_0/self_attention/query_kernel",
+        "decoder/layer_0/cross_attention/query_kernel",
+        "encoder/layer_0/feed_forward/outer/kernel",
+    )
+    assert changed == {f"{place}{end}" for place in places for end in ("_lora_a", "_lora_b")}
+    assert slots == 2 * len(changed) + 2
+    assert parameters_in_words(transformer()).endswith(" parameters")
+
+
+def test_what_does_not_come_from_the_other_model_learns_beside_the_adapters():
+    model = transformer()
+    choose_learned(model, {**NOTHING, "lora_rank": 2}, LOW_RANK, ["encoder", "embedding"])
+    learned = {one.path for one in model.trainable_variables}
+    bases = {path for path in learned if not path.endswith(LOW_RANK)}
+    assert bases == {path for path in arrays(transformer()) if path.startswith("decoder/")}
+    assert any(path.startswith("encoder/") for path in learned - bases)
