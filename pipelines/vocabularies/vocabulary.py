@@ -227,9 +227,7 @@ class Vocabulary:
         """
         if self.merges is not None:
             return None
-        scores = {
-            piece: self.processor.get_score(number) for number, piece in enumerate(self.pieces)
-        }
+        scores = [self.processor.get_score(number) for number in range(self.size)]
         # Special pieces, bytes and tags have the score 0.
         found = {
             piece: score for piece, score in zip(self.pieces, scores, strict=True) if score < 0
