@@ -9,6 +9,7 @@ import pytest
 from command_flags import flags_of
 
 from keras_transformer import train
+from keras_transformer.inference.loading import load_trained
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.model_path import starting_point
 from keras_transformer.tasks import task_class
@@ -94,8 +95,7 @@ def test_an_adapter_alone_makes_the_same_model_of_the_base(run, base):
     # It is what was trained, averaged as it was trained.
     assert all(name.endswith((*LOW_RANK, "base")) for name in read_archive(whole.adapter))
     # A run begins with it, and a command exports with it.
-    model = task_class("translation").build(base.read_description(), "float32")
-    RunFolder(base.path, added=whole.adapter).load_weights(model)
+    model, _ = load_trained(RunFolder(base.path, added=whole.adapter))
     for variable in model.weights:
         np.testing.assert_array_equal(variable, expected[f"weights/{variable.path}"])
     with pytest.raises(ValueError, match=r"adapter\.npz was trained on other weights than these"):
