@@ -1,6 +1,7 @@
 """Starting from another model: shared pieces keep their rows, all else is equal or refused."""
 
 import re
+import types
 
 import keras
 import numpy as np
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 
 from keras_transformer.models import Transformer
 from keras_transformer.runs import initialization
+from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.initialization import TABLE, Initialization, shared_rows
 from keras_transformer.training import checkpoint
 from keras_transformer.training.optimizer import optimizer
+from pipelines.whole_files import write_json
 
 OLD = ["<pad>", "<unk>", "▁the", "▁house", "▁lamp"]
 NEW = ["<pad>", "<unk>", "▁lamp", "▁ship", "▁the", "▁sea"]
@@ -226,3 +229,24 @@ def test_a_layer_too_many_is_refused_by_name(old):
         r"sizes",
     ):
         initialize(transformer(), {**old, "weights/encoder/layer_1/gain": np.ones(4)})
+
+
+def test_of_another_family_the_tasks_and_what_did_not_fit_are_named(old, tmp_path, monkeypatch):
+    write_json(RunFolder(tmp_path).description, {"task": "masking"})
+    side = types.SimpleNamespace(pieces=OLD)
+    both = types.SimpleNamespace(source=side, target=side)
+    encoder = {name: array for name, array in old.items() if "/decoder/" not in name}
+    monkeypatch.setattr(initialization, "starting_point", lambda path: (encoder, both))
+    pieces = {"source": OLD, "target": OLD}
+    task = types.SimpleNamespace(name="translation", pieces=pieces, carried_over=None)
+    task.description = dict
+    told = r"of the task masking, does not fit a model of the task translation: .*decoder/layer_0/"
+    with pytest.raises(ValueError, match=told):
+        initialization.start_from(str(tmp_path), task, transformer())
+    # A control.
+    task.carried_over = ["embedding", "encoder"]
+    model = transformer(seed=1)
+    initialization.start_from(str(tmp_path), task, model)
+    found = weights_of(model)
+    assert all(np.array_equal(found[name], encoder[name]) for name in encoder)
+    assert not same(found, old)
