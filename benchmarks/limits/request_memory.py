@@ -5,8 +5,9 @@ For each signature of each model, requests of 1, 4, 16 and 64 rows are sent, who
 as many bytes as `serve` takes; searches ask for the widest beam and the longest result too. The
 requests that the server answers are sent alone, the one that took most four times at once. Prints
 the peak of the process' resident memory above that of the loaded model (`VmHWM`, set back before
-each request), its seconds, and how many requests were refused with 400. Fails if a peak is above
-what `--max_memory_bytes` says, or an answer is a 5xx other than the deadline's 504.
+each request), its seconds, and how many requests were refused with 400, or with 413 for their size.
+Fails if a peak is above what `--max_memory_bytes` says, or an answer is a 5xx other than the
+deadline's 504.
 """
 
 import base64
@@ -123,10 +124,10 @@ def row_of(task, name, asked, inputs):
     wrong = []
     for body in requests_of(name, inputs):
         [status], peak, seconds, _ = asked.ask([body])
-        refused += status == 400
+        refused += status in (400, 413)
         if status in (200, 504):
             worst = max(worst, (peak, seconds, body), key=lambda one: one[0])
-        elif status != 400:
+        elif status not in (400, 413):
             wrong.append(f"{task} {name}: {status} for {body[:200]}")
     peak, seconds, body = worst
     together, long = (0, 0.0)
