@@ -132,7 +132,16 @@ def test_what_a_corpus_reads_is_what_it_says(corpus):
 
 
 CHOICES = {
-    "corpus": ["home_assistant", "lines", "text_files", "tfds", "records", "mixture", "treebank"],
+    "corpus": [
+        "home_assistant",
+        "lines",
+        "text_files",
+        "tfds",
+        "records",
+        "mixture",
+        "treebank",
+        "tsv",
+    ],
     "distribution": ["one", "tpu"],
     "pictures": ["digits", "folder"],
     "scheduled_sampling": ["0", "0.0", "0.25"],
@@ -314,6 +323,7 @@ def test_a_path_that_cannot_be_is_told_before_anything_is_done(name, tmp_path):
     choice = {"data_dir": ["--corpus=lines"], "mixture": ["--corpus=mixture"]}.get(name, [])
     choice = choice or (["--pictures=folder"] if name == "pictures_dir" else [])
     choice = {"png": ["--picture=patches"], "trees": ["--picture=heads"]}.get(name, choice)
+    choice = ["--corpus=tsv"] if name in ("data_file", "valid_file", "test_file") else choice
     arguments = [*task, *choice]
     for path in ("a" * 256, f"b/{'ä' * 128}", "a/" * 2048):
         found = told(command, *arguments, f"--{name}={path}")

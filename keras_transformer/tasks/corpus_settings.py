@@ -17,6 +17,9 @@ DEFAULTS = {
     for name, one in settings(kind).items()
 }
 
+FILES = ("data_file", "valid_file", "test_file")
+SINCE_0_8 = ("markup", "source_column", "target_column")
+
 
 def corpus_settings(values: Mapping) -> dict:
     """What `corpora.load` needs to load the same text again, by the values of the flags of corpora
@@ -34,8 +37,9 @@ def corpus_settings(values: Mapping) -> dict:
         "prefixes": [said[name] for name in PREFIXES],
         "seed": said["seed"],
         "tree_leaves": said["tree_leaves"],
-        # Runs of 0.7 and before have no such part, and dropped it.
-        **({"markup": said["markup"]} if said["markup"] != DEFAULTS["markup"] else {}),
+        # Runs of 0.7 and before say nothing of these.
+        **{name: _absolute(said[name]) for name in FILES if said[name]},
+        **{name: said[name] for name in SINCE_0_8 if said[name] != DEFAULTS[name]},
     }
 
 

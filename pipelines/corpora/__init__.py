@@ -14,6 +14,7 @@ from typing import Any
 from pipelines.corpora.home_assistant import HomeAssistant
 from pipelines.corpora.intents import Intents
 from pipelines.corpora.mixture import Mixture
+from pipelines.corpora.one_file import Tmx, Tsv
 from pipelines.corpora.options import CORPORA, PREFIXES, CorpusOptions, spread
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 from pipelines.corpora.records import PreparedRecords
@@ -40,7 +41,9 @@ __all__ = [
     "Spans",
     "TextFiles",
     "Tfds",
+    "Tmx",
     "Treebank",
+    "Tsv",
     "check_languages",
     "held_out",
     "load",

@@ -9,7 +9,6 @@ import collections
 import contextlib
 import csv
 import dataclasses
-import hashlib
 import io
 import json
 import logging
@@ -23,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipelines.corpora.options import Downloaded, Target
-from pipelines.corpora.parallel_text import Corpus, ParallelText
+from pipelines.corpora.parallel_text import Corpus, ParallelText, split_of
 from pipelines.options import option
 from pipelines.whole_files import write_whole
 
@@ -85,12 +84,6 @@ class HomeAssistant(Target, Downloaded, name="home_assistant"):
             )
         texts = {name: ParallelText.from_pairs(split) for name, split in splits.items()}
         return Corpus(self.name, *languages, **texts, dropped=dropped)
-
-
-def split_of(english: str) -> str:
-    """Assign a pair to a split by its English text alone: 3 % test, 3 % valid, the rest train."""
-    bucket = int(hashlib.sha256(english.encode("utf-8")).hexdigest(), 16) % 1000
-    return "test" if bucket < 30 else "valid" if bucket < 60 else "train"
 
 
 def select_pairs(

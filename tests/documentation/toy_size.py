@@ -55,6 +55,7 @@ FLAG_FILES = {
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
 # In the pages, and in its place here.
 SMALLER = {
+    "--markup=kept": "",
     '"home_assistant"': '"reverse"',  # A corpus that nobody has to download.
     "--corpus=tfds": "--corpus=tfds --data_dir=my_sets",
     "size=8000": "size=300",  # The vocabulary's.
@@ -77,6 +78,7 @@ NOT_RUN = {
     "docker run": "needs Docker and TF Serving",
     "hugging_face.load(": "needs the weights of another package; see tests/imports",
     "import_model --from": "needs the weights of another package; see tests/imports",
+    "--model=runs/flan_t5": "needs the weights of another package; see tests/imports",
     "import grpc": "needs a server; tests/saved_models/test_grpc.py brings one and runs it",
 }
 
@@ -116,6 +118,7 @@ def write_files(folder: pathlib.Path) -> None:
         _write(folder / "my_topics" / f"{split}.topic", ["early", "late"])
     _write_pictures(folder / "my_pictures")
     _write(folder / "lines.en", ["a b c d", "e f g"])
+    _write(folder / "terms.tsv", ["a\tz", "b c\tb c"])
     _write(folder / "other.txt", ["a b c", "h i"])
     _write(folder / "references.de", ["d c b a", "g f e"])
     _write(folder / "beginnings.de", ["d", ""])

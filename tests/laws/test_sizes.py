@@ -15,7 +15,7 @@ FILES = [
 LINES = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
 # At least, at most.
 MEDIAN = 115
-MOST_FILES = 267 + 6 + 3 + 1 + 3
+MOST_FILES = 267 + 6 + 3 + 1 + 3 + 1
 # Lines of what was added after the program had been cut to 33,930.
 ADDED = {
     "Marian's translators": 760,
@@ -27,6 +27,7 @@ ADDED = {
     "T5 as a run": 115,
     "glossaries": 150,
     "fine-tuning: what is inherited, --freeze, LoRA, new pieces": 550,
+    "tables and translation memories": 190,
 }
 MOST_LINES = 33_930 + sum(ADDED.values())
 MOST_SHORT = 20

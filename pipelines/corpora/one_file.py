@@ -1,0 +1,181 @@
+"""The user's own pairs in one file: two columns of a table, or a translation memory. Where no files
+are named to validate and to test on, a pair's split is decided by its source alone.
+"""
+
+import abc
+import dataclasses
+import os
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from typing import Any
+
+from pipelines.corpora.line_files import byte_lines, decode, open_bytes
+from pipelines.corpora.options import Strictness, Target
+from pipelines.corpora.parallel_text import Corpus, Origin, ParallelText, objection, split_of
+from pipelines.dropped import Dropped
+from pipelines.options import option
+
+SPLITS = ("train", "valid", "test")
+LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+
+
+@dataclasses.dataclass(frozen=True)
+class OneFile(Target, Strictness):
+    """Pairs of a file.
+
+    A pair that came before, one with an empty side or a huge one, and what has no such sides are
+    dropped and counted.
+    """
+
+    data_file: str | None = option(None, "File of the pairs, gzipped or not.", path=True)
+    valid_file: str | None = option(
+        None,
+        "File of the pairs to validate on. Default: 3 % of those of --data_file, by their sources.",
+        path=True,
+    )
+    test_file: str | None = option(
+        None, "File of the pairs to test on. Default: as --valid_file.", path=True
+    )
+
+    @abc.abstractmethod
+    def pairs(self, path: str, dropped: Dropped) -> Iterator[tuple[int, str, str]]:
+        """The number, the source and the target of each pair of a file, stripped."""
+
+    # What is numbered.
+    unit = "line"
+
+    def load(self):
+        languages = self.two_languages()
+        dropped = Dropped(strict=self.strict)
+        files = {"valid": self.valid_file, "test": self.test_file}
+        found: dict[str, list[Any]] = {split: [] for split in SPLITS}
+        seen = {}
+        for split, path in {**files, "train": self.needed("data_file", "a file of pairs")}.items():
+            for number, *pair in self.pairs(path, dropped) if path else ():
+                home = split
+                if split == "train" and files.get(split_of(pair[0]), True) is None:
+                    home = split_of(pair[0])
+                place = f"{path}, {self.unit} {number}"
+                if reason := objection(*pair):
+                    dropped.leave_out(reason, place)
+                elif seen.setdefault(tuple(pair), place) != place:
+                    dropped.count("duplicate", place)
+                else:
+                    found[home].append((path, number, *pair))
+        for split, rows in found.items():
+            if not rows:
+                raise ValueError(
+                    f"no usable pair is left for the {split} split of {self.data_file} (dropped: "
+                    f"{dropped.describe()}). Add pairs, or name --valid_file and --test_file."
+                )
+        texts = [_text(found[split], self.unit) for split in SPLITS]
+        return Corpus(self.name, *languages, *texts, dropped=dropped)
+
+
+@dataclasses.dataclass(frozen=True)
+class Tsv(OneFile, name="tsv"):
+    """Columns parted by tabs; quotes are text."""
+
+    source_column: str = option(
+        "1", "Column of the sources: its number, from 1, or its name in the first line."
+    )
+    target_column: str = option("2", "Column of the targets, likewise.")
+
+    def pairs(self, path, dropped):
+        columns = (self.source_column, self.target_column)
+        named = not all(column.isdecimal() and column != "0" for column in columns)
+        with open_bytes(path) as file:
+            rows = enumerate(_cells(file, path), start=1)
+            places = _places(columns, next(rows, (1, []))[1], path) if named else columns
+            places = [int(place) - 1 for place in places]
+            for number, row in rows:
+                if len(row) <= max(places):
+                    dropped.leave_out("with too few columns", f"{path}, line {number}")
+                else:
+                    source, target = (row[place] for place in places)
+                    yield number, source, target
+
+
+@dataclasses.dataclass(frozen=True)
+class Tmx(OneFile, name="tmx"):
+    """A translation memory (TMX 1.4). A language such as `de` takes the segments of `de-AT`, and
+    `de-AT` those of `de`, where there are none of its own. Inline codes stay in the text.
+    """
+
+    unit = "unit"
+
+    def pairs(self, path, dropped):
+        try:
+            with open_bytes(path) as file:
+                units = (node for _, node in ElementTree.iterparse(file) if _name(node.tag) == "tu")
+                for number, unit in enumerate(units, start=1):
+                    segments = _segments(unit)
+                    sides = [
+                        _of_language(segments, language)
+                        for language in (self.source_language, self.target_language)
+                    ]
+                    unit.clear()
+                    if None in sides:
+                        dropped.leave_out("without one of the languages", f"{path}, unit {number}")
+                    else:
+                        yield number, *sides
+        except ElementTree.ParseError as error:
+            raise ValueError(
+                f"{path} is no translation memory, or is damaged: {error}. Export it again."
+            ) from error
+
+
+def _text(rows, unit):
+    """A `ParallelText` of (path, number, source, target)."""
+    origins: list[Origin] = []
+    for path, number, *_ in rows:
+        if not origins or origins[-1].name != os.fspath(path):
+            origins.append(Origin(os.fspath(path), [], unit))
+        origins[-1].numbers.append(number)
+    sources, targets = ([row[side] for row in rows] for side in (2, 3))
+    return ParallelText(sources, targets, tuple(origins))
+
+
+def _cells(file, path):
+    """The columns of each line."""
+    for number, line in enumerate(byte_lines(file, path), start=1):
+        yield [decode(cell, path, number) for cell in line.split(b"\t")]
+
+
+def _places(columns, header, path):
+    """The numbers of named columns, from 1."""
+    names = [name.strip() for name in header]
+    for column in columns:
+        if names.count(column) != 1:
+            raise ValueError(
+                f"`source_column` and `target_column` must be names of the first line of {path}, "
+                f"each once: {', '.join(names) or 'nothing'}. Received: {column}."
+            )
+    return [names.index(column) + 1 for column in columns]
+
+
+def _name(tag):
+    return tag.rpartition("}")[2]
+
+
+def _segments(unit):
+    """The text of each language of a unit, by its code in lower case."""
+    found = {}
+    for variant in unit:
+        language = variant.get(LANGUAGE) or variant.get("lang") or ""
+        for node in variant:
+            if _name(node.tag) == "seg":
+                text = "".join(node.itertext()).strip()
+                found.setdefault(language.lower().replace("_", "-"), text)
+    return found
+
+
+def _of_language(segments, language):
+    """The segment of a language, of one of its regions, or of the language of its region."""
+    asked = language.lower().replace("_", "-")
+    main = asked.partition("-")[0]
+    regional = [one for one in segments if one.partition("-")[0] == main]
+    for name in (asked, main, *sorted(regional)):
+        if name in segments:
+            return segments[name]
+    return None
