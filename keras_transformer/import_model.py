@@ -1,17 +1,19 @@
-"""Import a translator of Marian or OpenNMT-tf, a T5, a BERT or a ViT as a run and a SavedModel:
-`python -m keras_transformer.import_model --from=FOLDER --model_dir=runs/opus_en_de` (Junczys-
-Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation in C++"; Klein et al. 2017, "OpenNMT:
-Open-Source Toolkit for Neural Machine Translation"; Raffel et al. 2020, "Exploring the Limits of
-Transfer Learning with a Unified Text-to-Text Transformer"; Devlin et al. 2019, "BERT: Pre-training
-of Deep Bidirectional Transformers for Language Understanding"; Dosovitskiy et al. 2021, "An Image
-is Worth 16x16 Words: Transformers for Image Recognition at Scale").
+"""Import a model of another program as a run and a SavedModel, a translator of Marian or OpenNMT-
+tf, a T5, a GPT-2, a BERT or a ViT: `python -m keras_transformer.import_model --from=FOLDER
+--model_dir=runs/opus_en_de` (Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation
+in C++"; Klein et al. 2017, "OpenNMT: Open-Source Toolkit for Neural Machine Translation"; Raffel et
+al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer";
+Radford et al. 2019, "Language Models are Unsupervised Multitask Learners"; Devlin et al. 2019,
+"BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding"; Dosovitskiy et
+al. 2021, "An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale").
 
 A folder of Marian, such as a release of OPUS-MT, has decoder.yml and the files that it names,
 source.spm and target.spm. One of OpenNMT-tf is a model_dir, with its config.yml, vocabularies and
 SentencePiece models in it or above. Others are in Hugging Face's layout: config.json,
-*.safetensors, for a T5 spiece.model, and for a BERT vocab.txt or tokenizer.json. `train
---init_from` fine-tunes the run. A BERT's SavedModel gives sentence vectors, and if the model has
-such a head it also predicts masked words, labels or tags. A ViT's SavedModel classifies images.
+*.safetensors, for a T5 spiece.model, for a GPT-2 vocab.json and merges.txt, and for a BERT
+vocab.txt or tokenizer.json. `train --init_from` fine-tunes the run. A BERT's SavedModel gives sentence
+vectors, and if the model has such a head it also predicts masked words, labels or tags. A ViT's
+SavedModel classifies images.
 """
 
 from keras_transformer import flags

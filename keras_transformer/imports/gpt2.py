@@ -1,25 +1,36 @@
 """GPT-2 (Radford et al. 2019, "Language Models are Unsupervised Multitask Learners") as a
-`LanguageModel`.
-
-Its ids are those of its own vocabulary of bytes, which ours is not: what comes out is a model of
-ids, not a translator of strings.
+`LanguageModel`, of its own ids, or as a run of ours: PAD, UNK, BOS and EOS come first, and
+<|endoftext|>, which parts its texts, is BOS and EOS.
 """
 
+import dataclasses
 import functools
-from collections.abc import Iterator
-from typing import ClassVar, Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from keras_transformer.imports import family
-from keras_transformer.imports.family import Epsilon, Share, Size, Weight, norm
+from keras_transformer.imports.family import ANOTHER, Epsilon, Share, Size, Weight, norm
+from keras_transformer.imports.folder_files import WHOLE, SettingsFiles, listed
 from keras_transformer.models import Hyperparameters, LanguageModel
+from pipelines.json_files import MOST_BYTES_OF_LISTS, Schema, read_object, read_text
+from pipelines.special_ids import BOS, EOS, PAD, UNK
+from pipelines.vocabularies.other_order import SPECIAL, of_byte_pairs
+from pipelines.vocabularies.tokenizers import LETTERS
+from pipelines.vocabularies.vocabulary import Vocabulary
 
 MODEL_TYPE = "gpt2"
 ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu"}
 LAYERS = {"h": "n_layer"}
 # One map gives queries, keys and values.
 PARTS = ("query", "key", "value")
+VOCABULARY = "vocab.json"
+MERGES = "merges.txt"
+TOKENIZER = "tokenizer.json"
+END = "<|endoftext|>"
+# The bias of what must not come. Its logits lie around -100.
+NEVER = -1e4
 
 
 class Config(family.Config, kw_only=True):
@@ -117,3 +128,87 @@ def table(config: Config) -> Iterator[Weight]:
 
 def _third(place, array):
     return np.split(array, len(PARTS), axis=-1)[place]
+
+
+class Pieces(NamedTuple):
+    """The pieces by its ids, and the pairs that are merged, in their order."""
+
+    pieces: list[str]
+    merges: list[tuple[str, str]]
+
+    @property
+    def end(self) -> int:
+        """Its id of <|endoftext|>."""
+        return self.pieces.index(END)
+
+    def vocabulary(self, rows: int) -> Vocabulary:
+        """The same for a table of so many rows, by our ids."""
+        ranks: dict[str, float] = dict.fromkeys(LETTERS, 0.0)
+        for rank, pair in enumerate(self.merges, start=1):
+            ranks.setdefault("".join(pair), -float(rank))
+        others = [piece for piece in self.pieces if piece != END]
+        others += [f"<unused {number}>" for number in range(rows - len(self.pieces))]
+        return Vocabulary(of_byte_pairs({piece: ranks.get(piece) for piece in others}))
+
+
+class Model(Schema):
+    """What `model` of tokenizer.json may say."""
+
+    FIXED: ClassVar = {"type": ("BPE",), "byte_fallback": (False,), "dropout": (None,)}
+
+    vocab: dict[str, int]
+    merges: list[Any]
+
+
+def read_pieces(files: SettingsFiles, config: Config) -> Pieces:
+    """What vocab.json and merges.txt, or tokenizer.json, have.
+
+    Raises:
+        FileNotFoundError: if there is neither.
+        ValueError: if they are damaged, or the table has fewer rows.
+    """
+    path = files.path / VOCABULARY
+    if path.exists() and (files.path / MERGES).exists():
+        ids = read_object(path, WHOLE, MOST_BYTES_OF_LISTS)
+        lines = read_text(files.path / MERGES, MOST_BYTES_OF_LISTS).split("\n")
+        pairs = [line for line in lines if line and not line.startswith("#version")]
+    elif (files.path / TOKENIZER).exists():
+        path = files.path / TOKENIZER
+        document = read_object(path, WHOLE, MOST_BYTES_OF_LISTS).get("model")
+        said = files.of(Model, document or {}, TOKENIZER, ANOTHER, part="model")
+        ids = said.vocab
+        pairs = said.merges
+    else:
+        raise FileNotFoundError(
+            f"{files.path} has no {VOCABULARY} and {MERGES}, and no {TOKENIZER}. It has "
+            f"{listed(files.path)}. {WHOLE}"
+        )
+    pieces = dict.fromkeys(range(len(ids)))
+    pieces |= {number: piece for piece, number in ids.items() if number in pieces}
+    merges = [tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in pairs]
+    lacking = [piece for piece in (END, *LETTERS) if piece not in ids]
+    odd = [pair for pair in merges if len(pair) != 2 or "".join(map(str, pair)) not in ids]
+    if lacking or odd or None in pieces.values() or len(ids) > config.vocab_size:
+        raise ValueError(
+            f"{path} must number its pieces from 0, at most {config.vocab_size:,}, the "
+            f"`vocab_size`, with {END}, all bytes and what pairs make among them. Received: "
+            f"{len(ids):,} pieces, {len(lacking)} of these missing, {len(odd):,} other pairs. "
+            f"{WHOLE}"
+        )
+    return Pieces(list(pieces.values()), merges)
+
+
+def of_run(
+    config: Config, arrays: Mapping[str, np.ndarray], end: int
+) -> tuple[Hyperparameters, dict[str, np.ndarray]]:
+    """Sizes and weights of a run's model, of those of a model of its ids."""
+    table = arrays["embedding/table"]
+    made = np.zeros((len(table) - 1 + len(SPECIAL), table.shape[1]), table.dtype)
+    made[[BOS, EOS]] = table[end]
+    made[len(SPECIAL) :] = np.delete(table, end, axis=0)
+    bias = np.zeros(len(made), table.dtype)
+    bias[[PAD, UNK, BOS]] = NEVER
+    sizes = dataclasses.replace(
+        hyperparameters(config), vocabulary_size=len(made), output_bias=True
+    )
+    return sizes, {**arrays, "embedding/table": made, "embedding/output_bias": bias}

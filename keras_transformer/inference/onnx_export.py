@@ -24,6 +24,7 @@ from keras_transformer.inference.onnx_folder import (
 from keras_transformer.inference.text_module import TEXT, TextModule
 from keras_transformer.saved_models import card
 from pipelines.special_ids import BOS, PAD
+from pipelines.vocabularies.model_proto import rules_of
 from pipelines.whole_files import whole_folder
 
 # The newest set of operations that tf2onnx knows.
@@ -83,6 +84,11 @@ def _refuse(module):
         raise ValueError(
             f"--format=onnx is for {' and '.join(KNOWN)} texts. Received: a model whose output is "
             f"a {module.output}, which TensorFlow's operations make. Export a SavedModel."
+        )
+    if rules_of(module.vocabulary.source.model):
+        raise ValueError(
+            "--format=onnx keeps no replacements of preprocess.sh, which TensorFlow's operations "
+            "make. Export a SavedModel."
         )
     if module.marks:
         raise ValueError(

@@ -44,6 +44,7 @@ class LanguageModel(SizedModel):
 
     def assembled(self, hyperparameters, policy):
         hp = hyperparameters
+        is_tied = hp.tie_embeddings != "none"
         embedding = PositionalEmbedding(
             hp.vocabulary_size,
             hp.d_model,
@@ -51,10 +52,13 @@ class LanguageModel(SizedModel):
             encoding=encoding(hp),
             token_dropout=hp.token_dropout,
             scaled=hp.scaled_embeddings,
+            output_bias=hp.output_bias and is_tied,
             dtype=policy,
             name="embedding",
         )
-        onto_pieces = projection(hp, policy) if hp.tie_embeddings == "none" else embedding
+        onto_pieces = embedding
+        if not is_tied:
+            onto_pieces = projection(hp, policy, output_bias=hp.output_bias)
         _, of_decoder, _ = heads(hp)
         decoder = Decoder(
             **stack_arguments(hp), has_memory=False, heads=of_decoder, dtype=policy, name="decoder"

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from keras_transformer import models
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.decoding.remembered_options import remembered
-from keras_transformer.imports import bert, bert_text, t5, vit
-from keras_transformer.imports.hugging_face import PretrainedFolder
+from keras_transformer.imports import bert, bert_text, gpt2, t5, vit
+from keras_transformer.imports.hugging_face import PretrainedFolder, assign
 from keras_transformer.imports.marian import MarianFolder, is_marian
 from keras_transformer.imports.opennmt_tf import OpenNMTFolder
 from keras_transformer.imports.opennmt_tf_files import is_opennmt_tf
@@ -21,6 +21,7 @@ from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.tasks import IMPORTED_ALONE, TASKS, module_class
 from keras_transformer.tasks.labelling.module import LABELS_FILE, LabelModule, TagModule
+from keras_transformer.tasks.language_modelling.module import GenerationModule
 from keras_transformer.tasks.masking.module import MaskedTextModule
 from keras_transformer.tasks.translation.module import TranslationModule
 from keras_transformer.training.checkpoint import WEIGHTS, write_archive
@@ -49,7 +50,11 @@ def module_of(
         return "translation", TranslationModule(
             folder.model(), vocabulary, DecodingOptions(**folder.decoding())
         )
-    kinds = {bert.MODEL_TYPE: _of_text, t5.MODEL_TYPE: _of_text_to_text}
+    kinds = {
+        bert.MODEL_TYPE: _of_text,
+        gpt2.MODEL_TYPE: _of_prompts,
+        t5.MODEL_TYPE: _of_text_to_text,
+    }
     if TASK in TASKS:
         kinds[vit.MODEL_TYPE] = _of_pictures
     name = folder.family.MODEL_TYPE
@@ -64,6 +69,15 @@ def module_of(
 
 def _of_pictures(folder):
     return TASK, module_class(TASK)(folder.model(), folder.config.labels())
+
+
+def _of_prompts(folder):
+    pieces = gpt2.read_pieces(folder.files, folder.config)
+    vocabulary = pieces.vocabulary(folder.config.vocab_size)
+    sizes, arrays = gpt2.of_run(*folder.arrays(), pieces.end)
+    model = models.LanguageModel(sizes)
+    assign(model, arrays, folder.path)
+    return "language_modelling", GenerationModule(model, vocabulary)
 
 
 def _of_text_to_text(folder):

@@ -8,13 +8,15 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 IDS = {"unk_id": 40, "bos_id": 41, "eos_id": 42, "pad_id": 43}
 NAMES = {"unk_piece": 45, "bos_piece": 46, "eos_piece": 47, "pad_piece": 48}
 KINDS = {"model_type": 3, "byte_fallback": 35}
+# Of a NormalizerSpec.
+SPACES = {"add_dummy_prefix": 3, "remove_extra_whitespaces": 4, "escape_whitespaces": 5}
 
 
 @functools.cache
 def message():
     """The class of a ModelProto, of which other fields are kept as they are. SentencePiece's own
-    needs a newer protobuf than TensorFlow takes. Its `rules` are ours: what is replaced in a text
-    before it is cut.
+    needs a newer protobuf than TensorFlow takes. Two fields are ours: `rules`, what is replaced in
+    a text before it is cut, and `byte_level`, whether its bytes are cut.
     """
     file = descriptor_pb2.FileDescriptorProto(name="pieces.proto", package="pieces")
     field = descriptor_pb2.FieldDescriptorProto
@@ -40,6 +42,10 @@ def message():
         **{name: (number, field.TYPE_STRING, optional, None) for name, number in NAMES.items()},
     )
     add(
+        "Normalizer",
+        **{name: (number, field.TYPE_BOOL, optional, None) for name, number in SPACES.items()},
+    )
+    add(
         "Rule",
         pattern=(1, field.TYPE_STRING, optional, None),
         rewrite=(2, field.TYPE_STRING, optional, None),
@@ -48,8 +54,10 @@ def message():
         "Model",
         pieces=(1, field.TYPE_MESSAGE, field.LABEL_REPEATED, ".pieces.Piece"),
         trainer_spec=(2, field.TYPE_MESSAGE, optional, ".pieces.Trainer"),
+        normalizer_spec=(3, field.TYPE_MESSAGE, optional, ".pieces.Normalizer"),
         # SentencePiece leaves numbers from 200 to others.
         rules=(200, field.TYPE_MESSAGE, field.LABEL_REPEATED, ".pieces.Rule"),
+        byte_level=(201, field.TYPE_BOOL, optional, None),
     )
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
@@ -63,3 +71,10 @@ def rules_of(model: bytes) -> list[tuple[str, str]]:
     made = message()()
     made.ParseFromString(model)
     return [(one.pattern, one.rewrite) for one in made.rules]
+
+
+def is_byte_level(model: bytes) -> bool:
+    """Whether a model cuts the bytes of words, written as letters."""
+    made = message()()
+    made.ParseFromString(model)
+    return made.byte_level

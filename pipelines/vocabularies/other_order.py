@@ -2,7 +2,7 @@
 
 import pathlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import sentencepiece
 from google.protobuf.message import DecodeError
@@ -10,9 +10,11 @@ from google.protobuf.message import DecodeError
 from pipelines.json_files import regular_file
 from pipelines.special_ids import BOS, EOS, PAD, UNK
 from pipelines.vocabularies import vocabulary
-from pipelines.vocabularies.model_proto import IDS, message
+from pipelines.vocabularies.model_proto import IDS, SPACES, message
 from pipelines.vocabularies.vocabulary import SPACE, Vocabulary
 
+# Of a TrainerSpec.
+BPE_MODEL = 2
 WORD_MODEL = 3
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = range(1, 6)
 # What says at the beginning of a text which language it is translated into, and T5's sentinels.
@@ -74,14 +76,37 @@ def of_words(pieces: Sequence[str]) -> bytes:
     """A SentencePiece model that cuts text at spaces alone, into the words of a list, which have
     the ids behind PAD, UNK, BOS and EOS.
     """
+    made = _without_pieces(WORD_MODEL)
+    for piece in pieces:
+        made.pieces.add(piece=f"{SPACE}{piece}", score=0.0, type=NORMAL)
+    return made.SerializeToString()
+
+
+def of_byte_pairs(scores: Mapping[str, float | None]) -> bytes:
+    """A SentencePiece model of byte-level pieces, in letters, which have the ids behind PAD, UNK,
+    BOS and EOS.
+
+    Args:
+        scores: of each piece, the higher the sooner it is merged; None: it is none of the text's.
+    """
+    made = _without_pieces(BPE_MODEL)
+    for piece, score in scores.items():
+        kind = UNUSED if score is None else NORMAL
+        made.pieces.add(piece=piece, score=score or 0.0, type=kind)
+    for name in SPACES:
+        setattr(made.normalizer_spec, name, False)
+    made.byte_level = True
+    return made.SerializeToString()
+
+
+def _without_pieces(model_type):
+    """A model that leaves text as it is, with the special pieces alone."""
     made = message()()
     made.ParseFromString(vocabulary.learn(["a"], 4 + vocabulary.BYTES + 2).model)
     del made.pieces[len(SPECIAL) :]
-    for piece in pieces:
-        made.pieces.add(piece=f"{SPACE}{piece}", score=0.0, type=NORMAL)
-    made.trainer_spec.model_type = WORD_MODEL
+    made.trainer_spec.model_type = model_type
     made.trainer_spec.byte_fallback = 0
-    return made.SerializeToString()
+    return made
 
 
 def read_model(path: pathlib.Path, remedy: str) -> bytes:

@@ -22,7 +22,8 @@ import numpy as np
 import sentencepiece
 
 from pipelines.special_ids import BOS, EOS, PAD, UNK, Marks
-from pipelines.vocabularies.model_proto import rules_of
+from pipelines.vocabularies.model_proto import is_byte_level
+from pipelines.vocabularies.tokenizers import tokenizer_class
 from pipelines.whole_files import write_whole
 
 BYTES = 256
@@ -229,9 +230,7 @@ class Vocabulary:
             return None
         scores = [self.processor.get_score(number) for number in range(self.size)]
         # Special pieces, bytes and tags have the score 0.
-        found = {
-            piece: score for piece, score in zip(self.pieces, scores, strict=True) if score < 0
-        }
+        found = {piece: score for piece, score in scores.items() if score < 0}
         spelled = all(character in found for piece in found for character in piece)
         return found if spelled else None
 
@@ -273,16 +272,7 @@ def _operation(model: bytes, name: str):
     of one name in a process the same memory: the name is of this model alone.
     """
     import tensorflow as tf
-    import tensorflow_text
     from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece_tokenizer
-
-    rules = rules_of(model)
-
-    class Tokenizer(tensorflow_text.SentencepieceTokenizer):
-        def tokenize(self, input, name=None):
-            for pattern, rewrite in rules:
-                input = tf.strings.regex_replace(input, pattern, rewrite)
-            return super().tokenize(input, name)
 
     class NamedModel(tf.saved_model.experimental.TrackableResource):
         def __init__(self):
@@ -293,6 +283,6 @@ def _operation(model: bytes, name: str):
             with tf.name_scope(name):
                 return gen_sentencepiece_tokenizer.sentencepiece_op(model=model, shared_name=name)
 
-    tokenizer = Tokenizer(model=model, add_eos=True, name=name)
+    tokenizer = tokenizer_class(model)(model=model, add_eos=not is_byte_level(model), name=name)
     tokenizer._model_resource = NamedModel()
     return tokenizer

@@ -25,6 +25,7 @@ ADDED = {
     "protected spans": 600,
     "ONNX": 800,
     "T5 as a run": 115,
+    "GPT-2 as a run": 260,
     "glossaries": 150,
     "fine-tuning: what is inherited, --freeze, LoRA, new pieces": 550,
     "tables and translation memories": 190,

@@ -1,0 +1,170 @@
+"""GPT-2 as a run: its byte-level pieces in the graph, its logits and what it generates are those of
+transformers.
+"""
+
+import json
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keras_transformer.imports.hugging_face import PretrainedFolder
+from keras_transformer.tasks import imported
+from pipelines.special_ids import BOS, EOS, PAD, UNK
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+tokenizers = pytest.importorskip("tokenizers")
+pytest.importorskip("safetensors")
+
+END = "<|endoftext|>"
+LINES = ["don't we'll  I've\n\n x = 3.14;", "a red cat ran home, the cat's tail", "déjà 日本語 123"]
+ODD = " \n\t\r\x0b\x0c'stdvelrm.,;ab1２é日😀٣½\x00\x01\x02\x03"
+ODD += "\u3000\u00a0\u2003\u0085\u200b\ufeff\u0301"
+
+
+@pytest.fixture(scope="module")
+def gpt2(tmp_path_factory):
+    """A small GPT-2 of `transformers`, its tokenizer, and the folder that both were saved into."""
+    learned = tokenizers.Tokenizer(tokenizers.models.BPE())
+    byte_level = tokenizers.pre_tokenizers.ByteLevel
+    learned.pre_tokenizer = byte_level(add_prefix_space=False)
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=320, initial_alphabet=byte_level.alphabet(), show_progress=False
+    )
+    learned.train_from_iterator(LINES * 9, trainer)
+    said = json.loads(learned.to_str())["model"]
+    merges = [tuple(one) for one in said["merges"]]
+    # Its end stands in the middle, as in no release, and its table has rows without a piece.
+    moved = {piece: number + (number >= 260) for piece, number in said["vocab"].items()}
+    tokenizer = transformers.GPT2Tokenizer(vocab={**moved, END: 260}, merges=merges)
+    config = transformers.GPT2Config(
+        vocab_size=len(moved) + 3, n_positions=90, n_embd=8, n_layer=2, n_head=2
+    )
+    config.eos_token_id = config.bos_token_id = 260
+    model = transformers.GPT2LMHeadModel(config)
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
+        # Its logits are far below 0.
+        model.transformer.ln_f.bias -= 9 * model.transformer.wte.weight.mean(dim=0).sign()
+    folder = tmp_path_factory.mktemp("gpt2")
+    model.eval().save_pretrained(folder)
+    (folder / "vocab.json").write_text(json.dumps({**moved, END: 260}))
+    lines = ["#version: 0.2", *(" ".join(pair) for pair in merges), ""]
+    (folder / "merges.txt").write_text("\n".join(lines), encoding="utf-8")
+    return types.SimpleNamespace(model=model, tokenizer=tokenizer, folder=folder)
+
+
+@pytest.fixture(scope="module")
+def module(gpt2):
+    task, made = imported.module_of(PretrainedFolder(gpt2.folder))
+    assert task == "language_modelling"
+    return made
+
+
+def of_ours(ids):
+    return [EOS if one == 260 else 4 + one - (one > 260) for one in ids]
+
+
+CHARACTERS = st.sampled_from(ODD) | st.characters(codec="utf-8", max_codepoint=0x2FFF)
+TEXTS = st.text(CHARACTERS, max_size=20)
+
+
+@settings(max_examples=40, deadline=None)
+@given(texts=st.lists(TEXTS, min_size=20, max_size=30))
+def test_ids_are_those_of_transformers(gpt2, module, texts):
+    vocabulary = module.vocabulary
+    found = vocabulary.tokenize(tf.constant(texts)).to_list()
+    assert found == [[*of_ours(gpt2.tokenizer(text)["input_ids"]), EOS] for text in texts]
+    # And the text comes back, every byte.
+    words = tf.ragged.constant([ids[:-1] for ids in found], dtype=tf.int32, ragged_rank=1)
+    assert vocabulary.detokenize(words).numpy().tolist() == [text.encode() for text in texts]
+
+
+def test_bytes_that_are_no_text_are_read_as_the_replacement_character(module):
+    [ids] = module.vocabulary.tokenize(tf.constant([b"a \xff\xc3b"])).to_list()
+    [expected] = module.vocabulary.tokenize(tf.constant(["a \ufffd\ufffdb"])).to_list()
+    assert ids == expected
+
+
+def test_logits_are_those_of_transformers(gpt2, module):
+    ids = gpt2.tokenizer("a red cat's  tail\n\nis 3.14")["input_ids"]
+    with torch.no_grad():
+        expected = gpt2.model(torch.tensor([[260, *ids]])).logits.numpy()[0]
+    found = module.logits(tf.constant([[BOS, *of_ours(ids)]])).numpy()[0]
+    order = of_ours(range(expected.shape[-1]))
+    np.testing.assert_allclose(found[:, order], expected, rtol=1e-5, atol=1e-4)
+    # What it has not is out of the question.
+    assert found[:, [PAD, UNK, BOS]].max() < expected.min() - 1000
+    total = np.log(np.exp(expected - expected.max(axis=1, keepdims=True)).sum(axis=1))
+    scores = expected - expected.max(axis=1, keepdims=True) - total[:, None]
+    ended = [*ids, 260]
+    score = module.score(tf.constant(["a red cat's  tail\n\nis 3.14"]))
+    np.testing.assert_allclose(
+        score["log_probability"][0], scores[np.arange(len(ended)), ended].sum(), rtol=1e-4
+    )
+
+
+def test_it_generates_what_transformers_generates(gpt2, module):
+    _, greedy = imported.module_of(PretrainedFolder(gpt2.folder))
+    # Before its graph is made.
+    greedy.options = module.options_of({"beam_size": 1, "max_length": "+20"})
+    for prompt in ("the cat", "", "don't  "):
+        ids = [260, *gpt2.tokenizer(prompt)["input_ids"]]
+        with torch.no_grad():
+            made = gpt2.model.generate(
+                torch.tensor([ids]),
+                max_new_tokens=19,
+                do_sample=False,
+                pad_token_id=260,
+                bad_words_ids=None,
+            )[0].tolist()
+        text = gpt2.tokenizer.decode([one for one in made if one != 260])
+        [found] = greedy.generate(tf.constant([prompt]))["generated"].numpy()
+        assert found.decode("utf-8", "replace") == text
+
+
+def changed(gpt2, folder, **files):
+    for path in gpt2.folder.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    for name, content in files.items():
+        path = folder / name.replace("_", ".")
+        path.unlink() if content is None else path.write_text(content)
+    return PretrainedFolder(folder)
+
+
+def test_tokenizer_json_is_read_too(gpt2, module, tmp_path):
+    gpt2.tokenizer.save_pretrained(tmp_path)
+    said = (tmp_path / "tokenizer.json").read_text()
+    folder = changed(gpt2, tmp_path, vocab_json=None, merges_txt=None, tokenizer_json=said)
+    assert imported.module_of(folder)[1].vocabulary.fingerprint == module.vocabulary.fingerprint
+
+
+BROKEN = {
+    "no files": (
+        {"vocab_json": None},
+        r"has no vocab\.json and merges\.txt, and no tokenizer",
+    ),
+    "no end": ({"vocab_json": '{"a": 0}'}, r"with <\|endoftext\|>, all bytes .* 256 of these miss"),
+    "no number": ({"vocab_json": '{"a": "b"}'}, "must number its pieces from 0"),
+    "no pairs": ({"merges_txt": "a b c\n"}, "1 other pairs"),
+    "unknown pairs": ({"merges_txt": "# @\n"}, "1 other pairs"),
+    "a list": ({"vocab_json": "[]"}, "must hold a JSON object"),
+    "another model": (
+        {"vocab_json": None, "tokenizer_json": '{"model": {"type": "Unigram"}}'},
+        r"`model` of .*tokenizer\.json lacks vocab",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_files_are_told_in_one_line(gpt2, tmp_path, name):
+    files, message = BROKEN[name]
+    with pytest.raises((ValueError, FileNotFoundError), match=message) as told:
+        imported.module_of(changed(gpt2, tmp_path, **files))
+    assert "\n" not in str(told.value)
