@@ -11,9 +11,9 @@ A folder of Marian, such as a release of OPUS-MT, has decoder.yml and the files 
 source.spm and target.spm. One of OpenNMT-tf is a model_dir, with its config.yml, vocabularies and
 SentencePiece models in it or above. Others are in Hugging Face's layout: config.json,
 *.safetensors, for a T5 spiece.model, for a GPT-2 vocab.json and merges.txt, and for a BERT
-vocab.txt or tokenizer.json. `train --init_from` fine-tunes the run. A BERT's SavedModel gives sentence
-vectors, and if the model has such a head it also predicts masked words, labels or tags. A ViT's
-SavedModel classifies images.
+vocab.txt or tokenizer.json. `train --init_from` fine-tunes the run. A BERT's SavedModel gives
+sentence vectors, and if the model has such a head it also predicts masked words, labels or tags. A
+ViT's SavedModel classifies images.
 """
 
 from keras_transformer import flags
