@@ -89,7 +89,13 @@ class CorpusOptions(Options, abc.ABC):
         """An option that the corpus cannot do without."""
         value = getattr(self, name)
         if not value:
-            flag = "FILE" if name == "mixture" else "FOLDER" if name == "data_dir" else "NAME"
+            flag = (
+                "FILE"
+                if name in ("mixture", "data_file")
+                else "FOLDER"
+                if name == "data_dir"
+                else "NAME"
+            )
             raise ValueError(
                 f"Corpus {self.name} needs `{name}`, {what}. Received: {value!r}. Pass "
                 f"--{name}={flag}."

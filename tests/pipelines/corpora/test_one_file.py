@@ -153,7 +153,7 @@ def test_a_damaged_memory_is_refused(tmp_path, text):
 def test_a_file_that_is_missing_is_told(tmp_path):
     with pytest.raises(FileNotFoundError):
         corpora.load("tsv", data_file=tmp_path / "none.tsv")
-    with pytest.raises(ValueError, match="needs `data_file`"):
+    with pytest.raises(ValueError, match=r"needs `data_file`.*--data_file=FILE"):
         corpora.load("tsv")
 
 
