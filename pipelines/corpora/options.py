@@ -89,16 +89,10 @@ class CorpusOptions(Options, abc.ABC):
         """An option that the corpus cannot do without."""
         value = getattr(self, name)
         if not value:
-            flag = (
-                "FILE"
-                if name in ("mixture", "data_file")
-                else "FOLDER"
-                if name == "data_dir"
-                else "NAME"
-            )
+            kinds = {"mixture": "FILE", "data_file": "FILE", "data_dir": "FOLDER"}
             raise ValueError(
                 f"Corpus {self.name} needs `{name}`, {what}. Received: {value!r}. Pass "
-                f"--{name}={flag}."
+                f"--{name}={kinds.get(name, 'NAME')}."
             )
         return value
 
