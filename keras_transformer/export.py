@@ -29,7 +29,6 @@ def main(FLAGS):
 
 def export(task, FLAGS):
     """Export a run of a task as the flags say."""
-    from keras_transformer.inference import onnx_export
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.saved_models import write
 
@@ -46,11 +45,13 @@ def export(task, FLAGS):
         scores = {} if FLAGS.adapter else folder.read_scores()
         description = {**folder.read_description(), **scores}
         of_run = (description, folder.read_examples())
-        module = task.reload(folder, values)
+        precision = values.get("precision", "float32")
         if kind == "onnx":
-            path = onnx_export.export(module, FLAGS.export_dir or f"{path}_{kind}", *of_run)
+            path = FLAGS.export_dir or f"{path}_{kind}"
+            module = task.reload(folder, {**values, "precision": "float32"})
+            path = task.write_onnx(module, path, *of_run, precision, FLAGS.version)
         else:
-            path = write.export(module, path, *of_run, FLAGS.version)
+            path = write.export(task.reload(folder, values), path, *of_run, FLAGS.version)
     print(f"exported to {path}")
 
 

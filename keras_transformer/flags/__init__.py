@@ -19,7 +19,7 @@ from keras_transformer.flags.definition import PathParser
 from keras_transformer.flags.help_pages import help_of
 from keras_transformer.flags.of_commands import Dump, Errors
 from keras_transformer.flags.scopes import read_sections, tasks_of
-from keras_transformer.runs.model_path import is_onnx
+from keras_transformer.runs.model_path import onnx_folder
 from keras_transformer.startup import start_tensorflow
 from keras_transformer.tasks import TASKS
 from keras_transformer.tensorflow_errors import reason_of
@@ -166,7 +166,7 @@ def _parse(argv, sections, of_tasks, doc="", everyday=()):
 
 def _call(main, FLAGS):
     try:
-        if not ("model" in FLAGS and FLAGS.model and is_onnx(FLAGS.model)):
+        if not ("model" in FLAGS and FLAGS.model and onnx_folder(FLAGS.model)):
             start_tensorflow()
         _tell_errors(main, FLAGS)
     except KeyboardInterrupt:

@@ -5,13 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from keras_transformer.inference.exported import tokenizers_of
-from keras_transformer.inference.functions import (
-    Functions,
-    LiveFunctions,
-    SavedFunctions,
-    meta_graph_of,
-)
 from keras_transformer.inference.line_batches import checked_lengths
 from keras_transformer.inference.live import as_bytes, as_strings
 from keras_transformer.inference.loading import (
@@ -29,21 +22,28 @@ TASK = "language_modelling"
 class Generator:
     """Continue texts, and compute how likely texts are."""
 
-    def __init__(self, functions: Functions, lengths: Callable[[list[str]], list[int]]):
+    def __init__(
+        self, functions: Mapping[str, Callable], lengths: Callable[[list[str]], list[int]]
+    ):
         self._functions = functions
         self._lengths = lengths
 
     @classmethod
     def of(cls, module) -> "Generator":
         """That of a live `GenerationModule`."""
+        from keras_transformer.inference.functions import LiveFunctions
+
         return cls(LiveFunctions(module), module.lengths)
 
     @classmethod
     def load(cls, path: str | os.PathLike, precision: str = "float32", **options) -> "Generator":
-        """Load a run's folder, a checkpoint in one, or a SavedModel. `precision` ("float32" or
-        "bfloat16") and `options`, arguments of `DecodingOptions`, are for runs.
+        """Load a run's folder, a checkpoint in one, a SavedModel or ONNX graphs. `precision`
+        ("float32" or "bfloat16") is for runs, `options`, arguments of `DecodingOptions`, for runs
+        and ONNX graphs.
         """
         model = ModelPath.of(path)
+        if model.is_onnx:
+            return _of_onnx(model, precision, options)
         if model.version is None:
             return cls.of(_module_of_run(model.run, precision, options))
         refuse_precision(model.version, precision)
@@ -90,7 +90,29 @@ def _module_of_run(run, precision: str, options: Mapping):
     return kind(*load_trained(run, precision), chosen)
 
 
+def _of_onnx(model: ModelPath, precision: str, options: Mapping) -> Generator:
+    from keras_transformer.inference.onnx_folder import Portable
+
+    refuse_precision(model.path, precision)
+    refuse_other_task(model.describe(), model.path, TASK)
+    portable = Portable(model.path, options)
+
+    def score(text):
+        # A text is what is forced; there is no source.
+        lines = as_strings(text)
+        sums, counts = zip(*portable.score(lines, lines), strict=True)
+        return {"log_probability": np.array(sums), "tokens": np.array(counts)}
+
+    def generate(text):
+        return {"generated": as_bytes(portable.translate(as_strings(text)))}
+
+    return Generator({"serving_default": generate, "score": score}, portable.lengths)
+
+
 def _exported(model: ModelPath, options: Mapping) -> Generator:
+    from keras_transformer.inference.exported import tokenizers_of
+    from keras_transformer.inference.functions import SavedFunctions, meta_graph_of
+
     if options:
         raise ValueError(
             f"{model.version} decodes as it was exported. Received: {', '.join(options)}. Leave it "

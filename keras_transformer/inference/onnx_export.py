@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding import loop
+from keras_transformer.inference import onnx_passes
 from keras_transformer.inference.model_graphs import IDS, traced
 from keras_transformer.inference.onnx_folder import (
     DECODER,
@@ -23,9 +24,11 @@ from keras_transformer.inference.onnx_folder import (
 )
 from keras_transformer.inference.text_module import TEXT, TextModule
 from keras_transformer.saved_models import card
+from keras_transformer.saved_models.options import OF_ONNX
+from keras_transformer.saved_models.write import new_version
 from pipelines.special_ids import BOS, PAD
 from pipelines.vocabularies.model_proto import rules_of
-from pipelines.whole_files import whole_folder
+from pipelines.whole_files import whole_folder, write_json
 
 # The newest set of operations that tf2onnx knows.
 OPSET = 18
@@ -33,8 +36,8 @@ PACKAGES = ("tensorflow", "keras", "sentencepiece", "tf2onnx", "onnx", "onnxrunt
 # What `TextModule.output` calls texts that need nothing but a search and a vocabulary.
 KNOWN = ("translation", "generated")
 REMARK = (
-    f"`{ENCODER}` and `{DECODER}` run with ONNX Runtime, `vocabulary*.model` with SentencePiece; "
-    "neither needs TensorFlow.\n"
+    f"`{ENCODER}` and `{DECODER}` ({{}}) run with ONNX Runtime, `vocabulary*.model` with "
+    "SentencePiece; neither needs TensorFlow.\n"
     "`keras_transformer.Translator.load(FOLDER)` searches with them. "
     f"`{GOLDEN}` has examples and what came out for\n"
     "them when this was exported.\n"
@@ -42,29 +45,43 @@ REMARK = (
 
 
 def export(
-    module: TextModule, folder: pathlib.Path, description: Mapping, examples: Sequence[str] = ()
+    module: TextModule,
+    folder: str | pathlib.Path,
+    description: Mapping,
+    examples: Sequence[str] = (),
+    precision: str = "float32",
+    version: int | None = None,
 ) -> pathlib.Path:
-    """Write a folder, whole or not at all, and not if its golden examples come out otherwise than
-    from the live model.
+    """Write a numbered version into a folder, whole or not at all.
+
+    In float32 it is not written if its golden examples come out otherwise than from the live model.
+    With weights rounded to "float16" or "int8" the card says how many come out alike, and the
+    golden examples have what comes out of the folder.
     """
     converter = _converter()
-    _refuse(module)
-    folder = pathlib.Path(folder)
-    if folder.exists():
-        raise FileExistsError(f"{folder} exists. Name another --export_dir, or delete it.")
-    with whole_folder(folder) as temporary:
+    _refuse(module, precision)
+    final = new_version(folder, version)
+    with whole_folder(final) as temporary:
         temporary.mkdir()
         for name, function, specifications in _graphs(module):
-            path = str(temporary / name)
-            converter.from_function(function, specifications, opset=OPSET, output_path=path)
+            graph, _ = converter.from_function(function, specifications, opset=OPSET)
+            onnx_passes.write(graph, temporary / name, precision)
         module.write_files(temporary)
         size = sum(path.stat().st_size for path in temporary.glob("*.onnx"))
-        facts = {"format": "onnx", "bytes": size}
-        card.write(temporary, module, description, facts, REMARK, PACKAGES)
+        facts = {"format": "onnx", "precision": precision, "bytes": size}
+        description = {**description, "decoding": module.facts()["decoding"]}
+        write_json(temporary / "model.json", description)
         golden = _golden(module, examples)
-        _write_golden(temporary / GOLDEN, golden)
-        _check(temporary, golden, module.options.samples)
-    return folder
+        came = _translated(temporary, golden, module.options.samples)
+        if precision == "float32":
+            _check(golden, came)
+        else:
+            alike = sum(one == other for one, other in zip(golden, came["alone"], strict=True))
+            facts["golden_as_in_float32"] = f"{alike} of {len(golden)}"
+        _write_golden(temporary / GOLDEN, came["alone"])
+        remark = REMARK.format(_in_words(facts))
+        card.write(temporary, module, description, facts, remark, PACKAGES)
+    return final
 
 
 def _converter():
@@ -79,11 +96,16 @@ def _converter():
     return converter
 
 
-def _refuse(module):
+def _refuse(module, precision):
+    if precision not in OF_ONNX:
+        raise ValueError(
+            f"--format=onnx has a precision of {', '.join(OF_ONNX)}. Received: "
+            f"--precision={precision}. Choose one of these."
+        )
     if module.output not in KNOWN:
         raise ValueError(
-            f"--format=onnx is for {' and '.join(KNOWN)} texts. Received: a model whose output is "
-            f"a {module.output}, which TensorFlow's operations make. Export a SavedModel."
+            f"--format=onnx is for translators and language models. Received: a model whose output "
+            f"is a {module.output}, which TensorFlow's operations make. Export a SavedModel."
         )
     if rules_of(module.vocabulary.source.model):
         raise ValueError(
@@ -187,17 +209,36 @@ def _write_golden(path, golden):
     path.write_text("".join(lines), encoding="utf-8")
 
 
-def _check(folder, golden, is_drawn):
-    """Ask for the golden examples, alone and in a batch."""
+def _translated(folder, golden, is_drawn):
+    """The golden examples as they come out of a folder, in a batch and alone."""
     portable = Portable(folder, {"beam_size": 1} if is_drawn else {})
     texts = [one["text"] for one in golden]
     ways = {"in a batch": [texts], "alone": [[text] for text in texts]}
-    for way, batches in ways.items():
-        outputs = [output for batch in batches for output in portable.translate(batch)]
-        for one, output in zip(golden, outputs, strict=True):
-            [text, expected] = one.values()
-            if output != expected:
+    outputs = {
+        way: [text for batch in batches for text in portable.translate(batch)]
+        for way, batches in ways.items()
+    }
+    return {
+        way: [
+            dict(zip(one, (one["text"], text), strict=True))
+            for one, text in zip(golden, found, strict=True)
+        ]
+        for way, found in outputs.items()
+    }
+
+
+def _check(golden, came):
+    for way, found in came.items():
+        for one, other in zip(golden, found, strict=True):
+            if one != other:
                 raise ValueError(
                     "nothing was exported: golden examples come out otherwise than from the live "
-                    f"model. The first, {way}: {text!r} to {output!r}, expected {expected!r}."
+                    f"model. The first, {way}: {other}, expected {one}."
                 )
+
+
+def _in_words(facts):
+    """What the README says of the files' size, and of what rounding changed."""
+    size = f"{facts['bytes'] / 1e6:.1f} MB in {facts['precision']}"
+    alike = facts.get("golden_as_in_float32")
+    return f"{size}; {alike} golden examples come out as in float32" if alike else size

@@ -215,7 +215,7 @@ def _options(exported, given):
     samples by its beam.
     """
     given = {name: value for name, value in given.items() if value is not None}
-    if not given.get("samples") and ("beam_size" in given or "length_penalty" in given):
+    if not given.get("samples") and {"beam_size", "length_penalty", "samples"} & given.keys():
         exported = {name: exported[name] for name in exported if name not in DRAWING}
     options = options_of_run(given, exported)
     refuse_unknown(options)

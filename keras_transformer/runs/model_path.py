@@ -1,6 +1,6 @@
-"""What `--model` and `--init_from` may name: a run's folder, a checkpoint in one, a SavedModel, a
-folder of its numbered versions, or a folder of ONNX graphs. Nothing else decides which of these a
-path is.
+"""What `--model` and `--init_from` may name: a run's folder, a checkpoint in one, a SavedModel,
+ONNX graphs, or a folder of numbered versions of either. Nothing else decides which of these a path
+is.
 
 Keras and what runs a SavedModel are imported where they are needed: importing them takes longer
 than translating a few lines.
@@ -18,9 +18,12 @@ CHECKPOINT = ".npz"
 ONNX = "decoder.onnx"
 
 
-def is_onnx(path: str | os.PathLike) -> bool:
-    """Whether a path is a folder of ONNX graphs, which needs no TensorFlow."""
-    return (pathlib.Path(path).expanduser() / ONNX).exists()
+def onnx_folder(path: str | os.PathLike) -> pathlib.Path | None:
+    """The folder of ONNX graphs, which need no TensorFlow, that a path is, or the newest of its
+    numbered versions; None if it has none.
+    """
+    path = pathlib.Path(path).expanduser()
+    return path if (path / ONNX).exists() else newest_version(path, ONNX)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,8 +49,8 @@ class ModelPath:
             raise FileNotFoundError(
                 f"there is no model at {path}: neither a run's folder nor a SavedModel."
             )
-        if is_onnx(path):
-            return cls(path, None, is_onnx=True)
+        if graphs := onnx_folder(path):
+            return cls(graphs, None, is_onnx=True)
         return cls(path, path if (path / "saved_model.pb").exists() else newest_version(path))
 
     @classmethod

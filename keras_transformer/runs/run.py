@@ -227,14 +227,16 @@ class Run:
         write_json(folder.evaluation, {"split": "test", **score.numbers, "weights": chosen})
         print("\n".join([f"{chosen}, {score.report[0]}", *score.report[1:]]))
         write_json(folder.examples, score.samples)
-        version = export(
-            module,
-            folder.export_dir(self.values["export_dir"]),
-            {**folder.read_description(), **folder.read_scores()},
-            folder.read_examples(),
-        )
-        trial = tried_by(self.task.trial, score.samples, version)
-        print(f"\nexported to {version}." + (f" Try it:\n  {trial}" if trial else ""))
+        whole = {**folder.read_description(), **folder.read_scores()}
+        of_run = (whole, folder.read_examples())
+        path = folder.export_dir(self.values["export_dir"])
+        for kind in self.values["export_formats"].split(","):
+            if kind == "onnx":
+                version = self.task.write_onnx(module, f"{path}_{kind}", *of_run)
+            else:
+                version = export(module, path, *of_run)
+            trial = tried_by(self.task.trial, score.samples, version)
+            print(f"\nexported to {version}." + (f" Try it:\n  {trial}" if trial else ""))
 
 
 def tried_by(trial: str, samples: Sequence, version: pathlib.Path) -> str:

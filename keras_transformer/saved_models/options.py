@@ -2,7 +2,11 @@
 
 import dataclasses
 
-from pipelines.options import FREE, Options, option
+from pipelines.options import FREE, Options, again, option
+
+# Of text models, and for ONNX Runtime.
+PRECISIONS = ("float32", "bfloat16")
+OF_ONNX = ("float32", "float16", "int8")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,5 +53,19 @@ class Precision(Options):
         "float32",
         "Precision of the weights to translate with. bfloat16 takes half the bytes, and is "
         "faster if the processor multiplies it.",
-        choices=("float32", "bfloat16"),
+        choices=PRECISIONS,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportPrecision(Options):
+    """Precision."""
+
+    precision: str = again(
+        Precision,
+        "precision",
+        help="Precision of the exported weights. bfloat16, of a SavedModel: half the bytes, and "
+        "faster if the processor multiplies it. float16, of ONNX: half the bytes, computed with "
+        "in float32. int8, of ONNX: a quarter of them, and faster.",
+        choices=tuple(dict.fromkeys((*PRECISIONS, *OF_ONNX))),
     )

@@ -10,17 +10,21 @@ from collections.abc import Iterable
 
 # TF Serving's numbers have 64 bits.
 MOST = 2**63 - 1
+# What a SavedModel has.
+GRAPH = "saved_model.pb"
 
 
-def newest_version(folder: str | os.PathLike) -> pathlib.Path | None:
-    """The folder of the SavedModel with the highest number; None if there is none."""
-    versions = versions_in(folder)
+def newest_version(folder: str | os.PathLike, file: str = GRAPH) -> pathlib.Path | None:
+    """The folder of the SavedModel with the highest number, or of what else has a file; None if
+    there is none.
+    """
+    versions = versions_in(folder, file)
     return versions[max(versions)] if versions else None
 
 
-def versions_in(folder: str | os.PathLike) -> dict[int, pathlib.Path]:
-    """The folders of all SavedModels in a folder, by number."""
-    files = pathlib.Path(folder).glob("*/saved_model.pb")
+def versions_in(folder: str | os.PathLike, file: str = GRAPH) -> dict[int, pathlib.Path]:
+    """The folders of all SavedModels in a folder, or of all that has a file, by number."""
+    files = pathlib.Path(folder).glob(f"*/{file}")
     return _by_number(file.parent for file in files)
 
 

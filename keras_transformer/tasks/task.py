@@ -64,6 +64,7 @@ class Task(abc.ABC):
             be named; the others begin anew. None: all.
         trial: a line for a shell that tries an export, of {sample}, the first one, {version}, the
             folder of the SavedModel, and {versions}, the folder above it. "": there is none.
+        has_onnx: whether `write_onnx` takes its models.
         scorer: what `evaluate` asks of a model of this task: a `score.Scorer`.
         module_class: the `ServedModule` that builds its models, and is scored and exported.
     """
@@ -79,6 +80,7 @@ class Task(abc.ABC):
     pieces: Mapping[str, Sequence[str]] | None = None
     carried_over: Sequence[str] | None = None
     trial: str = ""
+    has_onnx: bool = False
     scorer: type | None = None
     module_class: type[ServedModule]
 
@@ -91,6 +93,11 @@ class Task(abc.ABC):
 
     def __init__(self, values: Mapping):
         self.values = values
+        if "onnx" in values.get("export_formats", "") and not self.has_onnx:
+            raise ValueError(
+                "--export_formats=onnx is for translators and language models. Received: "
+                f"--task={self.name}. Leave it out."
+            )
 
     @classmethod
     def default_model_dir(cls, values: Mapping) -> str:
@@ -185,6 +192,23 @@ class Task(abc.ABC):
     @abc.abstractmethod
     def score(self, module: ServedModule) -> Score:
         """Score what was trained, on the test set."""
+
+    @classmethod
+    def write_onnx(
+        cls,
+        module: ServedModule,
+        folder: str | pathlib.Path,
+        description: Mapping,
+        examples: Sequence,
+        precision: str = "float32",
+        version: int | None = None,
+    ) -> pathlib.Path:
+        """Write a version of ONNX graphs into a folder; arguments and result as of
+        `saved_models.write.export`.
+        """
+        from keras_transformer.inference import onnx_export
+
+        return onnx_export.export(module, folder, description, examples, precision, version)
 
     @classmethod
     def convert(cls, folder: RunFolder, path: pathlib.Path, values: Mapping) -> pathlib.Path:

@@ -221,6 +221,12 @@ class Course(Options):
         "`export` can do both later.",
         resumed=FREE,
     )
+    export_formats: str = option(
+        "saved_model",
+        "Formats that --release exports, joined by commas: saved_model, onnx.",
+        choices=("saved_model", "onnx", "saved_model,onnx", "onnx,saved_model"),
+        resumed=FREE,
+    )
     report: bool = option(
         False,
         "Count the floating-point operations of the training, also estimate them from its time "

@@ -12,12 +12,15 @@ from drawn_models import drawn
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference import onnx_export
+from keras_transformer.inference.generator import Generator
 from keras_transformer.inference.translator import Translator
+from keras_transformer.models import LanguageModel
+from keras_transformer.tasks.language_modelling.module import GenerationModule
 from keras_transformer.tasks.translation.module import TranslationModule
 
 # The check of a folder imports ONNX Runtime as the product does, without its reports.
 pytest.importorskip("tf2onnx")
-pytest.importorskip("onnx")
+onnx = pytest.importorskip("onnx")
 
 LINES = ["a b c d", "", "d d", "e a b c d f g", "b", "  ", "h h h h a"]
 REFERENCES = ["d c b a", "a", "d", "g f d c b a e", "c c c", "b", "h"]
@@ -68,6 +71,8 @@ def test_translations_are_those_of_the_live_model(live, folder):
     assert translator.translate(LINES) == expected
     assert [translator.translate([line])[0] for line in LINES] == expected
     assert translator.translate([]) == []
+    # The newest of the versions in a folder.
+    assert Translator.load(folder.parent).translate(LINES) == expected
     assert len(set(expected)) > 3
 
 
@@ -128,6 +133,66 @@ def test_penalties_sentences_and_batches(live, folder):
     assert translator.translate(LINES, batch_tokens=4, batches_at_once=2) == live.translate(LINES)
 
 
+@pytest.mark.parametrize(("precision", "share"), [("float16", 0.65), ("int8", 0.5)])
+def test_rounded_weights_take_fewer_bytes_and_the_card_says_what_changed(
+    module, live, folder, tmp_path, precision, share
+):
+    rounded = onnx_export.export(module, tmp_path / "model", {}, LINES[:3], precision)
+    card = json.loads((rounded / "model.json").read_text())
+    assert card["precision"] == precision
+    graph = "decoder.onnx"
+    assert weights_in(rounded / graph) < share * weights_in(folder / graph)
+    golden = [json.loads(line) for line in (rounded / "golden.jsonl").read_text().splitlines()]
+    alike, of = map(int, card["golden_as_in_float32"].split(" of "))
+    assert 0 < alike <= of == len(golden)
+    assert (
+        f"{alike} of {of} golden examples come out as in float32"
+        in (rounded / "README.md").read_text()
+    )
+    translator = Translator.load(rounded)
+    assert [translator.translate([one["text"]])[0] for one in golden] == [
+        one["translation"] for one in golden
+    ]
+    pairs = (["a b c d", "d d", "b"], ["d c b a", "d", "c c c"])
+    scores = [[score for score, _ in one.score(*pairs)] for one in (live, translator)]
+    np.testing.assert_allclose(*scores, rtol=0.1)
+
+
+def weights_in(path):
+    return sum(len(one.raw_data) for one in onnx.load(path).graph.initializer)
+
+
+def test_each_norm_is_one_operation(folder):
+    counts = [
+        [node.op_type for node in onnx.load(folder / graph).graph.node].count("LayerNormalization")
+        for graph in ("encoder.onnx", "decoder.onnx")
+    ]
+    assert counts == [2, 3]
+
+
+def test_a_language_model_continues_and_scores_as_the_live_one(pieces, tmp_path):
+    sizes = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
+    model = LanguageModel(vocabulary_size=300, norm="pre", positions="rotary", **sizes)
+    random = np.random.default_rng(1)
+    model.set_weights([random.normal(w, 0.3) for w in model.get_weights()])
+    drawing = GenerationModule(model, pieces, GenerationModule.options_of({"max_length": "+5"}))
+    description = {"task": "language_modelling"}
+    folder = onnx_export.export(drawing, tmp_path / "model", description, ["a b", "c"])
+    searching = GenerationModule.options_of({"beam_size": 2, "max_length": "+5"})
+    live = Generator.of(GenerationModule(model, pieces, searching))
+    found = Generator.load(folder, beam_size=2)
+    prompts = ["a b c", "", "d", "h h h"]
+    assert found.generate(prompts) == live.generate(prompts)
+    assert found.perplexities(prompts[:1]) == pytest.approx(
+        live.perplexities(prompts[:1]), rel=1e-3
+    )
+    drawn_texts = Generator.load(folder).generate(prompts)
+    assert all(text.startswith(prompt) for text, prompt in zip(drawn_texts, prompts, strict=True))
+    assert Generator.load(folder, seed=3).generate(prompts) != drawn_texts
+    with pytest.raises(ValueError, match="must be a model of"):
+        Translator.load(folder)
+
+
 def test_a_process_without_tensorflow_translates(live, folder):
     root = pathlib.Path(__file__).parents[2]
     done = subprocess.run(
@@ -150,7 +215,7 @@ def test_the_folder_says_what_it_is(folder):
     golden = (folder / "golden.jsonl").read_text().splitlines()
     assert {*json.loads(golden[0])} == {"text", "translation"}
     # There is no unfinished folder beside it.
-    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+    assert [path.name for path in folder.parent.iterdir()] == ["1"]
 
 
 @pytest.mark.parametrize(
@@ -178,8 +243,10 @@ def test_what_it_has_not_is_refused(folder):
 
 
 def test_an_export_that_cannot_be_is_refused_by_name(pieces, module, folder, tmp_path):
-    with pytest.raises(FileExistsError, match="delete it"):
-        onnx_export.export(module, folder, {})
+    with pytest.raises(ValueError, match="--precision=bfloat16"):
+        onnx_export.export(module, tmp_path / "model", {}, (), "bfloat16")
+    with pytest.raises(FileExistsError, match="never changed"):
+        onnx_export.export(module, folder.parent, {}, version=1)
     covering = TranslationModule(drawn(), pieces, DecodingOptions(coverage_penalty=0.1))
     with pytest.raises(ValueError, match=r"coverage_penalty=0\.1"):
         onnx_export.export(covering, tmp_path / "model", {})
@@ -196,7 +263,7 @@ def test_an_export_that_gives_something_else_is_not_written(module, tmp_path, mo
     monkeypatch.setattr(onnx_export, "_golden", lambda *_: golden)
     with pytest.raises(ValueError, match="nothing was exported: golden examples come out other"):
         onnx_export.export(module, tmp_path / "model", {})
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / "model").iterdir()) == []
 
 
 def test_without_the_packages_the_extra_is_named(module, folder, tmp_path, monkeypatch):

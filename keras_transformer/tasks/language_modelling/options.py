@@ -1,6 +1,6 @@
 """What language models read: texts of one language, and how they are continued."""
 
-from keras_transformer.saved_models.options import Precision
+from keras_transformer.saved_models.options import ExportPrecision, Format
 from keras_transformer.tasks.options import (
     OF_ONE_LANGUAGE,
     ONE_STACK,
@@ -19,6 +19,6 @@ TASKS = {
         "to continue text of one language",
         place=3,
         options=(*OF_ONE_LANGUAGE, TextBatches, ONE_STACK, SEARCH_OF_TEXT),
-        export_options=(SEARCH_OF_TEXT, Precision),
+        export_options=(SEARCH_OF_TEXT, ExportPrecision, Format),
     )
 }

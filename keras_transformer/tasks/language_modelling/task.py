@@ -27,6 +27,7 @@ class LanguageModelling(OneLanguage):
     """
 
     name = "language_modelling"
+    has_onnx = True
     labels = "tokens"
     trial = TRIAL % "generate"
     scorer = PerplexityScorer

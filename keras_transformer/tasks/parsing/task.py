@@ -20,6 +20,7 @@ class Parsing(Translation):
     """Translate sentences into the symbols of their trees, which become trees over the words."""
 
     name = "parsing"
+    has_onnx = False
     quality = "f1"
     unmeasured = (
         "F1 is measured with TensorFlow, of --validation_sentences: raise it, or choose "

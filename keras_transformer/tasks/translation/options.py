@@ -4,7 +4,7 @@ import dataclasses
 
 from keras_transformer.evaluation.options import Tokenizer
 from keras_transformer.runs.options import is_above_0
-from keras_transformer.saved_models.options import Format, Precision
+from keras_transformer.saved_models.options import ExportPrecision, Format
 from keras_transformer.tasks.options import OF_PAIRS, SEARCH, Registered
 from pipelines.options import FIXED, TOLD, Options, option
 from pipelines.vocabularies.protected_spans import ProtectedSpans
@@ -84,7 +84,7 @@ TASKS = {
         "to translate sentences",
         place=1,
         options=(*OF_TRANSLATORS, ProtectedSpans, SEARCH, Tokenizer),
-        export_options=(SEARCH, Precision, Format),
+        export_options=(SEARCH, ExportPrecision, Format),
         makes_sentences=True,
     )
 }

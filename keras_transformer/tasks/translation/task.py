@@ -56,6 +56,7 @@ class Translation(TextTask):
     """
 
     name = "translation"
+    has_onnx = True
     labels = "target tokens"
     quality = "bleu"
     unmeasured = (
