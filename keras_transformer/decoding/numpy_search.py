@@ -81,7 +81,7 @@ class NumpySearch:
     def _wanted(self, limits, minima, prefixes):
         """What is wished for each sentence, arrays of B rows."""
         lengths = np.array([len(prefix) for prefix in prefixes])
-        padded = np.full((len(prefixes), max(lengths, default=0) + 1), PAD)
+        padded = np.full((len(prefixes), max(lengths, default=0)), PAD)
         for row, prefix in zip(padded, prefixes, strict=True):
             row[: len(prefix)] = prefix
         limits = np.maximum(limits, np.where(lengths > 0, lengths + 1, 0))
@@ -201,12 +201,14 @@ class NumpySearch:
             np.put_along_axis(factor, rows, np.float32(self._options.repetition_penalty), axis=1)
         forced = np.where(searched["limit"] == position + 1, EOS, PAD)
         prefix = searched["prefix"]
-        now = prefix[:, min(position, prefix.shape[1] - 1)]
-        forced = np.repeat(np.where(now != PAD, now, forced), self._beam)
-        too_short = np.repeat(position + 1 < searched["minimum"], self._beam)
+        if position < prefix.shape[1]:
+            forced = np.where(prefix[:, position] != PAD, prefix[:, position], forced)
+        too_short = position + 1 < searched["minimum"]
         n = self._options.no_repeat_ngram_size
         if not (n or self._options.barred or forced.any() or too_short.any()):
             return NO_BIAS, factor
+        forced = np.repeat(forced, self._beam)
+        too_short = np.repeat(too_short, self._beam)
         bias = np.zeros(size, np.float32)
         bias[:, list(self._options.barred)] = NEVER
         bias[too_short, EOS] = NEVER
@@ -249,13 +251,12 @@ def _descending(scores, count):
 
 
 def _take(array, places):
-    return np.take_along_axis(array, places, axis=1)
+    return array[np.arange(len(array))[:, None], places]
 
 
 def _longer(came, parents, newest):
     """What came of hypotheses (b, K, t), and one more of each, (b, K)."""
-    came = np.take_along_axis(came, parents[:, :, None], axis=1)
-    return np.concatenate([came, newest[:, :, None]], axis=2)
+    return np.concatenate([_take(came, parents), newest[:, :, None]], axis=2)
 
 
 def _best(found, count):

@@ -64,7 +64,9 @@ def export(
     with whole_folder(final) as temporary:
         temporary.mkdir()
         for name, function, specifications in _graphs(module):
-            graph, _ = converter.from_function(function, specifications, opset=OPSET)
+            graph, _ = converter.from_function(
+                function, specifications, opset=OPSET, custom_op_handlers={"SelectV2": (_where, [])}
+            )
             onnx_passes.write(graph, temporary / name, precision)
         module.write_files(temporary)
         size = sum(path.stat().st_size for path in temporary.glob("*.onnx"))
@@ -94,6 +96,11 @@ def _converter():
     # Of two reshapes it takes the first away, though the second may copy sizes of its result.
     converter.optimizer._get_optimizers().pop("remove_back_to_back", None)
     return converter
+
+
+def _where(context, node, name, arguments):
+    """A choice by conditions. The converter makes five operations of it, and NaN of infinities."""
+    node.type = "Where"
 
 
 def _refuse(module, precision):

@@ -237,7 +237,8 @@ def refuse_unknown(options: DecodingOptions) -> None:
 
 
 def _encoded(processor, lines):
-    return processor.encode([line.encode(errors="replace").decode() for line in lines])
+    # One by one: for a list SentencePiece starts threads, which takes longer than a sentence.
+    return [processor.encode(line.encode(errors="replace").decode()) for line in lines]
 
 
 def _in_tokens(name, length, lengths):

@@ -1,5 +1,5 @@
-"""What is done to an ONNX graph before it is written: a norm becomes one operation, and weights are
-rounded to float16 or int8.
+"""What is done to an ONNX graph before it is written: a norm and a product with a matrix become one
+operation each, and weights are rounded to float16 or int8.
 """
 
 import importlib
@@ -11,18 +11,21 @@ import numpy as np
 
 # Smaller weights are no bytes worth saving.
 LEAST = 1024
-# The operations of a norm, from its end to its beginning: each gives the input of the one before
-# that has the number beside it.
+# The operations of a norm, from its end to its beginning, each with the number of its input that
+# the next one gives.
 NORM = (
-    *(("Mul", 0), ("Mul", 1), ("Reciprocal", 0), ("Sqrt", 0), ("Add", 0), ("ReduceMean", 0)),
-    *(("Mul", 0), ("Sub", 0), ("ReduceMean", 1)),
+    *(("Add", 0), ("Mul", 1), ("Mul", 0), ("Reciprocal", 0), ("Sqrt", 0), ("Add", 0)),
+    *(("ReduceMean", 0), ("Mul", 0), ("Sub", 1), ("ReduceMean", 0)),
 )
+# Those of a product of x with a matrix, and of the sizes that it is given at the end.
+PRODUCT = (("Reshape", 0), ("MatMul", 0), ("Reshape", 0))
+SIZES = (("Concat", 0), ("Gather", 0), ("Shape", 0))
 
 
 def write(model, path: pathlib.Path, precision: str) -> None:
     """Write an `onnx.ModelProto` with weights in "float32", "float16" or "int8"."""
     onnx = importlib.import_module("onnx")
-    join_norms(onnx, model.graph)
+    join(onnx, model.graph)
     if precision == "int8":
         # It would write a file and report to its maker from the import on.
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
@@ -52,17 +55,17 @@ def halve(onnx, graph) -> None:
     _replace(graph.node, [*casts, *graph.node])
 
 
-def join_norms(onnx, graph) -> None:
-    """Make one LayerNormalization (Ba et al. 2016) of the ten operations of each norm."""
+def join(onnx, graph) -> None:
+    """Make one LayerNormalization (Ba et al. 2016) of the ten operations of each norm, and one
+    MatMul of a product between two reshapes.
+    """
     made = {name: node for node in graph.node for name in node.output}
     values = {one.name: onnx.numpy_helper.to_array(one) for one in graph.initializer}
     for node in graph.node:
-        if found := _norm(node, made, values):
-            inputs, numbers = found
+        if found := _norm(node, made, values) or _product(node, made, values):
+            kind, inputs, numbers = found
             name = f"{node.name}_joined"
-            node.CopyFrom(
-                onnx.helper.make_node("LayerNormalization", inputs, node.output, name, **numbers)
-            )
+            node.CopyFrom(onnx.helper.make_node(kind, inputs, node.output, name, **numbers))
     used = {one.name for one in graph.output}
     kept = []
     for node in reversed(graph.node):
@@ -73,21 +76,40 @@ def join_norms(onnx, graph) -> None:
     _replace(graph.initializer, [one for one in graph.initializer if one.name in used])
 
 
+def _product(end, made, values):
+    """The product that a reshape ends: of x (..., d), which became (rows, d) and gets the shape of
+    x back, with a matrix.
+    """
+    nodes = _path(end.output[0], made, PRODUCT)
+    sizes = _path(end.input[1], made, SIZES) if nodes else None
+    if not sizes:
+        return None
+    _, product, flat = nodes
+    concat, front, shape = sizes
+    x = flat.input[0]
+    matrix = values.get(product.input[1])
+    constants = [flat.input[1], concat.input[1], front.input[1]]
+    if shape.input[0] != x or matrix is None or not {*constants} <= values.keys():
+        return None
+    rows, last, places = (values[name].tolist() for name in constants)
+    is_product = rows == [-1, len(matrix)] and last == [matrix.shape[-1]]
+    if not is_product or matrix.ndim != 2 or places != [*range(len(places))]:
+        return None
+    return "MatMul", [x, product.input[1]], {}
+
+
 def _norm(end, made, values):
-    """The inputs and the numbers of the norm that an operation ends, else None:
+    """The norm that a sum ends:
     (x - mean) * (1 / sqrt(mean((x - mean)^2) + epsilon) * gamma) + beta.
     """
-    nodes = [end]
-    for kind, place in NORM if end.op_type == "Add" else ():
-        node = made.get(nodes[-1].input[place])
-        if node is None or node.op_type != kind:
-            return None
-        nodes.append(node)
-    if len(nodes) == 1:
+    nodes = _path(end.output[0], made, NORM)
+    if not nodes:
         return None
     _, outer, scale, _, _, sum_, _, square, centred, mean = nodes
     [x, *axes] = mean.input
-    [gamma, beta, epsilon, *axes] = [scale.input[1], end.input[1], sum_.input[1], *axes]
+    gamma = scale.input[1]
+    beta = end.input[1]
+    epsilon = sum_.input[1]
     is_norm = (
         outer.input[0] == square.input[1] == square.input[0] == centred.output[0]
         and x == centred.input[0]
@@ -96,7 +118,24 @@ def _norm(end, made, values):
     )
     if not is_norm or [values[axis].tolist() for axis in axes] != [[-1]]:
         return None
-    return [x, gamma, beta], {"axis": -1, "epsilon": float(values[epsilon])}
+    numbers = {"axis": -1, "epsilon": float(values[epsilon])}
+    return "LayerNormalization", [x, gamma, beta], numbers
+
+
+def _path(name, made, kinds):
+    """The operations of some kinds that lead back from a tensor, without casts between; None if
+    there are others.
+    """
+    nodes = []
+    for kind, place in kinds:
+        node = made.get(name)
+        while node is not None and node.op_type == "Cast":
+            node = made.get(node.input[0])
+        if node is None or node.op_type != kind:
+            return None
+        nodes.append(node)
+        name = node.input[place]
+    return nodes
 
 
 def _replace(messages, others):

@@ -228,13 +228,10 @@ class Run:
         print("\n".join([f"{chosen}, {score.report[0]}", *score.report[1:]]))
         write_json(folder.examples, score.samples)
         whole = {**folder.read_description(), **folder.read_scores()}
-        of_run = (whole, folder.read_examples())
-        path = folder.export_dir(self.values["export_dir"])
+        path = str(folder.export_dir(self.values["export_dir"]))
         for kind in self.values["export_formats"].split(","):
-            if kind == "onnx":
-                version = self.task.write_onnx(module, f"{path}_{kind}", *of_run)
-            else:
-                version = export(module, path, *of_run)
+            write, name = (self.task.write_onnx, "_onnx") if kind == "onnx" else (export, "")
+            version = write(module, path + name, whole, folder.read_examples())
             trial = tried_by(self.task.trial, score.samples, version)
             print(f"\nexported to {version}." + (f" Try it:\n  {trial}" if trial else ""))
 

@@ -51,8 +51,9 @@ class Precision(Options):
 
     precision: str = option(
         "float32",
-        "Precision of the weights to translate with. bfloat16 takes half the bytes, and is "
-        "faster if the processor multiplies it.",
+        "Precision of the weights. bfloat16 takes half the bytes, and is faster if the processor "
+        "multiplies it. float16 and int8 are for export --format=onnx: half and a quarter of the "
+        "bytes, and int8 is faster.",
         choices=PRECISIONS,
     )
 
@@ -64,8 +65,5 @@ class ExportPrecision(Options):
     precision: str = again(
         Precision,
         "precision",
-        help="Precision of the exported weights. bfloat16, of a SavedModel: half the bytes, and "
-        "faster if the processor multiplies it. float16, of ONNX: half the bytes, computed with "
-        "in float32. int8, of ONNX: a quarter of them, and faster.",
         choices=tuple(dict.fromkeys((*PRECISIONS, *OF_ONNX))),
     )

@@ -28,6 +28,8 @@ NEEDED = {
     "keras_transformer.serve": ("fastapi", "prometheus_client", "uvicorn"),
     "KERAS_BACKEND=jax": ("jax",),
     "--format=ctranslate2": ("ctranslate2",),
+    "--format=onnx": ("onnxruntime", "tf2onnx"),
+    "_onnx": ("onnxruntime", "tf2onnx"),
     "keras_transformer.visualize": ("matplotlib",),
     "--raw_text": ("nltk",),
     "bert_intents.flags": ("hassil", "home_assistant_intents"),

@@ -15,7 +15,7 @@ FILES = [
 LINES = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
 # At least, at most.
 MEDIAN = 115
-MOST_FILES = 267 + 6 + 3 + 1 + 3 + 1 + 1
+MOST_FILES = 267 + 6 + 4 + 1 + 3 + 1 + 1
 # Lines of what was added after the program had been cut to 33,930.
 ADDED = {
     "Marian's translators": 760,
@@ -23,7 +23,7 @@ ADDED = {
     "OpenNMT-tf's translators": 800,
     "what preprocess.sh replaces": 120,
     "protected spans": 600,
-    "ONNX": 1_000,
+    "ONNX": 1_080,
     "T5 as a run": 115,
     "GPT-2 as a run": 260,
     "glossaries": 150,
