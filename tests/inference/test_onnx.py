@@ -16,6 +16,7 @@ from keras_transformer.inference.generator import Generator
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import LanguageModel
 from keras_transformer.tasks.language_modelling.module import GenerationModule
+from keras_transformer.tasks.task import Task
 from keras_transformer.tasks.translation.module import TranslationModule
 
 # The check of a folder imports ONNX Runtime as the product does, without its reports.
@@ -256,6 +257,13 @@ def test_an_export_that_cannot_be_is_refused_by_name(pieces, module, folder, tmp
     module_of_trees = types.SimpleNamespace(output="tree")
     with pytest.raises(ValueError, match="whose output is a tree"):
         onnx_export.export(module_of_trees, tmp_path / "model", {})
+
+
+def test_training_of_what_has_no_graphs_is_refused_before_it_begins():
+    task = types.SimpleNamespace(has_onnx=False, name="masking")
+    with pytest.raises(ValueError, match=r"onnx is for translators .* --task=masking\. Leave"):
+        Task.__init__(task, {"export_formats": "saved_model,onnx"})
+    Task.__init__(task, {"export_formats": "saved_model"})
 
 
 def test_an_export_that_gives_something_else_is_not_written(module, tmp_path, monkeypatch):

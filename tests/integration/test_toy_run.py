@@ -61,6 +61,21 @@ def test_a_finished_run_is_not_trained_again(toy, toy_copy, release):
     assert (toy_copy.folder / "elsewhere").exists() == (release != "--norelease")
 
 
+@pytest.mark.slow
+def test_what_training_exports_as_onnx_gives_the_live_model_s_strings(
+    toy, toy_copy, sentences, batched
+):
+    pytest.importorskip("tf2onnx")
+    both = toy_copy(*toy.training, "--export_formats=saved_model,onnx")
+    assert both.returncode == 0, both.stderr.decode()
+    graphs = f"{SAVED}_onnx"
+    assert f"exported to {toy_copy.folder / graphs / '1'}" in both.stdout.decode()
+    assert Translator.load(toy_copy.folder / graphs).translate(sentences) == batched
+    piped = toy_copy("translate", f"--model={graphs}", stdin=sentences[0].encode() + b"\n")
+    assert piped.stdout.decode() == f"{batched[0]}\n"
+    assert piped.stderr == b""
+
+
 def test_the_same_folder_with_other_sizes_is_refused(toy):
     other = toy("train", "--flagfile=toy.flags", "--d_model=32")
     assert other.returncode == 1
