@@ -27,7 +27,7 @@ from keras_transformer.saved_models import card
 from keras_transformer.saved_models.options import OF_ONNX
 from keras_transformer.saved_models.write import new_version
 from pipelines.special_ids import BOS, PAD
-from pipelines.vocabularies.model_proto import rules_of
+from pipelines.vocabularies.model_proto import is_byte_level, rules_of
 from pipelines.whole_files import whole_folder, write_json
 
 # The newest set of operations that tf2onnx knows.
@@ -114,10 +114,11 @@ def _refuse(module, precision):
             f"--format=onnx is for translators and language models. Received: a model whose output "
             f"is a {module.output}, which TensorFlow's operations make. Export a SavedModel."
         )
-    if rules_of(module.vocabulary.source.model):
+    model = module.vocabulary.source.model
+    if rules_of(model) or is_byte_level(model):
         raise ValueError(
-            "--format=onnx keeps no replacements of preprocess.sh, which TensorFlow's operations "
-            "make. Export a SavedModel."
+            "--format=onnx keeps neither the replacements of preprocess.sh nor the bytes of GPT-2, "
+            "which TensorFlow's operations cut. Export a SavedModel."
         )
     if module.marks:
         raise ValueError(

@@ -251,7 +251,7 @@ def test_an_export_that_cannot_be_is_refused_by_name(pieces, module, folder, tmp
     covering = TranslationModule(drawn(), pieces, DecodingOptions(coverage_penalty=0.1))
     with pytest.raises(ValueError, match=r"coverage_penalty=0\.1"):
         onnx_export.export(covering, tmp_path / "model", {})
-    spans = types.SimpleNamespace(output="translation", marks=["a"])
+    spans = types.SimpleNamespace(output="translation", marks=["a"], vocabulary=pieces)
     with pytest.raises(ValueError, match="keeps no protected spans"):
         onnx_export.export(spans, tmp_path / "model", {})
     module_of_trees = types.SimpleNamespace(output="tree")
