@@ -1,13 +1,16 @@
 """What the package shows, and what importing it and asking a command for help leave alone."""
 
 import configparser
+import importlib.metadata
 import importlib.util
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
@@ -126,3 +129,108 @@ def test_help_and_a_wrong_flag_are_answered_without_tensorflow():
         assert told[f"{command}--no_such_flag"][2].startswith(
             "error: command line: --no_such_flag does not exist"
         )
+
+
+# PyPI's dead `keras-transformer` has our import name: a clash is told.
+def test_the_dead_package_is_refused_by_name(monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.40.0")
+    with pytest.raises(ImportError, match="pip uninstall keras-transformer"):
+        keras_transformer._refuse_the_dead_namesake()
+
+
+def test_without_it_nothing_happens():
+    assert keras_transformer._refuse_the_dead_namesake() is None
+
+
+# TensorFlow is imported without what it does not need, works with it afterwards, and leaves no
+# file in the temporary folder.
+PROGRAM = """
+import json, os, sys, tempfile
+from keras_transformer import startup
+
+startup.start_tensorflow()
+without = sorted({"keras", "jax", "tensorflow_text"} & set(sys.modules))
+import tensorflow as tf
+
+lazily = tf.keras.layers.Dense(2)(tf.ones([1, 3])).shape.as_list()
+import keras
+import tensorflow_text
+
+same = isinstance(tf.keras.layers.Dense(2), keras.layers.Layer)
+pieces = tensorflow_text.WhitespaceTokenizer().tokenize(["a b"]).to_list()
+
+@tf.function
+def sign(x):
+    if x > 0:
+        return 1
+    return -1
+
+sign(tf.constant(3))
+written = sorted(os.path.splitext(name)[1] for name in os.listdir(tempfile.gettempdir()))
+print(json.dumps([without, lazily, same, [one.decode() for one in pieces[0]], written]))
+"""
+
+
+@pytest.fixture(scope="module")
+def temporary(tmp_path_factory):
+    return tmp_path_factory.mktemp("temporary")
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory, temporary):
+    """What the program prints, where Python may keep what it compiled."""
+    path = tmp_path_factory.mktemp("program") / "program.py"
+    path.write_text(PROGRAM)
+    root = str(pathlib.Path(__file__).parents[1])
+    environment = os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": root}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    done = subprocess.run(
+        [sys.executable, path], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def test_tensorflow_does_without_keras_and_has_it_when_asked(printed):
+    assert printed[:4] == [[], [1, 2], True, ["a", "b"]]
+
+
+def test_nothing_stays_in_the_temporary_folder(printed, temporary):
+    assert printed[4] == ["", ".py"]  # control: a program, and a folder of what was compiled of it
+    assert list(temporary.iterdir()) == []
+
+
+# What is installed: a wheel holds each file of the packages, flag files and the page too.
+ROOT = pathlib.Path(__file__).parents[1]
+PACKAGES = ("keras_transformer", "pipelines")
+# Beside those of the packages.
+NEW = ("keras_transformer/flagfiles/table9/deeper/new.flags", "keras_transformer/server/page/a.svg")
+UNNAMED = "keras_transformer/server/notes.txt"
+
+
+def test_a_wheel_holds_all_files_of_the_packages(tmp_path):
+    # In the folder of the source, a build would leave files.
+    source = tmp_path / "source"
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, source / package, ignore=lambda *_: ["__pycache__"])
+    for name in ("setup.cfg", "pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, source)
+    for name in (*NEW, UNNAMED):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text("")
+    expected = {
+        path.relative_to(source).as_posix()
+        for package in PACKAGES
+        for path in (source / package).rglob("*")
+        if path.is_file()
+    }
+    options = ("--quiet", "--no-deps", "--no-build-isolation", f"--wheel-dir={tmp_path}")
+    command = [sys.executable, "-m", "pip", "wheel", *options, str(source)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    [wheel] = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        held = set(archive.namelist())
+    # The file that no pattern names is a control.
+    assert expected - held == {UNNAMED}
+    assert held >= set(NEW)

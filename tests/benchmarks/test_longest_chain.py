@@ -1,12 +1,25 @@
 """Products that wait for one another, counted in a model's graph, beside those of the formulas."""
 
+import contextlib
 import importlib
+import types
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from home_assistant_wheel import cached_wheel, languages_of
 
+from benchmarks.limits.every_language import row
+from benchmarks.paper import table1_layers
+from benchmarks.paper.paper_table3 import (
+    BASE,
+    FITTING_VOCABULARY,
+    PAPER,
+    VOCABULARY,
+    hyperparameters,
+    more_than_base,
+)
 from keras_transformer.models import ConvolutionalTranslator, RecurrentTranslator, Transformer
 
 PIECES = 50
@@ -63,3 +76,171 @@ def test_a_convolutional_model_s_products_are_its_blocks(sequential_products):
     model = ConvolutionalTranslator(vocabulary_size=PIECES, **sizes)
     # Two blocks that read, scores and sum; a block, query, scores and sum; map and projection.
     assert sequential_products(model, INPUTS) == 2 + 2 + 4 + 2
+
+
+# Table 1's layers: what the paper says of each, and how far a stack of them reaches.
+WIDTH = 2
+SIZES = {"width": WIDTH, "num_heads": 1, "radius": 4, "rank": 4, "kernel": 3}
+
+
+def layers_to_reach(name, length):
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("float64")
+    try:
+        layer = table1_layers.make(name, length, **SIZES)
+        return table1_layers.layers_to_reach(layer, length, WIDTH)
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+# L dilated kernels of 3 reach 2 (1 + 3 + ... + 3^(L - 1)) = 3^L - 1 positions back, contiguous ones
+# L to either side.
+@pytest.mark.parametrize(
+    ("name", "length", "layers"),
+    [
+        ("dilated convolution", 9, 2),
+        ("dilated convolution", 10, 3),
+        ("dilated convolution", 27, 3),
+        ("dilated convolution", 28, 4),
+        ("convolution", 14, 13),
+        ("separable convolution", 14, 13),
+        ("restricted", 14, 4),
+        ("self-attention", 14, 1),
+    ],
+)
+def test_as_many_layers_lie_between_both_ends_as_can_be_counted_by_hand(name, length, layers):
+    assert layers_to_reach(name, length) == layers
+
+
+def test_each_layer_has_what_the_paper_says_of_it():
+    assert table1_layers.PAPER.keys() == table1_layers.LAYERS.keys()
+    paths = {name: path for name, (_, _, path) in table1_layers.PAPER.items()}
+    # Table 1 has this row's; n / k stands in section 4's text.
+    assert paths["dilated convolution"] == "log_k n"
+    assert paths["convolution"] == "n / k (contiguous)"
+
+
+def test_what_is_timed_computes_in_float32(benchmark_of):
+    """Layers and depth are counted in float64, in the same process and before."""
+    benchmark_of("paper.table1").counts("convolution")
+    assert table1_layers.make("convolution", 16, **SIZES).compute_dtype == "float32"
+
+
+# Table 3's column of parameters: each row differs from base as in the paper, within 1 million.
+COUNTED = [row for row, quoted in PAPER.items() if quoted.millions is not None]
+
+
+def millions(row):
+    """Section 3, added up, for `VOCABULARY` pieces. test_paper.py compares it with a model."""
+    hp = hyperparameters(row)
+    keys = hp.d_k or hp.d_model // hp.num_heads
+    values = hp.d_v or hp.d_model // hp.num_heads
+    attention = 2 * hp.d_model * hp.num_heads * (keys + values)
+    feed_forward = 2 * hp.d_model * hp.d_ff + hp.d_ff + hp.d_model
+    of_a_layer = 3 * attention + 2 * feed_forward + 10 * hp.d_model
+    return (VOCABULARY * hp.d_model + hp.num_layers * of_a_layer) / 1e6
+
+
+COUNTS = {row: millions(row) for row in PAPER}
+
+
+def off_by(row, pieces):
+    theirs = PAPER[row].millions - PAPER[BASE].millions
+    return more_than_base(row, COUNTS, pieces) - theirs
+
+
+@pytest.mark.parametrize("row", sorted(set(COUNTED) - {"big"}))
+def test_a_row_differs_from_base_as_the_paper_s_with_41000_pieces(row):
+    assert abs(off_by(row, FITTING_VOCABULARY)) < 1
+
+
+def test_control_with_37000_pieces_the_wide_row_is_off_by_more():
+    assert off_by("table3/c_d_model_1024", VOCABULARY) == pytest.approx(-2.23, abs=0.005)
+
+
+def test_no_number_of_pieces_suits_both_rows_that_are_1024_wide():
+    """They differ in d_ff alone: 12 networks, 2 * 1,024 + 1 weights for each inner unit."""
+    wide = "table3/c_d_model_1024"
+    assert COUNTS["big"] - COUNTS[wide] == pytest.approx(12 * 2048 * 2049 / 1e6)
+    assert PAPER["big"].millions - PAPER[wide].millions == 45
+    for pieces in (VOCABULARY, FITTING_VOCABULARY):
+        assert off_by("big", pieces) - off_by(wide, pieces) == pytest.approx(5.36, abs=0.005)
+
+
+def test_the_table_says_by_how_much_each_row_is_off(benchmark_of, monkeypatch, capsys):
+    table3 = benchmark_of("paper.table3")
+    monkeypatch.setattr(table3, "parameters", lambda: COUNTS)
+    table3.print_parameters()
+    lines = capsys.readouterr().out.splitlines()
+    rows = {line.split(" | ")[0]: line.strip("| ").split(" | ")[1:] for line in lines}
+    assert rows["| table3/c_d_model_1024"] == [
+        *("163.82", "168", "+103"),
+        *("+100.77", "-2.23", "+102.82", "-0.18"),
+    ]
+    assert rows["| table3/a_1_head"][1:3] == ["", ""]
+    assert "50.4 million" in lines[-1]
+
+
+# Every language of the default corpus can be trained on, and its references score 100.
+# Trained as well: of few pairs, of many characters, and without spaces.
+TRAINED = ("ar", "es-419", "ja", "zh-Hans")
+
+
+@pytest.mark.slow
+def test_every_language_holds_a_vocabulary_and_a_perfect_translation_scores_100():
+    for language in languages_of(cached_wheel()):
+        told, is_well = row(language, 20 if language in TRAINED else 0)
+        assert is_well, told
+
+
+# What benchmarks of decoding and serving say of what they have measured; nothing is decoded.
+LINES = ["one", "two", "three"]
+SAVED_MODEL = "--model_base_path=saved_models/none"
+
+
+@pytest.mark.parametrize("clients", [1, 3])
+@pytest.mark.parametrize("answer", [str.upper, str.title])
+def test_what_is_served_as_the_direct_call_is_not_told_to_differ(
+    benchmark_of, monkeypatch, capsys, clients, answer
+):
+    serving = benchmark_of("limits.serving", SAVED_MODEL, f"--clients={clients}", "--alone=2")
+    server = types.SimpleNamespace(seconds=1.0, ended=0)
+    direct = {"loaded": 1.0, "first": 1.0, "seconds": 1.0, "translations": ["ONE", "TWO", "THREE"]}
+    monkeypatch.setattr(serving, "sentences", lambda most: LINES)
+    monkeypatch.setattr(serving, "running", lambda folder: contextlib.nullcontext(server))
+    monkeypatch.setattr(serving, "direct_in_a_fresh_process", lambda: direct)
+
+    def ask(server, lines, clients):
+        return list(map(answer, lines)), [0.5] * len(lines), 0.5 * len(lines) / clients
+
+    monkeypatch.setattr(serving, "ask", ask)
+    if answer is str.upper:
+        serving.main([])
+    else:
+        with pytest.raises(SystemExit, match="DIFFERENT"):
+            serving.main([])
+    printed = capsys.readouterr().out
+    assert "| served, 1 client | 2.0 | 500 | 500 |" in printed
+    assert f"{clients} clients against one: {clients:.1f}" in printed
+
+
+def test_cores_are_shared_out_before_a_corpus_is_loaded(benchmark_of, monkeypatch):
+    pytest.importorskip("ctranslate2")
+    agreement = benchmark_of("peers.agreement")
+    called = []
+
+    class End(Exception):
+        pass
+
+    def load(**settings):
+        called.append("load")
+        raise End
+
+    run = types.SimpleNamespace(read_description=lambda: {"corpus": {}})
+    monkeypatch.setattr(agreement, "RunFolder", lambda path: run)
+    monkeypatch.setattr(agreement, "start_tensorflow", lambda: called.append("start"))
+    monkeypatch.setattr(agreement, "spread_over_cores", lambda: called.append("spread"))
+    monkeypatch.setattr(agreement.corpora, "load", load)
+    with pytest.raises(End):
+        agreement.main([])
+    assert called == ["start", "spread", "load"]

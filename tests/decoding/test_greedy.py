@@ -1,14 +1,27 @@
 """Greedy search against a loop over the likeliest next token."""
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import enumeration
-from oracles.enumeration import BOS, EOS, PAD, Table, decode
+from oracles.enumeration import (
+    BOS,
+    EOS,
+    PAD,
+    Table,
+    TableStepper,
+    assert_lists_equal,
+    decode,
+    length_penalty,
+)
 
-from keras_transformer.decoding import GreedySearch
+from keras_transformer.decoding import BeamSearch, DecodingOptions, GreedySearch, Sampling, loop
+from keras_transformer.decoding.other_beams import ShrinkingBeamSearch, StayingBeamSearch
+from keras_transformer.decoding.penalty_sweep import PenaltySweep
 
 SENTENCES = st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 12)), min_size=1, max_size=6)
 
@@ -88,3 +101,327 @@ def test_control_a_table_that_forgets_its_prefix_gives_other_ids():
     assert decode(GreedySearch(), [Table(seed, 5) for seed in seeds], limits) != decode(
         GreedySearch(), [Forgetful(seed, 5) for seed in seeds], limits
     )
+
+
+# The loop knows of a state only what the stepper says: which axis of each tensor grows, if any.
+V, LIMIT = 8, 7
+SCORES = np.random.default_rng(0).normal(0, 2, (3, V, V)).astype("float32")
+
+
+class Counting:
+    """Logits of a sentence's matrix times how often each token has come, and the newest once more.
+
+    The counts have a fixed size. The tokens themselves grow along axis 1, and along axis 2 in a
+    copy; both are compared with the counts at every step.
+    """
+
+    def __init__(self, growing=(-1, 1, 2)):
+        self.growing = growing
+
+    def start(self, rows):
+        return (
+            tf.zeros([rows, V]),
+            tf.zeros([rows, 0], tf.int32),
+            tf.zeros([rows, 2, 0], tf.int32),
+        )
+
+    def __call__(self, ids, position, state, source):
+        counts, tokens, copies = state
+        newest = tf.reshape(ids, [-1, 1])
+        counts += tf.one_hot(newest[:, 0], V)
+        tokens = tf.concat([tokens, newest], axis=1)
+        copies = tf.concat([copies, tf.repeat(newest[:, None], 2, axis=1)], axis=2)
+        together = tf.reduce_sum(tf.one_hot(copies[:, 1], V), axis=1)
+        with tf.control_dependencies(
+            [
+                tf.debugging.assert_equal(counts, together),
+                tf.debugging.assert_equal(tokens, copies[:, 0]),
+            ]
+        ):
+            features = counts + tf.one_hot(newest[:, 0], V)
+        matrices = tf.gather(tf.constant(SCORES), source)
+        features = tf.reshape(features, [tf.shape(ids)[0], -1, V])
+        return tf.matmul(features, matrices), (counts, tokens, copies), None
+
+
+def log_probabilities_of(sentence):
+    """The same, from a prefix."""
+
+    def log_probabilities(prefixes):
+        rows = []
+        for prefix in prefixes:
+            prefix = [enumeration.BOS, *prefix]
+            counts = np.bincount(prefix, minlength=V) + np.eye(V)[prefix[-1]]
+            logits = counts @ SCORES[sentence].astype("float64")
+            rows.append(logits - np.log(np.exp(logits).sum()))
+        return np.array(rows)
+
+    return log_probabilities
+
+
+def in_graph(search, stepper):
+    signature = [tf.TensorSpec([None], tf.int32)] * 2
+    return tf.function(lambda source, limits: search(stepper, source, limits), signature)
+
+
+@pytest.mark.parametrize(("search", "width"), [(GreedySearch(), 1), (BeamSearch(3, 0.6, 3), 3)])
+def test_a_state_of_any_kind_follows_its_hypothesis(search, width):
+    limits = [LIMIT, 3, 5]
+    ids, scores = in_graph(search, Counting())(tf.range(3), tf.constant(limits))
+    for sentence, limit in enumerate(limits):
+        expected = enumeration.beam_search(
+            log_probabilities_of(sentence), limit, width, 0.6 if width > 1 else 0.0, width
+        )
+        found = [
+            tuple(row[: row.tolist().index(EOS) + 1].tolist()) for row in ids[sentence].numpy()
+        ]
+        assert found == [ids for ids, _ in expected]
+        np.testing.assert_allclose(scores[sentence], [score for _, score in expected], rtol=1e-4)
+
+
+def test_samples_carry_their_state_too():
+    ids, _ = in_graph(Sampling(4, num_hypotheses=4), Counting())(tf.range(3), tf.fill([3], LIMIT))
+    assert len({tuple(row) for row in ids.numpy().reshape(12, -1).tolist()}) > 6
+
+
+@pytest.mark.parametrize("growing", [(-1, -1, 2), (-1, 1, 1)])
+def test_control_a_growing_axis_that_is_not_named_is_found_when_the_graph_is_made(growing):
+    with pytest.raises(ValueError, match="shape"):
+        in_graph(GreedySearch(), Counting(growing))(tf.range(3), tf.fill([3], LIMIT))
+
+
+def test_rows_are_taken_in_any_order_and_not_moved_where_all_go_on():
+    state = {"a": tf.constant([[1.0], [2.0], [3.0]]), "b": (tf.constant([4, 5, 6]),)}
+    taken = loop.take(state, tf.constant([2, 0, 0, 1]))
+    assert taken["a"].numpy().tolist() == [[3], [1], [1], [2]]
+    assert taken["b"][0].numpy().tolist() == [6, 4, 4, 5]
+    for rows in ([0, 2], [0, 1, 2], [], [1]):
+        some = loop.take_some(state, tf.constant(rows, tf.int32))
+        assert some["b"][0].numpy().tolist() == [[4, 5, 6][row] for row in rows]
+        assert some["a"].shape == (len(rows), 1)
+    assert loop.take_some((), tf.constant([0])) == ()
+
+
+def test_shapes_are_known_where_nothing_changes_them():
+    state = {"a": tf.zeros([3, 2, 0, 5]), "b": [tf.zeros([3, 4])]}
+    shapes = loop.shape_invariants(state, {"a": 2, "b": [-1]})
+    assert shapes["a"].as_list() == [None, 2, None, 5]
+    assert shapes["b"][0].as_list() == [None, 4]
+    assert loop.fixed(state) == {"a": -1, "b": [-1]}
+
+
+# One search for several length penalties against a search for each, and against the rules.
+ALPHAS = [0.0, 0.6, 1.0, 4.0]
+
+
+def swept(tables, limits, beam_size, alphas=ALPHAS, **more):
+    """For each sentence (ids, score) by each penalty."""
+    search = PenaltySweep(tf.constant([beam_size]), tf.constant(alphas, tf.float32))
+    return decode(search, tables, limits, **more)
+
+
+def searched(tables, limits, beam_size, alphas=ALPHAS, **more):
+    """The same by a search for each penalty."""
+    columns = [decode(BeamSearch(beam_size, alpha), tables, limits, **more) for alpha in alphas]
+    return [[found[0] for found in row] for row in zip(*columns, strict=True)]
+
+
+def assert_equal(found, expected):
+    assert [[ids for ids, _ in row] for row in found] == [
+        [ids for ids, _ in row] for row in expected
+    ]
+    scores = [[[score for _, score in row] for row in rows] for rows in (found, expected)]
+    np.testing.assert_allclose(*scores, rtol=1e-5, atol=1e-5)
+
+
+@settings(max_examples=3, deadline=None)
+@given(
+    sentences=st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 6)), min_size=1, max_size=4),
+    beam_size=st.integers(1, 5),
+    levels=st.sampled_from([None, 2, 3]),
+)
+def test_each_penalty_gets_what_a_search_of_its_own_gives(sentences, beam_size, levels):
+    tables = [Table(seed, 4, levels) for seed, _ in sentences]
+    limits = [limit for _, limit in sentences]
+    case = (tables, limits, beam_size, ALPHAS[1:3])
+    assert_equal(swept(*case), searched(*case))
+
+
+@pytest.mark.parametrize(("beam_size", "levels"), [(1, None), (3, None), (3, 1)])
+def test_each_penalty_gets_what_the_rules_give_one_sentence(beam_size, levels):
+    """With one level all tokens are equally likely: of equal scores the earlier wins."""
+    for seed in range(2):
+        table = Table(seed, 4, levels)
+        expected = [
+            enumeration.beam_search(table.log_probabilities, 6, beam_size, alpha)[0]
+            for alpha in ALPHAS
+        ]
+        assert_equal(swept([table], [6], beam_size), [expected])
+
+
+def test_prefixes_and_least_lengths_hold():
+    tables = [Table(seed, 4) for seed in range(4)]
+    alphas = ALPHAS[1:3]
+    more = {"alphas": alphas, "minima": [4, 1, 2, 5], "prefixes": [(5,), (), (6, 5), ()]}
+    assert_equal(swept(tables, [7] * 4, 3, **more), searched(tables, [7] * 4, 3, **more))
+
+
+def test_penalties_choose_different_translations_and_longer_ones_as_they_grow():
+    tables = [Table(seed, 4) for seed in range(30)]
+    rows = swept(tables, [10] * 30, 4)
+    lengths = np.array([[len(ids) for ids, _ in row] for row in rows])
+    assert (np.diff(lengths, axis=1) >= 0).all()
+    assert (lengths[:, 0] < lengths[:, -1]).sum() > 5
+
+
+def test_control_ranking_the_n_best_anew_is_not_a_search():
+    """What a search with the other penalty finds may not be among the n best of the first."""
+    tables = [Table(seed, 4) for seed in range(20)]
+    first, last = ALPHAS[0], ALPHAS[-1]
+    ranked_anew = []
+    for n_best in decode(BeamSearch(4, first, 4), tables, [8] * 20):
+        of_length = [(score / length_penalty(len(ids), last), ids) for ids, score in n_best]
+        ranked_anew.append(max(of_length)[1])
+    found = [row[-1][0] for row in swept(tables, [8] * 20, 4)]
+    assert sum(one != other for one, other in zip(found, ranked_anew, strict=True)) > 2
+
+
+class Attending(TableStepper):
+    """A `TableStepper` that attends to two source positions, the first of them most."""
+
+    def __call__(self, ids, position, state, source):
+        logits, state, _ = super().__call__(ids, position, state, source)
+        newest = np.asarray(ids)[..., None]
+        weights = np.where(newest % 2 == 0, [0.9, 0.1], [0.2, 0.8])
+        return logits, state, tf.constant(weights, tf.float32)
+
+    def is_token(self, source):
+        return tf.ones([len(source), 2], bool)
+
+
+def test_a_coverage_penalty_counts_for_each():
+    tables = [Table(seed, 4) for seed in range(4)]
+    source = np.arange(4, dtype=np.int32)
+    limits = np.full(4, 6, np.int32)
+    alphas = tf.constant(ALPHAS[1:3], tf.float32)
+
+    def found(options):
+        return options.sweep(tf.constant([3]), alphas)(Attending(tables), source, limits)
+
+    options = DecodingOptions(coverage_penalty=0.8)
+    ids, scores = found(options)
+    _, without = found(DecodingOptions())
+    one = options.beam(beam_size=3, length_penalty=ALPHAS[2])
+    expected, best = one(Attending(tables), source, limits)
+    width = expected.shape[2]
+    np.testing.assert_array_equal(ids[:, 1, :width], expected[:, 0])
+    assert (ids[:, 1, width:].numpy() == PAD).all()
+    np.testing.assert_allclose(scores[:, 1], best[:, 0], rtol=1e-5)
+    # Who attends enough to both positions is not penalized.
+    assert (scores <= without).numpy().all()
+    assert (scores < without - 0.1).numpy().sum() > 3
+
+
+# Beam searches of Marian and OpenNMT-tf against their rules, one sentence at a time.
+OTHER_SENTENCES = st.lists(
+    st.tuples(st.integers(0, 2**32), st.integers(1, 6)), min_size=1, max_size=4
+)
+WORDS = st.integers(3, 5)
+EXPONENTS = st.sampled_from([0.0, 0.6, 1.0])
+
+
+def shrinking_search(log_probabilities, limit, beam_size, alpha):
+    """Marian's rules for one sentence, all that was finished, best first."""
+    alive = [((), 0.0)]
+    finished = []
+    for length in range(1, limit + 1):
+        rows = log_probabilities([ids for ids, _ in alive]).tolist()
+        extensions = enumeration._extensions(alive, rows, limit, enumeration.FREE)
+        best = sorted(extensions, key=lambda one: -one[1])[:beam_size]
+        ended = [(ids, score / length**alpha) for ids, score in best if ids[-1] == EOS]
+        finished += ended
+        beam_size -= len(ended)
+        alive = [one for one in best if one[0][-1] != EOS]
+        if not alive or not beam_size:
+            break
+    return sorted(finished, key=lambda one: -one[1])
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    sentences=OTHER_SENTENCES,
+    words=WORDS,
+    beam_size=st.integers(1, 5),
+    alpha=EXPONENTS,
+)
+def test_a_shrinking_beam_follows_marians_rules(sentences, words, beam_size, alpha):
+    tables = [Table(seed, words) for seed, _ in sentences]
+    limits = [limit for _, limit in sentences]
+    search = ShrinkingBeamSearch(beam_size, alpha, beam_size, length_penalty_form="length")
+    for found, table, limit in zip(decode(search, tables, limits), tables, limits, strict=True):
+        expected = shrinking_search(table.log_probabilities, limit, beam_size, alpha)
+        assert_lists_equal(found, expected)
+
+
+def test_a_beam_that_keeps_its_width_finds_others():
+    """The control: the two searches are not one."""
+    tables = [Table(seed, 4) for seed in range(30)]
+    limits = [6] * len(tables)
+    shrinking = decode(ShrinkingBeamSearch(2, 1.0, length_penalty_form="length"), tables, limits)
+    assert shrinking != decode(BeamSearch(2, 1.0, length_penalty_form="length"), tables, limits)
+
+
+def staying_search(log_probabilities, limit, beam_size, alpha, keeps_sums=False):
+    """OpenNMT-tf's rules for one sentence, in the order of its beam; `keeps_sums` without its slip
+    that a hypothesis which ended takes over the sum of the place that it moves to.
+    """
+    beam = [((), 0.0)]
+    for length in range(1, limit + 1):
+        if length == limit:
+            beam = [(ids if ids[-1:] == (EOS,) else (*ids, EOS), total) for ids, total in beam]
+            break
+        extensions = []
+        for ids, total in beam:
+            if ids[-1:] == (EOS,):
+                lp = enumeration.length_penalty(len(ids) + 1, alpha)
+                extensions.append((total / lp, ids, total))
+                continue
+            row = log_probabilities([ids]).tolist()
+            for longer, score in enumeration._extensions(
+                [(ids, total)], row, limit, enumeration.FREE
+            ):
+                lp = enumeration.length_penalty(length, alpha)
+                extensions.append((score / lp, longer, score))
+        best = sorted(extensions, key=lambda one: -one[0])[:beam_size]
+        before = [total for _, total in beam] + [-float("inf")] * beam_size
+        beam = [
+            (ids, before[place] if len(ids) < length and not keeps_sums else total)
+            for place, (_, ids, total) in enumerate(best)
+        ]
+        if all(ids[-1] == EOS or total == -float("inf") for ids, total in beam):
+            break
+    return [
+        (ids, total / enumeration.length_penalty(len(ids), alpha))
+        for ids, total in beam
+        if total > -float("inf")
+    ]
+
+
+@settings(max_examples=10, deadline=None)
+@given(sentences=OTHER_SENTENCES, words=WORDS, beam_size=st.integers(1, 4), alpha=EXPONENTS)
+def test_a_staying_beam_follows_opennmts_rules(sentences, words, beam_size, alpha):
+    tables = [Table(seed, words) for seed, _ in sentences]
+    limits = [limit for _, limit in sentences]
+    search = StayingBeamSearch(beam_size, alpha, beam_size)
+    for found, table, limit in zip(decode(search, tables, limits), tables, limits, strict=True):
+        expected = staying_search(table.log_probabilities, limit, beam_size, alpha)
+        assert_lists_equal(found, expected)
+
+
+def test_a_staying_beam_has_opennmts_slip():
+    """The control: without it, sums are others."""
+    tables = [Table(seed, 4) for seed in range(30)]
+    without = [staying_search(one.log_probabilities, 6, 3, 0.6, keeps_sums=True) for one in tables]
+    found = decode(StayingBeamSearch(3, 0.6, 3), tables, [6] * len(tables))
+    with pytest.raises(AssertionError):
+        assert_lists_equal([*itertools.chain(*found)], [*itertools.chain(*without)])

@@ -79,7 +79,7 @@ NOT_RUN = {
     "hugging_face.load(": "needs the weights of another package; see tests/imports",
     "import_model --from": "needs the weights of another package; see tests/imports",
     "--model=runs/flan_t5": "needs the weights of another package; see tests/imports",
-    "import grpc": "needs a server; tests/saved_models/test_grpc.py brings one and runs it",
+    "import grpc": "needs a server; tests/saved_models/test_session.py brings one and runs it",
 }
 
 

@@ -1,14 +1,29 @@
 """Lines to batches or to sentences, and back."""
 
+import json
+import pathlib
 import types
 
+import numpy as np
 import pytest
+import tensorflow as tf
+from drawn_models import drawn
+from eager import eagerly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keras_transformer.inference.generator import Generator
 from keras_transformer.inference.line_batches import checked_lengths, join, split
+from keras_transformer.inference.live import Live
+from keras_transformer.inference.loading import load_trained
+from keras_transformer.inference.model_graphs import AttentionGraphs
 from keras_transformer.inference.perplexity import in_words, rounded_perplexity
 from keras_transformer.inference.translator import Translator
+from keras_transformer.layers.attention_variants.linear_cost import LinearHeads
+from keras_transformer.models import Hyperparameters
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.runs.model_path import ModelPath
+from keras_transformer.tasks.translation.module import TranslationModule
 
 
 def letters(lines):
@@ -102,3 +117,127 @@ def test_a_tag_before_a_line_stands_before_each_of_its_sentences():
     assert counts == [2, 1, 1, 2, 2]
     # A control: to a model without tags it is a word.
     assert split(lines[:1], "en") == (["<2de> One.", "Two."], [2])
+
+
+# Which graphs of a model ask for its attention.
+SOURCE = np.array([[5, 9, 4, 17, 3], [11, 7, 3, 0, 0]])
+
+
+def test_a_search_asks_for_no_attention_of_the_encoder(monkeypatch):
+    """A linear attention would take n^2 steps for it."""
+    graphs = AttentionGraphs(drawn(attention="linear"))
+    with eagerly():
+        memory = graphs.encode(tf.constant(SOURCE))["memory"]
+        read, weights = graphs.model.encode_with_attention(SOURCE)
+        expected = graphs.model.cache(SOURCE, read)["memory"]
+
+        def asked(*_):
+            raise AssertionError("the weights were asked for")
+
+        monkeypatch.setattr(LinearHeads, "with_weights", asked)
+        again = graphs.encode(tf.constant(SOURCE))["memory"]
+        # A control: who wants attention asks for it.
+        with pytest.raises(AssertionError):
+            graphs.attention(tf.constant(SOURCE), tf.constant(SOURCE))
+    assert weights["encoder"].shape == (2, 1, 2, 5, 5)
+    for found, same, wanted in zip(*map(tf.nest.flatten, (memory, again, expected)), strict=True):
+        np.testing.assert_array_equal(found, same)
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+# A `model.json` that is damaged or of another version is told in a line by what reads a run.
+OF_TEXT = Hyperparameters(9, num_layers=1, d_model=4, d_ff=4, num_heads=2).as_dict()
+# What reads a run, its task and what its model.json has.
+READERS = {
+    "translation": (lambda path: load_trained(RunFolder(path)), OF_TEXT),
+    "language_modelling": (Generator.load, OF_TEXT),
+}
+
+
+@pytest.fixture(params=list(READERS))
+def refused(request, tmp_path):
+    """Gives a function from a `model.json` to what reading a run with it raises."""
+    reader, hyperparameters = READERS[request.param]
+
+    def raised(description=None, **more):
+        if description is None:
+            description = {"task": request.param, "hyperparameters": {**hyperparameters, **more}}
+        elif isinstance(description, dict):
+            description = {"task": request.param, **description}
+        (tmp_path / "model.json").write_text(json.dumps(description))
+        with pytest.raises((ValueError, FileNotFoundError)) as error:
+            reader(tmp_path)
+        assert "\n" not in str(error.value)
+        return str(error.value).replace(str(tmp_path), "RUN")
+
+    return raised
+
+
+def test_a_hyperparameter_of_another_version_is_named(refused):
+    assert refused(gates=3) == (
+        "RUN/model.json: the model was written by another version: this one does not know the "
+        "hyperparameter gates. Use the version that wrote it, or train again."
+    )
+    # The control: without it the weights are looked for.
+    assert refused() == "RUN holds no checkpoint yet. Train first."
+
+
+@pytest.mark.parametrize("description", [{}, {"hyperparameters": [1]}])
+def test_a_run_without_hyperparameters_is_told(refused, description):
+    assert refused(description).startswith("RUN/model.json must have hyperparameters, the sizes")
+
+
+@pytest.mark.parametrize(("content", "kind"), [([1], "a list"), ("x", "x"), (None, "null")])
+def test_what_is_no_object_is_told(tmp_path, content, kind):
+    (tmp_path / "model.json").write_text(json.dumps(content))
+    for reader in (ModelPath(tmp_path, tmp_path).describe, RunFolder(tmp_path).read_description):
+        with pytest.raises(ValueError, match=rf"must hold a JSON object\. Received: {kind}\."):
+            reader()
+
+
+# One graph translates by every beam size and length penalty, as release 0.5 did by its own.
+FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5"
+OUTPUTS = json.loads((FIXTURE / "outputs.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def module():
+    """What release 0.5 trained, whose translations of that time are known."""
+    return TranslationModule(*load_trained(RunFolder(FIXTURE / "run")))
+
+
+def test_one_graph_translates_by_every_beam_and_penalty(module):
+    sweep = Live(module, gives_attention=True).sweep
+    text = np.array(["", *OUTPUTS["sources"]], dtype=object)
+
+    def swept(beam_size, *alphas):
+        texts = sweep(text, np.array([beam_size], np.int32), np.array(alphas, np.float32))
+        return [[one.decode() for one in column] for column in texts.numpy().T]
+
+    without, papers, steep = swept(4, 0.0, 0.6, 8.0)
+    assert papers == ["", *OUTPUTS["beam_4"]]
+    assert len({*map(tuple, (without, papers, steep))}) > 1
+    assert sum(map(len, without)) < sum(map(len, steep))
+    [greedy] = swept(1, 8.0)
+    assert greedy == ["", *OUTPUTS["greedy"]]
+    assert sweep.experimental_get_tracing_count() == 1
+
+
+def test_a_translator_gives_a_list_for_each_line(module, monkeypatch):
+    """Lines in any order and batches; a stub in place of the graph spells what it is asked."""
+
+    def spelled(text, beam_size, length_penalties):
+        lines = map(bytes.decode, text)
+        rows = [
+            [f"{line}|{beam_size[0]}|{alpha:g}" for alpha in length_penalties] for line in lines
+        ]
+        return tf.constant(rows)
+
+    translator = Translator(module)
+    monkeypatch.setattr(translator._model, "sweep", spelled)
+    done = []
+    given = translator.translate_with_penalties(
+        ["a b c d e f", "a", "b c"], 4, [0.0, 0.5], batch_tokens=3, report=done.append
+    )
+    assert given == [[f"{line}|4|0", f"{line}|4|0.5"] for line in ("a b c d e f", "a", "b c")]
+    assert sum(done) == 3

@@ -1,5 +1,6 @@
 """A run that is killed goes on, and ends where the uninterrupted run ends."""
 
+import json
 import signal
 
 import numpy as np
@@ -54,3 +55,39 @@ def test_a_damaged_newest_checkpoint_is_told_and_the_one_before_is_taken(
     resumed = fresh_shell(*uninterrupted.training)
     assert resumed.returncode == 0, resumed.stderr.decode()
     assert f"{newest.name} is damaged".encode() in resumed.stdout
+
+
+# A run whose machine is about to be taken away saves itself, and goes on elsewhere as if nothing
+# had been.
+LONGEST_SECONDS = 120
+
+
+def newest(shell):
+    return checkpoint.read_archive(checkpoint.checkpoints(shell.folder / RUN / "checkpoints")[-1])
+
+
+def equal(here, there):
+    return all(np.array_equal(here[name], there[name]) for name in there if name != "progress")
+
+
+def test_on_sigterm_a_run_saves_and_ends_and_the_same_command_goes_on_bit_for_bit(
+    uninterrupted, fresh_shell
+):
+    process = fresh_shell.start(*uninterrupted.training)
+    read_until(process, b"epoch 1 ")
+    process.send_signal(signal.SIGTERM)
+    stdout, stderr = process.communicate(timeout=LONGEST_SECONDS)
+    assert (process.returncode, stderr) == (0, b"")
+    preempted = newest(fresh_shell)
+    step = json.loads(str(preempted["progress"]))["step"]
+    assert [line for line in stdout.decode().splitlines() if "SIGTERM" in line] == [
+        f"SIGTERM: step {step} is saved; the same command resumes."
+    ]
+    assert not (fresh_shell.folder / RUN / "averaged.npz").exists()
+
+    resumed = fresh_shell(*uninterrupted.training)
+    assert resumed.returncode == 0, resumed.stderr.decode()
+    assert f"going on from step {step} ".encode() in resumed.stdout
+    assert equal(newest(fresh_shell), newest(uninterrupted))
+    assert not equal(preempted, newest(uninterrupted))
+    assert (fresh_shell.folder / RUN / "averaged.npz").exists()

@@ -5,12 +5,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from oracles import paper
+from tensorflow.python.eager import context
 
 from keras_transformer.layers import (
     MultiHeadAttention,
     causal_mask,
+    padding_mask,
+    scaled_dot_product,
     scaled_dot_product_attention,
 )
+from keras_transformer.models import Hyperparameters, Transformer
 
 B, T, S, H, D_MODEL = 2, 5, 7, 4, 16
 SOME = np.random.default_rng(1).random((B, T, S)) < 0.6
@@ -235,3 +239,76 @@ def test_mixed_bfloat16_computes_in_bfloat16_keeps_float32_weights_and_masks(qkv
     np.testing.assert_allclose(
         keras.ops.cast(out, "float32"), attention(*qkv, attention_mask=mask), atol=0.1
     )
+
+
+# Section 3.2.3: who may attend to whom, by hand.
+def test_padding_is_false_and_tokens_true():
+    mask = np.array(padding_mask(np.array([[5, 6, 0], [7, 0, 0]])))
+    assert mask.dtype == bool
+    np.testing.assert_array_equal(mask, [[[True, True, False]], [[True, False, False]]])
+
+
+def test_causal_mask_is_lower_triangular():
+    mask = np.array(causal_mask(4))
+    assert mask.dtype == bool
+    np.testing.assert_array_equal(mask, np.tril(np.ones((1, 4, 4), bool)))
+
+
+def test_masks_join_with_and_and_broadcast_over_the_batch():
+    ids = np.array([[5, 6, 0], [7, 8, 9]])
+    joined = np.array(padding_mask(ids) & causal_mask(3))
+    assert joined.shape == (2, 3, 3)
+    np.testing.assert_array_equal(
+        joined[0], [[True, False, False], [True, True, False], [True, True, False]]
+    )
+    np.testing.assert_array_equal(joined[1], np.tril(np.ones((3, 3), bool)))
+
+
+def test_masks_are_made_in_a_graph_of_unknown_length():
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
+    def joined(ids):
+        return padding_mask(ids) & causal_mask(keras.ops.shape(ids)[1])
+
+    for length in (1, 3):
+        np.testing.assert_array_equal(
+            joined(np.ones((2, length), "int32")), np.tril(np.ones((2, length, length), bool))
+        )
+
+
+# What TensorFlow makes of attention when it compiles a graph for inference.
+SOURCE = np.arange(2, 12, dtype="int32").reshape(2, 5)
+TARGET = np.arange(2, 16, dtype="int32").reshape(2, 7)
+
+
+def compiled_operations():
+    """The kinds of operations of a small model's graph, optimized."""
+    model = Transformer(
+        Hyperparameters(vocabulary_size=20, num_layers=1, d_model=8, d_ff=8, num_heads=2)
+    )
+    forward = tf.function(lambda source, target: model([source, target], training=False))
+    context.context().enable_graph_collection()
+    try:
+        forward(tf.constant(SOURCE), tf.constant(TARGET))
+        collected = context.context().export_run_metadata()
+    finally:
+        context.context().disable_graph_collection()
+    graphs = [graph for one in collected.function_graphs for graph in one.partition_graphs]
+    return {node.op for graph in graphs for node in graph.node}
+
+
+def test_scores_are_a_product_of_their_own():
+    # oneDNN has only reference code for a product of matrices with a factor and a sum behind it.
+    found = compiled_operations()
+    assert [kind for kind in found if kind.endswith("BatchMatMulV2")]
+    assert not [kind for kind in found if "FusedBatchMatMul" in kind]
+
+
+def test_a_mask_that_is_added_would_be_part_of_it(monkeypatch):
+    def added(scores, mask):
+        return scores + tf.where(mask, 0.0, scaled_dot_product.FLOOR)
+
+    monkeypatch.setattr(scaled_dot_product, "_floored", added)
+    found = compiled_operations()
+    if not any(kind.startswith("_Mkl") for kind in found):
+        pytest.skip("this TensorFlow was built without oneDNN")
+    assert [kind for kind in found if "FusedBatchMatMul" in kind]

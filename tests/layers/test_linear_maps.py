@@ -1,5 +1,5 @@
 """Law: what bfloat16 learns at a bias is what float32 learns, however many positions add to it.
-`tests/models/test_bfloat16_gradients.py` has the law of all weights.
+`tests/models/test_bfloat16.py` has the law of all weights.
 """
 
 import importlib.util

@@ -2,6 +2,8 @@
 a difference, and refused what they have no use for.
 """
 
+import types
+
 import numpy as np
 import pytest
 
@@ -46,18 +48,6 @@ def model(name):
     return MODELS[name]
 
 
-@NAMES
-def test_a_sentence_alone_and_padded_in_a_batch_has_the_same_logits(name):
-    padded = np.asarray(model(name)((SOURCE, TARGET)))[1, :2]
-    alone = np.asarray(model(name)((SOURCE[1:, :3], TARGET[1:, :2])))[0]
-    np.testing.assert_allclose(padded, alone, rtol=0, atol=1e-5)
-    # A control: one token more is no padding.
-    longer = SOURCE[1:].copy()
-    longer[0, 3] = 4
-    other = np.asarray(model(name)((longer, TARGET[1:, :2])))[0]
-    assert np.abs(padded - other).max() > 1e-2
-
-
 @pytest.mark.parametrize(
     ("made", "known"),
     [
@@ -82,15 +72,6 @@ def test_a_size_without_a_default_must_be_there():
     assert sizes_of_description({"vocabulary_size": V}) == Hyperparameters(V)
 
 
-@NAMES
-def test_later_tokens_change_nothing(name):
-    other = TARGET.copy()
-    other[:, 2:] = 3
-    first, second = (np.asarray(model(name)((SOURCE, ids))) for ids in (TARGET, other))
-    np.testing.assert_allclose(first[:, :2], second[:, :2], rtol=0, atol=1e-6)
-    assert np.abs(first[:, 2:] - second[:, 2:]).max() > 1e-2
-
-
 def steps(model, targets, forget=False):
     """Logits and attention of each step for K hypotheses a sentence, (B, K, T, ...)."""
     stepper = model.stepper()
@@ -105,22 +86,6 @@ def steps(model, targets, forget=False):
     return [
         np.stack([np.asarray(one) for one in ones], axis=2) for ones in zip(*found, strict=True)
     ]
-
-
-@NAMES
-def test_token_by_token_gives_what_the_whole_target_gives(name):
-    targets = np.stack([TARGET, np.where(TARGET == 5, 9, TARGET)], axis=1)
-    logits, attention = steps(model(name), targets)
-    assert (logits.dtype, attention.dtype) == ("float32", "float32")
-    rows = (np.repeat(SOURCE, 2, axis=0), targets.reshape(-1, TARGET.shape[1]))
-    whole, of_target = model(name).decode_with_attention(
-        *rows, model(name).encode_with_attention(rows[0])[0]
-    )
-    np.testing.assert_allclose(logits.reshape(whole.shape), whole, rtol=0, atol=1e-5)
-    weights = np.asarray(of_target["cross"])[:, -1, 0]
-    np.testing.assert_allclose(attention.reshape(weights.shape), weights, rtol=0, atol=1e-6)
-    forgetful, _ = steps(model(name), targets, forget=True)
-    assert np.abs(forgetful - logits).max() > 1e-2
 
 
 @NAMES
@@ -157,16 +122,6 @@ def test_weights_in_bfloat16_give_almost_the_same(name):
     assert {weight.dtype for weight in narrow.trainable_weights} == {"bfloat16"}
     found, expected = (steps(one, TARGET[:, None])[0] for one in (narrow, model(name)))
     assert 0 < np.abs(found - expected).max() < 0.2
-
-
-@pytest.mark.slow
-@NAMES
-def test_a_model_file_makes_it_again(name):
-    kind = type(model(name))
-    clone = kind.from_config(model(name).get_config())
-    assert clone.hyperparameters == SMALL[name]
-    clone.set_weights(model(name).get_weights())
-    np.testing.assert_array_equal(clone((SOURCE, TARGET)), model(name)((SOURCE, TARGET)))
 
 
 @pytest.mark.slow
@@ -233,8 +188,9 @@ def test_an_architecture_that_there_is_not_is_refused(make):
 @NAMES
 def test_another_engine_refuses_it_in_a_line(name, tmp_path):
     pytest.importorskip("ctranslate2")
+    vocabulary = types.SimpleNamespace(protected=())
     with pytest.raises(ValueError) as raised:
-        ctranslate2_model.convert(model(name), None, tmp_path / "model", {})
+        ctranslate2_model.convert(model(name), vocabulary, tmp_path / "model", {})
     assert str(raised.value) == (
         "CTranslate2 knows only transformer as `architecture`. Received: "
         f"architecture={name!r}. Export a SavedModel."

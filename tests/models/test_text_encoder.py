@@ -126,13 +126,6 @@ def test_control_another_weight_gives_other_logits(masked, name):
     assert difference > 1e-4 or (name.endswith("key_bias") and difference < 1e-5)
 
 
-def test_padding_and_what_stands_beside_a_text_change_nothing(masked):
-    _, model = masked
-    alone = np.asarray(model((TOKENS[1:2, :4], SEGMENTS[1:2, :4], PLACES[1:2, :4])))
-    together = np.asarray(model((TOKENS, SEGMENTS, PLACES)))
-    np.testing.assert_allclose(alone[0], together[1, :4], atol=1e-5)
-
-
 def test_a_label_of_a_text_is_that_of_transformers(ours):
     module = theirs("BertForSequenceClassification")
     model = ours(module)

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 from oracles import paper
 
+from benchmarks.paper import copying as copies
 from keras_transformer.layers import Dropout, PositionalEmbedding, PostNorm, PreNorm
 from keras_transformer.layers.feed_forward import gelu
 from keras_transformer.models import Hyperparameters, Transformer
@@ -187,50 +188,6 @@ def test_logits_are_figure_1_in_float64(model):
     np.testing.assert_allclose(model((SOURCE, TARGET)), x @ table.T, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
-def test_logits_are_float32_and_so_are_the_weights(dtype):
-    model = Transformer(**SIZES, dtype=dtype)
-    assert model.encoder.compute_dtype == ("float32" if dtype == "float32" else "bfloat16")
-    logits = model((SOURCE, TARGET))
-    assert logits.shape == (2, 5, 11)
-    assert keras.backend.standardize_dtype(logits.dtype) == "float32"
-    assert {w.dtype for w in model.weights} == {"float32"}
-
-
-@pytest.mark.parametrize("hypotheses", [1, 3])
-def test_encode_and_steps_equal_call(model, hypotheses):
-    targets = np.random.default_rng(0).integers(1, 11, (2, hypotheses, 5))
-    expected = model((np.repeat(SOURCE, hypotheses, axis=0), targets.reshape(-1, 5)))
-    expected = np.reshape(expected, (2, hypotheses, 5, 11))
-    stepper = model.stepper()
-    encoded = model.encode(SOURCE)
-    state = stepper.start(2 * hypotheses)
-    np.testing.assert_array_equal(stepper.is_token(encoded), SOURCE != 0)
-    for t in range(5):
-        before = state
-        logits, state, _ = stepper(targets[:, :, t], t, before, encoded)
-        np.testing.assert_allclose(logits, expected[:, :, t], rtol=0, atol=2e-5)
-    elsewhere, _, _ = stepper(targets[:, :, 4], 0, before, encoded)
-    assert np.abs(elsewhere - expected[:, :, 4]).max() > 0.01
-
-
-def test_padding_width_batch_order_and_later_tokens_change_nothing(model):
-    wide = (
-        np.pad(SOURCE, [(0, 0), (0, 3)])[::-1],
-        np.pad(TARGET, [(0, 0), (0, 2)], constant_values=9)[::-1],
-    )
-    logits = model((SOURCE, TARGET))
-    np.testing.assert_allclose(model(wide)[::-1, :5], logits, rtol=0, atol=1e-5)
-    filled = np.where(SOURCE == 0, 9, SOURCE)
-    assert np.abs(model((filled, TARGET)) - logits)[1].max() > 0.01
-
-
-def test_dropout_is_off_unless_training():
-    model = Transformer(**SIZES, dropout=0.5)
-    np.testing.assert_array_equal(model((SOURCE, TARGET)), model((SOURCE, TARGET), training=False))
-    assert np.abs(model((SOURCE, TARGET)) - model((SOURCE, TARGET), training=True)).max() > 0.1
-
-
 @SAVES
 def test_a_saved_model_comes_back_with_equal_logits(model, tmp_path):
     model.save(tmp_path / "model.keras")
@@ -349,3 +306,19 @@ def test_fit_traces_a_dataset_of_buckets_once_and_arrays_at_most_once_a_shape():
     before = len(traces)
     model.fit(*copying(2, 5), verbose=0)
     assert len(traces) <= before + 1
+
+
+# Section 3.5: sinusoids "may allow the model to extrapolate to sequence lengths longer than the
+# ones encountered during training".
+LONGER = (13, 16)
+
+
+@pytest.mark.slow
+def test_sinusoids_read_longer_sentences_than_learned_positions_do():
+    sinusoidal, learned = (
+        copies.train(positions, steps=1000) for positions in ("sinusoidal", "learned")
+    )
+    for model in (sinusoidal, learned):
+        assert copies.accuracy(model, *copies.TRAINED) > 0.95
+    shares = [copies.accuracy(model, *LONGER) for model in (sinusoidal, learned)]
+    assert shares[0] > shares[1] + 0.05

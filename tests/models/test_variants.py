@@ -1,8 +1,6 @@
-"""The choices of section 3 in a whole model: steps with a state give what whole targets give, and
-nothing but the source and the tokens before counts.
+"""The choices of section 3 in a whole model: what each replaces, and where. Their laws are rows of
+tests/laws/test_models.py.
 """
-
-import functools
 
 import numpy as np
 import pytest
@@ -18,58 +16,8 @@ from keras_transformer.layers.scaled_dot_product import Additive, DotProduct, So
 from keras_transformer.models import Hyperparameters, Transformer, sized_model, variants
 from keras_transformer.runs.initialization import initialize
 
-V, SENTENCES, LENGTH = 23, 100, 5
+V, LENGTH = 23, 5
 SIZES = {"vocabulary_size": V, "num_layers": 1, "d_model": 8, "d_ff": 12, "num_heads": 2}
-SLOW = pytest.mark.slow
-# Each choice is in one of the first, and by itself among the slow ones.
-TOGETHER = [
-    {"attention": "dot_product", "positions": "relative"},
-    {"attention": "additive", "positions": "learned", "max_positions": 3},
-    {"attention": "local:1", "positions": "rotary"},
-    {"attention": "sparse:2", "positions": "shaw", "norm": "pre"},
-    {"attention": "low_rank:3", "max_positions": 4, "positions": "none"},
-    {"attention": "linear", "tie_embeddings": "decoder"},
-    {"activation": "swiglu", "tie_embeddings": "none"},
-]
-ALONE = [
-    {"norm": "pre", "activation": "gelu"},
-    {"activation": "swish"},
-    {"attention": "dot_product"},
-    {"attention": "additive"},
-    {"attention": "local:1"},
-    {"attention": "local:2", "positions": "relative"},
-    {"attention": "sparse:2"},
-    {"attention": "low_rank:3"},
-    {"attention": "linear"},
-    {"positions": "learned"},
-    {"positions": "relative"},
-    {"positions": "shaw"},
-    {"positions": "rotary"},
-    {"positions": "none"},
-    {"activation": "swiglu"},
-    {"tie_embeddings": "decoder"},
-]
-VARIANTS = [*TOGETHER, *(pytest.param(variant, marks=SLOW) for variant in ALONE)]
-
-
-def name(variant):
-    return ",".join(str(value) for value in variant.values())
-
-
-EACH = pytest.mark.parametrize("variant", VARIANTS, ids=name)
-
-
-@functools.cache
-def model(variant):
-    """Random weights, none as it starts. Not to be changed."""
-    random = np.random.default_rng(3)
-    transformer = Transformer(**SIZES, **dict(variant))
-    transformer.set_weights([random.normal(w, 0.3) for w in transformer.get_weights()])
-    return transformer
-
-
-def of(variant):
-    return model(tuple(variant.items()))
 
 
 def sentences(count):
@@ -78,46 +26,6 @@ def sentences(count):
     source = random.integers(4, V, (count, LENGTH))
     source[np.arange(LENGTH) >= random.integers(2, LENGTH + 1, (count, 1))] = 0
     return source, random.integers(1, V, (count, LENGTH))
-
-
-@EACH
-def test_steps_with_a_state_give_what_whole_targets_give(variant):
-    transformer = of(variant)
-    source, target = sentences(SENTENCES)
-    expected = np.array(transformer((source, target)))
-    stepper = transformer.stepper()
-    encoded = transformer.encode(source)
-    state = stepper.start(SENTENCES)
-    for t in range(LENGTH):
-        logits, state, _ = stepper(target[:, t : t + 1], t, state, encoded)
-        np.testing.assert_allclose(logits[:, 0], expected[:, t], rtol=0, atol=5e-5)
-
-
-@pytest.mark.parametrize(
-    "variant",
-    [TOGETHER[2], TOGETHER[5], *(pytest.param(variant, marks=SLOW) for variant in ALONE)],
-    ids=name,
-)
-def test_padding_company_and_later_tokens_change_nothing(variant):
-    transformer = of(variant)
-    source, target = sentences(5)
-    expected = np.array(transformer((source, target)))
-    wide = np.pad(source, [(0, 0), (0, 3)])[:2], np.pad(target[:, :3], [(0, 0), (0, 2)])[:2]
-    np.testing.assert_allclose(transformer(wide)[:, :3], expected[:2, :3], rtol=0, atol=5e-5)
-    filled = np.where(source == 0, 5, source)
-    assert np.abs(transformer((filled, target)) - expected).max() > 0.01
-
-
-def test_its_hyperparameters_make_it_again():
-    variant = {"attention": "local:2", "positions": "shaw", "tie_embeddings": "none"}
-    more = {"activation": "swiglu", "attention_dropout": 0.1, "activation_dropout": 0.2}
-    transformer = Transformer(**SIZES, **variant, **more)
-    clone = Transformer.from_config(transformer.get_config())
-    assert clone.hyperparameters == transformer.hyperparameters
-    assert [(w.path, w.shape) for w in clone.weights] == [
-        (w.path, w.shape) for w in transformer.weights
-    ]
-    assert len(clone.variables) == len(transformer.variables)
 
 
 @pytest.mark.parametrize("start", ["depth_scaled", "glorot"])

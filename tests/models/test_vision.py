@@ -4,14 +4,13 @@ the importer.
 
 import json
 
-import keras
 import numpy as np
 import pytest
 import small_folders
 
 from keras_transformer.imports import hugging_face, vit
 from keras_transformer.layers.encoder_only import patches
-from keras_transformer.models import VisionHyperparameters, VisionTransformer
+from keras_transformer.models import VisionHyperparameters
 
 SIZES = {
     "height": 6,
@@ -104,24 +103,6 @@ def test_another_vit_is_refused(folder, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({**config, "qkv_bias": False}))
     with pytest.raises(ValueError, match=r"`qkv_bias` of .* must be true\. Received: false\."):
         hugging_face.load(tmp_path)
-
-
-def test_its_config_makes_it_again():
-    model = VisionTransformer(**SIZES)
-    again = VisionTransformer.from_config(model.get_config())
-    assert again.hyperparameters == model.hyperparameters
-    again.set_weights(model.get_weights())
-    np.testing.assert_array_equal(np.array(again(PICTURES)), np.array(model(PICTURES)))
-    assert model.count_params() == sum(np.prod(one.shape) for one in model.weights)
-    config = model.embedding.get_config()
-    copy = type(model.embedding).from_config(config)
-    assert copy.compute_output_shape((3, 6, 9, 3)) == tuple(model.embedding(PICTURES).shape)
-
-
-def test_it_computes_in_bfloat16():
-    model = VisionTransformer(**SIZES, dtype="mixed_bfloat16")
-    assert model.embedding(PICTURES).dtype == "bfloat16"
-    assert keras.backend.standardize_dtype(model(PICTURES).dtype) == "float32"
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,19 @@
 """A SavedModel in memory gives what TensorFlow's own reload gives, and leaves nothing behind."""
 
+import concurrent.futures
+import pathlib
 import threading
 import time
 import weakref
 
+import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
+from documentation.pages import blocks
 from string_model import StringModel
 from tensorflow.python.eager import context
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from keras_transformer.saved_models.loaded_graph import make_cancellable
 from keras_transformer.saved_models.session import CancellationManager, SavedModel
@@ -237,3 +242,41 @@ def test_a_damaged_file_is_refused(tmp_path, content):
     (tmp_path / "saved_model.pb").write_bytes(content)
     with pytest.raises((OSError, ValueError, RuntimeError)):
         SavedModel(tmp_path)
+
+
+# The gRPC client in docs/serving.md, against a server of TF Serving's own service definition that
+# answers from a function.
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "serving.md"
+
+
+class Service(prediction_service_pb2_grpc.PredictionServiceServicer):
+    """Answers as TF Serving does, from a function in place of a model."""
+
+    def Predict(self, request, context):
+        assert request.model_spec.name == "translator"
+        text = tf.constant(tf.make_ndarray(request.inputs["text"]))
+        response = predict_pb2.PredictResponse()
+        response.outputs["translation"].CopyFrom(
+            tf.make_tensor_proto(tf.strings.join([text, " ü"]).numpy())
+        )
+        return response
+
+
+@pytest.fixture
+def port():
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(1))
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(Service(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield port
+    server.stop(None).wait()
+
+
+def test_the_client_in_the_documentation_translates(port, capsys):
+    [code] = [
+        block.code
+        for block in blocks(PAGE.read_text(encoding="utf-8"))
+        if "import grpc" in block.code
+    ]
+    exec(code.replace("localhost:8500", f"127.0.0.1:{port}"), {})
+    assert capsys.readouterr().out == "Turn off the lights. ü\n"

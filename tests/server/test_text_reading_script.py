@@ -1,10 +1,16 @@
 """The panels of the page for models that read texts, run by node with a page of our own making."""
 
 import json
+import pathlib
+import random
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
+
+from keras_transformer.visualization import tree_drawings
+from pipelines.trees import Tree, escaped, parse
 
 pytest.importorskip("fastapi")
 if not shutil.which("node"):
@@ -149,3 +155,87 @@ def test_sentences_are_searched_the_nearest_first():
     ]
     empty = 'await searchSentences(); console.log(JSON.stringify(get("error").textContent));'
     assert run(empty) == "Write sentences to search in, one a line."
+
+
+# The page's own arithmetic, run by node: a tree has the places that Python gives it.
+
+GAP = 1.5
+PROGRAM = """
+const size = (text) => text.length;
+for (const line of require("fs").readFileSync(0, "utf-8").split("\\n").filter((line) => line)) {
+  const found = places(readTree(line), size, 1.5).places;
+  console.log(JSON.stringify(found.map((one) =>
+    [one.text, one.isWord, one.x, one.level, found.indexOf(one.parent)])));
+}
+"""
+
+
+def places_in_node(brackets):
+    script = (pathlib.Path(app.PAGE) / "tree.js").read_text(encoding="utf-8")
+    done = subprocess.run(
+        [shutil.which("node"), "-e", script + PROGRAM],
+        input="\n".join(brackets).encode(),
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return [json.loads(line) for line in done.stdout.decode().splitlines()]
+
+
+def places_in_python(brackets):
+    found = tree_drawings.places(parse(brackets), len, GAP)
+    numbers = {id(place): number for number, place in enumerate(found)} | {id(None): -1}
+    return [
+        [one.text, one.is_word, pytest.approx(one.middle), one.level, numbers[id(one.parent)]]
+        for one in found
+    ]
+
+
+def drawn_tree(draw, depth):
+    if depth == 0 or draw.random() < 0.2:
+        word = draw.choice(
+            ["a", "word", "(", "[", "(2R)-[x]", "-LCB-", "1\\/2", "a\u2009b", "\u65e5"]
+        )
+        return Tree(draw.choice(["XX", "NN"]), (escaped(word),))
+    children = [drawn_tree(draw, depth - 1) for _ in range(draw.randint(1, 4))]
+    return Tree("L" * draw.randint(1, 20), tuple(children))
+
+
+def test_places_are_those_of_the_pictures():
+    draw = random.Random(4)
+    brackets = [str(drawn_tree(draw, depth)) for depth in range(6) for _ in range(5)]
+    assert places_in_node(brackets) == [places_in_python(one) for one in brackets]
+
+
+def test_control_another_tree_has_other_places():
+    assert places_in_node(["(S (XX a) (XX b))"]) != [places_in_python("(S (XX a) (NP (XX b)))")]
+
+
+# The arithmetic of the page's panel for pictures, run by node, against NumPy.
+
+PANEL = """
+const given = JSON.parse(require("fs").readFileSync(0, "utf-8"));
+console.log(JSON.stringify([
+  opacities(given.heads, 4, 6),
+  ranked(given.found, 2),
+  fitted(40, 20, { width: 8, height: 8 }),
+  fitted(3, 6, { width: 8, height: 8 })]));
+"""
+
+
+def test_opacities_ranks_and_places():
+    heads = np.random.default_rng(7).uniform(size=(3, 2, 3))
+    found = {"classes": ["a", "b", "c"], "probabilities": [0.2, 0.1, 0.7]}
+    script = (pathlib.Path(app.PAGE) / "pictures.js").read_text(encoding="utf-8")
+    page = "const get = () => ({ addEventListener() {} });\n"
+    done = subprocess.run(
+        [shutil.which("node"), "-e", page + script + PANEL],
+        input=json.dumps({"heads": heads.tolist(), "found": found}).encode(),
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    opacities, ranked, wide, high = json.loads(done.stdout)
+    mean = heads.mean(axis=0)
+    np.testing.assert_allclose(opacities, np.kron(mean / mean.max(), np.ones((2, 2))), rtol=1e-12)
+    assert ranked == [["c", 0.7], ["a", 0.2]]
+    assert wide == [0, 2, 8, 4]
+    assert high == [2, 0, 4, 8]

@@ -2,11 +2,19 @@
 version, which wrote those of the flags, resumes.
 """
 
+import pathlib
+import shlex
+import types
+
 import pytest
 
+from keras_transformer.runs.run import tried_by
 from keras_transformer.tasks import corpus_settings
+from keras_transformer.tasks.text_task import TRIAL, refuse_long_lines
 from keras_transformer.tasks.translation.task import Translation
 from pipelines import corpora
+from pipelines.corpora import ParallelText
+from pipelines.vocabularies import vocabulary
 
 # Of a corpus and flags: the languages of its text.
 SAID = {
@@ -64,3 +72,42 @@ def test_control_another_text_is_another_run(settings_of, name, flag):
         corpus_settings.fixed({"corpus": settings_of(name, *more)[0]}) for more in ((), (flag,))
     )
     assert before != now
+
+
+# Lines that no search takes are told before training.
+LONG = "ab " * 1100
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    return vocabulary.learn(["a b"], 264)
+
+
+def corpus(valid, test):
+    splits = {"valid": valid, "test": test}
+    return types.SimpleNamespace(
+        **{name: ParallelText(lines, lines) for name, lines in splits.items()}
+    )
+
+
+def test_the_split_and_the_line_are_named(pieces):
+    with pytest.raises(ValueError, match=r"^the test split, text 2 has .* Split it, or leave"):
+        refuse_long_lines(corpus(["a"], ["a", LONG]), pieces, 1)
+    with pytest.raises(ValueError, match=r"^the validation split, text 1 has"):
+        refuse_long_lines(corpus([LONG], ["a"]), pieces, 1)
+    # The control: what is not translated may be long.
+    refuse_long_lines(corpus(["a", LONG], ["b"]), pieces, 1)
+
+
+# The line that says how an export is tried: a shell reads the text as it is.
+@pytest.mark.parametrize("text", ["a b", "It's 5 o'clock", '"$HOME" `x`', "", "\\n", "{x}"])
+def test_a_shell_reads_the_text_as_it_is(text):
+    line = tried_by(TRIAL % "predict", [text], pathlib.Path("saved_models/m/1"))
+    assert shlex.split(line) == [
+        *("echo", text, "|"),
+        *("python", "-m", "keras_transformer.predict", "--model=saved_models/m/1"),
+    ]
+
+
+def test_a_task_that_tries_nothing_says_nothing():
+    assert tried_by("", [[0.5]], pathlib.Path("saved_models/m/1")) == ""

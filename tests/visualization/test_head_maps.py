@@ -1,5 +1,8 @@
 """Heads of a model: switched off one at a time, surveyed, compared with trees."""
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 from drawn_models import drawn
@@ -13,17 +16,25 @@ from keras_transformer.visualization.head_maps import (
     agreement_with,
     points_lost,
     survey_of,
+    table,
     text_of,
 )
 from keras_transformer.visualization.head_measures import (
+    MEASURES,
     agreement,
     attentions_of,
+    beside,
     by_chance,
+    distance,
+    entropy,
     losses,
+    phrases_of,
+    read_phrases,
     survey,
     together,
     without_head,
 )
+from pipelines import trees
 
 SOURCE = np.array([[5, 6, 7, 3]])
 TARGET = np.array([[2, 9, 8]])
@@ -157,3 +168,157 @@ def test_a_parser_s_trees_hold_its_sentences(tmp_path):
     path.write_text("(-NONE- *)\n")
     with pytest.raises(ValueError, match=r"my\.trees holds no tree with words"):
         text_of(parser, "p", None, str(path))
+
+
+# What heads do: measures by hand, means over many sentences, agreement with trees.
+def shares(random, *shape):
+    return random.dirichlet(np.ones(shape[-1]), size=shape[:-1])
+
+
+def by_loops(weights):
+    """Each measure of weights (T, S), for rows whose edge is the last column."""
+    rows, columns = weights.shape
+    found = {name: [] for name in MEASURES}
+    for t in range(rows):
+        row = [float(value) for value in weights[t]]
+        found["distance"].append(sum(row[s] * abs(s - t) for s in range(columns)))
+        found["entropy"].append(-sum(w * math.log(w) for w in row if w > 0))
+        found["on EOS, start"].append(row[-1])
+        for name, place in (("on itself", t), ("on previous", t - 1), ("on next", t + 1)):
+            found[name].append(row[place] if 0 <= place < columns else 0.0)
+    return found
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (3, 6), (6, 3), (1, 1)])
+def test_measures_are_what_loops_give(shape):
+    weights = shares(np.random.default_rng(1), *shape)
+    weights[0] = np.eye(shape[1])[0]
+    expected = by_loops(weights)
+    for name, measure in MEASURES.items():
+        np.testing.assert_allclose(measure(weights, "cross"), expected[name], atol=1e-12)
+
+
+def test_uniform_attention_has_the_entropy_log_n_and_sharp_attention_none():
+    np.testing.assert_allclose(entropy(np.full((3, 7), 1 / 7)), math.log(7))
+    np.testing.assert_array_equal(entropy(np.eye(5)), 0)
+    assert entropy(shares(np.random.default_rng(1), 1, 7)) < math.log(7)
+
+
+def test_a_head_that_looks_back_by_one_is_recognized():
+    back = np.eye(5, k=-1)
+    back[0, 0] = 1
+    assert beside(back, -1).tolist() == [0, 1, 1, 1, 1]
+    assert distance(back).tolist() == [0, 1, 1, 1, 1]
+    assert beside(back, 1).tolist() == [0, 0, 0, 0, 0]
+
+
+def test_a_decoder_s_edge_is_its_start():
+    causal = np.tril(np.ones((4, 4)))
+    causal /= causal.sum(axis=-1, keepdims=True)
+    measure = MEASURES["on EOS, start"]
+    np.testing.assert_allclose(measure(causal, "decoder"), 1 / np.arange(1, 5))
+    np.testing.assert_allclose(measure(causal, "encoder"), [0, 0, 0, 1 / 4])
+
+
+def test_a_survey_is_the_mean_over_all_rows():
+    random = np.random.default_rng(3)
+    sizes = [(3, 5), (6, 2), (4, 4)]
+    sentences = [
+        {
+            "encoder": shares(random, 2, 3, source, source),
+            "decoder": shares(random, 2, 3, target, target),
+            "cross": shares(random, 2, 3, target, source),
+        }
+        for source, target in sizes
+    ]
+    found = survey(sentences)
+    for head in np.ndindex(2, 3):
+        rows = [by_loops(one["cross"][head]) for one in sentences]
+        for name in MEASURES:
+            mean = np.mean([value for one in rows for value in one[name]])
+            np.testing.assert_allclose(found[name]["cross"][head], mean)
+
+
+def test_no_sentence_is_told():
+    with pytest.raises(ValueError, match="no sentence to measure heads on"):
+        survey([])
+
+
+def test_the_table_has_a_row_for_each_head():
+    found = {
+        "entropy": {name: np.full((1, 2), 0.5) for name in ("encoder", "decoder", "cross")},
+        "in its phrase": {"encoder": np.array([[0.25, 1.0]])},
+    }
+    rows = table(found)
+    assert rows[0] == ["head", "entropy", "in its phrase"]
+    assert rows[1:4] == [
+        ["encoder 1.1", "0.50", "0.25"],
+        ["encoder 1.2", "0.50", "1.00"],
+        ["decoder 1.1", "0.50", "-"],
+    ]
+    assert len(rows) == 7
+
+
+def test_a_model_without_self_attention_is_surveyed_by_what_it_has():
+    weights = shares(np.random.default_rng(3), 1, 2, 4, 5)
+    found = survey([{"cross": weights}])
+    assert [*found["entropy"]] == ["cross"]
+    np.testing.assert_allclose(
+        found["entropy"]["cross"], entropy(weights).mean(axis=-1), atol=1e-12
+    )
+    assert [row[0] for row in table(found)[1:]] == ["cross 1.1", "cross 1.2"]
+
+
+TREE = "( (S (NP (DT The) (NN cat)) (VP (VBZ sits) (PP (IN on) (NP (PRP it)))) (. .)) )"
+WORDS = ["The", "cat", "sits", "on", "it", "."]
+SPANS = [(0, 2), (0, 6), (2, 5), (3, 5)]
+
+
+def test_words_and_constituents_are_found():
+    assert phrases_of(trees.plain(trees.parse(TREE))) == (WORDS, SPANS)
+
+
+def test_traces_are_no_words_and_brackets_are_as_in_the_text(tmp_path):
+    path = tmp_path / "some.trees"
+    line = "(S (NP (-NONE- *)) (VP (VB Go) (PRN (-LRB- -LRB-) (RB now) (-RRB- -RRB-))))"
+    path.write_text(f"{line}\n\n(S (-NONE- *))\n{TREE}\n{TREE}\n", encoding="utf-8")
+    assert read_phrases(path, 3) == [
+        (["Go", "(", "now", ")"], [(0, 4), (1, 4)]),
+        (WORDS, SPANS),
+    ]
+
+
+def test_a_broken_tree_is_told_with_its_line(tmp_path):
+    path = tmp_path / "broken.trees"
+    path.write_text(f"{TREE}\n(S (NN a)))\n", encoding="utf-8")
+    with pytest.raises(
+        ValueError, match=r"broken.trees, line 2: token \d+, '\)', closes a bracket"
+    ):
+        read_phrases(path, 2)
+    assert len(read_phrases(path, 1)) == 1
+
+
+def test_words_belong_together_in_the_smallest_constituent():
+    belongs = together(len(WORDS), SPANS)
+    for one, other in itertools.product(range(len(WORDS)), repeat=2):
+        holding = [span for span in SPANS if one in range(*span)]
+        smallest = min(holding, key=lambda span: span[1] - span[0])
+        assert belongs[one, other] == (one != other and other in range(*smallest))
+    assert belongs[4].tolist() == [False, False, False, True, False, False]
+
+
+def test_a_head_that_stays_in_its_phrase_agrees_and_one_that_leaves_it_does_not():
+    belongs = together(len(WORDS), SPANS)
+    # Attention to oneself does not count, however strong.
+    inside = 0.1 * belongs + 0.9 * np.eye(6)
+    assert agreement(np.stack([inside, 1.0 - belongs]), belongs).mean(axis=-1).tolist() == [
+        1.0,
+        1 / 6,  # The full stop's phrase is the sentence, which it cannot leave.
+    ]
+
+
+def test_chance_is_the_mean_over_all_choices():
+    belongs = together(len(WORDS), SPANS)
+    random = np.random.default_rng(1)
+    drawn = agreement(random.random((20_000, 6, 6)), belongs).mean(axis=0)
+    np.testing.assert_allclose(by_chance(belongs), drawn, atol=0.02)

@@ -2,7 +2,12 @@
 one, its line.
 """
 
+import collections
+import dataclasses
 import gzip
+import json
+import random
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,7 +15,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pipelines import corpora
-from pipelines.corpora import line_files, parallel_text
+from pipelines.corpora import Reverse, line_files, parallel_text, reverse
+from pipelines.corpora.parallel_text import ParallelText
+from pipelines.corpora.spans import SENTINELS, cut, restored
 
 MULTI30K = Path(__file__).parents[4] / "shared" / "data" / "multi30k"
 LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=20)
@@ -179,3 +186,148 @@ def test_multi30k_as_it_lies():
         corpus.train.targets[0]
         == "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche."
     )
+
+
+# ParallelText: sources and targets stay aligned.
+@given(st.lists(st.tuples(st.text(), st.text())))
+def test_pairs_stay_aligned(pairs):
+    text = ParallelText.from_pairs(iter(pairs))
+    assert list(zip(text.sources, text.targets, strict=True)) == pairs
+    assert len(text) == len(pairs)
+
+
+@given(st.lists(st.text(), max_size=5), st.lists(st.text(), max_size=5))
+def test_refuses_exactly_the_unequal_lengths(sources, targets):
+    if len(sources) == len(targets):
+        assert len(ParallelText(sources, targets)) == len(sources)
+    else:
+        with pytest.raises(ValueError, match=f"{len(sources)} sources and {len(targets)} targets"):
+            ParallelText(sources, targets)
+
+
+def test_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        ParallelText(["a"], ["b"]).sources = []
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Two files whose second line is empty on one side, and third is too long."""
+    for split in ("train", "valid", "test"):
+        (tmp_path / f"{split}.en").write_text("a\n\n" + "b" * 100_001 + "\nc\n")
+        (tmp_path / f"{split}.de").write_text("A\nB\nC\nD\n")
+    return tmp_path
+
+
+def test_each_pair_knows_its_line_and_each_reason_its_first(files):
+    settings = {"source_language": "en", "target_language": "de", "data_dir": files}
+    corpus = corpora.load("text_files", **settings)
+    assert [corpus.valid.place(index, "") for index in (0, 1)] == [
+        f"{files}/valid.de, line 1",
+        f"{files}/valid.de, line 4",
+    ]
+    assert corpus.dropped == {"empty": 3, "huge line": 3}
+    assert corpus.dropped.firsts["empty"] == f"{files}/train.en, line 2"
+    with pytest.raises(
+        ValueError, match=r"train\.en, line 2: empty\. Correct it, or leave out --s"
+    ):
+        corpora.load("text_files", **settings, strict=True)
+    pairs = corpora.stream("text_files", **settings, strict=True)
+    with pytest.raises(ValueError, match=r"train\.en, line 2: empty"):
+        list(pairs)
+    # The control: what is read as it is has nothing to refuse.
+    with pytest.raises(ValueError, match=r"Only corpus .*text_files or .* reads `strict`"):
+        corpora.load("reverse", source_language="a", target_language="b", strict=True)
+    lines = corpora.load("lines", **settings)
+    assert lines.test.place(1, "") == f"{files}/test.en, line 4"
+    (files / "train.en").write_text("one two\n<x0> three\nfour five\n")
+    spans = corpora.load("spans", **{**settings, "prefixes": ["train"] * 3})
+    assert spans.train.place(1, "") == f"{files}/train.en, line 3"
+    assert spans.dropped.firsts == {"without a span": f"{files}/train.en, line 2"}
+
+
+def test_pairs_of_a_mixture_know_the_lines_of_its_members(files):
+    member = {"corpus": "text_files", "source_language": "en", "target_language": "de"}
+    other = {"corpus": "reverse", "source_language": "a", "target_language": "b"}
+    said = [{**other, "seed": 1}, {**member, "data_dir": "."}]
+    (files / "mixture.json").write_text(json.dumps({"corpora": said}))
+    settings = {"source_language": None, "target_language": None}
+    mixture = files / "mixture.json"
+    corpus = corpora.load("mixture", **settings, mixture=mixture)
+    assert corpus.test.place(len(corpus.test) - 1, "") == f"{files}/test.de, line 4"
+    assert corpus.test.place(2, "") == f"{mixture}, member 1, pair 3"
+    assert corpus.dropped.firsts["empty"] == f"{files}/train.en, line 2"
+    with pytest.raises(ValueError, match=r"mixture\.json, member 2: .*train\.en, line 2: empty"):
+        corpora.load("mixture", **settings, mixture=mixture, strict=True)
+
+
+def test_a_text_of_unknown_origin_has_a_number():
+    assert ParallelText(["a", "b"], ["A", "B"]).place(1, "the test side") == "the test side, text 2"
+
+
+# The toy corpus: reversed, deterministic, disjoint.
+def test_sizes_reversal_disjointness_and_every_length_and_letter_in_training():
+    for seed in range(3):
+        corpus = Reverse(seed=seed).load()
+        splits = (corpus.train, corpus.valid, corpus.test)
+        assert [len(split) for split in splits] == [4000, 200, 200]
+        sources = [source for split in splits for source in split.sources]
+        assert len(set(sources)) == len(sources)
+        for split in splits:
+            for source, target in zip(split.sources, split.targets, strict=True):
+                assert target.split() == source.split()[::-1]
+        assert {len(source.split()) for source in corpus.train.sources} == set(range(3, 13))
+        words = {word for source in corpus.train.sources for word in source.split()}
+        assert words == set(reverse.WORDS)
+
+
+def test_seed_decides_everything():
+    assert Reverse(seed=1).load() == Reverse(seed=1).load()
+    assert Reverse(seed=1).load() != Reverse(seed=2).load()
+
+
+# Spans cut out of text: put back they give the text, and as many words are cut as T5 cuts.
+WORDS = st.lists(
+    st.sampled_from(["a", "cat", "sat", "on", "the", "mat", "."]), min_size=2, max_size=300
+)
+
+
+@given(WORDS, st.integers(0, 2**32))
+def test_what_is_cut_out_can_be_put_back(words, seed):
+    source, target = cut(words, random.Random(seed))
+    assert restored(source, target).split() == words
+    missing = [word for word in target.split() if word not in SENTINELS]
+    assert len(missing) == min(max(1, round(0.15 * len(words))), len(words) - 1)
+    names = [word for word in target.split() if word in SENTINELS]
+    assert names == list(SENTINELS[: len(names)])
+    assert [word for word in source.split() if word in SENTINELS] == names[:-1]
+    # No two spans stand side by side.
+    assert not any({first, second} <= set(SENTINELS) for first, second in pairwise(source.split()))
+
+
+def test_what_a_model_leaves_out_is_left_out():
+    assert restored("a <x0> sat <x1>", "<x1> there <x2>") == "a sat there"
+    assert restored("a <x0> sat", "nonsense") == "a sat"
+
+
+def test_every_span_is_as_likely():
+    """Of three words one is cut out."""
+    found = collections.Counter(cut(["a", "b", "c"], random.Random(s))[0] for s in range(600))
+    assert set(found) == {"<x0> b c", "a <x0> c", "a b <x0>"}
+    assert min(found.values()) > 150
+
+
+def test_the_corpus_names_its_sentinels_and_drops_what_has_no_span(tmp_path):
+    for name in ("train", "valid", "test"):
+        (tmp_path / f"{name}.en").write_text("Thank you for it .\nYes\na <x3> b\n")
+    settings = {"source_language": "en", "target_language": "en", "data_dir": tmp_path}
+    corpus = corpora.load("spans", **settings, seed=3)
+    assert len(corpus.train) == 1
+    assert corpus.dropped == {"without a span": 6}
+    assert corpus.tags == SENTINELS
+    assert (corpus.source_language, corpus.target_language) == ("en", "spans")
+    again = corpora.load("spans", **settings, seed=3)
+    assert again.train == corpus.train
+    (tmp_path / "valid.en").write_text("Yes\n")
+    with pytest.raises(ValueError, match=r"^the file valid holds no line of two words or more"):
+        corpora.load("spans", **settings)

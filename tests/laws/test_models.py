@@ -1,0 +1,269 @@
+"""The laws of every registered model: a row a model or variant, and a registered model without a
+row fails. What a model computes is compared with an oracle in tests/models and tests/imports.
+"""
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+
+import keras
+import numpy as np
+import pytest
+
+from keras_transformer import models
+from keras_transformer.models import text_encoders
+
+V, B, S, T = 23, 6, 6, 5
+RANDOM = np.random.default_rng(0)
+S_LENGTHS = np.array([6, 2, 4, 3, 5, 6])
+T_LENGTHS = np.array([5, 2, 4, 5, 3, 1])
+SIZES = {"vocabulary_size": V, "num_layers": 2, "d_model": 8, "d_ff": 12, "num_heads": 2}
+PICTURE = {"height": 4, "width": 6, "channels": 3, "classes": 5, "patch_size": 2}
+STACK = {name: size for name, size in SIZES.items() if name != "vocabulary_size"}
+BASELINE = {"vocabulary_size": V, "num_layers": 2, "d_model": 8}
+
+
+def ids(lengths, width):
+    return np.where(np.arange(width) < lengths[:, None], RANDOM.integers(4, V, (B, width)), 0)
+
+
+SOURCE, TARGET = ids(S_LENGTHS, S), ids(T_LENGTHS, T)
+SEGMENTS = RANDOM.integers(0, 2, (B, S)) * (SOURCE != 0)
+PLACES = np.tile(np.arange(S), (B, 1))
+
+
+@dataclasses.dataclass
+class Row:
+    """How a model is made, what it is called with, how many sentences and tokens of that are no
+    padding, and which inputs are as wide as the text.
+    """
+
+    make: Callable
+    inputs: tuple
+    lengths: np.ndarray | None = None
+    widening: tuple[int, ...] = ()
+    steps: bool = False
+
+    def call(self, model, inputs=None, **named):
+        inputs = inputs or self.inputs
+        return np.array(model(inputs if len(inputs) > 1 else inputs[0], **named))
+
+
+def translator(kind=models.Transformer, **sizes):
+    make = functools.partial(kind, **(SIZES if kind is models.Transformer else BASELINE) | sizes)
+    return Row(make, (SOURCE, TARGET), T_LENGTHS, (3, 2), steps=True)
+
+
+def language_model(**sizes):
+    make = functools.partial(models.LanguageModel, **SIZES | sizes)
+    return Row(make, (TARGET,), T_LENGTHS, (2,), steps=True)
+
+
+def text_encoder(kind, *more, places=False, time=True):
+    hyperparameters = models.Hyperparameters(**SIZES, dropout=0.5)
+    inputs = (SOURCE, SEGMENTS, PLACES) if places else (SOURCE, SEGMENTS)
+    make = functools.partial(kind, hyperparameters, *more)
+    return Row(make, inputs, S_LENGTHS if time else None, (3, 3, 0)[: len(inputs)])
+
+
+# Each choice is in one of the first, and by itself among the slow ones.
+TOGETHER = [
+    {"d_k": 3, "d_v": 5, "dropout": 0.5},
+    {"norm": "pre", "activation": "gelu", "d_k": 3, "d_v": 5, "dropout": 0.5},
+    {"attention": "dot_product", "positions": "relative"},
+    {"attention": "additive", "positions": "learned", "max_positions": 3},
+    {"attention": "local:1", "positions": "rotary"},
+    {"attention": "sparse:2", "positions": "shaw", "norm": "pre"},
+    {"attention": "low_rank:3", "max_positions": 4, "positions": "none"},
+    {"attention": "linear", "tie_embeddings": "decoder"},
+    {"activation": "swiglu", "tie_embeddings": "none", "attention_dropout": 0.1},
+]
+ALONE = [
+    {"activation": "swish"},
+    {"attention": "dot_product"},
+    {"attention": "additive"},
+    {"attention": "local:1"},
+    {"attention": "local:2", "positions": "relative"},
+    {"attention": "sparse:2"},
+    {"attention": "low_rank:3"},
+    {"attention": "linear"},
+    {"positions": "learned"},
+    {"positions": "relative"},
+    {"positions": "shaw"},
+    {"positions": "rotary"},
+    {"positions": "none"},
+    {"activation": "swiglu"},
+    {"tie_embeddings": "decoder"},
+]
+CONTINUING = [
+    {"dropout": 0.5},
+    {"norm": "pre", "positions": "learned", "attention_bias": True, "scaled_embeddings": False},
+    {"norm": "pre_rms", "positions": "rotary", "activation": "swiglu"},
+    {"positions": "relative", "tie_embeddings": "none"},
+    {"attention": "linear", "positions": "learned"},
+    {"attention": "local:2"},
+]
+
+
+def called(kind, sizes):
+    return f"{kind} {' '.join(str(value) for value in sizes.values())}"
+
+
+# By the registered names; behind one, the variant.
+ROWS = {
+    **{called("Transformer", sizes): translator(**sizes) for sizes in TOGETHER + ALONE},
+    **{called("LanguageModel", sizes): language_model(**sizes) for sizes in CONTINUING},
+    "RecurrentTranslator": translator(models.RecurrentTranslator, dropout=0.5),
+    "ConvolutionalTranslator": translator(
+        models.ConvolutionalTranslator, positions="learned", max_positions=6, dropout=0.5
+    ),
+    "BareTextEncoder": text_encoder(text_encoders.BareTextEncoder),
+    "MaskedLanguageModel": text_encoder(text_encoders.MaskedLanguageModel, places=True),
+    "TextClassifier": text_encoder(text_encoders.TextClassifier, 5, time=False),
+    "TextClassifier mean": text_encoder(text_encoders.TextClassifier, 5, "mean", time=False),
+    "TokenClassifier": text_encoder(text_encoders.TokenClassifier, 5),
+    "VisionTransformer": Row(
+        functools.partial(models.VisionTransformer, **PICTURE, **STACK, dropout=0.5),
+        (RANDOM.uniform(size=(B, 4, 6, 3)).astype("float32"),),
+        None,
+        (0,),
+    ),
+}
+SLOW = {called("Transformer", sizes) for sizes in ALONE}
+
+
+def each(which=lambda row: True):
+    names = [name for name, row in ROWS.items() if which(row)]
+    params = [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in names]
+    return pytest.mark.parametrize("name", params)
+
+
+CAUSAL = each(lambda row: row.steps)
+
+
+@functools.cache
+def drawn(name):
+    """Random weights, none as it starts. Not to be changed."""
+    model = ROWS[name].make()
+    ROWS[name].call(model)
+    random = np.random.default_rng(3)
+    model.set_weights([random.normal(w, 0.3) for w in model.get_weights()])
+    return model
+
+
+def test_each_registered_model_has_a_row():
+    registered = {
+        name.partition(">")[2]
+        for name, kind in keras.saving.get_custom_objects().items()
+        if name.startswith("keras_transformer>")
+        and inspect.isclass(kind)
+        and issubclass(kind, keras.Model)
+    }
+    assert registered == {name.split()[0] for name in ROWS}
+
+
+@each()
+def test_a_config_makes_it_again(name):
+    row, model = ROWS[name], drawn(name)
+    clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(model))
+    assert (type(clone).__name__, clone.hyperparameters) == (name.split()[0], model.hyperparameters)
+    assert [w.path for w in clone.weights] == [w.path for w in model.weights]
+    assert len(clone.variables) == len(model.variables)
+    clone.set_weights(model.get_weights())
+    np.testing.assert_array_equal(row.call(clone), row.call(model))
+
+
+@each()
+def test_logits_and_weights_are_float32_under_mixed_bfloat16(name):
+    row, model = ROWS[name], drawn(name)
+    mixed = row.make(dtype="mixed_bfloat16")
+    outputs = [row.call(one) for one in (mixed, model)]
+    assert {keras.backend.standardize_dtype(out.dtype) for out in outputs} <= {
+        *("float32",),
+        *(("bfloat16",) if name == "BareTextEncoder" else ()),
+    }
+    assert {w.dtype for w in mixed.weights} == {"float32"}
+    stacks = [layer for layer in mixed.layers if "coder" in layer.name]
+    assert stacks
+    assert {layer.compute_dtype for layer in stacks} == {"bfloat16"}
+
+
+@each()
+def test_dropout_acts_in_training_and_nowhere_else(name):
+    row = ROWS[name]
+    model = row.make()
+    plain = row.call(model)
+    np.testing.assert_array_equal(row.call(model, training=False), plain)
+    assert np.abs(row.call(model, training=True) - plain).max() > 0.01
+
+
+def real(row, out):
+    return out if row.lengths is None else out[np.arange(out.shape[1]) < row.lengths[:, None]]
+
+
+@each()
+def test_padding_its_width_and_batch_mates_change_nothing(name):
+    row, model = ROWS[name], drawn(name)
+    expected = row.call(model)
+    turned = [
+        np.pad(array, [(0, 0), (0, more), *[(0, 0)] * (array.ndim - 2)])[::-1]
+        for array, more in zip(row.inputs, row.widening, strict=True)
+    ]
+    found = row.call(model, turned)[::-1]
+    if row.lengths is not None:
+        found = found[:, : expected.shape[1]]
+    np.testing.assert_allclose(real(row, found), real(row, expected), rtol=0, atol=5e-5)
+    alone = row.call(model, [array[1:2] for array in row.inputs])
+    np.testing.assert_allclose(alone[0], expected[1], rtol=0, atol=5e-5)
+    # A control: a token in its place is no padding. What comes later is no matter to a model that
+    # continues.
+    first = row.inputs[0]
+    other = row.call(model, (np.where(first == 0, 5, first), *row.inputs[1:]))
+    is_padded = len(row.inputs) > 1
+    assert (np.abs(real(row, other) - real(row, expected)).max() > 0.01) == is_padded
+
+
+@CAUSAL
+def test_later_tokens_change_nothing_and_earlier_ones_do(name):
+    row, model = ROWS[name], drawn(name)
+    *source, target = row.inputs
+    changed = np.where(np.arange(T) < 2, target, 3)
+    before, after = (row.call(model, (*source, a)) for a in (target, changed))
+    np.testing.assert_allclose(before[:, :2], after[:, :2], rtol=0, atol=1e-5)
+    assert (np.abs(before[:, 2:] - after[:, 2:]).max(axis=-1) > 0).all()
+
+
+def steps(model, targets, source=(), forget=False):
+    """Logits and attention of each step for K hypotheses a sentence, (B, K, T, ...)."""
+    stepper = model.stepper()
+    encoded = [model.encode(ids) for ids in source]
+    state = start = stepper.start(targets.shape[0] * targets.shape[1])
+    found = []
+    for position in range(targets.shape[2]):
+        step = stepper(targets[:, :, position], np.int32(position), state, *encoded)
+        found.append(step)
+        state = start if forget else step[1]
+    logits = np.stack([np.array(one[0]) for one in found], axis=2)
+    return logits, [one[2] for one in found]
+
+
+@CAUSAL
+def test_token_by_token_gives_what_the_whole_gives(name):
+    row, model = ROWS[name], drawn(name)
+    *source, target = row.inputs
+    targets = np.stack([target, np.where(target > 12, 9, target)], axis=1)
+    logits, attention = steps(model, targets, source)
+    assert logits.dtype == "float32"
+    rows = (*(np.repeat(ids, 2, axis=0) for ids in source), targets.reshape(-1, T))
+    whole = row.call(model, rows)
+    np.testing.assert_allclose(logits.reshape(whole.shape), whole, rtol=0, atol=5e-5)
+    if source:
+        of_last = np.array(model.attention_weights(*rows)["cross"])[:, -1].mean(axis=1)
+        shares = np.stack([np.array(one) for one in attention], axis=2)
+        np.testing.assert_allclose(shares.reshape(of_last.shape), of_last, rtol=0, atol=5e-6)
+    else:
+        assert attention == [None] * T
+    # A control: a stepper that forgets.
+    forgetful, _ = steps(model, targets, source, forget=True)
+    assert np.abs(forgetful - logits)[:, :, 2:].max() > 0.01
