@@ -1,27 +1,30 @@
-"""Import a model of another program as a run and a SavedModel, a translator of Marian or OpenNMT-
-tf, a T5, a GPT-2, a BERT or a ViT: `python -m keras_transformer.import_model --from=FOLDER
---model_dir=runs/opus_en_de` (Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation
-in C++"; Klein et al. 2017, "OpenNMT: Open-Source Toolkit for Neural Machine Translation"; Raffel et
-al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer";
-Radford et al. 2019, "Language Models are Unsupervised Multitask Learners"; Devlin et al. 2019,
-"BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding"; Dosovitskiy et
-al. 2021, "An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale").
+"""Import a model of another program as a run and a SavedModel, a translator of Marian, of
+OpenNMT-tf or of Hugging Face (MarianMT, M2M100, NLLB-200), a T5, a GPT-2, a BERT or a ViT: `python
+-m keras_transformer.import_model --from=FOLDER --model_dir=runs/opus_en_de` (Junczys-Dowmunt et al.
+2018, "Marian: Fast Neural Machine Translation in C++"; Klein et al. 2017, "OpenNMT: Open-Source
+Toolkit for Neural Machine Translation"; Fan et al. 2021, "Beyond English-Centric Multilingual
+Machine Translation"; Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified
+Text-to-Text Transformer"; Radford et al. 2019, "Language Models are Unsupervised Multitask
+Learners"; Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for Language
+Understanding"; Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words: Transformers for Image
+Recognition at Scale").
 
 A folder of Marian, such as a release of OPUS-MT, has decoder.yml and the files that it names,
 source.spm and target.spm. One of OpenNMT-tf is a model_dir, with its config.yml, vocabularies and
 SentencePiece models in it or above. Others are in Hugging Face's layout: config.json,
-*.safetensors, for a T5 spiece.model, for a GPT-2 vocab.json and merges.txt, and for a BERT
-vocab.txt or tokenizer.json. `train --init_from` fine-tunes the run. A BERT's SavedModel gives
+*.safetensors, for a MarianMT source.spm, target.spm and vocab.json, for an M2M100 or NLLB-200
+sentencepiece.bpe.model, for a T5 spiece.model, for a GPT-2 vocab.json and merges.txt, and for a
+BERT vocab.txt or tokenizer.json. `train --init_from` fine-tunes the run. A BERT's SavedModel gives
 sentence vectors, and if the model has such a head it also predicts masked words, labels or tags. A
 ViT's SavedModel classifies images.
 """
 
 from keras_transformer import flags
-from keras_transformer.flags.of_commands import ImportOptions
+from keras_transformer.flags.of_commands import ImportOptions, Languages
 from keras_transformer.saved_models.options import ExportOptions, Version
 from keras_transformer.training.options import RunOptions
 
-SECTIONS = (ImportOptions, RunOptions, ExportOptions, Version)
+SECTIONS = (ImportOptions, Languages, RunOptions, ExportOptions, Version)
 
 
 def main(FLAGS):
@@ -42,11 +45,14 @@ def main(FLAGS):
     export_dir = run.export_dir(FLAGS.export_dir)
     write.new_version(export_dir, FLAGS.version)
     folder = imported.opened(origin)
-    task, module = imported.module_of(folder)
+    task, module = imported.module_of(folder, flags.languages(FLAGS))
+    weights = sum(one.shape.num_elements() for one in module.weights)
+    print(f"{folder.path}: {task}, {weights:,} weights read", flush=True)
     description = imported.description(task, module, origin)
     # If the export fails, no run is left, which a second try would find there.
     with whole_folder(run.path) as temporary:
         imported.write_run(temporary, description, module)
+        print("The run is written, and the SavedModel follows", flush=True)
         path = write.export(module, export_dir, description, version=FLAGS.version)
     if unused := folder.told():
         print(unused)

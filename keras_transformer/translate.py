@@ -10,14 +10,14 @@ import json
 from keras_transformer import flags
 from keras_transformer.flags.of_commands import (
     SEARCHING,
+    TRANSLATING,
     DecodeTokens,
     JsonOutput,
     Lines,
     Output,
-    TranslateOptions,
 )
 
-SECTIONS = (*SEARCHING, DecodeTokens, Lines, TranslateOptions, JsonOutput, Output)
+SECTIONS = (*SEARCHING, DecodeTokens, Lines, *TRANSLATING, JsonOutput, Output)
 
 
 def main(FLAGS):
@@ -31,7 +31,7 @@ def main(FLAGS):
     _refuse(FLAGS)
     streams.require_writable(FLAGS.output)
     at_once = spread_over_cores()
-    translator = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
+    translator = Translator.load(model, FLAGS.precision, **flags.translation_options(FLAGS))
     marked = marking(FLAGS.glossary, translator.description)
     if FLAGS.stream:
         streams.answer_lines(

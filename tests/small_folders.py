@@ -1,11 +1,13 @@
 """A small good folder of a BERT or a ViT in Hugging Face's layout, without transformers."""
 
+import io
 import json
 
 import numpy as np
 import pytest
+import sentencepiece
 
-from keras_transformer.imports import bert, gpt2, t5, vit
+from keras_transformer.imports import bert, gpt2, m2m_100, marian_mt, t5, vit
 from pipelines.json_files import settings
 from pipelines.vocabularies.word_pieces import SPECIAL
 
@@ -29,11 +31,22 @@ BERT = {
 VIT = {"model_type": "vit", "image_size": 4, "patch_size": 2, "num_channels": 3, **SIZES}
 GPT2 = {"model_type": "gpt2", "n_layer": 1, "n_embd": 4, "n_head": 2, "n_positions": 4}
 T5 = {"model_type": "t5", "num_layers": 1, "d_model": 4, "d_kv": 2, "d_ff": 4, "num_heads": 2}
+SIDES = ("encoder", "decoder")
+TRANSLATOR = {
+    "d_model": 4,
+    **{f"{side}_layers": 1 for side in SIDES},
+    **{f"{side}_ffn_dim": 6 for side in SIDES},
+    **{f"{side}_attention_heads": 2 for side in SIDES},
+}
+MARIAN = {**TRANSLATOR, "model_type": "marian", "vocab_size": 9, "pad_token_id": 8}
+MARIAN |= {"eos_token_id": 0, "decoder_start_token_id": 8}
 CONFIGS = {
     bert: BERT,
     vit: VIT,
     gpt2: {**GPT2, "vocab_size": 9},
     t5: {**T5, "vocab_size": 9},
+    marian_mt: MARIAN,
+    m2m_100: {**TRANSLATOR, "model_type": "m2m_100", "vocab_size": 40},
 }
 MEANS = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "do_normalize": True}
 VECTORS = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
@@ -42,6 +55,24 @@ TOKENIZER = {
     "model": {"type": "WordPiece", "vocab": {piece: n for n, piece in enumerate(PIECES)}},
     "normalizer": {"type": "BertNormalizer", "lowercase": True},
 }
+
+TEXTS = {
+    "source.spm": ["no red cats run", "a red cat ran home", "no cats at home"] * 8,
+    "target.spm": ["keine roten Katzen", "eine rote Katze lief", "nein, Katzen"] * 8,
+}
+
+
+def learned(lines):
+    """A SentencePiece model as OPUS-MT learns one."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        vocab_size=30,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    return model.getvalue()
 
 
 def config_of(family, document):
@@ -65,6 +96,15 @@ def write(folder, family=bert, **changes):
     safetensors.save_file(tensors_of(family, document), folder / "model.safetensors")
     if family is bert:
         (folder / "vocab.txt").write_text("\n".join(PIECES))
+    if family is marian_mt:
+        ids = {piece: number for number, piece in enumerate(["</s>", "<unk>", *"abcdef", "<pad>"])}
+        (folder / "vocab.json").write_text(json.dumps(ids))
+        for name, lines in TEXTS.items():
+            (folder / name).write_bytes(learned(lines))
+    if family is m2m_100:
+        (folder / m2m_100.SPM).write_bytes(learned(TEXTS["source.spm"]))
+        said = {"additional_special_tokens": ["deu_Latn", "eng_Latn"], "tgt_lang": "deu_Latn"}
+        (folder / m2m_100.TOKENIZER).write_text(json.dumps(said))
     if family is vit:
         (folder / "preprocessor_config.json").write_text(json.dumps(MEANS))
     return folder

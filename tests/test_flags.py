@@ -10,7 +10,7 @@ from command_flags import COMMANDS, EVERY_FLAG, flags_of, names_of
 
 from keras_transformer import flags
 from keras_transformer.decoding.options import DecodingOptions
-from keras_transformer.decoding.remembered_options import REMEMBERED
+from keras_transformer.decoding.remembered_options import LANGUAGES, REMEMBERED
 from keras_transformer.flagfiles import FLAGFILES, expand_flagfiles, placed
 from keras_transformer.flags.definition import PathParser
 from keras_transformer.flags.scopes import every_place
@@ -159,7 +159,7 @@ def test_what_was_not_given_is_no_decoding_option():
 def test_what_a_run_decides_says_its_own_default():
     """The run decides, or the task: trees may be longer than translations."""
     for name in REMEMBERED:
-        if name == "barred":  # an import says it, and no flag
+        if name in ("barred", *LANGUAGES):  # an import says them, and no flag of decoding
             continue
         flag = EVERY_FLAG[name]
         assert flag.default is None, name

@@ -26,6 +26,7 @@ class Constraints:
         repetition_penalty: theta; the logit of a token that has come is divided by theta if it is
             positive, else multiplied by it. 1: no penalty.
         barred: ids that never come.
+        given: number of tokens of a prefix that belong to the question: they cost nothing.
 
     Raises:
         ValueError: naming the argument that is out of range.
@@ -37,6 +38,7 @@ class Constraints:
     no_repeat_ngram_size: int = 0
     repetition_penalty: float = 1.0
     barred: tuple[int, ...] = ()
+    given: int = 0
 
     def __post_init__(self):
         if not isinstance(self.no_repeat_ngram_size, int) or self.no_repeat_ngram_size < 0:
@@ -99,6 +101,12 @@ class Constraints:
         logits = tf.reshape(logits, [-1, vocabulary_size])
         history = tf.reshape(history, [-1, tf.shape(history)[2]])
         forced = tf.repeat(_forced(position, sentences), width)
+        if self.given:
+            logits = tf.cond(
+                position < self.given,
+                lambda: tf.one_hot(forced, vocabulary_size, 0.0, -float("inf")),
+                lambda: logits,
+            )
         if self.repetition_penalty != 1.0:
             logits = self._penalized(logits, history[:, 1:])
         allowed = (

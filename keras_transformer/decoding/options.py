@@ -62,8 +62,11 @@ class DecodingOptions(Options):
         "leaving",
         "What becomes of a translation that ends. leaving: it leaves the beam to others. "
         "shrinking: its place in the beam goes with it, as in Marian. staying: it keeps a place "
-        f"until all have ended, as in OpenNMT-tf. Default: leaving, {OR_ITS_OWN}",
-        choices=("leaving", "shrinking", "staying"),
+        "until all have ended, as in OpenNMT-tf. until_full, until_worse: it leaves, and the "
+        "search is over when beam_size have ended, or also none would be better if it ended now, "
+        "as in Hugging Face's with early_stopping true or false. Default: leaving, "
+        f"{OR_ITS_OWN}",
+        choices=("leaving", "shrinking", "staying", "until_full", "until_worse"),
         **ITS_OWN,
     )
     coverage_penalty: float = option(
@@ -147,6 +150,9 @@ class DecodingOptions(Options):
         resumed=TOLD,
     )
     seed: int | None = None
+    # Of a model of many languages, those of texts and translations that do not say theirs.
+    source_language: str | None = None
+    target_language: str | None = None
     # Ids that are never produced.
     barred: tuple[int, ...] = ()
 

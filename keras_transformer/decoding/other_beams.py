@@ -1,5 +1,5 @@
 """Beam searches of other programs, which treat a hypothesis that ends otherwise than section 6.1's
-does (Vaswani et al. 2017): Marian's and OpenNMT-tf's.
+does (Vaswani et al. 2017): Marian's, OpenNMT-tf's and Hugging Face's.
 """
 
 import tensorflow as tf
@@ -79,6 +79,41 @@ class StayingBeamSearch(BeamSearch):
         return length_penalty(lengths, searched["alpha"][:, None], searched["c"][:, None])
 
 
+class UntilFullBeamSearch(BeamSearch):
+    """Hugging Face's beam search with early_stopping=True (Wolf et al. 2020, "Transformers:
+    State-of-the-Art Natural Language Processing"): a sentence is done as soon as K hypotheses have
+    ended. At the limit all end, and this EOS costs nothing. Arguments, call and result as of
+    `BeamSearch`.
+    """
+
+    def extensions(self, searched, logits, position):
+        scores, tokens = super().extensions(searched, logits, position)
+        at_limit = (searched["limit"] == position + 1)[:, None, None]
+        is_first = tf.range(tf.shape(scores)[2]) == 0
+        itself = tf.where(is_first, searched["scores"][:, :, None], -float("inf"))
+        return tf.where(at_limit, itself, scores), tokens
+
+    def _settled(self, alive_scores, finished_scores, searched):
+        worst = tf.gather(finished_scores, searched["beam_size"] - 1, batch_dims=1)
+        nothing_left = tf.reduce_max(alive_scores, axis=-1) == -float("inf")
+        return (worst > -float("inf")) | nothing_left
+
+
+class UntilWorseBeamSearch(UntilFullBeamSearch):
+    """Hugging Face's beam search with early_stopping=False: a sentence is done when K hypotheses
+    have ended and the best that goes on would be no better than the worst of them, if its score
+    were divided by lp at the length that it has now. Arguments, call and result as of `BeamSearch`.
+    """
+
+    def _settled(self, alive_scores, finished_scores, searched):
+        length = tf.shape(searched["ids"])[2]
+        likeliest = tf.reduce_max(alive_scores, axis=-1)
+        worst = tf.gather(finished_scores, searched["beam_size"] - 1, batch_dims=1)
+        is_worse = worst >= likeliest / self._lp(length, searched)
+        is_worse |= searched["beam_size"] == 1
+        return is_worse & super()._settled(alive_scores, finished_scores, searched)
+
+
 def _lengths(ids):
     """|Y| of hypotheses (b, K, t + 1), float32 (b, K), and which of them have ended."""
     return (
@@ -88,4 +123,10 @@ def _lengths(ids):
 
 
 # By the name of what becomes of a hypothesis that ends.
-BEAMS = {"leaving": BeamSearch, "shrinking": ShrinkingBeamSearch, "staying": StayingBeamSearch}
+BEAMS = {
+    "leaving": BeamSearch,
+    "shrinking": ShrinkingBeamSearch,
+    "staying": StayingBeamSearch,
+    "until_full": UntilFullBeamSearch,
+    "until_worse": UntilWorseBeamSearch,
+}

@@ -9,13 +9,19 @@ from keras_transformer.decoding.options import RULES, DecodingOptions
 # What samples do without.
 OF_SEARCH = ("beam_size", "length_penalty", "length_penalty_form", "beam_form", "coverage_penalty")
 # Neither how many hypotheses are shown nor how samples are drawn.
-REMEMBERED = (*OF_SEARCH, *RULES)
+LANGUAGES = ("source_language", "target_language")
+REMEMBERED = (*OF_SEARCH, *RULES, *LANGUAGES)
 
 
 def decoding_flags(values: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `DecodingOptions` that the values of flags give."""
+    # Languages are flags of corpora too.
     names = [field.name for field in dataclasses.fields(DecodingOptions)]
-    return {name: values[name] for name in names if values.get(name) is not None}
+    return {
+        name: values[name]
+        for name in names
+        if values.get(name) is not None and name not in LANGUAGES
+    }
 
 
 def remembered(options: DecodingOptions) -> dict[str, Any]:

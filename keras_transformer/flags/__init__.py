@@ -65,6 +65,17 @@ def required(FLAGS: absl_flags.FlagValues, name: str) -> str:
     return value
 
 
+def translation_options(FLAGS: absl_flags.FlagValues) -> dict:
+    """`decoding_options`, and the languages."""
+    return decoding_options(FLAGS) | languages(FLAGS)
+
+
+def languages(FLAGS) -> dict[str, str]:
+    """The source_language and target_language that flags give, of a model of many languages."""
+    names = ("source_language", "target_language")
+    return {name: getattr(FLAGS, name) for name in names if getattr(FLAGS, name)}
+
+
 def decoding_options(FLAGS: absl_flags.FlagValues) -> dict:
     """The options of `DecodingOptions` that flags give. What was not given stays as it is, in a
     SavedModel as it was exported.

@@ -5,7 +5,8 @@ import dataclasses
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.saved_models.options import Precision
 from keras_transformer.training.options import Seed
-from pipelines.options import FREE, Options, option
+from pipelines.corpora.options import CorpusOptions, Target
+from pipelines.options import FREE, Options, again, option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +65,16 @@ class TranslateOptions(Options):
         "with --protect: where the term comes, its translation does.",
         path=True,
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class Languages(Options):
+    """Languages."""
+
+    needs = (("task", ("translation",)),)
+
+    source_language: str | None = again(CorpusOptions, "source_language", None)
+    target_language: str | None = again(Target, "target_language", None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,3 +162,4 @@ class Dump(Options):
 
 # A model that searches.
 SEARCHING = (ModelToUse, DecodingOptions, Seed, Precision)
+TRANSLATING = (TranslateOptions, Languages)

@@ -4,7 +4,7 @@ ours and theirs, from which their shapes are checked and ours are made.
 
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
@@ -123,18 +123,38 @@ def encoder(
             yield from norm(f"{ours}/{name}", f"{theirs}.{their_name}", width)
 
 
-def weights(table: Iterable[Weight], tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Our arrays by the paths of their variables. What stands in rows that follow each other is
-    read once.
+class Made(Mapping):
+    """Our arrays by the paths of their variables. Each is read when it is asked for, so that no two
+    need be in memory at once.
     """
-    arrays = {}
-    last = None
-    for weight in table:
-        if last != weight.theirs:
-            array = tensors[weight.theirs]
-            last = weight.theirs
-        arrays[weight.ours] = weight.made(array)
-    return arrays
+
+    def __init__(self, table: Iterable[Weight], tensors: Mapping[str, np.ndarray]):
+        self._table = {weight.ours: weight for weight in table}
+        self._tensors = tensors
+
+    def __getitem__(self, path: str) -> np.ndarray:
+        weight = self._table[path]
+        return weight.made(self._tensors[weight.theirs])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+
+def pieces_by_id(ids: Mapping[str, Any], path: pathlib.Path, remedy: str) -> list[str]:
+    """The pieces of a vocabulary file in the order of their ids, 0, 1, 2..."""
+    pieces = [None] * len(ids)
+    for piece, number in ids.items():
+        is_id = type(number) is int and 0 <= number < len(ids)
+        if not is_id or pieces[number] is not None:
+            raise ValueError(
+                f"{path} must number its {len(ids):,} pieces from 0, each once. Received: "
+                f"{shown(piece)}: {shown(number)}. {remedy}"
+            )
+        pieces[number] = piece
+    return pieces
 
 
 def unused_line(

@@ -3,6 +3,7 @@ are not used; what the headers of its `*.safetensors` say, and the arrays, which
 one.
 """
 
+import math
 import os
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,8 @@ from pipelines.json_files import Schema, regular_file, shown
 INDEX = "model.safetensors.index.json"
 ENDING = ".safetensors"
 WHOLE = "Save the model again, all its files."
+# Numbers that are read at once.
+AT_ONCE = 2**24
 FLOATS = ("F64", "F32", "F16", "BF16")
 
 
@@ -161,8 +164,21 @@ class WeightFiles(Mapping):
     def __getitem__(self, name: str) -> np.ndarray:
         path, stored = self._places[name]
         self._read.add(name)
+        shape, _ = self._headers[name]
+        if not shape:
+            return self._part(path, stored, None)
+        array = np.empty(shape, np.float32)
+        # What a file has mapped counts as memory until it is closed.
+        step = max(AT_ONCE // max(math.prod(shape[1:]), 1), 1)
+        for begin in range(0, shape[0], step):
+            rows = slice(begin, min(begin + step, shape[0]))
+            array[rows] = self._part(path, stored, rows)
+        return array
+
+    def _part(self, path, stored, rows):
         with _opened(path) as file, np.errstate(all="ignore"):
-            array = np.asarray(file.get_tensor(stored), np.float32)
+            part = file.get_tensor(stored) if rows is None else file.get_slice(stored)[rows]
+            array = np.asarray(part, np.float32)
         if not np.isfinite(array).all():
             raise ValueError(
                 f"{path}: the weight {shown(stored)} must have finite numbers in float32. "

@@ -10,12 +10,12 @@ import keras
 import msgspec
 import numpy as np
 
-from keras_transformer.imports import bert, gpt2, t5, vit
-from keras_transformer.imports.family import AGAIN, ANOTHER, weights
+from keras_transformer.imports import bert, gpt2, m2m_100, marian_mt, t5, vit
+from keras_transformer.imports.family import AGAIN, ANOTHER, Made
 from keras_transformer.imports.folder_files import INDEX, SettingsFiles, WeightFiles, listed
 from pipelines.json_files import Schema, read_object, refuse, shown
 
-FAMILIES = {family.MODEL_TYPE: family for family in (bert, gpt2, t5, vit)}
+FAMILIES = {family.MODEL_TYPE: family for family in (bert, gpt2, m2m_100, marian_mt, t5, vit)}
 CONFIG = "config.json"
 PICTURES = "preprocessor_config.json"
 # Of the names that are not used, as many are told of each file.
@@ -119,12 +119,12 @@ class PretrainedFolder:
         assign(model, arrays, self.path)
         return model
 
-    def arrays(self, pieces: int | None = None) -> tuple[Schema, dict[str, np.ndarray]]:
+    def arrays(self, pieces: int | None = None) -> tuple[Schema, Mapping[str, np.ndarray]]:
         """The config of the model that `model` makes, and its weights by their paths."""
         config = self.config
         if pieces:
             config = msgspec.structs.replace(config, vocab_size=pieces)
-        arrays = weights(self.family.table(config), self._tensors)
+        arrays = Made(self.family.table(config), self._tensors)
         return config, vit.for_ours(arrays, self._pictures) if self._pictures else arrays
 
     def told(self) -> str:
@@ -148,14 +148,14 @@ def assign(model: keras.Model, arrays: Mapping[str, np.ndarray], folder: pathlib
     """Set each variable of a model to the array of its path. `folder` is where they are from.
 
     Raises:
-        ValueError: if one is missing or has another shape, before any is set.
+        ValueError: if one is missing or has another shape.
     """
     for variable in model.weights:
-        shape = np.shape(arrays[variable.path]) if variable.path in arrays else "missing"
+        array = arrays.get(variable.path)
+        shape = "missing" if array is None else np.shape(array)
         if shape != tuple(variable.shape):
             raise ValueError(
                 f"{folder}: the weight of {variable.path} is {shape}, expected "
                 f"{tuple(variable.shape)}. Check that config.json and the weights belong together."
             )
-    for variable in model.weights:
-        variable.assign(arrays[variable.path])
+        variable.assign(array)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.imports.family import NEVER, Weight, unused_line, weights
+from keras_transformer.imports.family import NEVER, Made, Weight, pieces_by_id, unused_line
 from keras_transformer.imports.folder_files import listed
 from keras_transformer.imports.hugging_face import assign
 from keras_transformer.imports.marian_files import (
@@ -134,15 +134,8 @@ class MarianFolder:
     def _read_vocabulary(self, name):
         path = self._file(name)
         ids = read_yaml(path, MOST_BYTES_OF_PIECES, of_text=True)
-        pieces = [None] * len(ids)
-        for piece, number in ids.items():
-            place = int(number) if str(number).isdecimal() else -1
-            if not 0 <= place < len(ids) or pieces[place] is not None:
-                raise ValueError(
-                    f"{path} must number its {len(ids):,} pieces from 0, each once. Received: "
-                    f"{shown(piece)}: {shown(number)}. {WHOLE}"
-                )
-            pieces[place] = piece
+        ids = {piece: int(one) if str(one).isdecimal() else one for piece, one in ids.items()}
+        pieces = pieces_by_id(ids, path, WHOLE)
         for name in (END, UNKNOWN):
             if name not in ids:
                 raise ValueError(f"{path} lacks the piece {name}. {WHOLE}")
@@ -200,7 +193,7 @@ class MarianFolder:
     def model(self) -> Transformer:
         """Make the model, with its weights."""
         model = Transformer(self.hyperparameters)
-        assign(model, weights(self.table(), self._weights), self.path)
+        assign(model, Made(self.table(), self._weights), self.path)
         return model
 
     def told(self) -> str:

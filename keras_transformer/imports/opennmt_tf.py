@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.imports.family import NEVER, Weight, unused_line, weights
+from keras_transformer.imports.family import NEVER, Made, Weight, unused_line
 from keras_transformer.imports.hugging_face import assign
 from keras_transformer.imports.marian_files import ANOTHER, WHOLE
 from keras_transformer.imports.opennmt_tf_checkpoint import Checkpoint, read_description
@@ -174,7 +174,7 @@ class OpenNMTFolder:
     def model(self) -> Transformer:
         """Make the model, with its weights."""
         model = Transformer(self.hyperparameters)
-        assign(model, weights(self.table(), self._weights), self.path)
+        assign(model, Made(self.table(), self._weights), self.path)
         return model
 
     def told(self) -> str:

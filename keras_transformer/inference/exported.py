@@ -11,6 +11,7 @@ import tensorflow as tf
 from google.protobuf.message import Message
 
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding.remembered_options import LANGUAGES
 from keras_transformer.inference.functions import SavedFunctions, meta_graph_of
 from keras_transformer.inference.live import Hypothesis, Live, as_bytes, as_strings
 from keras_transformer.saved_models.loaded_graph import sentencepiece_models
@@ -31,6 +32,7 @@ OPTIONS = {
     "serving_default": (),
     "translate": (
         *("beam_size", "length_penalty", "length_penalty_form", "max_length", "num_hypotheses"),
+        *LANGUAGES,
     ),
     "sample": ("temperature", "seed"),
 }
@@ -67,6 +69,7 @@ class Exported:
             pieces = map(self._target_tokenizer.id_to_piece, range(len(self._target_tokenizer)))
             self._tree_leaves = alphabet_of(list(pieces)).leaves
         self._limits = limits(facts)
+        self._languages = facts.get("languages", [])
         exported = facts.get("decoding", {}).get("beam_size")
         self._translating, self._options = request(options, exported)
         self.check(self._options)
@@ -79,6 +82,13 @@ class Exported:
                 raise ValueError(
                     f"{name}={options[name]}: {self._folder} takes at most {most:g}. Pass less, or "
                     "name the folder of its run."
+                )
+        for name in LANGUAGES:
+            language = options.get(name)
+            if language is not None and language not in self._languages:
+                raise ValueError(
+                    f"{name}={language}: {self._folder} has "
+                    f"{', '.join(self._languages) or 'no labels of languages'}. Name one of these."
                 )
 
     def lengths(self, lines: list[str]) -> list[int]:
@@ -145,20 +155,30 @@ class Exported:
 
     def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:
         """Log P(Y | X) in nats and |Y| of each pair."""
+        self._refuse_languages()
         answer = self._run("score", text=lines, reference=references)
         return list(zip(answer["log_probability"].tolist(), answer["tokens"].tolist(), strict=True))
 
     def attention(self, lines: list[str], references: list[str]) -> dict[str, np.ndarray]:
         """What every layer's heads attend to: see `Live.attention`."""
         self._require("align")
+        self._refuse_languages()
         return self._module().attention(lines, references)
 
     def cross_attention(
         self, lines: list[str], references: list[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Source and target pieces and the attention between: see `Live.cross_attention`."""
+        self._refuse_languages()
         answer = self._run("align", text=lines, reference=references)
         return answer["source_pieces"], answer["target_pieces"], answer["attention"]
+
+    def _refuse_languages(self):
+        if said := [name for name in LANGUAGES if name in self._options]:
+            raise ValueError(
+                f"a SavedModel takes {' and '.join(said)} to translate alone. Name the folder of "
+                "its run, or leave it out."
+            )
 
     def _require(self, signature):
         if signature not in self._functions:

@@ -125,6 +125,8 @@ def _refuse(module, precision):
             "--format=onnx keeps no protected spans, which TensorFlow's operations mark in the "
             "text. Export a SavedModel."
         )
+    if getattr(module, "labels", None):
+        raise ValueError("--format=onnx has no labels of languages. Export a SavedModel.")
     refuse_unknown(module.options)
 
 

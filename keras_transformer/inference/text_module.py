@@ -108,6 +108,7 @@ class TextModule(ServedText):
         text: tf.Tensor,
         prefixes: tf.Tensor | None = None,
         limits: Callable[[tf.Tensor], tf.Tensor] | None = None,
+        source: tf.RaggedTensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Search for what comes of strings (B,).
 
@@ -117,11 +118,12 @@ class TextModule(ServedText):
             prefixes: ids to begin with, (B, P), padded.
             limits: a function of the sources' lengths (B,), EOS included, that gives the most
                 tokens of each text; by default the options'.
+            source: their ids (B, None); by default `source_ids`.
 
         Returns:
             Hypotheses, ids (B, n, L), and their scores (B, n), best first.
         """
-        source = self.source_ids(text)
+        source = self.source_ids(text) if source is None else source
         lengths = source.row_lengths()
         search = self._keeping_spans(search, text, source)
         memory, prefixes = self.begin(source, prefixes)

@@ -11,6 +11,7 @@ from keras_transformer.models import Transformer
 from pipelines import vocabularies
 from pipelines.special_ids import EOS, UNK
 from pipelines.vocabularies import SeparateVocabularies
+from pipelines.vocabularies.other_order import language_labels
 from pipelines.vocabularies.vocabulary import Vocabulary
 from pipelines.whole_files import whole_folder, write_json
 
@@ -54,6 +55,11 @@ def convert(
         raise ValueError(
             "--format=ctranslate2 has no protected spans: CTranslate2 takes pieces, and its users "
             "cut text themselves. Leave it out, or train without --protect."
+        )
+    if language_labels(vocabulary.target):
+        raise ValueError(
+            "--format=ctranslate2 has no labels of languages: CTranslate2 takes pieces, and its "
+            "users put labels there themselves. Export a SavedModel."
         )
     specs = _specs()
     folder = pathlib.Path(folder)

@@ -77,10 +77,9 @@ class ServedModule(tf.Module):
         """
         raise NotImplementedError
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def variables_by_path(self) -> dict[str, tf.Variable]:
         """The model's weights by their paths, of a module that keeps these in `_paths`."""
-        pairs = zip(self._paths, self.weights, strict=True)
-        return {path: variable.numpy() for path, variable in pairs}
+        return dict(zip(self._paths, self.weights, strict=True))
 
     def facts(self) -> dict:
         """JSON that the `model.json` of an export says besides the run's description."""

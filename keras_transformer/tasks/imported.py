@@ -6,6 +6,7 @@ Scale").
 
 import pathlib
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from keras_transformer import models
 from keras_transformer.decoding.options import DecodingOptions
@@ -15,6 +16,7 @@ from keras_transformer.imports.hugging_face import PretrainedFolder, assign
 from keras_transformer.imports.marian import MarianFolder, is_marian
 from keras_transformer.imports.opennmt_tf import OpenNMTFolder
 from keras_transformer.imports.opennmt_tf_files import is_opennmt_tf
+from keras_transformer.inference.language_labels import labels_of
 from keras_transformer.inference.picture_classifier import TASK
 from keras_transformer.inference.text_encoder_module import TextEncoderModule
 from keras_transformer.runs.folder import RunFolder
@@ -39,22 +41,30 @@ def opened(folder: str) -> PretrainedFolder | MarianFolder | OpenNMTFolder:
 
 def module_of(
     folder: PretrainedFolder | MarianFolder | OpenNMTFolder,
+    languages: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, ServedModule]:
-    """The name of the task of a model, and the module that it is exported as.
+    """The name of the task of a model, and the module that it is exported as. Languages are the
+    source_language and the target_language that a model of many shall have by default.
 
     Raises:
         ValueError: for a family that no task is for.
     """
     if isinstance(folder, tuple(TRANSLATORS)):
         vocabulary = folder.vocabulary()
-        return "translation", TranslationModule(
-            folder.model(), vocabulary, DecodingOptions(**folder.decoding())
-        )
+        options = DecodingOptions(**folder.decoding(), **languages)
+        return "translation", TranslationModule(folder.model(), vocabulary, options)
+    if hasattr(folder.family, "decoding"):
+        return "translation", _translator(folder, languages)
     kinds = {
         bert.MODEL_TYPE: _of_text,
         gpt2.MODEL_TYPE: _of_prompts,
         t5.MODEL_TYPE: _of_text_to_text,
     }
+    if languages:
+        raise ValueError(
+            f"{' and '.join(languages)} are for a model of many languages. Received: "
+            f"{folder.path}, a {folder.family.MODEL_TYPE}. Leave them out."
+        )
     if TASK in TASKS:
         kinds[vit.MODEL_TYPE] = _of_pictures
     name = folder.family.MODEL_TYPE
@@ -65,6 +75,16 @@ def module_of(
             "of it that takes ids."
         )
     return kinds[name](folder)
+
+
+def _translator(folder, languages):
+    # All that is read is told before the model is built.
+    vocabulary = folder.family.vocabulary(folder)
+    options = DecodingOptions(**folder.family.decoding(folder, languages))
+    labels_of(vocabulary, options)
+    model = folder.model()
+    folder.family.finish(folder, model)
+    return TranslationModule(model, vocabulary, options)
 
 
 def _of_pictures(folder):
@@ -123,5 +143,6 @@ def write_run(path: pathlib.Path, description: Mapping, module: ServedModule) ->
     module.write_files(path)
     if labels := module.facts().get("labels"):
         write_json(path / LABELS_FILE, labels["names"])
-    arrays = {WEIGHTS + name: array for name, array in module.arrays().items()}
-    write_archive(folder.averaged, arrays)
+    # NumPy copies one after the other.
+    weights = {WEIGHTS + name: one for name, one in module.variables_by_path().items()}
+    write_archive(folder.averaged, weights)

@@ -32,8 +32,9 @@ class CorpusOptions(Options, abc.ABC):
 
     source_language: str | None = option(
         "en",
-        "Language of the source: a code such as en, or another ending of text_files. Default: "
-        "en; of records and mixtures, their own.",
+        "Language of the source: a code such as en, another ending of text_files, or what a model "
+        "of many languages calls it, such as eng_Latn. Default: en; of records, mixtures and such "
+        "models, their own.",
         is_unset=True,
     )
 
@@ -103,9 +104,10 @@ class Target(CorpusOptions):
 
     target_language: str | None = option(
         "de",
-        "Language to translate into: a code such as de, or another ending of text_files. For "
-        "labels and tags: intent or slots for --corpus=intents, topic for train.topic. Default: "
-        "de; of records and mixtures, their own.",
+        "Language to translate into: a code such as de, another ending of text_files, or what a "
+        "model of many languages calls it, such as deu_Latn. For labels and tags: intent or slots "
+        "for --corpus=intents, topic for train.topic. Default: de; of records, mixtures and such "
+        "models, their own.",
         is_unset=True,
     )
 

@@ -2,7 +2,7 @@
 
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import sentencepiece
 from google.protobuf.message import DecodeError
@@ -24,7 +24,10 @@ SPECIAL |= {EOS: ("</s>", CONTROL)}
 
 
 def in_order(
-    model: bytes, pieces: Sequence[str], rules: Sequence[tuple[str, str]] = ()
+    model: bytes,
+    pieces: Sequence[str],
+    rules: Sequence[tuple[str, str]] = (),
+    labels: Collection[str] = (),
 ) -> tuple[bytes, list[str]]:
     """A SentencePiece model that cuts text into the same pieces, with the ids of a list.
 
@@ -34,6 +37,7 @@ def in_order(
             ones that it does not know are never cut, but written. A label such as ">>deu<<" or
             "<extra_id_0>" is one piece, at the beginning of a text or behind a space.
         rules: as of `rules_of`.
+        labels: pieces of the list that say a language: neither cut from text nor written.
 
     Returns:
         The model; and the pieces of text that it knew and the list has not. Text is cut without
@@ -48,7 +52,9 @@ def in_order(
     least = min((one.score for one in known.values() if one.type == NORMAL), default=0.0)
     for piece in pieces:
         one = known.get(piece)
-        if one is not None and one.type not in (UNKNOWN, CONTROL):
+        if piece in labels:
+            made.pieces.add(piece=piece, score=0.0, type=CONTROL)
+        elif one is not None and one.type not in (UNKNOWN, CONTROL):
             made.pieces.add().CopyFrom(one)
         elif LABEL.fullmatch(piece):
             # SentencePiece puts a space before the text, and the label is one piece without it.
@@ -70,6 +76,15 @@ def in_order(
         if name not in names and one.type not in (UNKNOWN, CONTROL)
     ]
     return made.SerializeToString(), lost
+
+
+def language_labels(vocabulary: Vocabulary) -> dict[str, int]:
+    """The ids of the pieces that say a language, such as "__de__" or "deu_Latn", by language, "de"
+    or "deu_Latn": control pieces besides the special ones. {} in most vocabularies.
+    """
+    processor = sentencepiece.SentencePieceProcessor(model_proto=vocabulary.model)
+    found = [number for number in range(EOS + 1, vocabulary.size) if processor.is_control(number)]
+    return {vocabulary.pieces[number].strip("_"): number for number in found}
 
 
 def of_words(pieces: Sequence[str]) -> bytes:
@@ -127,8 +142,12 @@ def read_model(path: pathlib.Path, remedy: str) -> bytes:
 
 
 def read_in_order(
-    path: pathlib.Path, pieces: Sequence[str], remedy: str, rules: Sequence[tuple[str, str]] = ()
+    path: pathlib.Path,
+    pieces: Sequence[str],
+    remedy: str,
+    rules: Sequence[tuple[str, str]] = (),
+    labels: Collection[str] = (),
 ) -> tuple[Vocabulary, list[str]]:
     """`in_order` of a file, as `read_model` reads it."""
-    model, lost = in_order(read_model(path, remedy), pieces, rules)
+    model, lost = in_order(read_model(path, remedy), pieces, rules, labels)
     return Vocabulary(model), lost

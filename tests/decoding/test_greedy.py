@@ -20,7 +20,12 @@ from oracles.enumeration import (
 )
 
 from keras_transformer.decoding import BeamSearch, DecodingOptions, GreedySearch, Sampling, loop
-from keras_transformer.decoding.other_beams import ShrinkingBeamSearch, StayingBeamSearch
+from keras_transformer.decoding.other_beams import (
+    ShrinkingBeamSearch,
+    StayingBeamSearch,
+    UntilFullBeamSearch,
+    UntilWorseBeamSearch,
+)
 from keras_transformer.decoding.penalty_sweep import PenaltySweep
 
 SENTENCES = st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 12)), min_size=1, max_size=6)
@@ -425,3 +430,52 @@ def test_a_staying_beam_has_opennmts_slip():
     found = decode(StayingBeamSearch(3, 0.6, 3), tables, [6] * len(tables))
     with pytest.raises(AssertionError):
         assert_lists_equal([*itertools.chain(*found)], [*itertools.chain(*without)])
+
+
+def until_search(log_probabilities, limit, beam_size, alpha, is_full_enough):
+    """Hugging Face's rules for one sentence, all that it keeps, best first."""
+    alive, finished = [((), 0.0)], []
+    for length in range(1, limit + 1):
+        rows = log_probabilities([ids for ids, _ in alive]).tolist()
+        extensions = enumeration._extensions(alive, rows, limit, enumeration.FREE)
+        if length == limit:
+            extensions = [((*ids, EOS), total) for ids, total in alive]
+        best = sorted(extensions, key=lambda one: -one[1])[: 2 * beam_size]
+        ended = [(ids, total / length**alpha) for ids, total in best[:beam_size] if ids[-1] == EOS]
+        finished = sorted(finished + ended, key=lambda one: -one[1])[:beam_size]
+        alive = [one for one in best if one[0][-1] != EOS][:beam_size]
+        if not alive:
+            break
+        worse = finished and finished[-1][1] >= alive[0][1] / length**alpha
+        if len(finished) == beam_size and (is_full_enough or beam_size == 1 or worse):
+            break
+    return finished
+
+
+@pytest.mark.parametrize("kind", [UntilFullBeamSearch, UntilWorseBeamSearch])
+@settings(max_examples=10, deadline=None)
+@given(
+    sentences=SENTENCES,
+    words=st.integers(3, 5),
+    beam_size=st.integers(1, 4),
+    alpha=st.sampled_from(ALPHAS[:3]),
+)
+def test_a_beam_ends_by_hugging_faces_rules(kind, sentences, words, beam_size, alpha):
+    tables = [Table(seed, words) for seed, _ in sentences]
+    limits = [limit for _, limit in sentences]
+    search = kind(beam_size, alpha, beam_size, length_penalty_form="length")
+    is_full_enough = kind is UntilFullBeamSearch
+    for found, table, limit in zip(decode(search, tables, limits), tables, limits, strict=True):
+        rules = (limit, beam_size, alpha, is_full_enough)
+        assert_lists_equal(found, until_search(table.log_probabilities, *rules))
+
+
+def test_the_two_ends_of_hugging_face_find_others():
+    """The control: none of the three searches is another."""
+    tables = [Table(seed, 4) for seed in range(40)]
+    kinds = (UntilFullBeamSearch, UntilWorseBeamSearch, BeamSearch)
+    found = [
+        repr(decode(kind(2, 1.0, 2, length_penalty_form="length"), tables, [6] * len(tables)))
+        for kind in kinds
+    ]
+    assert len({*found}) == len(kinds)

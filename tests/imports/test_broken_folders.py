@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from small_folders import BERT, PIECES, TOKENIZER, VECTORS, change, tensors_of, write
 
 from keras_transformer import import_model
-from keras_transformer.imports import bert, gpt2, hugging_face, t5, vit
+from keras_transformer.imports import bert, gpt2, hugging_face, m2m_100, marian_mt, t5, vit
 from keras_transformer.imports.hugging_face import PretrainedFolder
 from keras_transformer.saved_models import write as written
 from keras_transformer.tasks import imported
@@ -34,7 +34,7 @@ def nothing_is_built():
     """Before a model is made the test ends."""
 
     def model(self, pieces=None):
-        self.arrays(pieces)
+        dict(self.arrays(pieces)[1])
         raise Accepted
 
     with pytest.MonkeyPatch.context() as patch:
@@ -255,6 +255,67 @@ BROKEN_PICTURES = {
 }
 
 
+GENERATION = "generation_config.json"
+BROKEN_TRANSLATORS = {
+    "two tables": (
+        setting(decoder_vocab_size=8),
+        r"`decoder_vocab_size` of .*config\.json must be vocab_size, 9\. Received: 8",
+    ),
+    "unlike heads": (
+        setting(decoder_attention_heads=1),
+        r"`decoder_attention_heads` of .* encoder_attention_heads, 2\. Received: 1",
+    ),
+    "pad and end one": (setting(pad_token_id=0), r"`pad_token_id` of .*another id than eos_token_"),
+    "an id beyond": (setting(decoder_start_token_id=9), r"`decoder_start_token_id` of .*below 9"),
+    "pre-norm": (setting(normalize_before=True), r"`normalize_before` of .*false\. Received: true"),
+    "quantized": (setting(quantization_config={"x": 1}), r"`quantization_config` of .*null"),
+    "more layers": (setting(encoder_layers=HUGE), r"lacks the weight 'encoder\.layers\.1\."),
+    "samples": (
+        setting(GENERATION, do_sample=True),
+        r"`do_sample` of .*generation_config\.json must be false.*Received: true",
+    ),
+    "barred words": (
+        setting(GENERATION, bad_words_ids=[[1, 2]]),
+        r"`bad_words_ids` of .*generation_config\.json must be lists of one id below 9",
+    ),
+    "ids with a gap": (setting("vocab.json", a=9), r"vocab\.json must number its 9 pieces .*a: 9"),
+    "more pieces": (setting("vocab.json", more=9), r"vocab\.json must have at most 9 .*: 10"),
+    "end elsewhere": (
+        setting("vocab.json", **{"</s>": 2, "a": 0}),
+        r"`</s>` of .*vocab\.json must be 0, as in config\.json\. Received: 2",
+    ),
+    "no pieces": (in_place_of("vocab.json", lambda path: None), r"has no vocab\.json\. It has"),
+    "no spm": (in_place_of("target.spm", lambda path: None), r"has no target\.spm\. It has"),
+    "spm damaged": (text("source.spm", b"x"), r"source\.spm is not a SentencePiece model"),
+    "no target vocabulary": (
+        setting("tokenizer_config.json", separate_vocabs=True),
+        r"has no target_vocab\.json",
+    ),
+}
+TOKENS = m2m_100.TOKENIZER
+BROKEN_OF_MANY = {
+    "untied": (setting(tie_word_embeddings=False), r"`tie_word_embeddings` of .*true.*: false"),
+    "few rows": (setting(vocab_size=9), r"shared\.weight is \(40, 4\), expected \(9, 4\)"),
+    "no labels": (setting(TOKENS, additional_special_tokens=[]), r"must name the labels of langu"),
+    "no target": (
+        setting(TOKENS, tgt_lang=None),
+        r"into which .*: deu_Latn, eng_Latn",
+    ),
+    "an unknown target": (
+        setting(TOKENS, tgt_lang="tlh"),
+        r"`target_language` must be one of",
+    ),
+    "legacy": (setting(TOKENS, legacy_behaviour=True), r"`legacy_behaviour` of .*false.*: true"),
+    "tokens": (
+        setting(TOKENS, added_tokens_decoder={"60": {"content": "fra_Latn"}}),
+        r"`vocab_size` of .*config\.json must be at least the 61 pieces.*Received: 40",
+    ),
+    "spm damaged": (text(m2m_100.SPM, b"x"), r"bpe\.model is not a SentencePiece model"),
+}
+OF_FAMILIES = [(marian_mt, name, *one) for name, one in BROKEN_TRANSLATORS.items()]
+OF_FAMILIES += [(m2m_100, name, *one) for name, one in BROKEN_OF_MANY.items()]
+
+
 def import_of(folder):
     imported.module_of(PretrainedFolder(folder))
 
@@ -269,6 +330,25 @@ def test_a_broken_folder_ends_with_a_line(tmp_path, name):
         import_of(folder)
     assert len(str(caught.value).splitlines()) == 1
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("family", "changed", "message"),
+    [(family, *one) for family, _, *one in OF_FAMILIES],
+    ids=[f"{family.MODEL_TYPE} {name}" for family, name, *_ in OF_FAMILIES],
+)
+def test_a_broken_translator_ends_with_a_line(tmp_path, family, changed, message):
+    folder = write(tmp_path / "folder", family)
+    changed(folder)
+    with pytest.raises((ValueError, OSError), match=message) as caught:
+        import_of(folder)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("family", [marian_mt, m2m_100])
+def test_control_a_whole_translator_is_read(tmp_path, family):
+    with pytest.raises(Accepted):
+        import_of(write(tmp_path / "folder", family))
 
 
 @pytest.mark.parametrize("name", BROKEN_PICTURES)
@@ -378,13 +458,15 @@ def test_an_export_that_fails_leaves_no_run(tmp_path, monkeypatch):
     class Given(dict):
         model_dir = "run"
         export_dir = "saved"
-        version = None
+        version = source_language = target_language = None
 
     def fails(*_, **__):
         raise OSError("the disk is full")
 
-    made = types.SimpleNamespace(write_files=lambda path: None, facts=dict, arrays=dict)
-    monkeypatch.setattr(imported, "module_of", lambda folder: ("classification", made))
+    made = types.SimpleNamespace(
+        write_files=lambda path: None, facts=dict, variables_by_path=dict, weights=[]
+    )
+    monkeypatch.setattr(imported, "module_of", lambda *_: ("classification", made))
     monkeypatch.setattr(imported, "description", lambda *_: {"task": "classification"})
     monkeypatch.setattr(written, "export", fails)
     with pytest.raises(OSError, match="disk is full"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from small_folders import CONFIGS, config_of
 
-from keras_transformer.imports import bert, gpt2, t5, vit
+from keras_transformer.imports import bert, gpt2, m2m_100, marian_mt, t5, vit
 from keras_transformer.imports.hugging_face import FAMILIES
 
 GUESSER = {"architectures": ["BertForMaskedLM"]}
@@ -26,6 +26,8 @@ GUESSER = {"architectures": ["BertForMaskedLM"]}
         ("bert", "add_cross_attention", False),
         ("bert", "tie_word_embeddings", True),
         ("t5", "tie_word_embeddings", True),
+        ("m2m_100", "tie_word_embeddings", True),
+        ("marian", "normalize_before", False),
     ],
 )
 def test_a_setting_that_changes_the_logits_is_refused_by_name(family, name, is_ours):
@@ -56,6 +58,8 @@ def test_all_that_transformers_writes_is_known_and_ours_by_default(family):
     classes = {
         bert: transformers.BertConfig,
         gpt2: transformers.GPT2Config,
+        m2m_100: transformers.M2M100Config,
+        marian_mt: transformers.MarianConfig,
         t5: transformers.T5Config,
         vit: transformers.ViTConfig,
     }

@@ -78,6 +78,7 @@ def test_a_version_that_exists_is_told_before_anything_is_written(tmp_path, monk
         model_dir = "run"
         export_dir = "saved"
         version = 3
+        source_language = target_language = None
 
     given = Given({"from": types.SimpleNamespace(value=".")})
     with pytest.raises(FileExistsError, match=r"saved/3 exists: a served version is never changed"):

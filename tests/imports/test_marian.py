@@ -2,7 +2,6 @@
 formulas give in float64, and what cannot be imported is told in one line.
 """
 
-import io
 import re
 
 import numpy as np
@@ -15,6 +14,7 @@ pytest.importorskip("yaml")
 import yaml
 from command_flags import flags_of
 from oracles.paper import layer_norm
+from small_folders import TEXTS, learned
 
 from keras_transformer import train
 from keras_transformer.imports.family import NEVER
@@ -49,23 +49,6 @@ DECODING = {
     "normalize": 1,
     "word-penalty": 0,
 }
-TEXTS = {
-    "source.spm": ["no red cats run", "a red cat ran home", "no cats at home"] * 8,
-    "target.spm": ["keine roten Katzen", "eine rote Katze lief", "nein, Katzen"] * 8,
-}
-
-
-def learned(lines):
-    """A SentencePiece model as OPUS-MT learns one."""
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines),
-        model_writer=model,
-        vocab_size=30,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    return model.getvalue()
 
 
 def arrays_of(pieces, rng):

@@ -58,6 +58,7 @@ NO_DEFAULT = (*DECLARING, "dataclasses.field(kw_only=True)")
 OTHER_THINGS = {
     *("Hyperparameters.architecture", "RecurrentHyperparameters.architecture"),
     *("ConvolutionalHyperparameters.architecture", "DecodingOptions.seed"),
+    *("DecodingOptions.source_language", "DecodingOptions.target_language"),
 }
 
 

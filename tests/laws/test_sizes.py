@@ -15,7 +15,7 @@ FILES = [
 LINES = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
 # At least, at most.
 MEDIAN = 115
-MOST_FILES = 267 + 6 + 4 + 1 + 3 + 1 + 1
+MOST_FILES = 267 + 6 + 4 + 1 + 3 + 1 + 1 + 6
 # Lines of what was added after the program had been cut to 33,930.
 ADDED = {
     "Marian's translators": 760,
@@ -27,6 +27,7 @@ ADDED = {
     "T5 as a run": 115,
     "GPT-2 as a run": 260,
     "glossaries": 150,
+    "MarianMT, M2M100 and NLLB-200, and languages that a request says": 940,
     "fine-tuning: what is inherited, --freeze, LoRA, new pieces": 550,
     "tables and translation memories": 190,
 }

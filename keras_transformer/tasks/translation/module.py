@@ -8,18 +8,19 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.decoding.beam_search import FORMS
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
-from keras_transformer.decoding.remembered_options import decoding_flags, kept_in, options_of_run
-from keras_transformer.inference.exported import (
-    LONGEST,
-    MOST_HYPOTHESES,
-    STEEPEST_PENALTY,
+from keras_transformer.decoding.remembered_options import (
+    LANGUAGES,
+    decoding_flags,
+    kept_in,
+    options_of_run,
 )
+from keras_transformer.inference.language_labels import labels_of
 from keras_transformer.inference.model_graphs import IDS, graphs_of, traced
-from keras_transformer.inference.text_module import TEXT, TextModule, cut, pieces_of, with_options
+from keras_transformer.inference.text_module import TEXT, TextModule, cut, pieces_of
 from keras_transformer.models import EncoderDecoder, Ensemble, model_of, sizes_of_description
 from keras_transformer.runs.folder import RunFolder
+from keras_transformer.tasks.translation.request_options import searched
 from pipelines import vocabularies
 from pipelines.special_ids import PAD
 from pipelines.vocabularies import SeparateVocabularies
@@ -32,8 +33,9 @@ class TranslationModule(TextModule):
     """A `TextModule` from sentences to translations. `score` takes the input reference too. And
 
     translate        options beam_size, length_penalty, length_penalty_form ("": as exported),
-                     max_length (0: as exported) and num_hypotheses -> translations and scores
-                     (B, n)
+                     max_length (0: as exported), num_hypotheses, and of a model of many
+                     languages source_language and target_language ("": as exported) ->
+                     translations and scores (B, n)
     align            reference -> source_pieces (B, S), target_pieces (B, T), and attention to the
                      source (B, N, h, T, S)
 
@@ -56,6 +58,9 @@ class TranslationModule(TextModule):
         options = options or DecodingOptions(**self.default_options)
         super().__init__(model, vocabulary, options, "translation")
         self.check(options)
+        self.labels = labels_of(vocabulary, options)
+        # How many of the first tokens say languages.
+        self._labelled = 1 if self.labels else 0
         self._graphs = graphs_of(model)
         self.encode = self._graphs.encode
         self._search_as_exported = traced(
@@ -79,10 +84,14 @@ class TranslationModule(TextModule):
     def functions(self):
         functions = {**super().functions(), "serving_default": self.translate}
         if not self.options.samples:
-            functions |= self._searched()
+            functions |= searched(self)
         if self.gives_attention:
             functions["align"] = traced(self._align, TEXT, REFERENCE)
         return functions
+
+    def facts(self):
+        languages = {"languages": sorted(self.labels.ids)} if self.labels else {}
+        return {**super().facts(), **languages}
 
     def languages(self, corpus):
         return (
@@ -155,8 +164,10 @@ class TranslationModule(TextModule):
         return {
             "translations": self.target_texts(hypotheses, text),
             "scores": scores,
-            "pieces": self.target_pieces(hypotheses),
-            "log_probabilities": tf.reshape(self._graphs.log_probabilities(source, rows), shape),
+            "pieces": self.target_pieces(hypotheses[:, :, self._labelled :]),
+            "log_probabilities": tf.reshape(self._graphs.log_probabilities(source, rows), shape)[
+                :, :, self._labelled :
+            ],
         }
 
     def _score(self, text, reference):
@@ -164,7 +175,8 @@ class TranslationModule(TextModule):
         Lines and translations are cut after 1,024 tokens.
         """
         source, target = self._padded(text, reference)
-        log_probabilities = self._graphs.log_probabilities(source, target)
+        log_probabilities = self._graphs.log_probabilities(source, target)[:, self._labelled :]
+        target = target[:, self._labelled :]
         return {
             "log_probability": tf.reduce_sum(log_probabilities, axis=1),
             "tokens": tf.math.count_nonzero(target != PAD, axis=1, dtype=tf.int32),
@@ -179,10 +191,12 @@ class TranslationModule(TextModule):
                 of the step that gives target piece t.
         """
         source, target = self._padded(text, reference)
+        first = self._labelled
+        attention = self._graphs.attention(source, target)
         return {
-            "source_pieces": pieces_of(self.source_tokenizer, source),
-            "target_pieces": self.target_pieces(target),
-            **self._graphs.attention(source, target),
+            "source_pieces": pieces_of(self.source_tokenizer, source[:, first:]),
+            "target_pieces": self.target_pieces(target[:, first:]),
+            **{name: one[..., first:, first:] for name, one in attention.items()},
         }
 
     def _align(self, text, reference):
@@ -193,54 +207,14 @@ class TranslationModule(TextModule):
             "attention": attention["cross"],
         }
 
-    def _searched(self):
-        """`translate` and `nbest`, which share one graph."""
-        # An export with greedy search has a beam of 1 here; a request may ask for a wider one.
-        beam = self.options.beam()
-        most = max(MOST_HYPOTHESES, beam.beam_size)
-        exported = {
-            "beam_size": tf.constant([beam.beam_size]),
-            "length_penalty": tf.constant([beam.length_penalty], tf.float32),
-            "length_penalty_form": tf.constant([""]),
-            "max_length": tf.constant([0]),
-            "num_hypotheses": tf.constant([beam.num_hypotheses]),
-        }
-
-        def translate(
-            text, beam_size, length_penalty, length_penalty_form, max_length, num_hypotheses
-        ):
-            sentences = tf.shape(text)
-            beam_size = tf.clip_by_value(tf.broadcast_to(beam_size, sentences), 1, most)
-            number = tf.clip_by_value(tf.broadcast_to(num_hypotheses, sentences), 1, beam_size)
-            # The comparison is false for NaN.
-            penalty = tf.minimum(length_penalty, STEEPEST_PENALTY)
-            penalty = tf.where(length_penalty >= 0, penalty, 0.0)
-            # Greedy search scores by log P alone.
-            penalty = tf.where(beam_size == 1, 0.0, penalty)
-            form = tf.constant(FORMS[self.options.length_penalty_form])
-            for name, c in FORMS.items():
-                form = tf.where(length_penalty_form == name, c, form)
-            search = self.options.beam(
-                beam_size=beam_size,
-                length_penalty=penalty,
-                length_penalty_form=form,
-                num_hypotheses=number,
-            )
-
-            def limits(lengths):
-                longest = tf.minimum(max_length, LONGEST)
-                return tf.where(max_length > 0, longest, self.options.limits(lengths))
-
-            return self.hypotheses(text, *self.search(search, text, limits=limits))
-
-        translate = with_options(translate, **exported)
-
-        def nbest(text):
-            outputs = translate(text, **{**exported, "num_hypotheses": exported["beam_size"]})
-            # With a known width, a server can join requests in one batch: all get as many.
-            return {name: tf.reshape(one, [-1, beam.beam_size]) for name, one in outputs.items()}
-
-        return {"translate": translate, "nbest": traced(nbest, TEXT)}
+    def search(self, search, text, prefixes=None, limits=None, languages=(None, None)):
+        """As `TextModule`, in languages that texts say, each strings (1,) or (B,), or None."""
+        if not self.labels:
+            return super().search(search, text, prefixes, limits)
+        source, target = map(self.labels.ids_of, LANGUAGES, languages)
+        tokens = cut(self.labels.before(super().source_tokens(text), source))
+        prefixes = self.labels.begin(prefixes, target, tf.size(text))
+        return super().search(self.labels.given(search), text, prefixes, limits, tokens)
 
     def begin(self, source, prefixes):
         return self.encode(source.to_tensor(default_value=PAD)), prefixes
@@ -248,6 +222,7 @@ class TranslationModule(TextModule):
     def next_logits(self, text, prefix):
         pieces = tf.strings.split(prefix)[:, :MAX_SOURCE_LENGTH]
         ids = pieces.with_flat_values(self.target_tokenizer.string_to_id(pieces.flat_values))
+        ids = self._after_label(ids, "target_language")
         source = self.source_ids(text).to_tensor(default_value=PAD)
         return self._graphs.next_logits(source, ids.to_tensor(default_value=PAD))
 
@@ -269,7 +244,13 @@ class TranslationModule(TextModule):
 
     def target_tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Translations (B,) to ragged ids, each row closed by EOS."""
-        return self.target_tokenizer.tokenize(text)
+        return self._after_label(self.target_tokenizer.tokenize(text), "target_language")
+
+    def source_tokens(self, text):
+        return self._after_label(super().source_tokens(text), "source_language")
+
+    def _after_label(self, ids, name):
+        return self.labels.before(ids, self.labels.ids_of(name)) if self.labels else ids
 
     def target_text(self, ids, text):
         """As `TextModule`, but empty where `text` is blank."""

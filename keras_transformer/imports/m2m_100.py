@@ -1,0 +1,182 @@
+"""M2M100 and NLLB-200 as a `Transformer` (Fan et al. 2021, "Beyond English-Centric Multilingual
+Machine Translation"; NLLB Team 2022, "No Language Left Behind: Scaling Human-Centered Machine
+Translation").
+
+One SentencePiece model cuts all languages. M2M100 numbers its pieces by vocab.json, NLLB-200 as
+fairseq does: those of the SentencePiece model behind <s>, <pad>, </s> and <unk>. Behind them stand
+the labels of languages.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+import sentencepiece
+
+from keras_transformer.imports import seq2seq, seq2seq_files
+from keras_transformer.imports.family import ANOTHER, Weight, norm, pieces_by_id
+from keras_transformer.imports.seq2seq_files import AGAIN, required_file
+from keras_transformer.models import Hyperparameters, Transformer
+from pipelines import json_files
+from pipelines.json_files import Schema, refuse
+from pipelines.vocabularies.other_order import read_in_order, read_model
+from pipelines.vocabularies.vocabulary import Vocabulary
+
+MODEL_TYPE = "m2m_100"
+LAYERS = seq2seq.LAYERS
+SPM = "sentencepiece.bpe.model"
+TOKENIZER = "tokenizer_config.json"
+SPECIAL_TOKENS = "special_tokens_map.json"
+ADDED = "added_tokens.json"
+# What fairseq puts before the pieces of a SentencePiece model, in place of its first three.
+OF_FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
+LABEL = re.compile(r"__\w+__|[a-z]{3}_[A-Z][a-z]{3}")
+plain_name = seq2seq.plain_name
+finish = seq2seq_files.finish
+
+
+class Config(seq2seq.Config, kw_only=True):
+    """What the config.json of an M2M100 or NLLB-200 may say."""
+
+    UNKNOWN: ClassVar = 3
+
+    pad_token_id: seq2seq_files.Id = 1
+    eos_token_id: seq2seq_files.Id = 2
+    decoder_start_token_id: seq2seq_files.Id = 2
+    scale_embedding: bool = True
+
+
+class Tokenizer(Schema):
+    """What of tokenizer_config.json decides how text is cut, or in special_tokens_map.json."""
+
+    FIXED: ClassVar = {"legacy_behaviour": (False, None)}
+
+    src_lang: str | None = None
+    tgt_lang: str | None = None
+    added_tokens_decoder: dict[str, dict[str, Any]] | None = None
+    additional_special_tokens: list[str] | None = None
+    extra_special_tokens: list[str] | None = None
+
+
+def hyperparameters(config: Config) -> Hyperparameters:
+    """Sizes and variants from a `config.json`.
+
+    Raises:
+        ValueError: as `seq2seq.hyperparameters`, and for a projection of its own.
+    """
+    if not config.tie_word_embeddings:
+        refuse("tie_word_embeddings", "config.json", "true", False, ANOTHER)
+    first = config.pad_token_id + 1
+    return seq2seq.hyperparameters(
+        config, norm="pre", positions="tensor2tensor", first_position=first
+    )
+
+
+def model(config: Config) -> Transformer:
+    """A new model of the sizes of config.json."""
+    return Transformer(hyperparameters(config))
+
+
+def table(config: Config) -> Iterator[Weight]:
+    """The weights of a model of config.json. It has no output bias: ours bars BOS."""
+    shape = (config.vocab_size, config.d_model)
+
+    def bias(table):
+        return seq2seq.bias(config, np.zeros(len(table), table.dtype))
+
+    shared = "shared.weight"
+    yield Weight("embedding/table", shared, shape, lambda table: seq2seq.rows(config, table))
+    yield Weight("embedding/output_bias", shared, shape, bias)
+    yield from seq2seq.layers(config)
+    for stack in seq2seq.ATTENTIONS:
+        yield from norm(f"{stack}/final_norm", f"{stack}.layer_norm", config.d_model)
+
+
+def vocabulary(folder: Any) -> Vocabulary:
+    """The pieces of a `PretrainedFolder`, with the labels of its languages."""
+    config = folder.config
+    pieces = _pieces(folder)
+    for name, number in {"<unk>": 3, "</s>": config.eos_token_id}.items():
+        if pieces[number] != name:
+            refuse(name, folder.path, f"{number}, as in config.json", pieces.index(name), AGAIN)
+    others = seq2seq_files.pieces_in_order(config, pieces, config.vocab_size)
+    labels = {one for one in others if LABEL.fullmatch(one)}
+    if not labels:
+        raise ValueError(
+            f"{folder.path / TOKENIZER} must name the labels of languages, such as __de__ or "
+            f"deu_Latn, by additional_special_tokens. Received: none. {AGAIN}"
+        )
+    made, lost = read_in_order(required_file(folder, SPM), others, AGAIN, labels=labels)
+    if lost:
+        folder.files.unused[SPM] = lost
+    return made
+
+
+def _tokenizer(folder):
+    said = folder.files.read(Tokenizer, TOKENIZER, AGAIN)
+    # What else it says are notes of transformers.
+    folder.files.unused[TOKENIZER].clear()
+    return said
+
+
+def _pieces(folder):
+    """All pieces by their ids, labels among them."""
+    size = folder.config.vocab_size
+    if (folder.path / "vocab.json").exists():
+        pieces = seq2seq_files.read_pieces(folder, "vocab.json", size)
+    else:
+        model = read_model(required_file(folder, SPM), AGAIN)
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        own = range(len(OF_FAIRSEQ) - 1, processor.vocab_size())
+        pieces = [*OF_FAIRSEQ, *map(processor.id_to_piece, own)]
+    found = {piece: number for number, piece in enumerate(pieces)} | _added(folder, len(pieces))
+    if max(found.values()) >= size:
+        wanted = f"at least the {max(found.values()) + 1:,} pieces of the tokenizer"
+        refuse("vocab_size", folder.path / "config.json", wanted, size, AGAIN)
+    missing = sorted(set(range(max(found.values()) + 1)) - set(found.values()))
+    named = {f"<unused {number}>": number for number in missing}
+    return pieces_by_id({**found, **named}, folder.path / TOKENIZER, AGAIN)
+
+
+def _added(folder, count):
+    """The ids of pieces behind those of text."""
+    said = _tokenizer(folder)
+    if said.added_tokens_decoder:
+        return {
+            one.get("content"): int(number)
+            for number, one in said.added_tokens_decoder.items()
+            if number.isdecimal() and int(number) >= count
+        }
+    if (folder.path / ADDED).exists():
+        ids = json_files.read_object(folder.path / ADDED, AGAIN)
+        folder.files.unused[ADDED] = []
+        return {piece: number for piece, number in ids.items() if type(number) is int}
+    names = said.additional_special_tokens or said.extra_special_tokens
+    if not names:
+        names = folder.files.read(Tokenizer, SPECIAL_TOKENS, AGAIN).additional_special_tokens
+        folder.files.unused[SPECIAL_TOKENS].clear()
+    return {name: count + number for number, name in enumerate(names or ())}
+
+
+def decoding(folder: Any, languages: dict[str, str | None]) -> dict[str, Any]:
+    """How the model of a `PretrainedFolder` decodes: arguments of `DecodingOptions`. Languages are
+    those that were asked for, else those that the folder says.
+    """
+    said = _tokenizer(folder)
+    pieces = _pieces(folder)
+    first = seq2seq_files.generation(folder).forced_bos_token_id
+    forced = pieces[first] if first is not None and first < len(pieces) else None
+    source = languages.get("source_language") or said.src_lang or _english(pieces)
+    target = languages.get("target_language") or said.tgt_lang or forced
+    if target is None:
+        labels = ", ".join(sorted(one.strip("_") for one in pieces if LABEL.fullmatch(one)))
+        raise ValueError(
+            f"{folder.path} does not say into which language. Name --target_language: {labels}."
+        )
+    pair = {"source_language": source.strip("_"), "target_language": target.strip("_")}
+    return {**seq2seq_files.decoding(folder), **pair}
+
+
+def _english(pieces):
+    return next((one for one in ("__en__", "eng_Latn") if one in pieces), "en")

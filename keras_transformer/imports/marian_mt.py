@@ -1,0 +1,134 @@
+"""MarianMT, Hugging Face's form of Marian's translators, as a `Transformer` (Junczys-Dowmunt et al.
+2018, "Marian: Fast Neural Machine Translation in C++"; Tiedemann and Thottingal 2020, "OPUS-MT:
+Building open translation services for the World").
+
+It is not quite what Marian trained: positions have the paper's rates, and norms have 1e-5 beside
+the variance. We compute what Hugging Face computes; `marian` reads the original.
+"""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal
+
+from keras_transformer.imports import seq2seq, seq2seq_files
+from keras_transformer.imports.family import Size, Weight
+from keras_transformer.imports.seq2seq_files import AGAIN, read_pieces, required_file
+from keras_transformer.models import Hyperparameters, Transformer
+from pipelines.json_files import Schema, refuse
+from pipelines.vocabularies import SeparateVocabularies
+from pipelines.vocabularies.other_order import read_in_order
+
+MODEL_TYPE = "marian"
+LAYERS = seq2seq.LAYERS
+SPM = ("source.spm", "target.spm")
+SPECIAL = {"<unk>": "UNKNOWN", "</s>": "eos_token_id", "<pad>": "pad_token_id"}
+TOKENIZER = "tokenizer_config.json"
+plain_name = seq2seq.plain_name
+finish = seq2seq_files.finish
+
+
+class Config(seq2seq.Config, kw_only=True):
+    """What the config.json of a MarianMT may say."""
+
+    FIXED: ClassVar = {
+        **seq2seq.Config.FIXED,
+        "add_bias_logits": (False,),
+        "add_final_layer_norm": (False,),
+        "normalize_before": (False,),
+        "normalize_embedding": (False,),
+        "static_position_embeddings": (True,),
+    }
+    UNKNOWN: ClassVar = 1
+
+    activation_function: Literal[tuple(seq2seq.ACTIVATIONS)] = "gelu"
+    decoder_vocab_size: Size | None = None
+    share_encoder_decoder_embeddings: bool = True
+
+    def sizes(self):
+        return self.vocab_size, self.decoder_vocab_size or self.vocab_size
+
+    @property
+    def ties(self) -> str:
+        """Which matrices share one table."""
+        if not self.tie_word_embeddings:
+            return "none"
+        return "three_way" if self.share_encoder_decoder_embeddings else "decoder"
+
+
+class Tokenizer(Schema):
+    """What of tokenizer_config.json decides how text is cut."""
+
+    separate_vocabs: bool = False
+
+
+def hyperparameters(config: Config) -> Hyperparameters:
+    """Sizes and variants from a `config.json`.
+
+    Raises:
+        ValueError: as `seq2seq.hyperparameters`, and for one table of two sizes.
+    """
+    source, target = config.sizes()
+    if config.share_encoder_decoder_embeddings and source != target:
+        refuse("decoder_vocab_size", "config.json", f"vocab_size, {source}", target, AGAIN)
+    return seq2seq.hyperparameters(
+        config, norm="post", positions="marian_mt", tie_embeddings=config.ties
+    )
+
+
+def model(config: Config) -> Transformer:
+    """A new model of the sizes of config.json."""
+    return Transformer(hyperparameters(config))
+
+
+def table(config: Config) -> Iterator[Weight]:
+    """The weights of a model of config.json."""
+    source, target = ((size, config.d_model) for size in config.sizes())
+
+    def rows(array):
+        return seq2seq.rows(config, array)
+
+    if config.ties == "three_way":
+        yield Weight("embedding/table", "shared.weight", source, rows)
+    else:
+        yield Weight("source_embedding/table", "encoder.embed_tokens.weight", source, rows)
+        yield Weight("embedding/table", "decoder.embed_tokens.weight", target, rows)
+    projects = "embedding"
+    if config.ties == "none":
+        projects = "projection"
+        yield Weight("projection/table", "lm_head.weight", target, rows)
+    yield Weight(
+        f"{projects}/output_bias",
+        "final_logits_bias",
+        (1, target[0]),
+        lambda array: seq2seq.bias(config, array[0]),
+    )
+    yield from seq2seq.layers(config)
+
+
+def decoding(folder: Any, languages: dict[str, str | None]) -> dict[str, Any]:
+    """How the model of a `PretrainedFolder` decodes: arguments of `DecodingOptions`. Labels of
+    languages stand in the text.
+    """
+    return {**seq2seq_files.decoding(folder), **languages}
+
+
+def vocabulary(folder: Any) -> SeparateVocabularies:
+    """The pieces of source and target of a `PretrainedFolder`, with ids of one size."""
+    config = folder.config
+    said = folder.files.read(Tokenizer, TOKENIZER, AGAIN)
+    # What else it says are notes of transformers.
+    folder.files.unused[TOKENIZER].clear()
+    names = ["vocab.json", "target_vocab.json" if said.separate_vocabs else "vocab.json"]
+    made = []
+    for name, spm, size in zip(names, SPM, config.sizes(), strict=True):
+        pieces = read_pieces(folder, name, size)
+        for piece, key in SPECIAL.items():
+            number = getattr(config, key)
+            if pieces[number : number + 1] != [piece]:
+                found = pieces.index(piece) if piece in pieces else None
+                refuse(piece, folder.path / name, f"{number}, as in config.json", found, AGAIN)
+        others = seq2seq_files.pieces_in_order(config, pieces, size)
+        one, lost = read_in_order(required_file(folder, spm), others, AGAIN)
+        made.append(one)
+        if lost:
+            folder.files.unused[spm] = lost
+    return SeparateVocabularies(*made)

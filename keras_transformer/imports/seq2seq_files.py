@@ -1,0 +1,144 @@
+"""What the folder of one of Hugging Face's translators says besides sizes and weights: its pieces,
+and how it decodes, in generation_config.json (Wolf et al. 2020, "Transformers: State-of-the-Art
+Natural Language Processing").
+"""
+
+import pathlib
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+
+from keras_transformer.imports.family import ANOTHER, MOST, NEVER, Size, pieces_by_id
+from keras_transformer.imports.folder_files import listed
+from pipelines import json_files
+from pipelines.json_files import MOST_BYTES_OF_LISTS, Schema, refuse
+from pipelines.special_ids import BOS, PAD
+from pipelines.vocabularies.other_order import SPECIAL
+
+Id = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
+Factor = Annotated[float, msgspec.Meta(ge=0)]
+GENERATION = "generation_config.json"
+NONE = (None,)
+AGAIN = "Save the model and its tokenizer again, all files."
+
+
+class Generation(Schema):
+    """What generation_config.json may say, or the config.json of an older folder."""
+
+    FIXED: ClassVar = {
+        "begin_suppress_tokens": NONE,
+        "constraints": NONE,
+        "diversity_penalty": (0.0, 0, None),
+        "do_sample": (False, None),
+        "encoder_no_repeat_ngram_size": (0, None),
+        "exponential_decay_length_penalty": NONE,
+        "force_words_ids": NONE,
+        "forced_decoder_ids": NONE,
+        "guidance_scale": NONE,
+        "min_length": (0, None),
+        "min_new_tokens": NONE,
+        "no_repeat_ngram_size": (0, None),
+        "num_beam_groups": (1, None),
+        "penalty_alpha": NONE,
+        "repetition_penalty": (1.0, 1, None),
+        "sequence_bias": NONE,
+        "suppress_tokens": NONE,
+    }
+    HARMLESS: ClassVar = (
+        *("_from_model_config", "bos_token_id", "decoder_start_token_id", "eos_token_id"),
+        *("forced_eos_token_id", "output_attentions"),
+        *("output_hidden_states", "pad_token_id", "transformers_version", "use_cache"),
+    )
+
+    num_beams: Size = 1
+    length_penalty: Factor = 1.0
+    early_stopping: bool | Literal["never"] = False
+    max_length: Size | None = None
+    bad_words_ids: list[list[Id]] | None = None
+    forced_bos_token_id: Id | None = None
+    renormalize_logits: bool = False
+
+
+def generation(folder: Any) -> Generation:
+    """How the model of a `PretrainedFolder` decodes."""
+    if (folder.path / GENERATION).exists():
+        return folder.files.read(Generation, GENERATION, ANOTHER)
+    document = json_files.read_object(folder.path / "config.json", ANOTHER)
+    return json_files.settings(Generation, document, folder.path / "config.json", ANOTHER)[0]
+
+
+def barred(config: Any, said: Generation, place: Any) -> tuple[int, ...]:
+    """The ids of ours that `bad_words_ids` names."""
+    words = said.bad_words_ids or []
+    size = config.sizes()[1]
+    if any(len(word) != 1 or word[0] >= size for word in words):
+        refuse("bad_words_ids", place, f"lists of one id below {size}", words, ANOTHER)
+    order = config.order(size).tolist()
+    return tuple(number for number, one in enumerate(order) if [one] in words)
+
+
+def decoding(folder: Any) -> dict[str, Any]:
+    """How the model of a `PretrainedFolder` decodes: arguments of `DecodingOptions`."""
+    said = generation(folder)
+    forms = {True: "until_full", False: "until_worse", "never": "leaving"}
+    # Theirs count what the decoder begins with.
+    longest = said.max_length or folder.config.max_position_embeddings
+    return {
+        "beam_size": said.num_beams,
+        "length_penalty": said.length_penalty,
+        "length_penalty_form": "length",
+        "beam_form": forms[said.early_stopping],
+        "max_length": str(max(longest - 1, 1)),
+        "min_length": "1",
+        # PAD and BOS never come.
+        "barred": [
+            number
+            for number in barred(folder.config, said, folder.path / GENERATION)
+            if number not in (PAD, BOS)
+        ],
+    }
+
+
+def finish(folder: Any, model: Any) -> None:
+    """Bar from the softmax what `renormalize_logits` says has no share of it."""
+    said = generation(folder)
+    if said.renormalize_logits and said.bad_words_ids:
+        bias = model.projection.bias
+        values = bias.numpy()
+        values[list(barred(folder.config, said, folder.path / GENERATION))] = NEVER
+        bias.assign(values)
+
+
+def required_file(folder: Any, name: str) -> pathlib.Path:
+    """A file of a `PretrainedFolder`, which must exist."""
+    path = folder.path / name
+    if not path.exists():
+        raise FileNotFoundError(
+            f"{folder.path} has no {name}. It has {listed(folder.path)}. {AGAIN}"
+        )
+    return path
+
+
+def pieces_in_order(config: Any, pieces: Sequence[str], size: int) -> list[str]:
+    """The pieces behind our special ones, of those by their ids; rows without a piece have names
+    too.
+    """
+    taken = {name for name, _ in SPECIAL.values()}
+    named = [*pieces, *(f"<unused {number}>" for number in range(len(pieces), size))]
+    found = [named[number] for number in config.order(size)[len(SPECIAL) :]]
+    found += [f"<unused {number}>" for number in range(size, config.pieces - 1)]
+    return [f"<other {name}>" if name in taken else name for name in found]
+
+
+def read_pieces(folder: Any, name: str, most: int) -> list[str]:
+    """The pieces by their ids, of a JSON object of ids."""
+    path = required_file(folder, name)
+    folder.files.unused.setdefault(name, [])
+    ids = json_files.read_object(path, AGAIN, MOST_BYTES_OF_LISTS)
+    if len(ids) > most:
+        raise ValueError(
+            f"{path} must have at most {most:,} pieces, as config.json says. Received: "
+            f"{len(ids):,}. {AGAIN}"
+        )
+    return pieces_by_id(ids, path, AGAIN)

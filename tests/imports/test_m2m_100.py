@@ -1,0 +1,195 @@
+"""An M2M100 and an NLLB-200 that `transformers` makes at random: as a run each gives the same
+logits, and the strings of greedy and beam search, for any pair of languages.
+"""
+
+import json
+
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+from eager import eagerly
+from small_folders import TEXTS, change, learned
+
+from keras_transformer.imports import m2m_100
+from keras_transformer.imports.hugging_face import PretrainedFolder
+from keras_transformer.inference.live import Live
+from keras_transformer.tasks import imported
+from pipelines.special_ids import BOS, PAD
+
+torch = pytest.importorskip("torch", reason="install the extra [oracles]")
+transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
+pytest.importorskip("safetensors", reason="install the extra [oracles]")
+
+SENTENCES = ["no red cats run", "a red cat at home", "ran", "eine Katze lief nein"]
+LABELS = {"m2m": ["__de__", "__en__", "__fr__"], "nllb": ["deu_Latn", "eng_Latn", "fra_Latn"]}
+PAIRS = [(1, 0), (0, 2), (2, 1)]
+
+
+class Theirs:
+    """A model of transformers in a folder, and what it makes of text."""
+
+    def __init__(self, folder, kind):
+        model = learned([line for lines in TEXTS.values() for line in lines])
+        (folder / m2m_100.SPM).write_bytes(model)
+        self.processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        own = map(self.processor.id_to_piece, range(3, self.processor.vocab_size()))
+        pieces = [*m2m_100.OF_FAIRSEQ, *own]
+        self.languages = [label.strip("_") for label in LABELS[kind]]
+        self.pieces = [*pieces, *LABELS[kind]]
+        said = {"src_lang": self.languages[1], "tgt_lang": self.languages[0]}
+        if kind == "m2m":
+            ids = {piece: number for number, piece in enumerate(pieces)}
+            (folder / "vocab.json").write_text(json.dumps(ids))
+            added = {label: len(pieces) + number for number, label in enumerate(LABELS[kind])}
+            (folder / m2m_100.ADDED).write_text(json.dumps(added))
+        else:
+            said["additional_special_tokens"] = LABELS[kind]
+        (folder / m2m_100.TOKENIZER).write_text(json.dumps(said))
+        config = transformers.M2M100Config(
+            vocab_size=len(self.pieces) + 2,
+            d_model=16,
+            encoder_layers=2,
+            decoder_layers=1,
+            encoder_ffn_dim=24,
+            decoder_ffn_dim=24,
+            encoder_attention_heads=2,
+            decoder_attention_heads=2,
+        )
+        torch.manual_seed(5)
+        self.model = transformers.M2M100ForConditionalGeneration(config).eval()
+        with torch.no_grad():
+            for parameter in self.model.parameters():
+                parameter += 0.3 * torch.randn(parameter.shape)
+        self.model.save_pretrained(folder)
+        self.folder = folder
+
+    def label(self, number):
+        return len(self.pieces) - len(self.languages) + number
+
+    def ids(self, text, language):
+        cut = self.processor.encode(text, out_type=str)
+        known = [self.pieces.index(one) if one in self.pieces else 3 for one in cut]
+        return [self.label(language), *known, 2]
+
+    def read(self, texts, language):
+        rows = [self.ids(text, language) for text in texts]
+        longest = max(map(len, rows))
+        ids = torch.tensor([[*row, *[1] * (longest - len(row))] for row in rows])
+        return {"input_ids": ids, "attention_mask": (ids != 1).long()}
+
+    def translate(self, texts, source, target):
+        settings = transformers.GenerationConfig.from_pretrained(self.folder)
+        settings.forced_bos_token_id = self.label(target)
+        with torch.no_grad():
+            rows = self.model.generate(**self.read(texts, source), generation_config=settings)
+        of_text = range(4, self.label(0))
+        return [
+            self.processor.decode([self.pieces[one] for one in row if one in of_text]).strip()
+            for row in rows.tolist()
+        ]
+
+
+@pytest.fixture(scope="module", params=LABELS)
+def theirs(request, tmp_path_factory):
+    return Theirs(tmp_path_factory.mktemp(request.param), request.param)
+
+
+def module_of(theirs, **said):
+    # Theirs may write what is no text: the start, an unknown piece, labels, rows without a piece.
+    labels = range(theirs.label(0), len(theirs.pieces) + 2)
+    words = [[number] for number in (0, 1, 3, *labels)]
+    limit = {"max_length": 14, "forced_eos_token_id": 2}
+    change(theirs.folder, "generation_config.json", bad_words_ids=words, **limit, **said)
+    return imported.module_of(PretrainedFolder(theirs.folder))[1]
+
+
+def test_logits_are_those_of_transformers(theirs):
+    module = module_of(theirs)
+    config = PretrainedFolder(theirs.folder).config
+    read = theirs.read(SENTENCES, 1)
+    size = config.vocab_size
+    targets = np.random.default_rng(2).integers(4, size, size=(len(SENTENCES), 6))
+    targets[:, 0] = config.decoder_start_token_id
+    with torch.no_grad():
+        expected = theirs.model(**read, decoder_input_ids=torch.tensor(targets)).logits.numpy()
+    order = config.order(size).tolist()
+    ids = np.array([[order.index(one) for one in row] for row in targets])
+    ids[:, 0] = BOS
+    with eagerly():
+        source = module.source_ids(tf.constant(SENTENCES)).to_tensor(default_value=PAD)
+        found = module._graphs.model((source, tf.constant(ids))).numpy()
+    shared = np.delete(found, BOS, axis=-1)
+    np.testing.assert_allclose(shared, expected[..., np.delete(order, BOS)], atol=1e-4)
+    assert (found[..., BOS] < -50).all()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"num_beams": 1},
+        {"num_beams": 4, "early_stopping": True},
+        {"num_beams": 3, "early_stopping": False, "length_penalty": 0.7},
+    ],
+    ids=["greedy", "beam", "penalty"],
+)
+def test_any_pair_of_languages_is_translated_as_by_transformers(theirs, said):
+    known = {"early_stopping": False, "length_penalty": 1.0}
+    module = module_of(theirs, **{**known, **said})
+    text = tf.constant(SENTENCES)
+    assert strings(module.translate(text)["translation"]) == theirs.translate(SENTENCES, 1, 0)
+    request = module.functions()["translate"]
+    found = {}
+    for source, target in PAIRS:
+        languages = {
+            "source_language": tf.constant([theirs.languages[source]]),
+            "target_language": tf.constant([theirs.languages[target]]),
+        }
+        found[target] = strings(request(text, **languages)["translations"][:, 0])
+        assert found[target] == theirs.translate(SENTENCES, source, target)
+    # A control: the languages change the translations. And each row may have its own.
+    assert len({tuple(one) for one in found.values()}) > 1
+    mixed = [theirs.languages[number] for number in (0, 2, 1, 0)]
+    rows = request(
+        text,
+        source_language=tf.constant([theirs.languages[one] for one in (1, 0, 2, 1)]),
+        target_language=tf.constant(mixed),
+    )
+    expected = [found[target][row] for row, target in enumerate((0, 2, 1, 0))]
+    assert strings(rows["translations"][:, 0]) == expected
+
+
+def strings(tensor):
+    # A piece may be a space, which SentencePiece's Python leaves out at the ends.
+    return [one.decode().strip() for one in tensor.numpy()]
+
+
+def test_a_language_that_is_unknown_is_refused_with_those_that_exist(theirs):
+    module = module_of(theirs)
+    request = module.functions()["translate"]
+    wanted = ", ".join(sorted(theirs.languages))
+    for name in ("source_language", "target_language"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=f"`{name}` must be one of"):
+            request(tf.constant(SENTENCES), **{name: tf.constant(["tlh"])})
+        with pytest.raises(ValueError, match=f"`{name}` must be one of {wanted}.*=tlh"):
+            imported.module_of(PretrainedFolder(theirs.folder), {name: "tlh"})
+
+
+def test_scores_and_links_leave_the_labels_out(theirs):
+    module = module_of(theirs)
+    live = Live(module, module.gives_attention)
+    text, reference = SENTENCES[0], "eine rote Katze"
+    source = theirs.read([text], 1)
+    target = theirs.ids(reference, 0)
+    with torch.no_grad():
+        logits = theirs.model(**source, decoder_input_ids=torch.tensor([[2, *target[:-1]]])).logits
+        expected = torch.log_softmax(logits, -1)[0, range(len(target)), target][1:].sum().item()
+    [(found, tokens)] = live.score([text], [reference])
+    assert found == pytest.approx(expected, abs=1e-4)
+    assert tokens == len(target) - 1
+    sources, targets, attention = live.cross_attention([text], [reference])
+    assert attention.shape[-2:] == (targets.shape[1], sources.shape[1])
+    assert sources.shape[1] == source["input_ids"].shape[1] - 1
+    [[best]] = live.translate_in_detail([text], [""])
+    assert len(best.pieces) == len(best.log_probabilities)
+    assert best.pieces[0].strip("_") not in theirs.languages

@@ -1,0 +1,151 @@
+"""A MarianMT that `transformers` makes at random and saves: as a run it gives the same logits, and
+the strings of greedy and beam search.
+"""
+
+import json
+
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+from eager import eagerly
+from small_folders import TEXTS, change, learned
+
+from keras_transformer.imports.hugging_face import PretrainedFolder
+from keras_transformer.tasks import imported
+from pipelines.special_ids import BOS, PAD, UNK
+
+torch = pytest.importorskip("torch", reason="install the extra [oracles]")
+transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
+pytest.importorskip("safetensors", reason="install the extra [oracles]")
+
+SENTENCES = ["no red cats run", ">>deu<< a red cat at home", "ran", "cats, no cats", "home home"]
+
+LIMIT = 14
+
+
+def pieces_of(*models):
+    """Pieces by id, as a conversion of Marian has them."""
+    names = {">>deu<<"}
+    for model in models:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        names |= {processor.id_to_piece(number) for number in range(3, processor.vocab_size())}
+    return ["</s>", "<unk>", *sorted(names)]
+
+
+def saved(folder, separate, ties=True):
+    """A model of transformers, saved in a folder."""
+    models = [learned(lines) for lines in TEXTS.values()]
+    for name, model in zip(TEXTS, models, strict=True):
+        (folder / name).write_bytes(model)
+    sides = [pieces_of(model) for model in models] if separate else [pieces_of(*models)]
+    # Theirs pads at one id, the last of the shorter table.
+    pad = min(map(len, sides))
+    sides = [[*side[:pad], "<pad>", *side[pad:]] for side in sides]
+    names = ["vocab.json", "target_vocab.json"]
+    for name, side in zip(names, sides, strict=False):
+        ids = {piece: number for number, piece in enumerate(side)}
+        (folder / name).write_text(json.dumps(ids), encoding="utf-8")
+    said = {"separate_vocabs": separate, "source_lang": "en", "target_lang": "de"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(said))
+    config = transformers.MarianConfig(
+        vocab_size=len(sides[0]),
+        decoder_vocab_size=len(sides[-1]),
+        d_model=16,
+        encoder_layers=2,
+        decoder_layers=1,
+        encoder_ffn_dim=24,
+        decoder_ffn_dim=24,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        activation_function="swish",
+        scale_embedding=True,
+        pad_token_id=pad,
+        decoder_start_token_id=pad,
+        share_encoder_decoder_embeddings=not separate,
+        tie_word_embeddings=ties,
+    )
+    torch.manual_seed(3)
+    model = transformers.MarianMTModel(config).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "embed_positions" not in name:
+                parameter += 0.4 * torch.randn(parameter.shape)
+        model.final_logits_bias += torch.randn(model.final_logits_bias.shape)
+        model.final_logits_bias[0, 0] += 2
+    model.save_pretrained(folder)
+    with pytest.warns(UserWarning, match="sacremoses"):
+        return model, transformers.MarianTokenizer.from_pretrained(folder)
+
+
+@pytest.fixture(scope="module", params=["shared", "separate", "untied"])
+def whole(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
+    separate = request.param != "shared"
+    return folder, *saved(folder, separate, ties=request.param != "untied")
+
+
+def decode_as(folder, **said):
+    """Write how a folder decodes, and import it."""
+    pad = json.loads((folder / "config.json").read_text())["pad_token_id"]
+    # Theirs leave an unknown piece out of the text, and ours writes a sign for it; and a space
+    # before a label.
+    pieces = json.loads(min(folder.glob("*vocab.json")).read_text())
+    words = [[pad], [UNK], [pieces[">>deu<<"]]]
+    change(folder, "generation_config.json", bad_words_ids=words, max_length=LIMIT, **said)
+    return imported.module_of(PretrainedFolder(folder))[1]
+
+
+def test_logits_are_those_of_transformers(whole):
+    folder, theirs, tokenizer = whole
+    opened = PretrainedFolder(folder)
+    module = imported.module_of(opened)[1]
+    config = opened.config
+    read = tokenizer(SENTENCES, return_tensors="pt", padding=True)
+    size = config.sizes()[1]
+    targets = np.random.default_rng(2).integers(0, size, size=(len(SENTENCES), 6))
+    targets[:, 0] = config.decoder_start_token_id
+    with torch.no_grad():
+        expected = theirs(**read, decoder_input_ids=torch.tensor(targets)).logits.numpy()
+    order = config.order(size).tolist()
+    ids = np.array([[order.index(one) for one in row] for row in targets])
+    ids[:, 0] = BOS
+    with eagerly():
+        source = module.source_ids(tf.constant(SENTENCES)).to_tensor(default_value=PAD)
+        found = module._graphs.model((source, tf.constant(ids))).numpy()
+    shared = np.delete(found[..., : len(order)], BOS, axis=-1)
+    np.testing.assert_allclose(shared, expected[..., np.delete(order, BOS)], atol=1e-4)
+    assert (found[..., BOS] < -50).all()
+    # A control: other words, other logits.
+    assert np.abs(found[0] - found[1]).max() > 0.1
+
+
+SEARCHES = {
+    "greedy": {"num_beams": 1},
+    "beam": {"num_beams": 4},
+    "first": {"num_beams": 3, "early_stopping": True, "length_penalty": 0.5},
+    "all": {"num_beams": 4, "early_stopping": "never", "length_penalty": 0.0},
+    "a share for none": {"num_beams": 4, "renormalize_logits": True},
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_strings_are_those_of_transformers(whole, name):
+    folder, theirs, tokenizer = whole
+    said = {"early_stopping": False, "length_penalty": 1.0, "renormalize_logits": False}
+    module = decode_as(folder, **{**said, **SEARCHES[name]})
+    # Theirs cuts off spaces at the ends.
+    found = module.translate(tf.constant(SENTENCES))["translation"].numpy()
+    ours = [one.decode().strip() for one in found]
+    settings = transformers.GenerationConfig.from_pretrained(folder)
+    read = tokenizer(SENTENCES, return_tensors="pt", padding=True)
+    with torch.no_grad():
+        ids = theirs.generate(**read, generation_config=settings)
+    expected = tokenizer.batch_decode(ids, skip_special_tokens=True)
+    if name == "all":
+        # At the limit our end has its log P, and theirs none.
+        kept = [n for n, row in enumerate(ids) if 0 in row[: LIMIT - 1].tolist()]
+        ours, expected = ([one[n] for n in kept] for one in (ours, expected))
+    assert ours == expected
+    # A control: the translations are not one.
+    assert name != "beam" or len({*ours}) > 1
