@@ -170,6 +170,7 @@ def read_pieces(files: SettingsFiles, config: Config) -> Pieces:
     path = files.path / VOCABULARY
     if path.exists() and (files.path / MERGES).exists():
         ids = read_object(path, WHOLE, MOST_BYTES_OF_LISTS)
+        files.unused.setdefault(VOCABULARY, [])
         lines = read_text(files.path / MERGES, MOST_BYTES_OF_LISTS).split("\n")
         pairs = [line for line in lines if line and not line.startswith("#version")]
     elif (files.path / TOKENIZER).exists():
