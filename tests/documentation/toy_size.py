@@ -79,6 +79,12 @@ NOT_RUN = {
     "hugging_face.load(": "needs the weights of another package; see tests/imports",
     "import_model --from": "needs the weights of another package; see tests/imports",
     "--model=runs/flan_t5": "needs the weights of another package; see tests/imports",
+    "--model=runs/opus_en_de": "needs the weights of another package; see tests/imports",
+    "--model=runs/gpt2": "needs the weights of another package; see tests/imports",
+    "--model=runs/nllb": "needs the weights of another package; see tests/imports",
+    "models/nllb:predict": "needs the weights of another package; see tests/imports",
+    "saved_models/opus_": "needs the weights of another package; see tests/imports",
+    "--init_from=runs/opus_en_de": "needs the weights of another package; see tests/imports",
     "import grpc": "needs a server; tests/saved_models/test_session.py brings one and runs it",
 }
 
