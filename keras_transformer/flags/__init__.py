@@ -71,9 +71,11 @@ def translation_options(FLAGS: absl_flags.FlagValues) -> dict:
 
 
 def languages(FLAGS) -> dict[str, str]:
-    """The source_language and target_language that flags give, of a model of many languages."""
-    names = ("source_language", "target_language")
-    return {name: getattr(FLAGS, name) for name in names if getattr(FLAGS, name)}
+    """The source_language and target_language that flags give, of a model of many languages. The
+    flags of these names are those of corpora.
+    """
+    given = {"source_language": FLAGS.from_language, "target_language": FLAGS.to_language}
+    return {name: language for name, language in given.items() if language}
 
 
 def decoding_options(FLAGS: absl_flags.FlagValues) -> dict:

@@ -5,8 +5,7 @@ import dataclasses
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.saved_models.options import Precision
 from keras_transformer.training.options import Seed
-from pipelines.corpora.options import CorpusOptions, Target
-from pipelines.options import FREE, Options, again, option
+from pipelines.options import FREE, Options, option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,8 +72,14 @@ class Languages(Options):
 
     needs = (("task", ("translation",)),)
 
-    source_language: str | None = again(CorpusOptions, "source_language", None)
-    target_language: str | None = again(Target, "target_language", None)
+    from_language: str | None = option(
+        None,
+        "Language of the texts, of a model of many languages, as it calls it: eng_Latn, en. "
+        "Default: as imported.",
+    )
+    to_language: str | None = option(
+        None, "Language to translate into, likewise. Default: as imported."
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -51,6 +51,11 @@ def convert(
     ValueError says that it has no layers of the model's sizes, norm, activation, positions or
     attention.
     """
+    specs = _specs()
+    folder = pathlib.Path(folder)
+    if folder.exists():
+        raise FileExistsError(f"{folder} exists. Name another --export_dir, or delete it.")
+    specification = _specification(specs, model, vocabulary)
     if vocabulary.protected:
         raise ValueError(
             "--format=ctranslate2 has no protected spans: CTranslate2 takes pieces, and its users "
@@ -61,11 +66,6 @@ def convert(
             "--format=ctranslate2 has no labels of languages: CTranslate2 takes pieces, and its "
             "users put labels there themselves. Export a SavedModel."
         )
-    specs = _specs()
-    folder = pathlib.Path(folder)
-    if folder.exists():
-        raise FileExistsError(f"{folder} exists. Name another --export_dir, or delete it.")
-    specification = _specification(specs, model, vocabulary)
     with whole_folder(folder) as temporary:
         temporary.mkdir()
         specification.save(str(temporary))

@@ -228,7 +228,9 @@ class Vocabulary:
         """
         if self.merges is not None:
             return None
-        scores = [self.processor.get_score(number) for number in range(self.size)]
+        scores = {
+            piece: self.processor.get_score(number) for number, piece in enumerate(self.pieces)
+        }
         # Special pieces, bytes and tags have the score 0.
         found = {piece: score for piece, score in scores.items() if score < 0}
         spelled = all(character in found for piece in found for character in piece)

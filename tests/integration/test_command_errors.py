@@ -29,7 +29,7 @@ WRONG = {
     "heads": (("train", "--num_heads=7"), b"`d_model` must be divisible by `num_heads`"),
     "corpus": (
         ("train", "--corpus=nonsense"),
-        b"--corpus=nonsense: must be one of home_assistant, intents, treebank, mixture, records",
+        b"--corpus=nonsense: must be one of home_assistant, intents, treebank, mixture, tsv, tmx",
     ),
     "rate": (("train", "--learning_rate_scale=-1"), b"learning_rate_scale"),
     "beam": (("translate", f"--model={RUN}", "--beam_size=0"), b"beam_size"),

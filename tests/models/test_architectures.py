@@ -2,8 +2,6 @@
 a difference, and refused what they have no use for.
 """
 
-import types
-
 import numpy as np
 import pytest
 
@@ -188,9 +186,8 @@ def test_an_architecture_that_there_is_not_is_refused(make):
 @NAMES
 def test_another_engine_refuses_it_in_a_line(name, tmp_path):
     pytest.importorskip("ctranslate2")
-    vocabulary = types.SimpleNamespace(protected=())
     with pytest.raises(ValueError) as raised:
-        ctranslate2_model.convert(model(name), vocabulary, tmp_path / "model", {})
+        ctranslate2_model.convert(model(name), None, tmp_path / "model", {})
     assert str(raised.value) == (
         "CTranslate2 knows only transformer as `architecture`. Received: "
         f"architecture={name!r}. Export a SavedModel."
