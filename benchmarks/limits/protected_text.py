@@ -69,7 +69,11 @@ def main(_):
     given, came, meant = (
         spans_of(marks, texts) for texts in (marked.sources, translated, marked.targets)
     )
-    counters = [[*map(collections.Counter, rows)] for rows in (given, came)]
+    # Line breaks that come to stand beside each other look like one span.
+    counters = [
+        [collections.Counter("\0".join(spans).replace("\n", "\0\n").split("\0")) for spans in rows]
+        for rows in (given, came)
+    ]
     lost = [
         pair
         for pair, *both in zip(zip(marked.sources, translated, strict=True), *counters, strict=True)
