@@ -458,7 +458,7 @@ def test_an_export_that_fails_leaves_no_run(tmp_path, monkeypatch):
     class Given(dict):
         model_dir = "run"
         export_dir = "saved"
-        version = source_language = target_language = None
+        version = from_language = to_language = None
 
     def fails(*_, **__):
         raise OSError("the disk is full")
