@@ -15,10 +15,6 @@ from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.run import Run
 from keras_transformer.saved_models import ctranslate2_model
-from keras_transformer.server.batcher import Batcher
-from keras_transformer.server.options import RequestError, ServeOptions
-from keras_transformer.server.served_versions import Versions
-from keras_transformer.server.service import Service
 from keras_transformer.tasks import TRAINING
 from keras_transformer.tasks.translation.module import TranslationModule
 from keras_transformer.tasks.translation.task import Translation
@@ -195,6 +191,12 @@ def test_terms_of_a_glossary_get_their_translations(trained):
 
 
 def test_a_server_takes_a_glossary(trained):
+    pytest.importorskip("orjson", reason="install the extra [serve]")
+    from keras_transformer.server.batcher import Batcher
+    from keras_transformer.server.options import RequestError, ServeOptions
+    from keras_transformer.server.served_versions import Versions
+    from keras_transformer.server.service import Service
+
     options = ServeOptions()
     versions = Versions(trained / "saved")
     batcher = Batcher(options)
