@@ -158,10 +158,14 @@ def test_references_and_prefixes_have_the_marks_of_their_sources(trained):
     assert first.text.count("{name}") == 1
 
 
-def test_what_cannot_be_is_refused(trained, values, tmp_path):
+def test_another_engine_refuses_it(trained, tmp_path):
+    pytest.importorskip("ctranslate2", reason="install the extra [ctranslate2]")
     loaded = load_trained(RunFolder(trained / "run"))
     with pytest.raises(ValueError, match="ctranslate2 has no protected spans"):
         ctranslate2_model.convert(*loaded, tmp_path / "other", {})
+
+
+def test_what_cannot_be_is_refused(trained, values, tmp_path):
     other = values("--protect=tags", f"--model_dir={trained / 'run'}", "--max_steps=13")
     with pytest.raises(ValueError, match="protect"):
         Run(Translation, other, TRAINING).train()
