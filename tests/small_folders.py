@@ -62,15 +62,16 @@ TEXTS = {
 }
 
 
-def learned(lines):
-    """A SentencePiece model as OPUS-MT learns one."""
+def learned(lines, size=30, **ids):
+    """A SentencePiece model as OPUS-MT learns one, or with other ids of special pieces."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines),
         model_writer=model,
-        vocab_size=30,
+        vocab_size=size,
         hard_vocab_limit=False,
         minloglevel=2,
+        **ids,
     )
     return model.getvalue()
 

@@ -42,9 +42,7 @@ class SpanConstraints(Constraints):
         smallest = tf.reduce_sum(self.count, axis=1) + 1
         if prefixes is not None:
             smallest += tf.math.count_nonzero(prefixes != PAD, axis=1, dtype=tf.int32)
-        # Of a sentence without spans the limit stays what it is.
-        has_any = tf.reduce_any(self.count > 0, axis=1)
-        limit = tf.where(has_any, tf.maximum(sentences["limit"], smallest), sentences["limit"])
+        limit = tf.maximum(sentences["limit"], smallest)
         return {**sentences, "limit": limit, "count": self.count, "opened_by": self.opened_by}
 
     def __call__(self, logits, history, position, sentences):

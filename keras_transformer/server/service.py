@@ -1,6 +1,7 @@
 """Answer a request's body with a body, without HTTP."""
 
 import asyncio
+import functools
 from collections.abc import Iterator
 
 import numpy as np
@@ -37,6 +38,8 @@ class Service:
         self.batcher = batcher
         self.options = options
         self._terms = read_terms(options.glossary) if options.glossary else {}
+        # Made once for each version, where a request adds no terms.
+        self._glossary = functools.lru_cache(functools.partial(Glossary, self._terms))
 
     async def predict(
         self, name: str, number: int | None, body: bytes, seen: dict
@@ -141,7 +144,8 @@ class Service:
         if "text" not in given or not terms:
             return given
         try:
-            glossary = Glossary(terms, version.protected)
+            make = functools.partial(Glossary, terms) if asked else self._glossary
+            glossary = make(version.protected)
         except ValueError as error:
             raise RequestError(400, str(error)) from error
         texts = given["text"]

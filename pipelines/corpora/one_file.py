@@ -49,12 +49,12 @@ class OneFile(Target, Strictness):
         dropped = Dropped(strict=self.strict)
         files = {"valid": self.valid_file, "test": self.test_file}
         found: dict[str, list[Any]] = {split: [] for split in SPLITS}
+        drawn = {split for split, path in files.items() if path is None}
         seen = {}
         for split, path in {**files, "train": self.needed("data_file", "a file of pairs")}.items():
             for number, *pair in self.pairs(path, dropped) if path else ():
-                home = split
-                if split == "train" and files.get(split_of(pair[0]), True) is None:
-                    home = split_of(pair[0])
+                by_source = split_of(pair[0])
+                home = by_source if split == "train" and by_source in drawn else split
                 place = f"{path}, {self.unit} {number}"
                 if reason := objection(*pair):
                     dropped.leave_out(reason, place)

@@ -2,13 +2,13 @@
 what its formulas give in float64, and what cannot be imported is told in one line.
 """
 
-import io
 import types
 
 import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+from small_folders import learned
 
 pytest.importorskip("yaml")
 
@@ -62,18 +62,6 @@ FORMS = {
         ("linear_queries/bias", "linear_keys/bias", "linear_values/bias", "linear_output/bias"),
     ),
 }
-
-
-def learned(lines):
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines),
-        model_writer=model,
-        vocab_size=30,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    return model.getvalue()
 
 
 def arrays_of(sizes, is_pre, rng):

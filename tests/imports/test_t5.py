@@ -1,6 +1,5 @@
 """T5s that `transformers` makes at random and saves: ours give the same logits and strings."""
 
-import io
 import json
 import types
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+from small_folders import learned
 
 from keras_transformer.imports import hugging_face
 from keras_transformer.imports.hugging_face import PretrainedFolder
@@ -40,19 +40,7 @@ VERSIONS = {
 
 def pieces_of_text():
     """A SentencePiece model with T5's ids."""
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES),
-        model_writer=model,
-        vocab_size=60,
-        hard_vocab_limit=False,
-        minloglevel=2,
-        pad_id=0,
-        eos_id=1,
-        unk_id=2,
-        bos_id=-1,
-    )
-    return model.getvalue()
+    return learned(LINES, size=60, pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
 
 
 def write(folder, version):
