@@ -1,5 +1,5 @@
-"""The server's HTTP side: TF Serving's URLs, health, metrics, the page, and the OpenAPI document
-that says all of it.
+"""The server's HTTP side: TF Serving's URLs, those of the Open Inference Protocol, health, metrics,
+the page, and the OpenAPI document that says all of it.
 """
 
 import asyncio
@@ -16,8 +16,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
+from keras_transformer import __version__
 from keras_transformer.saved_models import versions
-from keras_transformer.server import monitoring, openapi, to_json, transport
+from keras_transformer.server import monitoring, open_inference, openapi, to_json, transport
 from keras_transformer.server.openapi import FINDING, PREDICT
 from keras_transformer.server.options import RequestError
 from keras_transformer.server.service import Service
@@ -35,6 +36,10 @@ POLICY = (
 )
 MODEL = "/v1/models/{name:model}"
 VERSION = "/v1/models/{name:model}/versions/{version:version}"
+V2 = "/v2"
+V2_MODEL = "/v2/models/{name:model}"
+V2_VERSION = "/v2/models/{name:model}/versions/{version:version}"
+JSON = {"Content-Type": "application/json"}
 LABEL = "/v1/models/{name:model}/labels/{label:model}"
 Name = Annotated[str, Path(description="The model's name.", pattern="^[^/:]+$")]
 Number = Annotated[
@@ -49,7 +54,7 @@ def build(service: Service, cors: bool = False) -> ASGIApp:
     app = fastapi.FastAPI(
         title="keras_transformer.serve",
         version="1",
-        description="TF Serving's REST.",
+        description="TF Serving's REST, and the Open Inference Protocol.",
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -63,6 +68,7 @@ def build(service: Service, cors: bool = False) -> ASGIApp:
     _answer_about_the_server(app, service, counters)
     _answer_about_the_model(app, service)
     _predict_by_the_model(app, service, counters)
+    _infer_by_the_model(app, service, counters)
     transport.ignore_case(app.routes)
     return transport.EveryPath(app, cors)
 
@@ -70,11 +76,65 @@ def build(service: Service, cors: bool = False) -> ASGIApp:
 def _predict_by_the_model(app, service, counters):
     @app.post(MODEL + ":predict", summary="Translate, by the newest version", **PREDICT)
     async def predict(name: Name, request: Request):
-        return await _predict(service, counters, request, name, None)
+        return await answer(request, name, None)
 
     @app.post(VERSION + ":predict", summary="Translate, by one version", **PREDICT)
     async def predict_by_version(name: Name, version: Number, request: Request):
-        return await _predict(service, counters, request, name, version)
+        return await answer(request, name, version)
+
+    async def answer(request, name, version):
+        async def work(body, seen):
+            return await service.predict(name, version, body, seen), JSON
+
+        return await _answered(service, counters, request, work)
+
+
+def _infer_by_the_model(app, service, counters):
+    """The Open Inference Protocol, version 2."""
+
+    @app.get(V2, summary="The server and its extensions", response_model=openapi.ServerMetadata)
+    async def server():
+        extensions = list(open_inference.EXTENSIONS)
+        return {"name": app.title, "version": __version__, "extensions": extensions}
+
+    @app.get(V2 + "/health/live", summary="Whether the server runs", response_model=openapi.Live)
+    async def live():
+        return {"live": True}
+
+    @app.get(V2 + "/health/ready", summary="Whether it answers", **openapi.READY)
+    async def ready():
+        is_ready = service.is_ready(service.name)
+        return JSONResponse({"ready": is_ready}, status_code=200 if is_ready else 503)
+
+    def routes(base, of, which):
+        which = fastapi.Depends(which)
+
+        @app.get(base, summary=f"Inputs and outputs of {of}", **openapi.DESCRIPTION)
+        async def described(name: Name, signature_name: str | None = None, version=which):
+            return service.described(name, version, signature_name)
+
+        @app.get(base + "/ready", summary=f"Whether {of} is served", **openapi.MODEL_READY)
+        async def model_ready(name: Name, version=which):
+            is_ready = service.is_ready(name, version)
+            body = {"name": name, "ready": is_ready}
+            return JSONResponse(body, status_code=200 if is_ready else 404)
+
+        @app.post(base + "/infer", summary=f"Infer by {of}", **openapi.INFER)
+        async def infer(request: Request, name: Name, version=which):
+            async def work(body, seen):
+                length = request.headers.get(open_inference.HEADER)
+                return await service.infer(name, version, body, length, seen)
+
+            return await _answered(service, counters, request, work)
+
+    def newest():
+        return None
+
+    def given(version: Number):
+        return version
+
+    routes(V2_MODEL, "the newest version", newest)
+    routes(V2_VERSION, "one version", given)
 
 
 def _answer_about_the_model(app, service):
@@ -187,8 +247,10 @@ def _error(status, message, headers=None):
     )
 
 
-async def _predict(service, counters, request, name, version):
-    """Answer, count and log a request."""
+async def _answered(service, counters, request, work):
+    """Answer, count and log a request; `work` takes its body, and a dictionary for what may be
+    logged of it, and gives the answer in pieces, and its headers.
+    """
     seen = {"signature": "unknown"}
     status = 500
     began = time.perf_counter()
@@ -196,13 +258,13 @@ async def _predict(service, counters, request, name, version):
         body = await transport.read_body(request, service.options.max_request_bytes)
         began = time.perf_counter()
         seen["bytes"] = len(body)
-        answer = await transport.within(
+        pieces, headers = await transport.within(
             transport.seconds(request.headers, service.options.request_timeout_ms),
             request,
-            service.predict(name, version, body, seen),
+            work(body, seen),
         )
         status = 200
-        return await _written(answer)
+        return await _written(pieces, headers)
     except RequestError as error:
         status = error.status
         raise
@@ -215,7 +277,7 @@ async def _predict(service, counters, request, name, version):
         monitoring.log("predict", status=status, milliseconds=round(seconds * 1e3, 1), **seen)
 
 
-async def _written(pieces):
+async def _written(pieces, headers):
     """A short answer whole, a long one piece by piece, as the client takes it."""
 
     def begin():
@@ -228,5 +290,5 @@ async def _written(pieces):
 
     first = await asyncio.to_thread(begin)
     if len(first) <= WHOLE:
-        return Response(first, media_type="application/json")
-    return StreamingResponse(itertools.chain([first], pieces), media_type="application/json")
+        return Response(first, headers=headers)
+    return StreamingResponse(itertools.chain([first], pieces), headers=headers)

@@ -77,6 +77,82 @@ class Health(BaseModel):
     versions: list[int]
 
 
+class ServerMetadata(BaseModel):
+    """The server, as the Open Inference Protocol has it."""
+
+    name: str
+    version: str
+    extensions: list[str]
+
+
+class Live(BaseModel):
+    """That the server runs."""
+
+    live: bool
+
+
+class Ready(BaseModel):
+    """Whether requests are answered."""
+
+    ready: bool
+
+
+class ModelReady(Ready):
+    """Whether requests to a model are answered."""
+
+    name: str
+
+
+class Tensor(BaseModel):
+    """An input or an output; in metadata without data, and with -1 for a size that is free."""
+
+    name: str
+    datatype: str
+    shape: list[int]
+    parameters: dict[str, Any] = Field(
+        {}, description="binary_data_size, if the data stand behind the JSON."
+    )
+    data: list[Any] = Field(None, description="Flat, or nested as the shape says.")
+
+
+class RequestedOutput(BaseModel):
+    """An output that is asked for."""
+
+    name: str
+    parameters: dict[str, Any] = Field({}, description="binary_data: true or false.")
+
+
+class ModelDescription(BaseModel):
+    """What a signature takes and gives: the model metadata of the Open Inference Protocol."""
+
+    name: str
+    versions: list[str]
+    platform: str
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+    parameters: dict[str, str]
+
+
+class InferRequest(BaseModel):
+    """Tensors of one of the model's signatures."""
+
+    id: str = Field(None, description="Comes back with the answer.")
+    parameters: dict[str, Any] = Field(
+        {}, description="signature_name, the signature's options, timeout, binary_data_output."
+    )
+    inputs: list[Tensor]
+    outputs: list[RequestedOutput] = Field([], description="All, if there are none.")
+
+
+class InferResponse(BaseModel):
+    """The outputs of a signature."""
+
+    model_name: str
+    model_version: str
+    id: str = None
+    outputs: list[Tensor]
+
+
 class Error(BaseModel):
     """Every answer that is no success."""
 
@@ -100,16 +176,27 @@ def _errors(*statuses):
 
 # What routes say of themselves: those that look for a model, and those that predict.
 FINDING = _errors(400, 404)
-PREDICT = {
-    "responses": {200: {"model": Predictions | Outputs}, **_errors(*WORDS)},
-    "openapi_extra": {
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {"schema": {"$ref": "#/components/schemas/PredictRequest"}}
-            },
-        }
-    },
+
+
+def _asking(request, answer, **content):
+    """What a route says that reads a request itself."""
+    schema = {"schema": {"$ref": f"#/components/schemas/{request}"}}
+    body = {"required": True, "content": {"application/json": schema}}
+    return {
+        "responses": {200: {"model": answer, **content}, **_errors(*WORDS)},
+        "openapi_extra": {"requestBody": body},
+    }
+
+
+PREDICT = _asking("PredictRequest", Predictions | Outputs)
+BINARY = {"application/octet-stream": {}}
+INFER = _asking("InferRequest", InferResponse, content=BINARY)
+READY = {"response_model": Ready, "responses": {503: {"model": Ready}}}
+MODEL_READY = {"response_model": ModelReady, "responses": {404: {"model": ModelReady | Error}}}
+DESCRIPTION = {
+    "response_model": ModelDescription,
+    "response_model_exclude_unset": True,
+    "responses": FINDING,
 }
 
 
@@ -125,7 +212,10 @@ def document(app: fastapi.FastAPI) -> dict:
             for operation in path.values():
                 operation["responses"].pop("422", None)
         components = described["components"]["schemas"]
-        components["PredictRequest"] = PredictRequest.model_json_schema()
+        template = "#/components/schemas/{model}"
+        for request in (PredictRequest, InferRequest):
+            schema = request.model_json_schema(ref_template=template)
+            components |= {**schema.pop("$defs", {}), request.__name__: schema}
         for unused in ("HTTPValidationError", "ValidationError"):
             components.pop(unused, None)
         app.openapi_schema = described

@@ -13,7 +13,7 @@ import pathlib
 import threading
 from collections.abc import Callable, Iterator
 
-from keras_transformer.saved_models.session import SavedModel, reason_of
+from keras_transformer.saved_models.session import SavedModel, Signature, reason_of
 from keras_transformer.saved_models.versions import versions_in
 from keras_transformer.server import costs
 from keras_transformer.server.options import RequestError
@@ -27,6 +27,12 @@ class Version:
     number: int
     model: SavedModel
     users: int = 0
+
+    def signature(self, name: str) -> Signature:
+        """One of the model's signatures."""
+        if name not in self.model.signatures:
+            raise RequestError(400, f'Serving signature name: "{name}" not found in signature def')
+        return self.model.signatures[name]
 
     @functools.cached_property
     def sizes(self) -> costs.Sizes:

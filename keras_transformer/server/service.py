@@ -9,7 +9,7 @@ import tensorflow as tf
 from google.protobuf import json_format
 
 from keras_transformer.saved_models.session import DEFAULT_SIGNATURE, reason_of
-from keras_transformer.server import costs, from_json, to_json
+from keras_transformer.server import costs, from_json, open_inference, to_json
 from keras_transformer.server.batcher import Batcher
 from keras_transformer.server.options import RequestError, ServeOptions
 from keras_transformer.server.rows import in_parts, rows
@@ -30,7 +30,9 @@ STATUSES = {
 
 
 class Service:
-    """One model that answers TF Serving's three requests: predict, status and metadata."""
+    """One model that answers TF Serving's three requests, predict, status and metadata, and those
+    of the Open Inference Protocol: infer, described and ready.
+    """
 
     def __init__(self, name: str, versions: Versions, batcher: Batcher, options: ServeOptions):
         self.name = name
@@ -57,38 +59,65 @@ class Service:
             RequestError: if it is refused, or fails.
         """
         document = await asyncio.to_thread(from_json.parse, body)
+        signature_name = document.get("signature_name") or DEFAULT_SIGNATURE
+
+        def read(signature):
+            return from_json.arrays(document, signature)[0]
+
         with self._use(name, number) as version:
-            seen["version"] = version.number
-            signature_name = document.get("signature_name") or DEFAULT_SIGNATURE
-            signature = version.model.signatures.get(signature_name)
-            if signature is None:
+            glossary = document.get("glossary", {})
+            outputs = await self._outputs(version, signature_name, read, glossary, seen)
+        return to_json.response(outputs, "instances" in document)
+
+    async def infer(
+        self, name: str, number: int | None, body: bytes, length: str | None, seen: dict
+    ) -> tuple[Iterator[bytes], dict[str, str]]:
+        """The answer to a request of the Open Inference Protocol, in pieces, and its headers.
+        Arguments as of `predict`; `length` is the header that says how long the body's JSON is.
+
+        Raises:
+            RequestError: if it is refused, or fails.
+        """
+        request = await asyncio.to_thread(open_inference.read, body, length)
+        with self._use(name, number) as version:
+            work = self._outputs(
+                version, request.signature_name, request.arrays, request.glossary, seen
+            )
+            try:
+                outputs = await asyncio.wait_for(work, request.seconds)
+            except TimeoutError as error:
                 raise RequestError(
-                    400, f'Serving signature name: "{signature_name}" not found in signature def'
-                )
-            seen["signature"] = signature_name
-            task, in_rows = await asyncio.to_thread(self._read, document, signature_name, version)
-            seen["rows"] = task.count
-            key = (version.number, signature_name, task.options_key)
-            most_rows = self.batcher.most_memory // max(task.row_memory, 1)
-            parts = []
-            # One after the other: large batches are worked on so, and each takes one place.
-            for part in in_parts(task, min(most_rows, self.options.max_batch_size)):
-                future = self.batcher.submit(
-                    part,
-                    lambda inputs, cancellation: _run(
-                        version.model, signature_name, inputs, cancellation
-                    ),
-                    key if signature.is_mergeable else None,
-                )
-                try:
-                    parts.append(await asyncio.wrap_future(future))
-                finally:
-                    future.cancel()
-        outputs = {
+                    504, f"It took longer than the request's timeout, {request.seconds:g} s."
+                ) from error
+            return request.answer(outputs, name, version.number)
+
+    async def _outputs(self, version, signature_name, read, glossary, seen):
+        """What a version's signature gives for the arrays that `read` gives for a `Signature`."""
+        seen["version"] = version.number
+        signature = version.signature(signature_name)
+        seen["signature"] = signature_name
+        task = await asyncio.to_thread(self._task, version, signature_name, read, glossary)
+        seen["rows"] = task.count
+        key = (version.number, signature_name, task.options_key)
+        most_rows = self.batcher.most_memory // max(task.row_memory, 1)
+        parts = []
+        # One after the other: large batches are worked on so, and each takes one place.
+        for part in in_parts(task, min(most_rows, self.options.max_batch_size)):
+            future = self.batcher.submit(
+                part,
+                lambda inputs, cancellation: _run(
+                    version.model, signature_name, inputs, cancellation
+                ),
+                key if signature.is_mergeable else None,
+            )
+            try:
+                parts.append(await asyncio.wrap_future(future))
+            finally:
+                future.cancel()
+        return {
             name: np.concatenate([part[name] for part in parts]) if len(parts) > 1 else array
             for name, array in parts[0].items()
         }
-        return to_json.response(outputs, in_rows)
 
     def status(self, name: str, number: int | None = None) -> dict:
         """The states of all versions, or of one, as TF Serving's GetModelStatusResponse."""
@@ -117,27 +146,52 @@ class Service:
                 "metadata": {"signature_def": {"signature_def": signatures}},
             }
 
+    def described(
+        self, name: str, number: int | None = None, signature_name: str | None = None
+    ) -> dict:
+        """A version as the Open Inference Protocol describes it, by one of its signatures."""
+        with self._use(name, number) as version:
+            signature = version.signature(signature_name or DEFAULT_SIGNATURE)
+            return {
+                "name": name,
+                "versions": [str(one) for one in self.versions.available()],
+                "platform": "tensorflow_savedmodel",
+                "inputs": open_inference.tensors(signature.inputs, signature.defaults),
+                "outputs": open_inference.tensors(signature.outputs),
+                "parameters": {"signatures": ", ".join(version.model.signatures)},
+            }
+
+    def is_ready(self, name: str, number: int | None = None) -> bool:
+        """Whether a model, or one version of it, is served."""
+        try:
+            with self._use(name, number):
+                return True
+        except RequestError:
+            return False
+
     def _use(self, name, number):
         if name != self.name:
             raise not_served(name, number)
         return self.versions.use(name, number)
 
-    def _read(self, document, name, version):
-        """A parsed request as `Rows`, and whether it has "instances"."""
+    def _task(self, version, name, read, glossary):
+        """A request to a signature of some name as `Rows`."""
         signature = version.model.signatures[name]
         try:
-            given, in_rows = from_json.arrays(document, signature)
+            given = self._with_terms(glossary, read(signature), version)
         except RecursionError as error:
             raise RequestError(400, "JSON Parse error: lists too deep") from error
-        task = rows(self._with_terms(document, given, version), signature, self.options)
-        task = costs.within_limits(
-            name, signature, task, version.sizes, self.options, self.batcher.most_memory
+        return costs.within_limits(
+            name,
+            signature,
+            rows(given, signature, self.options),
+            version.sizes,
+            self.options,
+            self.batcher.most_memory,
         )
-        return task, in_rows
 
-    def _with_terms(self, document, given, version):
+    def _with_terms(self, asked, given, version):
         """The arrays of a request, with the terms of a glossary marked in its texts."""
-        asked = document.get("glossary", {})
         if not isinstance(asked, dict) or not all(isinstance(one, str) for one in asked.values()):
             raise RequestError(400, '"glossary" must be an object of terms and their translations.')
         terms = {**self._terms, **asked}

@@ -15,7 +15,7 @@ FILES = [
 LINES = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
 # At least, at most.
 MEDIAN = 115
-MOST_FILES = 267 + 6 + 4 + 1 + 3 + 1 + 1 + 6
+MOST_FILES = 267 + 6 + 4 + 1 + 3 + 1 + 1 + 6 + 2
 # Lines of what was added after the program had been cut to 33,930.
 ADDED = {
     "Marian's translators": 760,
@@ -30,6 +30,7 @@ ADDED = {
     "MarianMT, M2M100 and NLLB-200, and languages that a request says": 940,
     "fine-tuning: what is inherited, --freeze, LoRA, new pieces": 550,
     "tables and translation memories": 190,
+    "the Open Inference Protocol": 543,
 }
 MOST_LINES = 33_930 + sum(ADDED.values())
 MOST_SHORT = 20

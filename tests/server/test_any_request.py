@@ -4,9 +4,11 @@ what is wrong with it. Hypothesis makes it, and the application answers in this 
 
 import asyncio
 import base64
+import collections
 import gzip
 import json
 import pathlib
+import struct
 import tarfile
 
 import pytest
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 pytest.importorskip("fastapi")
 
 from keras_transformer.server import app as server_app
+from keras_transformer.server import open_inference
 from keras_transformer.server.batcher import Batcher
 from keras_transformer.server.options import ServeOptions
 from keras_transformer.server.served_versions import Versions
@@ -24,11 +27,12 @@ from keras_transformer.server.service import Service
 RELEASE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_7"
 # A GPT, a classifier and so on, of the sizes of toys. Together 10,000 requests.
 TASKS = sorted(path.name.removesuffix(".tar.xz") for path in RELEASE.glob("*.tar.xz"))
-FEW = 150
+FEW = 300
 MANY = 1_430
 # What a request may be told. 500 is a fault of ours.
 TOLD = {400, 404, 405, 413, 415, 503}
 PREDICT = "/v1/models/m:predict"
+INFER = "/v2/models/m/infer"
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(30)).decode()
 
 TEXTS = st.text(st.characters(categories=None), max_size=20) | st.sampled_from(
@@ -46,6 +50,10 @@ METHODS = st.sampled_from(["GET", "POST", "HEAD", "OPTIONS", "PUT", "FROB"])
 PARTS = st.sampled_from(
     [
         "v1",
+        "v2",
+        "health",
+        "ready",
+        "infer",
         "models",
         "m",
         "m:predict",
@@ -125,6 +133,52 @@ def bodies(draw, signatures):
     return body
 
 
+@st.composite
+def inferences(draw, signatures):
+    """The body of a request of the Open Inference Protocol, or nearly, and its headers."""
+    name, signature = draw(st.sampled_from(sorted(signatures.items())))
+    tensors = []
+    blobs = b""
+    for one, spec in signature.inputs.items():
+        if one in signature.defaults and draw(st.integers(0, 3)):
+            continue
+        kind = open_inference.tensors({one: spec})[0]["datatype"]
+        size = draw(st.sampled_from([1, 1, 2, 0]))
+        tensor = {"name": one, "datatype": kind, "shape": [size]}
+        if draw(st.booleans()):
+            right = TEXTS if kind == "BYTES" else st.just(1) | NUMBERS
+            tensor["data"] = draw(st.lists(right, min_size=size, max_size=size) | VALUES)
+        else:
+            texts = draw(st.lists(st.binary(max_size=8), min_size=size, max_size=size))
+            blob = b"".join(struct.pack("<I", len(text)) + text for text in texts)
+            blob = blob if kind == "BYTES" else draw(st.binary(max_size=16))
+            tensor["parameters"] = {"binary_data_size": len(blob)}
+            blobs += blob
+        strange = st.sampled_from(["data", "shape", "datatype", "parameters", "name"])
+        if draw(st.integers(0, 4)) == 0:
+            tensor[draw(strange)] = draw(VALUES)
+        tensors.append(tensor)
+    parameters = {"signature_name": name} | draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                **dict.fromkeys(signature.defaults, st.just(1) | NUMBERS),
+                **dict.fromkeys(("timeout", "glossary", "other"), VALUES),
+                "binary_data_output": st.booleans(),
+            },
+        )
+        if draw(st.booleans())
+        else st.just({})
+    )
+    document = {"inputs": tensors, "parameters": parameters}
+    if draw(st.integers(0, 4)) == 0:
+        document[draw(st.sampled_from(["inputs", "outputs", "parameters", "id"]))] = draw(VALUES)
+    head = json.dumps(document).encode()
+    length = draw(st.sampled_from([len(head)] * 8 + ["", "-1", 0, 10**30, len(head) + 1, "\u00b2"]))
+    headers = {b"inference-header-content-length": str(length).encode()}
+    return head + blobs, headers if blobs or draw(st.booleans()) else {}
+
+
 def ask(application, method, path, headers, body):
     """The status and the body of an answer."""
     messages = []
@@ -158,6 +212,8 @@ def judge(status, body):
     assert status in {200, *TOLD}, (status, body[:500])
     if status != 200:
         error = json.loads(body)
+        if error.get("ready") is False:
+            return
         assert error.keys() == {"error"}
         assert "Traceback" not in error["error"]
         assert "Graph execution error" not in error["error"]
@@ -180,6 +236,7 @@ def check(folder, examples):
     options = ServeOptions(batch_timeout_micros=0, num_batch_threads=1)
     batcher = Batcher(options)
     try:
+        answered = collections.defaultdict(bool)
         application = server_app.build(Service("m", versions, batcher, options))
 
         @asked(examples)
@@ -187,16 +244,26 @@ def check(folder, examples):
         def one(data):
             is_other = data.draw(st.integers(0, 4)) == 0
             method = data.draw(METHODS) if is_other else "POST"
-            path = data.draw(PATHS) if is_other else PREDICT
+            is_v2 = data.draw(st.booleans())
+            path = data.draw(PATHS) if is_other else INFER if is_v2 else PREDICT
             headers = data.draw(HEADERS) if data.draw(st.integers(0, 4)) == 0 else {}
-            body = data.draw(bodies(versions._current.model.signatures))
+            signatures = versions._current.model.signatures
+            if is_v2:
+                body, more = data.draw(inferences(signatures))
+                headers |= more
+            else:
+                body = data.draw(bodies(signatures))
             status, answer = ask(application, method, path, headers, body)
             if method == "OPTIONS" or path in ("/", "/metrics"):
                 assert status < 500
                 return
             judge(status, answer)
+            answered[path] |= status == 200
 
         one()
+        # Of what is nearly right some is right, or nothing but refusals would be tested.
+        assert answered[INFER]
+        assert answered[PREDICT]
     finally:
         batcher.close()
         versions.close()

@@ -280,6 +280,6 @@ def test_half_a_request_harms_nobody(client):
 
 def test_nothing_of_the_web_server_s_own_is_served(client):
     assert client.get("/docs").status_code == 404
-    assert client.get("/v2").json() == {"error": "Not Found: GET /v2"}
+    assert client.get("/v3").json() == {"error": "Not Found: GET /v3"}
     response = client.delete("/v1/models/m")
     assert (response.status_code, response.headers["allow"]) == (405, "GET")

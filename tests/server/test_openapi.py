@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 FEW = 4
 MANY = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "15"))
-OPERATIONS = 10
+OPERATIONS = 19
 ERRORS = {"400", "404", "413", "415", "503", "504"}
 
 
@@ -75,15 +75,20 @@ def test_the_document_has_every_url_and_every_answer(client):
     document = client.get("/openapi.json").json()
     paths = document["paths"]
     model, version = "/v1/models/{name}", "/v1/models/{name}/versions/{version}"
+    model_2, version_2 = (path.replace("v1", "v2") for path in (model, version))
     assert paths.keys() == {
         "/",
         "/health",
         "/metrics",
         "/monitoring/prometheus/metrics",
         *(base + tail for base in (model, version) for tail in ("", ":predict", "/metadata")),
+        *("/v2", "/v2/health/live", "/v2/health/ready"),
+        *(base + tail for base in (model_2, version_2) for tail in ("", "/ready", "/infer")),
     }
     for base in (model, version):
         assert paths[f"{base}:predict"]["post"]["responses"].keys() == {"200", *ERRORS}
+    for base in (model_2, version_2):
+        assert paths[f"{base}/infer"]["post"]["responses"].keys() == {"200", *ERRORS}
     assert {
         "PredictRequest",
         "Predictions",

@@ -1,0 +1,258 @@
+"""The Open Inference Protocol: answers are those of the other protocol, to Triton's client too."""
+
+import asyncio
+import json
+import struct
+import threading
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("httpx")
+
+INFER = "/v2/models/m/infer"
+TEXTS = ["a", "", "\u00e9 b", "z" * 40]
+
+
+def tensor(name, *data, datatype="BYTES"):
+    return {"name": name, "datatype": datatype, "shape": [len(data)], "data": list(data)}
+
+
+def infer(client, *inputs, path=INFER, headers=None, **more):
+    response = client.post(path, json={"inputs": list(inputs), **more}, headers=headers)
+    return response.status_code, response.json()
+
+
+def predicted(client, signature, **inputs):
+    """What TF Serving's JSON gives."""
+    document = {"signature_name": signature, "inputs": inputs}
+    return client.post("/v1/models/m:predict", json=document).json()["outputs"]
+
+
+def test_the_server_describes_itself(client):
+    about = client.get("/v2").json()
+    assert about["name"] == "keras_transformer.serve"
+    assert {"binary_tensor_data", "parameters"} <= set(about["extensions"])
+    assert client.get("/v2/health/live").json() == {"live": True}
+    assert client.get("/v2/health/ready").json() == {"ready": True}
+    for path in ("/v2/models/m", "/v2/models/m/versions/1"):
+        assert client.get(f"{path}/ready").json() == {"name": "m", "ready": True}
+        about = client.get(path).json()
+        assert about["inputs"] == [{"name": "text", "datatype": "BYTES", "shape": [-1]}]
+        assert about["outputs"] == [{"name": "translation", "datatype": "BYTES", "shape": [-1]}]
+        assert about["versions"] == ["1"]
+        assert "translate" in about["parameters"]["signatures"].split(", ")
+    about = client.get("/v2/models/m", params={"signature_name": "translate"}).json()
+    beam = {"name": "beam_size", "datatype": "INT32", "shape": [-1]}
+    assert {**beam, "parameters": {"optional": True}} in about["inputs"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/v2/models/other", 404),
+        ("/v2/models/m/versions/2", 404),
+        ("/v2/models/m?signature_name=none", 400),
+        ("/v2/models/m/versions/two", 404),
+        ("/v2/nothing", 404),
+    ],
+)
+def test_what_is_not_there_is_said_in_the_protocol_s_form(client, path, status):
+    answer = client.get(path)
+    assert (answer.status_code, list(answer.json())) == (status, ["error"])
+    ready = client.get(path.partition("?")[0] + "/ready")
+    assert ready.status_code == (200 if "?" in path else 404)
+
+
+def test_answers_are_those_of_the_other_protocol(client):
+    status, answer = infer(client, tensor("text", *TEXTS), id="seven")
+    translated = predicted(client, "serving_default", text=TEXTS)
+    assert (status, answer["id"]) == (200, "seven")
+    assert (answer["model_name"], answer["model_version"]) == ("m", "1")
+    assert answer["outputs"] == [tensor("translation", *translated)]
+    options = {"beam_size": 2, "length_penalty": 1, "max_length": 9, "num_hypotheses": 2}
+    expected = predicted(client, "translate", text=TEXTS, **options)
+    parameters = {"signature_name": "translate", **options}
+    _, answer = infer(client, tensor("text", *TEXTS), parameters=parameters)
+    found = {one["name"]: np.reshape(one["data"], one["shape"]) for one in answer["outputs"]}
+    assert found["translations"].tolist() == expected["translations"]
+    assert found["scores"].tolist() == expected["scores"]
+    # Options may be tensors as well, one for each row.
+    beams = tensor("beam_size", 1, 2, 3, 4, datatype="INT32")
+    _, answer = infer(
+        client, tensor("text", *TEXTS), beams, parameters={"signature_name": "translate"}
+    )
+    expected = predicted(client, "translate", text=TEXTS, beam_size=[1, 2, 3, 4])
+    found = {one["name"]: one["data"] for one in answer["outputs"]}
+    assert [[one] for one in found["translations"]] == expected["translations"]
+
+
+def test_outputs_are_given_in_the_order_in_which_they_are_asked_for(client):
+    parameters = {"signature_name": "nbest"}
+    asked = [{"name": "translations"}, {"name": "scores"}]
+    for outputs in (asked, asked[::-1], asked[:1]):
+        _, answer = infer(client, tensor("text", "a"), parameters=parameters, outputs=outputs)
+        assert [one["name"] for one in answer["outputs"]] == [one["name"] for one in outputs]
+
+
+def test_data_may_be_nested(client):
+    inputs = {**tensor("text"), "shape": [2, 1], "data": [["a"], ["b"]]}
+    assert infer(client, inputs)[1]["outputs"][0]["data"] == ["A", "B"]
+    status, answer = infer(client, {**inputs, "shape": [1, 2]})
+    assert status == 400
+    assert "has the shape [1, 2]" in answer["error"]
+
+
+def blob(*texts):
+    return b"".join(struct.pack("<I", len(text)) + text for text in texts)
+
+
+def test_bytes_go_in_and_out_behind_the_json(client):
+    binary = blob(b"a", b"\xffb", b"")
+    inputs = {"name": "text", "datatype": "BYTES", "shape": [3]}
+    inputs["parameters"] = {"binary_data_size": len(binary)}
+    outputs = [
+        {"name": "length"},
+        {"name": "text_bytes", "parameters": {"binary_data": True}},
+    ]
+    document = {"inputs": [inputs], "outputs": outputs, "parameters": {"signature_name": "raw"}}
+    head = json.dumps(document).encode()
+    headers = {"Inference-Header-Content-Length": str(len(head))}
+    answer = client.post(INFER, content=head + binary, headers=headers)
+    assert answer.headers["content-type"] == "application/octet-stream"
+    length = int(answer.headers["Inference-Header-Content-Length"])
+    [sizes, texts] = json.loads(answer.content[:length])["outputs"]
+    assert sizes["data"] == [1, 2, 0]
+    assert texts["parameters"] == {"binary_data_size": len(binary)}
+    assert answer.content[length:] == binary
+    # One byte less, or more, is refused.
+    for wrong in (binary[:-1], binary + b"x", b""):
+        answer = client.post(INFER, content=head + wrong, headers=headers)
+        assert (answer.status_code, list(answer.json())) == (400, ["error"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"inputs": []}, "at least one tensor"),
+        ({"inputs": [tensor("text", "a"), tensor("text", "a")]}, "each name once"),
+        ({"inputs": [tensor("other", "a")]}, "no input `other`. It has: text"),
+        ({"inputs": [tensor("text", 1, datatype="INT32")]}, "datatype of `text` must be BYTES"),
+        ({"inputs": [{**tensor("text", "a"), "shape": [2]}]}, "shape [2], of 2 elements"),
+        ({"inputs": [{**tensor("text", "a"), "shape": [-1]}]}, "must be a list of sizes"),
+        ({"inputs": [{**tensor("text"), "shape": [0, 2**31 - 1] * 4}]}, "has the shape"),
+        ({"parameters": {"beam_size": 2}}, "no parameter `beam_size`"),
+        ({"parameters": {"signature_name": "translate", "beam_size": "2"}}, "expected type: int32"),
+        ({"parameters": {"signature_name": "none"}}, "not found in signature def"),
+        ({"parameters": {"timeout": True}}, "must be of type int"),
+        ({"parameters": {"timeout": -1}}, "at least 0 microseconds"),
+        ({"parameters": {"sequence_id": 4}}, "no parameter `sequence_id`"),
+        ({"outputs": [{"name": "scores"}]}, "no output `scores`"),
+        (
+            {"outputs": [{"name": "translation", "parameters": {"classification": 3}}]},
+            "not supported",
+        ),
+        ({"id": 7}, '"id" must be a string'),
+    ],
+)
+def test_what_is_wrong_is_said(client, change, words):
+    document = {"inputs": [tensor("text", "a")], **change}
+    answer = client.post(INFER, json=document)
+    assert (answer.status_code, list(answer.json())) == (400, ["error"])
+    assert words in answer.json()["error"]
+
+
+def test_limits_and_time_hold_for_both_protocols(exported, start):
+    with start(exported / "m", max_batch_size=2, max_text_bytes=4) as client:
+        assert infer(client, tensor("text", *"abc"))[0] == 400
+        assert infer(client, tensor("text", "abcde"))[0] == 400
+        model = client.service.versions._current.model
+        run, gate = model.run, threading.Event()
+        model.run = lambda *arguments: gate.wait() and run(*arguments)
+        try:
+            status, answer = infer(client, tensor("text", "a"), parameters={"timeout": 1000})
+            assert status == 504
+            assert "timeout, 0.001 s" in answer["error"]
+            assert infer(client, tensor("text", "a"), headers={"grpc-timeout": "1m"})[0] == 504
+        finally:
+            gate.set()
+        assert infer(client, tensor("text", "a"), parameters={"timeout": 10**9})[0] == 200
+
+
+def test_requests_of_both_protocols_share_a_batch(exported, start):
+    rows = []
+    # Full at two rows: an hour is not waited for.
+    with start(exported / "m", max_batch_size=2, batch_timeout_micros=3600 * 10**6) as client:
+        client.service.batcher.on_batch = rows.append
+
+        async def ask():
+            body = json.dumps({"instances": ["a"]}).encode()
+            two = json.dumps({"inputs": [tensor("text", "b")]}).encode()
+            return await asyncio.gather(
+                client.service.predict("m", None, body, {}),
+                client.service.infer("m", None, two, None, {}),
+            )
+
+        first, (second, _) = asyncio.run(ask())
+    assert json.loads(b"".join(first)) == {"predictions": ["A"]}
+    assert json.loads(b"".join(second))["outputs"] == [tensor("translation", "B")]
+    assert rows == [2]
+
+
+@pytest.fixture
+def triton(client):
+    http = pytest.importorskip("tritonclient.http")
+    with http.InferenceServerClient(str(client.base_url).removeprefix("http://")) as triton:
+        yield http, triton
+
+
+def test_triton_s_client_finds_the_model(triton):
+    _, triton = triton
+    assert triton.is_server_live()
+    assert triton.is_server_ready()
+    assert triton.is_model_ready("m", "1")
+    assert not triton.is_model_ready("m", "2")
+    assert "binary_tensor_data" in triton.get_server_metadata()["extensions"]
+    about = triton.get_model_metadata("m", query_params={"signature_name": "nbest"})
+    assert [one["name"] for one in about["outputs"]] == ["scores", "translations"]
+
+
+@pytest.mark.parametrize("binary_in", [True, False])
+@pytest.mark.parametrize("binary_out", [True, False, None])
+@pytest.mark.parametrize("compression", [None, "gzip"])
+def test_triton_s_client_gets_what_curl_gets(client, triton, binary_in, binary_out, compression):
+    http, triton = triton
+    array = np.array([text.encode() for text in TEXTS], object)
+    text = http.InferInput("text", [len(TEXTS)], "BYTES")
+    text.set_data_from_numpy(array, binary_data=binary_in)
+    beam = http.InferInput("beam_size", [1], "INT32")
+    beam.set_data_from_numpy(np.array([3], np.int32), binary_data=binary_in)
+    outputs = binary_out is not None and [
+        http.InferRequestedOutput(name, binary_data=binary_out)
+        for name in ("scores", "translations")
+    ]
+    answer = triton.infer(
+        "m",
+        [text, beam],
+        outputs=outputs or None,
+        request_id="x",
+        parameters={"signature_name": "translate", "num_hypotheses": 2},
+        request_compression_algorithm=compression,
+        timeout=60 * 10**6,
+    )
+    expected = predicted(client, "translate", text=TEXTS, beam_size=3, num_hypotheses=2)
+    assert answer.get_response()["id"] == "x"
+    scores = answer.as_numpy("scores")
+    assert (scores.dtype, scores.tolist()) == (np.float32, expected["scores"])
+    found = answer.as_numpy("translations")
+    found = [[one if isinstance(one, str) else one.decode() for one in row] for row in found]
+    assert found == expected["translations"]
+
+
+def test_triton_s_client_understands_errors(triton):
+    http, triton = triton
+    text = http.InferInput("text", [1], "BYTES")
+    text.set_data_from_numpy(np.array([b"fail"], object))
+    with pytest.raises(Exception, match=r"\[400\] .*this text fails"):
+        triton.infer("m", [text])
