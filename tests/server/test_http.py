@@ -79,7 +79,7 @@ def test_names_of_encodings(client, encoding):
     assert response.json() == ANSWER
 
 
-@pytest.mark.parametrize("path", ["/", "/health", "/metrics", METRICS, "/v1/models/m", "/v2"])
+@pytest.mark.parametrize("path", ["/", "/health", "/metrics", METRICS, "/v1/models/m", "/v3"])
 def test_head_is_get_without_a_body(client, path):
     head = client.head(path)
     get = client.get(path)
@@ -102,7 +102,7 @@ def test_options_are_the_methods_of_a_path(client, path, methods):
     assert response.headers["allow"] == methods
 
 
-@pytest.mark.parametrize(("path", "status"), [("/v2", 404), ("/v1/models/m:predikt", 400)])
+@pytest.mark.parametrize(("path", "status"), [("/v3", 404), ("/v1/models/m:predikt", 400)])
 def test_options_of_a_path_that_is_none_are_its_error(client, path, status):
     response = client.options(path)
     assert (response.status_code, response.json().keys()) == (status, {"error"})
@@ -276,7 +276,7 @@ def test_a_connection_goes_on_after_what_was_refused(client):
     with connection(client) as open_socket:
         for sent, status in [
             (ASK + head + b"Content-Length: 7\r\n\r\nno JSON", 400),
-            (b"GET /v2" + head + b"\r\n", 404),
+            (b"GET /v3" + head + b"\r\n", 404),
             (b"HEAD /health" + head + b"\r\n", 200),
             (ASK + head + LENGTH + b"Content-Encoding: br\r\n\r\n" + BODY, 415),
             (ASK + head + LENGTH + b"\r\n" + BODY, 200),
