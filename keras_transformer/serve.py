@@ -18,6 +18,7 @@ def main(FLAGS):
 
     try:
         from keras_transformer.server.running import serve
+        from keras_transformer.server.vertex import Vertex
     except ModuleNotFoundError as error:
         raise SystemExit(
             f"error: the server needs {error.name}. Install it: pip install "
@@ -31,7 +32,12 @@ def main(FLAGS):
     os.environ.setdefault("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "1")
     cores = spread_over_cores()
     options = ServeOptions.of(flags.values(FLAGS, *SECTIONS))
-    serve(dataclasses.replace(options, num_batch_threads=options.num_batch_threads or cores))
+    vertex = Vertex.of(os.environ)
+    # A flag counts more than what the container's host says.
+    if vertex.port is not None and not FLAGS["rest_api_port"].present:
+        options = dataclasses.replace(options, rest_api_port=vertex.port)
+    options = dataclasses.replace(options, num_batch_threads=options.num_batch_threads or cores)
+    serve(options, vertex)
 
 
 if __name__ == "__main__":

@@ -2,18 +2,14 @@
 the page, and the OpenAPI document that says all of it.
 """
 
-import asyncio
 import html
-import itertools
 import pathlib
-import time
 from typing import Annotated
 
 import fastapi
 from fastapi import Path, Request
-from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 from keras_transformer import __version__
@@ -22,12 +18,11 @@ from keras_transformer.server import monitoring, open_inference, openapi, to_jso
 from keras_transformer.server.openapi import FINDING, PREDICT
 from keras_transformer.server.options import RequestError
 from keras_transformer.server.service import Service
+from keras_transformer.server.vertex import Vertex
 
 PAGE = pathlib.Path(__file__).with_name("page")
 SCRIPTS = ("elements", "attention", "tree", "next_pieces", "text_reading", "pictures", "page")
 PROMETHEUS = "/monitoring/prometheus/metrics"
-# Bytes of an answer that are sent with its length.
-WHOLE = 2**18
 # The page is all that it needs: a browser shall fetch nothing from elsewhere.
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src "
@@ -39,6 +34,7 @@ VERSION = "/v1/models/{name:model}/versions/{version:version}"
 V2 = "/v2"
 V2_MODEL = "/v2/models/{name:model}"
 V2_VERSION = "/v2/models/{name:model}/versions/{version:version}"
+NOT_VERTEX = Vertex()
 JSON = {"Content-Type": "application/json"}
 LABEL = "/v1/models/{name:model}/labels/{label:model}"
 Name = Annotated[str, Path(description="The model's name.", pattern="^[^/:]+$")]
@@ -48,8 +44,10 @@ Number = Annotated[
 ]
 
 
-def build(service: Service, cors: bool = False) -> ASGIApp:
-    """The ASGI application of a service. With `cors` pages of other sites may ask."""
+def build(service: Service, cors: bool = False, vertex: Vertex = NOT_VERTEX) -> ASGIApp:
+    """The ASGI application of a service. With `cors` pages of other sites may ask; `vertex` has the
+    paths at which Vertex AI asks.
+    """
     transport.register_convertors()
     app = fastapi.FastAPI(
         title="keras_transformer.serve",
@@ -65,15 +63,22 @@ def build(service: Service, cors: bool = False) -> ASGIApp:
     )
     service.batcher.on_batch = counters.batch_run
     _answer_errors(app)
-    _answer_about_the_server(app, service, counters)
+    # Vertex AI's paths may be those of other methods, or of another model's name.
+    _predict_by_the_model(app, service, counters, vertex)
+    _answer_about_the_server(app, service, counters, vertex)
     _answer_about_the_model(app, service)
-    _predict_by_the_model(app, service, counters)
     _infer_by_the_model(app, service, counters)
     transport.ignore_case(app.routes)
     return transport.EveryPath(app, cors)
 
 
-def _predict_by_the_model(app, service, counters):
+def _predict_by_the_model(app, service, counters, vertex):
+    if vertex.predict:
+
+        @app.post(vertex.predict, include_in_schema=False)
+        async def predict_for_vertex(request: Request):
+            return await answer(request, service.name, None)
+
     @app.post(MODEL + ":predict", summary="Translate, by the newest version", **PREDICT)
     async def predict(name: Name, request: Request):
         return await answer(request, name, None)
@@ -86,7 +91,7 @@ def _predict_by_the_model(app, service, counters):
         async def work(body, seen):
             return await service.predict(name, version, body, seen), JSON
 
-        return await _answered(service, counters, request, work)
+        return await transport.answered(request, work, service.options, counters)
 
 
 def _infer_by_the_model(app, service, counters):
@@ -125,7 +130,7 @@ def _infer_by_the_model(app, service, counters):
                 length = request.headers.get(open_inference.HEADER)
                 return await service.infer(name, version, body, length, seen)
 
-            return await _answered(service, counters, request, work)
+            return await transport.answered(request, work, service.options, counters)
 
     def newest():
         return None
@@ -184,13 +189,10 @@ def _page(name):
     )
 
 
-def _answer_about_the_server(app, service, counters):
+def _answer_about_the_server(app, service, counters, vertex):
     page = _page(service.name)
 
-    @app.get("/", response_class=HTMLResponse, summary="A page to try the model on")
-    async def show_page():
-        return HTMLResponse(page, headers={"Content-Security-Policy": POLICY})
-
+    @app.get(vertex.health or "/health", include_in_schema=False)
     @app.get(
         "/health",
         summary="Whether requests are answered",
@@ -202,6 +204,10 @@ def _answer_about_the_server(app, service, counters):
         return JSONResponse(
             {"ready": bool(served), "versions": served}, status_code=200 if served else 503
         )
+
+    @app.get("/", response_class=HTMLResponse, summary="A page to try the model on")
+    async def show_page():
+        return HTMLResponse(page, headers={"Content-Security-Policy": POLICY})
 
     as_text = {
         "response_class": Response,
@@ -245,50 +251,3 @@ def _error(status, message, headers=None):
     return Response(
         to_json.encode({"error": message}), status, headers, media_type="application/json"
     )
-
-
-async def _answered(service, counters, request, work):
-    """Answer, count and log a request; `work` takes its body, and a dictionary for what may be
-    logged of it, and gives the answer in pieces, and its headers.
-    """
-    seen = {"signature": "unknown"}
-    status = 500
-    began = time.perf_counter()
-    try:
-        body = await transport.read_body(request, service.options.max_request_bytes)
-        began = time.perf_counter()
-        seen["bytes"] = len(body)
-        pieces, headers = await transport.within(
-            transport.seconds(request.headers, service.options.request_timeout_ms),
-            request,
-            work(body, seen),
-        )
-        status = 200
-        return await _written(pieces, headers)
-    except RequestError as error:
-        status = error.status
-        raise
-    except ClientDisconnect:
-        status = 499
-        return Response(status_code=status)
-    finally:
-        seconds = time.perf_counter() - began
-        counters.answered(seen["signature"], status, seconds)
-        monitoring.log("predict", status=status, milliseconds=round(seconds * 1e3, 1), **seen)
-
-
-async def _written(pieces, headers):
-    """A short answer whole, a long one piece by piece, as the client takes it."""
-
-    def begin():
-        first = bytearray()
-        for piece in pieces:
-            first += piece
-            if len(first) > WHOLE:
-                break
-        return bytes(first)
-
-    first = await asyncio.to_thread(begin)
-    if len(first) <= WHOLE:
-        return Response(first, headers=headers)
-    return StreamingResponse(itertools.chain([first], pieces), headers=headers)

@@ -48,16 +48,6 @@ class Inference:
         """Name of the signature that is asked."""
         return self.said.get("signature_name") or DEFAULT_SIGNATURE
 
-    @property
-    def glossary(self) -> dict:
-        """Terms and their translations for this request."""
-        return self.said.get("glossary", {})
-
-    @property
-    def seconds(self) -> float | None:
-        """The time that the request gives itself, `timeout` in microseconds; None: any."""
-        return min(self.said.get("timeout", 0), 2**60) / 1e6 or None
-
     def arrays(self, signature: Signature) -> dict[str, np.ndarray]:
         """The inputs by name, with the options among the parameters."""
         for name in self.outputs:
@@ -125,7 +115,23 @@ def read(body: bytes, length: str | None) -> Inference:
         rest = rest[length:]
     if rest:
         raise RequestError(400, f"{len(rest)} bytes behind the last tensor belong to none.")
-    parameters = _parameters(document, "the request")
+    said, options = parted(_parameters(document, "the request"))
+    if not isinstance(document.get("id", ""), str):
+        raise RequestError(400, '"id" must be a string.')
+    return Inference(
+        tensors=inputs,
+        binary=binary,
+        outputs={
+            name: _is_binary(name, one) for name, one in _objects(document, "outputs").items()
+        },
+        said=said,
+        options=options,
+        id=document.get("id"),
+    )
+
+
+def parted(parameters: dict) -> tuple[dict, dict]:
+    """The parameters of a request that are in `SAID`, and the options of its signature."""
     for name, kind in SAID.items():
         if name in parameters and type(parameters[name]) is not kind:
             raise RequestError(
@@ -133,18 +139,15 @@ def read(body: bytes, length: str | None) -> Inference:
                 f"The parameter `{name}` must be of type {kind.__name__}. Received: "
                 f"{json.dumps(parameters[name])[:100]}.",
             )
-    if parameters.get("timeout", 0) < 0 or not isinstance(document.get("id", ""), str):
-        raise RequestError(400, '"id" must be a string, and `timeout` at least 0 microseconds.')
-    return Inference(
-        tensors=inputs,
-        binary=binary,
-        outputs={
-            name: _is_binary(name, one) for name, one in _objects(document, "outputs").items()
-        },
-        said={name: value for name, value in parameters.items() if name in SAID},
-        options={name: value for name, value in parameters.items() if name not in SAID},
-        id=document.get("id"),
-    )
+    if parameters.get("timeout", 0) < 0:
+        raise RequestError(400, "The parameter `timeout` must be at least 0 microseconds.")
+    said = {name: value for name, value in parameters.items() if name in SAID}
+    return said, {name: value for name, value in parameters.items() if name not in SAID}
+
+
+def seconds(said: dict) -> float | None:
+    """The time that a request gives itself, `timeout` in microseconds; None: any."""
+    return min(said.get("timeout", 0), 2**60) / 1e6 or None
 
 
 def with_options(

@@ -14,14 +14,20 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from keras_transformer.server import app, monitoring, transport
+from keras_transformer.server.app import NOT_VERTEX
 from keras_transformer.server.batcher import Batcher
 from keras_transformer.server.options import ServeOptions
 from keras_transformer.server.served_versions import Versions
 from keras_transformer.server.service import Service
+from keras_transformer.server.vertex import Vertex
 
 
-def serve(options: ServeOptions) -> None:
+def serve(options: ServeOptions, vertex: Vertex = NOT_VERTEX) -> None:
     """Serve until SIGTERM or an interrupt. Then finish pending requests and return.
+
+    Args:
+        options: the server's.
+        vertex: paths at which Vertex AI asks.
 
     Raises:
         OSError: if the port is taken, or the host is none of ours, or there is no model.
@@ -48,7 +54,7 @@ def serve(options: ServeOptions) -> None:
             host, port = listener.getsockname()[:2]
             url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
             Server(
-                app.build(service, options.rest_api_enable_cors_support),
+                app.build(service, options.rest_api_enable_cors_support, vertex),
                 batcher,
                 lambda: monitoring.log(
                     "serving",

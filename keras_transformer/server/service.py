@@ -28,6 +28,9 @@ STATUSES = {
     tf.errors.DEADLINE_EXCEEDED: 504,
 }
 
+# Parameters that TF Serving's JSON may also have beside its other members.
+OF_DOCUMENT = ("signature_name", "glossary")
+
 
 class Service:
     """One model that answers TF Serving's three requests, predict, status and metadata, and those
@@ -59,14 +62,19 @@ class Service:
             RequestError: if it is refused, or fails.
         """
         document = await asyncio.to_thread(from_json.parse, body)
-        signature_name = document.get("signature_name") or DEFAULT_SIGNATURE
+        parameters = document.get("parameters") or {}
+        if not isinstance(parameters, dict):
+            raise RequestError(400, '"parameters" must be an object.')
+        said, options = open_inference.parted(parameters)
+        said = {**said, **{one: document[one] for one in OF_DOCUMENT if one in document}}
+        signature_name = said.get("signature_name") or DEFAULT_SIGNATURE
 
         def read(signature):
-            return from_json.arrays(document, signature)[0]
+            arrays, _ = from_json.arrays(document, signature)
+            return open_inference.with_options(arrays, options, signature_name, signature)
 
         with self._use(name, number) as version:
-            glossary = document.get("glossary", {})
-            outputs = await self._outputs(version, signature_name, read, glossary, seen)
+            outputs = await self._outputs(version, signature_name, read, said, seen)
         return to_json.response(outputs, "instances" in document)
 
     async def infer(
@@ -80,22 +88,29 @@ class Service:
         """
         request = await asyncio.to_thread(open_inference.read, body, length)
         with self._use(name, number) as version:
-            work = self._outputs(
-                version, request.signature_name, request.arrays, request.glossary, seen
+            outputs = await self._outputs(
+                version, request.signature_name, request.arrays, request.said, seen
             )
-            try:
-                outputs = await asyncio.wait_for(work, request.seconds)
-            except TimeoutError as error:
-                raise RequestError(
-                    504, f"It took longer than the request's timeout, {request.seconds:g} s."
-                ) from error
             return request.answer(outputs, name, version.number)
 
-    async def _outputs(self, version, signature_name, read, glossary, seen):
-        """What a version's signature gives for the arrays that `read` gives for a `Signature`."""
+    async def _outputs(self, version, signature_name, read, said, seen):
+        """What a version's signature gives for the arrays that `read` gives for a `Signature`,
+        within the time that `said` has.
+        """
+        limit = open_inference.seconds(said)
+        try:
+            async with asyncio.timeout(limit):
+                return await self._computed(version, signature_name, read, said, seen)
+        except TimeoutError as error:
+            raise RequestError(
+                504, f"It took longer than the request's timeout, {limit:g} s."
+            ) from error
+
+    async def _computed(self, version, signature_name, read, said, seen):
         seen["version"] = version.number
         signature = version.signature(signature_name)
         seen["signature"] = signature_name
+        glossary = said.get("glossary", {})
         task = await asyncio.to_thread(self._task, version, signature_name, read, glossary)
         seen["rows"] = task.count
         key = (version.number, signature_name, task.options_key)

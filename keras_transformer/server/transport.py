@@ -3,20 +3,25 @@ or an absolute URI, and ask from pages of other sites (CORS).
 """
 
 import asyncio
+import itertools
 import logging
 import re
+import time
 import zlib
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keras_transformer.server import monitoring
-from keras_transformer.server.options import RequestError
+from keras_transformer.server.options import RequestError, ServeOptions
 
 BODY_SECONDS = 60
+# Bytes of an answer that are sent with its length.
+WHOLE = 2**18
 # Names of gzip, and of bytes as they are.
 GZIP = ("gzip", "x-gzip")
 PLAIN = ("", "identity")
@@ -137,6 +142,55 @@ async def within(limit: float, request: Request, work: Coroutine):
 async def _leave(request):
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+async def answered(
+    request: Request, work: Callable, options: ServeOptions, counters: monitoring.Metrics
+) -> Response:
+    """Answer, count and log a request; `work` takes its body, and a dictionary for what may be
+    logged of it, and gives the answer in pieces, and its headers.
+    """
+    seen = {"signature": "unknown"}
+    status = 500
+    began = time.perf_counter()
+    try:
+        body = await read_body(request, options.max_request_bytes)
+        began = time.perf_counter()
+        seen["bytes"] = len(body)
+        pieces, headers = await within(
+            seconds(request.headers, options.request_timeout_ms),
+            request,
+            work(body, seen),
+        )
+        status = 200
+        return await _written(pieces, headers)
+    except RequestError as error:
+        status = error.status
+        raise
+    except ClientDisconnect:
+        status = 499
+        return Response(status_code=status)
+    finally:
+        took = time.perf_counter() - began
+        counters.answered(seen["signature"], status, took)
+        monitoring.log("predict", status=status, milliseconds=round(took * 1e3, 1), **seen)
+
+
+async def _written(pieces, headers):
+    """A short answer whole, a long one piece by piece, as the client takes it."""
+
+    def begin():
+        first = bytearray()
+        for piece in pieces:
+            first += piece
+            if len(first) > WHOLE:
+                break
+        return bytes(first)
+
+    first = await asyncio.to_thread(begin)
+    if len(first) <= WHOLE:
+        return Response(first, headers=headers)
+    return StreamingResponse(itertools.chain([first], pieces), headers=headers)
 
 
 class _Name(Convertor):

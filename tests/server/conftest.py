@@ -19,7 +19,7 @@ def exported(tmp_path_factory):
 
 
 @contextlib.contextmanager
-def serving(folder, name="m", **options):
+def serving(folder, name="m", vertex=None, **options):
     """A server of a folder, in a thread of this process.
 
     Gives:
@@ -38,7 +38,7 @@ def serving(folder, name="m", **options):
     versions = Versions(folder)
     batcher = Batcher(options)
     service = Service(name, versions, batcher, options)
-    application = app.build(service, options.rest_api_enable_cors_support)
+    application = app.build(service, options.rest_api_enable_cors_support, vertex or app.NOT_VERTEX)
     server = running.Server(application, batcher, listening.set)
     with running.bind("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=server.run, args=([listener],))
