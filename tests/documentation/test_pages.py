@@ -22,6 +22,8 @@ COLUMNS = 100
 OTHER_PROGRAMS = {
     "TF Serving": {"enable_batching", "batching_parameters_file", "model_config_file"},
     "Beam": {"runner", "flink_master"},
+    # `--no-cache-dir` up to its dash.
+    "pip and useradd, in a Dockerfile": {"no", "uid"},
     "pytest": {"numprocesses", "dist"},
     "http.server": {"directory"},
     "benchmarks that were removed, in LOG.md": {
