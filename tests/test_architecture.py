@@ -82,7 +82,7 @@ MAY_IMPORT = {
         "pipelines.options",
         *("pipelines.corpora.glossary", "pipelines.vocabularies.protected_spans"),
         *ours("saved_models.session", "saved_models.signature", "saved_models.versions"),
-        *ours("__version__"),
+        *ours("__version__", "decoding", "inference.onnx_folder", "tensorflow_errors"),
     ],
     "keras_transformer.serve": ours("flags", "server", "startup"),
     **dict.fromkeys(ours(*(command for command in COMMANDS if command != "serve")), OURS),

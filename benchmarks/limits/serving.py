@@ -2,9 +2,10 @@
 
 The server runs in a process of its own with its default flags; clients send one sentence a request,
 and the next when it is answered. Beside it, when it has ended, a fresh process calls the same
-SavedModel directly (`tf.saved_model.load`) on batches of 64, all cores. Prints the time to the
-first translation of both, the latencies of one client and of 64, and the throughput of all three;
-and fails if a served translation is not what the direct call gives.
+SavedModel directly (`tf.saved_model.load`), or the same ONNX graphs (`Translator.load`), on batches
+of 64, all cores. Prints the time to the first translation of both, latencies and throughput for
+each number of clients, and the throughput of the direct call; and fails if a served translation is
+not what the direct call gives.
 """
 
 import json
@@ -17,7 +18,7 @@ import time
 import numpy as np
 from absl import app, flags
 
-from benchmarks.limits.sentences import LINES, MODEL, newest_version, sentences
+from benchmarks.limits.sentences import LINES, MODEL, is_onnx, newest_version, sentences
 from benchmarks.limits.server_process import Client, running
 from benchmarks.peers.turns import ROOT
 from benchmarks.tables import print_table
@@ -25,10 +26,10 @@ from benchmarks.tables import print_table
 BATCH_SIZE = 64
 
 SENTENCES = flags.DEFINE_integer(
-    "sentences", 1000, "Most of them, for 64 clients and for the direct call."
+    "sentences", 1000, "Most of them, for many clients and for the direct call."
 )
 ALONE = flags.DEFINE_integer("alone", 200, "Most of them, for one client.")
-CLIENTS = flags.DEFINE_integer("clients", 64, "How many at once.")
+CLIENTS = flags.DEFINE_list("clients", ["64"], "How many at once; several numbers: one by one.")
 DIRECT = flags.DEFINE_bool(
     "direct", False, "Call the SavedModel in this very process, and print what that gave."
 )
@@ -38,21 +39,10 @@ def call_directly(lines):
     """Seconds to load, to translate one sentence then, and to translate all in batches; and the
     translations.
     """
-    import tensorflow as tf
-    import tensorflow_text  # noqa: F401  a SavedModel's tokenizer needs its ops
-
+    load = load_graphs if is_onnx() else load_saved_model
     began = time.perf_counter()
-    model = tf.saved_model.load(str(newest_version()))
+    translate = load(str(newest_version()))
     loaded = time.perf_counter()
-
-    def translate(texts):
-        return [
-            text.decode()
-            for text in model.signatures["serving_default"](text=tf.constant(texts))[
-                "translation"
-            ].numpy()
-        ]
-
     translate(lines[:1])
     first = time.perf_counter()
     translate(lines[:BATCH_SIZE])
@@ -65,6 +55,25 @@ def call_directly(lines):
         "seconds": time.perf_counter() - warm,
         "translations": translations,
     }
+
+
+def load_saved_model(folder):
+    """A function that translates texts."""
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401  a SavedModel's tokenizer needs its ops
+
+    signature = tf.saved_model.load(folder).signatures["serving_default"]
+    return lambda texts: [
+        text.decode() for text in signature(text=tf.constant(texts))["translation"].numpy()
+    ]
+
+
+def load_graphs(folder):
+    """Likewise, of ONNX graphs."""
+    from keras_transformer import Translator
+
+    translator = Translator.load(folder)
+    return lambda texts: translator.translate(texts, batches_at_once=2)
 
 
 def direct_in_a_fresh_process():
@@ -120,15 +129,18 @@ def main(_):
     if DIRECT.value:
         print(json.dumps(call_directly(lines)))
         return
+    several = [int(one) for one in CLIENTS.value]
     with running(MODEL.value) as server:
         _, [first], _ = ask(server, lines[:1], 1)
-        ask(server, lines[:BATCH_SIZE], CLIENTS.value)
+        ask(server, lines[:BATCH_SIZE], several[-1])
         # By themselves: with --clients=1 both are of one client.
         alone = ask(server, lines[: ALONE.value], 1)
-        together = ask(server, lines, CLIENTS.value)
+        asked = {clients: ask(server, lines, clients) for clients in several}
+        memory = server.memory()
+    together = asked[several[-1]]
     print(
         f"server: process to listening {server.seconds:.1f} s, first translation "
-        f"{first * 1e3:.0f} ms; ended with {server.ended}"
+        f"{first * 1e3:.0f} ms; {memory / 1e6:,.0f} MB; ended with {server.ended}"
     )
     direct = direct_in_a_fresh_process()
     print(
@@ -136,12 +148,12 @@ def main(_):
         f"{direct['first'] * 1e3:.0f} ms"
     )
     speed_of_direct = len(lines) / direct["seconds"]
-    rows = [served_row(1, alone), served_row(CLIENTS.value, together)]
+    rows = [served_row(1, alone), *(served_row(one, asked[one]) for one in several)]
     rows.append([f"direct, batches of {BATCH_SIZE}", f"{speed_of_direct:.1f}", "", ""])
     print_table(["", "sentences/s", "p50 ms", "p99 ms"], rows)
     many = speed_of(together)
     print(
-        f"\n{CLIENTS.value} clients against one: {many / speed_of(alone):.1f} (goal 4); against "
+        f"\n{several[-1]} clients against one: {many / speed_of(alone):.1f} (goal 4); against "
         f"direct: {many / speed_of_direct:.2f} (goal 0.7)"
     )
     served = together[0]

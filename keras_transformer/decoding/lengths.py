@@ -7,6 +7,8 @@ from fractions import Fraction
 # A longer source is cut in the graph, and refused before it gets there.
 MAX_SOURCE_LENGTH = 1024
 MOST_TOKENS = 2**31 - 1
+# Tokens of a translation that a request may ask for.
+LONGEST = 2048
 LENGTH = re.compile(r"(?:(?P<factor>\d+(?:\.\d+)?)x)?(?P<extra>\+?\d+)?")
 
 

@@ -179,7 +179,8 @@ def _parse(argv, sections, of_tasks, doc="", everyday=()):
 
 def _call(main, FLAGS):
     try:
-        if not ("model" in FLAGS and FLAGS.model and onnx_folder(FLAGS.model)):
+        paths = [FLAGS[name].value for name in ("model", "model_base_path") if name in FLAGS]
+        if not any(map(onnx_folder, filter(None, paths))):
             start_tensorflow()
         _tell_errors(main, FLAGS)
     except KeyboardInterrupt:

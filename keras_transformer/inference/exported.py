@@ -11,6 +11,8 @@ import tensorflow as tf
 from google.protobuf.message import Message
 
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding.lengths import LONGEST
+from keras_transformer.decoding.options import MOST_HYPOTHESES, STEEPEST_PENALTY
 from keras_transformer.decoding.remembered_options import LANGUAGES
 from keras_transformer.inference.functions import SavedFunctions, meta_graph_of
 from keras_transformer.inference.live import Hypothesis, Live, as_bytes, as_strings
@@ -22,11 +24,6 @@ from pipelines.vocabularies.protected_spans import ProtectedSpans
 from pipelines.vocabularies.span_marks import SpanMarks
 from pipelines.vocabularies.vocabulary import RESERVED, fingerprint_of
 
-# An export with a wider beam than this allows its own.
-MOST_HYPOTHESES = 32
-STEEPEST_PENALTY = 10.0
-# Tokens of a translation.
-LONGEST = 2048
 # The options that a signature takes.
 OPTIONS = {
     "serving_default": (),
@@ -200,7 +197,7 @@ class Exported:
         arrays = {
             name: as_bytes(value)
             if isinstance(value, list)
-            else np.array([value], types[name].dtype.as_numpy_dtype)
+            else np.array([value], types[name].dtype)
             for name, value in inputs.items()
         }
         return self._functions[signature](**arrays)

@@ -13,8 +13,12 @@ from google.protobuf.message import Message
 
 from keras_transformer.runs.model_path import ModelPath
 from keras_transformer.saved_models.served_module import ServedModule
-from keras_transformer.saved_models.session import SavedModel, damaged, read_meta_graph
-from keras_transformer.saved_models.signature import signature_of
+from keras_transformer.saved_models.session import (
+    SavedModel,
+    damaged,
+    read_meta_graph,
+    signature_of,
+)
 
 Function = Callable[..., dict[str, np.ndarray]]
 

@@ -2,12 +2,13 @@
 Runtime has the model, SentencePiece the vocabulary, NumPy the search.
 """
 
+import copy
 import dataclasses
 import hashlib
 import importlib
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -38,10 +39,17 @@ class OnnxModel:
         self.has_encoder = (folder / ENCODER).exists()
         if self.has_encoder:
             self._encoder = _session(runtime, folder / ENCODER)
+        self._stop = None
         self._inputs = {one.name for one in self._decoder.get_inputs()}
         inputs = [one for one in self._decoder.get_inputs() if one.name.startswith("state_")]
         self._states = sorted(inputs, key=lambda one: int(one.name.removeprefix("state_")))
         self._outputs = [*LOGITS, *(f"next_{number}" for number in range(len(self._states)))]
+
+    def stopped_by(self, stop: Callable[[], None]) -> "OnnxModel":
+        """The same graphs, which call a function before each step; it may raise."""
+        other = copy.copy(self)
+        other._stop = stop
+        return other
 
     def encode(self, ids: np.ndarray) -> list[np.ndarray]:
         """What the steps need of sources (B, S)."""
@@ -58,6 +66,8 @@ class OnnxModel:
 
     def step(self, ids, position, rows, count, bias, factor, state, source):
         """One token for each hypothesis: see `decoding.numpy_search`."""
+        if self._stop:
+            self._stop()
         feeds = {
             "ids": ids,
             "position": position,
@@ -100,12 +110,36 @@ class Portable:
 
     def __init__(self, folder: pathlib.Path, options: Mapping):
         self._folder = folder
-        exported = read_description(folder / "model.json").get("decoding", {})
-        self._options = _options(exported, options)
+        self._exported = read_description(folder / "model.json").get("decoding", {})
+        self._options = _options(self._exported, options)
         both = vocabularies.load(folder)
         self._source = both.source.processor
         self._target = both.target.processor
         self._model = OnnxModel(folder)
+
+    @property
+    def options(self) -> DecodingOptions:
+        """What it decodes with."""
+        return self._options
+
+    @property
+    def reads_source(self) -> bool:
+        """Whether it translates; a language model goes on from its text."""
+        return self._model.has_encoder
+
+    @property
+    def sentencepiece_models(self) -> list[bytes]:
+        """Its vocabularies."""
+        return [one.serialized_model_proto() for one in (self._source, self._target)]
+
+    def replaced(self, options: Mapping, stop: Callable[[], None]) -> "Portable":
+        """The same model with other options in place of the exported ones, which calls a function
+        before each step of the search; it may raise.
+        """
+        other = copy.copy(self)
+        other._options = _options(self._exported, options)
+        other._model = self._model.stopped_by(stop)
+        return other
 
     def check(self, options: Mapping) -> None:
         """Refuse options that are out of range."""

@@ -64,7 +64,7 @@ class Predictor:
         names = [
             name
             for name, spec in self._signature.outputs.items()
-            if spec.dtype == tf.string and spec.shape is not None and len(spec.shape) == 1
+            if spec.is_text and spec.shape is not None and len(spec.shape) == 1
         ]
         if len(names) != 1:
             raise ValueError(
@@ -113,7 +113,7 @@ class Predictor:
 
 
 def _takes_one_string(signature: Signature):
-    return [signature.inputs[name].dtype for name in signature.required] == [tf.string]
+    return [signature.inputs[name].is_text for name in signature.required] == [True]
 
 
 def _plain(value):

@@ -17,6 +17,7 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.candidates import next_tokens
 from keras_transformer.decoding.constraints import under
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
+from keras_transformer.decoding.options import TEMPERATURES
 from keras_transformer.decoding.span_constraints import SpanConstraints
 from keras_transformer.inference.model_graphs import traced
 from keras_transformer.saved_models.served_module import ServedText
@@ -25,7 +26,6 @@ from pipelines.vocabularies.protected_spans import MARKS
 from pipelines.vocabularies.span_marks import SpanMarks
 
 TEXT = tf.TensorSpec([None], tf.string, name="text")
-TEMPERATURES = (1e-3, 1e3)
 NEXT_PIECES = 20
 
 

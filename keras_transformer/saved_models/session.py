@@ -31,13 +31,12 @@ from keras_transformer.saved_models.loaded_graph import (
     rename,
     sentencepiece_models,
 )
-from keras_transformer.saved_models.signature import Signature, TensorSpec, signature_of
+from keras_transformer.saved_models.signature import DEFAULT_SIGNATURE, Signature, TensorSpec
 from keras_transformer.tensorflow_errors import reason_of
 
 __all__ = ["DEFAULT_SIGNATURE", "CancellationManager", "SavedModel", "Signature", "TensorSpec"]
 __all__ += ["damaged", "read_meta_graph", "reason_of", "reload"]
 
-DEFAULT_SIGNATURE = "serving_default"
 # Where a SavedModel names the operation that fills its tables.
 INITIALIZER = "saved_model_main_op"
 _NUMBERS = itertools.count()
@@ -119,9 +118,7 @@ class SavedModel:
     def warm_up(self) -> None:
         """Translate an empty text once: TensorFlow optimizes the graph at the first call."""
         signature = self.signatures.get(DEFAULT_SIGNATURE)
-        if signature and all(
-            signature.inputs[name].dtype == tf.string for name in signature.required
-        ):
+        if signature and all(signature.inputs[name].is_text for name in signature.required):
             text = np.array([b""], dtype=object)
             self.run(
                 DEFAULT_SIGNATURE, {**signature.defaults, **dict.fromkeys(signature.required, text)}
@@ -233,6 +230,32 @@ def read_meta_graph(folder: str | os.PathLike) -> Message:
         if tf.saved_model.SERVING in meta_graph.meta_info_def.tags:
             return meta_graph
     raise ValueError(f"{path} holds no graph with the tag {tf.saved_model.SERVING!r}.")
+
+
+def signature_of(definition: Message) -> Signature:
+    """Read a SignatureDef."""
+    return Signature(
+        inputs=_specs(definition.inputs),
+        outputs=_specs(definition.outputs),
+        defaults={
+            name: tf.make_ndarray(value) for name, value in sorted(definition.defaults.items())
+        },
+    )
+
+
+def _specs(infos):
+    """In the order of their names, as TF Serving lists them."""
+    return {name: _spec(info) for name, info in sorted(infos.items())}
+
+
+def _spec(info):
+    shape = info.tensor_shape
+    sizes = (
+        None
+        if shape.unknown_rank
+        else tuple(None if dimension.size < 0 else dimension.size for dimension in shape.dim)
+    )
+    return TensorSpec(info.name, np.dtype(tf.as_dtype(info.dtype).as_numpy_dtype), sizes)
 
 
 def reload(version: str | os.PathLike) -> tf.Module:

@@ -1,26 +1,33 @@
-"""What a signature of a SavedModel takes and gives."""
+"""What a signature of a model takes and gives, in NumPy's types: models without TensorFlow have
+signatures too.
+"""
 
 import dataclasses
 
 import numpy as np
-import tensorflow as tf
-from google.protobuf.message import Message
+
+DEFAULT_SIGNATURE = "serving_default"
 
 
 @dataclasses.dataclass(frozen=True)
 class TensorSpec:
     """What a signature takes or gives under a name; sizes are None where any will do, the shape is
-    None where the rank is unknown.
+    None where the rank is unknown. Strings are bytes, NumPy's objects.
     """
 
     name: str
-    dtype: tf.DType
+    dtype: np.dtype
     shape: tuple | None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it holds strings."""
+        return self.dtype.kind == "O"
 
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """One of a SavedModel's functions: its tensors by name, and arrays for those of the inputs that
+    """One of a model's functions: its tensors by name, and arrays for those of the inputs that
     may be left out.
     """
 
@@ -45,29 +52,3 @@ class Signature:
         They cannot where the width of an output may depend on the longest text of the batch.
         """
         return all(spec.shape and None not in spec.shape[1:] for spec in self.outputs.values())
-
-
-def signature_of(definition: Message) -> Signature:
-    """Read a SignatureDef."""
-    return Signature(
-        inputs=_specs(definition.inputs),
-        outputs=_specs(definition.outputs),
-        defaults={
-            name: tf.make_ndarray(value) for name, value in sorted(definition.defaults.items())
-        },
-    )
-
-
-def _specs(infos):
-    """In the order of their names, as TF Serving lists them."""
-    return {name: _spec(info) for name, info in sorted(infos.items())}
-
-
-def _spec(info):
-    shape = info.tensor_shape
-    sizes = (
-        None
-        if shape.unknown_rank
-        else tuple(None if dimension.size < 0 else dimension.size for dimension in shape.dim)
-    )
-    return TensorSpec(info.name, tf.as_dtype(info.dtype), sizes)

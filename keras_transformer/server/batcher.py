@@ -18,12 +18,36 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from keras_transformer.saved_models.session import CancellationManager
 from keras_transformer.server import rows
 from keras_transformer.server.options import RequestError, ServeOptions
 
 # What share of the memory a small batch may take.
 SMALL = 4
+
+
+class Cancellation:
+    """Says to a run, from another thread, that nobody waits for it any more."""
+
+    def __init__(self):
+        self.is_cancelled = False
+        self._callbacks = []
+        self._lock = threading.Lock()
+
+    def start_cancel(self) -> None:
+        """Cancel it."""
+        with self._lock:
+            self.is_cancelled = True
+            callbacks = self._callbacks
+        for callback in callbacks:
+            callback()
+
+    def when_cancelled(self, callback: Callable[[], None]) -> None:
+        """Call a function when it is cancelled; at once if it is."""
+        with self._lock:
+            self._callbacks.append(callback)
+            if not self.is_cancelled:
+                return
+        callback()
 
 
 @dataclasses.dataclass(eq=False)
@@ -36,7 +60,7 @@ class _Batch:
     run: object
     opened: float
     tasks: list
-    cancellation: CancellationManager = dataclasses.field(default_factory=CancellationManager)
+    cancellation: Cancellation = dataclasses.field(default_factory=Cancellation)
 
     @property
     def count(self):
@@ -79,10 +103,6 @@ class _Batch:
             _settle(future.set_result, answer)
 
     def _run_together(self, tasks):
-        # A run that fails cancels its own.
-        self.cancellation = CancellationManager()
-        if not self.is_wanted:
-            self.cancellation.start_cancel()
         return self.run(rows.joined(tasks), self.cancellation)
 
 
@@ -138,7 +158,7 @@ class Batcher:
     def submit(
         self,
         task: rows.Rows,
-        run: Callable[[dict, CancellationManager], dict],
+        run: Callable[[dict, Cancellation], dict],
         key: tuple | None = None,
     ) -> concurrent.futures.Future:
         """Put a request into the queue, and give a future of its outputs. A batch that nobody waits

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import sentencepiece
 
-from keras_transformer.saved_models.session import SavedModel, Signature
+from keras_transformer.saved_models.signature import Signature
 from keras_transformer.server.options import RequestError, ServeOptions
 from keras_transformer.server.rows import PICTURE, Rows
 
@@ -49,8 +49,8 @@ class Sizes:
     tokenizers: tuple[sentencepiece.SentencePieceProcessor, ...] = ()
 
     @classmethod
-    def of(cls, model: SavedModel) -> "Sizes":
-        """Read the `model.json` of a SavedModel, if it has one, and its tokenizers."""
+    def of(cls, model) -> "Sizes":
+        """Read the `model.json` of a served model, if it has one, and its tokenizers."""
         tokenizers = tuple(
             sentencepiece.SentencePieceProcessor(model_proto=one)
             for one in model.sentencepiece_models
@@ -140,7 +140,7 @@ def _search_memory(task, sizes, source):
 def _numbers(signature, lengths):
     """How many a row has of each output that holds numbers for pairs of tokens."""
     for spec in signature.outputs.values():
-        if spec.dtype.is_floating and spec.shape:
+        if spec.dtype.kind in "fV" and spec.shape:
             known = math.prod(size for size in spec.shape[1:] if size)
             free = spec.shape[1:].count(None)
             # Between two texts, or between one text and itself.

@@ -9,9 +9,8 @@ import binascii
 import json
 
 import numpy as np
-import tensorflow as tf
 
-from keras_transformer.saved_models.session import Signature
+from keras_transformer.saved_models.signature import Signature
 from keras_transformer.server.options import RequestError
 
 MOST_DIMENSIONS = 8
@@ -196,8 +195,9 @@ def _is_base64(value):
     return isinstance(value, dict) and value.keys() == {"b64"} and isinstance(value["b64"], str)
 
 
-def array(value, dtype: tf.DType) -> np.ndarray:
+def array(value, dtype: np.dtype) -> np.ndarray:
     """A JSON value, nested lists or not, as an array."""
+    dtype = np.dtype(dtype)
     shape = []
     first = value
     while isinstance(first, list):
@@ -207,7 +207,7 @@ def array(value, dtype: tf.DType) -> np.ndarray:
         first = first[0] if first else None
     flat = []
     _flatten(value, shape, 0, dtype, flat)
-    result = np.empty(len(flat), dtype=dtype.as_numpy_dtype)
+    result = np.empty(len(flat), dtype)
     # A number beyond float32 is infinite.
     with np.errstate(over="ignore"):
         result[:] = flat
@@ -241,28 +241,29 @@ def _flatten(value, shape, level, dtype, flat):
 def _scalar(value, dtype):
     """One value; Python counts True as an integer, and JSON does not."""
     kind = type(value)
-    if dtype.name == "string" and kind is str:
+    if dtype.kind == "O" and kind is str:
         try:
             return value.encode("utf-8")
         except UnicodeEncodeError as error:
             raise RequestError(
                 400, "JSON Parse error: The surrogate pair in string is invalid."
             ) from error
-    if dtype.name == "string" and _is_base64(value):
+    if dtype.kind == "O" and _is_base64(value):
         try:
             return base64.b64decode(value["b64"] + "=" * (-len(value["b64"]) % 4), validate=True)
         except (binascii.Error, ValueError) as error:
             raise RequestError(400, "Unable to base64 decode") from error
-    if dtype.is_bool and kind is bool:
+    if dtype.kind == "b" and kind is bool:
         return value
-    if dtype.is_floating and kind in (int, float):
+    if dtype.kind in "fV" and kind in (int, float):
         try:
             return float(value)
         except OverflowError:
             return float("inf") if value > 0 else float("-inf")
-    if dtype.is_integer and kind is int and dtype.min <= value <= dtype.max:
+    if dtype.kind in "iu" and kind is int and np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
         return value
     raise RequestError(
         400,
-        f"JSON Value: {_shown(value)} Type: {TYPES[kind]} is not of expected type: {dtype.name}",
+        f"JSON Value: {_shown(value)} Type: {TYPES[kind]} is not of expected type: "
+        f"{'string' if dtype.kind == 'O' else dtype.name}",
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from keras_transformer.saved_models.session import DEFAULT_SIGNATURE, Signature, TensorSpec
+from keras_transformer.saved_models.signature import DEFAULT_SIGNATURE, Signature, TensorSpec
 from keras_transformer.server import binary_tensors, from_json, to_json
 from keras_transformer.server.options import RequestError
 
@@ -171,7 +171,7 @@ def tensors(specs: Iterable[TensorSpec], optional: Iterable[str] = ()) -> list[d
     return [
         {
             "name": name,
-            "datatype": binary_tensors.datatype(np.dtype(spec.dtype.as_numpy_dtype)),
+            "datatype": binary_tensors.datatype(spec.dtype),
             "shape": [-1 if size is None else size for size in spec.shape or ()],
             **({"parameters": {"optional": True}} if name in optional else {}),
         }
@@ -219,7 +219,7 @@ def _is_binary(name, output):
 
 def _array(name, tensor, binary, spec):
     """A tensor's data in its shape."""
-    dtype = np.dtype(spec.dtype.as_numpy_dtype)
+    dtype = spec.dtype
     expected = binary_tensors.datatype(dtype)
     if tensor.get("datatype") != expected:
         raise RequestError(

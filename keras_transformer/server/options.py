@@ -12,7 +12,9 @@ class ServeOptions(Options):
     """Server."""
 
     model_base_path: str | None = option(
-        None, "Folder of a SavedModel's versions, such as saved_models/<name>.", path=True
+        None,
+        "Folder of the versions of a SavedModel, or of ONNX graphs, such as saved_models/<name>.",
+        path=True,
     )
     model_name: str | None = option(
         None, "Name of the model in the URLs. Default: the name of its folder."

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from keras_transformer.saved_models.session import Signature
+from keras_transformer.saved_models.signature import Signature
 from keras_transformer.server.options import RequestError, ServeOptions
 
 # What signatures call bytes of a PNG file, which are no text.

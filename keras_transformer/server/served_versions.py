@@ -1,8 +1,9 @@
 """The versions of a model in a folder: the newest is served, a newer one replaces it while the
 server runs.
 
-As TF Serving: a version is a folder named by an integer with a `saved_model.pb` in it; the new one
-is loaded before the old one goes, and the old one goes when its last request is answered.
+As TF Serving: a version is a folder named by an integer with a `saved_model.pb` in it, or here with
+ONNX graphs; the new one is loaded before the old one goes, and the old one goes when its last
+request is answered.
 """
 
 import contextlib
@@ -11,13 +12,20 @@ import functools
 import os
 import pathlib
 import threading
+import typing
 from collections.abc import Callable, Iterator
 
-from keras_transformer.saved_models.session import SavedModel, Signature, reason_of
-from keras_transformer.saved_models.versions import versions_in
+from keras_transformer.inference.onnx_folder import DECODER
+from keras_transformer.saved_models.signature import Signature
+from keras_transformer.saved_models.versions import GRAPH, versions_in
 from keras_transformer.server import costs
 from keras_transformer.server.options import RequestError
+from keras_transformer.tensorflow_errors import reason_of
 from pipelines.vocabularies.protected_spans import ProtectedSpans
+
+if typing.TYPE_CHECKING:
+    from keras_transformer.server.onnx_model import ServedOnnx
+    from keras_transformer.server.tensorflow_model import TensorFlowModel
 
 
 @dataclasses.dataclass
@@ -25,13 +33,18 @@ class Version:
     """One version in memory, and how many requests use it."""
 
     number: int
-    model: SavedModel
+    model: "TensorFlowModel | ServedOnnx"
     users: int = 0
 
     def signature(self, name: str) -> Signature:
         """One of the model's signatures."""
         if name not in self.model.signatures:
-            raise RequestError(400, f'Serving signature name: "{name}" not found in signature def')
+            why = self.model.lacking.get(name)
+            raise RequestError(
+                400,
+                f'Serving signature name: "{name}" not found in signature def'
+                + (f": {why}" if why else ""),
+            )
         return self.model.signatures[name]
 
     @functools.cached_property
@@ -42,7 +55,7 @@ class Version:
     @functools.cached_property
     def protected(self) -> ProtectedSpans | None:
         """What it puts back as it stands, read once."""
-        return ProtectedSpans.load(self.model.folder / "assets.extra")
+        return ProtectedSpans.load(self.model.extras)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +73,7 @@ class Versions:
 
     Args:
         folder: of the versions.
-        load: takes a version's folder, gives a `SavedModel`.
+        load: takes a version's folder, gives a model; by default `model_of`.
         log: takes an event's name and its details.
 
     Attributes:
@@ -74,13 +87,13 @@ class Versions:
     def __init__(
         self,
         folder: str | os.PathLike,
-        load: Callable[[pathlib.Path], SavedModel] = SavedModel,
+        load: Callable | None = None,
         log: Callable[..., None] = lambda event, **details: None,
         alone: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext,
     ):
         self.folder = pathlib.Path(folder)
         self.states = {}
-        self._load = load
+        self._load = load or model_of
         self._log = log
         self._alone = alone
         self._current = None
@@ -94,11 +107,11 @@ class Versions:
                 f"there is no folder {folder}: --model_base_path is saved_models/<name>, where "
                 "versions lie."
             )
-        found = versions_in(folder)
+        found = served_in(folder)
         if not found:
             raise FileNotFoundError(
-                f"{folder} has no versions: folders named 1, 2, ... with a saved_model.pb. "
-                "Export one."
+                f"{folder} has no versions: folders named 1, 2, ... with a saved_model.pb or "
+                "a decoder.onnx. Export one."
             )
         self.poll()
         if self._current is None:
@@ -131,7 +144,7 @@ class Versions:
 
         One that cannot be loaded may still be copied: it is tried again when its files change.
         """
-        for number, path in sorted(versions_in(self.folder).items(), reverse=True):
+        for number, path in sorted(served_in(self.folder).items(), reverse=True):
             if self._current and number == self._current.number:
                 return
             content = _content(path)
@@ -195,6 +208,22 @@ class Versions:
             old.model.close()
             self.states[old.number] = State("END")
             self._log("unloaded", version=old.number)
+
+
+def served_in(folder: str | os.PathLike) -> dict[int, pathlib.Path]:
+    """The folders of all versions, SavedModels or ONNX graphs, by number."""
+    return {**versions_in(folder, DECODER), **versions_in(folder)}
+
+
+def model_of(folder: pathlib.Path) -> "TensorFlowModel | ServedOnnx":
+    """Load what lies in a version's folder. TensorFlow is imported only for a SavedModel."""
+    if (folder / DECODER).exists() and not (folder / GRAPH).exists():
+        from keras_transformer.server.onnx_model import ServedOnnx
+
+        return ServedOnnx(folder)
+    from keras_transformer.server.tensorflow_model import TensorFlowModel
+
+    return TensorFlowModel(folder)
 
 
 def not_served(name: str, number: int | None) -> RequestError:

@@ -5,28 +5,14 @@ import functools
 from collections.abc import Iterator
 
 import numpy as np
-import tensorflow as tf
-from google.protobuf import json_format
 
-from keras_transformer.saved_models.session import DEFAULT_SIGNATURE, reason_of
+from keras_transformer.saved_models.signature import DEFAULT_SIGNATURE
 from keras_transformer.server import costs, from_json, open_inference, to_json
 from keras_transformer.server.batcher import Batcher
 from keras_transformer.server.options import RequestError, ServeOptions
 from keras_transformer.server.rows import in_parts, rows
 from keras_transformer.server.served_versions import Versions, not_served
 from pipelines.corpora.glossary import Glossary, read_terms
-
-# As TF Serving's `ToHTTPStatusCode` has them; what is not here is the server's own fault.
-STATUSES = {
-    tf.errors.INVALID_ARGUMENT: 400,
-    tf.errors.FAILED_PRECONDITION: 400,
-    tf.errors.OUT_OF_RANGE: 400,
-    tf.errors.NOT_FOUND: 404,
-    tf.errors.UNIMPLEMENTED: 501,
-    tf.errors.RESOURCE_EXHAUSTED: 503,
-    tf.errors.UNAVAILABLE: 503,
-    tf.errors.DEADLINE_EXCEEDED: 504,
-}
 
 # Parameters that TF Serving's JSON may also have beside its other members.
 OF_DOCUMENT = ("signature_name", "glossary")
@@ -120,8 +106,8 @@ class Service:
         for part in in_parts(task, min(most_rows, self.options.max_batch_size)):
             future = self.batcher.submit(
                 part,
-                lambda inputs, cancellation: _run(
-                    version.model, signature_name, inputs, cancellation
+                lambda inputs, cancellation: version.model.run(
+                    signature_name, inputs, cancellation
                 ),
                 key if signature.is_mergeable else None,
             )
@@ -147,18 +133,10 @@ class Service:
     def metadata(self, name: str, number: int | None = None) -> dict:
         """The signatures of a version, as TF Serving's GetModelMetadataResponse."""
         with self._use(name, number) as version:
-            signatures = {
-                one: json_format.MessageToDict(
-                    definition,
-                    preserving_proto_field_name=True,
-                    always_print_fields_with_no_presence=True,
-                )
-                for one, definition in version.model.definitions.items()
-            }
             spec = {"name": name, "signature_name": "", "version": str(version.number)}
             return {
                 "model_spec": spec,
-                "metadata": {"signature_def": {"signature_def": signatures}},
+                "metadata": {"signature_def": {"signature_def": version.model.described}},
             }
 
     def described(
@@ -170,7 +148,7 @@ class Service:
             return {
                 "name": name,
                 "versions": [str(one) for one in self.versions.available()],
-                "platform": "tensorflow_savedmodel",
+                "platform": version.model.platform,
                 "inputs": open_inference.tensors(signature.inputs, signature.defaults),
                 "outputs": open_inference.tensors(signature.outputs),
                 "parameters": {"signatures": ", ".join(version.model.signatures)},
@@ -225,13 +203,6 @@ class Service:
             for text in texts.reshape(-1)
         ]
         return {**given, "text": np.array(marked, object).reshape(texts.shape)}
-
-
-def _run(model, signature_name, inputs, cancellation):
-    try:
-        return model.run(signature_name, inputs, cancellation)
-    except tf.errors.OpError as error:
-        raise RequestError(STATUSES.get(error.error_code, 500), reason_of(error)) from error
 
 
 def _status(number, state):

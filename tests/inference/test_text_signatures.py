@@ -9,7 +9,7 @@ import tensorflow as tf
 from eager import eagerly
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.inference.exported import MOST_HYPOTHESES
+from keras_transformer.decoding.options import MOST_HYPOTHESES
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Ensemble
 from keras_transformer.tasks.translation.module import TranslationModule

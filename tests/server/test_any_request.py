@@ -75,7 +75,7 @@ HEADERS = st.dictionaries(
 def documents(signatures):
     """Objects that are nearly requests to these signatures."""
     # Half of the values are of the right type, or no request would come as far as the model.
-    right = {"string": TEXTS | st.fixed_dictionaries({"b64": BYTES}), "bool": st.booleans()}
+    right = {"object": TEXTS | st.fixed_dictionaries({"b64": BYTES}), "bool": st.booleans()}
 
     def of(signature):
         fields = {

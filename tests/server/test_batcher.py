@@ -6,7 +6,6 @@ import threading
 import numpy as np
 import pytest
 import sentencepiece
-import tensorflow as tf
 
 pytest.importorskip("fastapi")
 
@@ -227,10 +226,10 @@ def test_large_batches_that_wait_take_no_place_of_small_ones(make, run):
 
 
 # What a request may take is known before it is computed, and until when it is waited for.
-TEXT = TensorSpec("text:0", tf.string, (None,))
+TEXT = TensorSpec("text:0", np.dtype(object), (None,))
 ALIGN = Signature(
     {"reference": TEXT, "text": TEXT},
-    {"attention": TensorSpec("a:0", tf.float32, (None, 3, 4, None, None))},
+    {"attention": TensorSpec("a:0", np.dtype(np.float32), (None, 3, 4, None, None))},
     {},
 )
 SEARCH = Signature({"text": TEXT}, {"translation": TEXT}, {})

@@ -9,9 +9,8 @@ import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.candidates import token_log_probabilities
-from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
+from keras_transformer.decoding.lengths import LONGEST, MAX_SOURCE_LENGTH
 from keras_transformer.decoding.remembered_options import decoding_flags
-from keras_transformer.inference.exported import LONGEST
 from keras_transformer.inference.model_graphs import IDS, shifted, traced
 from keras_transformer.inference.text_module import TEXT, TextModule, with_options
 from keras_transformer.models import LanguageModel, sizes_of_description

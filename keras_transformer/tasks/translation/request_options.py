@@ -3,8 +3,9 @@
 import tensorflow as tf
 
 from keras_transformer.decoding.beam_search import FORMS
+from keras_transformer.decoding.lengths import LONGEST
+from keras_transformer.decoding.options import MOST_HYPOTHESES, STEEPEST_PENALTY
 from keras_transformer.decoding.remembered_options import LANGUAGES
-from keras_transformer.inference.exported import LONGEST, MOST_HYPOTHESES, STEEPEST_PENALTY
 from keras_transformer.inference.model_graphs import traced
 from keras_transformer.inference.text_module import TEXT, with_options
 

@@ -1,0 +1,239 @@
+"""A folder of ONNX graphs is served as its model's SavedModel would be, without TensorFlow."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from drawn_models import drawn, pieces
+
+pytest.importorskip("fastapi")
+pytest.importorskip("httpx")
+# ONNX Runtime is imported as the product does, without its reports.
+pytest.importorskip("tf2onnx")
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.inference import onnx_export
+from keras_transformer.models import LanguageModel
+from keras_transformer.server.batcher import Cancellation
+from keras_transformer.server.onnx_model import ServedOnnx
+from keras_transformer.server.options import RequestError
+from keras_transformer.tasks.language_modelling.module import GenerationModule
+from keras_transformer.tasks.translation.module import TranslationModule
+
+__all__ = ["pieces"]
+LINES = ["a b c d", "d d", "", "e a b c d f g", "b"]
+REFERENCES = ["d c b a", "d", "a", "g f d c b a e", "c c c"]
+SERVER = """
+import sys
+
+class Forbidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("tensorflow", "tensorflow_text", "keras", "jax", "torch"):
+            raise ImportError(f"{name} is forbidden here")
+
+sys.meta_path.insert(0, Forbidden())
+from keras_transformer import flags, serve
+
+flags.run(serve.main, serve.SECTIONS)
+"""
+
+
+@pytest.fixture(scope="module")
+def live(pieces):
+    """The functions that a SavedModel's signatures would have."""
+    module = TranslationModule(drawn(), pieces, DecodingOptions(beam_size=3, max_length="+4"))
+    return {"serving_default": module.translate, **module.functions(), "module": module}
+
+
+@pytest.fixture(scope="module")
+def folder(live, tmp_path_factory):
+    path = tmp_path_factory.mktemp("served") / "m"
+    description = {
+        "task": "translation",
+        "corpus": {"source_language": "a", "target_language": "b"},
+    }
+    onnx_export.export(live["module"], path, description, LINES[:2])
+    return path
+
+
+@pytest.fixture(scope="module")
+def served(folder, start):
+    with start(folder) as client:
+        yield client
+
+
+def asked(client, signature, **inputs):
+    document = {"signature_name": signature, "inputs": inputs}
+    answer = client.post("/v1/models/m:predict", json=document)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["outputs"]
+
+
+def expected(live, signature, **inputs):
+    types = {"length_penalty": tf.float32, "max_length": tf.int32}
+    given = {name: tf.constant(value, types.get(name)) for name, value in inputs.items()}
+    return {name: one.numpy() for name, one in live[signature](**given).items()}
+
+
+def texts(array):
+    return np.vectorize(bytes.decode, otypes=[object])(array).tolist()
+
+
+def test_translations_and_scores_are_those_of_the_live_model(served, live):
+    found = asked(served, "serving_default", text=LINES)
+    assert found == texts(expected(live, "serving_default", text=LINES)["translation"])
+    assert len(set(found)) > 3
+    found = asked(served, "nbest", text=LINES)
+    nbest = expected(live, "nbest", text=LINES)
+    real = [number for number, line in enumerate(LINES) if line]
+    assert np.array(found["translations"])[real].tolist() == texts(nbest["translations"][real])
+    np.testing.assert_allclose(
+        np.array(found["scores"])[real], nbest["scores"][real], rtol=1e-3, atol=1e-4
+    )
+    found = asked(served, "score", text=LINES, reference=REFERENCES)
+    scores = expected(live, "score", text=LINES, reference=REFERENCES)
+    assert found["tokens"] == scores["tokens"].tolist()
+    np.testing.assert_allclose(found["log_probability"], scores["log_probability"], rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"beam_size": [1]},
+        {"beam_size": [5], "num_hypotheses": [4], "length_penalty": [1.5]},
+        {"length_penalty_form": ["length"], "length_penalty": [0.5], "num_hypotheses": [2]},
+        {"max_length": [3]},
+        # Beyond the bounds.
+        {"beam_size": [-1], "num_hypotheses": [9]},
+        {"length_penalty": [-3.0]},
+        # Each row its own.
+        {"beam_size": [1, 2, 3, 4], "num_hypotheses": [1, 2, 1, 3], "max_length": [0, 3, 5, 0]},
+    ],
+    ids=str,
+)
+def test_the_options_of_a_request_mean_what_they_mean_in_a_savedmodel(served, live, options):
+    lines = [line for line in LINES if line]
+    found = asked(served, "translate", text=lines, **options)
+    whole = expected(live, "translate", text=lines, **options)
+    assert found["translations"] == texts(whole["translations"])
+    np.testing.assert_allclose(found["scores"], whole["scores"], rtol=1e-3, atol=1e-4)
+
+
+def test_samples_are_of_their_line_and_seed(served):
+    one, other, again = (
+        asked(served, "sample", text=LINES, seed=[seed], temperature=[2.0]) for seed in (1, 2, 1)
+    )
+    assert one == again != other
+    assert asked(served, "sample", text=LINES[3:4], seed=[1], temperature=[2.0]) == one[3:4]
+    cold = asked(served, "sample", text=LINES, temperature=[1e-9])
+    greedy = asked(served, "translate", text=LINES, beam_size=[1])["translations"]
+    assert cold == [row[0] for row in greedy]
+
+
+def test_it_describes_itself_as_a_savedmodel_does(served, live):
+    definitions = served.get("/v1/models/m/metadata").json()["metadata"]["signature_def"]
+    definitions = definitions["signature_def"]
+    assert set(definitions) == {"serving_default", "nbest", "translate", "sample", "score"}
+    for name, definition in definitions.items():
+        function = live[name]
+        inputs = {one.name: one for one in function.input_signature}
+        assert definition["inputs"].keys() == inputs.keys()
+        for one, spec in inputs.items():
+            shown = definition["inputs"][one]
+            assert shown["dtype"] == f"DT_{spec.dtype.name.upper()}".replace("FLOAT32", "FLOAT")
+            assert [size["size"] for size in shown["tensor_shape"]["dim"]] == ["-1"]
+        outputs = function.get_concrete_function().structured_outputs
+        assert definition["outputs"].keys() == outputs.keys()
+    about = served.get("/v2/models/m").json()
+    assert about["platform"] == "onnxruntime_onnx"
+    assert [one["name"] for one in about["outputs"]] == ["translation"]
+
+
+@pytest.mark.parametrize("name", ["align", "next_pieces", "none"])
+def test_what_it_has_not_is_refused_by_name(served, name):
+    document = {"signature_name": name, "instances": ["a"]}
+    answer = served.post("/v1/models/m:predict", json=document)
+    assert answer.status_code == 400
+    assert f'"{name}" not found' in answer.json()["error"]
+    assert ("Serve the SavedModel" in answer.json()["error"]) == (name != "none")
+
+
+def test_a_run_that_nobody_waits_for_stops_before_its_next_step(folder):
+    model = ServedOnnx(folder / "1")
+    text = {"text": np.array([b"a b"], object)}
+    cancellation = Cancellation()
+    cancellation.start_cancel()
+    for name in ("serving_default", "nbest"):
+        with pytest.raises(RequestError, match="Nobody waits"):
+            model.run(name, text, cancellation)
+    # The control.
+    model.run("serving_default", text, Cancellation())
+
+
+def test_a_newer_version_takes_the_place_of_the_old_one(folder, exported, start, tmp_path):
+    shutil.copytree(folder, tmp_path / "m")
+    with start(tmp_path / "m") as client:
+        before = asked(client, "serving_default", text=["a b"])
+        # A SavedModel: TensorFlow comes in with it.
+        shutil.copytree(exported / "m" / "1", tmp_path / "m" / "2")
+        client.service.versions.poll()
+        assert asked(client, "serving_default", text=["a b"]) == ["A B"] != before
+        assert client.get("/v2/models/m").json()["platform"] == "tensorflow_savedmodel"
+        (tmp_path / "m" / "3").mkdir()
+        (tmp_path / "m" / "3" / "decoder.onnx").write_bytes(b"half")
+        client.service.versions.poll()
+        assert asked(client, "serving_default", text=["a b"]) == ["A B"]
+        states = client.get("/v1/models/m").json()["model_version_status"]
+        assert states[0]["status"]["error_code"] == "UNKNOWN"
+
+
+def test_a_language_model_goes_on(pieces, start, tmp_path):
+    sizes = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
+    model = LanguageModel(vocabulary_size=300, norm="pre", positions="rotary", **sizes)
+    module = GenerationModule(model, pieces, GenerationModule.options_of({"max_length": "+5"}))
+    onnx_export.export(module, tmp_path / "m", {"task": "language_modelling"}, ["a b", "c"])
+    with start(tmp_path / "m") as client:
+        found = asked(client, "serving_default", text=["a b c", "d"])
+        assert [text[:1] for text in found] == ["a", "d"]
+        scores = asked(client, "score", text=["a b c", "d"])
+        whole = expected(module.functions(), "score", text=["a b c", "d"])
+        np.testing.assert_allclose(scores["log_probability"], whole["log_probability"], rtol=1e-3)
+        assert scores["tokens"] == whole["tokens"].tolist()
+        nbest = asked(client, "nbest", text=["a", "b"])
+        assert np.shape(nbest["generated"]) == np.shape(nbest["scores"]) == (2, 1)
+        short = asked(client, "sample", text=["a b c"], max_length=[1], seed=[5])
+        assert short[0].startswith("a b c")
+        answer = client.post(
+            "/v1/models/m:predict", json={"signature_name": "attend", "instances": ["a"]}
+        )
+        assert "Serve the SavedModel" in answer.json()["error"]
+
+
+def test_a_process_without_tensorflow_and_keras_serves_it(folder, live):
+    import httpx
+
+    command = [sys.executable, "-c", SERVER, f"--model_base_path={folder}", "--rest_api_port=0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        line = {"event": ""}
+        while line["event"] != "serving":
+            line = json.loads(process.stderr.readline())
+        with httpx.Client(base_url=line["url"], timeout=60) as client:
+            translations = texts(expected(live, "serving_default", text=LINES)["translation"])
+            assert asked(client, "serving_default", text=LINES) == translations
+            tensor = {"name": "text", "datatype": "BYTES", "shape": [5], "data": LINES}
+            answer = client.post("/v2/models/m/infer", json={"inputs": [tensor]})
+            assert answer.json()["outputs"][0]["data"] == translations
+            for path in ("/", "/health", "/metrics", "/openapi.json", "/v1/models/m/metadata"):
+                assert client.get(path).status_code == 200
+            glossary = {"instances": ["a"], "glossary": {"a": "b"}}
+            assert client.post("/v1/models/m:predict", json=glossary).status_code == 400
+    finally:
+        process.terminate()
+        process.communicate()
+    assert process.returncode == 0
