@@ -1,5 +1,5 @@
-"""Serve a SavedModel, or ONNX graphs, by TF Serving's REST interface: `python -m keras_transformer.serve
---model_base_path=saved_models/NAME`.
+"""Serve a SavedModel, or ONNX graphs, by TF Serving's REST interface: `python -m
+keras_transformer.serve --model_base_path=saved_models/NAME`.
 
 To try a model without TF Serving: the URLs and the JSON are the same, and there is a page at /.
 """
