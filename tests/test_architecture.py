@@ -25,6 +25,7 @@ COMMANDS = (
     "serve",
     "train",
     "translate",
+    "translate_corpus",
     "tune",
     "visualize",
 )

@@ -11,6 +11,7 @@ from pipelines.options import Place, Sections, active, places
 COMMANDS = (
     *("train", "evaluate", "export", "translate", "parse", "generate", "predict", "score"),
     *("align", "tune", "average", "visualize", "prepare", "diversify", "import_model", "serve"),
+    "translate_corpus",
 )
 
 

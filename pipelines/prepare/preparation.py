@@ -25,9 +25,10 @@ from pipelines.corpora.record_files import (
 )
 from pipelines.corpora.records import text_paths
 from pipelines.dropped import Dropped
+from pipelines.prepare.beam_runner import beam_options
 from pipelines.prepare.filtering import Filters, kept, sample, scripts_of
 from pipelines.prepare.options import EACH, Preparation
-from pipelines.prepare.sharding import Shards, beam_options, make_shards
+from pipelines.prepare.sharding import Shards, make_shards
 from pipelines.whole_files import write_json, write_whole
 
 

@@ -9,16 +9,11 @@ of 20 tokens a side. So a shard should have at most two million pairs. Beam's in
 holds all shards that are made together: about 0.6 GB for a million pairs.
 """
 
-import builtins
 import collections
-import contextlib
 import functools
-import io
 import itertools
 import logging
 import pathlib
-import re
-import shlex
 import struct
 
 import numpy as np
@@ -27,6 +22,7 @@ from pipelines import corpora
 from pipelines.batches.texts import TokenizedPairs
 from pipelines.corpora.record_files import read_json, write_shard
 from pipelines.dropped import Dropped
+from pipelines.prepare.beam_runner import beam_options, original
 from pipelines.prepare.filtering import DIGEST, kept
 from pipelines.vocabularies.token_ids import TokenIds, smallest_dtype
 from pipelines.whole_files import write_json
@@ -36,8 +32,6 @@ BATCH = 8192
 HEADER = struct.Struct(f"<{DIGEST}sii")
 LONGEST_COUNTED = 1000
 DROPPED = ".dropped.json"
-# Beam's DirectRunner tries to download another runner from GitHub first, and then takes this one.
-IN_PROCESS = "--runner=FnApiRunner"
 
 logger = logging.getLogger(__name__)
 
@@ -152,38 +146,6 @@ class Shards:
         )
 
 
-def beam_options(options: str = ""):
-    """Import what the extra installs, and read Beam's options, such as "--runner=FlinkRunner
-    --flink_master=host:8081", before anything takes long.
-    """
-    try:
-        # Beam warns the root logger of Google Cloud clients that nothing here needs.
-        logging.disable(logging.WARNING)
-        import babel
-        import regex
-        from apache_beam.options.pipeline_options import PipelineOptions
-    except ImportError as error:
-        raise ValueError(
-            f"keras_transformer.prepare needs {error.name}. Run: pip install "
-            "'keras-transformer-nmt[beam]'"
-        ) from error
-    finally:
-        logging.disable(logging.NOTSET)
-    del babel, regex
-    said = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(said):
-            parsed = PipelineOptions([IN_PROCESS, *shlex.split(options)])
-            parsed.get_all_options()
-    except (SystemExit, ValueError) as error:
-        reason = said.getvalue().strip().splitlines()[-1:] or [error]
-        raise ValueError(
-            f"`beam_options` must be options of Apache Beam. Received: {options!r} ({reason[0]}). "
-            "Correct or leave them out."
-        ) from error
-    return parsed
-
-
 def make_shards(shards, wanted, settings, filters, parts, at_a_time=None, options=None):
     """Read a corpus' training side by workers of Beam, in this process or in a cluster, and write
     shards of it.
@@ -214,21 +176,6 @@ def make_shards(shards, wanted, settings, filters, parts, at_a_time=None, option
     # Not there if a worker wrote elsewhere: the missing shards show it.
     (shards.folder / DROPPED).unlink(missing_ok=True)
     return dropped or {}
-
-
-def original(error: Exception) -> Exception:
-    """The `ValueError` or `OSError` that a worker raised. Beam adds the name of a step to it, or
-    makes it a `RuntimeError` with the whole traceback.
-    """
-    traceback = (
-        str(error) if isinstance(error, RuntimeError) else f"{type(error).__name__}: {error}"
-    )
-    found = re.search(r"^(\w+): (.+) \[while running '", traceback, re.MULTILINE)
-    kind = getattr(builtins, found[1], None) if found else None
-    for told in (OSError, ValueError):
-        if isinstance(kind, type) and issubclass(kind, told):
-            return told(found[2])
-    return error
 
 
 def _run(shards, wanted, settings, filters, parts, options):

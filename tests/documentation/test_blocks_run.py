@@ -25,6 +25,7 @@ pytestmark = pytest.mark.filterwarnings(r"ignore:label\(\) is deprecated:Depreca
 RUN = "runs/home_assistant_en_de"
 NEEDED = {
     "keras_transformer.prepare": ("apache_beam", "babel", "regex"),
+    "keras_transformer.translate_corpus": ("apache_beam", "babel", "regex"),
     "keras_transformer.serve": ("fastapi", "prometheus_client", "uvicorn"),
     "KERAS_BACKEND=jax": ("jax",),
     "--format=ctranslate2": ("ctranslate2",),

@@ -1,0 +1,286 @@
+"""Files of lines to shards of translations, by workers of Apache Beam.
+
+A shard has the lines of one file from a place on, each with its number in the whole input. It is
+written whole, when all its lines are there, and its batches depend on its own lines alone. So a run
+that was killed makes only the shards that lack, and the bytes are those of a run that was not.
+"""
+
+import collections
+import dataclasses
+import glob
+import gzip
+import itertools
+import pathlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from keras_transformer.inference.line_batches import batches_of_tokens
+from pipelines.corpora.line_files import byte_lines, decode, open_bytes
+from pipelines.json_files import MOST_BYTES_OF_LISTS, read_object
+from pipelines.prepare.beam_runner import beam_options, original
+from pipelines.whole_files import write_json, write_whole
+
+# About as many bytes of text as there are in a batch of 2,048 tokens; the model counts its own.
+BATCH_BYTES = 8192
+SHARD = "{prefix}-{number:05d}-of-{count:05d}.tsv{suffix}"
+FAILED = "{prefix}-{number:05d}-of-{count:05d}.failed.tsv{suffix}"
+
+
+class Shard(NamedTuple):
+    """Lines of a file: number of the shard, the file, how many lines come before, how many it has,
+    and the number of the first in the whole input, from 1.
+    """
+
+    number: int
+    file: str
+    skipped: int
+    lines: int
+    first: int
+
+
+class Line(NamedTuple):
+    """A line, or what became of it: a translation, or the reason why there is none."""
+
+    number: int
+    text: str
+    translation: str | None = None
+    reason: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is translated, and where to.
+
+    Attributes:
+        prefix: begins the names of all files that are written.
+        shards: all `Shard`s.
+        suffix: ".gz" where the shards are compressed, else "".
+    """
+
+    prefix: str
+    shards: tuple[Shard, ...]
+    suffix: str
+
+    @classmethod
+    def of(cls, pattern: str, prefix: str, shard_lines: int, suffix: str, model: Mapping) -> "Plan":
+        """Count the lines of all files, and write down beside the shards what they are made of, in
+        PREFIX.json.
+
+        Raises:
+            FileNotFoundError: if no file has such a name.
+            ValueError: if the shards that are there were made of other files, or otherwise.
+        """
+        names = sorted(
+            one for one in glob.glob(pattern, recursive=True) if pathlib.Path(one).is_file()
+        )
+        if not names:
+            raise FileNotFoundError(f"--input={pattern} names no file. Name one, or a pattern.")
+        record = pathlib.Path(f"{prefix}.json")
+        remedy = "Name another --output."
+        known = read_object(record, remedy, MOST_BYTES_OF_LISTS) if record.exists() else {}
+        sizes = {name: pathlib.Path(name).stat().st_size for name in names}
+        counted = {
+            one["name"]: one["lines"]
+            for one in known.get("files", [])
+            if sizes.get(one["name"]) == one["bytes"]
+        }
+        files = [
+            {
+                "name": name,
+                "bytes": sizes[name],
+                "lines": counted[name] if name in counted else _count(name),
+            }
+            for name in names
+        ]
+        made = {"model": model, "shard_lines": shard_lines, "suffix": suffix, "files": files}
+        for name, value in made.items():
+            if known and known.get(name) != value:
+                raise ValueError(
+                    f"{record} says that the shards were made with other {name}: "
+                    f"{str(known.get(name))[:200]}. Received: {str(value)[:200]}. Name another "
+                    "--output, or remove what is there."
+                )
+        write_json(record, made)
+        return cls(prefix, tuple(_parts(files, shard_lines)), suffix)
+
+    def path(self, shard: Shard, pattern: str = SHARD) -> pathlib.Path:
+        """The file of a shard, or that of its lines that failed."""
+        return pathlib.Path(
+            pattern.format(
+                prefix=self.prefix,
+                number=shard.number,
+                count=len(self.shards),
+                suffix=self.suffix,
+            )
+        )
+
+    def lacking(self) -> list[Shard]:
+        """The shards that are not written."""
+        return [shard for shard in self.shards if not self.path(shard).exists()]
+
+    def write(self, number: int, batches: Iterable[list[Line]]) -> tuple[int, int]:
+        """Write a shard of all its batches; how many lines it has, and how many of them failed."""
+        shard = self.shards[number]
+        lines = sorted(itertools.chain.from_iterable(batches), key=lambda line: line.number)
+        numbers = [line.number for line in lines]
+        if numbers != list(range(shard.first, shard.first + shard.lines)):
+            raise ValueError(
+                f"{shard.file} had {shard.lines:,} lines for shard {number}, and now has others. "
+                "Leave the input alone, and run the same command again."
+            )
+        failed = [line for line in lines if line.translation is None]
+        if failed:
+            rows = ((one.number, one.reason, one.text) for one in failed)
+            self._write(self.path(shard, FAILED), rows)
+        else:
+            self.path(shard, FAILED).unlink(missing_ok=True)
+        rows = ((one.number, one.translation) for one in lines if one.translation is not None)
+        # Last: a shard that is there is done.
+        self._write(self.path(shard), rows)
+        return len(lines), len(failed)
+
+    def _write(self, path, rows):
+        text = "".join("\t".join(map(_in_a_line, row)) + "\n" for row in rows).encode("utf-8")
+        # Without a time, equal lines are equal bytes.
+        data = gzip.compress(text, mtime=0) if self.suffix else text
+        write_whole(path, lambda temporary: temporary.write_bytes(data))
+
+
+def _in_a_line(value):
+    return " ".join(str(value).replace("\t", " ").splitlines())
+
+
+def _count(name):
+    with open_bytes(name) as file:
+        return sum(1 for _ in byte_lines(file, name))
+
+
+def _parts(files, shard_lines):
+    first = 1
+    number = 0
+    for file in files:
+        for skipped in range(0, file["lines"], shard_lines):
+            lines = min(shard_lines, file["lines"] - skipped)
+            yield Shard(number, file["name"], skipped, lines, first)
+            first += lines
+            number += 1
+
+
+def read(name: str, shards: list[Shard]) -> Iterator[tuple[int, list[Line]]]:
+    """The lines of some shards of a file: each shard's number and a batch of its lines, of similar
+    length. A line that is not UTF-8 has its reason already, in a batch of its own.
+    """
+    with open_bytes(name) as file:
+        lines = byte_lines(file, name)
+        at = 0
+        for shard in shards:
+            lines = itertools.islice(lines, shard.skipped - at, None)
+            of_shard = list(itertools.islice(lines, shard.lines))
+            at = shard.skipped + shard.lines
+            texts = []
+            for number, line in enumerate(of_shard, shard.first):
+                try:
+                    texts.append(Line(number, decode(line, name, at)))
+                except ValueError:
+                    text = line.decode("utf-8", errors="replace").strip()
+                    yield shard.number, [Line(number, text, reason="It is not UTF-8.")]
+            lengths = [1 + len(line.text.encode("utf-8", errors="replace")) for line in texts]
+            for batch in batches_of_tokens(lengths, BATCH_BYTES):
+                yield shard.number, [texts[one] for one in batch]
+
+
+def translated(batch: list[Line], translate: Callable[[list[str]], list[str]]) -> list[Line]:
+    """A batch with its translations. If the model refuses it, each line is tried alone, and those
+    that it refuses have its reason.
+    """
+    known = [line for line in batch if line.reason]
+    batch = [line for line in batch if not line.reason]
+    try:
+        found = translate([line.text for line in batch]) if batch else []
+    except ValueError as error:
+        if len(batch) == 1:
+            return [*known, batch[0]._replace(reason=str(error))]
+        alone = itertools.chain.from_iterable(translated([line], translate) for line in batch)
+        return [*known, *alone]
+    pairs = zip(batch, found, strict=True)
+    return [*known, *(line._replace(translation=one) for line, one in pairs)]
+
+
+def handler(path: str, precision: str, options: Mapping, **how):
+    """Beam's `ModelHandler` of a translator: a batch is an element of its `RunInference`.
+
+    Args:
+        path: of the model.
+        precision: in which a run's model computes.
+        options: of decoding.
+        how: arguments of `Translator.translate`.
+    """
+    from apache_beam.ml.inference.base import ModelHandler
+
+    class TranslatorHandler(ModelHandler):
+        """Translates batches of lines, which `read` made."""
+
+        def load_model(self):
+            from keras_transformer.inference.translator import Translator
+
+            return Translator.load(path, precision, **options)
+
+        def run_inference(self, batch, model, inference_args=None):
+            number, lines = batch
+            return [(number, translated(lines, lambda texts: model.translate(texts, **how)))]
+
+        def get_num_bytes(self, batch):
+            return sum(len(line.text) for line in batch[1])
+
+        def should_skip_batching(self):
+            return True
+
+    return TranslatorHandler()
+
+
+def run(plan: Plan, model_handler, runner: str = "", at_once: int | None = None) -> dict[str, int]:
+    """Make the shards that lack: how many lines were translated, and how many failed.
+
+    Args:
+        plan: `Plan`.
+        model_handler: what `handler` gave.
+        runner: options of Beam; "" is Beam's own runner, in this process.
+        at_once: shards in one pass, which Beam's own runner holds in memory; None: all.
+    """
+    options = beam_options(runner)
+    totals = collections.Counter()
+    while lacking := plan.lacking()[:at_once]:
+        try:
+            _run(plan, lacking, model_handler, options)
+        except (ValueError, OSError, RuntimeError) as error:
+            if (cause := original(error)) is error:
+                raise
+            raise cause from error
+        if left := [shard for shard in lacking if not plan.path(shard).exists()]:
+            raise OSError(
+                f"{plan.path(left[0])} was not written: all workers must see the folder of "
+                "--output. Name one that they share."
+            )
+        totals["shards"] += len(lacking)
+        totals["lines"] += sum(shard.lines for shard in lacking)
+    return dict(totals)
+
+
+def _run(plan, shards, model_handler, options):
+    import apache_beam as beam
+    from apache_beam.ml.inference.base import RunInference
+
+    files = collections.defaultdict(list)
+    for shard in shards:
+        files[shard.file].append(shard)
+    with beam.Pipeline(options=options) as pipeline:
+        (
+            pipeline
+            | "files" >> beam.Create(list(files.items()))
+            | "spread files" >> beam.Reshuffle()
+            | "read" >> beam.FlatMapTuple(read)
+            | "spread batches" >> beam.Reshuffle()
+            | "translate" >> RunInference(model_handler)
+            | "gather" >> beam.GroupByKey()
+            | "write" >> beam.MapTuple(plan.write)
+        )

@@ -1,0 +1,100 @@
+"""Translate files of any size by workers of Apache Beam: `python -m
+keras_transformer.translate_corpus --model=PATH --input='text/*.gz' --output=translated/text`.
+
+Shards are written whole, and the same command again makes those that lack. The search is that of
+section 6.1 of Vaswani et al. 2017, as in `translate`.
+"""
+
+import dataclasses
+import logging
+import os
+import signal
+import time
+
+from keras_transformer import flags
+from keras_transformer.flags.of_commands import SEARCHING, TRANSLATING, DecodeTokens, Lines, Output
+from pipelines.options import Options, option
+
+
+@dataclasses.dataclass(frozen=True)
+class Bulk(Options):
+    """Bulk."""
+
+    shard_lines: int = option(10000, "Most lines of a shard of translations.", at_least=1)
+    gzip: bool = option(False, "Compress the shards.")
+    processes: int = option(
+        1,
+        "Number of processes of this machine, without --runner. Each loads the model.",
+        at_least=1,
+    )
+    runner: str = option(
+        "",
+        "Runner of Apache Beam, with its options, such as 'FlinkRunner --flink_master=host:8081'. "
+        "Default: this machine.",
+    )
+    shards_at_once: int | None = option(
+        None,
+        "Number of shards in one pass. Without --runner their text is in memory. Default: all with "
+        "--runner, else 20.",
+        at_least=1,
+    )
+
+
+SECTIONS = (*SEARCHING, DecodeTokens, Lines, *TRANSLATING, Output, Bulk)
+
+
+def main(FLAGS):
+    from keras_transformer.inference import bulk
+    from keras_transformer.startup import spread_over_cores
+
+    model = flags.required(FLAGS, "model")
+    _refuse(FLAGS)
+    # Errors in Beam are raised, and printed in one line.
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+    # Each process translates a batch at a time, on a core.
+    spread_over_cores()
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+    options = flags.translation_options(FLAGS)
+    how = {"split_sentences": FLAGS.split_sentences, "batch_tokens": FLAGS.decode_tokens}
+    of = {"path": os.path.abspath(os.path.expanduser(model)), "precision": FLAGS.precision}
+    of |= {"options": options, **how}
+    suffix = ".gz" if FLAGS.gzip else ""
+    plan = bulk.Plan.of(FLAGS.input, FLAGS.output, FLAGS.shard_lines, suffix, of)
+    lacking = len(plan.lacking())
+    print(f"{lacking:,} of {len(plan.shards):,} shards to make.", flush=True)
+    workers = f"--direct_num_workers={FLAGS.processes} --direct_running_mode=multi_processing"
+    local = workers if FLAGS.processes > 1 else ""
+    began = time.monotonic()
+    done = bulk.run(
+        plan,
+        bulk.handler(of["path"], FLAGS.precision, options, **how),
+        f"--runner={FLAGS.runner}" if FLAGS.runner else local,
+        FLAGS.shards_at_once or (None if FLAGS.runner else 20),
+    )
+    seconds = time.monotonic() - began
+    lines = done.get("lines", 0)
+    failed = sum(plan.path(shard, bulk.FAILED).exists() for shard in plan.shards)
+    print(f"{lines:,} lines in {seconds:.1f} s, {lines / seconds:.1f} a second.")
+    print(f"{failed:,} shards have lines that failed, in {FLAGS.output}-*.failed.tsv{suffix}.")
+
+
+def _refuse(FLAGS):
+    """Flags that make no sense here."""
+    if "-" in (FLAGS.input, FLAGS.output) or FLAGS.stream:
+        raise ValueError(
+            "--input must name files, --output the beginning of their names; there is no --stream. "
+            f"Received: --input={FLAGS.input} --output={FLAGS.output}."
+        )
+    for name in ("prefix_file", "glossary"):
+        if FLAGS[name].value:
+            raise ValueError(f"--{name} is for translate. Leave it out.")
+    if FLAGS.num_hypotheses > 1:
+        raise ValueError("--num_hypotheses must be 1: a line has room for one translation.")
+    if FLAGS.runner and FLAGS.processes > 1:
+        raise ValueError("--runner and --processes exclude each other. Leave one out.")
+
+
+if __name__ == "__main__":
+    # Shards are whole or not there: nothing has to be cleaned up.
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    flags.run(main, SECTIONS)

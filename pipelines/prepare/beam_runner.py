@@ -1,0 +1,57 @@
+"""Options of Apache Beam, and the errors of its workers. TensorFlow is not needed here."""
+
+import builtins
+import contextlib
+import io
+import logging
+import re
+import shlex
+
+# Beam's DirectRunner tries to download another runner from GitHub first, and then takes this one.
+IN_PROCESS = "--runner=FnApiRunner"
+
+
+def beam_options(options: str = ""):
+    """Import what the extra installs, and read Beam's options, such as "--runner=FlinkRunner
+    --flink_master=host:8081", before anything takes long.
+    """
+    try:
+        # Beam warns the root logger of Google Cloud clients that nothing here needs.
+        logging.disable(logging.WARNING)
+        import babel
+        import regex
+        from apache_beam.options.pipeline_options import PipelineOptions
+    except ImportError as error:
+        raise ValueError(
+            f"This command needs {error.name}. Run: pip install 'keras-transformer-nmt[beam]'"
+        ) from error
+    finally:
+        logging.disable(logging.NOTSET)
+    del babel, regex
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            parsed = PipelineOptions([IN_PROCESS, *shlex.split(options)])
+            parsed.get_all_options()
+    except (SystemExit, ValueError) as error:
+        reason = said.getvalue().strip().splitlines()[-1:] or [error]
+        raise ValueError(
+            f"`beam_options` must be options of Apache Beam. Received: {options!r} ({reason[0]}). "
+            "Correct or leave them out."
+        ) from error
+    return parsed
+
+
+def original(error: Exception) -> Exception:
+    """The `ValueError` or `OSError` that a worker raised. Beam adds the name of a step to it, or
+    makes it a `RuntimeError` with the whole traceback.
+    """
+    traceback = (
+        str(error) if isinstance(error, RuntimeError) else f"{type(error).__name__}: {error}"
+    )
+    found = re.search(r"^(\w+): (.+) \[while running '", traceback, re.MULTILINE)
+    kind = getattr(builtins, found[1], None) if found else None
+    for told in (OSError, ValueError):
+        if isinstance(kind, type) and issubclass(kind, told):
+            return told(found[2])
+    return error

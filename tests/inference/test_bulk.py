@@ -1,0 +1,210 @@
+"""A corpus in shards: each line once, in order, with its number; the same bytes whether the run was
+killed or not.
+"""
+
+import gzip
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+from command_flags import flags_of
+from drawn_models import drawn
+
+pytest.importorskip("apache_beam")
+pytest.importorskip("babel")
+pytest.importorskip("regex")
+pytest.importorskip("tf2onnx")
+
+from keras_transformer import translate_corpus
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.inference import bulk, onnx_export
+from keras_transformer.inference.translator import Translator
+from keras_transformer.tasks.translation.module import TranslationModule
+
+ROOT = pathlib.Path(__file__).parents[2]
+WORDS = ["a", "b", "c", "d", "e", "f", "g", "h"]
+ONLY_ONNX = """
+import sys
+
+class Forbidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("tensorflow", "tensorflow_text", "keras", "jax", "torch"):
+            raise ImportError(f"{name} is forbidden here")
+
+sys.meta_path.insert(0, Forbidden())
+from keras_transformer import flags, translate_corpus
+
+flags.run(translate_corpus.main, translate_corpus.SECTIONS)
+"""
+
+
+@pytest.fixture(autouse=True)
+def threads(monkeypatch):
+    """Leave this process' threads alone."""
+    monkeypatch.setattr("keras_transformer.startup.spread_over_cores", lambda: 1)
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "1")
+
+
+@pytest.fixture(scope="module")
+def folder(pieces, tmp_path_factory):
+    module = TranslationModule(drawn(), pieces, DecodingOptions(beam_size=2, max_length="+2"))
+    path = tmp_path_factory.mktemp("bulk") / "model"
+    onnx_export.export(module, path, {"task": "translation"}, ["a b"])
+    return path
+
+
+def sentence(number):
+    return " ".join(WORDS[number * step % 8] for step in range(number % 6))
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Two files, one of them compressed, with 23 and 9 lines, of which two cannot be translated."""
+    lines = [sentence(number).encode() for number in range(32)]
+    lines[5] = b"a \xff b"
+    lines[25] = b"a b " * 600
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.txt").write_bytes(b"\n".join(lines[:23]) + b"\n")
+    (tmp_path / "in" / "2.txt.gz").write_bytes(gzip.compress(b"\n".join(lines[23:])))
+    return lines
+
+
+def arguments(folder, tmp_path, output="out/t", *more):
+    return [
+        f"--model={folder}",
+        f"--input={tmp_path}/in/*",
+        f"--output={tmp_path}/{output}",
+        "--shard_lines=5",
+        *more,
+    ]
+
+
+def run(folder, tmp_path, output="out/t", *more):
+    translate_corpus.main(flags_of("translate_corpus", *arguments(folder, tmp_path, output, *more)))
+
+
+def written(tmp_path, output="out"):
+    return {path.name: path.read_bytes() for path in sorted((tmp_path / output).glob("*.tsv*"))}
+
+
+def test_each_line_is_there_once_in_order_with_its_number(folder, corpus, tmp_path, capsys):
+    run(folder, tmp_path)
+    files = written(tmp_path)
+    shards = [name for name in files if not name.endswith(".failed.tsv")]
+    assert shards == [f"t-{number:05d}-of-00007.tsv" for number in range(7)]
+    rows = [line.split("\t") for name in shards for line in files[name].decode().splitlines()]
+    good = [number for number in range(1, 33) if number not in (6, 26)]
+    assert [int(number) for number, _ in rows] == good
+    expected = Translator.load(folder).translate([corpus[number - 1].decode() for number in good])
+    assert [text for _, text in rows] == [" ".join(text.splitlines()) for text in expected]
+    failed = {name: files[name].decode() for name in files if name not in shards}
+    assert [*failed] == ["t-00001-of-00007.failed.tsv", "t-00005-of-00007.failed.tsv"]
+    [number, reason, text] = failed["t-00001-of-00007.failed.tsv"].strip("\n").split("\t")
+    assert (number, reason, text) == ("6", "It is not UTF-8.", "a \ufffd b")
+    [number, reason, _] = failed["t-00005-of-00007.failed.tsv"].split("\t")
+    assert number == "26"
+    assert "more than the 1,024 allowed" in reason
+    said = capsys.readouterr().out
+    assert "7 of 7 shards to make" in said
+    assert "2 shards have lines that failed" in said
+
+
+def test_a_run_again_makes_what_lacks_with_the_same_bytes(folder, corpus, tmp_path, capsys):
+    run(folder, tmp_path, "whole/t")
+    whole = written(tmp_path, "whole")
+    run(folder, tmp_path)
+    for name in ("t-00001-of-00007.tsv", "t-00005-of-00007.tsv", "t-00005-of-00007.failed.tsv"):
+        (tmp_path / "out" / name).unlink()
+    capsys.readouterr()
+    # Others that lack are made in another pass.
+    run(folder, tmp_path, "out/t", "--shards_at_once=1")
+    assert "2 of 7 shards to make" in capsys.readouterr().out
+    assert written(tmp_path) == whole
+    run(folder, tmp_path, "zipped/t", "--gzip")
+    zipped = {
+        name.removesuffix(".gz"): gzip.decompress(data)
+        for name, data in written(tmp_path, "zipped").items()
+    }
+    assert zipped == whole
+    # The control: other batches are other bytes only if a line is another.
+    assert len({*whole.values()}) == len(whole)
+
+
+def test_a_run_that_was_killed_is_finished_without_tensorflow(folder, corpus, tmp_path):
+    run(folder, tmp_path, "whole/t")
+    command = [sys.executable, "-c", ONLY_ONNX]
+    command += [*arguments(folder, tmp_path), "--shards_at_once=2"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    while not written(tmp_path) and process.poll() is None:
+        pass
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert 0 < len(written(tmp_path)) < 9
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    assert written(tmp_path) == written(tmp_path, "whole")
+    assert {path.suffix for path in (tmp_path / "out").iterdir() if path.name[0] != "."} == {
+        ".tsv",
+        ".json",
+    }
+
+
+@pytest.mark.slow
+def test_several_processes_make_the_same_bytes(folder, corpus, tmp_path):
+    run(folder, tmp_path, "whole/t")
+    command = [sys.executable, "-m", "keras_transformer.translate_corpus"]
+    command += [*arguments(folder, tmp_path), "--processes=2"]
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    assert written(tmp_path) == written(tmp_path, "whole")
+
+
+def test_shards_of_another_input_or_model_are_refused(folder, corpus, tmp_path):
+    run(folder, tmp_path)
+    record = json.loads((tmp_path / "out" / "t.json").read_text())
+    assert [file["lines"] for file in record["files"]] == [23, 9]
+    with pytest.raises(ValueError, match="made with other model"):
+        run(folder, tmp_path, "out/t", "--beam_size=1")
+    with pytest.raises(ValueError, match="made with other shard_lines"):
+        run(folder, tmp_path, "out/t", "--shard_lines=6")
+    with open(tmp_path / "in" / "1.txt", "ab") as file:
+        file.write(b"one more\n")
+    with pytest.raises(ValueError, match="made with other files"):
+        run(folder, tmp_path)
+
+
+def test_a_shard_whose_lines_are_not_all_there_is_not_written(tmp_path):
+    shard = bulk.Shard(0, "x", 0, 3, 1)
+    plan = bulk.Plan(str(tmp_path / "t"), (shard,), "")
+    lines = [bulk.Line(number, "a", "b") for number in (1, 2, 3)]
+    for wrong in (lines[:2], [*lines, lines[0]]):
+        with pytest.raises(ValueError, match="Leave the input alone"):
+            plan.write(0, [wrong])
+    assert plan.lacking() == [shard]
+    assert plan.write(0, [lines[2:], lines[:2]]) == (3, 0)
+    assert plan.path(shard).read_text() == "1\tb\n2\tb\n3\tb\n"
+
+
+def test_what_has_tabs_and_line_ends_stays_a_line(tmp_path):
+    shard = bulk.Shard(0, "x", 0, 2, 1)
+    plan = bulk.Plan(str(tmp_path / "t"), (shard,), "")
+    plan.write(0, [[bulk.Line(1, "a\tb", None, "no\nway"), bulk.Line(2, "a", "b\tc\u2028d")]])
+    assert plan.path(shard).read_text(encoding="utf-8") == "2\tb c d\n"
+    assert plan.path(shard, bulk.FAILED).read_text() == "1\tno way\ta b\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--output=x"], "--model is missing"),
+        (["--model=m"], "--input must name files"),
+        (["--model=m", "--input=i", "--output=o", "--prefix_file=p"], "--prefix_file is for"),
+        (["--model=m", "--input=i", "--output=o", "--num_hypotheses=2"], "must be 1"),
+        (["--model=m", "--input=i", "--output=o", "--runner=R", "--processes=2"], "exclude"),
+        (["--model=m", "--input=/nowhere/*", "--output=o"], "names no file"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(flags, words):
+    with pytest.raises((ValueError, FileNotFoundError), match=words):
+        translate_corpus.main(flags_of("translate_corpus", *flags))
