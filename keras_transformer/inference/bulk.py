@@ -10,6 +10,7 @@ import dataclasses
 import glob
 import gzip
 import itertools
+import logging
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -248,6 +249,15 @@ def run(plan: Plan, model_handler, runner: str = "", at_once: int | None = None)
         at_once: shards in one pass, which Beam's own runner holds in memory; None: all.
     """
     options = beam_options(runner)
+    # Beam warns the root logger of clients and figures that nothing here needs.
+    logging.disable(logging.WARNING)
+    try:
+        return _passes(plan, model_handler, options, at_once)
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def _passes(plan, model_handler, options, at_once):
     totals = collections.Counter()
     while lacking := plan.lacking()[:at_once]:
         try:

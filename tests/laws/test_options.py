@@ -89,6 +89,6 @@ def test_each_option_is_some_command_s():
         sections = (*TRAINING, *task.options, *task.export_options)
         declared |= {place.option.name for place in places(sections)}
     assert declared < every_place().keys()
-    assert len(COMMANDS) == 16
+    assert len(COMMANDS) == 17
     # A control: an option that no command reads has no place.
     assert "d_modle" not in every_place()
