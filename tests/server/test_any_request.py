@@ -261,9 +261,12 @@ def check(folder, examples):
             answered[path] |= status == 200
 
         one()
-        # Of what is nearly right some is right, or nothing but refusals would be tested.
-        assert answered[INFER]
-        assert answered[PREDICT]
+        # Of what is nearly right some is right, or nothing but refusals would be tested. But drawn
+        # bytes are no picture.
+        inputs = {
+            name for one in versions._current.model.signatures.values() for name in one.inputs
+        }
+        assert "png" in inputs or (answered[INFER] and answered[PREDICT])
     finally:
         batcher.close()
         versions.close()
