@@ -15,14 +15,14 @@ import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from keras_transformer.inference.line_batches import batches_of_tokens
+from keras_transformer.inference.line_batches import BATCH_TOKENS, batches_of_tokens
 from pipelines.corpora.line_files import byte_lines, decode, open_bytes
 from pipelines.json_files import MOST_BYTES_OF_LISTS, read_object
 from pipelines.prepare.beam_runner import beam_options, original
 from pipelines.whole_files import write_json, write_whole
 
-# About as many bytes of text as there are in a batch of 2,048 tokens; the model counts its own.
-BATCH_BYTES = 8192
+# Of the lines that a worker gets at once: a few batches of tokens, which the model counts itself.
+BATCH_BYTES = 32768
 SHARD = "{prefix}-{number:05d}-of-{count:05d}.tsv{suffix}"
 FAILED = "{prefix}-{number:05d}-of-{count:05d}.failed.tsv{suffix}"
 
@@ -191,8 +191,8 @@ def read(name: str, shards: list[Shard]) -> Iterator[tuple[int, list[Line]]]:
 
 
 def translated(batch: list[Line], translate: Callable[[list[str]], list[str]]) -> list[Line]:
-    """A batch with its translations. If the model refuses it, each line is tried alone, and those
-    that it refuses have its reason.
+    """A batch with its translations. If the model refuses it, its halves are tried, and a line that
+    it refuses alone has its reason.
     """
     known = [line for line in batch if line.reason]
     batch = [line for line in batch if not line.reason]
@@ -201,8 +201,9 @@ def translated(batch: list[Line], translate: Callable[[list[str]], list[str]]) -
     except ValueError as error:
         if len(batch) == 1:
             return [*known, batch[0]._replace(reason=str(error))]
-        alone = itertools.chain.from_iterable(translated([line], translate) for line in batch)
-        return [*known, *alone]
+        middle = len(batch) // 2
+        halves = (translated(half, translate) for half in (batch[:middle], batch[middle:]))
+        return [*known, *itertools.chain.from_iterable(halves)]
     pairs = zip(batch, found, strict=True)
     return [*known, *(line._replace(translation=one) for line, one in pairs)]
 
@@ -214,9 +215,12 @@ def handler(path: str, precision: str, options: Mapping, **how):
         path: of the model.
         precision: in which a run's model computes.
         options: of decoding.
-        how: arguments of `Translator.translate`.
+        how: arguments of `Translator.translate`. Without `batch_tokens` it would depend on the
+            number of lines.
     """
     from apache_beam.ml.inference.base import ModelHandler
+
+    how["batch_tokens"] = how.get("batch_tokens") or BATCH_TOKENS
 
     class TranslatorHandler(ModelHandler):
         """Translates batches of lines, which `read` made."""

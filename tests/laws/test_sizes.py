@@ -33,7 +33,7 @@ ADDED = {
     "the Open Inference Protocol": 543,
     "Vertex AI's variables, and parameters of a request": 79,
     "a server of ONNX graphs": 390,
-    "translate_corpus": 402,
+    "translate_corpus": 406,
 }
 MOST_LINES = 33_930 + sum(ADDED.values())
 MOST_SHORT = 20
