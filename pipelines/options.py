@@ -256,9 +256,14 @@ def unmet_only(one: Declared, said: Mapping[str, str]) -> tuple[list[str], str] 
     return [*only], one.setting.only_words or " or ".join(words)
 
 
+def as_text(value: Any) -> str:
+    """A value as `Setting.only` takes it: a list as a flag says it, () if it is empty."""
+    return ",".join(value) or "()" if isinstance(value, list | tuple) else str(value)
+
+
 def recipe(sections: Sections, values: Mapping[str, Any]) -> str:
     """The options of some sections that have an effect, as a flag file says them."""
-    said = {name: str(value) for name, value in values.items()}
+    said = {name: as_text(value) for name, value in values.items()}
     lines = []
     written: set[str] = set()
     for section in sections:

@@ -144,6 +144,7 @@ CHOICES = {
     ],
     "distribution": ["one", "tpu"],
     "pictures": ["digits", "folder"],
+    "augment": ["case", "typos", "punctuation"],
     "scheduled_sampling": ["0", "0.0", "0.25"],
     "positions": ["rotary", "learned", "tensor2tensor"],
     "attention": ["linear", "low_rank:2"],
@@ -308,7 +309,13 @@ def test_no_number_is_none(spoiled):
     for name in numbers:
         [command, *_] = [one for one in COMMANDS if name in names_of(one)]
         task = [f"--task={tasks_of(name)[0]}"] if command == "train" else []
-        choice = {"learning_rate": ["--schedule=cosine"], "lora_alpha": ["--lora_rank=8"]}
+        choice = {
+            "learning_rate": ["--schedule=cosine"],
+            "lora_alpha": ["--lora_rank=8"],
+            "case_rate": ["--augment=case"],
+            "typo_rate": ["--augment=case,typos"],
+            "punctuation_rate": ["--augment=punctuation"],
+        }
         choice = choice.get(name, [])
         assert f"--{name}={spoiled}" in told(command, *task, *choice, f"--{name}={spoiled}")
 

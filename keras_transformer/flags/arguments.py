@@ -11,7 +11,7 @@ from absl import flags as absl_flags
 from keras_transformer.flagfiles import Argument, placed
 from keras_transformer.flags.definition import PathParser, define, no_folder, wrong_path
 from keras_transformer.flags.scopes import every_place, foreign_to, read_sections
-from pipelines.options import Options, Sections, active, places, unmet_only
+from pipelines.options import Options, Sections, active, as_text, places, unmet_only
 
 LONGEST_SHOWN = 100
 # How absl says the values of an enumeration.
@@ -166,7 +166,7 @@ def _chosen(settings, sections, of_tasks, known):
 def _said(settings, own, chosen):
     """What each flag of the command will be, and what others are said, as text, by name."""
     flags = chosen | {name: one.default for name, one in own.items()}
-    said = {name: "" if value is None else str(value) for name, value in flags.items()}
+    said = {name: "" if value is None else as_text(value) for name, value in flags.items()}
     said |= {one.name: one.value for one in settings}
     return said | {name: value for name, value in chosen.items() if value is None}
 
@@ -208,7 +208,7 @@ def _refuse_foreign(one, said, own):
         return
     if unmet := unmet_only(own[one.name], said):
         names, words = unmet
-        came = ", ".join(f"--{name}={_short(said[name])}" for name in names)
+        came = ", ".join(f"--{name}={_short(said[name].replace('()', ''))}" for name in names)
         raise WrongFlag(f"{place}: --{one.name} is for {words}. Received: {came}. Leave it out.")
 
 

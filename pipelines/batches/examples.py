@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipelines.random_numbers import key
-from pipelines.vocabularies.segmentation import Segmentation
+from pipelines.vocabularies.segmentation import Variation
 from pipelines.vocabularies.token_ids import ALIGNMENT, TokenIds
 
 # The column of what examples draw by, in what `to_batch` takes.
@@ -31,7 +31,7 @@ class Examples:
             becomes part of a graph.
         positions: what an example counts of `batch_tokens` if no column is ragged, such as the
             patches of an image.
-        segmentations: by name of a ragged column, what gives its sequences anew each time they are
+        variations: by name of a ragged column, what gives its sequences anew each time they are
             seen, padded to their longest; for all of these columns or for none. Without, they are
             taken as they are, padded to their bucket.
         draws: the seed of what `to_batch` draws, at least 0. It then finds a column `KEYS` of
@@ -43,7 +43,7 @@ class Examples:
     fixed: Mapping[str, np.ndarray]
     to_batch: Callable[[dict[str, tf.Tensor]], tuple]
     positions: int = 1
-    segmentations: Mapping[str, Segmentation] = dataclasses.field(default_factory=dict)
+    variations: Mapping[str, Variation] = dataclasses.field(default_factory=dict)
     draws: int | None = None
 
     def __post_init__(self):
@@ -75,7 +75,7 @@ class Examples:
         is drawn.
         """
         own = [] if self.draws is None else [key(self.draws, buckets, places)]
-        return [*(one.keys(buckets, places) for one in self.segmentations.values()), *own][:1]
+        return [*(one.keys(buckets, places) for one in self.variations.values()), *own][:1]
 
     def batch(self, rows: tf.Tensor, lengths, keys: tf.Tensor | None = None) -> tuple:
         """What `to_batch` gives of some rows, numbers of examples, int64 (B,), as operations of
@@ -86,8 +86,8 @@ class Examples:
         for (name, (flat, starts)), length in zip(self._ragged.items(), lengths, strict=False):
             columns[name] = (
                 padded(flat, starts, rows, length)
-                if keys is None or not self.segmentations
-                else self.segmentations[name](flat, starts, rows, keys)
+                if keys is None or not self.variations
+                else self.variations[name](flat, starts, rows, keys)
             )
         if self.draws is not None:
             columns[KEYS] = key(self.draws, rows) if keys is None else keys

@@ -11,7 +11,7 @@ import tensorflow as tf
 from pipelines.batches.examples import Examples
 from pipelines.special_ids import BOS, PAD
 from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabularies.segmentation import Segmentation
+from pipelines.vocabularies.segmentation import Variation
 from pipelines.vocabularies.token_ids import TokenIds, packed, slices
 from pipelines.vocabularies.vocabulary import Vocabulary
 
@@ -54,8 +54,8 @@ class TokenizedPairs:
         """Of numbers for all pairs there were, those of the pairs that are left."""
         return numbers if numbers is None or self.kept is None else numbers[self.kept]
 
-    def examples(self, segmentations: Mapping[str, Segmentation] | None = None) -> Examples:
-        """The pairs as `Examples` of translation, with segmentations of "source" and "target" if
+    def examples(self, variations: Mapping[str, Variation] | None = None) -> Examples:
+        """The pairs as `Examples` of translation, with variations of "source" and "target" if
         they are given.
 
         A batch is `((source, target_input), target, weights)`: int32 (B, S), (B, T), (B, T) and
@@ -63,7 +63,7 @@ class TokenizedPairs:
         where the target is no padding.
         """
         sides = {"source": self.sources, "target": self.targets}
-        return Examples(sides, {}, _translation, segmentations=segmentations or {})
+        return Examples(sides, {}, _translation, variations=variations or {})
 
 
 def tokenize_pairs(

@@ -8,6 +8,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 IDS = {"unk_id": 40, "bos_id": 41, "eos_id": 42, "pad_id": 43}
 NAMES = {"unk_piece": 45, "bos_piece": 46, "eos_piece": 47, "pad_piece": 48}
 KINDS = {"model_type": 3, "byte_fallback": 35}
+# Of a piece that a user named.
+USER_DEFINED = 4
 # Of a NormalizerSpec.
 SPACES = {"add_dummy_prefix": 3, "remove_extra_whitespaces": 4, "escape_whitespaces": 5}
 
@@ -78,3 +80,10 @@ def is_byte_level(model: bytes) -> bool:
     made = message()()
     made.ParseFromString(model)
     return made.byte_level
+
+
+def whole_pieces(model: bytes) -> list[str]:
+    """The pieces that a text is never cut in, such as tags and marks."""
+    made = message()()
+    made.ParseFromString(model)
+    return [one.piece for one in made.pieces if one.type == USER_DEFINED]

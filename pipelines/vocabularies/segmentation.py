@@ -39,12 +39,10 @@ class Characters(NamedTuple):
     draws: tf.Tensor
 
 
-class Segmentation(abc.ABC):
-    """Cut sentences into characters, and join these to pieces anew.
+class Variation(abc.ABC):
+    """Give sentences anew each time that they are seen.
 
     Args:
-        ids: the pieces of text, with their ids. Each character of a piece is a piece as well.
-        size: V, the number of pieces of the vocabulary.
         seed: of what is drawn, at least 0.
 
     Call arguments:
@@ -56,8 +54,30 @@ class Segmentation(abc.ABC):
         int32 (B, L), padded with 0 to the longest, L.
     """
 
-    def __init__(self, ids: Mapping[str, int], size: int, seed: int):
+    def __init__(self, seed: int):
         self.seed = seed
+
+    def keys(self, buckets: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+        """The numbers that examples at places of their buckets' streams draw by, uint64 (B,)."""
+        return key(self.seed, buckets, places)
+
+    @abc.abstractmethod
+    def __call__(
+        self, flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, keys: tf.Tensor
+    ) -> tf.Tensor: ...
+
+
+class Segmentation(Variation):
+    """Cut sentences into characters, and join these to pieces anew.
+
+    Args:
+        ids: the pieces of text, with their ids. Each character of a piece is a piece as well.
+        size: V, the number of pieces of the vocabulary.
+        seed: as of a `Variation`.
+    """
+
+    def __init__(self, ids: Mapping[str, int], size: int, seed: int):
+        super().__init__(seed)
         self.size = size
         characters = [[number] for number in range(size)]
         for piece, number in ids.items():
@@ -73,10 +93,6 @@ class Segmentation(abc.ABC):
         one length.
         """
 
-    def keys(self, buckets: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-        """The numbers that examples at places of their buckets' streams draw by, uint64 (B,)."""
-        return key(self.seed, buckets, places)
-
     def __call__(
         self, flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, keys: tf.Tensor
     ) -> tf.Tensor:
@@ -87,8 +103,8 @@ class Segmentation(abc.ABC):
         return rows_of_ids.to_tensor()
 
     def _cut(self, flat, starts, rows, keys):
-        pieces = _taken(flat, starts, rows)
-        characters = _taken(self._characters.flat, self._characters.starts, pieces.values)
+        pieces = taken(flat, starts, rows)
+        characters = taken(self._characters.flat, self._characters.starts, pieces.values)
         sentences = tf.gather(pieces.value_rowids(), characters.value_rowids())
         counts = tf.math.bincount(tf.cast(sentences, tf.int32), minlength=tf.size(rows))
         # A character draws by its sentence and its place there, whatever stands beside it.
@@ -99,8 +115,8 @@ class Segmentation(abc.ABC):
         return Characters(characters.values, words, sentences, draws)
 
 
-def _taken(flat, starts, rows):
-    """Some sequences, ragged int64."""
+def taken(flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor) -> tf.RaggedTensor:
+    """Some sequences of `TokenIds`, ragged int64."""
     begins = tf.gather(starts, rows)
     ends = tf.gather(starts, rows + 1)
     places = tf.ragged.range(begins, ends)

@@ -78,8 +78,8 @@ class SpanMarks:
 
     def put_back(self, text: tf.Tensor, spans: tf.RaggedTensor) -> tf.Tensor:
         """Put the spans of the sources, ragged strings (B, N), in the places of their marks."""
-        parts = tf.strings.split(_bordered(text, MARK, b"\\1"), BORDER)
-        is_mark = _alternate(parts)
+        parts = tf.strings.split(bordered(text, MARK, b"\\1"), BORDER)
+        is_mark = alternate(parts)
         digits = tf.where(is_mark.flat_values, parts.flat_values, "0")
         numbers = tf.strings.to_number(digits, tf.int32) - 1
         places = numbers + MOST * _times_before(numbers, parts.value_rowids())
@@ -128,8 +128,8 @@ class SpanMarks:
         """Texts (B,) cut at the borders of spans, ragged strings; which of these are spans; and how
         many spans stand before each.
         """
-        parts = tf.strings.split(_bordered(text, self._expression, b"\\0"), BORDER)
-        is_span = _alternate(parts)
+        parts = tf.strings.split(bordered(text, self._expression), BORDER)
+        is_span = alternate(parts)
         return parts, is_span, parts.with_values(_numbers_in_rows(parts) // 2)
 
 
@@ -148,7 +148,7 @@ def _check(pattern):
         )
 
 
-def _bordered(text, expression, found):
+def bordered(text: tf.Tensor, expression: str, found: bytes = b"\\0") -> tf.Tensor:
     """Texts with a border before and after all that an expression finds."""
     valid = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
     return tf.strings.regex_replace(valid, expression, BORDER + found + BORDER)
@@ -160,8 +160,8 @@ def _numbers_in_rows(parts):
     return tf.range(tf.size(parts.flat_values)) - tf.cast(starts, tf.int32)
 
 
-def _alternate(parts):
-    """Of parts between borders, every second."""
+def alternate(parts: tf.RaggedTensor) -> tf.RaggedTensor:
+    """Of parts between borders, every second: what was found."""
     return parts.with_values(_numbers_in_rows(parts) % 2 == 1)
 
 

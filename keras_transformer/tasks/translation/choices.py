@@ -8,13 +8,15 @@ import keras
 from keras_transformer.evaluation.metrics import tokenizer_of
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.text_task import vocabulary_of
+from keras_transformer.tasks.translation.options import Augmentation
 from keras_transformer.training.embedding_start import start_embeddings
 from keras_transformer.training.objective import ScheduledSampling
 from pipelines import vocabularies
 from pipelines.batches.texts import TokenizedPairs, check_pieces, cooccurrences
 from pipelines.vocabularies import OF_SIDES, SeparateVocabularies
+from pipelines.vocabularies.augmentation import AugmentedText
 from pipelines.vocabularies.protected_spans import ProtectedSpans
-from pipelines.vocabularies.segmentation import BpeDropout, Segmentation
+from pipelines.vocabularies.segmentation import BpeDropout, Variation
 from pipelines.vocabularies.subword_regularization import SubwordRegularization
 from pipelines.vocabularies.vocabulary import Vocabulary
 
@@ -163,12 +165,14 @@ def tokenizer_of_run(folder: RunFolder, asked: str | None, language: str) -> str
     return kept
 
 
-def segmentations(
-    values: Mapping,
-) -> Callable[[Vocabulary | SeparateVocabularies], dict[str, Segmentation]]:
-    """How the sentences that are trained on are cut, as one of the flags in `SEGMENTATIONS` says: a
-    function of the vocabulary that gives it by "source" and "target".
+def variations(
+    values: Mapping, upper_targets: bool = True
+) -> Callable[[Vocabulary | SeparateVocabularies], dict[str, Variation]]:
+    """How the sentences that are trained on are changed, as --augment says, and cut, as one of the
+    flags in `SEGMENTATIONS` says: a function of the vocabulary that gives it by "source" and
+    "target". `upper_targets` says whether the target of a source in upper case is too.
     """
+    augmented = Augmentation.of(values)
     asked = [name for name in SEGMENTATIONS if values[name]]
     received = ", ".join(f"{name}={values[name]}" for name in asked)
     if len(asked) > 1:
@@ -176,19 +180,37 @@ def segmentations(
             f"--{' and --'.join(asked)} exclude each other: a vocabulary is of byte pairs or a "
             f"unigram language model. Received: {received}. Leave one out."
         )
-    if asked and values["static_shapes"]:
+    if augmented.augment:
+        received = f"augment={','.join(augmented.augment)}"
+    changing = ["augment"] if augmented.augment else asked
+    if changing and values["static_shapes"]:
         raise ValueError(
-            f"--{asked[0]} gives sentences of any length, and --static_shapes wants few. "
+            f"--{changing[0]} gives sentences of any length, and --static_shapes wants few. "
             f"Received: {received}. Leave one out."
         )
+    given = {
+        "case": augmented.case_rate,
+        "typos": augmented.typo_rate,
+        "punctuation": augmented.punctuation_rate,
+    }
+    rates = {kind: given[kind] for kind in augmented.augment}
 
     def of_sides(vocabulary):
         sides = {"source": vocabulary.source, "target": vocabulary.target}
-        made = {
+        cut = {
             one: SEGMENTATIONS[name](one, values[name], values["seed"])
             for name in asked
             for one in set(sides.values())
         }
-        return {side: made[one] for side, one in sides.items() if one in made}
+        if not rates:
+            return {side: cut[one] for side, one in sides.items() if one in cut}
+        longest = values["max_train_length"]
+        of_target = rates if upper_targets else {}
+        return {
+            side: AugmentedText(
+                one, of_side, values["seed"], longest, side == "source", cut.get(one)
+            )
+            for (side, one), of_side in zip(sides.items(), (rates, of_target), strict=True)
+        }
 
     return of_sides

@@ -9,10 +9,54 @@ from keras_transformer.tasks.options import OF_PAIRS, SEARCH, Registered
 from pipelines.options import FIXED, TOLD, Options, option
 from pipelines.vocabularies.protected_spans import ProtectedSpans
 
+AUGMENTED = ("case", "typos", "punctuation")
+
+
+def _augments(kind):
+    """What an option of one kind of --augment has a use with."""
+    return {
+        "resumed": TOLD,
+        "only": {"augment": lambda said: kind in said.split(",")},
+        "only_words": f"--augment={kind}",
+    }
+
 
 @dataclasses.dataclass(frozen=True)
 class Augmentation(Options):
-    """Augmentation."""
+    """Augmentation.
+
+    Raises:
+        ValueError: an unknown kind.
+    """
+
+    augment: tuple[str, ...] = option(
+        (),
+        "How sources are changed as people type them, each time another way: some of "
+        f"{', '.join(AUGMENTED)}, joined by commas. Default: not at all.",
+        resumed=TOLD,
+    )
+    case_rate: float = option(
+        0.15,
+        "Share of sentences in upper case, in lower case or with a capital for each word. A "
+        "source in upper case has a translation in upper case.",
+        at_least=0,
+        at_most=1,
+        **_augments("case"),
+    )
+    typo_rate: float = option(
+        0.01,
+        "Share of letters that are missed, doubled, swapped, or typed on the next key.",
+        at_least=0,
+        at_most=1,
+        **_augments("typos"),
+    )
+    punctuation_rate: float = option(
+        0.1,
+        "Share of the marks of punctuation that are missing or doubled.",
+        at_least=0,
+        at_most=1,
+        **_augments("punctuation"),
+    )
 
     bpe_dropout: float = option(
         0.0,
@@ -47,6 +91,14 @@ class Augmentation(Options):
         only={"scheduled_sampling": is_above_0},
         only_words="--scheduled_sampling above 0",
     )
+
+    def __post_init__(self):
+        object.__setattr__(self, "augment", tuple(self.augment))
+        super().__post_init__()
+        if unknown := [kind for kind in self.augment if kind not in AUGMENTED]:
+            raise ValueError(
+                f"`augment` must be some of {', '.join(AUGMENTED)}. Received: {', '.join(unknown)}."
+            )
 
 
 @dataclasses.dataclass(frozen=True)

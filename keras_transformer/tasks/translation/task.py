@@ -28,9 +28,9 @@ from keras_transformer.tasks.translation.choices import (
     check_vocabulary,
     refuse_other_vocabulary,
     scheduled_sampling,
-    segmentations,
     start,
     tokenizer_of_run,
+    variations,
     vocabulary_with,
 )
 from keras_transformer.tasks.translation.module import TranslationModule, decoding_options
@@ -52,6 +52,7 @@ class Translation(TextTask):
     Attributes:
         quality: the measure of whole translations; higher is better.
         module_class: what makes strings of strings, and is exported.
+        upper_targets: whether --augment writes the target of a source in upper case so.
         decoding: the `DecodingOptions` that the flags say.
     """
 
@@ -59,6 +60,7 @@ class Translation(TextTask):
     has_onnx = True
     labels = "target tokens"
     quality = "bleu"
+    upper_targets = True
     unmeasured = (
         "BLEU is measured with TensorFlow, of --validation_sentences: raise it, or choose "
         "cross_entropy."
@@ -76,7 +78,7 @@ class Translation(TextTask):
         defaults = {**self.module_class.default_options, **inherited}
         self.decoding = decoding_options(values, defaults)
         self.module_class.check(self.decoding)
-        self._segmentations = segmentations(values)
+        self._variations = variations(values, self.upper_targets)
         check_flags(values)
         self._tokenize = values.get("tokenize")
         self.protected = ProtectedSpans.of(values)
@@ -184,7 +186,7 @@ class Translation(TextTask):
     def examples(self, split):
         train, valid = self._pairs
         if split == "train":
-            return train.examples(self._segmentations(self.vocabulary))
+            return train.examples(self._variations(self.vocabulary))
         return valid.examples()
 
     def example_weights(self):

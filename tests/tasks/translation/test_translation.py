@@ -282,23 +282,23 @@ def test_two_objectives_exclude_each_other(run_of):
 def test_bpe_dropout_reaches_the_training_side_alone(run_of):
     run = run_of("--bpe_dropout=0.25", "--seed=7")
     run._prepare_folder()
-    segmentations = run.task.examples("train").segmentations
+    segmentations = run.task.examples("train").variations
     assert list(segmentations) == ["source", "target"]
     segmentation = segmentations["source"]
     assert segmentations["target"] is segmentation
     assert float(segmentation._threshold) == 0.25 * 2**64
     assert segmentation.seed == 7
-    assert run.task.examples("valid").segmentations == {}
-    assert run_of().task._segmentations(run.task.vocabulary) == {}
+    assert run.task.examples("valid").variations == {}
+    assert run_of().task._variations(run.task.vocabulary) == {}
 
 
 def test_subword_regularization_reaches_the_training_side_alone(run_of):
     unigram = ("--vocabulary_model=unigram", "--vocabulary_size=285")
     run = run_of("--subword_regularization=0.3", "--seed=7", *unigram)
     run._prepare_folder()
-    segmentation = run.task.examples("train").segmentations["target"]
+    segmentation = run.task.examples("train").variations["target"]
     assert (segmentation.alpha, segmentation.seed) == (0.3, 7)
-    assert run.task.examples("valid").segmentations == {}
+    assert run.task.examples("valid").variations == {}
 
 
 @pytest.mark.parametrize("flag", list(SEGMENTATIONS))
@@ -402,7 +402,7 @@ def test_each_language_can_have_a_vocabulary_of_its_own(run_of, monkeypatch):
     assert run.task.description()["vocabulary"] == {"fingerprint": both.fingerprint}
     assert run.task.pieces == {"source": both.source.pieces, "target": both.target.pieces}
     assert both.kind == "separate"
-    found = run.task.examples("train").segmentations
+    found = run.task.examples("train").variations
     assert found["source"] is not found["target"]
     # A vocabulary that is on the disk decides, whatever the flags say. These two languages have the
     # same words: equal pieces in equal order may share a table.

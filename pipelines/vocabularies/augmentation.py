@@ -1,0 +1,213 @@
+"""Text as people type it: other case, typing errors, punctuation that is missing or doubled. A
+translator that learns from such sentences too translates them better (nothing of Vaswani et al.
+2017).
+
+It is made of TensorFlow's operations, and what is drawn follows from the seed and the place in the
+stream by counting, as in `segmentation`. Shapes: B sentences; N characters of all sentences in a
+row.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from pipelines.random_numbers import GOLDEN, mix
+from pipelines.vocabularies.model_proto import whole_pieces
+from pipelines.vocabularies.segmentation import Segmentation, Variation, taken
+from pipelines.vocabularies.span_marks import BORDER, MARK, alternate, bordered
+from pipelines.vocabularies.vocabulary import Vocabulary
+
+KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+NEIGHBOURS = 6
+PUNCTUATION = r"[.,;:!?]"
+# Numbers of what is drawn, so that no draw depends on another.
+CASE, TYPO, SLIP, KEY, MARKS = range(1, 6)
+
+
+class Typed(NamedTuple):
+    """The characters of sentences, (N,) each.
+
+    Attributes:
+        texts: strings of one character.
+        codes: of Unicode.
+        sentences: the sentence of each.
+        draws: a random number of each, uint64.
+        is_letter: whether it is a letter that may change; a mark or a tag has none.
+        goes_on: whether a letter that may change stands before it.
+        is_point: whether it is punctuation that may change.
+    """
+
+    texts: tf.Tensor
+    codes: tf.Tensor
+    sentences: tf.Tensor
+    draws: tf.Tensor
+    is_letter: tf.Tensor
+    goes_on: tf.Tensor
+    is_point: tf.Tensor
+
+
+class AugmentedText(Variation):
+    """Change some sentences as people type them.
+
+    - case: a sentence is written in upper case, in lower case, or with a capital for each word. In
+      upper case its translation is too; otherwise that stays as it is.
+    - typos: a letter that follows another is missed, doubled, swapped with the next one, or
+      becomes one of the keys beside it.
+    - punctuation: a mark of punctuation after a letter is missing or doubled.
+
+    Protected spans and tags are never changed. A sentence that became longer than `longest` stays
+    as it was.
+
+    Args:
+        vocabulary: of this side.
+        rates: by "case" the share of sentences, by "typos" that of letters, by "punctuation" that
+            of marks; 0 or missing: none. A translation has "case" alone, and the same seed.
+        seed: of what is drawn, at least 0.
+        longest: most tokens of a sentence, EOS among them.
+        is_source: whether this side is what people type, and not its translation.
+        segmentation: what cuts the changed text into other pieces; None: the plain segmentation.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        rates: Mapping[str, float],
+        seed: int,
+        longest: int,
+        is_source: bool = True,
+        segmentation: Segmentation | None = None,
+    ):
+        super().__init__(seed)
+        self.rates = dict(rates)
+        self.longest = longest
+        self.is_source = is_source
+        self.segmentation = segmentation
+        self._vocabulary = vocabulary
+        self._never = "|".join([MARK, *map(re.escape, whole_pieces(vocabulary.model))])
+
+    def __call__(
+        self, flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, keys: tf.Tensor
+    ) -> tf.Tensor:
+        plain = tf.cast(taken(flat, starts, rows), tf.int32)
+        text = self._vocabulary.detokenize(plain)
+        changed = self.changed(text, keys)
+        anew = self._vocabulary.tokenize(changed)
+        is_new = (changed != text) & (anew.row_lengths() <= self.longest)
+        count = tf.size(rows, tf.int64)
+        places = tf.range(count)
+        ids = tf.gather(tf.concat([plain, anew], axis=0), tf.where(is_new, places + count, places))
+        if self.segmentation is None:
+            return ids.to_tensor()
+        return self.segmentation(ids.values, ids.row_splits, places, keys)
+
+    def changed(self, text: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
+        """Texts as they are typed, strings (B,), by their keys, uint64 (B,)."""
+        parts = tf.strings.split(bordered(text, self._never), BORDER)
+        characters = tf.strings.unicode_split(parts.flat_values, "UTF-8")
+        typed = self._typed(parts, characters, keys)
+        written = typed.texts
+        if self.is_source:
+            written = self._with_slips(typed)
+            written = self._with_other_punctuation(typed, written)
+        written = self._in_other_case(typed, written, keys)
+        joined = tf.strings.reduce_join(characters.with_values(written), axis=-1)
+        return tf.strings.reduce_join(parts.with_values(joined), axis=-1)
+
+    def _typed(self, parts, characters, keys):
+        part_of = characters.value_rowids()
+        sentences = tf.gather(parts.value_rowids(), part_of)
+        may_change = ~tf.gather(alternate(parts).flat_values, part_of)
+        texts = characters.flat_values
+        counts = tf.math.bincount(tf.cast(sentences, tf.int32), minlength=tf.size(keys))
+        places = tf.ragged.range(tf.cast(counts, tf.int64)).flat_values
+        is_letter = tf.strings.regex_full_match(texts, r"\p{L}") & may_change
+        after_letter = tf.concat([[False], is_letter[:-1]], axis=0)[: tf.size(texts)]
+        goes_on = after_letter & (places > 0)
+        return Typed(
+            texts,
+            tf.strings.unicode_decode(parts.flat_values, "UTF-8").flat_values,
+            sentences,
+            mix(tf.gather(keys, sentences) + GOLDEN * tf.cast(places + 1, tf.uint64)),
+            is_letter,
+            goes_on,
+            tf.strings.regex_full_match(texts, PUNCTUATION) & may_change & goes_on,
+        )
+
+    def _is_drawn(self, what, draws, name):
+        threshold = min(int(self.rates.get(name, 0) * 2**64), 2**64 - 1)
+        return _draw(draws, what) < tf.constant(threshold, tf.uint64)
+
+    def _with_slips(self, typed):
+        """The characters with typing errors, each none, one or two."""
+        slips = typed.is_letter & typed.goes_on & self._is_drawn(TYPO, typed.draws, "typos")
+        # The letter after a slip is typed as it should be: it may have been swapped.
+        slips &= ~_shifted(slips, False)
+        kind = tf.cast(_draw(typed.draws, SLIP) % 4, tf.int32)
+        following = tf.concat([typed.texts[1:], [""]], axis=0)[: tf.size(typed.texts)]
+        may_swap = tf.concat([(typed.is_letter & typed.goes_on)[1:], [False]], axis=0)
+        swaps = slips & (kind == 0) & may_swap[: tf.size(slips)]
+        key = tf.cast(_draw(typed.draws, KEY) % NEIGHBOURS, tf.int32)
+        known = typed.codes < len(BESIDE)
+        where = tf.stack([tf.where(known, typed.codes, 0), key], axis=1)
+        beside = tf.where(known, tf.gather_nd(tf.constant(BESIDE), where), typed.texts)
+        written = tf.where(slips & (kind == 1), typed.texts + typed.texts, typed.texts)
+        written = tf.where(slips & (kind == 2), "", written)
+        written = tf.where(slips & (kind == 3), beside, written)
+        written = tf.where(swaps, following, written)
+        return tf.where(_shifted(swaps, False), _shifted(typed.texts, ""), written)
+
+    def _with_other_punctuation(self, typed, written):
+        is_other = typed.is_point & self._is_drawn(MARKS, typed.draws, "punctuation")
+        is_missing = _draw(typed.draws, SLIP) % 2 == 0
+        other = tf.where(is_missing, "", typed.texts + typed.texts)
+        return tf.where(is_other, other, written)
+
+    def _in_other_case(self, typed, written, keys):
+        drawn = tf.gather(self._is_drawn(CASE, keys, "case"), typed.sentences)
+        drawn &= typed.is_letter
+        kind = tf.gather(_draw(keys, SLIP) % 3, typed.sentences)
+        upper = tf.strings.upper(written, "utf-8")
+        written = tf.where(drawn & (kind == 0), upper, written)
+        if not self.is_source:
+            return written
+        lower = tf.strings.lower(written, "utf-8")
+        written = tf.where(drawn & (kind == 1), lower, written)
+        return tf.where(drawn & (kind == 2) & ~typed.goes_on, upper, written)
+
+
+def _draw(draws, number):
+    """Another random number of each one."""
+    return mix(draws + GOLDEN * tf.constant(number, tf.uint64))
+
+
+def _shifted(values, first):
+    """What stands before each."""
+    return tf.concat([[first], values], axis=0)[:-1]
+
+
+def _keys_beside():
+    """For each character of ASCII the keys beside its own, strings (128, NEIGHBOURS); of one that
+    is no letter itself.
+    """
+    found = [[chr(code) if code else ""] * NEIGHBOURS for code in range(128)]
+    places = {
+        letter: (row, place + row / 2)
+        for row, letters in enumerate(KEYBOARD)
+        for place, letter in enumerate(letters)
+    }
+    for letter, (row, place) in places.items():
+        near = [
+            other
+            for other, (its_row, its_place) in places.items()
+            if other != letter and abs(its_row - row) <= 1 and abs(its_place - place) <= 1
+        ]
+        for case in (str.lower, str.upper):
+            chosen = [case(near[number % len(near)]) for number in range(NEIGHBOURS)]
+            found[ord(case(letter))] = chosen
+    return np.array(found)
+
+
+BESIDE = _keys_beside()

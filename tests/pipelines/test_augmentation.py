@@ -1,0 +1,183 @@
+"""Sources as people type them: how often, how, the same again, and never in a protected span."""
+
+import collections
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.batches.batching import training_batches
+from pipelines.batches.texts import TokenizedPairs
+from pipelines.vocabularies import learn
+from pipelines.vocabularies.augmentation import BESIDE, AugmentedText
+from pipelines.vocabularies.protected_spans import ProtectedSpans
+from pipelines.vocabularies.segmentation import BpeDropout
+from pipelines.vocabularies.token_ids import TokenIds
+
+LINES = ["turn off the lights, please!", "das Haus ist groß: die Lampe ist klein."] * 3
+TAG = "<2de>"
+MARKED = f"{TAG}turn ⟦1⟧ off ⟦12⟧, please!"
+COUNT = 2000
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return learn(LINES, LINES, "joint", 400, [TAG], "bpe", ProtectedSpans(("tags",)))
+
+
+@functools.cache
+def compiled(vocabulary, is_source, rates):
+    """What types texts, as one graph for any number of them."""
+    augmented = AugmentedText(vocabulary, dict(rates), 3, 1000, is_source)
+
+    def typed_once(texts):
+        rows = tf.range(tf.size(texts, tf.int64))
+        return augmented.changed(texts, augmented.keys(tf.constant(0, tf.int64), rows))
+
+    return tf.function(typed_once, [tf.TensorSpec([None], tf.string)], autograph=False)
+
+
+def typed(vocabulary, lines, is_source=True, **rates):
+    """Lines as they are typed once."""
+    texts = compiled(vocabulary, is_source, tuple(rates.items()))(tf.constant(lines))
+    return [text.decode() for text in texts.numpy()]
+
+
+def kinds_of_slips(word, written):
+    """How a word became another by one slip, in Python."""
+    found = set()
+    for i in range(1, len(word)):
+        if written == word[:i] + word[i + 1 :]:
+            found.add("missed")
+        if written == word[: i + 1] + word[i:]:
+            found.add("doubled")
+        if i + 1 < len(word) and written == word[:i] + word[i + 1] + word[i] + word[i + 2 :]:
+            found.add("swapped")
+        if len(written) == len(word) and written in {
+            word[:i] + key + word[i + 1 :] for key in BESIDE[ord(word[i])]
+        }:
+            found.add("beside")
+    return found
+
+
+def test_slips_come_as_often_as_asked_and_are_of_four_kinds(vocabulary):
+    written = typed(vocabulary, ["kitchen"] * COUNT, typos=0.05)
+    others = [text for text in written if text != "kitchen"]
+    # Six letters may be mistyped, the last not swapped, and no two in a row.
+    assert 0.23 < len(others) / COUNT < 0.29
+    kinds = collections.Counter()
+    for text in others:
+        kinds.update(kinds_of_slips("kitchen", text))
+    assert {"missed", "doubled", "swapped", "beside"} == set(kinds)
+    assert min(kinds.values()) > 0.15 * len(others)
+    # Nearly all have one slip alone.
+    single = sum(bool(kinds_of_slips("kitchen", text)) for text in others)
+    assert single > 0.85 * len(others)
+
+
+def test_keys_lie_beside_each_other():
+    assert set(BESIDE[ord("g")]) == {"f", "h", "t", "y", "v", "b"}
+    assert set(BESIDE[ord("Q")]) <= {"W", "A"}
+    assert set(BESIDE[ord("?")]) == {"?"}
+
+
+def test_case_is_changed_of_both_sides_alike(vocabulary):
+    lines = ["Die Lampe ist groß"] * COUNT
+    sources = typed(vocabulary, lines, case=0.3)
+    targets = typed(vocabulary, lines, case=0.3, is_source=False)
+    counts = collections.Counter(sources)
+    assert set(counts) == {
+        "Die Lampe ist groß",
+        "die lampe ist groß",
+        "Die Lampe Ist Groß",
+        tf.strings.upper("Die Lampe ist groß", "utf-8").numpy().decode(),
+    }
+    assert 0.67 < counts["Die Lampe ist groß"] / COUNT < 0.73
+    for source, target in zip(sources, targets, strict=True):
+        assert target == (source if source.startswith("DIE") else "Die Lampe ist groß")
+
+
+def test_punctuation_is_missing_or_doubled(vocabulary):
+    counts = collections.Counter(typed(vocabulary, ["Stop! 3.5"] * COUNT, punctuation=0.2))
+    assert set(counts) == {"Stop! 3.5", "Stop 3.5", "Stop!! 3.5"}
+    assert 0.07 < counts["Stop 3.5"] / COUNT < 0.13
+    assert 0.77 < counts["Stop! 3.5"] / COUNT < 0.83
+
+
+def test_spans_and_tags_stay(vocabulary):
+    rates = {"case": 1.0, "typos": 0.5, "punctuation": 0.5}
+    written = typed(vocabulary, [MARKED] * 200, **rates)
+    assert len(set(written)) > 100
+    for text in written:
+        assert text.startswith(TAG)
+        assert text.count("⟦1⟧") == text.count("⟦12⟧") == 1
+
+
+def test_a_mark_that_the_vocabulary_has_not_would_be_changed(vocabulary):
+    """The control: what is no piece is text."""
+    written = typed(vocabulary, ["<2xx>turn"] * 200, case=1.0)
+    assert any(text.startswith("<2XX>") for text in written)
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=30), max_size=4))
+def test_any_text_is_typed_and_none_is_lost(vocabulary, lines):
+    lines = [*lines, "a"]
+    assert typed(vocabulary, lines) == lines
+    written = typed(vocabulary, lines, case=1.0, typos=0.9, punctuation=0.9)
+    for line, text in zip(lines, written, strict=True):
+        # Letters that begin a word always stay.
+        assert bool(text) == bool(line)
+        assert len(text) <= 2 * len(line) + 1
+
+
+def pairs(vocabulary, lines):
+    found = vocabulary.tokenize(lines)
+    ids = TokenIds.of_lengths(found.values.numpy(), found.row_lengths().numpy())
+    return TokenizedPairs(ids, ids)
+
+
+def batches(vocabulary, start=0, **more):
+    both = {
+        side: AugmentedText(
+            vocabulary, {"case": 0.5, "typos": 0.05}, 3, 1000, side == "source", **more
+        )
+        for side in ("source", "target")
+    }
+    examples = pairs(vocabulary, LINES).examples(both)
+    return training_batches(examples, 40, seed=5).dataset(start).as_numpy_iterator()
+
+
+def test_a_stream_that_is_entered_later_is_the_same(vocabulary):
+    whole = batches(vocabulary)
+    first = [next(whole) for _ in range(12)]
+    later = batches(vocabulary, 7)
+    for before in first[7:]:
+        for one, other in zip(tf.nest.flatten(before), tf.nest.flatten(next(later)), strict=True):
+            np.testing.assert_array_equal(one, other)
+    sources = [vocabulary.detokenize(tf.constant(batch[0][0])) for batch in first]
+    assert len({text for some in sources for text in some.numpy()}) > len(set(LINES))
+
+
+def test_what_is_changed_is_cut_by_the_segmentation_too(vocabulary):
+    plain = next(batches(vocabulary))
+    dropout = BpeDropout(vocabulary, 0.5, 3)
+    cut = next(batches(vocabulary, segmentation=dropout))
+    for one, other in zip(plain[0], cut[0], strict=True):
+        texts = [vocabulary.detokenize(tf.constant(ids)).numpy().tolist() for ids in (one, other)]
+        assert texts[0] == texts[1]
+    assert cut[0][0].shape[1] > plain[0][0].shape[1]
+
+
+def test_a_sentence_that_became_too_long_stays_as_it_was(vocabulary):
+    ids = pairs(vocabulary, LINES).sources
+    augmented = AugmentedText(vocabulary, {"case": 1.0}, 3, int(ids.lengths.max()))
+    rows = tf.range(len(ids), dtype=tf.int64)
+    keys = augmented.keys(tf.constant(0, tf.int64), rows)
+    found = augmented(tf.constant(ids.flat), tf.constant(ids.starts), rows, keys)
+    assert found.shape[1] <= ids.lengths.max()
+    longer = AugmentedText(vocabulary, {"case": 1.0}, 3, 1000)
+    assert longer(ids.flat, ids.starts, rows, keys).shape[1] > ids.lengths.max()
