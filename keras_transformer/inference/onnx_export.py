@@ -15,13 +15,8 @@ import tensorflow as tf
 from keras_transformer.decoding import loop
 from keras_transformer.inference import onnx_passes
 from keras_transformer.inference.model_graphs import IDS, traced
-from keras_transformer.inference.onnx_folder import (
-    DECODER,
-    ENCODER,
-    GOLDEN,
-    Portable,
-    refuse_unknown,
-)
+from keras_transformer.inference.onnx_folder import GOLDEN, Portable, refuse_unknown
+from keras_transformer.inference.onnx_graphs import DECODER, ENCODER
 from keras_transformer.inference.text_module import TEXT, TextModule
 from keras_transformer.saved_models import card
 from keras_transformer.saved_models.options import OF_ONNX

@@ -15,7 +15,7 @@ import threading
 import typing
 from collections.abc import Callable, Iterator
 
-from keras_transformer.inference.onnx_folder import DECODER
+from keras_transformer.inference.onnx_graphs import DECODER
 from keras_transformer.saved_models.signature import Signature
 from keras_transformer.saved_models.versions import GRAPH, versions_in
 from keras_transformer.server import costs

@@ -15,7 +15,7 @@ FILES = [
 LINES = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
 # At least, at most.
 MEDIAN = 115
-MOST_FILES = 267 + 6 + 4 + 1 + 3 + 1 + 1 + 6 + 2 + 1 + 2 + 3 + 1
+MOST_FILES = 267 + 6 + 4 + 1 + 3 + 1 + 1 + 6 + 2 + 1 + 2 + 3 + 1 + 1
 # Lines of what was added after the program had been cut to 33,930.
 ADDED = {
     "Marian's translators": 760,
@@ -32,7 +32,7 @@ ADDED = {
     "tables and translation memories": 190,
     "the Open Inference Protocol": 543,
     "Vertex AI's variables, and parameters of a request": 79,
-    "a server of ONNX graphs": 390,
+    "a server of ONNX graphs": 397,
     "translate_corpus": 406,
     "sources as people type them": 331,
 }
