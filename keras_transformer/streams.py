@@ -4,9 +4,10 @@ import os
 import pathlib
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pipelines.corpora import line_files
+from pipelines.documents import Document
 from pipelines.whole_files import errors_naming, write_whole
 
 
@@ -32,6 +33,40 @@ def read_lines(name: str) -> list[str]:
             f"{'standard input' if is_stdin else name} is empty: it must have at least one line."
         )
     return lines
+
+
+def read_prefixes(name: str | None, lines: Sequence[str]) -> list[str] | None:
+    """Read the words that the translations of lines must begin with; None if no file is named.
+
+    Raises:
+        ValueError: if the file has not as many lines.
+    """
+    if not name:
+        return None
+    prefixes = line_files.read_lines(name)
+    if len(prefixes) != len(lines):
+        raise ValueError(
+            f"--prefix_file must have as many lines as the input. Received: {len(prefixes):,} "
+            f"and {len(lines):,}."
+        )
+    return prefixes
+
+
+def read_document(name: str, file_format: str, everything: bool) -> Document | None:
+    """Read a file that people translate, or standard input; None if its format is lines: see
+    `Document.read`.
+
+    Raises:
+        ValueError: naming the file, and the line that is wrong.
+    """
+    if file_format == "lines":
+        return None
+    data = sys.stdin.buffer.read() if name == "-" else pathlib.Path(name).read_bytes()
+    try:
+        return Document.read(data, file_format, everything)
+    except ValueError as error:
+        named = "standard input" if name == "-" else name
+        raise ValueError(f"{named} is no file of --file_format={file_format}: {error}") from error
 
 
 def answer_lines(answer: Callable[[str], str]) -> None:

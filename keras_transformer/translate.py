@@ -5,6 +5,7 @@ The beam search is that of section 6.1 of Vaswani et al. 2017, with the options 
 trained or exported with, unless flags change them.
 """
 
+import functools
 import json
 
 from keras_transformer import flags
@@ -12,12 +13,13 @@ from keras_transformer.flags.of_commands import (
     SEARCHING,
     TRANSLATING,
     DecodeTokens,
+    Documents,
     JsonOutput,
     Lines,
     Output,
 )
 
-SECTIONS = (*SEARCHING, DecodeTokens, Lines, *TRANSLATING, JsonOutput, Output)
+SECTIONS = (*SEARCHING, DecodeTokens, Lines, *TRANSLATING, Documents, JsonOutput, Output)
 
 
 def main(FLAGS):
@@ -26,13 +28,23 @@ def main(FLAGS):
     from keras_transformer.inference.translator import Translator
     from keras_transformer.startup import spread_over_cores
     from pipelines.corpora.glossary import marking
+    from pipelines.vocabularies.protected_spans import ProtectedSpans
 
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
     streams.require_writable(FLAGS.output)
+    document = streams.read_document(FLAGS.input, FLAGS.file_format, FLAGS.all)
     at_once = spread_over_cores()
     translator = Translator.load(model, FLAGS.precision, **flags.translation_options(FLAGS))
     marked = marking(FLAGS.glossary, translator.description)
+    if document:
+        some = functools.partial(_translate, FLAGS, translator)
+        text = document.translated(
+            lambda texts: some([*map(marked, texts)], None, at_once, None),
+            ProtectedSpans.in_description(translator.description) is not None,
+        )
+        streams.write_text(FLAGS.output, text)
+        return
     if FLAGS.stream:
         streams.answer_lines(
             lambda line: streams.as_lines(
@@ -41,24 +53,10 @@ def main(FLAGS):
         )
         return
     lines = [marked(line) for line in streams.read_lines(FLAGS.input)]
-    prefixes = _read_prefixes(FLAGS.prefix_file, lines)
+    prefixes = streams.read_prefixes(FLAGS.prefix_file, lines)
     with speed_bar(len(lines)) as report:
         translations = _translate(FLAGS, translator, lines, prefixes, at_once, report)
     streams.write_lines(FLAGS.output, translations)
-
-
-def _read_prefixes(name, lines):
-    from pipelines.corpora import line_files
-
-    if not name:
-        return None
-    prefixes = line_files.read_lines(name)
-    if len(prefixes) != len(lines):
-        raise ValueError(
-            f"--prefix_file must have as many lines as the input. Received: {len(prefixes):,} "
-            f"and {len(lines):,}."
-        )
-    return prefixes
 
 
 def _refuse(FLAGS):
@@ -78,6 +76,7 @@ def _refuse(FLAGS):
             "--prefix_file and --split_sentences exclude each other: a prefix belongs to one "
             "sentence."
         )
+    flags.check_file_format(FLAGS)
     flags.check_stream(FLAGS, prefix_file=bool(FLAGS.prefix_file))
 
 

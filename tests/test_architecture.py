@@ -52,6 +52,7 @@ MAY_IMPORT = {
         *(*GROUND, "pipelines.json_files", "pipelines.dropped", "pipelines.vocabularies"),
         *("pipelines.trees", "pipelines.batches"),
     ],
+    "pipelines.documents": ["pipelines.vocabularies.protected_spans"],
     "pipelines.prepare": ["pipelines"],
     "keras_transformer.layers": [*GROUND, *ours("first_use")],
     "keras_transformer.decoding": [*GROUND, *ours("first_use")],

@@ -23,6 +23,7 @@ from keras_transformer.runs.model_path import onnx_folder
 from keras_transformer.startup import start_tensorflow
 from keras_transformer.tasks import TASKS
 from keras_transformer.tensorflow_errors import reason_of
+from pipelines.documents import BILINGUAL
 from pipelines.options import Options, Sections, recipe, settings
 
 # Where each flag stands that the command was given, by name.
@@ -126,6 +127,20 @@ def check_stream(FLAGS: absl_flags.FlagValues, **others: bool) -> None:
         raise ValueError(
             "--stream answers lines of standard input on standard output: leave out "
             f"{', '.join(first)} and {last}."
+        )
+
+
+def check_file_format(FLAGS: absl_flags.FlagValues) -> None:
+    """Refuse what a file that is no file of lines has no room for, and --all of another."""
+    if FLAGS.all and FLAGS.file_format not in BILINGUAL:
+        raise ValueError(
+            f"--all is for --file_format={' or '.join(BILINGUAL)}. Received: "
+            f"--file_format={FLAGS.file_format}. Leave it out."
+        )
+    if FLAGS.file_format != "lines" and (FLAGS.json or FLAGS.prefix_file or FLAGS.stream):
+        raise ValueError(
+            f"--file_format={FLAGS.file_format} is written as it was read: leave out --json, "
+            "--prefix_file and --stream."
         )
 
 

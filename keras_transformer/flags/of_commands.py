@@ -67,6 +67,21 @@ class TranslateOptions(Options):
 
 
 @dataclasses.dataclass(frozen=True)
+class Documents(Options):
+    """Files that people translate."""
+
+    needs = (("task", ("translation",)),)
+
+    file_format: str = option(
+        "lines",
+        "What --input is, and what is written with the translations in their places: lines; a "
+        "catalogue of gettext (po); XLIFF 1.2 or 2; strings in JSON; subtitles (srt); a page.",
+        choices=("lines", "po", "xliff", "json", "srt", "html"),
+    )
+    all_: bool = option(False, "Translate again what has a translation already, of po and xliff.")
+
+
+@dataclasses.dataclass(frozen=True)
 class Languages(Options):
     """Languages."""
 

@@ -125,6 +125,7 @@ def write_files(folder: pathlib.Path) -> None:
     _write_pictures(folder / "my_pictures")
     _write(folder / "lines.en", ["a b c d", "e f g"])
     _write(folder / "terms.tsv", ["a\tz", "b c\tb c"])
+    _write(folder / "page.html", ["<p>a b <b>c</b></p>", "<p>d e</p>"])
     _write(folder / "other.txt", ["a b c", "h i"])
     _write(folder / "references.de", ["d c b a", "g f e"])
     _write(folder / "beginnings.de", ["d", ""])

@@ -1,0 +1,60 @@
+"""Files that people translate: catalogues, translation units, strings, subtitles, pages."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from pipelines.documents import html, json_and_srt, po, xliff
+from pipelines.documents.segments import Segment, translated
+
+# What gives the segments of a file of each format.
+FORMATS = {
+    "po": po.segments,
+    "xliff": xliff.segments,
+    "json": json_and_srt.strings,
+    "srt": json_and_srt.cues,
+    "html": html.segments,
+}
+# Those with the source and its translation beside each other.
+BILINGUAL = ("po", "xliff")
+
+
+@dataclasses.dataclass(frozen=True)
+class Document:
+    """A file that people translate.
+
+    Attributes:
+        mark: the mark of byte order that it begins with, or "".
+        text: the rest of it.
+        segments: what is to be translated in that.
+    """
+
+    mark: str
+    text: str
+    segments: Sequence[Segment]
+
+    @classmethod
+    def read(cls, data: bytes, file_format: str, everything: bool = False) -> "Document":
+        """Read a file of a format of `FORMATS`, in UTF-8.
+
+        Args:
+            data: the file.
+            file_format: its format.
+            everything: translate again what is translated.
+
+        Raises:
+            ValueError: if it is no such file, naming the line.
+        """
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            raise ValueError(f"line {line}: not UTF-8. Save the file as UTF-8.") from error
+        mark = "\ufeff" if text.startswith("\ufeff") else ""
+        text = text.removeprefix(mark)
+        if not text.strip():
+            raise ValueError("it is empty")
+        return cls(mark, text, list(FORMATS[file_format](text, everything)))
+
+    def translated(self, translate: Callable[[list[str]], list[str]], protects: bool) -> str:
+        """The file with translations: see `segments.translated`."""
+        return self.mark + translated(self.text, self.segments, translate, protects)

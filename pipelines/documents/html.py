@@ -1,0 +1,154 @@
+"""Pages of HTML: the texts of blocks, with the tags in them."""
+
+import html
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+
+from pipelines.documents.segments import VOID, Part, Segment, has_words, with_codes
+
+# Within a text; what begins or ends otherwise ends it.
+INLINE = {
+    *("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "br", "cite", "code", "data", "del"),
+    *("dfn", "em", "font", "i", "img", "ins", "kbd", "mark", "q", "s", "samp", "small", "span"),
+    *("strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"),
+}
+# What is in them is no text, or is not translated within a text.
+SILENT = {"script", "style", "template", "svg", "math", "noscript", "object", "iframe"}
+LITERAL = {"code", "kbd", "samp", "var"}
+PREFORMATTED = {"pre", "textarea"}
+UNIT = re.compile(
+    r"&(?:#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);?|[ \t\r\n\f]+|.", re.DOTALL
+)
+
+
+def segments(text: str, everything: bool) -> Iterator[Segment]:
+    """The texts of blocks that have a letter.
+
+    Args:
+        text: the file.
+        everything: is not asked here: a page has one language.
+
+    Raises:
+        ValueError: if there is no tag.
+    """
+    page = _Page(text)
+    if not page.has_tags:
+        raise ValueError("it has no tag")
+    for start, end, parts in page.found:
+        if has_words(parts):
+            yield Segment(start, end, parts, escaped=_escaped, before=text[start:end])
+
+
+def _escaped(text):
+    return html.escape(text, quote=False).replace("\xa0", "&nbsp;")
+
+
+class _Page(HTMLParser):
+    """Where the texts of blocks stand: an event begins where the one before ends."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=False)
+        self.found = []
+        self._text = text
+        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._events = []
+        self.feed(text)
+        self.close()
+        self.has_tags = any(kind in ("open", "close") for kind, *_ in self._events)
+        self._group()
+
+    def _event(self, kind, name="", stays=False):
+        line, column = self.getpos()
+        if kind == "text" and self._events and self._events[-1][0] == kind:
+            return
+        self._events.append((kind, name, stays, self._lines[line - 1] + column))
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        stays = attributes.get("translate") == "no" or "notranslate" in (
+            attributes.get("class") or ""
+        )
+        self._event("open", tag, stays)
+
+    def handle_startendtag(self, tag, attrs):
+        self._event("alone", tag)
+
+    def handle_endtag(self, tag):
+        self._event("close", tag)
+
+    def handle_data(self, data):
+        self._event("text")
+
+    def handle_entityref(self, name):
+        self._event("text")
+
+    def handle_charref(self, name):
+        self._event("text")
+
+    def handle_comment(self, data):
+        self._event("comment")
+
+    def handle_decl(self, decl):
+        self._event("block")
+
+    def handle_pi(self, data):
+        self._event("block")
+
+    def unknown_decl(self, data):
+        self._event("block")
+
+    def _group(self):
+        """Put together what belongs to one block."""
+        parts = []
+        start = None
+        silent = []
+        literal = None
+        preformatted = 0
+        ends = [*(place for *_, place in self._events[1:]), len(self._text)]
+        for (kind, name, stays, place), end in zip(self._events, ends, strict=True):
+            raw = self._text[place:end]
+            if silent:
+                # Everything in it up to its own end.
+                if name == silent[-1] and kind in ("open", "close") and name not in VOID:
+                    silent = silent[:-1] if kind == "close" else [*silent, name]
+                if literal is not None and not silent:
+                    parts.append(Part(self._text[literal:end], self._text[literal:end], True))
+                    literal = None
+                continue
+            is_inline = name in INLINE
+            if kind == "open" and name not in VOID and (stays or name in SILENT | LITERAL):
+                silent = [name]
+                if is_inline:
+                    start = place if start is None else start
+                    literal = place
+                    continue
+            if kind in ("open", "close") and name in PREFORMATTED:
+                preformatted += 1 if kind == "open" else -1
+            if kind == "text":
+                start = place if start is None else start
+                parts += _texts(raw, preformatted > 0)
+            elif kind == "comment" or is_inline:
+                start = place if start is None else start
+                parts.append(Part(raw, raw, True))
+            else:
+                self._ended(start, place, parts)
+                parts = []
+                start = None
+        self._ended(start, len(self._text), parts)
+
+    def _ended(self, start, end, parts):
+        if start is not None:
+            self.found.append((start, start + len("".join(part.raw for part in parts)), parts))
+
+
+def _texts(raw, is_preformatted):
+    units = []
+    for unit in UNIT.findall(raw):
+        if unit.startswith("&"):
+            units.append((unit, html.unescape(unit)))
+        elif unit.isspace() and unit[0] in " \t\r\n\f" and not is_preformatted:
+            units.append((unit, " "))
+        else:
+            units += zip(unit, unit, strict=True)
+    return with_codes(raw, units)

@@ -1,0 +1,73 @@
+"""Strings of JSON files, and cues of subtitles (SubRip, .srt)."""
+
+import json
+import re
+from collections.abc import Iterator
+
+from pipelines.documents.segments import Segment, has_words, with_codes
+
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"(?P<name>\s*:)?')
+TIME = r"\d+:\d\d:\d\d[,.]\d{1,3}"
+TIMES = re.compile(rf"[ \t]*{TIME}[ \t]*-->[ \t]*{TIME}(?:[ \t].*)?")
+
+
+def strings(text: str, everything: bool) -> Iterator[Segment]:
+    """The values that are strings with a letter; names are none.
+
+    Args:
+        text: the file.
+        everything: is not asked here: what is read has one language.
+
+    Raises:
+        ValueError: naming the line that is wrong.
+    """
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"line {error.lineno}: {error.msg}") from error
+    except RecursionError as error:
+        raise ValueError("too many levels of nesting") from error
+    is_ascii = text.isascii() and "\\u" in text
+
+    def written(new):
+        return json.dumps(new, ensure_ascii=is_ascii)
+
+    for match in STRING.finditer(text):
+        if match["name"]:
+            continue
+        value = json.loads(match[0])
+        parts = with_codes(value)
+        if has_words(parts):
+            yield Segment(*match.span(), parts, written, before=value)
+
+
+def cues(text: str, everything: bool) -> Iterator[Segment]:
+    """The texts of all cues. A blank line ends a cue.
+
+    Args:
+        text: the file.
+        everything: as in `strings`.
+
+    Raises:
+        ValueError: naming the line that is wrong.
+    """
+    place = start = 0
+    state = "between"
+    for number, line in enumerate([*re.findall(r"[^\n]*\n|[^\n]+", text), ""], 1):
+        bare = line.strip()
+        if state == "text" and not bare:
+            end = start + len(text[start:place].rstrip("\r\n"))
+            parts = with_codes(text[start:end])
+            if has_words(parts):
+                yield Segment(start, end, parts, before=text[start:end])
+            state = "between"
+        elif state == "between" and bare:
+            if not bare.isdecimal():
+                raise ValueError(f"line {number}: not the number of a cue: {bare[:60]!r}")
+            state = "times"
+        elif state == "times":
+            if not TIMES.fullmatch(line.rstrip("\r\n")):
+                raise ValueError(f"line {number}: not the times of a cue: {bare[:60]!r}")
+            state = "text"
+            start = place + len(line)
+        place += len(line)

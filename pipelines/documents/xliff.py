@@ -1,0 +1,164 @@
+"""XLIFF 1.2 and 2: the targets of units are put in, with the inline codes of their sources."""
+
+import html
+import re
+import xml.parsers.expat
+from collections.abc import Iterator
+
+from pipelines.documents.segments import Part, Segment, has_words, with_codes
+
+MARKUP = re.compile(
+    r"<!--.*?-->|<\?.*?\?>|<!\[CDATA\[.*?\]\]>|<(?:\"[^\"]*\"|'[^']*'|[^'\">])*>", re.DOTALL
+)
+UNIT = re.compile(r"&[^;\s]+;|[^&]+", re.DOTALL)
+KNOWN = re.compile("&(?:lt|gt|amp|quot|apos|#[0-9]+|#x[0-9A-Fa-f]+);")
+# What they hold is code of the file that the text came from.
+NATIVE = {"ph", "bpt", "ept", "it"}
+UNITS = {"trans-unit", "segment"}
+# A translation in such a state is made again.
+AGAIN = re.compile("new|initial|needs-.*")
+
+
+def segments(text: str, everything: bool) -> Iterator[Segment]:
+    """Those to translate: without a target, or with one that needs work, by its state.
+
+    Args:
+        text: the file.
+        everything: translate again what is translated.
+
+    Raises:
+        ValueError: naming the line that is wrong.
+    """
+    for unit in _Units(text).found:
+        source = text[slice(*unit["source"])]
+        parts = list(_parts(source))
+        target = unit.get("target")
+        before = text[slice(*target)] if target else None
+        again = everything or AGAIN.fullmatch(unit.get("state") or "")
+        if not has_words(parts) or (before and before.strip() and not again):
+            continue
+        start, end = target or (unit["behind"], unit["behind"])
+        opening = ""
+        closing = ""
+        if target is None:
+            name = f"{unit['prefix']}target"
+            opening = f"{unit['indent']}<{name}>"
+            closing = f"</{name}>"
+        elif unit["is_empty"]:
+            start, end = unit["empty"]
+            tag = text[start:end]
+            opening = tag[:-2].rstrip() + ">"
+            closing = f"</{unit['prefix']}target>"
+        yield Segment(
+            start,
+            end,
+            parts,
+            lambda new, ends=(opening, closing): ends[0] + new + ends[1],
+            lambda new: html.escape(new, quote=False),
+            before,
+        )
+
+
+class _Units:
+    """Where the sources and targets of units stand, as expat reads a file."""
+
+    def __init__(self, text):
+        self.found = []
+        self._text = text
+        self._path = []
+        self._unit = None
+        self._last = (0, 0)
+        self._data = text.encode("utf-8")
+        parser = xml.parsers.expat.ParserCreate("utf-8")
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        self._parser = parser
+        try:
+            parser.Parse(self._data, True)
+        except xml.parsers.expat.ExpatError as error:
+            reason = xml.parsers.expat.errors.messages[error.code]
+            raise ValueError(f"line {error.lineno}: {reason}") from error
+        if self._root != "xliff":
+            raise ValueError(f"its root is <{self._root}> and not <xliff>")
+
+    def _place(self):
+        """The character at which the parser is: it counts bytes."""
+        byte, place = self._last
+        now = self._parser.CurrentByteIndex
+        place += len(self._data[byte:now].decode("utf-8"))
+        self._last = (now, place)
+        return place
+
+    def _start(self, tag, attributes):
+        prefix, _, name = tag.rpartition(":")
+        if not self._path:
+            self._root = name
+        skips = bool(self._path and self._path[-1][1]) or attributes.get("translate") == "no"
+        self._path.append((name, skips))
+        place = self._place()
+        parent = self._path[-2][0] if len(self._path) > 1 else ""
+        if name in UNITS:
+            state = attributes.get("state")
+            self._unit = {"state": state, "prefix": prefix and f"{prefix}:"}
+        elif self._unit is not None and parent in UNITS and name in ("source", "target"):
+            end = MARKUP.match(self._text, place).end()
+            self._unit[name] = (end, end)
+            if name == "source":
+                line = self._text.rfind("\n", 0, place)
+                indent = self._text[line:place] if line >= 0 else ""
+                self._unit["indent"] = indent if not indent.strip() else ""
+            else:
+                self._unit["state"] = attributes.get("state") or self._unit["state"]
+                self._unit["is_empty"] = self._text[end - 2] == "/"
+                self._unit["empty"] = (place, end)
+
+    def _end(self, tag):
+        name, skips = self._path.pop()
+        parent = self._path[-1][0] if self._path else ""
+        place = self._place()
+        if name in UNITS:
+            if self._unit and not skips and "source" in self._unit:
+                self.found.append(self._unit)
+            self._unit = None
+        elif self._unit is not None and parent in UNITS:
+            if name in ("source", "target"):
+                start, _ = self._unit[name]
+                self._unit[name] = (start, max(start, place))
+            if name in ("source", "seg-source"):
+                self._unit["behind"] = MARKUP.match(self._text, place).end()
+
+
+def _parts(raw):
+    """The parts of a source: tags are codes, with what is in them if that is native code."""
+    end = 0
+    opened = []
+    start = 0
+    for match in MARKUP.finditer(raw):
+        if not opened:
+            yield from _texts(raw[end : match.start()])
+        end = match.end()
+        tag = match[0]
+        name = re.match(r"</?([^\s/>]*)", tag)[1].rpartition(":")[2]
+        if opened:
+            if name == opened[-1] and not tag.endswith("/>"):
+                opened = opened[:-1] if tag.startswith("</") else [*opened, name]
+                if not opened:
+                    yield Part(raw[start:end], raw[start:end], True)
+        elif name in NATIVE and not tag.startswith("</") and not tag.endswith("/>"):
+            opened.append(name)
+            start = match.start()
+        elif tag.startswith("<![CDATA["):
+            yield from with_codes(tag, [("<![CDATA[", ""), (tag[9:-3],) * 2, ("]]>", "")])
+        else:
+            yield Part(tag, tag, True)
+    yield from _texts(raw[end:])
+
+
+def _texts(raw):
+    units = []
+    for unit in UNIT.findall(raw):
+        if unit.startswith("&"):
+            units.append((unit, html.unescape(unit) if KNOWN.fullmatch(unit) else unit))
+        else:
+            units += zip(unit, unit, strict=True)
+    yield from with_codes(raw, units if "&" in raw else ())

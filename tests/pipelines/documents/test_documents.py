@@ -1,0 +1,454 @@
+"""Law: a file that people translate comes back with the translations in their places, and all else
+byte for byte. Its own tools write it and read it again.
+"""
+
+import gettext
+import io
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+from command_flags import flags_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keras_transformer import translate
+from pipelines.documents import BILINGUAL, FORMATS, Document
+from pipelines.documents.segments import KEPT
+
+PO = """# A header.
+msgid ""
+msgstr ""
+"Content-Type: text/plain; charset=UTF-8\\n"
+"Plural-Forms: nplurals=2; plural=(n != 1);\\n"
+
+#: a.py:3
+msgid "Open the %(name)s file"
+msgstr ""
+
+#, fuzzy, python-format
+#| msgid "old"
+msgctxt "menu"
+msgid "Close"
+msgstr "Schliessen"
+
+msgid "Done"
+msgstr "Fertig"
+
+msgid "%d file\\n"
+msgid_plural ""
+"%d files\\n"
+msgstr[0] ""
+msgstr[1] "%d Dateien\\n"
+
+#~ msgid "gone"
+#~ msgstr "weg"
+"""
+XLIFF = """<?xml version='1.0' encoding="UTF-8" ?>
+<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file original="a" \
+source-language="en" target-language="de" datatype="plaintext"><body>
+  <trans-unit id='1'>
+    <source>Open <g id="1">the &amp; file</g><x id="2"/></source>
+  </trans-unit>
+  <trans-unit id="2"><source>Close</source><target state="needs-review-translation">Zu</target>\
+</trans-unit>
+  <trans-unit id="3"><source>Done</source><target state="final">Fertig</target></trans-unit>
+  <trans-unit id="4" translate="no"><source>Key</source><target/></trans-unit>
+  <trans-unit id="5"><source>Red <ph id="1">&lt;b></ph> car</source><target  />
+    <alt-trans><source>Red</source><target>Rot</target></alt-trans></trans-unit>
+</body></file></xliff>
+"""
+SRT = (
+    "1\r\n00:00:01,000 --> 00:00:02,000\r\n<i>Good\r\nmorning</i>\r\n\r\n2\r\n"
+    "00:00:03,000 --> 00:00:04,000 X1:3\r\n- Yes.\r\n"
+)
+JSON = (
+    '{\n  "a": "Hello {name}",\n\t"b": [1.50, "Tab\\there", {"c": "\\u00fc \\"x\\""}], "d": "12"}'
+)
+HTML = """<!DOCTYPE html>
+<html lang=en><head><title>My page</title><script>var a = "<p>text</p>";</script></head>
+<body><!-- note --><p class='x'>Click <a href="a&b">here &amp;
+   now</a> or <code>stop it</code>.<p>Second<br>line &copy; 2024 <img alt="x">
+<div translate=no>keep <b>this</b></div><pre>two
+lines</pre></body></html>
+"""
+EXAMPLES = {"po": PO, "xliff": XLIFF, "json": JSON, "srt": SRT, "html": HTML}
+
+
+def taken_off(text):
+    return re.sub("⟦([^⟧]*)⟧", r"\1", text)
+
+
+def bare(text):
+    return re.sub("[⟦⟧]", "", text)
+
+
+def upper(texts):
+    """A model that protects: upper case but for what is between brackets."""
+    return [
+        "".join(
+            part[1:-1] if part[:1] == "⟦" else part.upper() for part in re.split("(⟦[^⟧]*⟧)", one)
+        )
+        for one in texts
+    ]
+
+
+def loud(texts):
+    return [one.upper() for one in texts]
+
+
+def same(texts):
+    return [taken_off(one) for one in texts]
+
+
+def translated(text, file_format, translate=upper, protects=True, everything=False):
+    document = Document.read(text.encode("utf-8"), file_format, everything)
+    return document.translated(translate, protects)
+
+
+EXPECTED = {
+    "po": {
+        'file"\nmsgstr ""': 'file"\nmsgstr "OPEN THE %(name)s FILE"',
+        '"Schliessen"': '"CLOSE"',
+        'msgstr[0] ""': 'msgstr[0] "%d FILE\\n"',
+    },
+    "xliff": {
+        "</source>\n  </trans-unit>": '</source>\n    <target>OPEN <g id="1">THE &amp; FILE</g>'
+        '<x id="2"/></target>\n  </trans-unit>',
+        ">Zu<": ">CLOSE<",
+        "<target  />": '<target>RED <ph id="1">&lt;b></ph> CAR</target>',
+    },
+    "srt": {"Good\r\nmorning": "GOOD\r\nMORNING", "- Yes.": "- YES."},
+    "json": {
+        "Hello {": "HELLO {",
+        "Tab\\there": "TAB\\tHERE",
+        '\\u00fc \\"x': '\\u00dc \\"X',
+    },
+    "html": {
+        "My page": "MY PAGE",
+        "Click": "CLICK",
+        "here &amp;\n   now": "HERE &amp; NOW",
+        "> or <": "> OR <",
+        ">Second": ">SECOND",
+        "line &copy;": "LINE ©",
+        "two\nlines": "TWO\nLINES",
+    },
+}
+
+
+@pytest.mark.parametrize("protects", [True, False])
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_translations_are_put_in_and_nothing_else_changes(file_format, protects):
+    expected = EXAMPLES[file_format]
+    for old, new in EXPECTED[file_format].items():
+        assert expected.count(old) == 1
+        expected = expected.replace(old, new)
+    assert translated(EXAMPLES[file_format], file_format, protects=protects) == expected
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_what_is_the_same_stays_byte_for_byte(file_format):
+    text = "\ufeff" + EXAMPLES[file_format]
+    if file_format in BILINGUAL:
+        # What is done already; a second time nothing changes.
+        done = translated(text, file_format, same)
+        assert done != text
+        assert translated(done, file_format, same) == done
+        done = translated(text, file_format, same, everything=True)
+        assert translated(done, file_format, same, everything=True) == done
+    else:
+        assert translated(text, file_format, same) == text
+        assert translated(text, file_format, same, protects=False) == text
+
+
+@pytest.mark.parametrize("file_format", BILINGUAL)
+def test_what_is_translated_is_done_again_if_asked(file_format):
+    assert "Fertig" in translated(EXAMPLES[file_format], file_format)
+    again = translated(EXAMPLES[file_format], file_format, everything=True)
+    assert "Fertig" not in again
+    assert "DONE" in again
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [lambda one: "", lambda one: taken_off(one) * 2, lambda one: taken_off(one).replace(">", ")")],
+)
+def test_codes_that_a_model_loses_or_repeats_come_back(broken):
+    """The texts between them are translated then by themselves."""
+
+    def lost(texts):
+        return [broken(one) if "⟦" in one else one.upper() for one in texts]
+
+    assert translated(XLIFF, "xliff", lost) == translated(XLIFF, "xliff", protects=False)
+    page = "<p>a <b>c</b> d <i>e</i> f</p>"
+    assert translated(page, "html", lost) == page.replace(
+        "a <b>c</b> d <i>e</i> f", ("A <b>C</b> D <i>E</i> F")
+    )
+
+
+def test_tags_that_are_not_nested_any_more_are_no_translation():
+    def crossed(texts):
+        return [
+            re.sub("⟦(</?.>)⟧", lambda m: {"</b>": "</i>", "</i>": "</b>"}.get(m[1], m[1]), one)
+            if "⟦" in one
+            else one.upper()
+            for one in texts
+        ]
+
+    assert translated("<p>a <b>c <i>e</i> f</b> g</p>", "html", crossed) == (
+        "<p>A <b>C <i>E</i> F</b> G</p>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("file_format", "text", "told"),
+    [
+        ("po", 'msgid "a"\nmsgstr "b\n', "line 2: not what a catalogue has"),
+        ("po", 'msgid "a"\n', "the last message has no msgstr"),
+        ("po", 'msgstr "a"\n', "line 1: msgstr in the wrong place"),
+        ("xliff", "<xliff>\n<a></xliff>", "line 2: mismatched tag"),
+        ("xliff", "<html/>", "its root is <html>"),
+        ("json", '{"a":\n}', "line 2: Expecting value"),
+        ("json", "[" * 100_000, "too many levels|Expecting value"),
+        ("srt", "hello\n", "line 1: not the number of a cue"),
+        ("srt", "1\nhello\n", "line 2: not the times of a cue"),
+        ("html", "no page", "it has no tag"),
+        *((one, " \n", "it is empty") for one in FORMATS),
+    ],
+)
+def test_what_is_no_such_file_is_told_with_its_line(file_format, text, told):
+    with pytest.raises(ValueError, match=told) as raised:
+        translated(text, file_format)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_bytes_that_are_no_text_are_told(file_format):
+    with pytest.raises(ValueError, match=r"^line 2: not UTF-8\. Save"):
+        Document.read(b"a\n\xff", file_format)
+
+
+def test_a_catalogue_is_compiled_by_gettext(tmp_path):
+    if shutil.which("msgfmt") is None:
+        pytest.skip("msgfmt is not installed")
+    path = tmp_path / "a.po"
+    path.write_text(translated(PO, "po"), encoding="utf-8")
+    subprocess.run(
+        ["msgfmt", "--check-format", "-o", tmp_path / "a.mo", path], check=True, capture_output=True
+    )
+    found = gettext.GNUTranslations(io.BytesIO((tmp_path / "a.mo").read_bytes()))
+    assert found.gettext("Open the %(name)s file") == "OPEN THE %(name)s FILE"
+    assert found.ngettext("%d file\n", "%d files\n", 1) == "%d FILE\n"
+    assert found.ngettext("%d file\n", "%d files\n", 2) == "%d Dateien\n"
+    # A person has not looked at it yet.
+    assert found.pgettext("menu", "Close") == "Close"
+
+
+def test_units_of_the_toolkit_are_read_by_it_again():
+    storage = pytest.importorskip("translate.storage.xliff")
+    file = storage.xlifffile()
+    for text in ("Hello & <you>", "Two\nlines\tand a tab", "12"):
+        file.addsourceunit(text)
+    file.units[0].addnote("A note: Hello", origin="developer")
+    text = bytes(file).decode()
+    done = translated(text, "xliff", protects=True)
+    again = storage.xlifffile.parsestring(done.encode())
+    assert [unit.target for unit in again.units] == [
+        "HELLO & <you>",
+        "TWO\nLINES\tAND A TAB",
+        None,
+    ]
+    assert [unit.source for unit in again.units] == [unit.source for unit in file.units]
+    assert re.sub(r"\s*<target>.*?</target>", "", done, flags=re.DOTALL) == text
+
+
+# The command, with a model that answers in upper case.
+class UpperCase:
+    def __init__(self, protected):
+        self.description = {"protected": {"protect": ["tags"]}} if protected else {}
+
+    def translate(self, lines, prefixes, split_sentences, decode_tokens, at_once, report):
+        return upper(lines)
+
+
+@pytest.mark.parametrize("protected", [True, False])
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_the_command_writes_the_file(file_format, protected, tmp_path, monkeypatch):
+    monkeypatch.setattr("keras_transformer.startup.spread_over_cores", lambda: 1)
+    monkeypatch.setattr(
+        "keras_transformer.inference.translator.Translator.load",
+        lambda *arguments, **options: UpperCase(protected),
+    )
+    source = tmp_path / "in"
+    source.write_bytes(EXAMPLES[file_format].encode())
+    given = ["--model=x", f"--file_format={file_format}", f"--input={source}"]
+    given.append(f"--output={tmp_path}/out")
+    translate.main(flags_of("translate", *given))
+    wanted = translated(EXAMPLES[file_format], file_format, protects=protected)
+    assert (tmp_path / "out").read_bytes() == wanted.encode()
+    # Nothing is written of a file that is none.
+    source.write_bytes(b"\xff")
+    (tmp_path / "out").unlink()
+    told = rf"^{source} is no file of --file_format={file_format}: line 1: not UTF-8\."
+    with pytest.raises(ValueError, match=told):
+        translate.main(flags_of("translate", *given))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["--file_format=json", "--all"], "--all is for --file_format=po or xliff"),
+        (["--all"], "--all is for --file_format=po or xliff. Received: --file_format=lines"),
+        (["--file_format=po", "--json"], "--file_format=po is written as it was read: leave out"),
+        (["--file_format=po", "--stream"], "--file_format=po is written as it was read: leave"),
+    ],
+)
+def test_flags_that_make_no_sense_together_are_refused(more, told):
+    with pytest.raises(ValueError, match=f"^{told}"):
+        translate.main(flags_of("translate", "--model=x", *more))
+
+
+# Texts of odd ones.
+WORDS = st.lists(
+    st.sampled_from(
+        [
+            "Open",
+            "ü",
+            "a\tb",
+            "{x}",
+            "%s",
+            "%(n)d",
+            "<b>",
+            "</b>",
+            "<br/>",
+            '"',
+            "\\",
+            "&",
+            "&amp;",
+            "<",
+            ">",
+            "\n",
+            " ",
+            "  ",
+            "⟦",
+            "⟧",
+            "12",
+            "😀",
+            "{",
+            "'",
+            "<i>x</i>",
+            "]]>",
+            "[%k%]",
+        ]
+    ),
+    min_size=1,
+    max_size=8,
+).map("".join)
+TEXTS = st.lists(WORDS.filter(lambda one: one.strip() != ""), min_size=1, max_size=4)
+
+
+def po_file(texts, polib):
+    catalogue = polib.POFile(wrapwidth=30)
+    catalogue.metadata = {"Content-Type": "text/plain; charset=UTF-8"}
+    for number, text in enumerate(texts):
+        plural = {"msgid_plural": text + "s", "msgstr_plural": {0: "", 1: ""}}
+        more = plural if number % 2 else {}
+        catalogue.append(polib.POEntry(msgid=text, msgctxt=str(number), **more))
+    return str(catalogue)
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS)
+def test_odd_catalogues_are_read_by_polib(texts):
+    polib = pytest.importorskip("polib")
+    text = po_file(texts, polib)
+    for protects in (True, False):
+        done = translated(text, "po", same, protects)
+        for entry in polib.pofile(done):
+            forms = [entry.msgid, entry.msgid_plural] if entry.msgid_plural else [entry.msgid]
+            found = [*entry.msgstr_plural.values()] if entry.msgid_plural else [entry.msgstr]
+            for source, target in zip(forms, found, strict=True):
+                wanted = source if any(map(str.isalpha, KEPT.sub("", source))) else ""
+                assert bare(target) == bare(wanted)
+        assert [one.msgctxt for one in polib.pofile(done)] == [*map(str, range(len(texts)))]
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS, st.sampled_from([None, 1, "\t"]), st.booleans())
+def test_odd_strings_of_json_are_those_of_json(texts, indent, is_ascii):
+    text = json.dumps({"a": texts, "b": {"c": texts[0]}}, indent=indent, ensure_ascii=is_ascii)
+    assert translated(text, "json", list, protects=False) == text
+    found = json.loads(translated(text, "json", loud, False))
+    for one, other in zip(texts, found["a"], strict=True):
+        assert KEPT.findall(one) == KEPT.findall(other) or "ü" in one or one.upper() == other
+        assert one.upper() == other.upper()
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS, st.sampled_from(["xliff", "xliff2"]))
+def test_odd_units_are_read_by_the_toolkit(texts, kind):
+    lxml = pytest.importorskip("lxml.etree")
+    name = {"xliff": "trans-unit", "xliff2": "segment"}[kind]
+    root = lxml.Element("xliff")
+    for text in texts:
+        unit = lxml.SubElement(root, name)
+        source = lxml.SubElement(unit, "source")
+        source.text = text
+        lxml.SubElement(source, "x", id="1").tail = text
+    text = lxml.tostring(root, encoding="unicode", pretty_print=True)
+    for protects in (True, False):
+        done = translated(text, "xliff", lambda ones: list(map(taken_off, ones)), protects)
+        again = lxml.fromstring(done)
+        assert len(again) == len(texts)
+        for unit in again:
+            source, *target = unit
+            if target:
+                [target] = target
+                assert taken_off("".join(target.itertext())) == taken_off(
+                    "".join(source.itertext())
+                )
+                assert len(target) == 1
+        for unit in again:
+            for target in unit.findall("target"):
+                unit.remove(target)
+        found, wanted = ("".join(one.itertext()) for one in (again, root))
+        assert re.sub(r"\s+", "", found) == re.sub(r"\s+", "", wanted)
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS)
+def test_odd_subtitles_are_read_by_pysubs2(texts):
+    pysubs2 = pytest.importorskip("pysubs2")
+    file = pysubs2.SSAFile()
+    file.events = [
+        pysubs2.SSAEvent(
+            start=1000 * n, end=1000 * n + 500, text=re.sub("\n+", r"\\N", one.strip())
+        )
+        for n, one in enumerate(texts)
+    ]
+    text = file.to_string("srt")
+    assert translated(text, "srt", list, protects=False) == text
+    done = translated(text, "srt", loud, protects=False)
+    done = pysubs2.SSAFile.from_string(done, format_="srt")
+    before = pysubs2.SSAFile.from_string(text, format_="srt")
+    assert [one.start for one in done] == [one.start for one in before]
+    assert [one.text.upper() for one in done] == [one.text.upper() for one in before]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    TEXTS.map(lambda texts: [*map(bare, texts)]),
+    st.sampled_from(["p", "li", "b", "pre", "script", "textarea", "title", "code"]),
+)
+def test_odd_pages_keep_their_tags(texts, tag):
+    lxml = pytest.importorskip("lxml.html")
+    page = "".join(f"<div>x</div><{tag} a='>'>{text}</{tag}>" for text in texts)
+    assert translated(page, "html", list, protects=False) == page
+    assert translated(page, "html", same) == page
+    done = translated(page, "html", protects=False)
+    assert [one.tag for one in lxml.fromstring(done).iter()] == [
+        one.tag for one in lxml.fromstring(page).iter()
+    ]
