@@ -26,6 +26,7 @@ class Constraints:
         repetition_penalty: theta; the logit of a token that has come is divided by theta if it is
             positive, else multiplied by it. 1: no penalty.
         barred: ids that never come.
+        forbidden: a `ForbiddenWords`, or None.
         given: number of tokens of a prefix that belong to the question: they cost nothing.
 
     Raises:
@@ -39,6 +40,7 @@ class Constraints:
     repetition_penalty: float = 1.0
     barred: tuple[int, ...] = ()
     given: int = 0
+    forbidden: Callable[[tf.Tensor], tf.Tensor] | None = None
 
     def __post_init__(self):
         if not isinstance(self.no_repeat_ngram_size, int) or self.no_repeat_ngram_size < 0:
@@ -116,6 +118,8 @@ class Constraints:
             never = np.zeros(vocabulary_size, np.float32)
             never[list(self.barred)] = -np.inf
             allowed = allowed + never
+        if self.forbidden is not None:
+            allowed = allowed + self.forbidden(history[:, 1:])
         if allowed is not logits:
             allowed = tf.where((forced == FREE)[:, None], allowed, logits)
         may_end = (

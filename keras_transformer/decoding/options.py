@@ -3,6 +3,7 @@ expect; and which of them a run remembers.
 """
 
 import dataclasses
+import pathlib
 import types
 
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, in_tokens, limits, parse_length
@@ -24,7 +25,7 @@ ITS_OWN = types.MappingProxyType({"is_unset": True, "resumed": TOLD})
 # Rules on a text, however it is searched for.
 RULES = (
     *("max_length", "min_length", "no_repeat_ngram_size", "repetition_penalty", "constrained"),
-    *("barred", "protect_all"),
+    *("barred", "protect_all", "forbidden_words"),
 )
 
 
@@ -126,6 +127,13 @@ class DecodingOptions(Options):
         f"the source, and none more often. Default: yes, {OR_ITS_OWN}",
         **ITS_OWN,
     )
+    forbidden: str | None = option(
+        None,
+        "File of words and phrases, one a line, that a translation never has. One in lower case "
+        f"is forbidden with a capital too. Default: none, {OR_ITS_OWN}",
+        path=True,
+        **ITS_OWN,
+    )
     samples: int = option(
         0,
         "Number of translations to draw instead of a search; the likeliest is given. 0: search. "
@@ -159,12 +167,18 @@ class DecodingOptions(Options):
     target_language: str | None = None
     # Ids that are never produced.
     barred: tuple[int, ...] = ()
+    # What the file `forbidden` holds.
+    forbidden_words: tuple[str, ...] = ()
 
     def __post_init__(self):
+        if self.forbidden:
+            object.__setattr__(self, "forbidden_words", _words_of(self.forbidden))
+            object.__setattr__(self, "forbidden", None)
         # 80 and "80" mean the same.
         for name in ("min_length", "max_length"):
             object.__setattr__(self, name, str(getattr(self, name)))
-        object.__setattr__(self, "barred", tuple(self.barred))
+        for name in ("barred", "forbidden_words"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         super().__post_init__()
         self._refuse_what_excludes_each_other()
         shortest = parse_length("min_length", self.min_length)
@@ -282,3 +296,11 @@ class DecodingOptions(Options):
         """Fewest tokens of each translation, int32 (B,), or None if one is enough for all."""
         shortest = parse_length("min_length", self.min_length)
         return None if shortest == (0, 1) else limits(shortest, source_lengths)
+
+
+def _words_of(path):
+    try:
+        lines = pathlib.Path(path).read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"`forbidden` must be a UTF-8 file of words. Received: {path}.") from error
+    return tuple(filter(None, map(str.strip, lines)))

@@ -26,8 +26,9 @@ def decoding_flags(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def remembered(options: DecodingOptions) -> dict[str, Any]:
     """What a run keeps of its options: arguments of `DecodingOptions`, as JSON."""
-    values = {**dataclasses.asdict(options), "barred": list(options.barred)}
-    usual = {"barred": [], "protect_all": True}
+    lists = {name: list(getattr(options, name)) for name in ("barred", "forbidden_words")}
+    values = {**dataclasses.asdict(options), **lists}
+    usual = {"barred": [], "forbidden_words": [], "protect_all": True}
     said = {name: value for name, value in values.items() if value != usual.get(name)}
     return {name: said[name] for name in REMEMBERED if said.get(name) is not None}
 

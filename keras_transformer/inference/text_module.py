@@ -16,6 +16,7 @@ import tensorflow as tf
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.candidates import next_tokens
 from keras_transformer.decoding.constraints import under
+from keras_transformer.decoding.forbidden_words import ForbiddenWords
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.decoding.options import TEMPERATURES
 from keras_transformer.decoding.span_constraints import SpanConstraints
@@ -73,6 +74,8 @@ class TextModule(ServedText):
         self.target_tokenizer = vocabulary.target.tokenizer
         self.options = options
         self.marks = SpanMarks(vocabulary.protected) if vocabulary.protected else None
+        words = options.forbidden_words
+        self._forbidden = ForbiddenWords(words, vocabulary.target.spelled) if words else None
         self.stepper = model.stepper
 
     def functions(self):
@@ -126,6 +129,9 @@ class TextModule(ServedText):
         source = self.source_ids(text) if source is None else source
         lengths = source.row_lengths()
         search = self._keeping_spans(search, text, source)
+        if self._forbidden:
+            rules = dataclasses.replace(search.constraints, forbidden=self._forbidden)
+            search = under(search, rules)
         memory, prefixes = self.begin(source, prefixes)
         limits = (limits or self.options.limits)(lengths)
         minima = self.options.minima(lengths)

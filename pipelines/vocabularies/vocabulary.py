@@ -210,6 +210,18 @@ class Vocabulary:
         return [self.processor.id_to_piece(number) for number in range(self.size)]
 
     @functools.cached_property
+    def spelled(self) -> list[str | bytes]:
+        """What each piece writes: a text, or its byte where it is one; "" if it is special."""
+        return [self._spelled(number, piece) for number, piece in enumerate(self.pieces)]
+
+    def _spelled(self, number, piece):
+        if self.processor.is_control(number) or self.processor.is_unknown(number):
+            return ""
+        if self.processor.is_byte(number):
+            return bytes([int(piece[3:5], 16)])
+        return piece.replace(SPACE, " ")
+
+    @functools.cached_property
     def merges(self) -> dict[str, int] | None:
         """The pieces of a byte-pair encoding that merges make, and their characters, with their
         ids: the smaller the id, the sooner the merge. None for another kind of vocabulary.

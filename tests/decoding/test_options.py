@@ -342,5 +342,7 @@ def test_every_option_is_remembered_or_left_out_on_purpose():
     names = {field.name for field in dataclasses.fields(DecodingOptions)}
     languages = {"source_language", "target_language"}
     of_one_command = {"num_hypotheses", "samples", "temperature", "top_k", "top_p", "seed"}
-    kept = remembered(DecodingOptions(**{**TRAINED, "barred": (1,), "protect_all": False}))
+    of_one_command.add("forbidden")  # A file, whose words are kept.
+    lists = {"barred": (1,), "forbidden_words": ("cat",)}
+    kept = remembered(DecodingOptions(**{**TRAINED, **lists, "protect_all": False}))
     assert names - kept.keys() - languages == of_one_command

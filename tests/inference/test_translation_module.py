@@ -1,5 +1,7 @@
 """Strings in, strings out: the graph around the model."""
 
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -283,3 +285,21 @@ def test_a_side_without_words_has_no_links(source, target):
 
 def test_a_first_piece_without_its_space_begins_a_word_all_the_same():
     assert link_words(["a", "b", "</s>"], ["c", "▁d", "</s>"], np.ones((3, 3))) == [(0, 0), (0, 1)]
+
+
+@pytest.mark.parametrize("given", [{"beam_size": 1}, {"beam_size": 3}, {"samples": 3}], ids=str)
+def test_forbidden_words_never_come(model, pieces, given):
+    """Whatever the search, in its best and in its other hypotheses."""
+    lines = ["a b c d", "c c a", "e f"]
+
+    def words(**more):
+        options = DecodingOptions(**given, max_length=12, **more)
+        module = TranslationModule(model, pieces, options)
+        found = module.functions()["nbest"](tf.constant(lines))["translations"].numpy().ravel()
+        return [re.findall(r"\w+", one.decode()) for one in found]
+
+    said = sorted({word for line in words() for word in line})
+    assert said, "the control: without the rule they come"
+    forbidden = said[:: max(1, len(said) // 4)]
+    after = {word for line in words(forbidden_words=forbidden) for word in line}
+    assert not after & set(forbidden)

@@ -6,7 +6,7 @@ from keras_transformer.tasks.options import Registered
 from keras_transformer.tasks.translation.options import OF_TRANSLATORS
 from pipelines.options import like
 
-SEARCH = like(DecodingOptions, without=("protect_all",))
+SEARCH = like(DecodingOptions, without=("protect_all", "forbidden"))
 TASKS = {
     "parsing": Registered(
         "parsing",

@@ -1,0 +1,153 @@
+"""Words that never come, in whichever pieces they are spelled: a rule on top of section 6.1's
+decoding (Vaswani et al. 2017).
+
+Shapes: S states; V pieces; b K rows, one a hypothesis.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+MOST_CELLS = 2**24
+
+
+class Byte(NamedTuple):
+    """A byte of a text, and whether it belongs to a letter or digit."""
+
+    value: int
+    is_of_word: bool
+
+
+class State(NamedTuple):
+    """What is known of a text: the forbidden words that it ends with a beginning of, each with how
+    many of its bytes have come; and whether its last character is of a word.
+    """
+
+    begun: frozenset
+    is_in_word: bool
+
+
+NOTHING = State(frozenset(), False)
+WORD = State(frozenset(), True)
+
+
+class ForbiddenWords:
+    """Bars each piece after which a text ends in a forbidden word, or holds one.
+
+    An automaton reads the bytes of the text. A word is found as a whole word, and one that is given
+    in lower case with a capital too. What follows a piece is not known: if "cat" is forbidden,
+    "cattle" can come as "catt" "le", and not as "cat" "tle".
+
+    Args:
+        words: words or phrases, each with a character that is no space.
+        pieces: what each of the V pieces writes: a text, or a byte of a character that is spelled
+            in bytes; "" of a special one.
+
+    Call arguments:
+        came: the ids that have come, int32 (b K, t).
+
+    Returns:
+        float32 (b K, V), -inf at what is barred, else 0.
+
+    Raises:
+        ValueError: an empty word, or too many for the vocabulary.
+    """
+
+    def __init__(self, words: Sequence[str], pieces: Sequence[str | bytes]):
+        if empty := [word for word in words if not word.strip()]:
+            raise ValueError(
+                f"`forbidden` must be words or phrases, one a line. Received: {empty[0]!r} among "
+                "them. Remove the empty line."
+            )
+        self.words = tuple(dict.fromkeys(" ".join(word.split()) for word in words))
+        both = {spelled for word in self.words for spelled in (word, word[0].upper() + word[1:])}
+        self._patterns = [list(_bytes(word)) for word in sorted(both)]
+        # A piece has a byte at least; the one before the word says whether it begins there.
+        self._longest = max(map(len, self._patterns)) + 1
+        self._pieces = [list(_bytes(piece)) for piece in pieces]
+        self.following, self.is_barred = self._tables()
+
+    def __call__(self, came: tf.Tensor) -> tf.Tensor:
+        rows, length = (tf.shape(came)[axis] for axis in (0, 1))
+        following = tf.constant(self.following)
+
+        def read(place, state):
+            return place + 1, tf.gather_nd(following, tf.stack([state, came[:, place]], axis=1))
+
+        start = (tf.maximum(length - self._longest, 0), tf.zeros([rows], tf.int32))
+        _, state = tf.while_loop(lambda place, _: place < length, read, start)
+        return tf.where(tf.gather(tf.constant(self.is_barred), state), -float("inf"), 0.0)
+
+    def _tables(self):
+        """For each state and piece the number of the next state, int32 (S, V), and whether it is
+        barred, booleans.
+        """
+        begin_with: dict[int, list[int]] = {}
+        for number, piece in enumerate(self._pieces):
+            if piece:
+                begin_with.setdefault(piece[0].value, []).append(number)
+        numbers = {NOTHING: 0, WORD: 1}
+        waiting = [NOTHING, WORD]
+        rows: list[np.ndarray] = []
+        barred: list[np.ndarray] = []
+        for state in waiting:
+            if len(waiting) * len(self._pieces) > MOST_CELLS:
+                raise ValueError(
+                    f"`forbidden` has too many words for a vocabulary of {len(self._pieces):,} "
+                    f"pieces. Received: {len(self.words):,} words. Name fewer."
+                )
+            # Of a text that has begun a word only pieces that go on with it lead elsewhere.
+            is_new = len(rows) < 2
+            row = np.zeros(len(self._pieces), np.int32) if is_new else rows[state.is_in_word].copy()
+            bar = np.zeros(len(self._pieces), bool) if is_new else barred[state.is_in_word].copy()
+            goes_on = {self._patterns[word][count].value for word, count in state.begun}
+            changed = [number for value in goes_on for number in begin_with.get(value, ())]
+            for number in range(len(self._pieces)) if is_new else changed:
+                found = self._after(state, self._pieces[number])
+                bar[number] = found is None
+                found = found or NOTHING
+                if found not in numbers:
+                    numbers[found] = len(numbers)
+                    waiting.append(found)
+                row[number] = numbers[found]
+            rows.append(row)
+            barred.append(bar)
+        return np.stack(rows), np.stack(barred)
+
+    def _after(self, state, piece):
+        """The state after a piece; None if a word ends within it or with it."""
+        begun, is_in_word = state
+        is_whole = False
+        for byte in piece:
+            if is_whole and not byte.is_of_word:
+                return None
+            grown = set()
+            is_whole = False
+            starts = [(number, 0) for number in range(len(self._patterns))]
+            for number, count in (*begun, *starts):
+                pattern = self._patterns[number]
+                is_inside = not count and is_in_word and pattern[0].is_of_word
+                if is_inside or pattern[count].value != byte.value:
+                    continue
+                if count + 1 < len(pattern):
+                    grown.add((number, count + 1))
+                elif not pattern[-1].is_of_word:
+                    return None
+                else:
+                    is_whole = True
+            begun = frozenset(grown)
+            is_in_word = byte.is_of_word
+        return None if is_whole else State(begun, is_in_word)
+
+
+def _bytes(text: str | bytes) -> Iterator[Byte]:
+    if isinstance(text, bytes):
+        # Whether a character that is spelled in bytes is a letter is not known: as if it was none,
+        # so that no word escapes.
+        yield from (Byte(value, value < 128 and chr(value).isalnum()) for value in text)
+        return
+    for character in text:
+        is_of_word = character.isalnum() or character == "_"
+        yield from (Byte(value, is_of_word) for value in character.encode())
