@@ -117,3 +117,12 @@ def _flush(path):
 
 def _as_json(value):
     return json.dumps(value, ensure_ascii=False)
+
+
+def read_words(path: str | os.PathLike) -> tuple[str, ...]:
+    """The words of a file, one a line; lines without any are left out."""
+    try:
+        lines = pathlib.Path(path).read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must have words in UTF-8. Received: other bytes.") from error
+    return tuple(filter(None, map(str.strip, lines)))

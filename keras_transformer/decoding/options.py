@@ -3,11 +3,11 @@ expect; and which of them a run remembers.
 """
 
 import dataclasses
-import pathlib
 import types
 
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, in_tokens, limits, parse_length
 from pipelines.options import TOLD, Options, option
+from pipelines.whole_files import read_words
 
 OR_ITS_OWN = (
     "or the value that a SavedModel was exported with, or a run of a translator or parser trained "
@@ -172,7 +172,7 @@ class DecodingOptions(Options):
 
     def __post_init__(self):
         if self.forbidden:
-            object.__setattr__(self, "forbidden_words", _words_of(self.forbidden))
+            object.__setattr__(self, "forbidden_words", read_words(self.forbidden))
             object.__setattr__(self, "forbidden", None)
         # 80 and "80" mean the same.
         for name in ("min_length", "max_length"):
@@ -296,11 +296,3 @@ class DecodingOptions(Options):
         """Fewest tokens of each translation, int32 (B,), or None if one is enough for all."""
         shortest = parse_length("min_length", self.min_length)
         return None if shortest == (0, 1) else limits(shortest, source_lengths)
-
-
-def _words_of(path):
-    try:
-        lines = pathlib.Path(path).read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"`forbidden` must be a UTF-8 file of words. Received: {path}.") from error
-    return tuple(filter(None, map(str.strip, lines)))

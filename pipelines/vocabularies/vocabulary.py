@@ -212,14 +212,12 @@ class Vocabulary:
     @functools.cached_property
     def spelled(self) -> list[str | bytes]:
         """What each piece writes: a text, or its byte where it is one; "" if it is special."""
-        return [self._spelled(number, piece) for number, piece in enumerate(self.pieces)]
-
-    def _spelled(self, number, piece):
-        if self.processor.is_control(number) or self.processor.is_unknown(number):
-            return ""
-        if self.processor.is_byte(number):
-            return bytes([int(piece[3:5], 16)])
-        return piece.replace(SPACE, " ")
+        made = self.processor
+        special = [one for one in range(self.size) if made.is_control(one) or made.is_unknown(one)]
+        found: list[str | bytes] = [piece.replace(SPACE, " ") for piece in self.pieces]
+        for number in filter(made.is_byte, range(self.size)):
+            found[number] = bytes([int(self.pieces[number][3:5], 16)])
+        return ["" if number in special else one for number, one in enumerate(found)]
 
     @functools.cached_property
     def merges(self) -> dict[str, int] | None:
