@@ -96,6 +96,7 @@ class AugmentedText(Variation):
         changed = self.changed(text, keys)
         anew = self._vocabulary.tokenize(changed)
         is_new = (changed != text) & (anew.row_lengths() <= self.longest)
+        is_new = tf.ensure_shape(is_new, [None])
         count = tf.size(rows, tf.int64)
         places = tf.range(count)
         ids = tf.gather(tf.concat([plain, anew], axis=0), tf.where(is_new, places + count, places))
