@@ -184,8 +184,9 @@ table(header, rows) if rows else None
 
 # %%
 def ranks(values):
-    """The place of each value in their order, from 0."""
-    return np.argsort(np.argsort(values))
+    """The place of each value in their order, from 0; equal values share theirs."""
+    values = np.array(values)
+    return [(values < one).sum() + ((values == one).sum() - 1) / 2 for one in values]
 
 
 if len(rows) > 2:

@@ -69,7 +69,7 @@ def learn(
         model_type: "bpe", byte-pair encoding (Sennrich et al. 2016), which merges the most frequent
             pairs; or "unigram" (Kudo 2018), which keeps the pieces that make the text most likely.
             The paper has byte pairs for English-German; for English-French it has word pieces,
-            which no library learns in a form that text can be restored from.
+            which are not learned here.
     """
     tags = list(tags)
     if taken := sorted({tag for tag in tags if tag in RESERVED or tags.count(tag) > 1}):
