@@ -331,6 +331,7 @@ def test_a_path_that_cannot_be_is_told_before_anything_is_done(name, tmp_path):
     choice = choice or (["--pictures=folder"] if name == "pictures_dir" else [])
     choice = {"png": ["--picture=patches"], "trees": ["--picture=heads"]}.get(name, choice)
     choice = ["--corpus=tsv"] if name in ("data_file", "valid_file", "test_file") else choice
+    choice = ["--corpus=records"] if name == "map_dir" else choice
     arguments = [*task, *choice]
     for path in ("a" * 256, f"b/{'ä' * 128}", "a/" * 2048):
         found = told(command, *arguments, f"--{name}={path}")

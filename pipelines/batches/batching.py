@@ -55,7 +55,7 @@ class TrainingBatches:
         """Updates and shapes in words."""
         updates = self.updates_per_epoch
         rates = self.order.rates.sum(axis=1) / np.bincount(self.buckets.bucket_of)
-        tokens = rates[self.buckets.bucket_of] @ self.examples.lengths
+        tokens = self.buckets.sums(self.examples.lengths) @ rates
         of_sides = zip(tokens / self.order.batches_per_epoch, self.examples.sides, strict=True)
         size = " and ".join(f"{count:,.0f} {side}" for count, side in of_sides)
         return (

@@ -21,6 +21,8 @@ MOST_PADDING_STATIC = 0.1
 # about the worst share of padding.
 FIRST_EDGE = 4
 GROWTH = 1.15
+# Examples that are looked at together.
+ROWS = 2**20
 # The positions that a merging adds which must not come.
 NEVER = np.iinfo(np.int64).max
 
@@ -44,7 +46,19 @@ class Buckets:
     @property
     def padding(self) -> float:
         """Share of the positions that hold no token, in [0, 1)."""
-        return 1 - int(self.tokens.sum()) / int(self.lengths.sum(axis=1)[self.bucket_of].sum())
+        counts = np.bincount(self.bucket_of, minlength=len(self.lengths))
+        return 1 - int(self.tokens.sum()) / int(self.lengths.sum(axis=1) @ counts)
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """Sums of each column of values (examples, columns) over each bucket, float64 (columns,
+        B).
+        """
+        found = np.zeros((values.shape[1], len(self.batch_sizes)))
+        for start in range(0, len(values), ROWS):
+            part = slice(start, start + ROWS)
+            for total, column in zip(found, values[part].T, strict=True):
+                total += np.bincount(self.bucket_of[part], column, minlength=len(total))
+        return found
 
     def describe(self) -> str:
         """The shapes in words."""
@@ -96,15 +110,27 @@ def bucket(
             f"batch_tokens={batch_tokens}. Raise it, or lower the greatest length."
         )
     edges = boundaries(longest)
-    cells = np.searchsorted(edges, lengths.T)
-    grid = (len(edges),) * len(cells)
-    occupied, bucket_of = np.unique(np.ravel_multi_index(cells, grid), return_inverse=True)
+    grid = (len(edges),) * lengths.shape[1]
+    # Some rows at a time, and small integers: of many examples, each byte counts.
+    parts = [slice(start, start + ROWS) for start in range(0, len(lengths), ROWS)]
+    cell_of = np.empty(len(lengths), np.min_scalar_type(int(np.prod(grid))))
+    for part in parts:
+        cell_of[part] = np.ravel_multi_index(np.searchsorted(edges, lengths[part].T), grid)
+    counts = sum(np.bincount(cell_of[part], minlength=np.prod(grid)) for part in parts)
+    occupied = np.flatnonzero(counts)
     shapes = edges[np.stack(np.unravel_index(occupied, grid), axis=-1)]
     tokens = lengths.sum(axis=0)
     most_positions = int(tokens.sum() / (1 - most_padding))
-    shapes, merged = merge(shapes, np.bincount(bucket_of), most_positions, most_shapes)
-    bucket_of = merged[bucket_of]
-    mean_tokens = np.bincount(bucket_of, lengths.mean(axis=1)) / np.bincount(bucket_of)
+    shapes, merged = merge(shapes, counts[occupied], most_positions, most_shapes)
+    bucket_of_cell = np.zeros(len(counts), np.min_scalar_type(len(shapes)))
+    bucket_of_cell[occupied] = merged
+    bucket_of = np.empty(len(lengths), bucket_of_cell.dtype)
+    sums = np.zeros((2, len(shapes)))
+    for part in parts:
+        bucket_of[part] = bucket_of_cell[cell_of[part]]
+        for total, weights in zip(sums, (lengths[part].mean(axis=1), None), strict=True):
+            total += np.bincount(bucket_of[part], weights, minlength=len(shapes))
+    mean_tokens = sums[0] / sums[1]
     sizes = np.maximum(np.rint(batch_tokens / mean_tokens / multiple), 1).astype(np.int64)
     return Buckets(shapes, sizes * multiple, bucket_of, tokens)
 

@@ -34,14 +34,16 @@ class BatchOrder:
     """
 
     def __init__(self, bucket_of, batch_sizes, seed: int, weights=None):
-        bucket_of = np.asarray(bucket_of, np.int64)
+        bucket_of = np.asarray(bucket_of)
         self.batch_sizes = np.asarray(batch_sizes, np.int64)
         self.seed = seed
         kinds, kind_of = (
             (np.ones(1), 0) if weights is None else np.unique(weights, return_inverse=True)
         )
         self.kinds = len(kinds)
-        stream_of = bucket_of * self.kinds + kind_of
+        stream_of = bucket_of
+        if self.kinds > 1:
+            stream_of = bucket_of.astype(np.int64) * self.kinds + kind_of
         counts = np.bincount(stream_of, minlength=len(self.batch_sizes) * self.kinds)
         # How many examples of each kind an epoch adds to a bucket's stream: float64 (B, K).
         self.rates = kinds * counts.reshape(-1, self.kinds)

@@ -26,6 +26,7 @@ from google.protobuf import message
 
 from pipelines import json_files, vocabularies
 from pipelines.batches.texts import TokenizedPairs
+from pipelines.corpora import mapped_ids
 from pipelines.vocabularies.token_ids import TokenIds, smallest_dtype
 from pipelines.whole_files import write_whole
 
@@ -42,9 +43,14 @@ ENTRIES = {"source_language", "target_language", "tags", "vocabulary", "pairs", 
 class Records:
     """The training side of a prepared corpus, in a folder that `keras_transformer.prepare` filled.
     Missing and damaged files are told.
+
+    Args:
+        folder: the folder.
+        map_dir: folder of uncompressed ids that are mapped into memory; None: they are unpacked.
     """
 
-    def __init__(self, folder: str | os.PathLike):
+    def __init__(self, folder: str | os.PathLike, map_dir: str | os.PathLike | None = None):
+        self.map_dir = map_dir
         self.folder = pathlib.Path(folder).expanduser()
         self.manifest = read_manifest(self.folder)
         self.source_language = self.manifest["source_language"]
@@ -66,7 +72,12 @@ class Records:
     def pairs(self, max_length: int | None = None) -> TokenizedPairs:
         """Read the ids of all pairs, shard by shard in the order of the files. Pairs with a side
         above `max_length` tokens, EOS among them, are dropped and counted; None keeps every pair.
+        With `map_dir` they are mapped: see `mapped_ids`.
         """
+        if self.map_dir:
+            what = [self.manifest["vocabulary"], self.manifest["shards"], max_length]
+            parts = (self._read(shard, max_length) for shard in self.manifest["shards"])
+            return mapped_ids.mapped(pathlib.Path(self.map_dir).expanduser(), what, parts)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             parts = list(
                 pool.map(lambda shard: self._read(shard, max_length), self.manifest["shards"])

@@ -9,7 +9,7 @@ from pathlib import Path
 from pipelines.corpora.line_files import read_lines
 from pipelines.corpora.options import CorpusOptions, Folder, Target
 from pipelines.corpora.parallel_text import Corpus, ParallelText
-from pipelines.options import again
+from pipelines.options import FREE, again, option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,6 +18,13 @@ class PreparedRecords(Folder, name="records"):
 
     has_own_languages = True
 
+    map_dir: str | None = option(
+        None,
+        "Folder for the ids, uncompressed, written once and then mapped from there, so that "
+        "another start need not unpack the records. Default: they are unpacked each time.",
+        path=True,
+        resumed=FREE,
+    )
     source_language: str | None = again(CorpusOptions, "source_language", None)
     target_language: str | None = again(Target, "target_language", None)
 
@@ -26,7 +33,7 @@ class PreparedRecords(Folder, name="records"):
         # TensorFlow's: the other corpora do without it.
         from pipelines.corpora.record_files import AGAIN, Records
 
-        records = Records(folder)
+        records = Records(folder, self.map_dir)
         for path in (*text_paths(folder, "valid"), *text_paths(folder, "test")):
             if not path.exists():
                 raise FileNotFoundError(f"{path} is missing. {AGAIN}")

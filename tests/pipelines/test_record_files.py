@@ -3,6 +3,7 @@ missing passes unnoticed.
 """
 
 import gzip
+import itertools
 import json
 import os
 
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines import corpora
+from pipelines.batches.batching import training_batches
 from pipelines.batches.texts import TokenizedPairs
 from pipelines.corpora import check_languages
 from pipelines.corpora import record_files as records
@@ -297,3 +299,46 @@ def test_a_flipped_bit_is_told(folder):
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
     assert f"{path} is damaged: " in complaint(ValueError, Records(folder).pairs)
+
+
+def test_ids_that_are_mapped_are_those_in_memory(folder, tmp_path):
+    """Whatever the greatest length, the first time and later; and so are batches of them, wherever
+    the stream is entered.
+    """
+    for max_length in (None, 12):
+        held = Records(folder).pairs(max_length)
+        for _ in range(2):
+            mapped = Records(folder, tmp_path / "maps").pairs(max_length)
+            assert isinstance(mapped.sources.flat, np.memmap)
+            assert mapped.too_long == held.too_long
+            for side in ("sources", "targets"):
+                for part in ("flat", "starts"):
+                    found, wanted = (getattr(getattr(one, side), part) for one in (mapped, held))
+                    assert found.dtype == wanted.dtype
+                    np.testing.assert_array_equal(found, wanted)
+        streams = [
+            training_batches(one.examples(), 50, seed=3).arrays(start)
+            for one in (held, mapped)
+            for start in (0, 7)
+        ]
+        for batches in zip(
+            *(itertools.islice(one, 9) for one in streams[:1] + streams[2:3]), strict=True
+        ):
+            assert_alike(*batches)
+        for batches in zip(*(itertools.islice(one, 9) for one in streams[1::2]), strict=True):
+            assert_alike(*batches)
+    assert len(list((tmp_path / "maps").iterdir())) == 2
+
+
+def assert_alike(one, other):
+    for found, wanted in zip(tf.nest.flatten(one), tf.nest.flatten(other), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_mapped_file_that_was_cut_is_told(folder, tmp_path):
+    maps = tmp_path / "maps"
+    Records(folder, maps).pairs()
+    [name] = maps.iterdir()
+    (name / "target.ids").write_bytes(b"12")
+    with pytest.raises(ValueError, match=r"target\.ids is damaged.*Delete its folder"):
+        Records(folder, maps).pairs()

@@ -1,0 +1,132 @@
+"""How much memory the pairs of a corpus take while batches are made of them, how fast batches
+come, and how long it takes to begin and to resume in the middle:
+
+python -m benchmarks.limits.input_memory --pairs=100000,1000000
+
+Records of drawn ids are written first; nothing trains.
+
+Each row is a process of its own. Its peak is that of resident memory (`VmHWM`), pages of mapped
+files among it, which the system takes back when it needs room; its own is what it cannot take back
+(`RssAnon`, in the end).
+"""
+
+import itertools
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+from absl import app, flags
+
+from benchmarks.peers.turns import ROOT
+from benchmarks.tables import print_table
+
+SHARD = 100_000
+PIECES = 32_000
+BATCHES = 200
+
+PAIRS = flags.DEFINE_list("pairs", ["100000", "1000000"], "Pairs of each corpus.")
+FOLDER = flags.DEFINE_string("folder", "input_memory", "Folder for the records; 100 bytes a pair.")
+BATCH_TOKENS = flags.DEFINE_integer("batch_tokens", 4096, "Tokens of a batch on either side.")
+ONE = flags.DEFINE_list("one", None, "Measure in this very process: pairs, and held or mapped.")
+
+
+def write(folder, pairs):
+    """Records of pairs of 4 to 50 drawn ids a side."""
+    import numpy as np
+
+    from pipelines.batches.texts import TokenizedPairs
+    from pipelines.corpora.record_files import write_shard
+    from pipelines.vocabularies.token_ids import TokenIds
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(0, pairs, SHARD):
+        path = folder / f"train-{number // SHARD:05d}.tfrecord.gz"
+        if path.exists():
+            continue
+        draw = np.random.default_rng(number)
+        sides = []
+        for _ in range(2):
+            lengths = draw.integers(4, 51, min(SHARD, pairs - number))
+            flat = draw.integers(4, PIECES, lengths.sum()).astype(np.uint16)
+            sides.append(TokenIds.of_lengths(flat, lengths))
+        write_shard(path, TokenizedPairs(*sides))
+
+
+def read(folder, pairs, is_mapped):
+    """The pairs of the records, as `Records` reads them."""
+    import numpy as np
+
+    from pipelines.corpora.record_files import Records
+
+    records = object.__new__(Records)
+    records.folder = folder
+    records.map_dir = folder / "mapped" if is_mapped else None
+    records.vocabulary = type("Vocabulary", (), {"size": PIECES})
+    records.manifest = {
+        "vocabulary": str(np.dtype(np.uint16)),
+        "shards": [
+            {"file": f"train-{start // SHARD:05d}.tfrecord.gz", "pairs": min(SHARD, pairs - start)}
+            for start in range(0, pairs, SHARD)
+        ],
+    }
+    return records.pairs(256)
+
+
+def status(name):
+    """GB (10^9 bytes) of this process."""
+    text = pathlib.Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(re.search(rf"{name}:\s+(\d+) kB", text)[1]) * 1024 / 1e9
+
+
+def measure(folder, pairs, is_mapped):
+    """Seconds of reading, of arranging, and of the first batch in the middle; tokens a second;
+    GB of the libraries alone, peak, and own in the end.
+    """
+    import numpy as np
+
+    from pipelines.batches.batching import training_batches
+
+    libraries = status("VmRSS")
+    began = time.perf_counter()
+    tokenized = read(folder, pairs, is_mapped)
+    seconds = {"read": time.perf_counter() - began}
+    began = time.perf_counter()
+    stream = training_batches(tokenized.examples(), BATCH_TOKENS.value, seed=1)
+    seconds["arranged"] = time.perf_counter() - began
+    began = time.perf_counter()
+    iterator = stream.dataset(stream.updates_per_epoch // 2).as_numpy_iterator()
+    next(iterator)
+    seconds["resumed"] = time.perf_counter() - began
+    began = time.perf_counter()
+    tokens = 0
+    for (source, _), target, _ in itertools.islice(iterator, BATCHES):
+        tokens += np.count_nonzero(source) + np.count_nonzero(target)
+    speed = tokens / (time.perf_counter() - began)
+    memory = {"libraries": libraries, "peak": status("VmHWM"), "own": status("RssAnon")}
+    return {**seconds, "speed": speed, **memory}
+
+
+def main(_):
+    folder = pathlib.Path(FOLDER.value)
+    if ONE.value:
+        pairs, how = ONE.value
+        print(json.dumps(measure(folder / pairs, int(pairs), how == "mapped")))
+        return
+    rows = []
+    for pairs in PAIRS.value:
+        write(folder / pairs, int(pairs))
+        for how in ("held", "mapped", "mapped"):
+            command = [sys.executable, "-m", "benchmarks.limits.input_memory"]
+            command += [f"--one={pairs},{how}", f"--folder={folder.resolve()}"]
+            done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+            found = json.loads(done.stdout.splitlines()[-1])
+            rows.append([f"{int(pairs):,}", how, *(f"{found[name]:.2f}" for name in found)])
+            print(rows[-1], flush=True)
+    print_table(["pairs", "ids are", *found], rows)
+
+
+if __name__ == "__main__":
+    app.run(main)
