@@ -147,9 +147,11 @@ SAID = {
     "parsing": ALL_OF_PARSING,
     "parsing_semi": {
         **ALL_OF_PARSING,
-        **{"corpus": "mixture", "vocabulary_size": "32000"},
+        "corpus": "mixture",
+        "vocabulary_size": "32000",
         # The authors' program.
-        **{"dropout": "0.1", "attention_dropout": "0.1"},
+        "dropout": "0.1",
+        "attention_dropout": "0.1",
     },
     **{
         f"table3/{row}": {**ALL_OF_BASE, "average_checkpoints": "1", **change}
