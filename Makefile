@@ -2,7 +2,7 @@
 PYTHON ?= $(firstword $(foreach python,python3.13 python3.12 python3.11 python3,$(shell $(python) -c 'import sys; 0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else sys.exit(1)' 2>/dev/null && command -v $(python))))
 BIN = .venv/bin
 
-.PHONY: train test test-slow check docs notebooks bench soak soak_serving mutants
+.PHONY: train test test-slow check docs notebooks bench paper soak soak_serving mutants
 
 train: .venv/installed
 	$(BIN)/python -m keras_transformer.train --flagfile=tiny.flags
@@ -52,6 +52,11 @@ notebooks/reproduce.ipynb: $(wildcard benchmarks/paper/results/*.json benchmarks
 bench: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[ctranslate2]'
 	$(BIN)/python -m benchmarks.peers.agreement
+
+# What the paper's trainings cost, and its parameters, counted without training.
+paper: .venv/installed
+	$(BIN)/python -m benchmarks.paper.table2 --recipes=base,big
+	$(BIN)/python -m benchmarks.paper.table3
 
 soak: .venv/installed
 	$(BIN)/python -m benchmarks.limits.soak
