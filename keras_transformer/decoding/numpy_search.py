@@ -22,13 +22,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_transformer.decoding.numpy_rules import NEVER, NumpyRules, Spans
 from keras_transformer.decoding.options import BEAM_SIZE, LENGTH_PENALTY, DecodingOptions
 from pipelines.random_numbers import GOLDEN, mix
-from pipelines.special_ids import BOS, EOS, PAD
-
-NEVER = np.float32(-np.inf)
-NO_BIAS = np.zeros((1, 1), np.float32)
-NO_FACTOR = np.ones((1, 1), np.float32)
+from pipelines.special_ids import BOS, EOS
 
 
 class Found(NamedTuple):
@@ -61,31 +58,25 @@ class NumpySearch:
         minima: Sequence[int],
         prefixes: Sequence[Sequence[int]],
         seeds: Sequence[int],
+        spans: Spans | None = None,
     ) -> list[list[Found]]:
         """The n best of what is found for each of B sentences; arguments as of any search. A
-        prefix is a list, and [] where there is none.
+        prefix is a list, and [] where there is none. `spans` are those that must come.
         """
         copies = self._samples or 1
+        rules = NumpyRules(self._options, self._vocabulary_size, spans)
         searched = {
             name: np.repeat(array, copies, axis=0)
-            for name, array in self._wanted(limits, minima, prefixes).items()
+            for name, array in rules.wanted(limits, minima, prefixes).items()
         }
         searched["key"] = self._keys(seeds)
-        found = self._run(model, [np.repeat(one, copies, axis=0) for one in source], searched)
+        source = [np.repeat(one, copies, axis=0) for one in source]
+        found = self._run(model, source, searched, rules)
         most = self._options.num_hypotheses
         return [
             _best(itertools.chain(*found[start : start + copies]), most)
             for start in range(0, len(found), copies)
         ]
-
-    def _wanted(self, limits, minima, prefixes):
-        """What is wished for each sentence, arrays of B rows."""
-        lengths = np.array([len(prefix) for prefix in prefixes])
-        padded = np.full((len(prefixes), max(lengths, default=0)), PAD)
-        for row, prefix in zip(padded, prefixes, strict=True):
-            row[: len(prefix)] = prefix
-        limits = np.maximum(limits, np.where(lengths > 0, lengths + 1, 0))
-        return {"limit": limits, "minimum": np.minimum(minima, limits), "prefix": padded}
 
     def _keys(self, seeds):
         """What each sample of each sentence draws by."""
@@ -95,8 +86,8 @@ class NumpySearch:
         numbers = np.arange(1, (self._samples or 1) + 1, dtype=np.uint64)
         return mix(keys[:, None] + GOLDEN * numbers).reshape(-1)
 
-    def _run(self, model, source, searched):
-        """What is found for each row of `searched`, a beam each."""
+    def _run(self, model, source, searched, rules):
+        """What is found for each row of `searched`, a beam each, under rules."""
         sentences = len(searched["limit"])
         beam = self._beam
         scores = np.where(np.arange(beam) == 0, np.float32(0), NEVER)
@@ -113,7 +104,7 @@ class NumpySearch:
         longest = max(searched["limit"], default=0)
         position = 0
         while len(searched["sentence"]) and position < longest:
-            bias, factor = self._rules(searched, position)
+            bias, factor = rules(searched, position)
             newest = searched["ids"][:, :, -1]
             place = np.array(position, np.int32)
             logits, tokens, normalizer, state = model.step(
@@ -190,35 +181,6 @@ class NumpySearch:
             return (last > NEVER) | (likeliest == NEVER)
         return last >= likeliest / self._lp(searched["limit"])
 
-    def _rules(self, searched, position):
-        """What `Constraints` do, as the bias and the factor of a step."""
-        came = searched["ids"][:, :, 1:]
-        rows = came.reshape(came.shape[0] * came.shape[1], position)
-        size = (len(rows), self._vocabulary_size)
-        factor = NO_FACTOR
-        if self._options.repetition_penalty != 1.0 and position:
-            factor = np.ones(size, np.float32)
-            np.put_along_axis(factor, rows, np.float32(self._options.repetition_penalty), axis=1)
-        forced = np.where(searched["limit"] == position + 1, EOS, PAD)
-        prefix = searched["prefix"]
-        if position < prefix.shape[1]:
-            forced = np.where(prefix[:, position] != PAD, prefix[:, position], forced)
-        too_short = position + 1 < searched["minimum"]
-        n = self._options.no_repeat_ngram_size
-        if not (n or self._options.barred or forced.any() or too_short.any()):
-            return NO_BIAS, factor
-        forced = np.repeat(forced, self._beam)
-        too_short = np.repeat(too_short, self._beam)
-        bias = np.zeros(size, np.float32)
-        bias[:, list(self._options.barred)] = NEVER
-        bias[too_short, EOS] = NEVER
-        for row, ids in enumerate(rows.tolist() if n else ()):
-            bias[row, _repeating(ids, n)] = NEVER
-        is_forced = forced != PAD
-        bias[is_forced] = NEVER
-        bias[is_forced, forced[is_forced]] = 0
-        return bias, factor
-
     def _drawn(self, logits, tokens, position, keys):
         """The logit and the id of the token that is drawn, (rows, 1) each: see `Sampling`."""
         options = self._options
@@ -236,13 +198,6 @@ class NumpySearch:
         noise = -np.log(-np.log(uniform))
         drawn = np.argmax(drawable + noise.astype(np.float32), axis=1)[:, None]
         return _take(logits, drawn), _take(tokens, drawn)
-
-
-def _repeating(ids, n):
-    """The tokens that came after an earlier occurrence of the last n - 1."""
-    context = ids[len(ids) - n + 1 :]
-    starts = range(max(len(ids) - n + 1, 0))
-    return [ids[start + n - 1] for start in starts if ids[start : start + n - 1] == context]
 
 
 def _descending(scores, count):

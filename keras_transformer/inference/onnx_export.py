@@ -23,6 +23,7 @@ from keras_transformer.saved_models.options import OF_ONNX
 from keras_transformer.saved_models.write import new_version
 from pipelines.special_ids import BOS, PAD
 from pipelines.vocabularies.model_proto import is_byte_level, rules_of
+from pipelines.vocabularies.protected_spans import TextMarks
 from pipelines.whole_files import whole_folder, write_json
 
 # The newest set of operations that tf2onnx knows.
@@ -116,10 +117,7 @@ def _refuse(module, precision):
             "which TensorFlow's operations cut. Export a SavedModel."
         )
     if module.marks:
-        raise ValueError(
-            "--format=onnx keeps no protected spans, which TensorFlow's operations mark in the "
-            "text. Export a SavedModel."
-        )
+        TextMarks(module.vocabulary.protected)
     if getattr(module, "labels", None):
         raise ValueError("--format=onnx has no labels of languages. Export a SavedModel.")
     refuse_unknown(module.options)

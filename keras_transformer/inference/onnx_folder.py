@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, in_tokens, parse_length
+from keras_transformer.decoding.numpy_rules import Spans
 from keras_transformer.decoding.numpy_search import NumpySearch
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.decoding.remembered_options import options_of_run
@@ -19,6 +20,7 @@ from keras_transformer.inference.onnx_graphs import OnnxModel
 from keras_transformer.runs.description import read_description
 from pipelines import vocabularies
 from pipelines.special_ids import EOS, PAD
+from pipelines.vocabularies.protected_spans import MARKS, TextMarks
 from pipelines.vocabularies.vocabulary import RESERVED
 
 GOLDEN = "golden.jsonl"
@@ -35,6 +37,7 @@ class Portable:
         both = vocabularies.load(folder)
         self._source = both.source.processor
         self._target = both.target.processor
+        self._marks = TextMarks(both.protected) if both.protected else None
         self._model = OnnxModel(folder)
 
     @property
@@ -67,11 +70,11 @@ class Portable:
 
     def lengths(self, lines: list[str]) -> list[int]:
         """How many tokens each line has, EOS included."""
-        return [len(ids) + 1 for ids in _encoded(self._source, lines)]
+        return [len(ids) + 1 for ids in self._sources(lines)]
 
     def target_lengths(self, references: list[str]) -> list[int]:
         """How many tokens each translation has, likewise."""
-        return [len(ids) + 1 for ids in _encoded(self._target, references)]
+        return [len(ids) + 1 for ids in _encoded(self._target, map(_in_unicode, references))]
 
     def has_piece(self, piece: str) -> bool:
         """Whether the source's vocabulary has a piece that is text or a tag."""
@@ -83,7 +86,7 @@ class Portable:
 
     def translate_in_detail(self, lines: list[str], prefixes: list[str]) -> list[list[Hypothesis]]:
         """The hypotheses of each line, best first, that begin with its prefix."""
-        found = self._found(lines, _encoded(self._target, prefixes), self._options)
+        found = self._found(lines, self._targets_of(lines, prefixes), self._options)
         if self._options.repetition_penalty == 1.0:
             logs = [[one.log_probabilities for one in of_line] for of_line in found]
         else:
@@ -115,7 +118,7 @@ class Portable:
 
     def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:
         """Log P(Y | X) in nats and |Y| of each pair."""
-        logs = self._forced(lines, _encoded(self._target, references))
+        logs = self._forced(lines, self._targets_of(lines, references))
         return [(sum(values), len(values)) for values in logs]
 
     def attention(self, lines: list[str], references: list[str]) -> dict[str, np.ndarray]:
@@ -129,7 +132,7 @@ class Portable:
 
     def _forced(self, lines, targets):
         """Log P of each token of targets, ids."""
-        forced = DecodingOptions(beam_size=1, max_length=1, min_length=1)
+        forced = DecodingOptions(beam_size=1, max_length=1, min_length=1, protect_all=False)
         found = self._found(lines, [ids[: MAX_SOURCE_LENGTH - 1] for ids in targets], forced)
         return [one.log_probabilities for [one] in found]
 
@@ -140,9 +143,36 @@ class Portable:
             for line, of_line in zip(lines, found, strict=True)
         ]
 
+    def _marked(self, line):
+        """A line with marks in the place of its protected spans, and these."""
+        line = _in_unicode(line)
+        return self._marks.marked(line) if self._marks else (line, [])
+
+    def _sources(self, lines):
+        return _encoded(self._source, [self._marked(line)[0] for line in lines])
+
+    def _targets_of(self, lines, targets):
+        """The ids of targets with the marks that their lines have."""
+        targets = map(_in_unicode, targets)
+        if self._marks:
+            spans = (self._marked(line)[1] for line in lines)
+            targets = map(self._marks.marked_as, targets, spans)
+        return _encoded(self._target, targets)
+
+    def _spans(self, lines, sources):
+        """The marks that must come of lines, whose ids are given."""
+        of_source, of_target = (
+            np.array([side.piece_to_id(mark) for mark in MARKS])
+            for side in (self._source, self._target)
+        )
+        count = [(np.array(ids)[:, None] == of_source).sum(axis=0) for ids in sources]
+        opened_by = [self._marks.openings(self._marked(line)[1]) for line in lines]
+        shape = (-1, len(MARKS))
+        return Spans(of_target, np.reshape(count, shape), np.reshape(opened_by, shape))
+
     def _found(self, lines, prefixes, options):
         """What is found for each line, after its prefix, ids."""
-        sources = [ids[: MAX_SOURCE_LENGTH - 1] for ids in _encoded(self._source, lines)]
+        sources = [ids[: MAX_SOURCE_LENGTH - 1] for ids in self._sources(lines)]
         lengths = [len(ids) + 1 for ids in sources]
         padded = np.full((len(sources), max(lengths, default=1)), PAD, np.int32)
         for row, ids in zip(padded, sources, strict=True):
@@ -155,13 +185,15 @@ class Portable:
             _in_tokens("min_length", options.min_length, lengths),
             prefixes if self._model.has_encoder else sources,
             list(map(_seed, lines)),
+            self._spans(lines, sources) if self._marks and options.protect_all else None,
         )
 
     def _text(self, line, ids):
         # A blank line has an empty translation; a text begins with whatever its prompt is.
-        if self._model.has_encoder and not line.encode(errors="replace").strip():
+        if self._model.has_encoder and not _in_unicode(line).encode().strip():
             return ""
-        return self._target.decode([one for one in ids if one not in (PAD, EOS)])
+        text = self._target.decode([one for one in ids if one not in (PAD, EOS)])
+        return self._marks.put_back(text, self._marked(line)[1]) if self._marks else text
 
 
 def _options(exported, given):
@@ -191,9 +223,13 @@ def refuse_unknown(options: DecodingOptions) -> None:
         )
 
 
+def _in_unicode(line):
+    return line.encode(errors="replace").decode()
+
+
 def _encoded(processor, lines):
     # One by one: for a list SentencePiece starts threads, which takes longer than a sentence.
-    return [processor.encode(line.encode(errors="replace").decode()) for line in lines]
+    return [processor.encode(line) for line in lines]
 
 
 def _in_tokens(name, length, lengths):

@@ -36,6 +36,29 @@ KNOWN = {
     "attention": ATTENTIONS,
     "scaled_embeddings": (True,),
 }
+README = """# A translator for CTranslate2
+
+`ctranslate2.Translator(FOLDER)` takes pieces and gives pieces. With `vocabulary*.model`,
+SentencePiece turns text to pieces and back. `model.json` says what was trained.
+%s"""
+SPANS = """
+## Protected spans
+
+The model was trained with marks in the place of placeholders, tags and links. CTranslate2's search
+does not know of them and may lose or repeat a mark, which the search of the run, of its SavedModel
+and of its ONNX folder cannot. Hide the spans before, and put them back after:
+
+```python
+import pathlib
+
+from pipelines.vocabularies.protected_spans import ProtectedSpans, TextMarks
+
+marks = TextMarks(ProtectedSpans.load(pathlib.Path(FOLDER)))
+hidden, spans = marks.marked(text)
+# Translate `hidden` ...
+marks.put_back(translation, spans)
+```
+"""
 
 
 def convert(
@@ -56,11 +79,6 @@ def convert(
     if folder.exists():
         raise FileExistsError(f"{folder} exists. Name another --export_dir, or delete it.")
     specification = _specification(specs, model, vocabulary)
-    if vocabulary.protected:
-        raise ValueError(
-            "--format=ctranslate2 has no protected spans: CTranslate2 takes pieces, and its users "
-            "cut text themselves. Leave it out, or train without --protect."
-        )
     if language_labels(vocabulary.target):
         raise ValueError(
             "--format=ctranslate2 has no labels of languages: CTranslate2 takes pieces, and its "
@@ -71,6 +89,12 @@ def convert(
         specification.save(str(temporary))
         vocabularies.save(vocabulary, temporary)
         write_json(temporary / "model.json", description)
+        (temporary / "README.md").write_text(README % (SPANS if vocabulary.protected else ""))
+    if vocabulary.protected:
+        print(
+            "CTranslate2's own search can lose protected spans. README.md of the folder says how "
+            "to hide them and put them back."
+        )
     return folder
 
 

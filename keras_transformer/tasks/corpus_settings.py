@@ -8,6 +8,7 @@ from pipelines.corpora import CORPORA, Corpus, check_languages
 from pipelines.corpora.mixture import members
 from pipelines.corpora.options import PREFIXES
 from pipelines.options import settings
+from pipelines.vocabularies.protected_spans import ProtectedSpans
 
 LANGUAGES = {"source_language": "en", "target_language": "de"}
 # Of the options of all corpora: a run says them whether its corpus reads them or not.
@@ -26,6 +27,7 @@ def corpus_settings(values: Mapping) -> dict:
     and of --seed.
     """
     said = {**DEFAULTS, **values}
+    said["markup"] = _markup(said)
     has_own = CORPORA[said["corpus"]].has_own_languages
     return {
         "name": said["corpus"],
@@ -105,6 +107,13 @@ def fixed(description: Mapping) -> dict:
     if "mixture" in description or not mixture or not os.path.isfile(mixture):
         return {**description, "corpus": kept}
     return {**description, "corpus": kept, "mixture": {"members": members(mixture)}}
+
+
+def _markup(said):
+    """What is done with markup: kept if it is protected. None: dropped."""
+    protects = said["corpus"] == "home_assistant" and ProtectedSpans.of(said).are_any
+    markup = said["markup"] or ("kept" if protects else "dropped")
+    return None if markup == "dropped" else markup
 
 
 def _absolute(path):

@@ -53,9 +53,10 @@ class HomeAssistant(Target, Downloaded, name="home_assistant"):
 
     markup: str = option(
         "dropped",
-        "Pairs with markup such as {name}, <b> or a link: dropped, kept, which --protect makes "
-        "usable, or alone.",
+        "Pairs with markup such as {name}, <b> or a link: dropped, kept or alone. Default: kept "
+        "with --protect, else dropped.",
         choices=("dropped", "kept", "alone"),
+        is_unset=True,
     )
 
     def load(self):

@@ -1,11 +1,13 @@
 """Which spans of a sentence must not be translated: placeholders, tags, links, numbers. Each
 becomes a mark, one piece of the vocabulary with its number within the sentence, and is put back
-verbatim: see `span_marks`.
+verbatim: in a graph by `span_marks`, without TensorFlow by `TextMarks`.
 """
 
+import collections
 import dataclasses
 import pathlib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipelines.json_files import read_object
@@ -15,14 +17,20 @@ from pipelines.whole_files import write_json
 FILE = "protected_spans.json"
 MOST = 32
 MARKS = tuple(f"⟦{number + 1}⟧" for number in range(MOST))
+MARK = "⟦([1-9]|[12][0-9]|3[0-2])⟧"
 # What somebody protects in a text of their own; what would part lines of files.
 BY_HAND = "⟦[^⟧]*⟧"
 ALWAYS = (BY_HAND, r"[\n\t]+")
 # Up to three levels of braces, as those of ICU's plural forms; RE2 has no recursion.
 BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
+# RE2's white space, which is not Python's.
+WHITE = r"\t\n\f\r "
 # Regular expressions of RE2 by the names of kinds, in the order in which they are tried.
 KINDS = {
-    "urls": (r"\]\([^()\s]+\)", r"(?:https?://|www\.)[^\s<>\"`{}]*[^\s<>\"`{}.,;:!?)\]'*]"),
+    "urls": (
+        rf"\]\([^(){WHITE}]+\)",
+        rf"(?:https?://|www\.)[^{WHITE}<>\"`{{}}]*[^{WHITE}<>\"`{{}}.,;:!?)\]'*]",
+    ),
     "emails": (r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",),
     "tags": (r"</?[A-Za-z][^<>]*>", r"<!--[^<>]*-->", r"&(?:#[0-9]+|#x[0-9A-Fa-f]+|[A-Za-z]+);"),
     "placeholders": (
@@ -32,7 +40,7 @@ KINDS = {
         r"\$?" + BRACES,
         r"%(?:[0-9]+\$)?[-+#0]*[0-9]*(?:\.[0-9]+)?l{0,2}[sdiufFeEgGxXcr@]\b",
         r"%@",
-        r"%\([^()\s]*\)[-+#0]*[0-9]*(?:\.[0-9]+)?[a-zA-Z]",
+        rf"%\([^(){WHITE}]*\)[-+#0]*[0-9]*(?:\.[0-9]+)?[a-zA-Z]",
     ),
     "numbers": (
         r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]+Z?)?\b",
@@ -107,3 +115,66 @@ class ProtectedSpans(Options):
             return cls(**said)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path} is damaged: {error} {AGAIN}") from error
+
+
+class TextMarks:
+    """What `span_marks.SpanMarks` does, of one text, by Python's regular expressions.
+
+    Raises:
+        ValueError: a pattern that RE2 knows and Python does not.
+    """
+
+    def __init__(self, protected: ProtectedSpans):
+        try:
+            self._expression = re.compile(protected.expression, re.ASCII)
+        except re.error as error:
+            raise ValueError(
+                "without TensorFlow, `protect_pattern` must be a regular expression of Python's. "
+                f"Received: {protected.protect_pattern} ({error}). Export a SavedModel."
+            ) from error
+
+    def marked(self, text: str) -> tuple[str, list[str]]:
+        """The text with marks in the place of its spans, and these."""
+        spans: list[str] = []
+
+        def mark(match):
+            spans.append(match[0])
+            return MARKS[(len(spans) - 1) % MOST]
+
+        return self._expression.sub(mark, text), spans
+
+    def marked_as(self, text: str, spans: Sequence[str]) -> str:
+        """A translation with the marks that the spans of its source have."""
+        places = collections.defaultdict(list)
+        for place, span in reversed([*enumerate(spans)]):
+            places[span].append(place)
+
+        def mark(match):
+            return MARKS[places[match[0]].pop() % MOST] if places[match[0]] else match[0]
+
+        return self._expression.sub(mark, text)
+
+    @staticmethod
+    def put_back(text: str, spans: Sequence[str]) -> str:
+        """A translation with the spans of its source in the places of its marks."""
+        times = collections.Counter()
+
+        def span(match):
+            place = int(match[1]) - 1 + MOST * times[match[1]]
+            times[match[1]] += 1
+            return re.sub(r"^⟦([^⟧]*)⟧\Z", r"\1", spans[place]) if place < len(spans) else ""
+
+        return re.sub(MARK, span, text)
+
+    @staticmethod
+    def openings(spans: Sequence[str]) -> list[int]:
+        """For each mark the number of the mark whose tag it closes; -1 if it closes none."""
+        found = [-1] * MOST
+        opened = collections.defaultdict(list)
+        for place, span in enumerate(spans if len(spans) <= MOST else ()):
+            tag = re.fullmatch(r"<(/?)([A-Za-z][\w:.-]*)([^<>]*)>", span, re.ASCII)
+            if tag and not tag[1] and not tag[3].endswith("/"):
+                opened[tag[2]].append(place)
+            elif tag and tag[1] and opened[tag[2]]:
+                found[place] = opened[tag[2]].pop()
+        return found

@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from pipelines.vocabularies.protected_spans import MARKS, MOST, ProtectedSpans
+from pipelines.vocabularies.protected_spans import MARK, MARKS, MOST, ProtectedSpans
 from pipelines.vocabularies.token_ids import slices
 
-MARK = "⟦([1-9]|[12][0-9]|3[0-2])⟧"
 # No byte of UTF-8.
 BORDER = b"\xff"
 SYNTAX = "Write it as RE2 does: https://github.com/google/re2/wiki/Syntax."

@@ -2,13 +2,17 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracles import enumeration
 from oracles.enumeration import BOS, EOS, PAD, TableStepper, decode
 
 from keras_transformer.decoding import DecodingOptions, numpy_search
+from keras_transformer.decoding.constraints import under
+from keras_transformer.decoding.numpy_rules import Spans
 from keras_transformer.decoding.numpy_search import NumpySearch
+from keras_transformer.decoding.span_constraints import SpanConstraints
 
 WORDS = 5
 SENTENCES = st.lists(
@@ -65,13 +69,13 @@ class TableModel:
         return np.take_along_axis(biased, tokens, 1), tokens.astype(np.int32), normalizer, state
 
 
-def found(sentences, options):
+def found(sentences, options, spans=None):
     """(ids, score) of each sentence, best first."""
     seeds, limits, minima, prefixes = zip(*sentences, strict=True)
     tables = [Centred(seed, WORDS) for seed in seeds]
     search = NumpySearch(options, 4 + WORDS)
     source = [np.arange(len(tables), dtype=np.int32)]
-    return search(TableModel(tables), source, limits, minima, prefixes, seeds)
+    return search(TableModel(tables), source, limits, minima, prefixes, seeds, spans)
 
 
 @pytest.mark.parametrize("given_options", OPTIONS, ids=str)
@@ -80,14 +84,60 @@ def found(sentences, options):
 @given(sentences=SENTENCES)
 def test_it_finds_what_tensorflow_s_searches_find(given_options, sentences):
     options = DecodingOptions(**given_options)
-    seeds, limits, minima, prefixes = zip(*sentences, strict=True)
-    tables = [Centred(seed, WORDS) for seed in seeds]
-    more = {"seeds": np.array(seeds, np.int64)}
-    expected = decode(options.search(), tables, limits, minima, prefixes, **more)
+    expected = of_tensorflow(options, sentences, None)
     for one, other in zip(found(sentences, options), expected, strict=True):
         assert [tuple(each.ids) for each in one] == [ids for ids, _ in other]
         scores = [score for _, score in other]
         np.testing.assert_allclose([each.score for each in one], scores, rtol=1e-5, atol=1e-5)
+
+
+# Three marks. Of a sentence: how often each comes, and which it closes.
+MARKS = np.array([4, 6, 8], np.int32)
+SPANS = [
+    ((1, 1, 0), (-1, 0, -1)),
+    ((2, 0, 3), (-1, -1, -1)),
+    ((0, 0, 0), (-1, -1, -1)),
+    ((1, 1, 1), (-1, -1, 0)),
+]
+
+
+def of_tensorflow(options, sentences, spans):
+    search = options.search()
+    if spans is not None:
+        rules = options.constraints(
+            SpanConstraints,
+            marks=spans.marks,
+            count=tf.constant(spans.count, tf.int32),
+            opened_by=tf.constant(spans.opened_by, tf.int32),
+        )
+        search = under(search, rules)
+    seeds, limits, minima, prefixes = zip(*sentences, strict=True)
+    tables = [Centred(seed, WORDS) for seed in seeds]
+    more = {"seeds": np.array(seeds, np.int64)}
+    return decode(search, tables, limits, minima, prefixes, **more)
+
+
+@pytest.mark.parametrize("given_options", [*OPTIONS[:2], *OPTIONS[4:6], OPTIONS[9]], ids=str)
+@settings(max_examples=3, deadline=None)
+@example(sentences=VARIED[:4], places=[0, 1, 2, 3])
+@example(sentences=VARIED[:2], places=[2, 2])
+@given(sentences=SENTENCES, places=st.lists(st.sampled_from(range(4)), min_size=4, max_size=4))
+def test_it_keeps_the_spans_that_tensorflow_s_searches_keep(given_options, sentences, places):
+    options = DecodingOptions(**given_options)
+    rows = [SPANS[place] for place in places[: len(sentences)]]
+    spans = Spans(MARKS, *(np.array(column) for column in zip(*rows, strict=True)))
+    expected = of_tensorflow(options, sentences, spans)
+    for one, other in zip(found(sentences, options, spans), expected, strict=True):
+        assert [tuple(each.ids) for each in one] == [ids for ids, _ in other]
+        scores = [score for _, score in other]
+        np.testing.assert_allclose([each.score for each in one], scores, rtol=1e-5, atol=1e-5)
+
+
+def test_control_without_spans_it_finds_others():
+    spans = Spans(MARKS, *(np.array(column) for column in zip(*SPANS, strict=True)))
+    [*kept], [*free] = (found(VARIED[:4], DecodingOptions(), one) for one in (spans, None))
+    assert [one[0].ids for one in kept] != [one[0].ids for one in free]
+    assert kept[1][0].ids.count(8) == 3
 
 
 def test_log_probabilities_are_those_of_each_token():

@@ -18,6 +18,9 @@ from keras_transformer.models import LanguageModel
 from keras_transformer.tasks.language_modelling.module import GenerationModule
 from keras_transformer.tasks.task import Task
 from keras_transformer.tasks.translation.module import TranslationModule
+from pipelines import corpora, vocabularies
+from pipelines.corpora.glossary import Glossary
+from pipelines.vocabularies.protected_spans import KINDS, ProtectedSpans
 
 # The check of a folder imports ONNX Runtime as the product does, without its reports.
 pytest.importorskip("tf2onnx")
@@ -206,6 +209,78 @@ def test_a_process_without_tensorflow_translates(live, folder):
     assert json.loads(done.stdout) == live.translate(LINES)
 
 
+SPANS = [
+    *(
+        "a {x} b <b>c {y}</b> d",
+        "see https://a.b/c or me@a.org",
+        "",
+        "no span",
+        " {x} ",
+        "%s d 12345",
+    ),
+    *("<p>a <b>b</b> <i>c</i></p>", "⟦keep me⟧ b\n{x}", "e {a} {a} {a}", "h \udcff {x}"),
+    " ".join(f"{{x{number}}}" for number in range(40)),
+]
+
+
+@pytest.fixture(scope="module")
+def protecting(tmp_path_factory):
+    """A module with protected spans, and its folder."""
+    text = corpora.load("reverse", source_language="a", target_language="b").train
+    spans = ProtectedSpans(tuple(KINDS))
+    pieces = vocabularies.learn(text.sources, text.targets, "joint", 340, protected=spans)
+    options = DecodingOptions(beam_size=3, max_length="+6")
+    model = drawn(vocabulary_size=pieces.size)
+    module = TranslationModule(model, pieces, options)
+    path = tmp_path_factory.mktemp("protecting") / "model"
+    return (model, pieces), onnx_export.export(module, path, {"task": "translation"}, SPANS[:2])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam_size": 1},
+        {"beam_size": 4, "num_hypotheses": 4},
+        {"beam_form": "shrinking", "no_repeat_ngram_size": 3},
+    ],
+    ids=str,
+)
+def test_protected_spans_come_back_as_from_the_live_model(protecting, options):
+    trained, folder = protecting
+    given = {"beam_size": 3, "max_length": "+6"} | options
+    live = Translator(TranslationModule(*trained, DecodingOptions(**given)))
+    found = Translator.load(folder, **options)
+    expected = live.translate(SPANS)
+    assert found.translate(SPANS) == expected
+    assert [found.translate([line])[0] for line in SPANS] == expected
+    prefixes = ["{y} a", "me@a.org", "", "a", "", "b %s", "<b>", "", "{a} {a}", "", "{x2}"]
+    for one, other in zip(
+        *(each.translate_in_detail(SPANS, prefixes) for each in (found, live)), strict=True
+    ):
+        assert [(each.text, each.pieces) for each in one] == [
+            (each.text, each.pieces) for each in other
+        ]
+    targets = ["{y} <b>a</b> {x}", *SPANS[1:]]
+    scores = [each.score(SPANS, targets) for each in (found, live)]
+    np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-4)
+    for line, translation in zip(SPANS, expected, strict=True):
+        assert all(translation.count(one) == line.count(one) for one in ("{x}", "<b>", "%s"))
+
+
+def test_control_a_search_that_does_not_keep_spans_loses_them(protecting):
+    _, folder = protecting
+    translated = Translator.load(folder, protect_all=False).translate(SPANS)
+    assert "{x}" not in translated[0] or "</b>" not in translated[0]
+
+
+def test_samples_keep_spans_and_terms_of_a_glossary(protecting):
+    _, folder = protecting
+    marked = Glossary({"d": "Delta"}, ProtectedSpans.load(folder)).applied("{x} d")
+    for seed in range(5):
+        [text] = Translator.load(folder, samples=1, seed=seed).translate([marked])
+        assert (text.count("{x}"), text.count("Delta")) == (1, 1)
+
+
 def test_the_folder_says_what_it_is(folder):
     card = json.loads((folder / "model.json").read_text())
     assert card["format"] == "onnx"
@@ -251,9 +326,6 @@ def test_an_export_that_cannot_be_is_refused_by_name(pieces, module, folder, tmp
     covering = TranslationModule(drawn(), pieces, DecodingOptions(coverage_penalty=0.1))
     with pytest.raises(ValueError, match=r"coverage_penalty=0\.1"):
         onnx_export.export(covering, tmp_path / "model", {})
-    spans = types.SimpleNamespace(output="translation", marks=["a"], vocabulary=pieces)
-    with pytest.raises(ValueError, match="keeps no protected spans"):
-        onnx_export.export(spans, tmp_path / "model", {})
     module_of_trees = types.SimpleNamespace(output="tree")
     with pytest.raises(ValueError, match="whose output is a tree"):
         onnx_export.export(module_of_trees, tmp_path / "model", {})

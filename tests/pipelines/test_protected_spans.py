@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 from pipelines.corpora.protected_text import protect
-from pipelines.vocabularies.protected_spans import KINDS, MARKS, ProtectedSpans
+from pipelines.vocabularies.protected_spans import KINDS, MARKS, ProtectedSpans, TextMarks
 from pipelines.vocabularies.span_marks import SpanMarks
 
 ALL = ProtectedSpans(tuple(KINDS))
@@ -79,6 +79,46 @@ def test_what_is_marked_comes_back_verbatim(sentences):
     assert back(marks, hidden, texts) == expected
     for text, found in zip(hidden, spans, strict=True):
         assert [match[0] for match in re.finditer("⟦[0-9]+⟧", text)] == list(MARKS[: len(found)])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=4), st.randoms())
+def test_python_s_marks_are_those_of_the_graph(sentences, random):
+    graph = SpanMarks(ALL)
+    python = TextMarks(ALL)
+    texts = [" ".join(words) for words in sentences]
+    targets = [" ".join(random.sample(words, len(words))) for words in sentences]
+    hidden, spans = marked(graph, *texts)
+    assert [python.marked(text) for text in texts] == [*zip(hidden, spans, strict=True)]
+    tensors = graph.marked(tf.constant(texts)).spans
+    as_sources, _ = graph.marked_as(tf.constant(targets), tensors)
+    as_sources = [text.decode() for text in as_sources.numpy()]
+    assert [*map(python.marked_as, targets, spans)] == as_sources
+    as_sources = [text + "⟦2⟧⟦32⟧⟦33⟧⟦2⟧" for text in as_sources]
+    assert [*map(python.put_back, as_sources, spans)] == back(graph, as_sources, texts)
+    assert [*map(python.openings, spans)] == graph.openings(tensors).numpy().tolist()
+
+
+@pytest.mark.parametrize(
+    "text", ["{a} {b}" * 40, "\v%(\v)s \u2003{x}\u0663\u0662\u0661\u0660", "</b><b></b>"]
+)
+def test_python_s_marks_of_rare_texts_are_those_of_the_graph(marks, text):
+    python = TextMarks(ALL)
+    assert [*python.marked(text)] == [one for [one] in marked(marks, text)]
+    hidden, spans = python.marked(text)
+    assert python.put_back(hidden, spans) == text
+    [openings] = marks.openings(marks.marked(tf.constant([text])).spans).numpy().tolist()
+    assert python.openings(spans) == openings
+
+
+def test_control_python_s_marks_count_repeated_ones():
+    assert TextMarks.put_back("⟦1⟧⟦1⟧", ["a"]) == "a"
+    assert TextMarks(ALL).marked_as("{a} {a} {a}", ["{a}", "{a}"]) == "⟦1⟧ ⟦2⟧ {a}"
+
+
+def test_a_pattern_that_python_has_not_is_refused():
+    with pytest.raises(ValueError, match=r"regular expression of Python's.*\\pL"):
+        TextMarks(ProtectedSpans((), r"\pL+"))
 
 
 def test_marks_may_come_in_another_order(marks):

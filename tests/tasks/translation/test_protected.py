@@ -19,7 +19,7 @@ from keras_transformer.tasks import TRAINING
 from keras_transformer.tasks.translation.module import TranslationModule
 from keras_transformer.tasks.translation.task import Translation
 from pipelines.corpora.glossary import Glossary
-from pipelines.vocabularies.protected_spans import FILE, MARKS, ProtectedSpans
+from pipelines.vocabularies.protected_spans import FILE, MARKS, ProtectedSpans, TextMarks
 
 KINDS = "--protect=placeholders,tags,urls,emails,numbers"
 SIZES = (
@@ -158,11 +158,17 @@ def test_references_and_prefixes_have_the_marks_of_their_sources(trained):
     assert first.text.count("{name}") == 1
 
 
-def test_another_engine_refuses_it(trained, tmp_path):
-    pytest.importorskip("ctranslate2", reason="install the extra [ctranslate2]")
+def test_another_engine_has_the_model_and_says_what_it_cannot(trained, tmp_path, capsys):
+    ctranslate2 = pytest.importorskip("ctranslate2", reason="install the extra [ctranslate2]")
     loaded = load_trained(RunFolder(trained / "run"))
-    with pytest.raises(ValueError, match="ctranslate2 has no protected spans"):
-        ctranslate2_model.convert(*loaded, tmp_path / "other", {})
+    folder = ctranslate2_model.convert(*loaded, tmp_path / "other", {})
+    assert "can lose protected spans" in capsys.readouterr().out
+    assert "marks.put_back" in (folder / "README.md").read_text()
+    marks = TextMarks(ProtectedSpans.load(folder))
+    hidden, _ = marks.marked("a {name}")
+    pieces = loaded[1].processor.encode(hidden, out_type=str)
+    [found] = ctranslate2.Translator(str(folder)).translate_batch([pieces])
+    assert found.hypotheses[0]
 
 
 def test_what_cannot_be_is_refused(trained, values, tmp_path):

@@ -1,0 +1,134 @@
+"""What must and must not come of section 6.1's decoding (Vaswani et al. 2017) without TensorFlow:
+the rules of `constraints` and `span_constraints` as numbers that a step adds to its logits.
+
+A row is one of b K hypotheses; M is the number of marks of protected spans.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_transformer.decoding.options import DecodingOptions
+from pipelines.special_ids import EOS, PAD
+
+NEVER = np.float32(-np.inf)
+NO_FACTOR = np.ones((1, 1), np.float32)
+NOT_YET = -1
+
+
+class Spans(NamedTuple):
+    """Which marks must come: see `SpanConstraints`.
+
+    Attributes:
+        marks: their ids, (M,).
+        count: how often each must come, (B, M).
+        opened_by: for each mark the number of the one that it closes, else -1, (B, M).
+    """
+
+    marks: np.ndarray
+    count: np.ndarray
+    opened_by: np.ndarray
+
+
+class NumpyRules:
+    """The rules that options ask for, with a vocabulary of V, and those of spans.
+
+    Called with what is searched, arrays by name with b rows, and how many tokens have come, it
+    gives the bias and the factor of a step of `numpy_search`.
+    """
+
+    def __init__(self, options: DecodingOptions, vocabulary_size: int, spans: Spans | None):
+        self._options = options
+        self._size = vocabulary_size
+        self._spans = spans
+        marks = () if spans is None else spans.marks
+        # What never comes, and what never comes of sentences without spans.
+        self._barred = _bias(vocabulary_size, options.barred)
+        self._always = _bias(vocabulary_size, (*options.barred, *marks))
+
+    def wanted(
+        self, limits: Sequence[int], minima: Sequence[int], prefixes: Sequence[Sequence[int]]
+    ) -> dict[str, np.ndarray]:
+        """What is wished for each sentence, arrays of B rows."""
+        lengths = np.array([len(prefix) for prefix in prefixes], np.int64)
+        padded = np.full((len(prefixes), max(lengths, default=0)), PAD)
+        for row, prefix in zip(padded, prefixes, strict=True):
+            row[: len(prefix)] = prefix
+        limits = np.maximum(limits, np.where(lengths > 0, lengths + 1, 0))
+        searched = {"minimum": np.minimum(minima, limits), "prefix": padded}
+        if self._spans is not None and self._spans.count.any():
+            searched |= {"count": self._spans.count, "opened_by": self._spans.opened_by}
+            limits = np.maximum(limits, self._spans.count.sum(axis=1) + 1 + lengths)
+        return {**searched, "limit": limits}
+
+    def __call__(
+        self, searched: Mapping[str, np.ndarray], position: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        sentences, beam = searched["ids"].shape[:2]
+        rows = searched["ids"][:, :, 1:].reshape(sentences * beam, position)
+        factor = NO_FACTOR
+        if self._options.repetition_penalty != 1.0 and position:
+            factor = np.ones((len(rows), self._size), np.float32)
+            np.put_along_axis(factor, rows, np.float32(self._options.repetition_penalty), axis=1)
+        forced = np.where(searched["limit"] == position + 1, EOS, PAD)
+        prefix = searched["prefix"]
+        if position < prefix.shape[1]:
+            forced = np.where(prefix[:, position] != PAD, prefix[:, position], forced)
+        too_short = position + 1 < searched["minimum"]
+        n = self._options.no_repeat_ngram_size
+        has_spans = "count" in searched
+        if not (n or has_spans or forced.any() or too_short.any()):
+            return self._always, factor
+        always = self._barred if has_spans else self._always
+        bias = np.broadcast_to(always, (len(rows), self._size)).copy()
+        bias[np.repeat(too_short, beam), EOS] = NEVER
+        for row, ids in enumerate(rows.tolist() if n else ()):
+            bias[row, _repeating(ids, n)] = NEVER
+        if has_spans:
+            self._keep_spans(bias, rows, position, searched, beam)
+        forced = np.repeat(forced, beam)
+        is_forced = forced != PAD
+        bias[is_forced] = NEVER
+        bias[is_forced, forced[is_forced]] = 0
+        return bias, factor
+
+    def _keep_spans(self, bias, rows, position, searched, beam):
+        """What `SpanConstraints` does, to the bias of each row."""
+        count, opened_by, limit = (
+            np.repeat(searched[name], beam, axis=0) for name in ("count", "opened_by", "limit")
+        )
+        came = rows[:, :, None] == self._spans.marks
+        missing = count - came.sum(axis=1)
+        left = np.maximum(missing, 0).sum(axis=1)
+        may_come = (missing > 0) & _may_close(came, opened_by)
+        of_marks = np.where(may_come, bias[:, self._spans.marks], NEVER)
+        bias[(limit - position <= left + 1) & (left > 0)] = NEVER
+        bias[left > 0, EOS] = NEVER
+        bias[:, self._spans.marks] = of_marks
+
+
+def _bias(size, never):
+    """Zeros of any width change nothing."""
+    bias = np.zeros((1, size if never else 1), np.float32)
+    bias[:, never] = NEVER
+    return bias
+
+
+def _may_close(came, opened_by):
+    """Which marks close the innermost open tag, or none, booleans (rows, M)."""
+    steps = np.arange(came.shape[1])[:, None]
+    # When each mark came: (rows, M).
+    when = np.where(came, steps, NOT_YET).max(axis=1, initial=NOT_YET)
+    closes = opened_by >= 0
+    opening = np.take_along_axis(when, np.maximum(opened_by, 0), axis=1)
+    is_open = closes & (opening > NOT_YET) & (when == NOT_YET)
+    innermost = np.where(is_open, opening, NOT_YET).max(axis=1, keepdims=True)
+    return ~closes | (is_open & (opening == innermost))
+
+
+def _repeating(ids, n):
+    """The tokens that came after an earlier occurrence of the last n - 1."""
+    context = ids[len(ids) - n + 1 :]
+    starts = range(max(len(ids) - n + 1, 0))
+    return [ids[start + n - 1] for start in starts if ids[start : start + n - 1] == context]
