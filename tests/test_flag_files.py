@@ -74,6 +74,7 @@ SAID = {
         "num_heads": "4",
         "positions": "rotary",
         "embedding_initialization": "cooccurrence",
+        "protect": "placeholders,tags,urls,emails,numbers",
         **QUARTER_OF_AN_HOUR,
     },
     "parsing_small": {
