@@ -7,6 +7,7 @@ stream by counting, as in `segmentation`. Shapes: B sentences; N characters of a
 row.
 """
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -151,9 +152,10 @@ class AugmentedText(Variation):
         may_swap = tf.concat([(typed.is_letter & typed.goes_on)[1:], [False]], axis=0)
         swaps = slips & (kind == 0) & may_swap[: tf.size(slips)]
         key = tf.cast(_draw(typed.draws, KEY) % NEIGHBOURS, tf.int32)
-        known = typed.codes < len(BESIDE)
+        keys = keys_beside()
+        known = typed.codes < len(keys)
         where = tf.stack([tf.where(known, typed.codes, 0), key], axis=1)
-        beside = tf.where(known, tf.gather_nd(tf.constant(BESIDE), where), typed.texts)
+        beside = tf.where(known, tf.gather_nd(tf.constant(keys), where), typed.texts)
         written = tf.where(slips & (kind == 1), typed.texts + typed.texts, typed.texts)
         written = tf.where(slips & (kind == 2), "", written)
         written = tf.where(slips & (kind == 3), beside, written)
@@ -189,7 +191,8 @@ def _shifted(values, first):
     return tf.concat([[first], values], axis=0)[:-1]
 
 
-def _keys_beside():
+@functools.cache
+def keys_beside() -> np.ndarray:
     """For each character of ASCII the keys beside its own, strings (128, NEIGHBOURS); of one that
     is no letter itself.
     """
@@ -209,6 +212,3 @@ def _keys_beside():
             chosen = [case(near[number % len(near)]) for number in range(NEIGHBOURS)]
             found[ord(case(letter))] = chosen
     return np.array(found)
-
-
-BESIDE = _keys_beside()

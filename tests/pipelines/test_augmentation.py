@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipelines.batches.batching import training_batches
 from pipelines.batches.texts import TokenizedPairs
 from pipelines.vocabularies import learn
-from pipelines.vocabularies.augmentation import BESIDE, AugmentedText
+from pipelines.vocabularies.augmentation import AugmentedText, keys_beside
 from pipelines.vocabularies.protected_spans import ProtectedSpans
 from pipelines.vocabularies.segmentation import BpeDropout
 from pipelines.vocabularies.token_ids import TokenIds
@@ -57,7 +57,7 @@ def kinds_of_slips(word, written):
         if i + 1 < len(word) and written == word[:i] + word[i + 1] + word[i] + word[i + 2 :]:
             found.add("swapped")
         if len(written) == len(word) and written in {
-            word[:i] + key + word[i + 1 :] for key in BESIDE[ord(word[i])]
+            word[:i] + key + word[i + 1 :] for key in keys_beside()[ord(word[i])]
         }:
             found.add("beside")
     return found
@@ -79,9 +79,9 @@ def test_slips_come_as_often_as_asked_and_are_of_four_kinds(vocabulary):
 
 
 def test_keys_lie_beside_each_other():
-    assert set(BESIDE[ord("g")]) == {"f", "h", "t", "y", "v", "b"}
-    assert set(BESIDE[ord("Q")]) <= {"W", "A"}
-    assert set(BESIDE[ord("?")]) == {"?"}
+    assert set(keys_beside()[ord("g")]) == {"f", "h", "t", "y", "v", "b"}
+    assert set(keys_beside()[ord("Q")]) <= {"W", "A"}
+    assert set(keys_beside()[ord("?")]) == {"?"}
 
 
 def test_case_is_changed_of_both_sides_alike(vocabulary):
