@@ -204,7 +204,7 @@ def test_what_is_served_as_the_direct_call_is_not_told_to_differ(
     benchmark_of, monkeypatch, capsys, clients, answer
 ):
     serving = benchmark_of("limits.serving", SAVED_MODEL, f"--clients={clients}", "--alone=2")
-    server = types.SimpleNamespace(seconds=1.0, ended=0)
+    server = types.SimpleNamespace(seconds=1.0, ended=0, memory=lambda: 1e6)
     direct = {"loaded": 1.0, "first": 1.0, "seconds": 1.0, "translations": ["ONE", "TWO", "THREE"]}
     monkeypatch.setattr(serving, "sentences", lambda most: LINES)
     monkeypatch.setattr(serving, "running", lambda folder: contextlib.nullcontext(server))

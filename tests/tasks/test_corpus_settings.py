@@ -111,3 +111,20 @@ def test_a_shell_reads_the_text_as_it_is(text):
 
 def test_a_task_that_tries_nothing_says_nothing():
     assert tried_by("", [[0.5]], pathlib.Path("saved_models/m/1")) == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((), None),
+        (("--protect=tags",), "kept"),
+        (("--protect_pattern=[0-9]+",), "kept"),
+        (("--protect=tags", "--protect="), None),
+        (("--protect=tags", "--markup=dropped"), None),
+        (("--markup=alone",), "alone"),
+        (("--protect=tags", "--corpus=reverse"), None),
+    ],
+)
+def test_markup_is_kept_where_it_is_protected(values_of, arguments, expected):
+    values = values_of(Translation, "--corpus=home_assistant", *arguments)
+    assert corpus_settings.corpus_settings(values).get("markup") == expected

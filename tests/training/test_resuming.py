@@ -55,9 +55,10 @@ def test_what_was_decided_at_the_beginning_is_refused(folder, name):
 @pytest.mark.parametrize("name", TOLD)
 def test_what_the_rest_of_the_run_does_otherwise_is_told(folder, name):
     before = BEGUN[name]
-    assert resume(folder, {**BEGUN, name: 2}) == [f"{name} was {before}, now 2"]
-    assert resume(folder, {**BEGUN, name: 2}) == []
-    assert resume(folder, {**BEGUN, name: None}) == [f"{name} was 2, now not given"]
+    now = numbered(name, 2)
+    assert resume(folder, {**BEGUN, name: now}) == [f"{name} was {before}, now {now}"]
+    assert resume(folder, {**BEGUN, name: now}) == []
+    assert resume(folder, {**BEGUN, name: None}) == [f"{name} was {now}, now not given"]
 
 
 @pytest.mark.parametrize("name", FREE)
