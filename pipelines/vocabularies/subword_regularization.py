@@ -98,6 +98,8 @@ class SubwordRegularization(Segmentation):
             longer = tf.where(known, tf.gather(self._next, places), self._none)
             return tf.concat([[self._none], longer], axis=0)
 
+        if self._longest == 1:
+            return ids[:, None]
         longer = tf.scan(extended, tf.range(2, self._longest + 1), ids)
         return tf.transpose(tf.concat([ids[None], longer], axis=0))
 
