@@ -112,8 +112,7 @@ class AugmentedText(Variation):
         typed = self._typed(parts, characters, keys)
         written = typed.texts
         if self.is_source:
-            written = self._with_slips(typed)
-            written = self._with_other_punctuation(typed, written)
+            written = self._with_other_punctuation(typed, self._with_slips(typed))
         written = self._in_other_case(typed, written, keys)
         joined = tf.strings.reduce_join(characters.with_values(written), axis=-1)
         return tf.strings.reduce_join(parts.with_values(joined), axis=-1)
@@ -169,8 +168,7 @@ class AugmentedText(Variation):
         return tf.where(is_other, other, written)
 
     def _in_other_case(self, typed, written, keys):
-        drawn = tf.gather(self._is_drawn(CASE, keys, "case"), typed.sentences)
-        drawn &= typed.is_letter
+        drawn = typed.is_letter & tf.gather(self._is_drawn(CASE, keys, "case"), typed.sentences)
         kind = tf.gather(_draw(keys, SLIP) % 3, typed.sentences)
         upper = tf.strings.upper(written, "utf-8")
         written = tf.where(drawn & (kind == 0), upper, written)
