@@ -5,6 +5,7 @@ A folder has the ids of one corpus: source.ids, target.ids, and where each sente
 source.starts, target.starts, int64. It is written whole, once.
 """
 
+import contextlib
 import hashlib
 import json
 import pathlib
@@ -48,8 +49,12 @@ def _write(path, parts):
     ends = dict.fromkeys(SIDES, 0)
     too_long = pairs = 0
     dtype = None
-    files = {name: open(path / name, "wb") for side in SIDES for name in _names(side)}  # noqa: SIM115
-    try:
+    with contextlib.ExitStack() as opened:
+        files = {
+            name: opened.enter_context(open(path / name, "wb"))
+            for side in SIDES
+            for name in _names(side)
+        }
         for side in SIDES:
             files[f"{side}.starts"].write(np.zeros(1, np.int64).tobytes())
         for part in parts:
@@ -60,9 +65,6 @@ def _write(path, parts):
                 files[f"{side}.ids"].write(ids.flat.tobytes())
                 files[f"{side}.starts"].write((ids.starts[1:] + ends[side]).tobytes())
                 ends[side] += len(ids.flat)
-    finally:
-        for file in files.values():
-            file.close()
     said = {"dtype": np.dtype(dtype).name, "pairs": pairs, "too_long": too_long}
     write_json(path / COUNTS, said | {f"{side}_tokens": ends[side] for side in SIDES})
 

@@ -143,12 +143,13 @@ class AugmentedText(Variation):
 
     def _with_slips(self, typed):
         """The characters with typing errors, each none, one or two."""
-        slips = typed.is_letter & typed.goes_on & self._is_drawn(TYPO, typed.draws, "typos")
+        may_slip = typed.is_letter & typed.goes_on
+        slips = may_slip & self._is_drawn(TYPO, typed.draws, "typos")
         # The letter after a slip is typed as it should be: it may have been swapped.
         slips &= ~_shifted(slips, False)
         kind = tf.cast(_draw(typed.draws, SLIP) % 4, tf.int32)
         following = tf.concat([typed.texts[1:], [""]], axis=0)[: tf.size(typed.texts)]
-        may_swap = tf.concat([(typed.is_letter & typed.goes_on)[1:], [False]], axis=0)
+        may_swap = tf.concat([may_slip[1:], [False]], axis=0)
         swaps = slips & (kind == 0) & may_swap[: tf.size(slips)]
         key = tf.cast(_draw(typed.draws, KEY) % NEIGHBOURS, tf.int32)
         keys = keys_beside()

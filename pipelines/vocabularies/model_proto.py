@@ -70,20 +70,14 @@ def rules_of(model: bytes) -> list[tuple[str, str]]:
     """What is replaced in a text before a model cuts it: regular expressions of RE2, and what
     stands for what they find, in their order.
     """
-    made = message()()
-    made.ParseFromString(model)
-    return [(one.pattern, one.rewrite) for one in made.rules]
+    return [(one.pattern, one.rewrite) for one in message().FromString(model).rules]
 
 
 def is_byte_level(model: bytes) -> bool:
     """Whether a model cuts the bytes of words, written as letters."""
-    made = message()()
-    made.ParseFromString(model)
-    return made.byte_level
+    return message().FromString(model).byte_level
 
 
 def whole_pieces(model: bytes) -> list[str]:
     """The pieces that a text is never cut in, such as tags and marks."""
-    made = message()()
-    made.ParseFromString(model)
-    return [one.piece for one in made.pieces if one.type == USER_DEFINED]
+    return [one.piece for one in message().FromString(model).pieces if one.type == USER_DEFINED]

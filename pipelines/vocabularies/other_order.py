@@ -43,8 +43,7 @@ def in_order(
         The model; and the pieces of text that it knew and the list has not. Text is cut without
         them.
     """
-    made = message()()
-    made.ParseFromString(model)
+    made = message().FromString(model)
     known = {one.piece: one for one in made.pieces}
     del made.pieces[:]
     for piece, kind in (SPECIAL[number] for number in range(len(SPECIAL))):
@@ -116,8 +115,7 @@ def of_byte_pairs(scores: Mapping[str, float | None]) -> bytes:
 
 def _without_pieces(model_type):
     """A model that leaves text as it is, with the special pieces alone."""
-    made = message()()
-    made.ParseFromString(vocabulary.learn(["a"], 4 + vocabulary.BYTES + 2).model)
+    made = message().FromString(vocabulary.learn(["a"], 4 + vocabulary.BYTES + 2).model)
     del made.pieces[len(SPECIAL) :]
     made.trainer_spec.model_type = model_type
     made.trainer_spec.byte_fallback = 0
@@ -133,7 +131,7 @@ def read_model(path: pathlib.Path, remedy: str) -> bytes:
     model = regular_file(path).read_bytes()
     try:
         if model:
-            message()().ParseFromString(model)
+            message().FromString(model)
             sentencepiece.SentencePieceProcessor(model_proto=model)
             return model
     except (RuntimeError, DecodeError):

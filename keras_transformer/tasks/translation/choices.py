@@ -188,12 +188,7 @@ def variations(
             f"--{changing[0]} gives sentences of any length, and --static_shapes wants few. "
             f"Received: {received}. Leave one out."
         )
-    given = {
-        "case": augmented.case_rate,
-        "typos": augmented.typo_rate,
-        "punctuation": augmented.punctuation_rate,
-    }
-    rates = {kind: given[kind] for kind in augmented.augment}
+    rates = augmented.rates
 
     def of_sides(vocabulary):
         sides = {"source": vocabulary.source, "target": vocabulary.target}

@@ -92,6 +92,13 @@ class Augmentation(Options):
         only_words="--scheduled_sampling above 0",
     )
 
+    @property
+    def rates(self) -> dict[str, float]:
+        """The rate of each kind that is asked for, by its name."""
+        rates = (self.case_rate, self.typo_rate, self.punctuation_rate)
+        given = dict(zip(AUGMENTED, rates, strict=True))
+        return {kind: given[kind] for kind in self.augment}
+
     def __post_init__(self):
         object.__setattr__(self, "augment", tuple(self.augment))
         super().__post_init__()
