@@ -82,12 +82,6 @@ def test_control_python_is_reported(function):
         serialized(dataset)
 
 
-def test_control_a_generator_is_reported():
-    ids = tf.TensorSpec((), tf.int32)
-    dataset = tf.data.Dataset.from_generator(lambda: iter([1]), output_signature=ids)
-    assert operations(dataset) & {*PYTHON, "GeneratorDataset"}
-
-
 def largest_constant(nodes):
     return max(node.attr["value"].tensor.ByteSize() for node in nodes if node.op == "Const")
 

@@ -77,16 +77,6 @@ def test_any_symbols_become_the_tree_that_python_makes_of_them(rows):
     assert found == list(map(expected, ids, words))
 
 
-def test_control_python_s_trees_differ_if_a_symbol_does():
-    ids = [SYMBOLS.index(symbol) for symbol in ("(S", "(NP", "XX-NN", ")NP", "XX", ")S")]
-    [found] = trees_of([ids], ["a b"])
-    assert found == "(S (NP (NN a)) (XX b))"
-    for place, symbol in ((3, ")VP"), (4, "XX-NN")):
-        changed = [*ids]
-        changed[place] = SYMBOLS.index(symbol)
-        assert found != expected(changed, ["a", "b"])
-
-
 def test_words_stand_between_any_white_space():
     [*found] = trees_of([[SYMBOLS.index("XX")]] * 3, ["  a \t b\n", " \r\n", ""])
     assert found == ["(S (XX a) (XX b))", "", ""]
@@ -189,19 +179,12 @@ any_symbols = st.lists(
 )
 
 
-@given(drawn_trees([WORD]))
-def test_a_tree_comes_back(tree):
-    assert from_symbols(to_symbols(tree), tree.words) == tree
-
-
-@given(drawn_trees([WORD]))
-def test_a_tree_comes_back_from_words(tree):
-    assert from_symbols(to_symbols(tree, "words"), tree.words) == tree
-
-
-@given(drawn_trees(PARTS_OF_SPEECH))
-def test_a_tree_comes_back_with_its_parts_of_speech_if_they_are_kept(tree):
-    assert from_symbols(to_symbols(tree, "parts_of_speech"), tree.words) == tree
+@pytest.mark.parametrize("leaves", linearization.LEAVES)
+@given(st.data())
+def test_a_tree_comes_back(leaves, data):
+    kept = PARTS_OF_SPEECH if leaves == "parts_of_speech" else [WORD]
+    tree = data.draw(drawn_trees(kept))
+    assert from_symbols(to_symbols(tree, leaves), tree.words) == tree
 
 
 @pytest.mark.parametrize("leaves", ["xx", "words"])

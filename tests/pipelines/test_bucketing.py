@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import pathlib
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from home_assistant_wheel import cached_wheel, pairs_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines import corpora
 from pipelines.batches.bucketing import (
     MOST_PADDING,
     MOST_PADDING_STATIC,
@@ -21,7 +19,6 @@ from pipelines.batches.bucketing import (
 )
 from pipelines.vocabularies import vocabulary
 
-MULTI30K = pathlib.Path(__file__).parents[3] / "shared" / "data" / "multi30k"
 LENGTHS = st.integers(1, 300)
 # Examples of one to three sides: sentences, pairs, triples.
 PAIRS = st.integers(1, 3).flatmap(
@@ -202,17 +199,6 @@ def test_the_default_corpus_takes_at_most_40_shapes_with_10_per_cent_padding():
     assert_few_shapes_and_little_padding(lengths)
 
 
-@pytest.mark.slow
-def test_multi30k_takes_at_most_40_shapes_with_10_per_cent_padding():
-    if not MULTI30K.is_dir():
-        pytest.skip(f"{MULTI30K} is not on this machine")
-    prefixes = ("train", "val", "test_2016_flickr")
-    train = corpora.load("text_files", data_dir=MULTI30K, prefixes=prefixes).train
-    lengths = lengths_in_pieces(list(zip(train.sources, train.targets, strict=True)))
-    assert len(lengths) == 29_000
-    assert_few_shapes_and_little_padding(lengths)
-
-
 SHAPES = st.lists(st.tuples(*[st.integers(1, 12)] * 2), min_size=1, max_size=7, unique=True)
 
 
@@ -295,19 +281,13 @@ def test_the_shapes_are_told_with_their_padding():
     assert bucket([[1, 3]], 4).describe() == "1 shape, 33.3% padding"
 
 
-def test_a_budget_below_the_longest_sentence_is_refused():
-    message = (
-        r"^`batch_tokens` must hold the longest example, 9 tokens\. Received: batch_tokens=8\. "
-        r"Raise it, or lower the greatest length\.$"
-    )
-    for lengths in ([[9, 3], [2, 4]], [[3, 9], [4, 2]], [[9], [2]]):
-        with pytest.raises(ValueError, match=message):
-            bucket(lengths, batch_tokens=8)
-
-
-def test_there_must_be_an_example():
+def test_no_example_and_a_budget_below_the_longest_sentence_are_refused():
     with pytest.raises(ValueError, match=r"^There is no example to make batches of\.$"):
         bucket(np.zeros((0, 2), int), batch_tokens=8)
+    told = r"^`batch_tokens` must hold the longest example, 9 tokens\. Received: batch_tokens=8\."
+    for lengths in ([[9, 3], [2, 4]], [[3, 9], [4, 2]], [[9], [2]]):
+        with pytest.raises(ValueError, match=told):
+            bucket(lengths, batch_tokens=8)
 
 
 @settings(deadline=None)

@@ -68,14 +68,6 @@ def test_half_of_the_letters_decide_what_a_text_is_written_in(scripts, text):
     assert is_written_in(scripts, text) == (share(scripts, text) >= 0.5)
 
 
-@given(st.lists(st.sampled_from(list(ALPHABETS)), min_size=2, max_size=2, unique=True), st.data())
-def test_control_a_text_in_another_script_is_not_in_this_one(pair, data):
-    one, other = pair
-    text = data.draw(st.text(ALPHABETS[one], min_size=1))
-    assert is_written_in((one,), text)
-    assert not is_written_in((other,), text)
-
-
 @given(FILTERS, SENTENCE, SENTENCE)
 def test_every_reason_holds_where_its_definition_says_and_what_is_kept_has_none(
     filters, source, target

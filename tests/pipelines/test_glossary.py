@@ -52,8 +52,7 @@ def test_any_text_is_kept_but_for_the_marks(text):
 
 
 @pytest.mark.parametrize(
-    ("terms", "sense"),
-    [({" ": "a"}, "empty"), ({"a": ""}, "empty"), ({"a": "⟦b⟧"}, "brackets")],
+    ("terms", "sense"), [({" ": "a"}, "empty"), ({"a": ""}, "empty"), ({"a": "⟦b⟧"}, "brackets")]
 )
 def test_terms_that_cannot_be_are_refused(terms, sense):
     with pytest.raises(ValueError, match=sense):

@@ -39,10 +39,8 @@ def test_a_label_that_training_has_not_is_told():
     place = functools.partial(place, side="")
     numbers = labelled_texts.numbers_of(["b", "a"], ["a", "b"], place)
     assert numbers.tolist() == [1, 0]
-    with pytest.raises(
-        ValueError,
-        match=r"seen in training, where 2 are\. Received: test\.b, line 5 has 'c' and 1 more\. Add",
-    ):
+    told = r"seen in training, where 2 are\. Received: test\.b, line 5 has 'c' and 1 more\. Add"
+    with pytest.raises(ValueError, match=told):
         labelled_texts.numbers_of(["a", "c", "d"], ["a", "b"], place)
 
 

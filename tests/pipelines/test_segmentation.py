@@ -28,10 +28,7 @@ LINES = [
 TAG = "<2de>"
 UNUSUAL = ["漢字 🙂 Größe", "<0x41> a\tb\x00", "", "½…", f"{TAG}the house {TAG}"]
 # Kinds of vocabularies, with a segmentation of each and a share by which it cuts other pieces.
-KINDS = {
-    "bpe": (340, BpeDropout, 0.3),
-    "unigram": (306, SubwordRegularization, 0.2),
-}
+KINDS = {"bpe": (340, BpeDropout, 0.3), "unigram": (306, SubwordRegularization, 0.2)}
 
 
 def packed(vocabulary, lines):

@@ -93,10 +93,12 @@ def test_a_label_loses_its_tags_but_not_itself(label, expected):
     assert plain_label(label) == expected
 
 
-@pytest.mark.parametrize("word", ["(", ")", "{", "}", "[", "]", "cat"])
+@pytest.mark.parametrize("word", ["(", ")", "{", "}", "[", "]", "cat", "{3H}", "1/2", "*"])
 def test_escapes_go_both_ways(word):
+    """Others than round ones stay, as CRAFT has them."""
     assert unescaped(escaped(word)) == word
     assert not set(escaped(word)) & set("()")
+    assert (escaped(word) == word) == (word not in "()")
 
 
 @given(st.text("()[]{}-/2Ra\u65e5", min_size=1))
@@ -114,22 +116,13 @@ def test_escapes_go_both_ways_within_a_word(word):
         # Escapes have capitals and both hyphens.
         ("-lrb-", "-lrb-"),
         ("LRB-", "LRB-"),
+        (r"1\/2", "1/2"),
+        (r"\*", "*"),
+        (r"and\/or\/both", "and/or/both"),
     ],
 )
 def test_all_brackets_are_unescaped_wherever_they_stand(word, in_text):
     assert unescaped(word) == in_text
-
-
-def test_slashes_and_other_brackets_are_written_as_they_are():
-    """As CRAFT has them, so that a parser's words are equal to those of the gold trees."""
-    for word in ("[", "]", "{3H}", "1/2", "*"):
-        assert escaped(word) == word
-
-
-def test_slashes_are_unescaped():
-    assert unescaped(r"1\/2") == "1/2"
-    assert unescaped(r"\*") == "*"
-    assert unescaped(r"and\/or\/both") == "and/or/both"
 
 
 def test_a_chain_of_any_depth_is_read_written_and_changed():
@@ -195,11 +188,8 @@ def test_lines_that_are_indented_go_on_with_a_tree():
 
 def test_trees_on_one_line_are_several():
     lines = ["(S (N a)) ( (S (N b)) )", "( (S (N c)) (. .) )"]
-    assert list(map(str, read(lines, "a.trees"))) == [
-        "(S (N a))",
-        "(S (N b))",
-        "( (S (N c)) (. .))",
-    ]
+    expected = ["(S (N a))", "(S (N b))", "( (S (N c)) (. .))"]
+    assert list(map(str, read(lines, "a.trees"))) == expected
 
 
 def test_contractions_punctuation_and_quotes_are_words():
@@ -224,10 +214,11 @@ def test_without_nltk_it_is_told(monkeypatch):
 CRAFT = pathlib.Path(__file__).parents[3] / "shared" / "data" / "craft"
 # Trees of each split that the graph writes.
 SAMPLE = 150
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not CRAFT.is_dir(), reason=f"{CRAFT} is not on this machine"),
-]
+skip_without_craft = pytest.mark.skipif(not CRAFT.is_dir(), reason=f"{CRAFT} is not here")
+
+
+def of_craft(test):
+    return pytest.mark.slow(skip_without_craft(test))
 
 
 @pytest.fixture(scope="module")
@@ -246,11 +237,13 @@ def untagged(tree):
     )
 
 
+@of_craft
 def test_all_trees_are_there(splits):
     assert {name.partition(".")[0] for name in splits} == {"train", "valid", "test"}
     assert sum(map(len, splits.values())) > 28_000
 
 
+@of_craft
 @pytest.mark.parametrize("leaves", LEAVES)
 def test_every_tree_comes_back(splits, leaves):
     for tree in itertools.chain(*splits.values()):
@@ -258,12 +251,14 @@ def test_every_tree_comes_back(splits, leaves):
         assert from_symbols(to_symbols(tree, leaves), tree.words) == expected
 
 
+@of_craft
 def test_a_parser_writes_the_words_as_the_gold_trees_have_them(splits):
     words = {word for tree in itertools.chain(*splits.values()) for word in tree.words}
     assert [word for word in words if escaped(unescaped(word)) != word] == []
     assert {"-LRB-", "-RRB-", "[", "]", "{", "}", "/"} <= words
 
 
+@of_craft
 @pytest.mark.parametrize("leaves", LEAVES)
 def test_the_graph_writes_the_symbols_that_python_writes(splits, leaves):
     graph = tf.function(

@@ -217,21 +217,10 @@ def test_all_files_of_a_folder_are_on_the_disk_before_it_has_its_name(tmp_path, 
     assert (sorted(calls[:-1]), calls[-1]) == ([("flush", 1), ("flush", 2)], ("rename", "folder"))
 
 
-def test_control_without_flushing_it_would_show(tmp_path, monkeypatch):
-    calls = calls_to_the_system(monkeypatch)
-    monkeypatch.setattr(whole_files, "_flush", lambda path: None)
-    write_whole(tmp_path / "file", lambda file: file.write_text(NEW))
-    assert calls == [("rename", "file")]
-
-
 def test_a_folder_has_all_that_was_made_in_it(tmp_path):
     make_folder(tmp_path / "new" / "folder")
-    assert listed(tmp_path / "new") == [
-        "folder",
-        "folder/inside",
-        "folder/inside/two",
-        "folder/one",
-    ]
+    expected = ["folder", "folder/inside", "folder/inside/two", "folder/one"]
+    assert listed(tmp_path / "new") == expected
 
 
 def test_a_folder_that_fails_half_way_leaves_nothing(tmp_path):

@@ -115,11 +115,8 @@ def test_it_is_a_vocabulary_of_a_folder(tmp_path):
     vocabularies.save(pieces, tmp_path)
     assert vocabularies.exist(tmp_path)
     again = vocabularies.load(tmp_path)
-    assert (again.fingerprint, again.pieces, again.lower_case) == (
-        pieces.fingerprint,
-        PIECES,
-        False,
-    )
+    expected = (pieces.fingerprint, PIECES, False)
+    assert (again.fingerprint, again.pieces, again.lower_case) == expected
     assert again.fingerprint != WordPieces(PIECES).fingerprint
     (tmp_path / "vocabulary.json").write_text("{}")
     with pytest.raises(ValueError, match=r"vocabulary\.json lacks pieces\. Import the"):

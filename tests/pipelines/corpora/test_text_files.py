@@ -3,7 +3,6 @@ one, its line.
 """
 
 import collections
-import dataclasses
 import gzip
 import json
 import random
@@ -82,10 +81,8 @@ def test_pairs_round_trip_in_either_direction(tmp_path_factory, pairs):
     assert list(zip(forward.train.sources, forward.train.targets, strict=True)) == [
         (en.strip(), de.strip()) for en, de in pairs
     ]
-    assert (backward.train.sources, backward.train.targets) == (
-        forward.train.targets,
-        forward.train.sources,
-    )
+    expected = (forward.train.targets, forward.train.sources)
+    assert (backward.train.sources, backward.train.targets) == expected
     assert forward.dropped == {}
 
 
@@ -93,11 +90,8 @@ def test_only_newlines_end_lines(tmp_path):
     path = tmp_path / "text"
     text = "one\u2028still one\ntwo\x85still two\nthree\x0cstill three\rand on\r\n"
     path.write_bytes(text.encode())
-    assert line_files.read_lines(path) == [
-        "one\u2028still one",
-        "two\x85still two",
-        "three\x0cstill three\rand on",
-    ]
+    expected = ["one\u2028still one", "two\x85still two", "three\x0cstill three\rand on"]
+    assert line_files.read_lines(path) == expected
     assert len(text.splitlines()) == 7  # control: str.splitlines would shift the pairs
 
 
@@ -119,26 +113,19 @@ def test_empty_sides_and_huge_lines_are_dropped_and_counted(tmp_path):
     assert corpus.dropped == {"empty": 4, "huge line": 2}
 
 
-def test_unequal_line_counts_name_both_files_and_counts(tmp_path):
-    message = complaint(ValueError, write(tmp_path, train_en=b"a\nb\nc\n"))
-    assert (
-        f"{tmp_path / 'train.en'} and {tmp_path / 'train.de'} must have as many lines. Received: "
-        "3 and 2" in message
-    )
-
-
 @pytest.mark.parametrize(
-    ("name", "content"),
-    [("test_de", b""), ("test_de_gz", gzip.compress(b"", mtime=0)), ("test_de_gz", b"")],
+    ("name", "content", "told"),
+    [
+        ("train_en", b"a\nb\nc\n", "{}.en and {}.de must have as many lines. Received: 3 and 2"),
+        ("test_de", b"", "{}.de must hold one sentence a line. Received: an empty file"),
+        ("test_de_gz", gzip.compress(b"", mtime=0), "{}.de.gz must hold one sentence a line."),
+        ("test_de_gz", b"", "{}.de.gz must hold one sentence a line. Received: an empty file"),
+        ("valid_de", b"\n \n", "no usable pair: all 2 "),
+    ],
 )
-def test_empty_file(tmp_path, name, content):
-    message = complaint(ValueError, write(tmp_path, **{name: content}))
-    assert str(tmp_path / name.replace("_", ".")) in message
-    assert "empty file" in message
-
-
-def test_no_pair_left(tmp_path):
-    assert "no usable pair: all 2 " in complaint(ValueError, write(tmp_path, valid_de=b"\n \n"))
+def test_files_without_pairs_are_told(tmp_path, name, content, told):
+    told = told.replace("{}", str(tmp_path / name.partition("_")[0]))
+    assert told in complaint(ValueError, write(tmp_path, **{name: content}))
 
 
 def test_plain_and_packed_twins_are_ambiguous(tmp_path):
@@ -182,10 +169,8 @@ def test_multi30k_as_it_lies():
     assert (len(corpus.train), len(corpus.valid), len(corpus.test)) == (29000, 1014, 1000)
     assert corpus.dropped == {}
     assert corpus.train.sources[0] == "Two young, White males are outside near many bushes."
-    assert (
-        corpus.train.targets[0]
-        == "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche."
-    )
+    expected = "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche."
+    assert corpus.train.targets[0] == expected
 
 
 # ParallelText: sources and targets stay aligned.
@@ -205,11 +190,6 @@ def test_refuses_exactly_the_unequal_lengths(sources, targets):
             ParallelText(sources, targets)
 
 
-def test_is_frozen():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        ParallelText(["a"], ["b"]).sources = []
-
-
 @pytest.fixture
 def files(tmp_path):
     """Two files whose second line is empty on one side, and third is too long."""
@@ -222,10 +202,8 @@ def files(tmp_path):
 def test_each_pair_knows_its_line_and_each_reason_its_first(files):
     settings = {"source_language": "en", "target_language": "de", "data_dir": files}
     corpus = corpora.load("text_files", **settings)
-    assert [corpus.valid.place(index, "") for index in (0, 1)] == [
-        f"{files}/valid.de, line 1",
-        f"{files}/valid.de, line 4",
-    ]
+    expected = [f"{files}/valid.de, line 1", f"{files}/valid.de, line 4"]
+    assert [corpus.valid.place(index, "") for index in (0, 1)] == expected
     assert corpus.dropped == {"empty": 3, "huge line": 3}
     assert corpus.dropped.firsts["empty"] == f"{files}/train.en, line 2"
     with pytest.raises(
