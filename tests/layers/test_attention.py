@@ -52,16 +52,6 @@ def test_scaled_dot_product_attention_is_equation_1(random, mask, heads):
     np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
 
 
-def test_scores_are_divided_by_the_root_of_d_k(random):
-    query = random(B, T, 9)
-    key = random(B, S, 9)
-    value = random(B, S, 4)
-    actual, _ = scaled_dot_product_attention(query, key, value)
-    expected = paper.scaled_dot_product_attention(query, key, value)
-    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
-    assert np.abs(actual - paper.scaled_dot_product_attention(query * 3, key, value)).max() > 0.1
-
-
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
 def test_multi_head_attention_is_the_paper_s(attention, qkv, mask):
     expected = paper.multi_head_attention(*qkv, *attention.get_weights(), num_heads=H, mask=mask)
@@ -72,32 +62,17 @@ def test_multi_head_attention_is_the_paper_s(attention, qkv, mask):
 
 @pytest.mark.parametrize("mask", [None, SOME, SOME[:, :1]], ids=["none", "random", "keys"])
 def test_multi_head_attention_is_that_of_keras(attention, qkv, mask):
-    mask = (
-        mask if mask is None else mask | (np.arange(S) == 0)
-    )  # where everything is masked Keras averages the values
+    # Where everything is masked Keras averages the values.
+    mask = mask if mask is None else mask | (np.arange(S) == 0)
     theirs = keras.layers.MultiHeadAttention(
         H, key_dim=3, value_dim=5, use_bias=False, output_shape=D_MODEL
     )
     query, key, value = qkv
     theirs.build(query.shape, value.shape, key.shape)
-    theirs.set_weights(
-        [
-            ours.reshape(w.shape)
-            for ours, w in zip(attention.get_weights(), theirs.weights, strict=True)
-        ]
-    )
+    both = zip(attention.get_weights(), theirs.weights, strict=True)
+    theirs.set_weights([ours.reshape(weight.shape) for ours, weight in both])
     expected = theirs(query=query, key=key, value=value, attention_mask=mask)
     np.testing.assert_allclose(attention(*qkv, attention_mask=mask), expected, rtol=0, atol=2e-6)
-
-
-def test_rows_of_the_weights_sum_to_one_over_what_may_be_attended(random):
-    key = random(B, S, 3)
-    mask = SOME | np.eye(T, S, dtype=bool)
-    _, weights = scaled_dot_product_attention(random(B, T, 3), key, key, mask)
-    weights = np.array(weights)
-    np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-6)
-    assert (weights[~(SOME | np.eye(T, S, dtype=bool))] == 0).all()
-    assert (weights > 0).any()
 
 
 def test_a_fully_masked_row_gives_zeros_and_its_gradient_is_finite(random):
@@ -113,53 +88,11 @@ def test_a_fully_masked_row_gives_zeros_and_its_gradient_is_finite(random):
         assert np.isfinite(gradient).all()
 
 
-def test_what_is_masked_does_not_matter_and_what_is_not_does(attention, qkv, random):
-    query, key, value = qkv
-    mask = np.arange(S)[None, None] < S - 1
-    changed = key.copy(), value.copy()
-    for array in changed:
-        array[:, -1] = 1e4 * random(D_MODEL)
-    before, after = (
-        attention(*qkv, attention_mask=mask),
-        attention(query, *changed, attention_mask=mask),
-    )
-    np.testing.assert_array_equal(before, after)
-    assert np.abs(attention(*qkv) - attention(query, *changed)).max() > 1
-
-
 def test_huge_scores_stay_finite(random):
     out, _ = scaled_dot_product_attention(
         1e4 * random(B, T, 3), 1e4 * random(B, S, 3), random(B, S, 3), SOME
     )
     assert np.isfinite(out).all()
-
-
-def test_the_weights_for_looking_at_are_those_that_call_applies(attention, qkv):
-    _, key, value = qkv
-    output, weights = attention.with_attention(*qkv, SOME)
-    assert weights.shape == (B, H, T, S)
-    np.testing.assert_array_equal(output, attention(*qkv, attention_mask=SOME))
-    _, values = attention.keys_and_values(key, value)
-    heads = np.einsum("bhts,bhsd->bthd", weights, values).reshape(B, T, H * 5)
-    np.testing.assert_allclose(
-        heads @ attention.output_kernel.numpy(), output, rtol=1e-6, atol=1e-6
-    )
-    assert np.abs(weights - attention.with_attention(*qkv)[1]).max() > 0.1
-
-
-def test_a_stepper_over_its_cache_gives_what_call_gives_with_a_causal_mask(attention, random):
-    x = random(B, T, D_MODEL)
-    expected = attention(x, x, x, attention_mask=causal_mask(T))
-    stepper = attention.stepper()
-    state = stepper.start(B)
-    assert stepper.growing == (2, 2)
-    for t in range(T):
-        assert [part.shape for part in state] == [(B, H, t, 3), (B, H, t, 5)]
-        y, state = stepper(x[:, t], state)
-        np.testing.assert_allclose(y, expected[:, t], rtol=1e-6, atol=1e-6)
-    for ours, whole in zip(state, attention.keys_and_values(x, x), strict=True):
-        np.testing.assert_allclose(ours, whole, rtol=1e-6, atol=1e-6)
-    assert np.abs(attention(x, x, x)[:, 0] - expected[:, 0]).max() > 0.1  # without the mask
 
 
 @pytest.mark.parametrize("hypotheses", [1, 3])
@@ -204,41 +137,15 @@ def test_widths_of_a_head_default_to_the_paper_s(d_k, d_v, expected, qkv):
 
 
 def test_heads_that_do_not_divide_d_model_are_refused_with_a_remedy_that_works():
-    with pytest.raises(
-        ValueError,
-        match=r"`d_model`.*`num_heads`.*d_model=500, num_heads=8\. Try d_model=504, or pass "
-        r"`d_k` and `d_v`\.",
-    ):
+    with pytest.raises(ValueError, match="`num_heads` must be at least 1"):
+        MultiHeadAttention(0, 8)
+    told = r"`d_model`.*`num_heads`.*d_model=500, num_heads=8\. Try d_model=504, or pass `d_k` and"
+    with pytest.raises(ValueError, match=told):
         MultiHeadAttention(8, 500)
     MultiHeadAttention(8, 504)
     with pytest.raises(ValueError, match="`d_v`"):
         MultiHeadAttention(8, 500, d_k=64)
     MultiHeadAttention(8, 500, d_k=64, d_v=64)
-
-
-def test_one_head_is_attention_between_two_maps(qkv, randomized):
-    attention = randomized(MultiHeadAttention(1, D_MODEL), *qkv)
-    expected = paper.multi_head_attention(*qkv, *attention.get_weights(), num_heads=1)
-    np.testing.assert_allclose(attention(*qkv), expected, rtol=0, atol=5e-6)
-
-
-def test_no_heads_are_refused():
-    with pytest.raises(ValueError, match="`num_heads` must be at least 1"):
-        MultiHeadAttention(0, 8)
-
-
-def test_mixed_bfloat16_computes_in_bfloat16_keeps_float32_weights_and_masks(qkv, attention):
-    mixed = MultiHeadAttention(H, D_MODEL, d_k=3, d_v=5, dtype="mixed_bfloat16")
-    mask = SOME & (np.arange(T) > 0)[:, None]
-    mixed(*qkv)
-    mixed.set_weights(attention.get_weights())
-    out = mixed(*qkv, attention_mask=mask)
-    assert keras.backend.standardize_dtype(out.dtype) == "bfloat16"
-    assert {w.dtype for w in mixed.weights} == {"float32"}
-    assert (keras.ops.convert_to_numpy(keras.ops.cast(out, "float32"))[:, 0] == 0).all()
-    np.testing.assert_allclose(
-        keras.ops.cast(out, "float32"), attention(*qkv, attention_mask=mask), atol=0.1
-    )
 
 
 # Section 3.2.3: who may attend to whom, by hand.

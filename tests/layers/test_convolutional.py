@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.layers import (
-    ConvolutionalDecoder,
-    ConvolutionalEncoder,
-    ConvolutionBlock,
-)
+from keras_transformer.layers import ConvolutionalDecoder, ConvolutionalEncoder, ConvolutionBlock
 
 torch = pytest.importorskip("torch", reason="install the extra [oracles] to compare with torch")
 

@@ -94,11 +94,6 @@ def test_a_decoder_is_its_layers_one_after_another_and_causal(decoder, x, memory
     )
 
 
-def test_the_paper_s_norm_is_the_default():
-    assert isinstance(DecoderLayer(**SIZES).cross_attention_norm, PostNorm)
-    assert isinstance(Decoder(1, **SIZES).layers[0].cross_attention_norm, PostNorm)
-
-
 @pytest.mark.parametrize("num_layers", [1, 3])
 def test_the_last_matrix_of_each_sublayer_starts_quieter_by_the_root_of_their_number(num_layers):
     keras.utils.set_random_seed(0)
@@ -316,14 +311,3 @@ def test_steps_with_a_cache_equal_the_whole_sequence(x, norm, bias, randomized):
     np.testing.assert_allclose(
         np.concatenate(steps, axis=1), np.array(stack(x)), rtol=1e-5, atol=2e-6
     )
-
-
-def test_the_weights_for_looking_at_are_causal_and_sum_to_one(x, randomized):
-    stack = randomized(Decoder(2, **WITHOUT_MEMORY), x)
-    y, (weights, of_memory) = stack.with_attention(x)
-    assert of_memory is None
-    np.testing.assert_allclose(np.array(y), np.array(stack(x)), rtol=1e-5, atol=1e-6)
-    weights = np.array(weights)
-    assert weights.shape == (B, 2, H, T, T)
-    np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-6)
-    assert not np.triu(weights, 1).any()

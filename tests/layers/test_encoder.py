@@ -8,6 +8,8 @@ import pytest
 from oracles import paper
 
 from keras_transformer.layers import (
+    Decoder,
+    DecoderLayer,
     Encoder,
     EncoderLayer,
     PostNorm,
@@ -54,8 +56,10 @@ def test_an_encoder_layer_is_the_paper_s(x, widths, norm, randomized, parts):
 
 
 def test_the_paper_s_norm_is_the_default(x):
-    assert isinstance(EncoderLayer(**SIZES).feed_forward_norm, PostNorm)
-    assert isinstance(Encoder(1, **SIZES).layers[0].self_attention_norm, PostNorm)
+    for layer in (EncoderLayer(**SIZES), Encoder(1, **SIZES).layers[0]):
+        assert isinstance(layer.feed_forward_norm, PostNorm)
+    for layer in (DecoderLayer(**SIZES), Decoder(1, **SIZES).layers[0]):
+        assert isinstance(layer.cross_attention_norm, PostNorm)
 
 
 def test_a_post_norm_encoder_is_its_layers_one_after_another(x, randomized, parts):

@@ -67,20 +67,6 @@ def test_it_is_that_of_keras_with_its_gradient(x, upstream, randomized):
         np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-5)
 
 
-def test_it_is_that_of_torch_with_its_gradient(x, upstream, randomized):
-    torch = pytest.importorskip("torch")
-    ours = randomized(LayerNormalization(), x)
-    theirs = torch.nn.LayerNorm(8, eps=1e-6)
-    for parameter, weight in zip(theirs.parameters(), ours.get_weights(), strict=True):
-        parameter.data = torch.tensor(weight)
-    inputs = torch.tensor(x, requires_grad=True)
-    y = theirs(inputs)
-    y.backward(torch.tensor(upstream))
-    expected = [y.detach(), inputs.grad, *(parameter.grad for parameter in theirs.parameters())]
-    for mine, other in zip(gradients_of(ours, x, upstream), expected, strict=True):
-        np.testing.assert_allclose(mine, other.numpy(), rtol=1e-5, atol=1e-5)
-
-
 def test_a_constant_row_gives_the_bias_and_a_finite_gradient(upstream, randomized):
     x = np.full((2, 5, 8), 3.0, "float32")
     layer = randomized(LayerNormalization(), x)
@@ -104,12 +90,8 @@ def test_bfloat16_is_normalized_in_float32(x, upstream, randomized):
     assert {weight.dtype for weight in layer.weights} == {"float32"}
     rounded = tf.cast(x, "bfloat16")
     y, d_x, d_gamma, d_beta = gradients_of(layer, rounded, upstream)
-    assert (y.dtype, d_x.dtype, d_gamma.dtype, d_beta.dtype) == (
-        rounded.dtype,
-        rounded.dtype,
-        "float32",
-        "float32",
-    )
+    assert y.dtype == d_x.dtype == rounded.dtype
+    assert d_gamma.dtype == d_beta.dtype == "float32"
     expected = paper.layer_norm(tf.cast(rounded, "float32").numpy(), *layer.get_weights())
     assert (
         np.abs(tf.cast(y, "float32").numpy() - expected).max() <= np.abs(expected).max() * 2**-8

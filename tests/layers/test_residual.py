@@ -60,15 +60,10 @@ def test_it_is_the_formula_in_float64_and_not_the_other_one(placement, x, sublay
 
 
 @PLACEMENTS
-def test_the_by_product_comes_back_as_it_is(placement, x, sublayer):
-    assert placement()(x, sublayer=sublayer)[1] == "by-product"
-    assert placement()(x, sublayer=lambda x: (x, None))[1] is None
-
-
-@PLACEMENTS
 def test_its_weights_are_one_gain_and_one_bias(placement, x, sublayer):
     layer = placement(0.1, name="p")
     layer(x, sublayer=sublayer)
+    assert layer(x, sublayer=sublayer)[1] == "by-product"
     assert [weight.path for weight in layer.weights] == ["p/norm/gamma", "p/norm/beta"]
     assert layer.norm.epsilon == 1e-6
 

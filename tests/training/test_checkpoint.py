@@ -72,23 +72,6 @@ def test_a_restored_run_ends_as_the_uninterrupted_one_to_the_last_bit(run):
     assert state(model) == ended
 
 
-@pytest.mark.parametrize("kind", ["random/", "optimizer/", "weights/"])
-def test_control_without_each_part_of_the_state_it_ends_otherwise(run, tmp_path, kind):
-    path, ended = run
-    fresh, model = tmp_path / "fresh.npz", model_in_training(seed=1)
-    checkpoint.save(fresh, model, {})
-    parts = {
-        name: array
-        for name, array in checkpoint.read_archive(fresh).items()
-        if name.startswith(kind)
-    }
-    assert parts
-    checkpoint.write_archive(fresh, {**checkpoint.read_archive(path), **parts})
-    checkpoint.restore(fresh, model)
-    train(model, 1)
-    assert state(model) != ended
-
-
 def test_weights_alone_are_loaded_without_touching_the_optimizer(run):
     path, _ = run
     model = model_in_training(seed=1)
@@ -106,10 +89,8 @@ def test_another_size_is_refused_by_name_and_nothing_is_set(run):
     path, _ = run
     model = model_in_training(seed=1, d_model=12)
     before = state(model)
-    with pytest.raises(
-        ValueError,
-        match=rf"^{path}: weights/\S+ has shape \(.*8.*\), the model expects \(.*12.*\)\.$",
-    ):
+    told = rf"^{path}: weights/\S+ has shape \(.*8.*\), the model expects \(.*12.*\)\.$"
+    with pytest.raises(ValueError, match=told):
         checkpoint.restore(path, model)
     assert state(model) == before
 
@@ -126,10 +107,8 @@ def test_a_lacking_array_is_refused_by_name(run, tmp_path, name, remedy):
     arrays = checkpoint.read_archive(run[0])
     del arrays[name]
     checkpoint.write_archive(tmp_path / "lacking.npz", arrays)
-    with pytest.raises(
-        ValueError,
-        match=rf"^.*lacking\.npz lacks {name}: it comes from a model of another make\.{remedy}$",
-    ):
+    told = rf"lacking\.npz lacks {name}: it comes from a model of another make\.{remedy}$"
+    with pytest.raises(ValueError, match=told):
         checkpoint.restore(tmp_path / "lacking.npz", model_in_training())
 
 
@@ -211,12 +190,11 @@ def test_without_a_readable_checkpoint_there_is_no_newest(tmp_path):
 
 
 def test_checkpoints_stand_in_the_order_of_their_steps(tmp_path):
-    for step in (1000, 20, 3):
+    steps = [3, 20, 1000, 123_456_789, 9_876_543_210]
+    for step in reversed(steps):
         checkpoint.path_of(tmp_path, step).write_bytes(b"")
     (tmp_path / ".step-000000004.npz.0a1b.tmp").write_bytes(b"left by a killed run")
-    assert checkpoint.checkpoints(tmp_path) == [
-        checkpoint.path_of(tmp_path, step) for step in (3, 20, 1000)
-    ]
+    assert [checkpoint.step_in(path) for path in checkpoint.checkpoints(tmp_path)] == steps
 
 
 def test_checkpoints_to_average_are_told_from_the_one_to_go_on_from(tmp_path):
@@ -290,13 +268,6 @@ def test_only_names_of_ours_are_checkpoints(small, name):
     assert checkpoint.averaged_ones(small.parent) == [small]
 
 
-def test_control_names_of_ours_are_read(tmp_path):
-    for step in (7, 123_456_789, 9_876_543_210):
-        checkpoint.path_of(tmp_path, step, averaged=False).write_bytes(b"")
-    found = [checkpoint.step_in(path) for path in checkpoint.checkpoints(tmp_path)]
-    assert found == [7, 123_456_789, 9_876_543_210]
-
-
 def write_progress(path, progress):
     checkpoint.write_archive(path, {"weights/a": np.zeros(2), "progress": np.array(progress)})
 
@@ -305,14 +276,8 @@ def write_progress(path, progress):
     "progress",
     [
         *("{}", "[1, 2]", "no JSON", "", "null", "[" * 100_000, '{"step": 2}', '{"seconds": 2}'),
-        *(
-            '{"step": "2", "seconds": 1}',
-            '{"step": 2.5, "seconds": 1}',
-            '{"step": [], "seconds": 1}',
-        ),
-        *('{"step": -2, "seconds": 1}', f'{{"step": {10**30}, "seconds": 1}}'),
-        *('{"step": true, "seconds": 1}', '{"step": 2, "seconds": NaN}'),
-        '{"step": 2, "seconds": "x"}',
+        *(f'{{"step": {no}, "seconds": 1}}' for no in ('"2"', 2.5, [], -2, 10**30, "true")),
+        *(f'{{"step": 2, "seconds": {no}}}' for no in ("NaN", '"x"')),
     ],
 )
 def test_a_progress_that_is_none_is_damage_and_the_one_before_is_taken(small, progress):

@@ -9,11 +9,7 @@ import tensorflow as tf
 from small_model import transformer
 
 from keras_transformer.models import ConvolutionalTranslator, RecurrentTranslator, Transformer
-from keras_transformer.training.cost import (
-    Cost,
-    forward_operations,
-    operations_of_an_update,
-)
+from keras_transformer.training.cost import Cost, forward_operations, operations_of_an_update
 from keras_transformer.training.embedding_start import embeddings, start_embeddings
 
 SIZES = {"num_layers": 2, "d_model": 16, "d_ff": 24, "num_heads": 2}
@@ -80,9 +76,8 @@ def test_an_einsum_counts_the_sizes_of_all_its_letters(equation):
     x = keras.Input((2, 5, 3))
     y = keras.Input((6, 3))
     model = keras.Model((x, y), keras.ops.einsum(equation, x, y))
-    assert forward_operations(model, (tf.ones((4, 2, 5, 3)), tf.ones((4, 6, 3)))) == 2 * (
-        4 * 2 * 5 * 6 * 3
-    )
+    inputs = (tf.ones((4, 2, 5, 3)), tf.ones((4, 6, 3)))
+    assert forward_operations(model, inputs) == 2 * (4 * 2 * 5 * 6 * 3)
 
 
 def test_a_convolutional_model_s_products_are_its_blocks():

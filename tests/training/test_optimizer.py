@@ -173,15 +173,6 @@ def test_muon_is_of_matrices_that_are_multiplied_by(variant):
     assert of_muon == kernels
 
 
-@pytest.mark.parametrize(
-    ("weight_decay", "clip_norm"), [(0.1, None), (0.0, 0.5), (0.11, 0.5), (0.1, 0.6)]
-)
-def test_control_torch_with_another_decay_or_clipping_is_told_apart(weight_decay, clip_norm):
-    expected = torch_trajectory("adamw", weight_decay, clip_norm)
-    made = optimizer(0.01, "adamw", 0.1, 0.5)
-    assert largest_difference(trajectory(made), expected) > 1e-5
-
-
 def test_the_average_starts_from_the_weights_after_the_first_update():
     made = optimizer(0.01, ema=0.9)
     weights = trajectory(made)
@@ -190,19 +181,6 @@ def test_the_average_starts_from_the_weights_after_the_first_update():
         average = [0.9 * mean + 0.1 * array for mean, array in zip(average, later, strict=True)]
     for slot, expected in zip(made._model_variables_moving_average, average, strict=True):
         np.testing.assert_allclose(array_of(slot), expected, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("start", [START, [0 * array for array in START]])
-def test_control_an_average_from_the_initial_weights_or_zeros_is_told_apart(start):
-    made, average = optimizer(0.01, ema=0.9), start
-    for later in trajectory(made):
-        average = [0.9 * mean + 0.1 * array for mean, array in zip(average, later, strict=True)]
-    assert (
-        largest_difference(
-            [[array_of(slot) for slot in made._model_variables_moving_average]], [average]
-        )
-        > 1e-3
-    )
 
 
 def test_averaging_does_not_change_the_weights():
@@ -247,31 +225,9 @@ def test_decay_spares_biases_and_the_gains_of_normalization_alone(name):
     model.optimizer.apply(
         [keras.ops.zeros(variable.shape) for variable in model.trainable_variables]
     )
-    kept = {
-        name.rpartition("/")[2] for name, array in weights_of(model).items() if (array == 1).all()
-    }
-    decayed = {
-        name.rpartition("/")[2]
-        for name, array in weights_of(model).items()
-        if np.allclose(array, 1 - 0.01 * 0.5, atol=1e-7)
-    }
-    assert kept == {"bias", "gamma", "beta"}
-    assert decayed == {
-        "kernel",
-        "query_kernel",
-        "key_kernel",
-        "value_kernel",
-        "output_kernel",
-        "table",
-    }
-
-
-def test_control_keras_own_adamw_decays_all():
-    variables = [keras.Variable(np.ones(shape)) for shape in SHAPES]
-    keras.optimizers.AdamW(0.01, weight_decay=0.5).apply(
-        [keras.ops.zeros(shape) for shape in SHAPES], variables
-    )
-    assert all((array_of(variable) < 1).all() for variable in variables)
+    for path, array in weights_of(model).items():
+        spared = path.rpartition("/")[2] in ("bias", "gamma", "beta")
+        np.testing.assert_allclose(array, 1 if spared else 1 - 0.01 * 0.5, rtol=0, atol=1e-7)
 
 
 def test_fit_leaves_the_weights_as_they_were_trained():
@@ -281,15 +237,6 @@ def test_fit_leaves_the_weights_as_they_were_trained():
         fit(model, 1)
     assert same(weights_of(averaged), weights_of(plain))
     assert not same(averaged_weights(averaged), weights_of(averaged))
-
-
-def test_control_keras_own_adam_ends_fit_with_the_averages_for_weights():
-    made = keras.optimizers.Adam(0.01, 0.9, 0.98, 1e-9, use_ema=True, ema_momentum=0.9)
-    model, plain = model_in_training(made=made), model_in_training()
-    for each in (model, plain):
-        fit(each, 2)
-    assert same(weights_of(model), averaged_weights(model))
-    assert not same(weights_of(model), weights_of(plain))
 
 
 @pytest.mark.parametrize("name", ADAM_AND_SLOW_OTHERS)
@@ -345,17 +292,6 @@ def test_a_restored_run_ends_with_the_same_weights_and_averages_to_the_last_bit(
     assert same(averaged_weights(model), averages)
 
 
-def test_control_without_the_averages_of_the_checkpoint_they_end_otherwise(run):
-    settings, path, weights, averages = run
-    model = model_in_training(seed=1, **settings)
-    checkpoint.restore(path, model)
-    for slot in model.optimizer._model_variables_moving_average:
-        slot.assign(np.zeros(slot.shape))
-    fit(model, 2)
-    assert same(weights_of(model), weights)
-    assert not same(averaged_weights(model), averages)
-
-
 def test_it_is_the_papers_adam():
     made = optimizer(TransformerSchedule(8, 5))
     assert (made.beta_1, made.beta_2, made.epsilon) == (0.9, 0.98, 1e-9)
@@ -369,31 +305,16 @@ def test_its_config_goes_round(name):
     made = optimizer(TransformerSchedule(8, 5), name, 0.1, 2.0, 0.99)
     clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
     assert (type(clone), clone.get_config()) == (type(made), made.get_config())
-    assert (clone.weight_decay, clone.global_clipnorm, clone.use_ema, clone.ema_momentum) == (
-        0.1,
-        2.0,
-        True,
-        0.99,
-    )
-    assert clone.ema_overwrite_frequency is None
+    settings = (clone.weight_decay, clone.global_clipnorm, clone.use_ema, clone.ema_momentum)
+    assert (*settings, clone.ema_overwrite_frequency) == (0.1, 2.0, True, 0.99, None)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (
-            {"name": "sgd"},
-            r"`name` must be one of adam, adamw, muon, adafactor\. Received: name='sgd'\.",
-        ),
-        (
-            {"weight_decay": 0.1},
-            r"`weight_decay` needs adamw, muon or adafactor\. .*weight_decay=0\.1, name='adam'\. "
-            r"Pass --optimizer=adamw\.",
-        ),
-        (
-            {"name": "adamw"},
-            r"`weight_decay` must be positive with adamw.*0\.0\. .*or --optimizer=adam\.",
-        ),
+        ({"name": "sgd"}, r"`name` must be one of adam, adamw, muon, adafactor\. .*name='sgd'\."),
+        ({"weight_decay": 0.1}, r"`weight_decay` needs adamw, .*name='adam'\. Pass --optimizer="),
+        ({"name": "adamw"}, r"`weight_decay` must be positive with adamw.*or --optimizer=adam\."),
     ],
 )
 def test_nonsense_is_refused_by_name(settings, message):

@@ -12,12 +12,8 @@ from keras_transformer.training import progress
 
 LOGS = {"loss": 3.25, "accuracy": 0.5, "labels": 2000.0}
 PARTS = (
-    "step 1",
-    "loss 3.250",
-    "accuracy 0.500",
-    "1,000 target tokens/s",
-    "learning rate 1.50e-03",
-    "0:18 left",
+    *("step 1", "loss 3.250", "accuracy 0.500"),
+    *("1,000 target tokens/s", "learning rate 1.50e-03", "0:18 left"),
 )
 
 

@@ -63,11 +63,8 @@ def test_several_hosts_need_a_cluster_that_this_one_is_in(monkeypatch, config):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     if config is not None:
         monkeypatch.setenv("TF_CONFIG", config)
-    message = (
-        r"^--distribution=multi_worker needs the environment variable TF_CONFIG, "
-        r"\{.cluster.*\}\. Received: '.*'\.$"
-    )
-    with pytest.raises(ValueError, match=message):
+    told = r"^--distribution=multi_worker needs the environment variable TF_CONFIG, \{.cluster.*\}"
+    with pytest.raises(ValueError, match=told):
         replicas.make_strategy("multi_worker")
 
 
@@ -79,10 +76,7 @@ def test_control_a_host_of_the_cluster_gets_its_strategy(monkeypatch, place):
     assert replicas.make_strategy("multi_worker") is made
 
 
-NO_TPU = (
-    r"^--distribution=tpu found no TPU at --tpu='{}' \(.*\)\. Name its address, or choose "
-    r"another\.$"
-)
+NO_TPU = r"^--distribution=tpu found no TPU at --tpu='{}' \(.*\)\. Name its address, or choose"
 TPU_ERRORS = [
     ValueError("none"),
     urllib.error.URLError("unknown host"),

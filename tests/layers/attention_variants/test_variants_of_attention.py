@@ -145,12 +145,7 @@ def expected(layer, formula, x, may):
     x = x.astype("float64")
     query, key, value, output = (
         np.asarray(w, "float64")
-        for w in (
-            layer.query_kernel,
-            layer.key_kernel,
-            layer.value_kernel,
-            layer.output_kernel,
-        )
+        for w in (layer.query_kernel, layer.key_kernel, layer.value_kernel, layer.output_kernel)
     )
     weights = [weight.astype("float64") for weight in layer.heads.get_weights()]
     heads = [
